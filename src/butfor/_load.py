@@ -1,0 +1,38 @@
+"""Reading a saved result back, with its sampler where counterfactuals are wanted again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from butfor.core import storage
+from butfor.core.draws import table_problem
+from butfor.core.result import Result, unpack
+from butfor.core.types import Batch, InputError, Subset
+from butfor.tabular import gaussian
+from butfor.tabular.splice import is_data, table_sampler
+from butfor.tabular.table import Table
+
+
+def load(path: str | Path, sampler: Any = None) -> Result:
+    """A result written by `result.save`. With the sampler of the run its counterfactuals can be drawn again."""
+    facts, arrays = storage.read(Path(path))
+    said, labels = facts["provenance"], None
+    if said["frame"]:
+        import pandas as pd
+
+        labels = pd.Index(said["columns"])
+    table = Table(arrays["inputs"], tuple(said["columns"]), tuple(facts["input_names"]), labels)
+    subsets = [Subset(name, np.array(index)) for name, index in facts["subsets"].items()]
+    fitted = _absent if sampler is None else table_sampler(gaussian(sampler) if is_data(sampler) else sampler, table)
+    problem = table_problem(table.values, table.index, subsets, fitted, said["seed"])
+    return unpack(facts, arrays, problem, table.show)
+
+
+def _absent(*_: Any) -> Batch:
+    raise InputError("this result was loaded without its sampler; use butfor.load(path, sampler=...)")
+
+
+_absent.values = _absent  # type: ignore[attr-defined]

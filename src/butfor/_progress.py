@@ -1,0 +1,67 @@
+"""Telling how far a run is: a callback in the library, a bar on standard error for people."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Progress:
+    """One report: which stage, how many model rows of how many are done, and what is chosen so far (None: unknown)."""
+
+    stage: str
+    rows: int
+    total: int
+    chosen: int | None = None
+
+
+Report = Callable[[Progress], None]
+
+
+def silent(_: Progress) -> None:
+    """Tell nobody."""
+
+
+@contextmanager
+def reporting(progress: bool | Report | None) -> Iterator[Report]:
+    """The callback to call: the user's own, a bar for True, nothing for None or False."""
+    if callable(progress):
+        yield progress
+    elif progress:
+        with bar() as report:
+            yield report
+    else:
+        yield silent
+
+
+@contextmanager
+def bar() -> Iterator[Report]:
+    """A rich progress bar on standard error: rows, rate, time left, discoveries."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bars
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("rows  {task.fields[rate]}  {task.fields[found]}"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
+    with Bars(*columns, console=Console(file=sys.stderr), transient=True) as bars:
+        tasks: dict[str, int] = {}
+
+        def report(now: Progress) -> None:
+            if now.stage not in tasks:
+                tasks[now.stage] = bars.add_task(now.stage, total=now.total, rate="", found="")
+            task = next(task for task in bars.tasks if task.id == tasks[now.stage])
+            rate = f"{task.speed:,.0f}/s" if task.speed else ""
+            found = "" if now.chosen is None else f"{now.chosen} chosen"
+            bars.update(task.id, completed=now.rows, total=now.total, rate=rate, found=found)
+
+        yield report

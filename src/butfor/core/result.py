@@ -1,0 +1,226 @@
+"""Result: what was found and what it guarantees; frozen, re-selectable, saved without pickle."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from butfor.core import selection, storage
+from butfor.core.diagnostics import notes_after
+from butfor.core.draws import Problem, redraw
+from butfor.core.effects import Effects
+from butfor.core.guarantees import RULES_OF, guarantee
+from butfor.core.procedures import Evidence
+from butfor.core.types import Batch, Bools, Family, Guarantee, InputError, Ints
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """One row per hypothesis (input, subset), with what was chosen and the guarantee of that choice."""
+
+    input_names: tuple[Any, ...]
+    subset_names: tuple[str, ...]
+    input_of: Ints  # (H,)
+    subset_of: Ints  # (H,)
+    evidence: Evidence
+    effects: Effects
+    chosen: Bools  # (H,)
+    alpha: float
+    rule: str
+    family: Family
+    rows: int
+    problem: Problem
+    show: Callable[[Batch], Batch]  # rows of the problem as the user would write them
+    notes: tuple[str, ...] = ()
+    provenance: dict[str, Any] = field(default_factory=dict)
+    output_names: tuple[Any, ...] | None = None
+
+    def __repr__(self) -> str:
+        return f"<butfor.Result: {self.chosen.sum()} of {len(self.chosen)} hypotheses chosen>"
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What this choice promises, under which assumption, proven by whom."""
+        said = self.provenance
+        return guarantee(
+            said["test"],
+            self.rule,
+            self.family,
+            self.alpha,
+            observed_class=said["target"] == "observed-class",
+            filtered=not self.tested.all(),
+            dependence_ignored=bool(said.get("dependence_ignored")),
+        )
+
+    @property
+    def tested(self) -> Bools:
+        """False where a hypothesis left the family before the selection (METHODS 6, zero variation)."""
+        return family_members(self.evidence, self.rule)
+
+    @cached_property
+    def table(self) -> pd.DataFrame:
+        """A DataFrame with one row per hypothesis."""
+        import pandas as pd
+
+        columns: dict[str, Any] = {
+            "input": np.array(self.input_names)[self.input_of],
+            "subset": np.array(self.subset_names, dtype=object)[self.subset_of],
+            "observed": self.evidence.observed,
+            "draws": np.full(len(self.chosen), self.evidence.draws),
+            self.evidence.kind: self.evidence.values,
+            "chosen": self.chosen,
+            "effect": self.effects.effect,
+            "effect_low": self.effects.low,
+            "effect_high": self.effects.high,
+            "status": np.where(self.tested, "tested", "no variation"),
+        }
+        if self.output_names is not None:
+            columns["output"] = np.array(self.output_names)[self.evidence.classes]
+        return pd.DataFrame(columns)
+
+    def select(self, *, alpha: float | None = None, rule: str | None = None, family: Family | None = None) -> Result:
+        """The same evidence at another level, rule or family: no new draws, effects kept where they were estimated."""
+        alpha = self.alpha if alpha is None else alpha
+        rule = self.rule if rule is None else rule
+        family = self.family if family is None else family
+        test = self.provenance["test"]
+        if rule not in RULES_OF[test]:
+            guarantee(test, rule, family, alpha)  # refuses, and names what fits
+        groups = self.input_of if family == "input" else None
+        tested = family_members(self.evidence, rule)
+        chosen = selection.select(self.evidence.values, alpha, rule, tested, groups)
+        kept = tuple(note for note in self.notes if note in self.provenance.get("reach", ()))
+        notes = kept + tuple(notes_after(self.evidence.kind, self.evidence.values, tested, chosen))
+        return replace(self, alpha=alpha, rule=rule, family=family, chosen=chosen, notes=notes)
+
+    def counterfactuals(self, input: Any, subset: str, n: int = 3) -> Batch:
+        """The first `n` counterfactuals that this run drew for one hypothesis, drawn again from the seed."""
+        row = self.row(input, subset)
+        drawn = self.evidence.draws + self.provenance["center"]
+        return self.show(redraw(self.problem, row, n, drawn))
+
+    def row(self, input: Any, subset: str) -> int:
+        """Where a hypothesis stands in the table."""
+        if subset not in self.subset_names:
+            raise InputError(f"unknown subset {subset!r}; this result has {_some(self.subset_names)}")
+        if input not in self.input_names:
+            raise InputError(f"unknown input {input!r}; this result has {_some(self.input_names)}")
+        wanted = (self.input_of == self.input_names.index(input)) & (self.subset_of == self.subset_names.index(subset))
+        return int(np.flatnonzero(wanted)[0])
+
+    def summary(self) -> str:
+        """The result in words: how many, which subsets, what is promised, what to beware of."""
+        from butfor.core.summary import summary
+
+        return summary(self)
+
+    def _repr_html_(self) -> str:
+        from butfor.core.summary import summary_html
+
+        return summary_html(self)
+
+    def to_json(self) -> str:
+        """Settings, guarantee, notes and the table, as JSON."""
+        rows = json.loads(self.table.to_json(orient="records"))
+        described = {
+            "alpha": self.alpha,
+            "rule": self.rule,
+            "family": self.family,
+            "rows": self.rows,
+            "hypotheses": len(self.chosen),
+            "chosen": int(self.chosen.sum()),
+            "guarantee": str(self.guarantee),
+            "notes": list(self.notes),
+            "provenance": self.provenance,
+        }
+        return json.dumps({**described, "table": rows}, default=str)
+
+    def report(self, path: str | Path) -> Path:
+        """Write one offline HTML file and return its path."""
+        from butfor.report import write
+
+        return write(self, Path(path))
+
+    def save(self, path: str | Path) -> Path:
+        """Write a zip of arrays (npz) and JSON; `butfor.load` reads it back. Nothing in it is ever executed."""
+        return storage.write(Path(path), *_pack(self))
+
+
+def family_members(evidence: Evidence, rule: str) -> Bools:
+    """Hypotheses the rule is applied to. Only BH may drop those without variation: the others promise their level
+    under any dependence, and dropping needs independence."""
+    return evidence.varied if rule == "bh" else np.ones(len(evidence.values), bool)
+
+
+def _pack(result: Result) -> tuple[dict[str, Any], dict[str, np.ndarray[Any, Any]]]:
+    evidence, effects, problem = result.evidence, result.effects, result.problem
+    arrays = {
+        "input_of": result.input_of,
+        "subset_of": result.subset_of,
+        "chosen": result.chosen,
+        "evidence": evidence.values,
+        "varied": evidence.varied,
+        "observed": evidence.observed,
+        "classes": evidence.classes,
+        "effect": effects.effect,
+        "effect_low": effects.low,
+        "effect_high": effects.high,
+    }
+    facts: dict[str, Any] = {
+        "kind": evidence.kind,
+        "draws": evidence.draws,
+        "input_names": [_plain(name) for name in result.input_names],
+        "subset_names": list(result.subset_names),
+        "output_names": None if result.output_names is None else [_plain(name) for name in result.output_names],
+        "notes": list(result.notes),
+        **{name: getattr(result, name) for name in ("alpha", "rule", "family", "rows", "provenance")},
+    }
+    arrays["inputs"] = problem.inputs
+    facts["subsets"] = {block.subset.name: block.subset.index.tolist() for block in problem.blocks}
+    return facts, arrays
+
+
+def unpack(
+    facts: dict[str, Any],
+    arrays: dict[str, np.ndarray[Any, Any]],
+    problem: Problem,
+    show: Callable[[Batch], Batch],
+) -> Result:
+    """The inverse of what `save` wrote."""
+    evidence = Evidence(
+        facts["kind"], arrays["evidence"], arrays["varied"], arrays["observed"], arrays["classes"], facts["draws"]
+    )
+    names = facts["output_names"]
+    return Result(
+        input_names=tuple(facts["input_names"]),
+        subset_names=tuple(facts["subset_names"]),
+        input_of=arrays["input_of"],
+        subset_of=arrays["subset_of"],
+        evidence=evidence,
+        effects=Effects(arrays["effect"], arrays["effect_low"], arrays["effect_high"]),
+        chosen=arrays["chosen"],
+        notes=tuple(facts["notes"]),
+        output_names=None if names is None else tuple(names),
+        problem=problem,
+        show=show,
+        **{name: facts[name] for name in ("alpha", "rule", "family", "rows", "provenance")},
+    )
+
+
+def _plain(name: Any) -> str | int | float | bool | None:
+    name = name.item() if isinstance(name, np.generic) else name
+    return name if isinstance(name, str | int | float | bool) else str(name)
+
+
+def _some(names: tuple[Any, ...], most: int = 8) -> str:
+    shown = ", ".join(repr(name) for name in names[:most])
+    return shown if len(names) <= most else f"{shown}, ... ({len(names)} in all)"

@@ -1,0 +1,128 @@
+"""Evidence -> chosen. Plain arrays in, boolean arrays out; the theorems are named in guarantees.py."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from butfor.core.types import Bools, Floats, InputError, Ints
+
+# p-values are ratios of integers: one that equals its threshold in exact arithmetic is at most it here too.
+SLACK = 1 + 1e-12
+
+
+def bh(p: ArrayLike, alpha: float) -> Bools:
+    """Benjamini-Hochberg: FDR <= alpha for independent or positively dependent p-values.
+
+    >>> bh([0.01, 0.02, 0.03, 0.5], alpha=0.1)
+    array([ True,  True,  True, False])
+    """
+    return _adjusted(p, alpha, "bh")
+
+
+def by(p: ArrayLike, alpha: float) -> Bools:
+    """Benjamini-Yekutieli: FDR <= alpha under arbitrary dependence.
+
+    >>> by([0.001, 0.02, 0.03, 0.5], alpha=0.1)
+    array([ True,  True,  True, False])
+    """
+    return _adjusted(p, alpha, "by")
+
+
+def _adjusted(p: ArrayLike, alpha: float, method: Literal["bh", "by"]) -> Bools:
+    from scipy.stats import false_discovery_control
+
+    p = _p_values(p, alpha)
+    if p.size == 0:
+        return np.zeros(0, bool)
+    return np.asarray(false_discovery_control(p, method=method) <= alpha * SLACK)
+
+
+def holm(p: ArrayLike, alpha: float) -> Bools:
+    """Holm: P(any false discovery) <= alpha under arbitrary dependence.
+
+    >>> holm([0.01, 0.04, 0.03], alpha=0.05)
+    array([ True, False, False])
+    """
+    p = _p_values(p, alpha)
+    order = np.argsort(p, kind="stable")
+    steps = np.arange(p.size, 0, -1)
+    passed = np.logical_and.accumulate(p[order] * steps <= alpha * SLACK)  # stops at the first that fails
+    chosen = np.zeros(p.size, bool)
+    chosen[order[passed]] = True
+    return chosen
+
+
+def bonferroni(p: ArrayLike, alpha: float) -> Bools:
+    """Bonferroni: P(any false discovery) <= alpha under arbitrary dependence.
+
+    >>> bonferroni([0.01, 0.04, 0.03], alpha=0.05)
+    array([ True, False, False])
+    """
+    p = _p_values(p, alpha)
+    return p * p.size <= alpha * SLACK
+
+
+def knockoff_plus(z: ArrayLike, alpha: float) -> Bools:
+    """Knockoff+ (Barber & Candes 2015; paper, Algorithm 2, line 8): FDR <= alpha if null signs are independent coins.
+
+    >>> knockoff_plus([5, 4, 3, 2, -1], alpha=0.25)
+    array([ True,  True,  True,  True, False])
+    """
+    z = np.asarray(z, dtype=np.float64)
+    _check_alpha(alpha)
+    if np.isnan(z).any():
+        raise InputError("knockoff_plus got NaN among the z; drop those hypotheses first")
+    threshold = _knockoff_threshold(z, alpha)
+    return z >= threshold
+
+
+def _knockoff_threshold(z: Floats, alpha: float) -> float:
+    candidates = np.unique(np.abs(z[z != 0]))  # z = 0 is a tie: it is neither a win nor a loss
+    if candidates.size == 0:
+        return np.inf
+    ordered = np.sort(z)
+    wins = z.size - np.searchsorted(ordered, candidates, side="left")  # #{z >= c}
+    losses = np.searchsorted(ordered, -candidates, side="right")  # #{z <= -c}
+    passes = 1 + losses <= alpha * SLACK * wins  # the 1 is what makes FDR control exact in finite samples
+    return float(candidates[passes][0]) if passes.any() else np.inf
+
+
+def _p_values(p: ArrayLike, alpha: float) -> Floats:
+    p = np.asarray(p, dtype=np.float64)
+    _check_alpha(alpha)
+    if p.ndim != 1 or not ((p >= 0) & (p <= 1)).all():
+        raise InputError("p must be a one-dimensional array of numbers between 0 and 1; drop NaN first")
+    return p
+
+
+def _check_alpha(alpha: float) -> None:
+    if not 0 < alpha < 1:
+        raise InputError(f"alpha must lie strictly between 0 and 1, got {alpha}; 0.1 is a common choice")
+
+
+RULES: dict[str, Callable[[ArrayLike, float], Bools]] = {
+    "bh": bh,
+    "by": by,
+    "holm": holm,
+    "bonferroni": bonferroni,
+    "knockoff+": knockoff_plus,
+}
+
+
+def select(evidence: Floats, alpha: float, rule: str, tested: Bools, groups: Ints | None = None) -> Bools:
+    """Chosen hypotheses (H,): the rule over all that were tested, or within each group (one family per input)."""
+    chosen = np.zeros(len(evidence), bool)
+    if groups is None:
+        chosen[tested] = RULES[rule](evidence[tested], alpha)
+        return chosen
+    order = np.argsort(groups, kind="stable")
+    bounds = np.flatnonzero(np.diff(groups[order])) + 1
+    for members in np.split(order, bounds):
+        members = members[tested[members]]
+        if members.size:
+            chosen[members] = RULES[rule](evidence[members], alpha)
+    return chosen

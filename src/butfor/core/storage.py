@@ -1,0 +1,50 @@
+"""Arrays and facts <-> one zip file: npz and JSON, versioned, no pickle."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from butfor.core.types import InputError
+
+FORMAT = 1
+
+
+def write(path: Path, facts: dict[str, Any], arrays: dict[str, np.ndarray[Any, Any]]) -> Path:
+    """Write both, or nothing: the file appears whole under its name or not at all."""
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, allow_pickle=False, **arrays)
+    part = path.with_name(path.name + ".part")
+    try:
+        with zipfile.ZipFile(part, "w") as archive:
+            archive.writestr("facts.json", json.dumps({"format": FORMAT, **facts}))
+            archive.writestr("arrays.npz", buffer.getvalue())
+        os.replace(part, path)
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror or error}; choose a folder that exists") from error
+    finally:
+        part.unlink(missing_ok=True)
+    return path
+
+
+def read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray[Any, Any]]]:
+    """Facts and arrays, or one sentence on why the file is not a result."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            facts = json.loads(archive.read("facts.json"))
+            arrays = dict(np.load(io.BytesIO(archive.read("arrays.npz")), allow_pickle=False))
+    except FileNotFoundError as error:
+        raise InputError(f"{path} does not exist; give a file written by result.save") from error
+    except (zipfile.BadZipFile, KeyError, ValueError, OSError) as error:
+        raise InputError(
+            f"{path} is not a saved butfor result ({error}); give a file written by result.save"
+        ) from error
+    if facts.get("format") != FORMAT:
+        raise InputError(f"{path} has format {facts.get('format')}, this butfor reads format {FORMAT}; update butfor")
+    return facts, arrays

@@ -1,0 +1,5 @@
+"""Black boxes: anything that turns rows into numbers."""
+
+from butfor.models.wrap import Wrapped, wrap
+
+__all__ = ["Wrapped", "wrap"]

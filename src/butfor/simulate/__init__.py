@@ -1,0 +1,1 @@
+"""Beds with known truth."""

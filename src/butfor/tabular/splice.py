@@ -1,0 +1,119 @@
+"""Putting new values of some columns into whole rows, and checking a user's own sampler for the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from butfor.core.types import Batch, InputError, ModelError, Sampler, Subset
+from butfor.tabular.table import Table, as_table, check_complete, is_frame
+
+Values = Callable[[np.ndarray[Any, Any], Subset, int, np.random.Generator], Any]
+
+
+def splice(inputs: Batch, subset: Subset, draws: int, rng: np.random.Generator, values: Values) -> Batch:
+    """Whole counterfactual rows, of the type of `inputs`, in which only the subset's columns are new."""
+    table = as_table(inputs, "data")
+    rows = np.repeat(table.values, draws, axis=0)
+    rows[:, subset.index] = values(table.values, subset, draws, rng)
+    return table.show(rows)
+
+
+@dataclass(frozen=True, eq=False)
+class FromValues:
+    """A sampler made of a function that returns only the new values of the subset's columns."""
+
+    values: Values
+
+    def __call__(self, inputs: Batch, subset: Subset, draws: int, rng: np.random.Generator) -> Batch:
+        return splice(inputs, subset, draws, rng, self.values)
+
+
+def from_values(values: Values) -> FromValues:
+    """A sampler from `values(inputs, subset, draws, rng)` -> (len(inputs) * draws, columns of the subset), input-major.
+
+    Faster than returning whole rows, and it cannot touch the rest of a row by mistake.
+
+    >>> noise = from_values(lambda inputs, subset, draws, rng: rng.normal(size=(len(inputs) * draws, 1)))
+    >>> noise(np.zeros((1, 2)), Subset("x1", np.array([1])), 3, np.random.default_rng(0)).shape
+    (3, 2)
+    """
+    return FromValues(values)
+
+
+@dataclass(frozen=True, eq=False)
+class Checked:
+    """A user's sampler of whole rows: what it returns is checked on every block, then reduced to the new values."""
+
+    sampler: Sampler
+    table: Table
+
+    def __call__(self, inputs: Batch, subset: Subset, draws: int, rng: np.random.Generator) -> Batch:
+        return self.sampler(inputs, subset, draws, rng)
+
+    def values(
+        self, inputs: np.ndarray[Any, Any], subset: Subset, draws: int, rng: np.random.Generator
+    ) -> np.ndarray[Any, Any]:
+        try:
+            rows = self.sampler(self.table.show(inputs.copy()), subset, draws, rng)
+        except Exception as error:
+            raise ModelError(f"the sampler raised {type(error).__name__} on subset {subset.name!r}: {error}") from error
+        rows = np.asarray(rows)
+        expected = (len(inputs) * draws, inputs.shape[1])
+        if rows.shape != expected:
+            raise ModelError(
+                f"the sampler returned shape {rows.shape} for subset {subset.name!r}, expected {expected}: whole rows, "
+                f"{len(inputs)} inputs x {draws} draws, input-major"
+            )
+        same = rows.reshape(len(inputs), draws, -1) == inputs[:, None, :]
+        same[..., subset.index] = True
+        if not same.all():
+            same |= np.isnan(inputs)[:, None, :] & np.isnan(rows.reshape(same.shape).astype(float))
+        if not same.all():
+            column = self.table.columns[int(np.argwhere(~same)[0, 2])]
+            raise ModelError(
+                f"the sampler changed column {column!r}, which is not in subset {subset.name!r}; it may redraw the "
+                "subset's columns only, and must return the draws of the first input first"
+            )
+        return rows[:, subset.index]
+
+
+def table_sampler(sampler: Any, table: Table) -> Sampler:
+    """A sampler that the core can use on this table: its columns in the table's order, or a user's one, checked."""
+    if not callable(sampler):
+        raise InputError(f"sampler must be a sampler, a callable or reference data, got {type(sampler).__name__}")
+    if not hasattr(sampler, "values"):
+        return Checked(sampler, table)
+    if hasattr(sampler, "for_columns"):
+        check_complete(table, "data")
+        named = table.columns if table.labels is not None else None
+        sampler = sampler.for_columns(named, len(table.columns))
+    return sampler  # type: ignore[no-any-return]
+
+
+def order_of(wanted: tuple[str, ...] | None, width: int, columns: tuple[str, ...], named: bool) -> list[int]:
+    """Positions of the reference's columns in the order of the data, or one sentence on how they differ."""
+    if wanted is None or not named:
+        if width != len(columns):
+            raise InputError(
+                f"the data has {width} columns but the sampler's reference has {len(columns)}; both must have the same"
+            )
+        return list(range(width))
+    if set(wanted) != set(columns) or width != len(columns):
+        missing = sorted(set(wanted) - set(columns))[:3]
+        extra = sorted(set(columns) - set(wanted))[:3]
+        told = [f"{', '.join(missing)} only in the data"] * bool(missing) + [f"{', '.join(extra)} only there"] * bool(
+            extra
+        )
+        raise InputError(
+            f"the sampler's reference has other columns than the data ({'; '.join(told)}); give both the same columns"
+        )
+    return [columns.index(name) for name in wanted]
+
+
+def is_data(thing: Any) -> bool:
+    """Reference data given in place of a sampler."""
+    return is_frame(thing) or isinstance(thing, np.ndarray | list)
