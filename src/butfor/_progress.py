@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Progress:
-    """One report: which stage, how many model rows of how many are done, and what is chosen so far (None: unknown)."""
+    """One report: the stage, model rows done of how many, and how many are chosen so far (None: not known)."""
 
     stage: str
     rows: int
-    total: int
+    total: int | None
     chosen: int | None = None
 
 

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from butfor.core.types import Bools, Floats
+from butfor.core.types import Bools, Floats, Ints
 
 ORDINARY = (
     "These inputs are ordinary for this reference: the evidence shows no departure from the null at all. That is the "
@@ -15,26 +15,23 @@ ORDINARY = (
 )
 
 
-def reach(test: str, rule: str, alpha: float, family: int, draws: int) -> list[str]:
+def reach(test: str, rule: str, alpha: float, family: int, draws: int, h: int = 1) -> list[str]:
     """Sentences on what cannot be found, before anything is drawn; `family` is the size of one family.
 
     >>> reach("irt", "bh", 0.1, 10, 100)
     []
     """
-    if test == "osft":
-        least = math.ceil(1 / alpha - 1e-9)
-        if family >= least:
-            return [f"OSFT at alpha={alpha:g} chooses at least {least} hypotheses of a family or none."]
-        return [
-            f"OSFT at alpha={alpha:g} cannot choose fewer than {least} hypotheses, but a family has only {family}: "
-            "it can choose nothing; use test='irt' or a larger alpha."
-        ]
+    if test in ("osft", "few-shot"):
+        return _reach_competition(test, alpha, family, draws)
+    if rule == "e-bh":
+        return _reach_e(alpha, family, draws)
     harmonic = sum(1 / i for i in range(1, family + 1)) if rule == "by" else 1.0
-    needed = math.ceil(family * harmonic / alpha - 1 - 1e-9)
+    # the least p-value is 1 / (K + 1) for fixed draws and h / (n + h) for sequential ones
+    needed = math.ceil(h * (family * harmonic / alpha - 1) - 1e-9)
     if draws >= needed:
         return []
-    together = math.ceil(family * harmonic / (alpha * (draws + 1)) - 1e-9)
-    smallest = f"with {draws} draws no p-value is below 1/{draws + 1}"
+    together = math.ceil(family * harmonic * h / (alpha * (draws + h)) - 1e-9)
+    smallest = f"with {draws} draws no p-value is below {h}/{draws + h}"
     if rule in ("holm", "bonferroni") or together > family:
         return [f"Nothing can be chosen: {smallest}; {rule} over {family} hypotheses needs draws={needed} or more."]
     return [
@@ -43,23 +40,62 @@ def reach(test: str, rule: str, alpha: float, family: int, draws: int) -> list[s
     ]
 
 
-def departs(kind: str, evidence: Floats, tested: Bools) -> bool:
+def _reach_competition(test: str, alpha: float, family: int, draws: int) -> list[str]:
+    decoys = 1 if test == "osft" else draws
+    least = math.ceil(1 / (alpha * decoys) - 1e-9)
+    if family < least:
+        return [
+            f"{test} at alpha={alpha:g} with draws={draws} cannot choose fewer than {least} hypotheses, but a family "
+            f"has only {family}: it can choose nothing; use test='sequential' or a larger alpha."
+        ]
+    return [f"{test} at alpha={alpha:g} chooses at least {least} hypotheses of a family or none."] if least > 1 else []
+
+
+def _reach_e(alpha: float, family: int, draws: int) -> list[str]:
+    together = math.ceil(family / (alpha * (draws + 1)) - 1e-9)
+    if together <= 1:
+        return []
+    return [
+        f"e-bh with draws={draws} needs at least {together} of {family} hypotheses to be near their largest e-value, "
+        f"{draws + 1}, together; rule='by' reaches further where draws are cheap."
+    ]
+
+
+def scales(spread: Floats, subset_of: Ints, names: tuple[str, ...]) -> list[str]:
+    """A sentence where subsets differ so much in spread that few-shot scores favour the wide ones (METHODS 4)."""
+    medians = np.array([np.median(spread[subset_of == j]) for j in range(len(names))])
+    positive = np.flatnonzero(medians > 0)
+    if positive.size < 2:
+        return []
+    wide, narrow = (int(positive[f(medians[positive])]) for f in (np.argmax, np.argmin))
+    ratio = medians[wide] / medians[narrow]
+    if ratio < 5:
+        return []
+    return [
+        f"Outputs spread {ratio:.0f} times as far under {names[wide]!r} as under {names[narrow]!r}: few-shot scores "
+        "favour the wide ones; test='sequential' is the better choice, or scale='shrunk'."
+    ]
+
+
+def departs(kind: str, evidence: Floats, tested: Bools, decoys: int = 1) -> bool:
     """False if p-values (or the signs of z) look as they would if every null were true, at the 5 % level."""
     from scipy.stats import binomtest, kstest
 
     values = evidence[tested]
-    if kind == "z":
+    if kind in "zw":
         values = values[values != 0]
     if not values.size:
         return False
-    if kind == "z":
-        found = float(binomtest(int((values > 0).sum()), values.size, alternative="greater").pvalue)
+    if kind == "e":
+        return float(values.mean()) > 1 + 2 * float(values.std()) / math.sqrt(values.size)
+    if kind in "zw":
+        found = float(binomtest(int((values > 0).sum()), values.size, 1 / (decoys + 1), alternative="greater").pvalue)
     else:
         found = float(kstest(values, "uniform", alternative="greater").pvalue)
     return found < 0.05
 
 
-def notes_after(kind: str, evidence: Floats, tested: Bools, chosen: Bools) -> list[str]:
+def notes_after(kind: str, evidence: Floats, tested: Bools, chosen: Bools, decoys: int = 1) -> list[str]:
     """What to say once the selection is made."""
     notes = []
     unchanging = int((~tested).sum())
@@ -69,7 +105,7 @@ def notes_after(kind: str, evidence: Floats, tested: Bools, chosen: Bools) -> li
             "same to the last digit. They cannot be important and left the family."
         )
     if not chosen.any() and len(chosen):
-        if not departs(kind, evidence, tested):
+        if not departs(kind, evidence, tested, decoys):
             notes.append(ORDINARY)
         else:
             notes.append(
@@ -79,6 +115,6 @@ def notes_after(kind: str, evidence: Floats, tested: Bools, chosen: Bools) -> li
     return notes
 
 
-def largest_family(groups: np.ndarray[tuple[int], np.dtype[np.int64]] | None, size: int) -> int:
+def largest_family(groups: Ints | None, size: int) -> int:
     """Hypotheses of the largest family: the one that needs most draws."""
     return size if groups is None else int(np.bincount(groups).max(initial=0))

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from butfor.core.calls import Calls, evaluate
 from butfor.core.draws import Job, Problem
-from butfor.core.outputs import Calls, Target, evaluate, linked, pick
+from butfor.core.outputs import Target, linked, pick
 from butfor.core.types import Bools, Floats, Ints
 
 
@@ -29,7 +30,7 @@ def effects(problem: Problem, calls: Calls, link: str | None, chosen: Bools, cla
     """Effects from `draws` new counterfactuals: the draws that selected a hypothesis would flatter it."""
     found = no_effects(problem.size)
     for job, outputs in evaluate(problem, calls, _jobs(problem, chosen, draws)):
-        rows = job.block.rows[job.keep]
+        rows = job.rows
         values, _ = pick(outputs, Target("per-input", classes[rows]), np.arange(len(rows)))
         found.effect[rows], found.low[rows], found.high[rows] = interval(linked(values, link))
     return found
@@ -39,7 +40,7 @@ def _jobs(problem: Problem, chosen: Bools, draws: int) -> Iterator[Job]:
     for block in problem.blocks:
         keep = np.flatnonzero(chosen[block.rows])
         if keep.size:
-            yield Job(block, draws, "effect", keep)
+            yield Job(block, draws, "effect", keep=keep)
 
 
 def interval(values: Floats, confidence: float = 0.95) -> tuple[Floats, Floats, Floats]:

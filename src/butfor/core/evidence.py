@@ -1,10 +1,10 @@
-"""Statistics (n, versions), the observed one first, -> evidence: p (fixed K), z (one-shot)."""
+"""Statistics (n, versions), the observed one first, -> evidence: p (fixed K), p (sequential), z, competition, e."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from butfor.core.types import Bools, Floats
+from butfor.core.types import Bools, Floats, Ints
 
 
 def p_fixed(statistic: Floats) -> Floats:
@@ -34,3 +34,69 @@ def z_one_shot(statistic: Floats, *, squared: bool = False) -> Floats:
     observed, drawn = statistic[:, 0], statistic[:, 1]
     difference = observed - drawn
     return difference * (observed + drawn) if squared else difference  # (y-c)^2 - (y~-c)^2, two-sided in the paper
+
+
+def besag_clifford(hits: Bools, counted: Bools, draws: Ints, exceeded: Ints, h: int) -> tuple[Ints, Ints]:
+    """Draws and exceedances after a batch, looked at in order: counting stops at the draw that is the h-th exceedance.
+
+    `hits` (n, batch) says t~ >= t, `counted` (n, batch) which draws count at all, `draws` and `exceeded` (n,) where
+    each hypothesis stood. Stopping at the batch's end instead would make p too small (METHODS 2).
+    """
+    seen = draws[:, None] + np.cumsum(counted, axis=1)
+    total = exceeded[:, None] + np.cumsum(hits & counted, axis=1)
+    full = total >= h
+    ends, at = full.any(axis=1), full.argmax(axis=1)
+    rows = np.arange(len(hits))
+    return np.where(ends, seen[rows, at], seen[:, -1]), np.where(ends, h, total[:, -1])
+
+
+def p_sequential(draws: Ints, exceeded: Ints, h: int) -> Floats:
+    """Besag & Clifford's p-value, valid at any time: h / (n + h - L), which is h / tau once L = h at draw tau.
+
+    >>> p_sequential(np.array([0, 90, 25]), np.array([0, 0, 10]), h=10)
+    array([1. , 0.1, 0.4])
+    """
+    return np.asarray(h / (draws + h - exceeded))
+
+
+def competition(statistic: Floats) -> tuple[Ints, Floats, Floats]:
+    """Who has the largest of the K + 1 values, by how much, and the spread of the others (METHODS 4).
+
+    The label is +1 for the observed, -1 for a draw, 0 for a tied top (which drops the hypothesis); the score is the
+    maximum minus the mean of the rest. Score and spreads are symmetric in the K + 1 values: the label stays a fair
+    (K + 1)-sided coin given them.
+    """
+    top = statistic.max(axis=1)
+    is_top = statistic == top[:, None]
+    unique = is_top.sum(axis=1) == 1
+    label = np.where(unique, np.where(is_top[:, 0], 1, -1), 0)
+    rest = statistic.shape[1] - 1
+    score = top - (statistic.sum(axis=1) - top) / rest
+    inner = np.sort(statistic, axis=1)[:, :-1]
+    return label, np.where(unique, score, 0.0), inner.std(axis=1)
+
+
+def e_soft_rank(statistic: Floats) -> Floats:
+    """Soft-rank e-values (METHODS 5): the observed value's share of sum exp(4 v / sd), times K + 1.
+
+    Under the null the K + 1 values are exchangeable, so each share has mean 1 / (K + 1) and e has mean 1.
+
+    >>> e_soft_rank(np.array([[1.0, 1.0, 1.0]]))
+    array([1.])
+    """
+    spread = statistic.std(axis=1, keepdims=True)
+    scaled = np.divide(statistic, spread, out=np.zeros_like(statistic), where=spread > 0)
+    weights = np.exp(4 * (scaled - scaled.max(axis=1, keepdims=True)))
+    return np.asarray(statistic.shape[1] * weights[:, 0] / weights.sum(axis=1))
+
+
+def p_exact(statistic: Floats, probability: Floats) -> Floats:
+    """p-values from a listed support (METHODS 9): the mass of values at least as surprising as the observed one.
+
+    `statistic` (n, 1 + m) and `probability` (n, 1 + m) hold the observed value first, with its own mass.
+
+    >>> p_exact(np.array([[2.0, 3.0, 1.0]]), np.array([[0.2, 0.3, 0.5]]))
+    array([0.5])
+    """
+    hits = statistic >= statistic[:, :1]  # the observed value is among them, so p is at least its mass
+    return np.asarray(np.where(hits, probability, 0.0).sum(axis=1))

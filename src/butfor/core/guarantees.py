@@ -2,33 +2,86 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
 
 from butfor.core.types import Guarantee, InputError
 
-# rule -> what it controls, what it needs of the p-values, who proved it
-P_RULES: dict[str, tuple[Literal["FDR", "FWER"], str, str]] = {
-    "bh": (
+
+@dataclass(frozen=True)
+class Promise:
+    """What a rule controls, what it needs of the evidence, who proved it."""
+
+    controls: Literal["FDR", "FWER"]
+    needs: str
+    proven_by: str
+
+
+ANY = "the hypotheses may depend on each other in any way"
+P_RULES: dict[str, Promise] = {
+    "bh": Promise(
         "FDR",
         "the p-values are independent or positively dependent",
         "Benjamini & Hochberg 1995; Benjamini & Yekutieli 2001",
     ),
-    "by": ("FDR", "the p-values depend on each other in any way", "Benjamini & Yekutieli 2001"),
-    "holm": ("FWER", "the p-values depend on each other in any way", "Holm 1979"),
-    "bonferroni": ("FWER", "the p-values depend on each other in any way", "Bonferroni; Dunn 1961"),
+    "by": Promise("FDR", ANY, "Benjamini & Yekutieli 2001"),
+    "holm": Promise("FWER", ANY, "Holm 1979"),
+    "bonferroni": Promise("FWER", ANY, "Bonferroni; Dunn 1961"),
 }
-RULES_OF: dict[str, tuple[str, ...]] = {"irt": tuple(P_RULES), "osft": ("knockoff+",)}
+PROMISES: dict[str, dict[str, Promise]] = {
+    "sequential": {
+        rule: Promise(
+            promise.controls,
+            promise.needs,
+            f"Besag & Clifford 1991; Fischer, Barry & Ramdas 2024; {promise.proven_by}",
+        )
+        for rule, promise in P_RULES.items()
+    },
+    "irt": P_RULES | {"e-bh": Promise("FDR", ANY, "soft-rank e-values; Wang & Ramdas 2022")},
+    "osft": {
+        "knockoff+": Promise(
+            "FDR",
+            "the signs of the null differences are independent",
+            "Barber & Candes 2015, knockoff+; Burns, Thomason & Tansey 2020, Theorem 1",
+        )
+    },
+    "few-shot": {
+        "seqstep": Promise(
+            "FDR",
+            "the null labels are independent (with draws >= 1/alpha - 1 also if tied within one input)",
+            "Barber & Candes 2015, selective SeqStep+; Emery et al. 2019; Gimenez & Zou 2019",
+        )
+    },
+}
+DEFAULT_RULE = {"sequential": "bh", "irt": "bh", "osft": "knockoff+", "few-shot": "seqstep"}
 
-EXCHANGEABLE = "under the null a feature is exchangeable with draws from Q, and inputs were not picked by their output"
+EXCHANGEABLE = "under the null a feature is exchangeable with draws from Q"
+UNPICKED = "inputs were not picked by their output"
+PICKED = "inputs were picked by the rule given and draws that it would not pick were rejected"
 SIGNS = (
     "Signs are tied where one input has cloned features or a parity-like model: there OSFT's FDR was measured at "
-    "0.50 for alpha 0.1; test='irt' keeps its level."
+    "0.50 for alpha 0.1; test='sequential' and test='irt' keep their level."
 )
 FILTER = "Hypotheses without any variation left the family first, which needs independence between hypotheses."
+IGNORED = (
+    "The sampler redraws each subset without regard to the other columns: where columns are correlated, Q is not their "
+    "conditional and correlated columns pull each other in."
+)
 OBSERVED_CLASS = (
     "This does not hold as stated here: the class was picked by looking at the observed input only, which favours it "
     "over its draws (with every null true OSFT made a false discovery in 90 to 100 % of runs); use target='predicted'."
 )
+EARLY = "Decisions equal those of all draws with probability at least {agree:g}."
+FIXED = "alpha must have been fixed before looking at the result."
+
+
+def check_rule(test: str, rule: str) -> None:
+    """Refuse a combination that has no guarantee, naming what fits."""
+    if rule not in PROMISES[test]:
+        fits = " or ".join(repr(name) for name in PROMISES[test])
+        elsewhere = [repr(name) for name, rules in PROMISES.items() if rule in rules]
+        also = f"; {rule!r} goes with test={' or '.join(elsewhere)}" if elsewhere else ""
+        raise InputError(f"rule={rule!r} has no guarantee with test={test!r}; use rule={fits}{also}")
 
 
 def guarantee(
@@ -40,32 +93,28 @@ def guarantee(
     observed_class: bool = False,
     filtered: bool = False,
     dependence_ignored: bool = False,
+    picked: bool = False,
+    delta: float | None = None,
 ) -> Guarantee:
     """The promise of one combination; a combination without one is refused.
 
     >>> print(guarantee("irt", "holm", "run", 0.1))  # doctest: +ELLIPSIS
     The probability of any false discovery over all hypotheses of the run is at most 0.1, provided that under ...
     """
-    if rule not in RULES_OF[test]:
-        fits = ", ".join(repr(name) for name in RULES_OF[test])
-        raise InputError(f"rule={rule!r} has no guarantee with test={test!r}; use one of {fits}")
+    check_rule(test, rule)
+    promise = PROMISES[test][rule]
     over = "all hypotheses of the run" if family == "run" else "the hypotheses of each single input (not over the run)"
-    caveats: list[str] = []
-    controls: Literal["FDR", "FWER", "nothing"]
-    if test == "osft":
-        controls, needs = "FDR", "the signs of the null differences are independent"
-        proven = "Barber & Candes 2015, knockoff+; Burns, Thomason & Tansey 2020, Theorem 1"
-        caveats.append(SIGNS)
-    else:
-        controls, needs, proven = P_RULES[rule]
-        if filtered:
-            caveats.append(FILTER)
-    if dependence_ignored:
-        caveats.append(
-            "The sampler redraws each subset without regard to the other columns: where columns are correlated, Q is "
-            "not their conditional and correlated columns pull each other in."
+    caveats = [
+        text
+        for text, applies in (
+            (SIGNS, test == "osft"),
+            (FILTER, filtered),
+            (IGNORED, dependence_ignored),
+            (OBSERVED_CLASS, observed_class),
+            (EARLY.format(agree=1 - (delta or 0)), delta is not None),
+            (FIXED, True),
         )
-    if observed_class:
-        caveats.append(OBSERVED_CLASS)
-    caveats.append("alpha must have been fixed before looking at the result.")
-    return Guarantee(controls, alpha, over, f"{EXCHANGEABLE}, and {needs}", proven, tuple(caveats))
+        if applies
+    ]
+    assumption = f"{EXCHANGEABLE}, {PICKED if picked else UNPICKED}, and {promise.needs}"
+    return Guarantee(promise.controls, alpha, over, assumption, promise.proven_by, tuple(caveats))

@@ -1,15 +1,18 @@
-"""The tests as recipes over the stages: draw, evaluate, pick, settle, compare."""
+"""The tests with a fixed number of draws, as recipes over the stages: draw, evaluate, pick, settle, compare."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 
+from butfor.core.calls import GROUP_VALUES, Calls, evaluate
 from butfor.core.draws import Job, Problem, rounds
-from butfor.core.evidence import p_fixed, varies, z_one_shot
-from butfor.core.outputs import GROUP_VALUES, Calls, Rounding, Target, evaluate, linked, pick
+from butfor.core.evidence import competition, e_soft_rank, p_fixed, varies, z_one_shot
+from butfor.core.outputs import Rounding, Target, linked, pick
+from butfor.core.picking import Picked, picked_outputs
 from butfor.core.tails import surprise
 from butfor.core.types import Alternative, Bools, Floats, Ints
 
@@ -22,19 +25,22 @@ class Question:
     rounding: Rounding
     alternative: Alternative
     link: str | None = None
-    center: int = 0  # pilot draws whose mean is the centre of a two-sided statistic; 0 for one side
+    center: int = 0  # pilot draws whose mean is the centre of the statistic; 0 where it has none
+    picked: Picked | None = None  # the rule by which the inputs were picked, if their outputs had a say
 
 
 @dataclass(frozen=True)
 class Evidence:
     """What a test found, one entry per hypothesis."""
 
-    kind: str  # "p" or "z"
+    kind: Literal["p", "z", "w", "e"]
     values: Floats  # (H,)
     varied: Bools  # (H,) False: all values equal, whatever was drawn
     observed: Floats  # (H,)
     classes: Ints  # (H,) output that was tested
-    draws: int
+    draws: Ints  # (H,)
+    open: Bools  # (H,) True: neither chosen nor given up when drawing stopped
+    drawable: Bools  # (H,) False: hardly any draw passed `picked`, so there is no evidence
 
 
 @dataclass(frozen=True)
@@ -47,24 +53,80 @@ class ValueSet:
     classes: Ints
 
 
+def blank(kind: Literal["p", "z", "w", "e"], size: int, draws: int) -> Evidence:
+    """Evidence to be filled in, hypothesis by hypothesis."""
+    return Evidence(
+        kind=kind,
+        values=np.full(size, 1.0 if kind == "p" else 0.0),  # as if nothing spoke against the null
+        varied=np.ones(size, bool),
+        observed=np.zeros(size),
+        classes=np.zeros(size, np.int64),
+        draws=np.full(size, draws),
+        open=np.zeros(size, bool),
+        drawable=np.zeros(size, bool),
+    )
+
+
 def irt(problem: Problem, calls: Calls, question: Question, draws: int) -> Evidence:
     """Interpretability randomisation test (paper, Algorithm 1): a p-value from `draws` counterfactuals each."""
-    p, varied = np.empty(problem.size), np.empty(problem.size, bool)
-    observed, classes = np.empty(problem.size), np.empty(problem.size, np.int64)
-    for batch in value_sets(problem, calls, question, draws):
-        p[batch.rows], varied[batch.rows] = p_fixed(batch.statistic), varies(batch.statistic)
-        observed[batch.rows], classes[batch.rows] = batch.values[:, 0], batch.classes
-    return Evidence("p", p, varied, observed, classes, draws)
+    found = blank("p", problem.size, draws)
+    for part in value_sets(problem, calls, question, draws):
+        _note(found, part, p_fixed(part.statistic))
+        found.varied[part.rows] = varies(part.statistic)
+    return found
 
 
 def osft(problem: Problem, calls: Calls, question: Question) -> Evidence:
     """One-shot feature test (paper, Algorithm 2): the difference to a single counterfactual."""
-    z, observed = np.empty(problem.size), np.empty(problem.size)
-    classes = np.empty(problem.size, np.int64)
-    for batch in value_sets(problem, calls, question, 1):
-        z[batch.rows] = z_one_shot(batch.statistic, squared=question.alternative == "two-sided")
-        observed[batch.rows], classes[batch.rows] = batch.values[:, 0], batch.classes
-    return Evidence("z", z, np.ones(problem.size, bool), observed, classes, 1)
+    found = blank("z", problem.size, 1)
+    for part in value_sets(problem, calls, question, 1):
+        _note(found, part, z_one_shot(part.statistic, squared=question.alternative == "two-sided"))
+    return found
+
+
+def soft_rank(problem: Problem, calls: Calls, question: Question, draws: int) -> Evidence:
+    """Soft-rank e-values from `draws` counterfactuals each: for any dependence between hypotheses."""
+    found = blank("e", problem.size, draws)
+    for part in value_sets(problem, calls, question, draws):
+        _note(found, part, e_soft_rank(part.statistic))
+    return found
+
+
+def few_shot(
+    problem: Problem, calls: Calls, question: Question, draws: int, *, shrunk: bool = False
+) -> tuple[Evidence, Floats]:
+    """Few-shot competition (METHODS 4): the observed value against `draws` decoys, scores comparable over inputs.
+
+    Returns the evidence and the spread of each hypothesis' values (H,). Scores are not comparable over subsets of very
+    different spread: there the sequential test is the better choice.
+    """
+    found = blank("w", problem.size, draws)
+    spread = np.zeros(problem.size)
+    for part in value_sets(problem, calls, question, draws):
+        statistic = part.statistic
+        if question.alternative == "two-sided":  # symmetric in the K + 1 values, so it needs no pilot
+            statistic = np.abs(part.values - part.values.mean(axis=1, keepdims=True))
+        label, score, rest = competition(statistic)
+        _note(found, part, label * score)
+        spread[part.rows] = rest if shrunk else statistic.std(axis=1)
+    return replace(found, values=found.values / _scale(spread, problem.input_of, draws, shrunk)), spread
+
+
+def _scale(spread: Floats, input_of: Ints, draws: int, shrunk: bool) -> Floats:
+    """What scores are divided by: the input's median spread, or each spread shrunk towards it."""
+    median = np.ones(int(input_of.max(initial=0)) + 1)
+    order = np.argsort(input_of, kind="stable")
+    for members in np.split(order, np.flatnonzero(np.diff(input_of[order])) + 1):
+        positive = spread[members][spread[members] > 0]
+        if positive.size:
+            median[input_of[members[0]]] = np.median(positive)
+    typical = median[input_of]
+    return np.sqrt((5 * typical**2 + draws * spread**2) / (5 + draws)) if shrunk else typical
+
+
+def _note(found: Evidence, part: ValueSet, evidence: Floats) -> None:
+    found.values[part.rows], found.drawable[part.rows] = evidence, True
+    found.observed[part.rows], found.classes[part.rows] = part.values[:, 0], part.classes
 
 
 def value_sets(problem: Problem, calls: Calls, question: Question, draws: int) -> Iterator[ValueSet]:
@@ -74,17 +136,21 @@ def value_sets(problem: Problem, calls: Calls, question: Question, draws: int) -
     the centre must not be made of the values it is compared with.
     """
     total = question.center + draws
+    if question.picked is not None:
+        for job, outputs in picked_outputs(problem, calls, total, question.picked):
+            yield value_set(job, outputs, question)
+        return
     parts: list[Floats] = []
     for job, outputs in evaluate(problem, calls, _sliced(problem, calls, total)):
         parts.append(outputs if not parts else outputs[:, 1:])
         if sum(part.shape[1] for part in parts) == total + 1:
-            yield _value_set(job, np.concatenate(parts, axis=1), question)
+            yield value_set(job, parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1), question)
             parts = []
 
 
 def _sliced(problem: Problem, calls: Calls, total: int) -> Iterator[Job]:
     """Jobs in which all rounds of some inputs follow each other, few enough inputs to hold all their outputs."""
-    most = max(1, 8 * GROUP_VALUES // ((total + 1) * calls.outputs))
+    most = max(1, 64 * GROUP_VALUES // ((total + 1) * calls.outputs))
     for block in problem.blocks:
         jobs = rounds([block], total, problem.round_draws)
         members = np.arange(block.stop - block.start)
@@ -95,14 +161,25 @@ def _sliced(problem: Problem, calls: Calls, total: int) -> Iterator[Job]:
                 yield from (replace(job, keep=members[a : a + most]) for job in jobs)
 
 
-def _value_set(job: Job, outputs: Floats, question: Question) -> ValueSet:
-    members = np.arange(job.block.stop - job.block.start) if job.keep is None else job.keep
-    pilot, kept = outputs[:, 1 : 1 + question.center], np.delete(outputs, slice(1, 1 + question.center), axis=1)
-    values, classes = pick(kept, question.target, job.block.start + members)
+def value_set(job: Job, outputs: Floats, question: Question) -> ValueSet:
+    """Outputs (n, 1 + center + draws, outputs) -> values and statistic."""
+    pilot, kept = outputs[:, 1 : 1 + question.center], outputs
+    if question.center:
+        kept = np.delete(outputs, slice(1, 1 + question.center), axis=1)
+    values, classes = pick(kept, question.target, job.block.start + job.members)
     values = linked(question.rounding.settle(values), question.link)
     centre = None
     if question.center:
-        fixed = Target("per-input", classes)
-        centre = linked(pick(pilot, fixed, np.arange(len(classes)))[0], question.link).mean(axis=1)
-    statistic = surprise(values, question.alternative, centre)
-    return ValueSet(job.block.rows[members], values, statistic, classes)
+        pilots, _ = pick(pilot, Target("per-input", classes), np.arange(len(classes)))
+        centre = linked(pilots, question.link).mean(axis=1)
+    if question.alternative == "two-sided" and centre is None:
+        return ValueSet(job.rows, values, values, classes)  # few-shot makes its own centre
+    return ValueSet(job.rows, values, surprise(values, question.alternative, centre), classes)
+
+
+def around(job: Job, outputs: Floats, question: Question, centre: Floats | None) -> tuple[Floats, Floats, Ints]:
+    """Statistic (n, versions), the observed value and its class (n,), when centres (H, outputs) are known already."""
+    values, classes = pick(outputs, question.target, job.block.start + job.members)
+    values = linked(question.rounding.settle(values), question.link)
+    middle = None if centre is None else np.take_along_axis(centre[job.rows], classes[:, None], axis=1)[:, 0]
+    return surprise(values, question.alternative, middle), values[:, 0], classes

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from butfor.core import selection, storage
+from butfor.core.bounds import simes_bounds
 from butfor.core.diagnostics import notes_after
 from butfor.core.draws import Problem, redraw
 from butfor.core.effects import Effects
-from butfor.core.guarantees import RULES_OF, guarantee
+from butfor.core.guarantees import check_rule, guarantee
 from butfor.core.procedures import Evidence
 from butfor.core.types import Batch, Bools, Family, Guarantee, InputError, Ints
 
@@ -58,13 +59,27 @@ class Result:
             self.alpha,
             observed_class=said["target"] == "observed-class",
             filtered=not self.tested.all(),
-            dependence_ignored=bool(said.get("dependence_ignored")),
+            dependence_ignored=said["dependence_ignored"],
+            picked=said["picked"],
+            delta=said["delta"],
         )
 
     @property
     def tested(self) -> Bools:
         """False where a hypothesis left the family before the selection (METHODS 6, zero variation)."""
         return family_members(self.evidence, self.rule)
+
+    def bound(self, rows: Any = None, confidence: float = 0.95) -> int:
+        """At least this many of these hypotheses are true discoveries, with this confidence for all sets at once.
+
+        `rows` are positions or a boolean mask of the table, picked before or after looking (METHODS 10); None is all.
+        Needs p-values for which Simes' inequality holds: independent or positively dependent.
+        """
+        if self.evidence.kind != "p":
+            raise InputError(
+                f"bound needs p-values, this result has {self.evidence.kind}; use test='sequential' or 'irt'"
+            )
+        return simes_bounds(self.evidence.values, confidence)(np.arange(len(self.chosen)) if rows is None else rows)
 
     @cached_property
     def table(self) -> pd.DataFrame:
@@ -75,38 +90,52 @@ class Result:
             "input": np.array(self.input_names)[self.input_of],
             "subset": np.array(self.subset_names, dtype=object)[self.subset_of],
             "observed": self.evidence.observed,
-            "draws": np.full(len(self.chosen), self.evidence.draws),
+            "draws": self.evidence.draws,
             self.evidence.kind: self.evidence.values,
             "chosen": self.chosen,
             "effect": self.effects.effect,
             "effect_low": self.effects.low,
             "effect_high": self.effects.high,
-            "status": np.where(self.tested, "tested", "no variation"),
+            "status": self._status(),
         }
         if self.output_names is not None:
             columns["output"] = np.array(self.output_names)[self.evidence.classes]
         return pd.DataFrame(columns)
+
+    def _status(self) -> np.ndarray[Any, Any]:
+        evidence = self.evidence
+        cases = [~evidence.drawable, ~self.tested, evidence.open]
+        return np.select(cases, ["hardly picked", "no variation", "open"], default="tested").astype(object)
 
     def select(self, *, alpha: float | None = None, rule: str | None = None, family: Family | None = None) -> Result:
         """The same evidence at another level, rule or family: no new draws, effects kept where they were estimated."""
         alpha = self.alpha if alpha is None else alpha
         rule = self.rule if rule is None else rule
         family = self.family if family is None else family
-        test = self.provenance["test"]
-        if rule not in RULES_OF[test]:
-            guarantee(test, rule, family, alpha)  # refuses, and names what fits
+        self._check_selectable(alpha, rule, family)
         groups = self.input_of if family == "input" else None
         tested = family_members(self.evidence, rule)
-        chosen = selection.select(self.evidence.values, alpha, rule, tested, groups)
-        kept = tuple(note for note in self.notes if note in self.provenance.get("reach", ()))
-        notes = kept + tuple(notes_after(self.evidence.kind, self.evidence.values, tested, chosen))
+        draws = int(self.evidence.draws.max(initial=1))
+        chosen = selection.select(self.evidence.values, alpha, rule, tested, groups, draws)
+        notes = tuple(notes_after(self.evidence.kind, self.evidence.values, tested, chosen, draws))
         return replace(self, alpha=alpha, rule=rule, family=family, chosen=chosen, notes=notes)
+
+    def _check_selectable(self, alpha: float, rule: str, family: str) -> None:
+        check_rule(self.provenance["test"], rule)
+        if (rule == "e-bh") != (self.evidence.kind == "e"):
+            raise InputError(
+                f"this result has {self.evidence.kind} evidence, rule={rule!r} needs another; run it again"
+            )
+        if self.provenance["delta"] is not None and (alpha, rule, family) != (self.alpha, self.rule, self.family):
+            raise InputError(
+                "a run with early_stop=True stopped drawing once its own decisions were settled; run it again with the "
+                "new alpha, rule or family, or without early_stop"
+            )
 
     def counterfactuals(self, input: Any, subset: str, n: int = 3) -> Batch:
         """The first `n` counterfactuals that this run drew for one hypothesis, drawn again from the seed."""
         row = self.row(input, subset)
-        drawn = self.evidence.draws + self.provenance["center"]
-        return self.show(redraw(self.problem, row, n, drawn))
+        return self.show(redraw(self.problem, row, n, self.provenance["redrawable"]))
 
     def row(self, input: Any, subset: str) -> int:
         """Where a hypothesis stands in the table."""
@@ -158,7 +187,7 @@ class Result:
 def family_members(evidence: Evidence, rule: str) -> Bools:
     """Hypotheses the rule is applied to. Only BH may drop those without variation: the others promise their level
     under any dependence, and dropping needs independence."""
-    return evidence.varied if rule == "bh" else np.ones(len(evidence.values), bool)
+    return evidence.varied & evidence.drawable if rule == "bh" else evidence.drawable
 
 
 def _pack(result: Result) -> tuple[dict[str, Any], dict[str, np.ndarray[Any, Any]]]:
@@ -171,13 +200,15 @@ def _pack(result: Result) -> tuple[dict[str, Any], dict[str, np.ndarray[Any, Any
         "varied": evidence.varied,
         "observed": evidence.observed,
         "classes": evidence.classes,
+        "draws": evidence.draws,
+        "open": evidence.open,
+        "drawable": evidence.drawable,
         "effect": effects.effect,
         "effect_low": effects.low,
         "effect_high": effects.high,
     }
     facts: dict[str, Any] = {
         "kind": evidence.kind,
-        "draws": evidence.draws,
         "input_names": [_plain(name) for name in result.input_names],
         "subset_names": list(result.subset_names),
         "output_names": None if result.output_names is None else [_plain(name) for name in result.output_names],
@@ -196,9 +227,8 @@ def unpack(
     show: Callable[[Batch], Batch],
 ) -> Result:
     """The inverse of what `save` wrote."""
-    evidence = Evidence(
-        facts["kind"], arrays["evidence"], arrays["varied"], arrays["observed"], arrays["classes"], facts["draws"]
-    )
+    parts = (arrays[name] for name in ("evidence", "varied", "observed", "classes", "draws", "open", "drawable"))
+    evidence = Evidence(facts["kind"], *parts)
     names = facts["output_names"]
     return Result(
         input_names=tuple(facts["input_names"]),

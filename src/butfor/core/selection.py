@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -76,11 +77,23 @@ def knockoff_plus(z: ArrayLike, alpha: float) -> Bools:
     _check_alpha(alpha)
     if np.isnan(z).any():
         raise InputError("knockoff_plus got NaN among the z; drop those hypotheses first")
-    threshold = _knockoff_threshold(z, alpha)
-    return z >= threshold
+    return z >= _step_threshold(z, alpha)
 
 
-def _knockoff_threshold(z: Floats, alpha: float) -> float:
+def seqstep(w: ArrayLike, alpha: float, draws: int) -> Bools:
+    """Selective SeqStep+ (Barber & Candes 2015) for one against `draws` decoys: w > 0 are wins, w < 0 losses.
+
+    FDR <= alpha if null labels are independent; with draws >= 1/alpha - 1 even labels that are fully tied keep it.
+
+    >>> seqstep([5, 4, -1], alpha=0.1, draws=10)
+    array([ True,  True, False])
+    """
+    w = np.asarray(w, dtype=np.float64)
+    _check_alpha(alpha)
+    return w >= _step_threshold(w, alpha * draws)
+
+
+def _step_threshold(z: Floats, alpha: float) -> float:
     candidates = np.unique(np.abs(z[z != 0]))  # z = 0 is a tie: it is neither a win nor a loss
     if candidates.size == 0:
         return np.inf
@@ -104,25 +117,44 @@ def _check_alpha(alpha: float) -> None:
         raise InputError(f"alpha must lie strictly between 0 and 1, got {alpha}; 0.1 is a common choice")
 
 
+def e_bh(e: ArrayLike, alpha: float) -> Bools:
+    """e-BH (Wang & Ramdas 2022): FDR <= alpha for e-values under arbitrary dependence.
+
+    >>> e_bh([100.0, 1.0, 30.0], alpha=0.1)
+    array([ True, False,  True])
+    """
+    e = np.asarray(e, dtype=np.float64)
+    _check_alpha(alpha)
+    order = np.argsort(-e, kind="stable")
+    passes = e[order] * np.arange(1, e.size + 1) * alpha * SLACK >= e.size
+    chosen = np.zeros(e.size, bool)
+    chosen[order[: int(np.flatnonzero(passes).max(initial=-1)) + 1]] = True
+    return chosen
+
+
 RULES: dict[str, Callable[[ArrayLike, float], Bools]] = {
     "bh": bh,
     "by": by,
     "holm": holm,
     "bonferroni": bonferroni,
     "knockoff+": knockoff_plus,
+    "e-bh": e_bh,
 }
 
 
-def select(evidence: Floats, alpha: float, rule: str, tested: Bools, groups: Ints | None = None) -> Bools:
+def select(
+    evidence: Floats, alpha: float, rule: str, tested: Bools, groups: Ints | None = None, draws: int = 1
+) -> Bools:
     """Chosen hypotheses (H,): the rule over all that were tested, or within each group (one family per input)."""
+    choose = partial(seqstep, draws=draws) if rule == "seqstep" else RULES[rule]
     chosen = np.zeros(len(evidence), bool)
     if groups is None:
-        chosen[tested] = RULES[rule](evidence[tested], alpha)
+        chosen[tested] = choose(evidence[tested], alpha)
         return chosen
     order = np.argsort(groups, kind="stable")
     bounds = np.flatnonzero(np.diff(groups[order])) + 1
     for members in np.split(order, bounds):
         members = members[tested[members]]
         if members.size:
-            chosen[members] = RULES[rule](evidence[members], alpha)
+            chosen[members] = choose(evidence[members], alpha)
     return chosen

@@ -3,31 +3,52 @@
 from __future__ import annotations
 
 import textwrap
+from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from butfor.core.bounds import simes_bounds
+
 if TYPE_CHECKING:
     from butfor.core.result import Result
 
 WIDTH = 110
+CONFIDENCE = 0.95
 
 
 def headline(result: Result) -> str:
     """One sentence: how many of how many, by which test."""
-    said, evidence = result.provenance, result.evidence
+    said = result.provenance
     family = "over the run" if result.family == "run" else "within each input"
-    drawn = "one draw" if evidence.draws == 1 else f"{evidence.draws} draws"
     return (
         f"{int(result.chosen.sum())} of {len(result.chosen)} hypotheses chosen "
-        f"({len(result.input_names)} inputs, {len(result.subset_names)} subsets; {said['test']}, {drawn} each, "
+        f"({len(result.input_names)} inputs, {len(result.subset_names)} subsets; {said['test']}, {_drawn(result)}, "
         f"{said['alternative']}, {result.rule} at {result.alpha:g} {family}; {result.rows:,} model rows)"
     )
 
 
-def by_subset(result: Result) -> list[tuple[str, int, int, float]]:
-    """Per subset: name, inputs it was chosen for, inputs it was tested on, mean effect where chosen (NaN: none)."""
+def _drawn(result: Result) -> str:
+    draws = result.evidence.draws
+    if not len(draws) or draws.min() != draws.max():
+        return f"{draws.mean():.0f} draws on average" if len(draws) else "no draws"
+    return "one draw each" if draws[0] == 1 else f"{draws[0]} draws each"
+
+
+@dataclass(frozen=True)
+class SubsetRow:
+    """What was found for one subset over all inputs."""
+
+    name: str
+    chosen: int
+    tested: int
+    effect: float  # mean over the inputs it was chosen for; NaN: not estimated
+    true: int | None  # at least so many are true, all such statements together with 95 % confidence
+
+
+def by_subset(result: Result) -> list[SubsetRow]:
+    """One row per subset, the most often chosen first."""
     size = len(result.subset_names)
     chosen = np.bincount(result.subset_of, weights=result.chosen, minlength=size)
     tested = np.bincount(result.subset_of, minlength=size)
@@ -35,37 +56,74 @@ def by_subset(result: Result) -> list[tuple[str, int, int, float]]:
     total = np.bincount(result.subset_of[known], weights=result.effects.effect[known], minlength=size)
     count = np.bincount(result.subset_of[known], minlength=size)
     mean = np.divide(total, count, out=np.full(size, np.nan), where=count > 0)
+    true = _true(result, result.subset_of, size)
     order = np.argsort(-chosen, kind="stable")
-    return [(result.subset_names[j], int(chosen[j]), int(tested[j]), float(mean[j])) for j in order]
+    return [
+        SubsetRow(
+            result.subset_names[j],
+            int(chosen[j]),
+            int(tested[j]),
+            float(mean[j]),
+            None if true is None else int(true[j]),
+        )
+        for j in order
+    ]
+
+
+def _true(result: Result, groups: np.ndarray[tuple[int, ...], np.dtype[np.int64]], size: int) -> list[int] | None:
+    if result.evidence.kind != "p":
+        return None
+    return [int(n) for n in simes_bounds(result.evidence.values, CONFIDENCE).by_group(groups, size)]
+
+
+def bound_sentence(result: Result) -> str:
+    """In words: how many discoveries are true at least, and in how many inputs there is one. Empty without p-values."""
+    if result.evidence.kind != "p" or not result.chosen.any():
+        return ""
+    inputs = _true(result, result.input_of, len(result.input_names)) or []
+    return (
+        f"With {CONFIDENCE:.0%} confidence at least {result.bound(result.chosen, CONFIDENCE)} of the "
+        f"{int(result.chosen.sum())} chosen are true, and at least {sum(n > 0 for n in inputs)} of "
+        f"{len(result.input_names)} inputs have a true one (result.bound gives such a number for any rows you pick)."
+    )
 
 
 def summary(result: Result, most: int = 15) -> str:
     """Headline, the subsets chosen most often, notes, guarantee."""
     lines = [*textwrap.wrap(headline(result), WIDTH), ""]
-    rows = [row for row in by_subset(result) if row[1]]
+    rows = [row for row in by_subset(result) if row.chosen]
     if rows:
-        width = max(len("subset"), *(len(row[0]) for row in rows[:most]))
-        lines.append(f"{'subset':<{width}}  chosen for  mean effect")
-        for name, chosen, tested, effect in rows[:most]:
-            shown = "" if np.isnan(effect) else f"{effect:+.3g}"
-            lines.append(f"{name:<{width}}  {f'{chosen} of {tested}':>10}  {shown:>11}")
+        width = max(len("subset"), *(len(row.name) for row in rows[:most]))
+        lines.append(f"{'subset':<{width}}  chosen for  at least true  mean effect")
+        lines += [_line(row, width) for row in rows[:most]]
         if len(rows) > most:
             lines.append(f"... and {len(rows) - most} more subsets; see result.table")
         lines.append("")
-    for note in result.notes:
-        lines += textwrap.wrap(f"Note: {note}", WIDTH)
-    lines += textwrap.wrap(f"Guarantee: {result.guarantee}", WIDTH)
+    for text in (bound_sentence(result), *(f"Note: {note}" for note in result.notes), f"Guarantee: {result.guarantee}"):
+        lines += textwrap.wrap(text, WIDTH)
     return "\n".join(lines)
+
+
+def _line(row: SubsetRow, width: int) -> str:
+    effect = "" if np.isnan(row.effect) else f"{row.effect:+.3g}"
+    true = "" if row.true is None else str(row.true)
+    return f"{row.name:<{width}}  {f'{row.chosen} of {row.tested}':>10}  {true:>13}  {effect:>11}"
 
 
 def summary_html(result: Result) -> str:
     """The same for a notebook."""
     rows = "".join(
-        f"<tr><td style='text-align:left'>{escape(name)}</td><td>{chosen} of {tested}</td>"
-        f"<td>{'' if np.isnan(effect) else f'{effect:+.3g}'}</td></tr>"
-        for name, chosen, tested, effect in by_subset(result)
-        if chosen
+        f"<tr><td style='text-align:left'>{escape(row.name)}</td><td>{row.chosen} of {row.tested}</td>"
+        f"<td>{'' if row.true is None else row.true}</td>"
+        f"<td>{'' if np.isnan(row.effect) else f'{row.effect:+.3g}'}</td></tr>"
+        for row in by_subset(result)
+        if row.chosen
     )
-    table = f"<table><tr><th>subset</th><th>chosen for</th><th>mean effect</th></tr>{rows}</table>" if rows else ""
+    head = "<tr><th>subset</th><th>chosen for</th><th>at least true</th><th>mean effect</th></tr>"
+    table = f"<table>{head}{rows}</table>" if rows else ""
     notes = "".join(f"<p><b>Note:</b> {escape(note)}</p>" for note in result.notes)
-    return f"<p>{escape(headline(result))}</p>{table}{notes}<p><b>Guarantee:</b> {escape(str(result.guarantee))}</p>"
+    bound = escape(bound_sentence(result))
+    return (
+        f"<p>{escape(headline(result))}</p>{table}<p>{bound}</p>{notes}"
+        f"<p><b>Guarantee:</b> {escape(str(result.guarantee))}</p>"
+    )

@@ -14,9 +14,9 @@ Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 Batch = Any  # an array (n, width), or a list of n images or texts
 
-Test = Literal["irt", "osft"]
+Test = Literal["sequential", "irt", "osft", "few-shot"]
 Alternative = Literal["greater", "less", "two-sided"]
-Rule = Literal["bh", "by", "holm", "bonferroni", "knockoff+"]
+Rule = Literal["bh", "by", "holm", "bonferroni", "e-bh", "knockoff+", "seqstep"]
 Family = Literal["run", "input"]
 
 

@@ -1,0 +1,255 @@
+"""The public edge for one decision per feature over a whole data set."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from butfor._arguments import between, one_of, whole
+from butfor._explain import Meter, _name_row, _on_tables, _repeats
+from butfor._progress import Progress, reporting
+from butfor._targets import resolve, target_name
+from butfor._version import __version__
+from butfor.core import losses
+from butfor.core.calls import Calls
+from butfor.core.draws import table_problem
+from butfor.core.effects import no_effects
+from butfor.core.global_result import GlobalResult, choose
+from butfor.core.global_tests import Measure, contrast, holdout, mean_effects, passes_needed, randomise
+from butfor.core.guarantees import P_RULES
+from butfor.core.outputs import Rounding, linked, probe
+from butfor.core.types import Alternative, Floats, InputError, Ints, ReachWarning
+from butfor.models import Wrapped, wrap
+from butfor.tabular import gaussian
+from butfor.tabular.splice import is_data, table_sampler
+from butfor.tabular.subsets import column_subsets
+from butfor.tabular.table import as_table, is_frame
+
+DRAWS, EFFECT_DRAWS = 20, 20
+PASSES, MOST_PASSES = 999, 9_999
+
+
+def global_importance(
+    model: Any,
+    X: Any,
+    sampler: Any,
+    y: Any = None,
+    *,
+    subsets: Sequence[Any] | Mapping[str, Any] | None = None,
+    alpha: float = 0.1,
+    rule: str = "bh",
+    loss: Literal["squared", "log"] | Callable[[Any, Any], Any] | None = None,
+    alternative: Alternative | None = None,
+    target: Any = None,
+    link: Literal["logit", "log"] | None = None,
+    draws: int | None = None,
+    passes: int | None = None,
+    seed: int = 0,
+    batch_rows: int | None = None,
+    progress: bool | Callable[[Progress], None] | None = None,
+) -> GlobalResult:
+    """Which features matter over the whole of `X`: one decision each, with the false discovery rate under control.
+
+    With labels `y` of rows the model was not fitted on: the holdout randomisation test, "does the model's skill rest on
+    this feature?". `sampler` then describes the *population* of `X`, and `loss` is "squared", "log" or a function
+    `(y, outputs) -> (n,)`; None is "log" for several outputs (class probabilities), else "squared".
+
+    Without labels: contrast, "is this feature as in the reference?". `sampler` then describes what you compare against;
+    with one of the population of `X` nothing can be found. `target`, `link` and `alternative` are as in
+    `butfor.explain`, though "two-sided" centres on the mean of an input's versions and so needs `draws` of 2 or more.
+
+    Every input is redrawn `draws` times (None: 20) for each subset, at `draws + 1` model rows; `passes` (None: 999, or
+    what a lone signal needs, to 9,999) recombine them at no further rows. p-values are exactly valid at any number of
+    both. The effect of a chosen subset is the mean increase of the loss when it is redrawn, or the mean output minus
+    the mean counterfactual one, with a 95 % interval over inputs from fresh draws.
+
+    >>> rng = np.random.default_rng(0)
+    >>> rows, noise = rng.normal(size=(200, 4)), rng.normal(size=200)
+    >>> result = global_importance(lambda X: X[:, 0] + X[:, 1], rows, rows, y=rows[:, 0] + noise)
+    >>> result.table[result.chosen].subset.tolist()
+    ['x0']
+    """
+    asked = _checked(alpha, rule, alternative, link, draws, passes, seed, batch_rows)
+    table = as_table(X, "data")
+    groups = column_subsets(table, subsets)
+    fitted = table_sampler(gaussian(sampler) if is_data(sampler) else sampler, table)
+    problem = table_problem(table.values, table.index, groups, fitted, asked.seed)
+    wrapped = wrap(model)
+    black_box = _on_tables(wrapped, table)
+    size = asked.batch_rows or int(np.clip(2**19 // table.values.shape[1], 256, 10_000))
+    observed, rounding, odd = probe(black_box, table.values, size, partial(_name_row, table))
+    if y is None:
+        measure, settings = _contrast(target, loss, asked, observed, rounding, wrapped)
+    else:
+        _refuse(asked, target)
+        measure, settings = _holdout(_labels(y, X, len(observed)), loss, observed, rounding, wrapped)
+    warned = _warn_of_reach(asked, len(groups))
+    with reporting(progress) as report:
+        meter = Meter(report, len(observed) + min(16, len(observed), size))
+        calls = Calls(black_box, size, observed.shape[1], meter.tick, {} if _repeats(problem) else None)
+        meter.stage("global", problem.size * (asked.draws + -(-asked.draws // problem.round_draws)))
+        evidence = randomise(problem, calls, measure, asked.draws, asked.passes_for(len(groups)))
+        chosen = choose(evidence, asked.alpha, asked.rule)
+        meter.tell(int(chosen.sum()))
+        meter.stage("effects", int(chosen.sum()) * len(observed) * (EFFECT_DRAWS + 1))
+        effects = no_effects(len(groups))
+        if chosen.any():
+            effects = mean_effects(problem, calls, measure, chosen, evidence.classes, EFFECT_DRAWS)
+    return GlobalResult(
+        subset_names=problem.subset_names,
+        mode="contrast" if y is None else "holdout",
+        inputs=len(observed),
+        evidence=evidence,
+        effects=effects,
+        chosen=chosen,
+        alpha=asked.alpha,
+        rule=asked.rule,
+        rows=meter.rows,
+        warned=(*warned, *([odd] if odd else [])),
+        provenance={
+            "version": __version__,
+            **settings,
+            "draws": asked.draws,
+            "seed": asked.seed,
+            "columns": list(table.columns),
+            "subsets": {group.name: group.index.tolist() for group in groups},
+            "frame": table.labels is not None,
+            "sampler": repr(problem.sampler),
+            "dependence_ignored": bool(getattr(fitted, "ignores_dependence", False)),
+        },
+    )
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Arguments after checking, with their defaults filled in."""
+
+    alpha: float
+    rule: str
+    alternative: Alternative | None
+    link: str | None
+    draws: int
+    passes: int | None
+    seed: int
+    batch_rows: int | None
+
+    def passes_for(self, subsets: int) -> int:
+        """Passes; by default enough for a lone signal, within reason."""
+        needed = passes_needed(self.rule, self.alpha, subsets)
+        return int(np.clip(needed, PASSES, MOST_PASSES)) if self.passes is None else self.passes
+
+
+def _checked(
+    alpha: Any, rule: Any, alternative: Any, link: Any, draws: Any, passes: Any, seed: Any, batch_rows: Any
+) -> Asked:
+    one_of("rule", rule, tuple(P_RULES))
+    one_of("alternative", alternative, (None, *get_args(Alternative)))
+    one_of("link", link, (None, "logit", "log"))
+    return Asked(
+        alpha=between("alpha", alpha, "0.1 is a common choice"),
+        rule=rule,
+        alternative=alternative,
+        link=link,
+        draws=DRAWS if draws is None else whole("draws", draws, 1),
+        passes=None if passes is None else whole("passes", passes, 1),
+        seed=whole("seed", seed, 0),
+        batch_rows=None if batch_rows is None else whole("batch_rows", batch_rows, 1),
+    )
+
+
+def _refuse(asked: Asked, target: Any) -> None:
+    given = {"target": target, "link": asked.link, "alternative": asked.alternative}
+    for name, value in given.items():
+        if value is not None:
+            raise InputError(f"{name} is for the contrast without labels, got {name}={value!r} with y; drop it")
+
+
+def _labels(y: Any, X: Any, count: int) -> np.ndarray[Any, Any]:
+    import pandas as pd
+
+    labels = np.asarray(y)
+    if labels.ndim == 0 or len(labels) != count:
+        got = "one value" if labels.ndim == 0 else f"{len(labels)} labels"
+        raise InputError(f"y has {got} for {count} rows of data; give one for each row")
+    if is_frame(X) and hasattr(y, "index") and list(y.index) != list(X.index):
+        raise InputError("y and the data have different indexes; align them, or give y.to_numpy() if rows match")
+    missing = pd.isna(labels).reshape(count, -1).any(axis=1)
+    if missing.any():
+        raise InputError(f"y has a missing value in row {int(np.flatnonzero(missing)[0])}; drop rows without a label")
+    return labels
+
+
+def _holdout(
+    y: np.ndarray[Any, Any], loss: Any, observed: Floats, rounding: Rounding, wrapped: Wrapped
+) -> tuple[Measure, dict[str, Any]]:
+    outputs = observed.shape[1]
+    name = ("squared" if outputs == 1 else "log") if loss is None else loss
+    if callable(name):
+        measured = losses.own(name, y)
+        name = getattr(name, "__name__", type(name).__name__)
+    else:
+        one_of("loss", name, ("squared", "log"))
+        measured = (
+            losses.squared(_numbers(y, outputs)) if name == "squared" else losses.log(_classes(y, wrapped, observed))
+        )
+    every = np.arange(len(observed))
+    whole_run, half = measured(every, observed[:, None, :]), measured(every[::2], observed[::2, None, :])
+    if not np.allclose(whole_run[::2], half, rtol=1e-6, atol=1e-12):
+        raise InputError("loss gives a row another value when other rows are left out; it must look at each row alone")
+    return holdout(measured, rounding), {"test": "holdout", "loss": name}
+
+
+def _numbers(y: np.ndarray[Any, Any], outputs: int) -> Floats:
+    if outputs != 1:
+        raise InputError(f"loss='squared' needs a model with one output, this one has {outputs}; use loss='log'")
+    if y.ndim != 1 or y.dtype.kind not in "fiub":
+        raise InputError(f"loss='squared' needs y of shape (n,) and numeric, got {y.dtype} of shape {y.shape}")
+    return y.astype(np.float64)
+
+
+def _classes(y: np.ndarray[Any, Any], wrapped: Wrapped, observed: Floats) -> Ints:
+    """Labels as positions of the model's outputs; a single output is the probability of label 1."""
+    outputs = observed.shape[1]
+    if observed.min() < 0 or observed.max() > 1 or (outputs > 1 and np.abs(observed.sum(axis=1) - 1).max() > 1e-3):
+        raise InputError("loss='log' needs class probabilities, the outputs are none; give a function as loss=")
+    known = (0, 1) if outputs == 1 else (wrapped.classes or tuple(range(outputs)))
+    places = {label: place for place, label in enumerate(known)}
+    labels = y.tolist()
+    strange = next((label for label in labels if isinstance(label, list) or label not in places), None)
+    if strange is not None:
+        raise InputError(f"y has the label {strange!r}, which the model does not know; it has {list(known[:8])}")
+    return np.array([places[label] for label in labels])
+
+
+def _contrast(
+    target: Any, loss: Any, asked: Asked, observed: Floats, rounding: Rounding, wrapped: Wrapped
+) -> tuple[Measure, dict[str, Any]]:
+    name = target_name(target, observed.shape[1])
+    if loss is not None:
+        raise InputError("loss needs labels; give them as y=, or drop loss")
+    if isinstance(name, str) and name in ("truth", "observed-class"):
+        raise InputError(f"target={name!r} is not for global_importance; use 'predicted', a label, or y= for the loss")
+    aim = resolve(name, None, observed, wrapped)
+    linked(observed, asked.link)  # refuses a link that does not fit, before anything is drawn
+    direction: Alternative = asked.alternative or ("greater" if aim.kind == "predicted" else "two-sided")
+    if direction == "two-sided" and asked.draws < 2:
+        raise InputError("alternative='two-sided' needs draws=2 or more: two versions are equally far from their mean")
+    settings = {"test": "contrast", "target": name, "link": asked.link, "alternative": direction}
+    return contrast(aim, asked.link, rounding, direction), settings
+
+
+def _warn_of_reach(asked: Asked, subsets: int) -> list[str]:
+    passes, needed = asked.passes_for(subsets), passes_needed(asked.rule, asked.alpha, subsets)
+    if passes >= needed:
+        return []
+    sentence = (
+        f"A lone signal cannot be found: with {passes} passes no p-value is below 1/{passes + 1}; {asked.rule} over "
+        f"{subsets} subsets at alpha={asked.alpha:g} needs passes={needed} for it, which cost no model rows."
+    )
+    warnings.warn(sentence, ReachWarning, stacklevel=3)
+    return [sentence]

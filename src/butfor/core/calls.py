@@ -1,0 +1,249 @@
+"""Blocks -> model -> outputs: what goes into each call of the model, and checks of what comes back."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+
+from butfor.core.draws import Drawn, Job, Problem, draw
+from butfor.core.types import Batch, Floats, Model, ModelError
+
+GROUP_VALUES = 2**18  # drawn values and model outputs that are held at once
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class Calls:
+    """A model, how many rows it is given at a time, how many outputs it has, and who is told of rows done.
+
+    `memory` is for samplers whose draws repeat: answers already given over a whole run.
+    """
+
+    model: Model
+    batch_rows: int
+    outputs: int
+    tick: Callable[[int], None]
+    memory: Memory | None = None
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Outputs on the observed inputs (n, outputs), and on counterfactuals by hypothesis and value of the subset."""
+
+    observed: Floats
+    known: dict[tuple[int, bytes], Floats] = field(default_factory=dict)
+
+
+def evaluate(problem: Problem, calls: Calls, jobs: Iterable[Job]) -> Iterator[tuple[Job, Floats]]:
+    """Each job with its outputs (inputs, versions, outputs), version 0 being the observed input.
+
+    The observed row is evaluated in the same calls as its counterfactuals: a BLAS row predicted in another batch may
+    differ in its last bits (METHODS 6). Rows of several small jobs share a call; rows of a large one are split.
+    """
+    return evaluate_drawn(problem, calls, (draw(problem, job) for job in jobs))
+
+
+def evaluate_drawn(problem: Problem, calls: Calls, drawns: Iterable[Drawn]) -> Iterator[tuple[Job, Floats]]:
+    """The same for what is drawn already."""
+    slate = Slate()
+    group: list[Drawn] = []
+    held = 0
+    for drawn in drawns:
+        group.append(drawn)
+        held += drawn.rows * max(calls.outputs, len(drawn.values[0]) if isinstance(drawn.values, np.ndarray) else 1)
+        if held >= GROUP_VALUES:
+            yield from _evaluate_group(problem, calls, group, slate)
+            group, held = [], 0
+    yield from _evaluate_group(problem, calls, group, slate)
+
+
+class Slate:
+    """Memory that batches are painted on, again and again; a model that keeps its batch keeps the memory too."""
+
+    def __init__(self) -> None:
+        self._memory: Array = np.empty((0, 0))
+
+    def rows(self, count: int, like: Array) -> Array:
+        """An array (count, width of `like`) that nobody else holds, with anything in it."""
+        memory = self._memory
+        held = sys.getrefcount(memory) > 3  # this name, the attribute and the argument are ours
+        if held or memory.dtype != like.dtype or memory.shape[0] < count or memory.shape[1] != like.shape[1]:
+            memory = self._memory = np.empty((count, like.shape[1]), like.dtype)
+        return memory[:count]
+
+    def kept(self) -> bool:
+        """Whether anybody but the caller, who holds one view, holds the memory."""
+        return sys.getrefcount(self._memory) > 3
+
+
+def _evaluate_group(problem: Problem, calls: Calls, group: list[Drawn], slate: Slate) -> Iterator[tuple[Job, Floats]]:
+    if calls.memory is not None and isinstance(problem.inputs, np.ndarray):
+        yield from _evaluate_repeating(problem, calls, group, slate)
+        return
+    both = [(drawn, np.empty((drawn.rows, calls.outputs))) for drawn in group]
+    alike = [drawn.base is not None and drawn.rows > calls.batch_rows for drawn in group]
+    large = [pair for pair, is_alike in zip(both, alike, strict=True) if is_alike]
+    for _, jobs in groupby(large, key=lambda pair: pair[0].base):
+        _evaluate_alike(problem, calls, list(jobs), slate)
+    _evaluate_packed(problem, calls, [pair for pair, is_alike in zip(both, alike, strict=True) if not is_alike], slate)
+    for drawn, out in both:
+        yield drawn.job, out.reshape(len(drawn.inputs), drawn.versions, calls.outputs)
+
+
+def _evaluate_alike(problem: Problem, calls: Calls, alike: list[tuple[Drawn, Floats]], slate: Slate) -> None:
+    """Large jobs on the same inputs: one batch is painted over, since calls differ in the subset's columns only.
+
+    A model that keeps the batch gets another one next time; a model that writes into it is found out at the end.
+    """
+    inputs, versions = alike[0][0].inputs, alike[0][0].versions
+    for start, stop in _windows(alike[0][0].rows, calls.batch_rows):
+        source = np.arange(start, stop) // versions
+        rows = slate.rows(stop - start, inputs)
+        np.take(inputs, source, axis=0, out=rows, mode="clip")
+        for drawn, out in alike:
+            columns = drawn.columns
+            rows[:, columns] = drawn.values[start:stop]
+            out[start:stop] = call(calls, rows, stop - start, partial(_describe, problem, [(drawn, start, stop)]))
+            if sys.getrefcount(rows) > 2 or slate.kept():
+                rows = rows.copy()
+            rows[:, columns] = np.take(inputs[:, columns], source, axis=0, mode="clip")  # as it was observed
+        expected = np.take(inputs, source, axis=0)
+        if not np.array_equal(rows, expected) and not np.array_equal(rows, expected, equal_nan=True):
+            raise ModelError("the model writes into its batch; let it work on a copy: lambda X: model(X.copy())")
+
+
+def _windows(rows: int, most: int) -> list[tuple[int, int]]:
+    """Even parts of at most `most` rows."""
+    parts = -(-rows // most)
+    return [(rows * i // parts, rows * (i + 1) // parts) for i in range(parts)]
+
+
+def _evaluate_repeating(
+    problem: Problem, calls: Calls, group: list[Drawn], slate: Slate
+) -> Iterator[tuple[Job, Floats]]:
+    """Draws that may repeat: the same counterfactual of the same input is evaluated once in a run."""
+    assert calls.memory is not None
+    known = calls.memory.known
+    for drawn in group:
+        keys = _keys(drawn)
+        places = drawn.job.block.start + drawn.job.members
+        known.update(zip(keys[:: drawn.versions], calls.memory.observed[places], strict=True))
+        fresh = {key: row for row, key in reversed(list(enumerate(keys))) if key not in known}
+        places = np.array(sorted(fresh.values()), dtype=np.int64)
+        news = Drawn(drawn.job, drawn.inputs[places // drawn.versions], drawn.values[places], 1, places=places)
+        out = np.empty((len(places), calls.outputs))
+        _evaluate_packed(problem, calls, [(news, out)] if len(places) else [], slate)
+        known.update({keys[place]: outputs for place, outputs in zip(places, out, strict=True)})
+        answers = np.array([known[key] for key in keys])
+        yield drawn.job, answers.reshape(len(drawn.inputs), drawn.versions, calls.outputs)
+
+
+def _keys(drawn: Drawn) -> list[tuple[int, bytes]]:
+    """What makes a row the same as another: its hypothesis, and the value of the subset."""
+    rows = np.repeat(drawn.job.rows, drawn.versions).tolist()
+    values = np.ascontiguousarray(drawn.values)
+    return [(row, value.tobytes()) for row, value in zip(rows, values, strict=True)]
+
+
+Piece = tuple[Drawn, int, int]  # rows start..stop of what was drawn
+
+
+def _evaluate_packed(problem: Problem, calls: Calls, jobs: list[tuple[Drawn, Floats]], slate: Slate) -> None:
+    """Jobs of any kind and size, as many rows to a call as it may have."""
+    outs = {id(drawn): out for drawn, out in jobs}
+    for pieces in _packs([drawn for drawn, _ in jobs], calls.batch_rows):
+        rows = sum(stop - start for _, start, stop in pieces)
+        batch: Batch
+        if isinstance(problem.inputs, np.ndarray):
+            batch = _assemble(pieces, slate.rows(rows, problem.inputs))
+        else:
+            batch = [item for drawn, start, stop in pieces for item in drawn.values[start:stop]]
+        outputs = call(calls, batch, rows, partial(_describe, problem, pieces))
+        done = 0
+        for drawn, start, stop in pieces:
+            outs[id(drawn)][start:stop] = outputs[done : done + stop - start]
+            done += stop - start
+        del batch, outputs  # so that the slate sees who else holds them
+
+
+def _packs(group: list[Drawn], batch_rows: int) -> Iterator[list[Piece]]:
+    pieces: list[Piece] = []
+    room = batch_rows
+    for drawn in group:
+        if drawn.rows > room and pieces:
+            yield pieces
+            pieces, room = [], batch_rows
+        if drawn.rows > batch_rows:
+            yield from ([(drawn, start, stop)] for start, stop in _windows(drawn.rows, batch_rows))
+        else:
+            pieces.append((drawn, 0, drawn.rows))
+            room -= drawn.rows
+    if pieces:
+        yield pieces
+
+
+def _assemble(pieces: list[Piece], batch: Array) -> Array:
+    done = 0
+    for drawn, start, stop in pieces:
+        part = batch[done : done + stop - start]
+        np.take(drawn.inputs, np.arange(start, stop) // drawn.versions, axis=0, out=part, mode="clip")
+        part[:, drawn.columns] = drawn.values[start:stop]
+        done += stop - start
+    return batch
+
+
+def call(calls: Calls, batch: Batch, rows: int, describe: Callable[[int], str]) -> Floats:
+    """The model's outputs (rows, outputs), after checking that they are one finite number per row and output."""
+    outputs = ask(calls.model, batch, rows, describe).reshape(rows, -1)
+    if outputs.shape[1] != calls.outputs:
+        raise ModelError(f"the model returned {outputs.shape[1]} outputs a row, but {calls.outputs} for other rows")
+    calls.tick(rows)
+    return outputs
+
+
+def ask(model: Model, batch: Batch, rows: int, describe: Callable[[int], str]) -> Array:
+    """What the model returns for a batch, (rows,) or (rows, outputs), checked; `describe` names a row in an error."""
+    try:
+        outputs = np.asarray(model(batch))
+    except Exception as error:
+        row = _first_bad_row(model, batch, rows)
+        where = f"on {describe(row)}" if row is not None else f"on a batch of {rows} rows, though on none of them alone"
+        raise ModelError(f"the model raised {type(error).__name__} {where}: {error}") from error
+    if outputs.ndim not in (1, 2) or len(outputs) != rows:
+        expected = f"({rows},) or ({rows}, outputs)"
+        raise ModelError(f"the model returned shape {outputs.shape} for {rows} rows; expected {expected}")
+    if outputs.dtype.kind not in "fiub":
+        raise ModelError(f"the model returned {outputs.dtype} values such as {outputs.flat[0]!r}; expected numbers")
+    if not np.isfinite(outputs.sum()) and not np.isfinite(outputs).all():  # the sum is the quick look
+        bad = ~np.isfinite(outputs)
+        row = int(np.argwhere(bad)[0, 0])
+        raise ModelError(f"the model returned {outputs[bad][0]} on {describe(row)}; expected a finite number")
+    return outputs
+
+
+def _first_bad_row(model: Model, batch: Batch, rows: int) -> int | None:
+    for row in range(rows):
+        try:
+            model(batch[row : row + 1])
+        except Exception:  # any error of the user's model: the first row that has one is named
+            return row
+    return None
+
+
+def _describe(problem: Problem, pieces: list[Piece], row: int) -> str:
+    for drawn, start, stop in pieces:
+        if row < stop - start:
+            place = start + row if drawn.places is None else int(drawn.places[start + row])
+            position, version = divmod(place, drawn.job.versions)
+            name = problem.input_names[drawn.job.block.start + int(drawn.job.members[position])]
+            if version == 0:
+                return f"input {name!r}"
+            return f"counterfactual {version} of input {name!r}, subset {drawn.job.block.subset.name!r}"
+        row -= stop - start
+    raise AssertionError("row outside the batch")
