@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test lint types pytest clean
+.PHONY: demo test lint types pytest docs clean
 
 demo: $(VENV)/.base
 	$(BIN)/butfor demo --out demo
@@ -31,6 +31,9 @@ $(VENV)/.base: pyproject.toml constraints.txt | $(BIN)/python
 $(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP) -e ".[dev]"
 	touch $@ $(VENV)/.base
+
+docs: $(VENV)/.dev
+	$(BIN)/python -c "from butfor.core.guarantees import page; print(page(), end='')" > docs/guarantees.md
 
 clean:
 	rm -rf $(VENV) demo .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -17,7 +17,7 @@ class Promise:
     proven_by: str
 
 
-ANY = "the hypotheses may depend on each other in any way"
+ANY = "whatever the dependence between hypotheses"
 P_RULES: dict[str, Promise] = {
     "bh": Promise(
         "FDR",
@@ -68,8 +68,8 @@ IGNORED = (
     "conditional and correlated columns pull each other in."
 )
 OBSERVED_CLASS = (
-    "This does not hold as stated here: the class was picked by looking at the observed input only, which favours it "
-    "over its draws (with every null true OSFT made a false discovery in 90 to 100 % of runs); use target='predicted'."
+    "the class was picked by looking at the observed input only, which favours it over its draws (with every null true "
+    "OSFT made a false discovery in 90 to 100 % of runs); use target='predicted'"
 )
 EARLY = "Decisions equal those of all draws with probability at least {agree:g}."
 FIXED = "alpha must have been fixed before looking at the result."
@@ -110,11 +110,47 @@ def guarantee(
             (SIGNS, test == "osft"),
             (FILTER, filtered),
             (IGNORED, dependence_ignored),
-            (OBSERVED_CLASS, observed_class),
             (EARLY.format(agree=1 - (delta or 0)), delta is not None),
             (FIXED, True),
         )
         if applies
     ]
-    assumption = f"{EXCHANGEABLE}, {PICKED if picked else UNPICKED}, and {promise.needs}"
+    if observed_class:
+        return Guarantee("nothing", alpha, over, OBSERVED_CLASS, "nobody", tuple(caveats))
+    inputs = PICKED if picked else UNPICKED
+    needs = f" and {inputs}, {ANY}" if promise.needs == ANY else f", {inputs}, and {promise.needs}"
+    assumption = EXCHANGEABLE + needs
     return Guarantee(promise.controls, alpha, over, assumption, promise.proven_by, tuple(caveats))
+
+
+def page() -> str:
+    """The documentation page of every test and rule, in Markdown; docs/guarantees.md is this text."""
+    lines = [
+        "# What each combination guarantees",
+        "",
+        "Written by `make docs` from `butfor.core.guarantees`; every result carries its own as `result.guarantee`.",
+        'A combination that is not listed is refused. `family="run"` promises the level over all hypotheses of the',
+        'run, `family="input"` over the hypotheses of each single input, not over the run.',
+        "",
+        f"All of them assume that {EXCHANGEABLE} and that {UNPICKED} (or that `picked=` says how: then {PICKED}).",
+        "",
+        "| test | rule | controls | provided also that | proven by |",
+        "|---|---|---|---|---|",
+    ]
+    for test, rules in PROMISES.items():
+        for rule, promise in rules.items():
+            default = " (default)" if DEFAULT_RULE[test] == rule else ""
+            lines.append(
+                f"| `{test}` | `{rule}`{default} | {promise.controls} | {promise.needs} | {promise.proven_by} |"
+            )
+    lines += ["", "## What a result may add", ""]
+    for when, text in (
+        ('test="osft"', SIGNS),
+        ('rule="bh" with test="irt", where some hypotheses did not vary', FILTER),
+        ("a sampler that ignores dependence, such as `tabular.empirical`", IGNORED),
+        ('target="observed-class"', f"Nothing is controlled: {OBSERVED_CLASS}."),
+        ("early_stop=True, delta=0.01", EARLY.format(agree=0.99)),
+        ("always", FIXED),
+    ):
+        lines.append(f"- {when}: {text}")
+    return "\n".join(lines) + "\n"
