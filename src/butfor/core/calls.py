@@ -219,7 +219,7 @@ def ask(model: Model, batch: Batch, rows: int, describe: Callable[[int], str]) -
         expected = f"({rows},) or ({rows}, outputs)"
         raise ModelError(f"the model returned shape {outputs.shape} for {rows} rows; expected {expected}")
     if outputs.dtype.kind not in "fiub":
-        raise ModelError(f"the model returned {outputs.dtype} values such as {outputs.flat[0]!r}; expected numbers")
+        raise ModelError(f"the model returned values such as {outputs.flat[:1].tolist()[0]!r}; expected numbers")
     if not np.isfinite(outputs.sum()) and not np.isfinite(outputs).all():  # the sum is the quick look
         bad = ~np.isfinite(outputs)
         row = int(np.argwhere(bad)[0, 0])

@@ -37,15 +37,15 @@ PROVEN: dict[Mode, str] = {
     "holdout": "Tansey, Veitch, Zhang, Rabadan & Blei 2018; Hemerik & Goeman 2018",
     "contrast": "Hemerik & Goeman 2018",
 }
-ORDINARY = (
-    "These inputs are ordinary for this reference: no feature departs from the null at all. A sampler fitted on the "
-    "population that the inputs come from cannot find anything here, by construction. Give labels (y=) to ask which "
-    "features the model's skill rests on, or fit the sampler on what you compare against (controls, the other class, "
-    "last year)."
+BLIND = (
+    "A sampler fitted on the population that the inputs come from cannot find anything here, by construction: give "
+    "labels (y=) to ask which features the model's skill rests on, or fit the sampler on what you compare against "
+    "(controls, the other class, last year)."
 )
+ORDINARY = f"These inputs are ordinary for this reference: no feature departs from the null at all. {BLIND}"
 WEAK = (
-    "Nothing was chosen, though the p-values as a whole depart from the null: more inputs, fewer and larger subsets or "
-    "another alpha may help; with labels (y=) a sampler of the population can be used."
+    "Nothing was chosen, though the p-values as a whole depart from the null: more inputs, or fewer and larger subsets "
+    f"may help. {BLIND}"
 )
 NO_SKILL = (
     "Nothing was chosen: on these rows the model's skill does not visibly rest on any subset given the others. Columns "
@@ -186,11 +186,19 @@ PLAIN = ("subset_names", "mode", "inputs", "alpha", "rule", "rows", "warned", "p
 
 def unpack(facts: dict[str, Any], arrays: dict[str, np.ndarray[Any, Any]]) -> GlobalResult:
     """The inverse of what `save` wrote."""
-    parts = (arrays[name] for name in ("p", "varied", "statistic", "difference", "classes"))
+    evidence = GlobalEvidence(
+        p=arrays["p"],
+        varied=arrays["varied"],
+        statistic=arrays["statistic"],
+        difference=arrays["difference"],
+        classes=arrays["classes"],
+        draws=facts["draws"],
+        passes=facts["passes"],
+    )
     plain = {name: facts[name] for name in PLAIN}
     return GlobalResult(
         **plain | {"subset_names": tuple(facts["subset_names"]), "warned": tuple(facts["warned"])},
-        evidence=GlobalEvidence(*parts, facts["draws"], facts["passes"]),
+        evidence=evidence,
         effects=Effects(arrays["effect"], arrays["low"], arrays["high"]),
         chosen=arrays["chosen"],
     )

@@ -55,7 +55,7 @@ PROMISES: dict[str, dict[str, Promise]] = {
 }
 DEFAULT_RULE = {"sequential": "bh", "irt": "bh", "osft": "knockoff+", "few-shot": "seqstep"}
 
-EXCHANGEABLE = "under the null a feature is exchangeable with draws from Q"
+EXCHANGEABLE = "under the null a feature is exchangeable with the draws of the sampler"
 UNPICKED = "inputs were not picked by their output"
 PICKED = "inputs were picked by the rule given and draws that it would not pick were rejected"
 SIGNS = (
@@ -64,8 +64,8 @@ SIGNS = (
 )
 FILTER = "Hypotheses without any variation left the family first, which needs independence between hypotheses."
 IGNORED = (
-    "The sampler redraws each subset without regard to the other columns: where columns are correlated, Q is not their "
-    "conditional and correlated columns pull each other in."
+    "The sampler redraws each subset without regard to the other columns: where columns are correlated, that is "
+    "not their conditional law and correlated columns pull each other in."
 )
 OBSERVED_CLASS = (
     "the class was picked by looking at the observed input only, which favours it over its draws (with every null true "

@@ -8,7 +8,8 @@ from typing import Literal
 
 import numpy as np
 
-from butfor.core.types import Bools, Floats, Ints
+from butfor.core.selection import bh
+from butfor.core.types import Floats
 
 Verdict = Literal["ok", "too narrow", "too wide", "shifted", "off-manifold"]
 
@@ -88,21 +89,21 @@ def pattern(u: Floats) -> Verdict:
     >>> pattern(np.array([0.01, 0.99] * 50)), pattern(np.full(100, 0.5)), pattern(np.full(100, 0.95))
     ('too narrow', 'too wide', 'shifted')
     """
-    place = abs(u.mean() - 0.5) * np.sqrt(12)
     middle = 2 * np.abs(u - 0.5)
-    inside = max(abs((middle < share).mean() - share) / np.sqrt(share * (1 - share)) for share in (0.5, 0.9))
+    place = abs(u.mean() - 0.5) * np.sqrt(12)  # both in standard deviations of a single rank
+    inside = abs((middle < 0.5).mean() - 0.5) / 0.5
     return "shifted" if place > inside else _spread(middle)
 
 
 def _spread(middle: Floats) -> Verdict:
-    """Too few or too many inside the central 50 % and 90 % of the draws; few in one and many in the other: neither."""
-    share = np.array([0.5, 0.9])
-    excess = np.array(_coverage(middle)) - share
-    sure = np.abs(excess) > 2 * np.sqrt(share * (1 - share) / len(middle))
-    if sure.all() and excess[0] * excess[1] < 0:
+    """Too few or too many values in the central parts of the draws; too few in one, too many in another: neither."""
+    share = np.array([0.5, 0.9, 0.98])
+    excess = (middle[:, None] < share).mean(axis=0) - share
+    sd = np.sqrt(share * (1 - share))
+    sure = excess[np.abs(excess) > 2 * sd / np.sqrt(len(middle))]
+    if (sure > 0).any() and (sure < 0).any():
         return "off-manifold"  # two humps, or wide here and narrow there
-    first = int(np.argmax(np.abs(excess) / np.sqrt(share * (1 - share))))
-    return "too wide" if excess[first] > 0 else "too narrow"
+    return "too wide" if excess[np.argmax(np.abs(excess) / sd)] > 0 else "too narrow"
 
 
 def _coverage(middle: Floats) -> tuple[float, float]:
@@ -125,8 +126,6 @@ def verdicts(checks: Sequence[RankCheck], others: Sequence[Floats], alpha: float
     Bonferroni within a subset and Benjamini-Hochberg over subsets: a right Q is called wrong anywhere in at most a
     share alpha of checks. A wrong one is called after its ranks where they are the clearest sign, else off-manifold.
     """
-    from butfor.core.selection import bh
-
     own = np.array([check.p for check in checks])
     tests = np.array([own, *others])  # (tests, subsets)
     p = np.minimum(1.0, len(tests) * tests.min(axis=0))

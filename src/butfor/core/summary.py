@@ -78,13 +78,14 @@ def _true(result: Result, groups: np.ndarray[tuple[int, ...], np.dtype[np.int64]
 
 def bound_sentence(result: Result) -> str:
     """In words: how many discoveries are true at least, and in how many inputs there is one. Empty without p-values."""
-    if result.evidence.kind != "p" or not result.chosen.any():
+    true = result.bound(result.chosen, CONFIDENCE) if result.evidence.kind == "p" else 0
+    if not true:
         return ""
-    inputs = _true(result, result.input_of, len(result.input_names)) or []
+    inputs = sum(n > 0 for n in _true(result, result.input_of, len(result.input_names)) or [])
+    named = f", {inputs} inputs among them with a true one of their own," if inputs else ""
     return (
-        f"With {CONFIDENCE:.0%} confidence at least {result.bound(result.chosen, CONFIDENCE)} of the "
-        f"{int(result.chosen.sum())} chosen are true, and at least {sum(n > 0 for n in inputs)} of "
-        f"{len(result.input_names)} inputs have a true one (result.bound gives such a number for any rows you pick)."
+        f"With {CONFIDENCE:.0%} confidence at least {true} of the {int(result.chosen.sum())} chosen are true{named} "
+        "whatever you looked at first; result.bound(rows) says how many of any rows you pick."
     )
 
 
@@ -94,8 +95,9 @@ def summary(result: Result, most: int = 15) -> str:
     rows = [row for row in by_subset(result) if row.chosen]
     if rows:
         width = max(len("subset"), *(len(row.name) for row in rows[:most]))
-        lines.append(f"{'subset':<{width}}  chosen for  at least true  mean effect")
-        lines += [_line(row, width) for row in rows[:most]]
+        known = any(row.true for row in rows)
+        lines.append(f"{'subset':<{width}}  chosen for  {'at least true  ' if known else ''}mean effect")
+        lines += [_line(row, width, known) for row in rows[:most]]
         if len(rows) > most:
             lines.append(f"... and {len(rows) - most} more subsets; see result.table")
         lines.append("")
@@ -104,10 +106,10 @@ def summary(result: Result, most: int = 15) -> str:
     return "\n".join(lines)
 
 
-def _line(row: SubsetRow, width: int) -> str:
+def _line(row: SubsetRow, width: int, known: bool) -> str:
     effect = "" if np.isnan(row.effect) else f"{row.effect:+.3g}"
-    true = "" if row.true is None else str(row.true)
-    return f"{row.name:<{width}}  {f'{row.chosen} of {row.tested}':>10}  {true:>13}  {effect:>11}"
+    true = f"{row.true:>13}  " if known else ""
+    return f"{row.name:<{width}}  {f'{row.chosen} of {row.tested}':>10}  {true}{effect:>11}"
 
 
 def summary_html(result: Result) -> str:

@@ -37,6 +37,8 @@ def column_subsets(table: Table, subsets: Sequence[Any] | Mapping[str, Any] | No
 
 
 def _positions(table: Table, entry: Any) -> list[int]:
+    if not isinstance(entry, str | int | np.integer | Sequence | np.ndarray):
+        raise InputError(f"a subset must be a column or a list of columns, got {entry!r}")
     entries = [entry] if isinstance(entry, str | int | np.integer) else list(entry)
     if not entries:
         raise InputError("a subset without columns was given; name at least one column")
@@ -44,6 +46,8 @@ def _positions(table: Table, entry: Any) -> list[int]:
 
 
 def _position(table: Table, column: Any) -> int:
+    if isinstance(column, list | dict | set):
+        raise InputError(f"a subset may not hold {column!r}; name single columns in it")
     if table.labels is not None and column in table.labels:
         return int(table.labels.get_loc(column))
     if isinstance(column, str) and column in table.columns:

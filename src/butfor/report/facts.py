@@ -1,0 +1,198 @@
+"""Result -> what a report shows, as plain words and positions: the template computes nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from butfor.core.result import Result
+from butfor.core.summary import SubsetRow, bound_sentence, by_subset
+from butfor.core.types import Floats, InputError, Ints
+
+MOST_DISCOVERIES = 200
+MOST_SUBSETS = 40
+MOST_EXAMPLES = 6
+MOST_COLUMNS = 12
+
+
+@dataclass(frozen=True)
+class Bar:
+    """How often one subset was chosen; `share` is in percent of the inputs."""
+
+    name: str
+    chosen: int
+    tested: int
+    share: float
+    true: str
+    effect: str
+
+
+@dataclass(frozen=True)
+class Discovery:
+    """One line of the table; `low`, `middle` and `high` are positions in percent on the common scale of effects."""
+
+    input: str
+    subset: str
+    output: str
+    observed: str
+    evidence: str
+    effect: str
+    interval: str
+    low: float | None
+    middle: float | None
+    high: float | None
+
+
+@dataclass(frozen=True)
+class Example:
+    """One discovery beside a few counterfactuals: per column its name, the observed value and the drawn ones."""
+
+    input: str
+    subset: str
+    columns: tuple[tuple[str, str, tuple[str, ...]], ...]
+    draws: int
+    left_out: int
+
+
+def facts(result: Result) -> dict[str, Any]:
+    """Everything the template names."""
+    order = by_evidence(result)
+    shown = order[:MOST_DISCOVERIES]
+    guarantee, bars = result.guarantee, [row for row in by_subset(result) if row.chosen]
+    lines, zero = _discoveries(result, shown)
+    outputs = [line.output for line in lines]
+    return {
+        "chosen": int(result.chosen.sum()),
+        "hypotheses": len(result.chosen),
+        "inputs": len(result.input_names),
+        "subsets": len(result.subset_names),
+        "promise": str(replace(guarantee, caveats=())),
+        "caveats": guarantee.caveats,
+        "bound": bound_sentence(result) if any(row.true for row in bars) else "",  # "at least 0" says nothing
+        "notes": result.notes,
+        "bars": [_bar(row) for row in bars[:MOST_SUBSETS]],
+        "more_subsets": max(0, len(bars) - MOST_SUBSETS),
+        "kind": result.evidence.kind,
+        "several_outputs": len(set(outputs)) > 1,
+        "output": outputs[0] if len(set(outputs)) == 1 else "",
+        "effects": any(line.middle is not None for line in lines),
+        "link": result.provenance.get("link"),
+        "discoveries": lines,
+        "zero": zero,
+        "more": len(order) - len(shown),
+        "examples": _examples(result, order),
+        "provenance": _provenance(result),
+    }
+
+
+def by_evidence(result: Result) -> Ints:
+    """Rows of the chosen hypotheses, strongest evidence first; among equals the largest effect."""
+    rows = np.flatnonzero(result.chosen)
+    strength = result.evidence.values[rows] * (1 if result.evidence.kind == "p" else -1)
+    size = np.nan_to_num(np.abs(result.effects.effect[rows]))
+    return rows[np.lexsort((-size, strength))]
+
+
+def _bar(row: SubsetRow) -> Bar:
+    true = "" if row.true is None else str(row.true)
+    return Bar(row.name, row.chosen, row.tested, 100 * row.chosen / row.tested, true, number(row.effect, sign=True))
+
+
+def _discoveries(result: Result, rows: Ints) -> tuple[list[Discovery], float]:
+    """The lines of the table, and where zero stands on the scale of their effects."""
+    effects = result.effects
+    ends = np.concatenate([effects.low[rows], effects.high[rows], [0.0]])
+    least, most = np.nanmin(ends), np.nanmax(ends)
+    width = most - least or 1.0
+
+    def place(values: Floats, row: int) -> float | None:
+        return None if np.isnan(values[row]) else float(2 + 96 * (values[row] - least) / width)
+
+    lines = [
+        Discovery(
+            input=str(result.input_names[result.input_of[row]]),
+            subset=result.subset_names[result.subset_of[row]],
+            output="" if result.output_names is None else str(result.output_names[result.evidence.classes[row]]),
+            observed=number(result.evidence.observed[row]),
+            evidence=number(result.evidence.values[row]),
+            effect=number(effects.effect[row], sign=True),
+            interval=f"{number(effects.low[row], sign=True)} to {number(effects.high[row], sign=True)}",
+            low=place(effects.low, row),
+            middle=place(effects.effect, row),
+            high=place(effects.high, row),
+        )
+        for row in rows.tolist()
+    ]
+    return lines, float(2 + 96 * (0.0 - least) / width)
+
+
+def _examples(result: Result, order: Ints) -> list[Example]:
+    """The strongest discovery of each of a few subsets; nothing for inputs that are not rows of a table."""
+    if not isinstance(result.problem.inputs, np.ndarray):
+        return []
+    first = {int(result.subset_of[row]): int(row) for row in order[::-1].tolist()}
+    strongest = [row for row in order.tolist() if first[int(result.subset_of[row])] == row][:MOST_EXAMPLES]
+    try:
+        return [_example(result, row) for row in strongest]
+    except InputError:  # the result was loaded without its sampler
+        return []
+
+
+def _example(result: Result, row: int) -> Example:
+    place, name = int(result.input_of[row]), result.subset_names[result.subset_of[row]]
+    index = next(block.subset.index for block in result.problem.blocks if block.subset.name == name)
+    drawn = _drawn(result, result.input_names[place], name)
+    observed, names = result.problem.inputs[place], result.provenance["columns"]
+    columns = tuple(
+        (str(names[j]), number(observed[j]), tuple(number(value) for value in drawn[:, j]))
+        for j in index[:MOST_COLUMNS].tolist()
+    )
+    return Example(str(result.input_names[place]), name, columns, len(drawn), max(0, len(index) - MOST_COLUMNS))
+
+
+def _drawn(result: Result, input: Any, subset: str) -> Floats:
+    try:
+        return np.asarray(result.counterfactuals(input, subset, n=3), float)
+    except InputError:  # a one-shot test drew fewer
+        return np.asarray(result.counterfactuals(input, subset, n=1), float)
+
+
+LABELS = {
+    "model": "Model",
+    "data": "Data",
+    "reference": "Reference (what the inputs are compared with)",
+    "sampler": "Sampler",
+    "test": "Test",
+    "alternative": "Alternative",
+    "target": "Target",
+    "link": "Link",
+    "seed": "Seed",
+    "version": "butfor version",
+}
+
+
+def _provenance(result: Result) -> list[tuple[str, str]]:
+    said = result.provenance
+    known = [(label, str(said[name])) for name, label in LABELS.items() if said.get(name) is not None]
+    family = "the run" if result.family == "run" else "each input"
+    return [
+        *known,
+        ("Selection", f"{result.rule} at alpha {result.alpha:g}, over {family}"),
+        ("Model rows evaluated", f"{result.rows:,}"),
+    ]
+
+
+def number(value: Any, *, sign: bool = False) -> str:
+    """A number as a person would write it, with a true minus sign.
+
+    >>> number(1234.5), number(-0.00012), number(12345678.0), number(0.5, sign=True), number(float("nan"))
+    ('1,234', '−0.00012', '12,345,678', '+0.5', '')
+    """
+    value = float(value)
+    if np.isnan(value):
+        return ""
+    plus = "+" if sign else ""
+    large = 1e3 <= abs(value) < 1e9
+    return (f"{value:{plus},.0f}" if large else f"{value:{plus}.3g}").replace("-", "−")

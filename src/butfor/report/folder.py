@@ -1,0 +1,46 @@
+"""Result -> a folder: the result itself, its table, its report; all of them or none."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+from butfor.core.result import Result
+from butfor.core.types import InputError
+from butfor.report.write import write
+
+RESULT, TABLE, REPORT = "result.butfor", "table.csv", "report.html"
+
+
+def check_folder(out: Path) -> None:
+    """Raise where nothing could be written, before any work is done; creates nothing."""
+    if out.exists() and not out.is_dir():
+        raise InputError(f"--out {out} is a file; name a folder")
+    nearest = next(folder for folder in (out, *out.absolute().parents) if folder.exists())
+    if not nearest.is_dir() or not os.access(nearest, os.W_OK):
+        raise InputError(f"--out {out} cannot be made: {nearest} is not a folder one may write to; name another")
+
+
+def write_folder(result: Result, out: Path) -> None:
+    """Write `result.butfor`, `table.csv` and `report.html` into `out`, beside whatever else is there."""
+    made = not out.exists()
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".part-", dir=out) as stage:
+            _write_all(result, Path(stage))
+            for name in (RESULT, TABLE, REPORT):
+                os.replace(Path(stage) / name, out / name)
+    except BaseException as error:
+        if made:
+            shutil.rmtree(out, ignore_errors=True)
+        if isinstance(error, OSError):
+            raise InputError(f"cannot write into {out}: {error.strerror or error}; name another folder") from error
+        raise
+
+
+def _write_all(result: Result, folder: Path) -> None:
+    result.save(folder / RESULT)
+    result.table.to_csv(folder / TABLE, index=False)
+    write(result, folder / REPORT)

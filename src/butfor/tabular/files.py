@@ -1,0 +1,122 @@
+"""Files of a command line -> frames and subsets: CSV and JSON, read strictly."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from butfor.core.types import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def read_csv(path: Path, what: str) -> pd.DataFrame:
+    """The table of a UTF-8 CSV file with one header line; `what` names it in errors ("data", "reference").
+
+    What pandas mends in silence is refused: columns named alike or not at all, lines with too few or too many values.
+    """
+    import pandas as pd
+
+    _check_lines(path, what)
+    try:
+        return pd.read_csv(path, encoding="utf-8", index_col=False, low_memory=False)
+    except (pd.errors.ParserError, ValueError) as error:
+        raise InputError(f"the {what} {path} cannot be read as CSV: {_one_line(error)}") from error
+
+
+def _check_lines(path: Path, what: str) -> None:
+    """One pass over the file: it exists, is UTF-8, has names and rows, and every line has as many values."""
+    try:
+        with open(path, encoding="utf-8-sig", newline="") as file:
+            lines = csv.reader(file)
+            header = next(lines, [])
+            _check_header(header, path, what)
+            rows = 0
+            for line in lines:
+                if line and len(line) != len(header):
+                    raise InputError(
+                        f"line {lines.line_num} of the {what} {path} has {len(line)} values, but the header names "
+                        f"{len(header)} columns; mend that line (a value with a comma needs quotes)"
+                    )
+                rows += bool(line)
+    except UnicodeDecodeError:
+        raise _not_utf8(path, what) from None
+    except csv.Error as error:
+        raise InputError(f"the {what} {path} cannot be read as CSV: {error}") from error
+    except OSError as error:
+        raise InputError(f"the {what} {path} cannot be read: {error.strerror}; name a CSV file") from error
+    if not rows:
+        raise InputError(f"the {what} {path} has a header but no rows; give at least one row")
+
+
+def _check_header(header: list[str], path: Path, what: str) -> None:
+    if not header:
+        raise InputError(f"the {what} {path} is empty; expected a header line with column names, then rows")
+    if len(header) == 1 and any(mark in header[0] for mark in ";\t|"):
+        raise InputError(
+            f"the header of the {what} {path} is one column, {header[0][:60]!r}; separate columns by commas"
+        )
+    if "" in header:
+        raise InputError(
+            f"column {header.index('') + 1} of the {what} {path} has no name; name it (and use --index for row names), "
+            "or save the file without it: to_csv(path, index=False)"
+        )
+    repeated = sorted({name for name in header if header.count(name) > 1}) if len(set(header)) < len(header) else []
+    if repeated:
+        raise InputError(
+            f"the {what} {path} has columns named alike: {', '.join(repeated)}; give every column its own name"
+        )
+
+
+def _not_utf8(path: Path, what: str) -> InputError:
+    raw = path.read_bytes()
+    try:
+        raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        return InputError(
+            f"the {what} {path} is not UTF-8: byte {error.start} (line {line}) is 0x{raw[error.start]:02x}; "
+            "save it again as UTF-8"
+        )
+    return InputError(f"the {what} {path} is not UTF-8; save it again as UTF-8")
+
+
+def read_subsets(path: Path) -> dict[str, Any] | list[Any]:
+    """Groups of columns from JSON: {"name": ["column", ...], ...} or ["column", ["column", "column"], ...]."""
+    try:
+        subsets = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=_distinct)
+    except OSError as error:
+        raise InputError(f"the subsets {path} cannot be read: {error.strerror}; name a JSON file") from error
+    except RecursionError as error:
+        raise InputError(f"the subsets {path} are nested too deeply; {SUBSETS}") from error
+    except InputError as error:
+        raise InputError(f"the subsets {path} {error}") from error
+    except ValueError as error:  # JSONDecodeError and UnicodeDecodeError
+        raise InputError(f"the subsets {path} are not JSON: {_one_line(error)}; {SUBSETS}") from error
+    entries = list(subsets.values()) if isinstance(subsets, dict) else subsets
+    if not isinstance(entries, list) or not all(_names_columns(entry) for entry in entries):
+        raise InputError(f"the subsets {path} hold something other than columns; {SUBSETS}")
+    return subsets  # type: ignore[no-any-return]
+
+
+SUBSETS = 'expected {"name": ["column", ...], ...} or ["column", ["column", "column"], ...]'
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    names = [name for name, _ in pairs]
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
+        raise InputError(f"name {', '.join(repeated)} twice; give every subset its own name")
+    return dict(pairs)
+
+
+def _names_columns(entry: Any) -> bool:
+    columns = entry if isinstance(entry, list) else [entry]
+    return all(isinstance(column, str | int) and not isinstance(column, bool) for column in columns)
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())

@@ -1,0 +1,198 @@
+"""Reading tables and subsets from files: what is refused, in which words, and what goes to the model."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from butfor.core.types import InputError
+from butfor.tabular.files import read_csv, read_subsets
+from butfor.tabular.rows import Asked, read_tables
+from butfor.tabular.where import matches, names_in
+
+BAD_CSV = {
+    "empty": (b"", "is empty; expected a header line"),
+    "header only": (b"a,b\n", "has a header but no rows"),
+    "named alike": (b"a,b,a\n1,2,3\n", "columns named alike: a; give every column its own name"),
+    "unnamed": (b",a\n0,1\n", "column 1 of the data .* has no name"),
+    "too many": (b"a,b\n1,2\n1,2,3\n", "line 3 of the data .* has 3 values, but the header names 2 columns"),
+    "too few": (b"a,b\n1\n", "line 2 of the data .* has 1 values, but the header names 2"),
+    "every line too long": (b"a,b\n1,2,3\n4,5,6\n", "line 2 of the data .* has 3 values"),
+    "semicolons": (b"a;b\n1;2\n", "is one column, 'a;b'; separate columns by commas"),
+    "latin-1": (
+        "a,b\n1,2\né,3\n".encode("latin-1"),
+        r"is not UTF-8: byte 8 \(line 3\) is 0xe9; save it again as UTF-8",
+    ),
+    "utf-16": ("a,b\n1,2\n".encode("utf-16"), "is not UTF-8: byte 0"),
+}
+
+
+@pytest.mark.parametrize(("content", "message"), BAD_CSV.values(), ids=BAD_CSV)
+def test_bad_csv(tmp_path, content, message):
+    path = tmp_path / "d.csv"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=message):
+        read_csv(path, "data")
+
+
+def test_no_file(tmp_path):
+    with pytest.raises(InputError, match=r"reference .*none.csv cannot be read: No such file"):
+        read_csv(tmp_path / "none.csv", "reference")
+    with pytest.raises(InputError, match="Is a directory; name a CSV file"):
+        read_csv(tmp_path, "data")
+
+
+def test_csv_is_read_as_it_was_written(tmp_path):
+    frame = pd.DataFrame({"a b": np.random.default_rng(0).normal(size=50), "ü": np.arange(50), "t": "x,y"})
+    path = tmp_path / "d.csv"
+    path.write_text("\ufeff" + frame.to_csv(index=False) + "\n", encoding="utf-8")
+    pd.testing.assert_frame_equal(read_csv(path, "data"), frame, rtol=1e-15)
+
+
+BAD_SUBSETS = {
+    "cut off": ('{"a": [', "are not JSON"),
+    "a number": ("3", "hold something other than columns; expected"),
+    "null": ('{"a": null}', "hold something other than columns"),
+    "nested": ('[[["a"]]]', "hold something other than columns"),
+    "true": ('{"a": [true]}', "hold something other than columns"),
+    "named twice": ('{"a": ["x"], "a": ["y"]}', "name a twice; give every subset its own name"),
+    "too deep": ("[" * 100_000, "nested too deeply|not JSON"),
+}
+
+
+@pytest.mark.parametrize(("text", "message"), BAD_SUBSETS.values(), ids=BAD_SUBSETS)
+def test_bad_subsets(tmp_path, text, message):
+    path = tmp_path / "s.json"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match=message):
+        read_subsets(path)
+
+
+def test_subsets(tmp_path):
+    path = tmp_path / "s.json"
+    path.write_text('{"size": ["a", 1], "c": "c"}', encoding="utf-8")
+    assert read_subsets(path) == {"size": ["a", 1], "c": "c"}
+    path.write_text('["a", ["b", "c"]]', encoding="utf-8")
+    assert read_subsets(path) == ["a", ["b", "c"]]
+    with pytest.raises(InputError, match=r"subsets .* cannot be read: No such file"):
+        read_subsets(tmp_path / "none.json")
+
+
+PEOPLE = pd.DataFrame({"age": [30, 60, 50], "blood group": ["A", "B", "A"], "group": ["x", "x", "y"]})
+EXPRESSIONS = {
+    "age > 40 and group == 'x'": [False, True, False],
+    "age > 40 & `blood group` == 'A'": [False, False, True],
+    "`blood group`.isin(['B', 'C'])": [False, True, False],
+    "group.str.startswith('y')": [False, False, True],
+    "not (age == 30)": [False, True, True],
+}
+
+
+@pytest.mark.parametrize(("expression", "mask"), EXPRESSIONS.items())
+def test_expressions(expression, mask):
+    assert matches(PEOPLE, expression, "--data-where").tolist() == mask
+
+
+BAD_EXPRESSIONS = {
+    "age >": "is not an expression",
+    "age = 3": "is not an expression",
+    "": "is not an expression",
+    "height > 3": r"cannot be evaluated \(name 'height' is not defined\); the columns are age, blood group, group",
+    "age + 1": "is not true or false for each row",
+    "True": "is not true or false for each row",
+    "age > 'x'": "cannot be evaluated",
+    "age > 99": "matches none of the 3 rows",
+    "age.to_csv('leak.csv')": r"uses .to_csv; only isin, between",
+    "age.__class__ == 1": "uses .__class__",
+    "@PEOPLE.age > 3": "is not an expression",
+    "PEOPLE == 1": "name 'PEOPLE' is not defined",
+}
+
+
+@pytest.mark.parametrize(("expression", "message"), BAD_EXPRESSIONS.items())
+def test_bad_expressions(expression, message):
+    with pytest.raises(InputError, match="--data-where.*" + message):
+        matches(PEOPLE, expression, "--data-where")
+
+
+def test_names_in_expression():
+    assert names_in("age > 1 and `blood group`.isin(['age2'])") == {"age", "blood group"}
+
+
+@pytest.fixture
+def files(tmp_path):
+    frame = pd.DataFrame({"id": list("pqrst"), "a": range(5), "b": [5.0, 4, 3, 2, 1], "group": list("xxxyy")})
+    frame.to_csv(tmp_path / "all.csv", index=False)
+    frame[["b", "a"]].to_csv(tmp_path / "reference.csv", index=False)
+    frame[["a", "b"]].to_csv(tmp_path / "data.csv", index=False)
+    return tmp_path
+
+
+def test_the_rest_of_the_data_is_explained(files):
+    tables = read_tables(Asked(files / "all.csv", reference_where="group == 'x'", index="id"))
+    assert tables.data.index.tolist() == ["s", "t"]
+    assert tables.data.columns.tolist() == ["a", "b"] == tables.reference.columns.tolist()
+    assert len(tables.reference) == 3
+    assert tables.told["reference"].endswith("all.csv where group == 'x'")
+
+
+def test_row_numbers_are_those_of_the_file(files):
+    tables = read_tables(Asked(files / "all.csv", reference_where="group == 'x'", drop=["id"]))
+    assert tables.data.index.tolist() == [3, 4]
+
+
+def test_two_files_with_columns_in_another_order(files):
+    tables = read_tables(Asked(files / "data.csv", files / "reference.csv"))
+    assert tables.reference.columns.tolist() == ["a", "b"]
+
+
+def test_naming_the_data_as_reference_splits_it_too(files):
+    tables = read_tables(Asked(files / "all.csv", files / "all.csv", reference_where="group == 'x'", drop=["id"]))
+    assert len(tables.data) == 2
+
+
+def test_what_the_model_was_fitted_on(files):
+    tables = read_tables(Asked(files / "all.csv", reference_where="group == 'x'", known=["b"]))
+    assert tables.data.columns.tolist() == ["b"]
+
+
+def test_true_labels(files):
+    tables = read_tables(Asked(files / "all.csv", reference_where="a < 3", features=["b"], truth="group"))
+    assert tables.truth == ["y", "y"]
+
+
+def test_numbers_that_pick_rows_stay_and_are_named(files):
+    with pytest.warns(UserWarning, match="^a picks rows and goes to the model as well"):
+        tables = read_tables(Asked(files / "all.csv", reference_where="a < 3", drop=["id,group"]))
+    assert tables.data.columns.tolist() == ["a", "b"]
+
+
+def test_rows_on_both_sides_are_counted(files):
+    with pytest.warns(UserWarning, match="2 rows are explained and belong to the reference as well"):
+        read_tables(Asked(files / "all.csv", reference_where="group == 'x'", data_where="b > 3", features=["b"]))
+
+
+REFUSED = {
+    "no reference": ({}, "there is nothing to compare with"),
+    "all": ({"reference_where": "a >= 0"}, "matches every row; none is left to explain"),
+    "text": ({"reference_where": "group == 'x'"}, "column 'id' of the data is not numeric .'s' in row 3.; .*--drop id"),
+    "drop": ({"reference_where": "a < 3", "drop": ["zz"]}, "there is no column 'zz'; the columns are id, a, b, group"),
+    "features": ({"reference_where": "a < 3", "features": ["a,zz"]}, "there is no column 'zz'"),
+    "both": ({"reference_where": "a < 3", "features": ["a"], "drop": ["b"]}, "both given; use one of them"),
+    "index": ({"reference_where": "a < 3", "index": "zz", "features": ["a"]}, "--index: the data has no column 'zz'"),
+    "truth": ({"reference_where": "a < 3", "truth": "zz", "features": ["a"]}, "--truth: the data has no column 'zz'"),
+    "same name": ({"reference_where": "a < 3", "index": "group", "features": ["a"]}, "'y' names several rows"),
+    "nothing": ({"reference_where": "group == 'x'", "drop": ["id,a,b"]}, "no column is left for the model"),
+}
+
+
+@pytest.mark.parametrize(("asked", "message"), REFUSED.values(), ids=REFUSED)
+def test_refused(files, asked, message):
+    with pytest.raises(InputError, match=message):
+        read_tables(Asked(files / "all.csv", **asked))
+
+
+def test_other_columns(files):
+    with pytest.raises(InputError, match=r"other columns \(id, group only in the data\); give both the same, or use"):
+        read_tables(Asked(files / "all.csv", files / "reference.csv"))
+    with pytest.raises(InputError, match=r"other columns \(id, group only in the reference\)"):
+        read_tables(Asked(files / "data.csv", files / "all.csv"))
