@@ -1,1 +1,44 @@
-"""Beds with known truth."""
+"""Beds with known truth: the paper's four and those on which methods are tried, or known to fail."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+
+from butfor.core.types import InputError
+from butfor.simulate import known, paper
+from butfor.simulate.beds import Bed
+
+__all__ = ["BEDS", "Bed", "bed"]
+
+BEDS: dict[str, Callable[[str, int], Bed]] = {
+    "independent-discontinuous": partial(paper.discontinuous, correlated=False),
+    "correlated-discontinuous": partial(paper.discontinuous, correlated=True),
+    "independent-network": partial(paper.network, correlated=False),
+    "correlated-network": partial(paper.network, correlated=True),
+    "sum-of-abs-independent": partial(paper.absolute, correlated=False),
+    "sum-of-abs-correlated": partial(paper.absolute, correlated=True),
+    # 10^5 hypotheses, about 1,000 of them true
+    "sparse": partial(paper.absolute, correlated=False, inputs=4000, share=0.01),
+    "linear": known.linear_gaussian,
+    "interactions": known.interactions,
+    "few": known.few,
+    "clones": known.clones,
+    "parity": known.parities,
+    "global-contrast": known.global_contrast,
+}
+
+
+def bed(name: str, seed: int = 0) -> Bed:
+    """The bed of that name for one run: `.inputs`, `.model`, `.sampler` and `.truth`, all fixed by the seed.
+
+    >>> bed("interactions", seed=1)
+    <Bed 'interactions': 100 inputs, 24 columns, 473 true signals>
+    """
+    if name not in BEDS:
+        raise InputError(f"unknown bed {name!r}; choose one of {', '.join(BEDS)}")
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+        raise InputError(f"seed must be a whole number of at least 0, got {seed!r}")
+    return BEDS[name](name, int(seed))

@@ -1,0 +1,127 @@
+"""check_sampler on tables whose density is known: does it flag wrong samplers, and pass the right one?"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from butfor._check import check_sampler
+from butfor.core.streams import stream
+from butfor.core.types import Floats, Subset
+from butfor.tabular import empirical, from_values, gaussian
+
+REFERENCE, HELD_OUT, WIDTH = 2000, 500, 5
+POINTS = 3001
+
+
+@dataclass(frozen=True)
+class Bed:
+    """Rows x1..x4 are normal, correlated by rho; the first column is what the bed is named after."""
+
+    rho: float
+    first: Callable[[Floats, np.random.Generator], Floats]  # rest of the row (n, 4) -> x0 (n,)
+    log_density: Callable[[Floats, Floats], Floats]  # of x0 given the rest, up to a constant
+
+    def rows(self, count: int, rng: np.random.Generator) -> Floats:
+        rest = rng.standard_normal((count, WIDTH - 1)) @ np.linalg.cholesky(self._covariance).T
+        return np.column_stack([self.first(rest, rng), rest])
+
+    def values(self, inputs: Floats, subset: Subset, draws: int, rng: np.random.Generator) -> Floats:
+        """The true sampler of one column: its conditional density on a fine grid, inverted."""
+        column = int(subset.index[0])
+        grid = np.linspace(-30, 30, POINTS) if column == 0 else np.linspace(-7, 7, POINTS)
+        found = [self._one(row, column, grid, draws, rng) for row in inputs]
+        return np.concatenate(found)[:, None]
+
+    def _one(self, row: Floats, column: int, grid: Floats, draws: int, rng: np.random.Generator) -> Floats:
+        rows = np.repeat(row[None], len(grid), axis=0)
+        rows[:, column] = grid
+        rest = rows[:, 1:]
+        log = self.log_density(rows[:, 0], rest) - ((rest @ np.linalg.inv(self._covariance)) * rest).sum(axis=1) / 2
+        mass = np.cumsum(np.exp(log - log.max()))
+        return np.asarray(np.interp(rng.random(draws) * mass[-1], mass, grid))
+
+    @property
+    def _covariance(self) -> Floats:
+        return np.full((WIDTH - 1, WIDTH - 1), self.rho) + (1 - self.rho) * np.eye(WIDTH - 1)
+
+
+def _humps(x: Floats, rest: Floats) -> Floats:
+    middle = 0.3 * rest[:, 0]
+    return np.logaddexp(-2 * (x - middle - 2) ** 2, -2 * (x - middle + 2) ** 2)
+
+
+BEDS = {
+    "correlated": Bed(
+        rho=0.6,
+        first=lambda rest, rng: rest.mean(axis=1) + 0.5 * rng.standard_normal(len(rest)),
+        log_density=lambda x, rest: -2 * (x - rest.mean(axis=1)) ** 2,
+    ),
+    "bimodal": Bed(
+        rho=0.3,
+        first=lambda rest, rng: (
+            0.3 * rest[:, 0] + rng.choice([-2.0, 2.0], len(rest)) + 0.5 * rng.normal(size=len(rest))
+        ),
+        log_density=_humps,
+    ),
+    "heteroscedastic": Bed(
+        rho=0.3,
+        first=lambda rest, rng: np.exp(0.6 * rest[:, 0]) * rng.standard_normal(len(rest)),
+        log_density=lambda x, rest: -0.6 * rest[:, 0] - (x * np.exp(-0.6 * rest[:, 0])) ** 2 / 2,
+    ),
+}
+WRONG = {"correlated": empirical, "bimodal": gaussian, "heteroscedastic": gaussian}
+
+
+def run(seeds: int = 20) -> dict[str, Any]:
+    """Per bed: seeds in which the wrong sampler was flagged, and the true one passed, with verdicts and seconds."""
+    return {"seeds": seeds, "beds": [_measure(name, seeds) for name in BEDS]}
+
+
+def _measure(name: str, seeds: int) -> dict[str, Any]:
+    bed, said, passed, seconds = BEDS[name], [], 0, 0.0
+    for seed in range(seeds):
+        rng = stream(seed, "bench", name)
+        reference, held_out = bed.rows(REFERENCE, rng), bed.rows(HELD_OUT, rng)
+        started = time.perf_counter()
+        said.append(check_sampler(WRONG[name](reference), held_out, seed=seed).verdicts)
+        seconds += time.perf_counter() - started
+        passed += check_sampler(from_values(bed.values), held_out, seed=seed).ok
+    return {
+        "bed": name,
+        "wrong": WRONG[name].__name__,
+        "flagged": sum(set(verdicts) != {"ok"} for verdicts in said),
+        "first_flagged": sum(verdicts[0] != "ok" for verdicts in said),
+        "verdicts": {verdict: sum(v[0] == verdict for v in said) for verdict in sorted({v[0] for v in said})},
+        "passed": passed,
+        "seconds": seconds / seeds,
+    }
+
+
+def markdown(figures: dict[str, Any]) -> str:
+    """The figures as a table.
+
+    >>> print(markdown({"seeds": 1, "beds": []}))
+    Sampler check, 1 seeds; 500 held-out rows, 5 columns, samplers fitted on 2000 rows.
+    <BLANKLINE>
+    | bed | wrong sampler | flagged | flagged in x0 | verdicts on x0 | true sampler passed | seconds a check |
+    |---|---|---|---|---|---|---|
+    """
+    lines = [
+        f"Sampler check, {figures['seeds']} seeds; {HELD_OUT} held-out rows, {WIDTH} columns, samplers fitted on "
+        f"{REFERENCE} rows.",
+        "",
+        "| bed | wrong sampler | flagged | flagged in x0 | verdicts on x0 | true sampler passed | seconds a check |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for row in figures["beds"]:
+        said = ", ".join(f"{verdict} {count}" for verdict, count in row["verdicts"].items())
+        lines.append(
+            f"| {row['bed']} | {row['wrong']} | {row['flagged']} | {row['first_flagged']} | {said} | {row['passed']} "
+            f"| {row['seconds']:.1f} |"
+        )
+    return "\n".join(lines)

@@ -1,0 +1,192 @@
+"""The paper's network: 25-100-100-1 ReLU, trained on a bed's own inputs to sum |x_j|, once per run, in NumPy alone."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import zipfile
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from butfor.core.streams import stream
+from butfor.core.types import Batch, Floats
+from butfor.simulate.models import sum_of_abs
+
+Singles = NDArray[np.float32]
+Draw = Callable[[int, np.random.Generator], Floats]  # rows of the bed's input distribution
+
+RECIPE = 2  # part of the name of cached weights: raise it whenever anything below changes the weights
+SIZES = (25, 100, 100, 1)
+STEPS, BATCH, PEAK, WARM_UP = 8000, 256, 0.02, 0.1  # a cycle of learning rates for Adam: two million rows
+MOST_CYCLES = 6
+POOL = 2**17  # rows drawn at a time; no row is seen twice
+LARGEST_ERROR = 0.03  # METHODS 1: mean squared error on rows that were not trained on
+
+
+def predict(rows: Batch, weights: tuple[Floats, ...]) -> Floats:
+    """Outputs (n,) of the network on rows (n, 25), in float64."""
+    first, first_bias, second, second_bias, last, last_bias = weights
+    hidden = rows @ first
+    hidden += first_bias
+    np.maximum(hidden, 0, out=hidden)
+    hidden = hidden @ second
+    hidden += second_bias
+    np.maximum(hidden, 0, out=hidden)
+    return np.asarray((hidden @ last)[:, 0] + last_bias)
+
+
+def trained(distribution: str, seed: int, draw: Draw) -> tuple[Floats, ...]:
+    """Weights of the network of one run, from the cache on disk or trained now (some seconds).
+
+    The cache is the folder BUTFOR_CACHE, or `butfor` in the user's cache folder. Training is repeatable on one
+    machine; another machine's arithmetic leads to another network, just as good.
+    """
+    path = cache_folder() / f"network-{RECIPE}-{distribution}-{seed}.npz"
+    weights = _read(path)
+    if weights is None:
+        weights = train(distribution, seed, draw)
+        _write(path, weights)
+    return weights
+
+
+def cache_folder() -> Path:
+    """Where trained weights are kept between sessions."""
+    chosen = os.environ.get("BUTFOR_CACHE")
+    if chosen:
+        return Path(chosen)
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local")) / "butfor"
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "butfor"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "butfor"
+
+
+def _read(path: Path) -> tuple[Floats, ...] | None:
+    """Cached weights; None where there are none or the file is damaged: they can be trained again."""
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
+            weights = tuple(np.asarray(stored[f"w{i}"], np.float64) for i in range(len(_shapes())))
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+        return None
+    fits = tuple(w.shape for w in weights) == _shapes() and all(np.isfinite(w).all() for w in weights)
+    return weights if fits else None
+
+
+def _write(path: Path, weights: tuple[Floats, ...]) -> None:
+    with suppress(OSError):  # a folder that cannot be written costs time, not the run
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, part = tempfile.mkstemp(dir=path.parent, prefix=path.stem, suffix=".part")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                np.savez(file, allow_pickle=False, **{f"w{i}": w for i, w in enumerate(weights)})
+            os.replace(part, path)  # two workers may train the same network: the file is always whole
+        finally:
+            Path(part).unlink(missing_ok=True)
+
+
+def _shapes() -> tuple[tuple[int, ...], ...]:
+    return tuple(shape for a, b in pairwise(SIZES) for shape in ((a, b), (b,)))
+
+
+def train(distribution: str, seed: int, draw: Draw) -> tuple[Floats, ...]:
+    """Weights whose error on rows that were not trained on is at most LARGEST_ERROR; one cycle or two get there."""
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+    rng = stream(seed, "network", distribution)
+    held_out = draw(50_000, rng)
+    scale = _scale(held_out)
+    flat, parts = _start(rng)
+    with threadpool_limits(1):  # the bits then do not depend on the number of cores, and small products are faster
+        for _ in range(MOST_CYCLES):
+            _cycle(flat, parts, draw, scale, rng)
+            weights = _unscaled(parts, scale)
+            error = float(np.mean((predict(held_out, weights) - sum_of_abs(held_out)) ** 2))
+            if error <= LARGEST_ERROR:
+                return weights
+    raise RuntimeError(f"the network of distribution {distribution!r}, seed {seed}, kept an error of {error:.3g}")
+
+
+@dataclass(frozen=True)
+class Scale:
+    """What is taken off rows and responses before training, and what they are divided by."""
+
+    middle: Floats  # (25,)
+    spread: float  # one for all features: the response has one slope for all of them
+    mean: float
+    deviation: float
+
+
+def _scale(rows: Floats) -> Scale:
+    response = sum_of_abs(rows)
+    return Scale(rows.mean(axis=0), float(rows.std(axis=0).mean()), float(response.mean()), float(response.std()))
+
+
+def _unscaled(parts: list[Singles], scale: Scale) -> tuple[Floats, ...]:
+    """The weights for rows and responses as they are, in float64."""
+    first, first_bias, second, second_bias, last, last_bias = (part.astype(np.float64) for part in parts)
+    first = first / scale.spread
+    first_bias = first_bias - scale.middle @ first
+    return first, first_bias, second, second_bias, last * scale.deviation, last_bias * scale.deviation + scale.mean
+
+
+def _cycle(flat: Singles, parts: list[Singles], draw: Draw, scale: Scale, rng: np.random.Generator) -> None:
+    """One cycle of training, in place: STEPS batches of fresh rows."""
+    moments = np.zeros((2, flat.size), np.float32)
+    inputs, targets = np.empty((0, SIZES[0]), np.float32), np.empty(0, np.float32)
+    for step in range(STEPS):
+        at = step * BATCH % POOL
+        if at == 0:
+            rows = draw(POOL, rng)
+            inputs = ((rows - scale.middle) / scale.spread).astype(np.float32)
+            targets = ((sum_of_abs(rows) - scale.mean) / scale.deviation).astype(np.float32)
+        gradient = _gradient(parts, inputs[at : at + BATCH], targets[at : at + BATCH])
+        _adam(flat, moments, gradient, step, _rate(step / STEPS))
+
+
+def _start(rng: np.random.Generator) -> tuple[Singles, list[Singles]]:
+    """He's initial weights as one vector, and views of it in the shapes of the layers."""
+    shapes = _shapes()
+    ends = np.cumsum([0, *(int(np.prod(shape)) for shape in shapes)])
+    flat = np.zeros(ends[-1], np.float32)
+    parts = [flat[a:b].reshape(shape) for a, b, shape in zip(ends, ends[1:], shapes, strict=False)]
+    for part in parts[::2]:
+        part[:] = rng.standard_normal(part.shape, np.float32) * np.sqrt(2 / len(part))
+    return flat, parts
+
+
+def _gradient(parts: list[Singles], inputs: Singles, targets: Singles) -> Singles:
+    """Gradient of the mean squared error, in the order of the weights."""
+    first, first_bias, second, second_bias, last, last_bias = parts
+    one = np.maximum(inputs @ first + first_bias, 0)
+    two = np.maximum(one @ second + second_bias, 0)
+    residual = ((two @ last)[:, 0] + last_bias - targets)[:, None] * np.float32(2 / len(inputs))
+    back_two = residual * last.T * (two > 0)
+    back_one = (back_two @ second.T) * (one > 0)
+    layers: list[Any] = []
+    for below, back in ((inputs, back_one), (one, back_two), (two, residual)):
+        layers += [(below.T @ back).ravel(), back.sum(axis=0)]
+    return np.concatenate(layers)
+
+
+def _adam(flat: Singles, moments: Singles, gradient: Singles, step: int, rate: float) -> None:
+    """One step of Adam (Kingma & Ba 2015, beta 0.9 and 0.99), in place."""
+    first, second = moments
+    first += np.float32(0.1) * (gradient - first)
+    second += np.float32(0.01) * (gradient * gradient - second)
+    size = np.sqrt(second / np.float32(1 - 0.99 ** (step + 1))) + np.float32(1e-8)
+    flat -= np.float32(rate / (1 - 0.9 ** (step + 1))) * first / size
+
+
+def _rate(done: float) -> float:
+    """Learning rate after a share of the steps: a linear rise to the peak, then half a cosine down to nothing."""
+    if done < WARM_UP:
+        return PEAK * done / WARM_UP
+    return PEAK * 0.5 * (1 + float(np.cos(np.pi * (done - WARM_UP) / (1 - WARM_UP))))

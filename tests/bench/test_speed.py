@@ -1,0 +1,78 @@
+"""Speed: what is measured, on a small problem; the real figures come from `butfor bench speed`."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import butfor
+from butfor.bench import speed
+from butfor.bench.output import write_figures
+
+
+@pytest.fixture(scope="module")
+def figures() -> dict[str, Any]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(speed, "REPEATS", 3)
+        patch.setattr(speed, "DRAWS", 10)
+        patch.setattr(speed, "OVERHEAD", (("few", 50, 1e9), ("sum-of-abs-independent", 10_000, 0.5)))
+        patch.setattr(speed, "memory", lambda: {**MEMORY})
+        return speed.run(seed=1)
+
+
+MEMORY = {
+    "hypotheses": 10**6,
+    "peak_bytes": 2 * 10**9,
+    "before_bytes": 10**8,
+    "seconds": 1.0,
+    "target_bytes": 1_500_000_000,
+    "met": False,
+}
+
+
+def test_overhead_is_a_ratio_of_one_run(figures: dict[str, Any]) -> None:
+    first, second = figures["overhead"]
+    for one in (first, second):
+        assert one["overhead"] == pytest.approx(one["wall_seconds"] / one["model_seconds"])
+        assert one["overhead"] == sorted(one["repeats"])[1]
+        assert min(one["repeats"]) > 1
+    assert (first["met"], second["met"]) == (True, False)
+
+
+def test_stopwatch_adds_up_calls() -> None:
+    watch = speed.Stopwatch(lambda rows: time.sleep(0.01) or rows.sum(axis=1))
+    np.testing.assert_array_equal(watch(np.ones((2, 3))), [3, 3])
+    watch(np.ones((2, 3)))
+    assert 0.02 <= watch.seconds < 1
+
+
+def test_markdown_says_what_was_missed(figures: dict[str, Any]) -> None:
+    shown = speed.markdown(figures)
+    assert "| few | 20 | 50 |" in shown
+    assert "| 0.5 | **no** |" in shown
+    assert "peaked at 2.00 GB resident" in shown
+    assert "**not met**" in shown
+
+
+def test_write(figures: dict[str, Any], tmp_path: Path) -> None:
+    paths = write_figures("speed", figures, speed.markdown(figures), tmp_path)
+    assert [path.name for path in paths] == ["speed.json", "speed.md"]
+    assert json.loads(paths[0].read_text())["seed"] == 1
+
+
+def test_memory_is_of_a_fresh_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(speed, "MEMORY_INPUTS", 50)
+    before, after, seconds = speed.one_shot_peak()
+    assert 1e6 < before <= after < 1e11
+    assert seconds > 0
+
+
+def test_a_failed_memory_run_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.executable", "false")
+    with pytest.raises(butfor.ModelError, match="the memory run failed"):
+        speed.memory()
