@@ -11,13 +11,13 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from butfor._arguments import between, one_of, whole
-from butfor._explain import Meter, _name_row, _on_tables, _repeats
+from butfor._edge import Meter, default_batch_rows, name_row, on_tables, remembering
 from butfor._progress import Progress, reporting
 from butfor._targets import resolve, target_name
 from butfor._version import __version__
 from butfor.core import losses
 from butfor.core.calls import Calls
-from butfor.core.draws import table_problem
+from butfor.core.draws import round_sizes, table_problem
 from butfor.core.effects import no_effects
 from butfor.core.global_result import GlobalResult, choose
 from butfor.core.global_tests import Measure, contrast, holdout, mean_effects, passes_needed, randomise
@@ -66,7 +66,8 @@ def global_importance(
     Every input is redrawn `draws` times (None: 20) for each subset, at `draws + 1` model rows; `passes` (None: 999, or
     what a lone signal needs, to 9,999) recombine them at no further rows. p-values are exactly valid at any number of
     both. The effect of a chosen subset is the mean increase of the loss when it is redrawn, or the mean output minus
-    the mean counterfactual one, with a 95 % interval over inputs from fresh draws.
+    the mean counterfactual one, with a 95 % interval over inputs from fresh draws; the inputs are those that chose it,
+    so a false discovery looks better than it is.
 
     >>> rng = np.random.default_rng(0)
     >>> rows, noise = rng.normal(size=(200, 4)), rng.normal(size=200)
@@ -80,9 +81,10 @@ def global_importance(
     fitted = table_sampler(gaussian(sampler) if is_data(sampler) else sampler, table)
     problem = table_problem(table.values, table.index, groups, fitted, asked.seed)
     wrapped = wrap(model)
-    black_box = _on_tables(wrapped, table)
-    size = asked.batch_rows or int(np.clip(2**19 // table.values.shape[1], 256, 10_000))
-    observed, rounding, odd = probe(black_box, table.values, size, partial(_name_row, table))
+    black_box = on_tables(wrapped, table)
+    size = asked.batch_rows or default_batch_rows(table)
+    seen = probe(black_box, table.values, size, partial(name_row, table))
+    observed, rounding = seen.outputs, seen.rounding
     if y is None:
         measure, settings = _contrast(target, loss, asked, observed, rounding, wrapped)
     else:
@@ -90,13 +92,15 @@ def global_importance(
         measure, settings = _holdout(_labels(y, X, len(observed)), loss, observed, rounding, wrapped)
     warned = _warn_of_reach(asked, len(groups))
     with reporting(progress) as report:
-        meter = Meter(report, len(observed) + min(16, len(observed), size))
-        calls = Calls(black_box, size, observed.shape[1], meter.tick, {} if _repeats(problem) else None)
-        meter.stage("global", problem.size * (asked.draws + -(-asked.draws // problem.round_draws)))
+        meter = Meter(report, seen.rows)
+        memory = remembering(problem, observed)
+        calls = Calls(black_box, size, observed.shape[1], meter.tick, memory, meter.ask)
+        total = problem.size * (asked.draws + len(round_sizes(asked.draws, problem.round_draws)))
+        meter.stage("global", total if memory is None else None)
         evidence = randomise(problem, calls, measure, asked.draws, asked.passes_for(len(groups)))
         chosen = choose(evidence, asked.alpha, asked.rule)
         meter.tell(int(chosen.sum()))
-        meter.stage("effects", int(chosen.sum()) * len(observed) * (EFFECT_DRAWS + 1))
+        meter.stage("effects", int(chosen.sum()) * len(observed) * (EFFECT_DRAWS + 1) if memory is None else None)
         effects = no_effects(len(groups))
         if chosen.any():
             effects = mean_effects(problem, calls, measure, chosen, evidence.classes, EFFECT_DRAWS)
@@ -110,7 +114,7 @@ def global_importance(
         alpha=asked.alpha,
         rule=asked.rule,
         rows=meter.rows,
-        warned=(*warned, *([odd] if odd else [])),
+        warned=(*warned, *([seen.odd] if seen.odd else [])),
         provenance={
             "version": __version__,
             **settings,

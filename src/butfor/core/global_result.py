@@ -15,6 +15,7 @@ from butfor.core.diagnostics import departs
 from butfor.core.effects import Effects
 from butfor.core.global_tests import GlobalEvidence
 from butfor.core.guarantees import FILTER, FIXED, IGNORED, P_RULES
+from butfor.core.result import LEAST_INPUTS
 from butfor.core.types import Bools, Guarantee, InputError
 
 if TYPE_CHECKING:
@@ -216,6 +217,7 @@ def choose(evidence: GlobalEvidence, alpha: float, rule: str) -> Bools:
 
 
 def family_members(evidence: GlobalEvidence, rule: str) -> Bools:
-    """Subsets the rule is applied to. Only BH may drop those without variation: the others promise their level under
-    any dependence, and dropping needs independence."""
-    return evidence.varied if rule == "bh" else np.ones(len(evidence.p), bool)
+    """Subsets the rule is applied to. Only BH over many inputs may drop those without variation: the other rules
+    promise their level under any dependence, and dropping needs independence (see `result.family_members`)."""
+    drops = rule == "bh" and len(evidence.classes) >= LEAST_INPUTS
+    return evidence.varied if drops else np.ones(len(evidence.p), bool)

@@ -1,0 +1,35 @@
+"""Where held-out values stand among their counterfactuals: even shading is a right sampler."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from butfor._check import SamplerCheck
+
+
+def rank_histograms(check: SamplerCheck, ax: Any = None) -> Any:
+    """One line per subset, one cell per tenth of its draws: white is as many real values as there should be.
+
+    Orange ends: too narrow; orange middle: too wide; one orange end: shifted. A group of columns shows the rank of its
+    distance from the draws. Returns the ax.
+
+    >>> import matplotlib; matplotlib.use("agg")
+    >>> import numpy as np; import butfor; from butfor._check import check_sampler
+    >>> rows = np.random.default_rng(0).normal(size=(120, 2))
+    >>> rank_histograms(check_sampler(butfor.tabular.gaussian(rows[:60]), rows[60:])).get_xlabel()
+    'place of the real value among its draws'
+    """
+    if ax is None:
+        import matplotlib.pyplot as plt
+
+        ax = plt.figure(figsize=(6, 1.5 + 0.3 * len(check.subset_names)), layout="constrained").add_subplot()
+    size = len(check.subset_names)
+    image = ax.imshow(
+        10 * check.histogram, cmap="PuOr_r", vmin=0, vmax=2, aspect="auto", extent=(0, 1, size - 0.5, -0.5)
+    )
+    labels = [f"{name}: {verdict}" for name, verdict in zip(check.subset_names, check.verdicts, strict=True)]
+    ax.set_yticks(range(size), labels)
+    ax.set_xlabel("place of the real value among its draws")
+    ax.figure.colorbar(image, ax=ax, label="real values / expected")
+    return ax
