@@ -126,5 +126,5 @@ def nearly_all(chosen: Bools) -> list[str]:
 
 
 def _listed(names: list[str]) -> str:
-    shown = ", ".join(repr(name) for name in names[:3])
+    shown = ", ".join(repr(str(name)) for name in names[:3])
     return shown if len(names) <= 3 else f"{shown} and {len(names) - 3} more"

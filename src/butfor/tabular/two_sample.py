@@ -9,7 +9,7 @@ import numpy as np
 from butfor.core.sampler_checks import ranks
 from butfor.core.types import Floats, Ints
 
-PARTS = 5
+PARTS, TREES = 5, 50
 TRAIN_DRAWS = 3  # counterfactuals a row to learn from
 SCORE_DRAWS = 32  # counterfactuals a row to be ranked among
 COMPANIONS = 20  # columns of the rest of the row: the trees would drown in a wide table
@@ -40,7 +40,7 @@ def score_ranks(rows: Floats, columns: Ints, pool: Floats, rng: np.random.Genera
 def _trees(seed: int) -> Any:
     from sklearn.ensemble import ExtraTreesClassifier
 
-    return ExtraTreesClassifier(100, min_samples_leaf=5, class_weight="balanced", random_state=seed)
+    return ExtraTreesClassifier(TREES, min_samples_leaf=5, class_weight="balanced", random_state=seed)
 
 
 def _companions(rows: Floats, columns: Ints) -> Ints:

@@ -1,0 +1,133 @@
+"""check_sampler: flags wrong samplers, passes right ones, and says so in table, words and picture."""
+
+import matplotlib as mpl
+import matplotlib.figure
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import kstest
+
+from butfor._check import check_sampler
+from butfor.bench import samplers as bench
+from butfor.core.types import InputError
+from butfor.tabular import empirical, from_values, gaussian
+from butfor.tabular.two_sample import score_ranks
+
+mpl.use("agg")
+
+
+def correlated(count, seed, width=3):
+    source = np.random.default_rng(seed)
+    return source.normal(size=(count, 1)) + 0.7 * source.normal(size=(count, width))
+
+
+@pytest.mark.parametrize("name", bench.BEDS)
+def test_flags_the_wrong_sampler_and_passes_the_true_one(name):
+    bed, source = bench.BEDS[name], np.random.default_rng(1)
+    reference, held_out = bed.rows(1000, source), bed.rows(300, source)
+    wrong = check_sampler(bench.WRONG[name](reference), held_out, subsets=[0, 1])
+    assert not wrong.ok
+    assert wrong.verdicts[0] == "off-manifold"
+    assert check_sampler(from_values(bed.values), held_out, subsets=[0, 1]).ok
+
+
+@pytest.mark.parametrize(
+    ("scale", "shift", "said"), [(0.6, 0, "too narrow"), (1.7, 0, "too wide"), (1, 0.8, "shifted")]
+)
+def test_verdicts(scale, shift, said):
+    rows = np.random.default_rng(2).normal(size=(300, 2))
+    sampler = from_values(lambda inputs, s, draws, rng: shift + scale * rng.normal(size=(len(inputs) * draws, 1)))
+    assert check_sampler(sampler, rows).verdicts == (said, said)
+
+
+def test_groups_of_columns():
+    rows = correlated(900, 3, 4)
+    found = check_sampler(gaussian(rows[:600]), rows[600:], subsets={"pair": [0, 1], "other": [2, 3]})
+    assert found.ok
+    found = check_sampler(empirical(rows[:600]), rows[600:], subsets={"pair": [0, 1], "other": [2, 3]})
+    assert found.verdicts == ("off-manifold", "off-manifold")
+
+
+def test_a_model_is_asked_too():
+    rows = correlated(700, 4)
+    right = check_sampler(gaussian(rows[:400]), rows[400:], lambda batch: batch.sum(axis=1))
+    assert right.ok
+    assert list(right.table.columns)[-2:] == ["model_p", "verdict"]
+    wrong = check_sampler(empirical(rows[:400]), rows[400:], lambda batch: np.abs(batch[:, 0] - batch[:, 1]))
+    assert (wrong.model_p[:2] < 1e-3).all()
+    classes = check_sampler(
+        gaussian(rows[:400]), rows[400:], lambda batch: np.column_stack([batch[:, 0], -batch[:, 0]])
+    )
+    assert classes.ok
+
+
+def test_frames_keep_their_names_and_models_see_frames():
+    frame = pd.DataFrame(correlated(200, 5), columns=["a", "b", "c"])
+    found = check_sampler(gaussian(frame[:100]), frame[100:], lambda batch: batch["a"], subsets=["a", "c"])
+    assert found.table["subset"].tolist() == ["a", "c"]
+
+
+def test_classifier_ranks_are_uniform_under_the_true_sampler():
+    """Nothing is learned from a row before it is judged, so ranks are uniform and independent."""
+    source = np.random.default_rng(6)
+    rows = source.normal(size=(1500, 2))
+    pool = np.concatenate([rows[:, None, :1], source.normal(size=(1500, 40, 1))], axis=1)
+    u = np.concatenate([score_ranks(r, np.array([0]), p, source) for r, p in zip(*split(rows, pool), strict=True)])
+    assert len(u) == 1200
+    assert kstest(u, "uniform").pvalue > 1e-3
+
+
+def split(*arrays):
+    return [np.array_split(array, 6) for array in arrays]
+
+
+def test_wide_tables_keep_to_the_columns_that_matter():
+    source = np.random.default_rng(7)
+    rows = source.normal(size=(400, 60))
+    rows[:, 0] = rows[:, 40] + 0.5 * source.normal(size=400)
+    assert check_sampler(empirical(rows[:200]), rows[200:], subsets=[0]).verdicts == ("off-manifold",)
+
+
+def test_the_same_seed_gives_the_same_check():
+    rows = correlated(150, 8, 2)
+    first, again = (check_sampler(gaussian(rows[:100]), rows[100:], seed=3).table for _ in range(2))
+    pd.testing.assert_frame_equal(first, again)
+
+
+def test_words_picture_and_progress():
+    rows, told = correlated(1200, 10), []
+    found = check_sampler(empirical(rows[:100]), rows[100:], progress=told.append, draws=19, subsets=[0, 1])
+    assert told[-1].rows == told[-1].total == 2 * 1000 * 19
+    text = found.summary()
+    assert "2 of 2 subsets look wrong (1000 held-out rows, 19 draws each, alpha=0.01)" in text
+    assert "off-manifold: x0, x1 - its draws do not go with the rest of the row" in text
+    assert "1000 of 1100 held-out rows were used." in text
+    assert "<table" in found._repr_html_()
+    assert repr(found) == f"<butfor.SamplerCheck: {found.headline}>"
+    figure = matplotlib.figure.Figure()
+    ax = figure.add_subplot()
+    assert found.plot(ax) is ax
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["x0: off-manifold", "x1: off-manifold"]
+    np.testing.assert_allclose(found.histogram.sum(axis=1), 1)
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda rows: check_sampler(gaussian(rows), rows[:49]), "at least 50 held-out rows, got 49; hold out more"),
+        (lambda rows: check_sampler(gaussian(rows), rows, draws=5), "draws must be a whole number of at least 19"),
+        (lambda rows: check_sampler(gaussian(rows), rows, alpha=0), "alpha must lie strictly between 0 and 1, got 0"),
+        (lambda rows: check_sampler(gaussian(rows), rows, seed=-1), "seed must be a whole number"),
+        (lambda rows: check_sampler(gaussian(rows), np.full((60, 3), np.nan)), "the held-out data has nan in row 0"),
+        (lambda rows: check_sampler(gaussian(rows), rows[:, :2]), "2 columns but the sampler's reference has 3"),
+        (lambda rows: check_sampler(3, rows), "sampler must be"),
+    ],
+)
+def test_refuses_with_a_sentence(call, said):
+    with pytest.raises(InputError, match=said):
+        call(correlated(60, 0))
+
+
+def test_bench_writes_its_table():
+    row = {"bed": "b", "wrong": "w", "flagged": 1, "first_flagged": 1, "verdicts": {"ok": 1}, "passed": 1, "seconds": 2}
+    assert "| b | w | 1 | 1 | ok 1 | 1 | 2.0 |" in bench.markdown({"seeds": 1, "beds": [row]})
