@@ -38,7 +38,8 @@ class Asked:
         if self.draws is not None:
             return self.draws
         if self.test == "sequential":  # what a lone signal needs, within reason
-            return min(max(1000, math.ceil(self.h * hypotheses / self.alpha)), 50_000)
+            harmonic = sum(1 / i for i in range(1, hypotheses + 1)) if self.rule == "by" else 1.0
+            return min(max(1000, math.ceil(self.h * hypotheses * harmonic / self.alpha)), 100_000)
         if self.test == "few-shot":
             return max(3, round(1 / self.alpha))
         return {"osft": 1, "irt": 200 if self.rule == "e-bh" else 1000}[self.test]

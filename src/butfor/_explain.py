@@ -11,25 +11,27 @@ from typing import Any, Literal
 import numpy as np
 
 from butfor._arguments import Asked, checked
-from butfor._progress import Progress, Report, reporting, silent
+from butfor._edge import Meter, default_batch_rows, name_row, on_tables, remembering
+from butfor._progress import Progress, reporting
 from butfor._targets import output_names, resolve, target_name
 from butfor._version import __version__
 from butfor.core import procedures, selection
-from butfor.core.calls import Calls, Memory
-from butfor.core.diagnostics import largest_family, notes_after, reach, scales
+from butfor.core.calls import Calls
+from butfor.core.diagnostics import largest_family, reach, scales
 from butfor.core.draws import Problem, round_sizes, table_problem
 from butfor.core.early_stop import early_stop as stop_early
 from butfor.core.effects import Effects, effects, no_effects
 from butfor.core.exact import exact, split_listed
-from butfor.core.outputs import Rounding, Target, linked, probe
+from butfor.core.outputs import Probe, Target, linked, probe
 from butfor.core.picking import Picked, check_drawable
 from butfor.core.procedures import Evidence, Question
+from butfor.core.quick_check import quick_check
 from butfor.core.result import Result, family_members
 from butfor.core.sequential import Stopping, batches, sequential
-from butfor.core.types import Alternative, Bools, Family, Floats, InputError, Ints, ReachWarning, Test
-from butfor.models import Wrapped, wrap
+from butfor.core.types import Alternative, Bools, Family, Floats, InputError, Ints, ReachWarning, Subset, Test
+from butfor.models import wrap
 from butfor.tabular import gaussian
-from butfor.tabular.splice import is_data, table_sampler
+from butfor.tabular.splice import Checked, is_data, table_sampler
 from butfor.tabular.subsets import column_subsets
 from butfor.tabular.table import Table, as_table
 
@@ -109,119 +111,80 @@ def explain(
     fitted = table_sampler(gaussian(sampler) if is_data(sampler) else sampler, table)
     problem = table_problem(table.values, table.index, groups, fitted, asked.seed)
     wrapped = wrap(model)
-    black_box = _on_tables(wrapped, table)
-    warned = _warn_of_reach(problem, asked)
+    black_box = on_tables(wrapped, table)
+    _warn_of_reach(problem, asked)
 
-    size = asked.batch_rows or int(np.clip(2**19 // table.values.shape[1], 256, 10_000))
-    repeats = _repeats(problem)
-    observed, rounding, odd = probe(black_box, table.values, size, partial(_name_row, table), 0 if repeats else 16)
+    size = asked.batch_rows or default_batch_rows(table)
+    seen = probe(black_box, table.values, size, partial(name_row, table))
+    observed = seen.outputs
     name = target_name(target, observed.shape[1])
-    question = _question(asked, name, resolve(name, y, observed, wrapped), observed, rounding, table)
+    question = _question(asked, name, resolve(name, y, observed, wrapped), seen, table)
     with reporting(progress) as report:
-        meter = Meter(report, len(observed) + (0 if repeats else min(16, len(observed), size)))
-        calls = Calls(black_box, size, observed.shape[1], meter.tick, Memory(observed) if repeats else None)
-        evidence, notes = _run(problem, calls, question, asked, meter)
+        meter = Meter(report, seen.rows)
+        memory = remembering(problem, observed)
+        calls = Calls(black_box, size, observed.shape[1], meter.tick, memory, meter.ask)
+        evidence, notes, interrupted = _run(problem, calls, question, asked, meter)
         chosen = _select(problem, asked, evidence)
         meter.tell(int(chosen.sum()))
-        found = _effects(problem, calls, question, evidence, chosen, asked, meter) if keep_effects else None
-    decoys = int(evidence.draws.max(initial=1))
-    tested = family_members(evidence, asked.rule)
-    after = notes_after(evidence.kind, evidence.values, tested, chosen, decoys)
+        wanted = chosen & (keep_effects and not interrupted)
+        found, told = _effects(problem, calls, question, evidence, wanted, asked, meter)
     return Result(
         input_names=problem.input_names,
         subset_names=problem.subset_names,
         input_of=problem.input_of,
         subset_of=problem.subset_of,
         evidence=evidence,
-        effects=found or no_effects(problem.size),
+        effects=found,
         chosen=chosen,
         alpha=asked.alpha,
         rule=asked.rule,
         family=asked.family,
         rows=meter.rows,
+        rows_asked=meter.asked,
         problem=problem,
         show=table.show,
-        notes=(*warned, *([odd] if odd else []), *notes, *after),
-        provenance=_provenance(problem, asked, question, name, table),
+        run_notes=(*([seen.odd] if seen.odd else []), *notes, *told),
+        look=partial(_look, problem, table, groups),
+        provenance=_provenance(problem, asked, question, name, table) | {"interrupted": interrupted},
         output_names=output_names(wrapped, observed.shape[1]),
     )
-
-
-def _on_tables(wrapped: Wrapped, table: Table) -> Callable[[Any], Any]:
-    """The model on rows of the matrix: it sees the type and the column names that the user gave."""
-    if table.labels is None:
-        return wrapped.call
-    return lambda rows: wrapped.call(table.show(rows))
-
-
-def _name_row(table: Table, row: int) -> str:
-    return f"row {row} of the data (index {table.index[row]!r})"
 
 
 def _families(problem: Problem, asked: Asked) -> Ints | None:
     return problem.input_of if asked.family == "input" else None
 
 
-def _warn_of_reach(problem: Problem, asked: Asked) -> list[str]:
+def _warn_of_reach(problem: Problem, asked: Asked) -> None:
     size = largest_family(_families(problem, asked), problem.size)
     steps = asked.h if asked.test == "sequential" else 1
-    sentences = reach(asked.test, asked.rule, asked.alpha, size, asked.draws_for(problem.size), steps)
-    for sentence in sentences:
+    for sentence in reach(asked.test, asked.rule, asked.alpha, size, asked.draws_for(problem.size), steps):
         warnings.warn(sentence, ReachWarning, stacklevel=3)
-    return sentences
 
 
-def _question(asked: Asked, name: Any, target: Target, observed: Floats, rounding: Rounding, table: Table) -> Question:
-    linked(observed, asked.link)  # refuses a link that does not fit, before anything is drawn
+def _question(asked: Asked, name: Any, target: Target, seen: Probe, table: Table) -> Question:
+    linked(seen.outputs, asked.link)  # refuses a link that does not fit, before anything is drawn
     aimed = name in ("predicted", "observed-class")
     alternative = asked.alternative or ("greater" if aimed else "two-sided")
     if asked.early_stop and target.kind == "predicted":
         raise InputError("early_stop needs a fixed target, since 'predicted' looks at all draws; give target=")
     center = asked.center_for(alternative, target.kind == "predicted")
     picked = None if asked.picked is None else Picked(asked.picked)
-    if picked is not None and not (passed := picked.passes(observed)).all():
+    if picked is not None and not (passed := picked.passes(seen.outputs)).all():
         row = int(np.flatnonzero(~passed)[0])
-        raise InputError(f"picked does not pass {_name_row(table, row)}; explain only inputs that the rule has picked")
-    return Question(target, rounding, alternative, asked.link, center, picked)
+        raise InputError(f"picked does not pass {name_row(table, row)}; explain only inputs that the rule has picked")
+    return Question(target, seen.rounding, alternative, asked.link, center, picked)
 
 
-def _repeats(problem: Problem) -> bool:
-    """Whether the sampler says that its draws of some subset repeat (or lists them)."""
-    says = getattr(problem.sampler, "repeats", getattr(problem.sampler, "lists", None))
-    return says is not None and any(says(block.subset) for block in problem.blocks[: len(problem.subset_names)])
-
-
-class Meter:
-    """Counts the model's rows over a run and tells the user's callback how far it is."""
-
-    def __init__(self, report: Report, rows: int) -> None:
-        self.rows = rows
-        self._report = report
-        self._stage, self._total, self._done, self._chosen = "", None, 0, None  # type: tuple[str, int | None, int, int | None]
-
-    def stage(self, name: str, total: int | None) -> None:
-        """What follows is another stage, of `total` rows where that is known."""
-        self._stage, self._total, self._done = name, total, 0
-
-    def tick(self, rows: int) -> None:
-        """So many rows more are done."""
-        self.rows += rows
-        self._done += rows
-        if self._report is not silent:
-            self._report(Progress(self._stage, self._done, self._total, self._chosen))
-
-    def tell(self, chosen: int) -> None:
-        """So many are chosen by now."""
-        self._chosen = chosen
-
-
-def _run(problem: Problem, calls: Calls, question: Question, asked: Asked, meter: Meter) -> tuple[Evidence, list[str]]:
-    """The test that was asked for: its evidence, and what is to be said about it."""
+def _run(
+    problem: Problem, calls: Calls, question: Question, asked: Asked, meter: Meter
+) -> tuple[Evidence, list[str], bool]:
+    """The test that was asked for: its evidence, what is to be said about it, and whether it was interrupted."""
     draws = asked.draws_for(problem.size)
     total = question.center + draws
-    known = asked.test != "sequential" and not asked.early_stop and question.picked is None
+    known = asked.test != "sequential" and not asked.early_stop and question.picked is None and calls.memory is None
     meter.stage(asked.test, problem.size * (total + len(round_sizes(total, problem.round_draws))) if known else None)
     notes: list[str] = []
+    interrupted = False
     if asked.test == "osft":
         evidence = procedures.osft(problem, calls, question)
     elif asked.test == "few-shot":
@@ -230,39 +193,47 @@ def _run(problem: Problem, calls: Calls, question: Question, asked: Asked, meter
     elif asked.rule == "e-bh":
         evidence = procedures.soft_rank(problem, calls, question, draws)
     else:
-        evidence, notes = _p_values(problem, calls, question, asked, meter)
+        evidence, interrupted = _p_values(problem, calls, question, asked, meter)
+    if interrupted:
+        notes.append(INTERRUPTED.format(left=int(evidence.open.sum())))
     if question.picked is not None and question.picked.tally.drawn:
         rate = question.picked.tally.accepted / question.picked.tally.drawn
         notes.append(f"{rate:.1%} of the counterfactuals drawn passed picked; the others were rejected.")
         notes += check_drawable(evidence.drawable)
-    return evidence, notes
+    return evidence, notes, interrupted
 
 
-def _p_values(
-    problem: Problem, calls: Calls, question: Question, asked: Asked, meter: Meter
-) -> tuple[Evidence, list[str]]:
-    """p-values: exact where the sampler lists its support, by drawing elsewhere."""
+INTERRUPTED = (
+    "Interrupted: {left} hypotheses are still open. What is chosen stands: these p-values are valid whenever drawing "
+    "stops."
+)
+
+
+def _p_values(problem: Problem, calls: Calls, question: Question, asked: Asked, meter: Meter) -> tuple[Evidence, bool]:
+    """p-values, exact where the sampler lists its support, by drawing elsewhere; and whether that was interrupted."""
     draws = asked.draws_for(problem.size)
     listed, others = split_listed(problem)
     rest = replace(problem, blocks=tuple(others))
-    notes = []
+    first = partial(exact, problem, calls, question, listed)
     if asked.test == "sequential":
         cap = draws * 20 if question.picked is not None else draws  # most draws may be rejected
         stopping = Stopping(asked.h, cap, asked.alpha, asked.rule, _families(problem, asked))
-        first = partial(exact, problem, calls, question, listed)
-        evidence, interrupted = sequential(rest, calls, question, stopping, meter.tell, first)
-        if interrupted:
-            notes.append(
-                f"Interrupted: {int(evidence.open.sum())} hypotheses are still open. What is chosen stands: these "
-                "p-values are valid whenever drawing stops."
-            )
-        return evidence, notes
+        return sequential(rest, calls, question, stopping, meter.tell, first)
     if asked.early_stop:
-        evidence = stop_early(rest, calls, question, draws, asked.delta, partial(_choose, problem, asked), meter.tell)
-    else:
-        evidence = procedures.irt(rest, calls, question, draws)
-    exact(problem, calls, question, listed, evidence)
-    return evidence, notes
+        choose = partial(_choose, problem, asked)
+        return stop_early(rest, calls, question, draws, asked.delta, choose, meter.tell, first), False
+    evidence = procedures.irt(rest, calls, question, draws)
+    first(evidence)
+    return evidence, False
+
+
+def _look(problem: Problem, table: Table, groups: Sequence[Subset]) -> list[str]:
+    """What looks wrong about the sampler on a quick look at its draws, and what it says of itself."""
+    notes = quick_check(problem)
+    sampler = problem.sampler.sampler if isinstance(problem.sampler, Checked) else problem.sampler
+    if hasattr(sampler, "notes"):
+        notes += sampler.notes(table.show(table.values), groups, problem.seed)
+    return notes
 
 
 def _choose(problem: Problem, asked: Asked, p: Floats) -> Bools:
@@ -270,23 +241,35 @@ def _choose(problem: Problem, asked: Asked, p: Floats) -> Bools:
 
 
 def _select(problem: Problem, asked: Asked, evidence: Evidence) -> Bools:
-    decoys = int(evidence.draws.max(initial=1))
-    tested = family_members(evidence, asked.rule)
-    return selection.select(evidence.values, asked.alpha, asked.rule, tested, _families(problem, asked), decoys)
+    tested, draws = (
+        family_members(evidence, asked.rule, asked.family, len(problem.input_names)),
+        asked.draws_for(problem.size),
+    )
+    return selection.select(evidence.scaled, asked.alpha, asked.rule, tested, _families(problem, asked), draws)
 
 
 def _effects(
-    problem: Problem, calls: Calls, question: Question, evidence: Evidence, chosen: Bools, asked: Asked, meter: Meter
-) -> Effects:
+    problem: Problem, calls: Calls, question: Question, evidence: Evidence, wanted: Bools, asked: Asked, meter: Meter
+) -> tuple[Effects, list[str]]:
+    """Effects of the hypotheses wanted; an interruption costs them, not the result."""
+    if not wanted.any():
+        return no_effects(problem.size), []
     draws = EFFECT_DRAWS[asked.test]
-    meter.stage("effects", int(chosen.sum()) * (draws + 1))
-    return effects(problem, calls, question.link, chosen, evidence.classes, draws)
+    known = question.picked is None and calls.memory is None
+    meter.stage("effects", int(wanted.sum()) * (draws + 1) if known else None)
+    try:
+        return effects(problem, calls, question.link, wanted, evidence.classes, draws, question.picked), []
+    except KeyboardInterrupt:
+        return no_effects(problem.size), ["Interrupted while effects were estimated: there are none."]
 
 
 def _provenance(problem: Problem, asked: Asked, question: Question, name: Any, table: Table) -> dict[str, Any]:
     """What is needed to say again how the result came about."""
     draws = asked.draws_for(problem.size)
-    first = next(batches(asked.h, draws)) if asked.test == "sequential" else question.center + draws
+    if asked.test == "sequential":
+        sizes, aside = [next(batches(asked.h, draws))], 0
+    else:
+        sizes, aside = round_sizes(question.center + draws, problem.round_draws), question.center
     return {
         "version": __version__,
         "test": asked.test,
@@ -299,9 +282,11 @@ def _provenance(problem: Problem, asked: Asked, question: Question, name: Any, t
         "scale": asked.scale,
         "picked": asked.picked is not None,
         "draws": draws,
-        "redrawable": first,
+        "rounds": sizes,
+        "set_aside": aside,
         "seed": asked.seed,
         "columns": list(table.columns),
+        "labels": None if table.labels is None else [x.item() if hasattr(x, "item") else x for x in table.labels],
         "frame": table.labels is not None,
         "sampler": repr(problem.sampler),
         "dependence_ignored": bool(getattr(problem.sampler, "ignores_dependence", False)),

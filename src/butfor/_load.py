@@ -9,21 +9,27 @@ import numpy as np
 
 from butfor.core import storage
 from butfor.core.draws import table_problem
-from butfor.core.result import Result, unpack
+from butfor.core.global_result import unpack as unpack_global
+from butfor.core.result import unpack
 from butfor.core.types import Batch, InputError, Subset
 from butfor.tabular import gaussian
 from butfor.tabular.splice import is_data, table_sampler
 from butfor.tabular.table import Table
 
 
-def load(path: str | Path, sampler: Any = None) -> Result:
-    """A result written by `result.save`. With the sampler of the run its counterfactuals can be drawn again."""
+def load(path: str | Path, sampler: Any = None) -> Any:
+    """A `Result` or `GlobalResult` written by its `save`.
+
+    With the sampler of the run the counterfactuals of a `Result` can be drawn again.
+    """
     facts, arrays = storage.read(Path(path))
+    if facts.get("class") == "GlobalResult":
+        return unpack_global(facts, arrays)
     said, labels = facts["provenance"], None
     if said["frame"]:
         import pandas as pd
 
-        labels = pd.Index(said["columns"])
+        labels = pd.Index(said["labels"])
     table = Table(arrays["inputs"], tuple(said["columns"]), tuple(facts["input_names"]), labels)
     subsets = [Subset(name, np.array(index)) for name, index in facts["subsets"].items()]
     fitted = _absent if sampler is None else table_sampler(gaussian(sampler) if is_data(sampler) else sampler, table)

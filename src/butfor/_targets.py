@@ -40,9 +40,11 @@ def resolve(name: Any, y: Any, observed: Floats, wrapped: Wrapped) -> Target:
 def _truth(y: Any, observed: Floats, wrapped: Wrapped) -> Ints:
     if y is None:
         raise InputError("target='truth' needs the true labels; give them as y=")
-    labels = np.asarray(y).tolist()
+    labels = np.asarray(y).reshape(-1).tolist()
     if len(labels) != len(observed):
         raise InputError(f"y has {len(labels)} labels for {len(observed)} rows of data; give one for each row")
+    if wrapped.classes is not None and (unknown := set(labels) - set(wrapped.classes)):
+        raise InputError(f"unknown target {unknown.pop()!r}; the model has labels {list(wrapped.classes[:8])}")
     return np.array([_index(label, observed.shape[1], wrapped) for label in labels])
 
 

@@ -7,7 +7,6 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import replace
-from json import dumps
 from pathlib import Path
 from typing import Annotated, Any, get_args
 
@@ -17,6 +16,7 @@ from butfor import tabular
 from butfor._explain import explain as run
 from butfor._load import load
 from butfor._version import __version__
+from butfor.bench.commands import app as bench
 from butfor.core.types import Alternative, Family, InputError, Rule, Test
 from butfor.models import wrap
 
@@ -26,7 +26,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Would the model have said the same, but for this? Explanations with a controlled false discovery rate.",
 )
-bench = typer.Typer(no_args_is_help=True, help="Measure: the paper's Table 1, and speed.")
 app.add_typer(bench, name="bench")
 
 SAMPLERS = {"gaussian": tabular.gaussian, "copula": tabular.copula, "empirical": tabular.empirical}
@@ -36,7 +35,6 @@ Json = Annotated[
     bool, typer.Option("--json", help="Print the result as JSON on standard output, and nothing else there.")
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bar and no notes on standard error.")]
-Figures = Annotated[Path | None, typer.Option("--out", help="Folder for the figures as JSON and Markdown.")]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same result.")]
 
 
@@ -156,7 +154,14 @@ def explain(
         str | None, typer.Option(help="Column with the true labels, for --target truth; not for the model.")
     ] = None,
     link: Annotated[str | None, typer.Option(help="Scale of the effects: logit or log.")] = None,
-    draws: Annotated[int | None, typer.Option(help="Counterfactuals per hypothesis.")] = None,
+    draws: Annotated[int | None, typer.Option(help="Counterfactuals per hypothesis, or the most of them.")] = None,
+    h: Annotated[int | None, typer.Option(help="Exceedances at which the sequential test stops. Default: 10.")] = None,
+    early_stop: Annotated[
+        bool, typer.Option("--early-stop", help="With --test irt: the same answer for fewer rows.")
+    ] = False,
+    scale: Annotated[
+        str | None, typer.Option(help="shrunk: for --test few-shot where subsets differ in scale.")
+    ] = None,
     batch_rows: Annotated[
         int | None, typer.Option(help="Rows the model gets at a time; sets the memory needed.")
     ] = None,
@@ -175,7 +180,18 @@ def explain(
     from butfor.tabular.rows import Asked, read_tables
 
     check_folder(out)
-    chosen = _options(test=test, alternative=alternative, rule=rule, family=family, alpha=alpha, link=link, draws=draws)
+    chosen = _options(
+        test=test,
+        alternative=alternative,
+        rule=rule,
+        family=family,
+        alpha=alpha,
+        link=link,
+        draws=draws,
+        h=h,
+        early_stop=early_stop or None,
+        scale=scale,
+    )
     with _notes(quiet), redirect_stdout(sys.stderr):  # a model that prints must not get into the JSON
         box = load_model(model, trust_pickle=trust_pickle)
         known = getattr(box, "feature_names_in_", None)
@@ -233,43 +249,6 @@ def report(
     from butfor.report.folder import REPORT, RESULT
 
     typer.echo(f"Report: {write(load(folder / RESULT), folder / REPORT)}")
-
-
-@bench.command()
-def table1(
-    runs: Annotated[int, typer.Option(help="Runs per cell.")] = 10,
-    quick: Annotated[bool, typer.Option("--quick", help="A smaller trial, to see that it works.")] = False,
-    seed: Seed = 0,
-    workers: Annotated[int, typer.Option(help="Processes.")] = 2,
-    out: Figures = None,
-    json: Json = False,
-    quiet: Quiet = False,
-) -> None:
-    """FDR and TPR of every cell of the paper's Table 1, beside the paper's figures."""
-    from butfor.bench import table1 as module
-    from butfor.report.folder import check_folder
-
-    if out is not None:
-        check_folder(out)
-    with _notes(quiet):
-        figures = module.run(runs=runs, quick=quick, seed=seed, workers=workers, progress=_bar(quiet))
-    if out is not None:
-        module.write(figures, out)
-    typer.echo(dumps(figures) if json else module.markdown(figures))
-
-
-@bench.command()
-def speed(seed: Seed = 0, out: Figures = None, json: Json = False) -> None:
-    """Wall time over bare model calls on the same rows, and the memory of a million hypotheses."""
-    from butfor.bench import speed as module
-    from butfor.report.folder import check_folder
-
-    if out is not None:
-        check_folder(out)
-    figures = module.run(seed=seed)
-    if out is not None:
-        module.write(figures, out)
-    typer.echo(dumps(figures) if json else module.markdown(figures))
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import groupby
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -28,15 +29,20 @@ class Calls:
     model: Model
     batch_rows: int
     outputs: int
-    tick: Callable[[int], None]
+    tick: Callable[[int], None]  # hears of rows that the model has evaluated
     memory: Memory | None = None
+    asked: Callable[[int], None] = lambda _: None  # hears of rows that were asked for, evaluated or remembered
 
 
 @dataclass(frozen=True)
 class Memory:
-    """Outputs on the observed inputs (n, outputs), and on counterfactuals by hypothesis and value of the subset."""
+    """Outputs on the observed inputs (n, outputs), and on counterfactuals by hypothesis and value of the subset.
+
+    Only subsets whose draws repeat are remembered: continuous draws never come again.
+    """
 
     observed: Floats
+    subsets: frozenset[str]
     known: dict[tuple[int, bytes], Floats] = field(default_factory=dict)
 
 
@@ -83,17 +89,23 @@ class Slate:
 
 
 def _evaluate_group(problem: Problem, calls: Calls, group: list[Drawn], slate: Slate) -> Iterator[tuple[Job, Floats]]:
-    if calls.memory is not None and isinstance(problem.inputs, np.ndarray):
-        yield from _evaluate_repeating(problem, calls, group, slate)
-        return
-    both = [(drawn, np.empty((drawn.rows, calls.outputs))) for drawn in group]
-    alike = [drawn.base is not None and drawn.rows > calls.batch_rows for drawn in group]
-    large = [pair for pair, is_alike in zip(both, alike, strict=True) if is_alike]
-    for _, jobs in groupby(large, key=lambda pair: pair[0].base):
+    kinds: dict[str, list[tuple[Drawn, Floats]]] = {"alike": [], "packed": [], "repeating": []}
+    outs = [np.empty((drawn.rows, calls.outputs)) for drawn in group]
+    for drawn, out in zip(group, outs, strict=True):
+        kinds[_kind(calls, drawn)].append((drawn, out))
+        calls.asked(drawn.rows)
+    for _, jobs in groupby(kinds["alike"], key=lambda pair: pair[0].base):
         _evaluate_alike(problem, calls, list(jobs), slate)
-    _evaluate_packed(problem, calls, [pair for pair, is_alike in zip(both, alike, strict=True) if not is_alike], slate)
-    for drawn, out in both:
+    _evaluate_packed(problem, calls, kinds["packed"], slate)
+    _evaluate_repeating(problem, calls, kinds["repeating"], slate)
+    for drawn, out in zip(group, outs, strict=True):
         yield drawn.job, out.reshape(len(drawn.inputs), drawn.versions, calls.outputs)
+
+
+def _kind(calls: Calls, drawn: Drawn) -> str:
+    if calls.memory is not None and drawn.job.block.subset.name in calls.memory.subsets:
+        return "repeating"
+    return "alike" if drawn.base is not None and drawn.rows > calls.batch_rows else "packed"
 
 
 def _evaluate_alike(problem: Problem, calls: Calls, alike: list[tuple[Drawn, Floats]], slate: Slate) -> None:
@@ -108,11 +120,12 @@ def _evaluate_alike(problem: Problem, calls: Calls, alike: list[tuple[Drawn, Flo
         np.take(inputs, source, axis=0, out=rows, mode="clip")
         for drawn, out in alike:
             columns = drawn.columns
+            before = rows[:, columns].copy()  # not the inputs' own: what a model has written here must stay to be seen
             rows[:, columns] = drawn.values[start:stop]
             out[start:stop] = call(calls, rows, stop - start, partial(_describe, problem, [(drawn, start, stop)]))
             if sys.getrefcount(rows) > 2 or slate.kept():
                 rows = rows.copy()
-            rows[:, columns] = np.take(inputs[:, columns], source, axis=0, mode="clip")  # as it was observed
+            rows[:, columns] = before
         expected = np.take(inputs, source, axis=0)
         if not np.array_equal(rows, expected) and not np.array_equal(rows, expected, equal_nan=True):
             raise ModelError("the model writes into its batch; let it work on a copy: lambda X: model(X.copy())")
@@ -124,24 +137,25 @@ def _windows(rows: int, most: int) -> list[tuple[int, int]]:
     return [(rows * i // parts, rows * (i + 1) // parts) for i in range(parts)]
 
 
-def _evaluate_repeating(
-    problem: Problem, calls: Calls, group: list[Drawn], slate: Slate
-) -> Iterator[tuple[Job, Floats]]:
+def _evaluate_repeating(problem: Problem, calls: Calls, jobs: list[tuple[Drawn, Floats]], slate: Slate) -> None:
     """Draws that may repeat: the same counterfactual of the same input is evaluated once in a run."""
-    assert calls.memory is not None
+    if calls.memory is None:
+        return
     known = calls.memory.known
-    for drawn in group:
-        keys = _keys(drawn)
-        places = drawn.job.block.start + drawn.job.members
-        known.update(zip(keys[:: drawn.versions], calls.memory.observed[places], strict=True))
-        fresh = {key: row for row, key in reversed(list(enumerate(keys))) if key not in known}
+    keys = [_keys(drawn) for drawn, _ in jobs]
+    news: list[tuple[Drawn, Floats]] = []
+    for (drawn, _), own in zip(jobs, keys, strict=True):
+        observed = calls.memory.observed[drawn.job.block.start + drawn.job.members]
+        known.update(zip(own[:: drawn.versions], observed, strict=True))
+        fresh = {key: row for row, key in reversed(list(enumerate(own))) if key not in known}
         places = np.array(sorted(fresh.values()), dtype=np.int64)
-        news = Drawn(drawn.job, drawn.inputs[places // drawn.versions], drawn.values[places], 1, places=places)
-        out = np.empty((len(places), calls.outputs))
-        _evaluate_packed(problem, calls, [(news, out)] if len(places) else [], slate)
-        known.update({keys[place]: outputs for place, outputs in zip(places, out, strict=True)})
-        answers = np.array([known[key] for key in keys])
-        yield drawn.job, answers.reshape(len(drawn.inputs), drawn.versions, calls.outputs)
+        if len(places):
+            part = Drawn(drawn.job, drawn.inputs[places // drawn.versions], drawn.values[places], 1, places=places)
+            news.append((part, np.empty((len(places), calls.outputs))))
+            known.update(zip((own[place] for place in places), news[-1][1], strict=True))  # filled in by what follows
+    _evaluate_packed(problem, calls, news, slate)
+    for (_, out), own in zip(jobs, keys, strict=True):
+        out[:] = [known[key] for key in own]
 
 
 def _keys(drawn: Drawn) -> list[tuple[int, bytes]]:
@@ -215,12 +229,13 @@ def ask(model: Model, batch: Batch, rows: int, describe: Callable[[int], str]) -
         row = _first_bad_row(model, batch, rows)
         where = f"on {describe(row)}" if row is not None else f"on a batch of {rows} rows, though on none of them alone"
         raise ModelError(f"the model raised {type(error).__name__} {where}: {error}") from error
-    if outputs.ndim not in (1, 2) or len(outputs) != rows:
+    if outputs.ndim not in (1, 2) or len(outputs) != rows or outputs.size == 0:
         expected = f"({rows},) or ({rows}, outputs)"
         raise ModelError(f"the model returned shape {outputs.shape} for {rows} rows; expected {expected}")
     if outputs.dtype.kind not in "fiub":
         raise ModelError(f"the model returned values such as {outputs.flat[:1].tolist()[0]!r}; expected numbers")
-    if not np.isfinite(outputs.sum()) and not np.isfinite(outputs).all():  # the sum is the quick look
+    flat = outputs.ravel()
+    if not isfinite(flat.dot(flat)) and not np.isfinite(flat).all():  # the squares are the quick look
         bad = ~np.isfinite(outputs)
         row = int(np.argwhere(bad)[0, 0])
         raise ModelError(f"the model returned {outputs[bad][0]} on {describe(row)}; expected a finite number")

@@ -69,10 +69,10 @@ def scales(spread: Floats, subset_of: Ints, names: tuple[str, ...]) -> list[str]
         return []
     wide, narrow = (int(positive[f(medians[positive])]) for f in (np.argmax, np.argmin))
     ratio = medians[wide] / medians[narrow]
-    if ratio < 5:
+    if ratio < 2.5:  # from here on few-shot finds a fraction of what the sequential test finds
         return []
     return [
-        f"Outputs spread {ratio:.0f} times as far under {names[wide]!r} as under {names[narrow]!r}: few-shot scores "
+        f"Outputs spread {ratio:.1f} times as far under {names[wide]!r} as under {names[narrow]!r}: few-shot scores "
         "favour the wide ones; test='sequential' is the better choice, or scale='shrunk'."
     ]
 
@@ -95,10 +95,11 @@ def departs(kind: str, evidence: Floats, tested: Bools, decoys: int = 1) -> bool
     return found < 0.05
 
 
-def notes_after(kind: str, evidence: Floats, tested: Bools, chosen: Bools, decoys: int = 1) -> list[str]:
-    """What to say once the selection is made."""
+def notes_after(
+    kind: str, evidence: Floats, tested: Bools, chosen: Bools, decoys: int = 1, unchanging: int = 0
+) -> list[str]:
+    """What to say once the selection is made; `unchanging` hypotheses left the family for want of variation."""
     notes = []
-    unchanging = int((~tested).sum())
     if unchanging:
         notes.append(
             f"{unchanging} of {len(tested)} hypotheses showed no variation: whatever was drawn, the output stayed the "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -51,6 +51,8 @@ def table_problem(
 ) -> Problem:
     """Every subset is tested on every row; hypotheses are listed input by input."""
     count, width = inputs.shape
+    inputs = inputs.view()
+    inputs.setflags(write=False)  # nobody may write into what is observed
     size = int(np.clip(BLOCK_VALUES // width, 1, 256))
     starts = range(0, count, size)
     blocks = tuple(
@@ -154,9 +156,19 @@ def draw(problem: Problem, job: Job) -> Drawn:
 
 def _columns(sampler: Any, inputs: np.ndarray[Any, Any], subset: Subset, draws: int, rng: Any) -> Floats:
     """New values of the subset's columns, (n, draws, columns)."""
-    values = np.asarray(sampler.values(inputs, subset, draws, rng))
-    _check_count(len(values), len(inputs), draws, subset)
-    if not np.isfinite(values).all():
+    try:
+        values = np.asarray(sampler.values(inputs, subset, draws, rng))
+    except InputError:
+        raise
+    except Exception as error:
+        raise ModelError(f"the sampler raised {type(error).__name__} on subset {subset.name!r}: {error}") from error
+    _check_count(len(values) if values.ndim else 0, len(inputs), draws, subset)
+    if values.size != len(values) * len(subset.index) or values.dtype.kind not in "fiub":
+        raise ModelError(
+            f"the sampler returned {values.dtype} values of shape {values.shape} for subset {subset.name!r}; expected "
+            f"numbers, {len(subset.index)} a row"
+        )
+    if not np.isfinite(values.sum()) and not np.isfinite(values).all():  # the sum is the quick look
         raise ModelError(f"the sampler drew NaN or infinity for subset {subset.name!r}; check what it was fitted on")
     return values.reshape(len(inputs), draws, len(subset.index)).astype(inputs.dtype, copy=False)
 
@@ -188,18 +200,19 @@ def rounds(blocks: Sequence[Block], draws: int, most: int) -> list[Job]:
     return [Job(block, size, number) for block in blocks for number, size in enumerate(round_sizes(draws, most))]
 
 
-def redraw(problem: Problem, row: int, count: int, drawn: int) -> Batch:
-    """The first `count` of the `drawn` counterfactuals that a run gave one hypothesis: whole inputs, to look at."""
-    if not 1 <= count <= drawn:
-        raise InputError(f"n must be between 1 and {drawn} (what the run drew for each hypothesis), got {count}")
+def redraw(problem: Problem, row: int, count: int, sizes: Sequence[int], skip: int = 0) -> Batch:
+    """Counterfactuals `skip` to `skip + count` of those that rounds of these sizes gave one hypothesis, whole."""
+    drawn = sum(sizes) - skip
+    if isinstance(count, bool) or not isinstance(count, int | np.integer) or not 1 <= count <= drawn:
+        raise InputError(f"n must be between 1 and {drawn} (what the run drew for each hypothesis), got {count!r}")
     block = next(block for block in problem.blocks if row in block.rows)
     position = np.flatnonzero(block.rows == row)
     parts: list[Any] = []
-    for job in rounds([block], drawn, problem.round_draws):
-        if sum(map(len, parts)) < count:
-            parts.append(draw(problem, replace(job, keep=position)).values[1:])
+    for number, size in enumerate(sizes):
+        if sum(map(len, parts)) < skip + count:
+            parts.append(draw(problem, Job(block, size, number, keep=position)).values[1:])
     if isinstance(problem.inputs, np.ndarray):
         out = np.repeat(problem.inputs[block.start + position], count, axis=0)
-        out[:, block.subset.index] = np.concatenate(parts)[:count]
+        out[:, block.subset.index] = np.concatenate(parts)[skip : skip + count]
         return out
-    return [item for part in parts for item in part][:count]
+    return [item for part in parts for item in part][skip : skip + count]

@@ -8,7 +8,7 @@ import numpy as np
 
 from butfor.core.calls import Calls, evaluate
 from butfor.core.draws import Block, Job, Problem, round_sizes
-from butfor.core.outputs import linked
+from butfor.core.outputs import linked, snap
 from butfor.core.procedures import Evidence, Question, around, blank
 from butfor.core.types import Bools, Floats, Ints
 
@@ -21,6 +21,7 @@ def early_stop(
     delta: float,
     choose: Callable[[Floats], Bools],
     tell: Callable[[int], None],
+    first: Callable[[Evidence], None],
 ) -> Evidence:
     """Decisions of `choose` on fixed-K p-values, equal to those of all `draws` draws with probability >= 1 - delta.
 
@@ -28,12 +29,15 @@ def early_stop(
     rejected for good, what it does not reject at the lower ends is accepted for good. `choose` must be monotone: lower
     p-values never lose a rejection. The draws are those of the fixed-K run with the same seed. With delta = 0 the
     bounds are what arithmetic allows, and the decisions always agree. The p-values returned are the upper ends.
+    `first` fills in hypotheses that need no drawing, `tell` hears how many are rejected so far.
     """
     found = blank("p", problem.size, 0)
+    first(found)
+    known, exact = found.drawable.copy(), found.values.copy()
     steps = schedule(draws)
     tail = delta / (2 * max(problem.size, 1) * max(len(steps) - 1, 1))
     hits, low = np.zeros(problem.size, np.int64), np.zeros(problem.size, np.int64)
-    high, still = np.full(problem.size, draws), np.ones(problem.size, bool)
+    high, still = np.full(problem.size, draws), ~known
     centre = _centre(problem, calls, question, draws)
     done = 0
     for step in steps:
@@ -44,12 +48,12 @@ def early_stop(
             hits[rows] += (statistic[:, 1:] >= statistic[:, :1]).sum(axis=1)  # ties count against us: keeps p valid
         done, found.draws[still] = step, step
         _narrow(hits, low, high, still, done, draws, tail)
-        rejected, hopeful = choose((1 + high) / (draws + 1)), choose((1 + low) / (draws + 1))
+        rejected, hopeful = (choose(np.where(known, exact, (1 + end) / (draws + 1))) for end in (high, low))
         still &= ~rejected & hopeful
         tell(int(rejected.sum()))
         if not still.any():
             break
-    found.values[:], found.drawable[:] = (1 + high) / (draws + 1), True
+    found.values[:], found.drawable[:] = np.where(known, exact, (1 + high) / (draws + 1)), True
     return found
 
 
@@ -73,7 +77,7 @@ def _centre(problem: Problem, calls: Calls, question: Question, draws: int) -> F
     everyone = np.ones(problem.size, bool)
     jobs = _jobs(problem, everyone, (0, question.center), question.center + draws)
     for job, outputs in evaluate(problem, calls, jobs):
-        total[job.rows] += linked(outputs[:, 1:], question.link).sum(axis=1)
+        total[job.rows] += linked(snap(outputs[:, 1:]), question.link).sum(axis=1)
     return total / question.center
 
 

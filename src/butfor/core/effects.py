@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy as np
 from butfor.core.calls import Calls, evaluate
 from butfor.core.draws import Job, Problem
 from butfor.core.outputs import Target, linked, pick
+from butfor.core.picking import Picked, accepted_outputs
 from butfor.core.types import Bools, Floats, Ints
 
 
@@ -26,21 +26,30 @@ def no_effects(size: int) -> Effects:
     return Effects(*(np.full(size, np.nan) for _ in range(3)))
 
 
-def effects(problem: Problem, calls: Calls, link: str | None, chosen: Bools, classes: Ints, draws: int) -> Effects:
-    """Effects from `draws` new counterfactuals: the draws that selected a hypothesis would flatter it."""
+def effects(
+    problem: Problem,
+    calls: Calls,
+    link: str | None,
+    chosen: Bools,
+    classes: Ints,
+    draws: int,
+    picked: Picked | None = None,
+) -> Effects:
+    """Effects from `draws` new counterfactuals: the draws that selected a hypothesis would flatter it.
+
+    Where inputs were picked by a rule, the counterfactuals are those that it would have picked too.
+    """
     found = no_effects(problem.size)
-    for job, outputs in evaluate(problem, calls, _jobs(problem, chosen, draws)):
+    wanted = ((block, np.flatnonzero(chosen[block.rows])) for block in problem.blocks if chosen[block.rows].any())
+    if picked is None:
+        parts = evaluate(problem, calls, (Job(block, draws, "effect", keep=keep) for block, keep in wanted))
+    else:
+        parts = accepted_outputs(problem, calls, wanted, draws, picked, "effect")
+    for job, outputs in parts:
         rows = job.rows
         values, _ = pick(outputs, Target("per-input", classes[rows]), np.arange(len(rows)))
         found.effect[rows], found.low[rows], found.high[rows] = interval(linked(values, link))
     return found
-
-
-def _jobs(problem: Problem, chosen: Bools, draws: int) -> Iterator[Job]:
-    for block in problem.blocks:
-        keep = np.flatnonzero(chosen[block.rows])
-        if keep.size:
-            yield Job(block, draws, "effect", keep=keep)
 
 
 def interval(values: Floats, confidence: float = 0.95) -> tuple[Floats, Floats, Floats]:
@@ -56,7 +65,8 @@ def interval(values: Floats, confidence: float = 0.95) -> tuple[Floats, Floats, 
     effect = observed - null.mean(axis=1)
     deviation = null.std(axis=1, ddof=1)
     half = student.isf((1 - confidence) / 2, count - 1) * deviation / np.sqrt(count)
-    few = (np.diff(np.sort(null, axis=1), axis=1) > 0).sum(axis=1) + 1 < 5
+    gaps = np.diff(np.sort(null, axis=1), axis=1) > 1e-9 * np.ptp(values, axis=1, keepdims=True)  # more than rounding
+    few = gaps.sum(axis=1) + 1 < 5
     log = np.log(4 / (1 - confidence))
     bernstein = deviation * np.sqrt(2 * log / count) + 7 * np.ptp(values, axis=1) * log / (3 * (count - 1))
     half = np.where(few, bernstein, half)

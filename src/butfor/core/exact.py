@@ -13,7 +13,7 @@ from butfor.core.evidence import p_exact
 from butfor.core.outputs import linked, pick
 from butfor.core.procedures import Evidence, Question
 from butfor.core.tails import surprise
-from butfor.core.types import Floats, InputError
+from butfor.core.types import Floats, InputError, ModelError
 
 
 def split_listed(problem: Problem) -> tuple[list[Block], list[Block]]:
@@ -35,17 +35,18 @@ def exact(problem: Problem, calls: Calls, question: Question, blocks: list[Block
     """
     for drawn, mass in _listed(problem, blocks):
         ((job, outputs),) = evaluate_drawn(problem, calls, [drawn])
+        unlisted = np.maximum(1 - mass.sum(axis=1), 0)
         if question.picked is not None:
             mass = mass * question.picked.accept(outputs[:, 1:])
-            mass /= mass.sum(axis=1, keepdims=True)
+        passed = mass.sum(axis=1)
         values, classes = pick(outputs, question.target, job.block.start + job.members)
         values = linked(question.rounding.settle(values), question.link)
-        centre = (values[:, 1:] * mass).sum(axis=1) / mass.sum(axis=1)
-        statistic = surprise(values, question.alternative, centre)
-        p = p_exact(statistic, np.column_stack([np.zeros(len(mass)), mass])) + np.maximum(1 - mass.sum(axis=1), 0)
-        found.values[job.rows] = np.minimum(p, 1.0)
+        weight = np.maximum(passed, np.finfo(np.float64).tiny)
+        statistic = surprise(values, question.alternative, (values[:, 1:] * mass).sum(axis=1) / weight)
+        hits = p_exact(statistic, np.column_stack([np.zeros(len(mass)), mass]))
+        found.values[job.rows] = np.where(passed > 0, np.minimum((hits + unlisted) / (weight + unlisted), 1), 1)
         found.observed[job.rows], found.classes[job.rows] = values[:, 0], classes
-        found.draws[job.rows], found.open[job.rows], found.drawable[job.rows] = mass.shape[1], False, True
+        found.draws[job.rows], found.open[job.rows], found.drawable[job.rows] = mass.shape[1], False, passed > 0
 
 
 def _listed(problem: Problem, blocks: list[Block]) -> Iterator[tuple[Drawn, Floats]]:
@@ -58,13 +59,21 @@ def _listed(problem: Problem, blocks: list[Block]) -> Iterator[tuple[Drawn, Floa
 
 
 def _support(sampler: Any, inputs: np.ndarray[Any, Any], block: Block) -> tuple[np.ndarray[Any, Any], Floats]:
-    values, mass = (np.asarray(part) for part in sampler.support(inputs, block.subset))
+    name = f"support of subset {block.subset.name!r}"
+    try:
+        values, mass = sampler.support(inputs, block.subset)
+        values, mass = np.asarray(values), np.asarray(mass)
+    except Exception as error:
+        raise ModelError(f"the {name} raised {type(error).__name__}: {error}") from error
     width = len(block.subset.index)
     if values.ndim != 3 or values.shape[::2] != (len(inputs), width) or mass.shape != values.shape[:2]:
         raise InputError(
-            f"support of subset {block.subset.name!r} has shapes {values.shape} and {mass.shape}; expected values "
-            f"({len(inputs)}, m, {width}) and probabilities ({len(inputs)}, m)"
+            f"the {name} has shapes {values.shape} and {mass.shape}; expected values ({len(inputs)}, m, {width}) and "
+            f"probabilities ({len(inputs)}, m)"
         )
-    if not np.isfinite(mass).all() or (mass < 0).any() or (mass.sum(axis=1) > 1 + 1e-9).any():
-        raise InputError(f"support of subset {block.subset.name!r} has probabilities that are no distribution")
+    if values.dtype.kind not in "fiub" or not np.isfinite(values).all():
+        raise InputError(f"the {name} lists values that are not finite numbers; list numbers only")
+    numbers = mass.dtype.kind in "fiub" and np.isfinite(mass).all() and (mass >= 0).all()
+    if not numbers or (mass.sum(axis=1) > 1 + 1e-9).any() or (mass.sum(axis=1) <= 0).any():
+        raise InputError(f"the {name} has probabilities that are no distribution; they must sum to at most 1")
     return values, mass.astype(np.float64)

@@ -41,14 +41,15 @@ PROMISES: dict[str, dict[str, Promise]] = {
     "osft": {
         "knockoff+": Promise(
             "FDR",
-            "the signs of the null differences are independent",
+            "the signs of the null differences are independent coins, whatever their sizes",
             "Barber & Candes 2015, knockoff+; Burns, Thomason & Tansey 2020, Theorem 1",
         )
     },
     "few-shot": {
         "seqstep": Promise(
             "FDR",
-            "the null labels are independent (with draws >= 1/alpha - 1 also if tied within one input)",
+            "the null labels are independent, whatever the sizes of the scores (or, with draws >= 1/alpha - 1, all the "
+            "same within an input)",
             "Barber & Candes 2015, selective SeqStep+; Emery et al. 2019; Gimenez & Zou 2019",
         )
     },
@@ -62,7 +63,11 @@ SIGNS = (
     "Signs are tied where one input has cloned features or a parity-like model: there OSFT's FDR was measured at "
     "0.50 for alpha 0.1; test='sequential' and test='irt' keep their level."
 )
-FILTER = "Hypotheses without any variation left the family first, which needs independence between hypotheses."
+SIZES = (
+    "Sizes tell labels where few inputs have many features and the model saturates, as a probability near 1 does, or "
+    "ties like a parity: use link='logit', or test='sequential'."
+)
+FILTER = "Hypotheses without any variation left the family first, which needs independence between inputs."
 IGNORED = (
     "The sampler redraws each subset without regard to the other columns: where columns are correlated, that is "
     "not their conditional law and correlated columns pull each other in."
@@ -108,6 +113,7 @@ def guarantee(
         text
         for text, applies in (
             (SIGNS, test == "osft"),
+            (SIZES, test in ("osft", "few-shot")),
             (FILTER, filtered),
             (IGNORED, dependence_ignored),
             (EARLY.format(agree=1 - (delta or 0)), delta is not None),
@@ -146,6 +152,7 @@ def page() -> str:
     lines += ["", "## What a result may add", ""]
     for when, text in (
         ('test="osft"', SIGNS),
+        ('test="osft" or test="few-shot"', SIZES),
         ('rule="bh" with test="irt", where some hypotheses did not vary', FILTER),
         ("a sampler that ignores dependence, such as `tabular.empirical`", IGNORED),
         ('target="observed-class"', f"Nothing is controlled: {OBSERVED_CLASS}."),

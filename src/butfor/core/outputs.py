@@ -49,28 +49,44 @@ class Rounding:
 
     def settle(self, values: Floats) -> Floats:
         """Values (n, versions) in which draws that differ from the observed by rounding alone are equal to it."""
-        values = _snap(values)
-        observed = values[:, :1].copy()
-        tolerance = np.maximum(self.relative * np.abs(observed), self.absolute)
-        np.copyto(values, observed, where=np.abs(values - observed) <= tolerance)
-        return values
+        observed = values[:, :1]
+        near = np.maximum(self.relative * np.abs(observed), self.absolute)
+        gap = values - observed
+        np.abs(gap, out=gap)
+        snapped = snap(values)  # after comparing: two values a bit apart may lie on either side of an edge
+        np.copyto(snapped, snapped[:, :1].copy(), where=gap <= near)
+        return snapped
 
 
-def _snap(values: Floats) -> Floats:
+def snap(values: Floats) -> Floats:
     """Round to 33 significant bits (Veltkamp): the same bits whatever the batch a float64 row was computed in."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        scaled = values * (2.0**20 + 1)
-        snapped = scaled - (scaled - values)
-    return snapped if np.isfinite(snapped.sum()) else np.where(np.isfinite(snapped), snapped, values)
+    if max(values.max(initial=0.0), -values.min(initial=0.0)) > 2.0**1000:
+        return values.copy()  # too large to be scaled
+    scaled = values * (2.0**20 + 1)
+    rest = scaled - values
+    np.subtract(scaled, rest, out=scaled)
+    return scaled
 
 
-def probe(
-    model: Model, inputs: Batch, batch_rows: int, describe: Callable[[int], str], again: int = 16
-) -> tuple[Floats, Rounding, str | None]:
-    """Outputs on the observed inputs (n, outputs), the model's rounding, and what is odd about the model, if anything.
+@dataclass(frozen=True)
+class Probe:
+    """What a first look at the model shows: outputs on the inputs (n, outputs), its rounding, the rows that took, and
+    what is odd about it, if anything."""
 
-    The rounding comes from the precision and scale of the outputs and from what the first `again` rows change when they
-    are asked alone (a float32 network may well hand back float64).
+    outputs: Floats
+    rounding: Rounding
+    rows: int
+    odd: str | None
+
+
+AGAIN, COMPANY = 6, 19  # so many rows are asked again, each alone and in a batch of so many
+
+
+def probe(model: Model, inputs: Batch, batch_rows: int, describe: Callable[[int], str]) -> Probe:
+    """Ask the model for the observed inputs, and see how much its arithmetic moves a row that is asked twice.
+
+    The rounding comes from the precision of the outputs and from what a few rows change when they are asked again in
+    other company: a float32 network may well hand back float64.
     """
     parts = [
         ask(model, _copy(inputs[a : a + batch_rows]), min(batch_rows, len(inputs) - a), partial(_shifted, describe, a))
@@ -81,16 +97,31 @@ def probe(
         raise ModelError(f"the model returned rows of different shapes for different batches: {sorted(widths)}")
     raw = np.concatenate(parts)
     outputs = raw.astype(np.float64).reshape(len(raw), -1)
-    few = min(again, len(inputs), batch_rows)
+    noise, random, rows = _noise(model, inputs, outputs, batch_rows, describe)
+    double = float(np.finfo(np.float64).eps)
+    coarse = noise > 1024 * double * float(np.abs(outputs[:AGAIN]).max())  # float32 inside, whatever it hands back
+    inside = raw.dtype if raw.dtype in (np.float16, np.float32) else np.float32 if coarse else np.float64
+    epsilon = float(np.finfo(inside).eps) if not random else double
+    rounding = Rounding(64 * epsilon, 0.0 if random else _power_of_two(16 * noise))
+    return Probe(outputs, rounding, len(inputs) + rows, RANDOM if random else None)
+
+
+RANDOM = "The model gives the same row different answers (is dropout on?): expect little power."
+
+
+def _noise(
+    model: Model, inputs: Batch, outputs: Floats, batch_rows: int, describe: Callable[[int], str]
+) -> tuple[float, bool, int]:
+    """How far answers to the same rows lie apart, whether the very same call gives two answers, and the rows asked."""
+    few = min(AGAIN, len(inputs))
     alone = [ask(model, _copy(inputs[i : i + 1]), 1, describe).reshape(-1) for i in range(few)]
-    noise = max((float(np.abs(row - outputs[i]).max()) for i, row in enumerate(alone)), default=0.0)
-    scale = float(np.median(np.abs(outputs[:16]).max(axis=1)))
-    single = np.array_equal(outputs, outputs.astype(np.float32)) and raw.dtype.kind == "f"
-    epsilon = float(np.finfo(np.float16 if raw.dtype == np.float16 else np.float32 if single else np.float64).eps)
-    odd = None
-    if noise > 1e-3 * scale:
-        odd, noise = "the model gives the same row different answers (is dropout on?): expect little power", 0.0
-    return outputs, Rounding(64 * epsilon, _power_of_two(max(64 * epsilon * scale, 16 * noise))), odd
+    twice = ask(model, _copy(inputs[:1]), 1, describe).reshape(-1)
+    crowd = np.arange(min(COMPANY, batch_rows)) % few
+    batch = inputs[crowd] if isinstance(inputs, np.ndarray) else [inputs[i] for i in crowd]
+    together = ask(model, batch, len(crowd), lambda row: describe(int(crowd[row]))).reshape(len(crowd), -1)
+    noise = max(float(np.abs(row - outputs[i]).max()) for i, row in enumerate(alone))
+    noise = max(noise, float(np.abs(together - outputs[crowd]).max()))
+    return noise, bool((twice != alone[0]).any()), few + 1 + len(crowd)
 
 
 def _copy(inputs: Batch) -> Batch:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,7 +33,10 @@ class Picked:
     def passes(self, outputs: Floats) -> Bools:
         """Which of outputs (..., outputs) the rule would have picked."""
         flat = outputs.reshape(-1, outputs.shape[-1])
-        said = np.asarray(self.rule(flat[:, 0] if flat.shape[1] == 1 else flat))
+        try:
+            said = np.asarray(self.rule(flat[:, 0] if flat.shape[1] == 1 else flat))
+        except Exception as error:
+            raise InputError(f"picked raised {type(error).__name__} on outputs of {len(flat)} rows: {error}") from error
         if said.shape != (len(flat),) or said.dtype != bool:
             raise InputError(
                 f"picked must turn outputs of {len(flat)} rows into {len(flat)} booleans, got {said.dtype} of shape "
@@ -55,22 +58,33 @@ def picked_outputs(problem: Problem, calls: Calls, total: int, picked: Picked) -
     Inputs of which hardly any draw is accepted are left out. Whether that happens depends on the rest of the input
     only, not on the subset's observed value, so leaving them out keeps the others valid.
     """
-    for block in problem.blocks:
-        filled, outputs = _fill(problem, calls, block, total, picked)
-        enough = np.flatnonzero(filled >= total)
+    everyone = ((block, np.arange(block.stop - block.start)) for block in problem.blocks)
+    return accepted_outputs(problem, calls, everyone, total, picked, "picked")
+
+
+def accepted_outputs(
+    problem: Problem, calls: Calls, wanted: Iterable[tuple[Block, Ints]], total: int, picked: Picked, label: str
+) -> Iterator[tuple[Job, Floats]]:
+    """The same for some inputs of some blocks; `label` names the streams of draws."""
+    for block, members in wanted:
+        filled, outputs = _fill(problem, calls, (block, members), total, picked, label)
+        enough = members[filled[members] >= total]
         if enough.size:
-            yield Job(block, total, "picked", keep=enough), outputs[enough]
+            yield Job(block, total, label, keep=enough), outputs[enough]
 
 
-def _fill(problem: Problem, calls: Calls, block: Block, total: int, picked: Picked) -> tuple[Ints, Floats]:
+def _fill(
+    problem: Problem, calls: Calls, wanted: tuple[Block, Ints], total: int, picked: Picked, label: str
+) -> tuple[Ints, Floats]:
+    block, lacking = wanted
     count = block.stop - block.start
-    filled, lacking = np.zeros(count, np.int64), np.arange(count)
+    filled = np.zeros(count, np.int64)
     outputs = np.empty((count, total + 1, calls.outputs))
     drawn, number = 0, 0
     while lacking.size:
         rate = (filled[lacking].min() + 1) / (drawn + 1)
         batch = int(np.clip((total - filled[lacking].min()) / rate, 16, problem.round_draws))
-        ((_, fresh),) = evaluate(problem, calls, [Job(block, batch, f"picked {number}", ask=lacking)])
+        ((_, fresh),) = evaluate(problem, calls, [Job(block, batch, f"{label} {number}", ask=lacking)])
         outputs[lacking, 0] = fresh[:, 0]
         _keep(outputs, filled, lacking, fresh[:, 1:], picked.accept(fresh[:, 1:]), total)
         drawn, number = drawn + batch, number + 1

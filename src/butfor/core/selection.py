@@ -90,6 +90,8 @@ def seqstep(w: ArrayLike, alpha: float, draws: int) -> Bools:
     """
     w = np.asarray(w, dtype=np.float64)
     _check_alpha(alpha)
+    if np.isnan(w).any() or draws < 1:
+        raise InputError(f"seqstep needs numbers and draws of at least 1, got draws={draws}; drop NaN first")
     return w >= _step_threshold(w, alpha * draws)
 
 
@@ -125,6 +127,8 @@ def e_bh(e: ArrayLike, alpha: float) -> Bools:
     """
     e = np.asarray(e, dtype=np.float64)
     _check_alpha(alpha)
+    if e.ndim != 1 or not (e >= 0).all():
+        raise InputError("e must be a one-dimensional array of numbers that are not negative; drop NaN first")
     order = np.argsort(-e, kind="stable")
     passes = e[order] * np.arange(1, e.size + 1) * alpha * SLACK >= e.size
     chosen = np.zeros(e.size, bool)

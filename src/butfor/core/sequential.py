@@ -10,14 +10,14 @@ import numpy as np
 from butfor.core.calls import Calls, evaluate
 from butfor.core.draws import Job, Problem
 from butfor.core.evidence import besag_clifford, p_sequential
-from butfor.core.outputs import linked
+from butfor.core.outputs import linked, snap
 from butfor.core.picking import hopeless
 from butfor.core.procedures import Evidence, Question, around, blank
 from butfor.core.selection import select
 from butfor.core.tails import surprise
 from butfor.core.types import Bools, Floats, Ints
 
-GROWTH = 1.25
+GROWTH, LATE_GROWTH, LATE = 1.25, 1.05, 2000  # by how much draws grow, before and after so many: few are open then
 
 
 @dataclass(frozen=True)
@@ -63,23 +63,25 @@ def sequential(
                 break
     except KeyboardInterrupt:
         interrupted = True
-        found.open[:] &= (exceeded < stopping.h) & ~_chosen(found, stopping)
+    if question.picked is not None and not interrupted:
+        found.drawable[found.open & (found.draws == 0)] = False  # not a single draw passed
+    found.open[:] &= (exceeded < stopping.h) & ~_chosen(found, stopping) & found.drawable
     return found, interrupted
 
 
 def batches(h: int, cap: int) -> Iterator[int]:
-    """How many draws to add each time: max(8, h) first, then a quarter of what there is, `cap` in all."""
+    """How many draws to add each time: max(8, h) first, then a quarter of what there is (later less), `cap` in all."""
     drawn = min(max(8, h), cap)
     yield drawn
     while drawn < cap:
-        more = min(max(1, round(drawn * (GROWTH - 1))), cap - drawn)
+        share = (GROWTH if drawn < LATE else LATE_GROWTH) - 1
+        more = min(max(1, round(drawn * share)), cap - drawn)
         drawn += more
         yield more
 
 
 def _chosen(found: Evidence, stopping: Stopping) -> Bools:
-    everyone = np.ones(len(found.values), bool)
-    return select(found.values, stopping.alpha, stopping.rule, everyone, stopping.groups)
+    return select(found.values, stopping.alpha, stopping.rule, found.drawable, stopping.groups)
 
 
 def _pilot(problem: Problem, calls: Calls, question: Question) -> Floats | None:
@@ -88,7 +90,7 @@ def _pilot(problem: Problem, calls: Calls, question: Question) -> Floats | None:
         return None
     centre = np.empty((problem.size, calls.outputs))
     for job, outputs in evaluate(problem, calls, (Job(block, question.center, "pilot") for block in problem.blocks)):
-        centre[job.rows] = linked(outputs[:, 1:], question.link).mean(axis=1)
+        centre[job.rows] = linked(snap(outputs[:, 1:]), question.link).mean(axis=1)
     return centre
 
 
@@ -139,7 +141,8 @@ def _statistic(job: Job, outputs: Floats, question: Question, centre: Floats | N
         return around(job, outputs, question, centre)
     assert centre is not None
     best = outputs.argmax(axis=2)
-    own = linked(np.take_along_axis(outputs, best[:, :, None], axis=2)[:, :, 0], question.link)
-    centred = question.rounding.settle(own - np.take_along_axis(centre[job.rows], best, axis=1))
+    own = question.rounding.settle(np.take_along_axis(outputs, best[:, :, None], axis=2)[:, :, 0])
+    own = linked(own, question.link)
+    centred = own - np.take_along_axis(centre[job.rows], best, axis=1)
     zero = np.zeros(len(own)) if question.alternative == "two-sided" else None
     return surprise(centred, question.alternative, zero), own[:, 0], best[:, 0]

@@ -45,6 +45,8 @@ def read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray[Any, Any]]]:
         raise InputError(
             f"{path} is not a saved butfor result ({error}); give a file written by result.save"
         ) from error
+    if not isinstance(facts, dict) or (facts.get("format") == FORMAT and "provenance" not in facts):
+        raise InputError(f"{path} is not a saved butfor result; give a file written by result.save")
     if facts.get("format") != FORMAT:
         raise InputError(f"{path} has format {facts.get('format')}, this butfor reads format {FORMAT}; update butfor")
     return facts, arrays

@@ -9,7 +9,7 @@ import numpy as np
 
 from butfor.core.types import Batch, Floats, InputError, Subset
 from butfor.tabular.gaussian import Gaussian, gaussian
-from butfor.tabular.splice import order_of, splice
+from butfor.tabular.splice import in_order, order_of, splice
 from butfor.tabular.table import as_table, check_complete
 
 
@@ -46,7 +46,7 @@ class Copula:
         return f"copula({self.latent.rows} reference rows, {len(self.columns)} columns)"
 
     def __call__(self, inputs: Batch, subset: Subset, draws: int, rng: np.random.Generator) -> Batch:
-        return splice(inputs, subset, draws, rng, self.values)
+        return splice(inputs, subset, draws, rng, in_order(self, inputs).values)
 
     def values(self, inputs: np.ndarray[Any, Any], subset: Subset, draws: int, rng: np.random.Generator) -> Floats:
         """New values of the subset's columns, (len(inputs) * draws, columns), input-major."""

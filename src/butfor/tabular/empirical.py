@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from butfor.core.types import Batch, Floats, Subset
-from butfor.tabular.splice import order_of, splice
+from butfor.tabular.splice import in_order, order_of, splice
 from butfor.tabular.table import as_table, check_complete
 
 LISTED = 32  # values that are evaluated one by one rather than drawn
@@ -28,7 +28,7 @@ class Empirical:
         return f"empirical({len(self.reference)} reference rows, {len(self.columns)} columns)"
 
     def __call__(self, inputs: Batch, subset: Subset, draws: int, rng: np.random.Generator) -> Batch:
-        return splice(inputs, subset, draws, rng, self.values)
+        return splice(inputs, subset, draws, rng, in_order(self, inputs).values)
 
     def values(
         self, inputs: np.ndarray[Any, Any], subset: Subset, draws: int, rng: np.random.Generator

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from butfor.core.types import Batch, Floats, InputError, Subset
-from butfor.tabular.splice import order_of, splice
+from butfor.tabular.splice import in_order, order_of, splice
 from butfor.tabular.table import as_table, check_complete
 
 
@@ -26,7 +26,7 @@ class Gaussian:
         return f"gaussian({self.rows} reference rows, {len(self.columns)} columns)"
 
     def __call__(self, inputs: Batch, subset: Subset, draws: int, rng: np.random.Generator) -> Batch:
-        return splice(inputs, subset, draws, rng, self.values)
+        return splice(inputs, subset, draws, rng, in_order(self, inputs).values)
 
     def values(self, inputs: np.ndarray[Any, Any], subset: Subset, draws: int, rng: np.random.Generator) -> Floats:
         """New values of the subset's columns, (len(inputs) * draws, columns), input-major."""
@@ -75,5 +75,6 @@ def gaussian(reference: Any) -> Gaussian:
             "redraw it; drop the column from data and reference, or use butfor.tabular.empirical"
         )
     covariance, _ = ledoit_wolf((values - mean) / scale, assume_centered=True)
+    covariance += 1e-6 * np.eye(len(covariance))  # two rows, or a balanced yes/no in two columns, shrink by nothing
     precision = np.linalg.inv(covariance) / np.outer(scale, scale)
     return Gaussian(mean, (precision + precision.T) / 2, table.columns, table.labels is not None, len(values))

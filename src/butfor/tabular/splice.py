@@ -16,10 +16,16 @@ Values = Callable[[np.ndarray[Any, Any], Subset, int, np.random.Generator], Any]
 
 def splice(inputs: Batch, subset: Subset, draws: int, rng: np.random.Generator, values: Values) -> Batch:
     """Whole counterfactual rows, of the type of `inputs`, in which only the subset's columns are new."""
-    table = as_table(inputs, "data")
+    table = as_table(inputs, "data", empty=True)
     rows = np.repeat(table.values, draws, axis=0)
     rows[:, subset.index] = values(table.values, subset, draws, rng)
     return table.show(rows)
+
+
+def in_order(sampler: Any, inputs: Batch) -> Any:
+    """A fitted sampler for inputs whose columns may stand in another order than those of its reference."""
+    named = tuple(map(str, inputs.columns)) if is_frame(inputs) else None
+    return sampler.for_columns(named, np.shape(inputs)[1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,6 +33,9 @@ class FromValues:
     """A sampler made of a function that returns only the new values of the subset's columns."""
 
     values: Values
+
+    def __repr__(self) -> str:
+        return f"from_values({getattr(self.values, '__name__', type(self.values).__name__)})"
 
     def __call__(self, inputs: Batch, subset: Subset, draws: int, rng: np.random.Generator) -> Batch:
         return splice(inputs, subset, draws, rng, self.values)
@@ -58,10 +67,11 @@ class Checked:
         self, inputs: np.ndarray[Any, Any], subset: Subset, draws: int, rng: np.random.Generator
     ) -> np.ndarray[Any, Any]:
         try:
-            rows = self.sampler(self.table.show(inputs.copy()), subset, draws, rng)
+            rows = np.asarray(self.sampler(self.table.show(inputs.copy()), subset, draws, rng))
+        except InputError:
+            raise
         except Exception as error:
             raise ModelError(f"the sampler raised {type(error).__name__} on subset {subset.name!r}: {error}") from error
-        rows = np.asarray(rows)
         expected = (len(inputs) * draws, inputs.shape[1])
         if rows.shape != expected:
             raise ModelError(
@@ -81,12 +91,28 @@ class Checked:
         return rows[:, subset.index]
 
 
+@dataclass(frozen=True, eq=False)
+class Listing(Checked):
+    """A user's sampler that lists its support too."""
+
+    def lists(self, subset: Subset) -> bool:
+        says = getattr(self.sampler, "lists", None)
+        return True if says is None else bool(says(subset))
+
+    def repeats(self, subset: Subset) -> bool:
+        says = getattr(self.sampler, "repeats", self.lists)
+        return bool(says(subset))
+
+    def support(self, inputs: np.ndarray[Any, Any], subset: Subset) -> Any:
+        return self.sampler.support(self.table.show(inputs.copy()), subset)  # type: ignore[attr-defined]
+
+
 def table_sampler(sampler: Any, table: Table) -> Sampler:
     """A sampler that the core can use on this table: its columns in the table's order, or a user's one, checked."""
     if not callable(sampler):
         raise InputError(f"sampler must be a sampler, a callable or reference data, got {type(sampler).__name__}")
     if not hasattr(sampler, "values"):
-        return Checked(sampler, table)
+        return Listing(sampler, table) if hasattr(sampler, "support") else Checked(sampler, table)
     if hasattr(sampler, "for_columns"):
         check_complete(table, "data")
         named = table.columns if table.labels is not None else None

@@ -20,6 +20,8 @@ def column_subsets(table: Table, subsets: Sequence[Any] | Mapping[str, Any] | No
         groups: dict[str, list[int]] = {name: [i] for i, name in enumerate(table.columns)}
     elif isinstance(subsets, Mapping):
         groups = {str(name): _positions(table, columns) for name, columns in subsets.items()}
+        if len(groups) < len(subsets):
+            raise InputError(f"subsets has names that read alike: {', '.join(map(repr, subsets))}; name them apart")
     elif isinstance(subsets, str | bytes) or not isinstance(subsets, Sequence | np.ndarray):
         raise InputError(f"subsets must be a list of columns or a mapping of names to columns, got {subsets!r}")
     else:

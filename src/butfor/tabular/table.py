@@ -32,7 +32,7 @@ def is_frame(data: Any) -> bool:
     return hasattr(data, "columns") and hasattr(data, "iloc")
 
 
-def as_table(data: Any, what: str) -> Table:
+def as_table(data: Any, what: str, *, empty: bool = False) -> Table:
     """The user's table, checked; `what` names it in errors ("data", "reference")."""
     if is_frame(data):
         names = tuple(str(label) for label in data.columns)
@@ -45,7 +45,7 @@ def as_table(data: Any, what: str) -> Table:
         raise InputError(f"the {what} has columns named alike: {', '.join(repeated)}; give every column its own name")
     if len(set(index)) < len(index):
         raise InputError(f"the {what} has rows with the same index label; use reset_index(drop=True)")
-    if 0 in values.shape:
+    if 0 in values.shape and not empty:
         raise InputError(
             f"the {what} is empty ({values.shape[0]} rows, {values.shape[1]} columns); give at least one row"
         )

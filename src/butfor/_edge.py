@@ -1,0 +1,69 @@
+"""What every public function of tables needs between the user and the core: rows named, counted, batched."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from butfor._progress import Progress, Report, silent
+from butfor.core.calls import Memory
+from butfor.core.draws import Problem
+from butfor.core.types import Floats
+from butfor.models import Wrapped
+from butfor.tabular.table import Table
+
+
+def default_batch_rows(table: Table) -> int:
+    """Rows the model gets at a time where the user does not say: about four megabytes, at most 10,000."""
+    return int(np.clip(2**19 // table.values.shape[1], 256, 10_000))
+
+
+def on_tables(wrapped: Wrapped, table: Table) -> Callable[[Any], Any]:
+    """The model on rows of the matrix: it sees the type and the column names that the user gave."""
+    if table.labels is None:
+        return wrapped.call
+    return lambda rows: wrapped.call(table.show(rows))
+
+
+def name_row(table: Table, row: int) -> str:
+    return f"row {row} of the data (index {table.index[row]!r})"
+
+
+def remembering(problem: Problem, observed: Floats) -> Memory | None:
+    """A memory for the subsets whose draws the sampler says repeat (or can be listed); None if there are none."""
+    says = getattr(problem.sampler, "repeats", getattr(problem.sampler, "lists", None))
+    if says is None:
+        return None
+    subsets = {block.subset.name: block.subset for block in problem.blocks}
+    names = frozenset(name for name, subset in subsets.items() if says(subset))
+    return Memory(observed, names) if names else None
+
+
+class Meter:
+    """Counts the model's rows over a run and tells the user's callback how far it is."""
+
+    def __init__(self, report: Report, rows: int) -> None:
+        self.rows, self.asked = rows, rows
+        self._report = report
+        self._stage, self._total, self._done, self._chosen = "", None, 0, None  # type: tuple[str, int | None, int, int | None]
+
+    def stage(self, name: str, total: int | None) -> None:
+        """What follows is another stage, of `total` rows where that is known."""
+        self._stage, self._total, self._done = name, total, 0
+
+    def ask(self, rows: int) -> None:
+        """So many rows more are asked for, evaluated or remembered."""
+        self.asked += rows
+
+    def tick(self, rows: int) -> None:
+        """So many rows more are done."""
+        self.rows += rows
+        self._done += rows
+        if self._report is not silent:
+            self._report(Progress(self._stage, self._done, self._total, self._chosen))
+
+    def tell(self, chosen: int) -> None:
+        """So many are chosen by now."""
+        self._chosen = chosen
