@@ -252,10 +252,10 @@ def test_bench(tmp_path, capsys, monkeypatch):
 
     monkeypatch.setattr(table1, "run", lambda **asked: asked)
     monkeypatch.setattr(table1, "markdown", lambda figures: f"{figures['runs']} runs")
-    monkeypatch.setattr(table1, "write", lambda figures, out: (tmp_path / "written").write_text(str(out)))
     assert main(["bench", "table1", "--runs", "3", "--out", str(tmp_path / "b")]) == 0
     assert capsys.readouterr().out == "3 runs\n"
-    assert (tmp_path / "written").read_text() == str(tmp_path / "b")
+    assert (tmp_path / "b" / "table1.md").read_text() == "3 runs"
+    assert json.loads((tmp_path / "b" / "table1.json").read_text())["runs"] == 3
     assert main(["bench", "table1", "--quick", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["quick"] is True
     monkeypatch.setattr(speed, "run", lambda **asked: asked)

@@ -1,0 +1,134 @@
+"""What a run can reach, before it draws; whether anything departs from the null, after."""
+
+import re
+import warnings
+
+import numpy as np
+import pytest
+
+import butfor
+from butfor.core.diagnostics import ORDINARY, departs, notes_after, reach
+from butfor.core.selection import RULES, knockoff_plus
+
+ALPHAS = (0.01, 0.05, 0.1, 0.2, 0.25, 1 / 3, 0.5)
+
+
+def minimal(rule, alpha, size, draws, together):
+    """Whether `together` p-values at their minimum are chosen by the rule itself, all others being 1."""
+    p = np.ones(size)
+    p[:together] = 1 / (draws + 1)
+    return bool(RULES[rule](p, alpha)[0])
+
+
+@pytest.mark.parametrize("alpha", ALPHAS)
+@pytest.mark.parametrize("rule", ["bh", "by", "holm", "bonferroni"])
+def test_silence_means_that_a_lone_signal_can_be_chosen_and_only_then(rule, alpha):
+    for size in (1, 2, 3, 7, 10, 30, 100):
+        harmonic = sum(1 / i for i in range(1, size + 1)) if rule == "by" else 1
+        needed = int(np.ceil(size * harmonic / alpha - 1 - 1e-9))  # METHODS 6: K >= N / alpha - 1
+        for draws in {1, max(1, needed // 2), max(1, needed - 1), max(1, needed), needed + 1, needed * 2 + 1}:
+            said = reach("irt", rule, alpha, size, draws)
+            assert (said == []) == minimal(rule, alpha, size, draws, 1) == (draws >= needed)
+            if said:
+                assert f"draws={needed}" in said[0]
+
+
+@pytest.mark.parametrize("alpha", ALPHAS)
+@pytest.mark.parametrize("rule", ["bh", "by"])
+def test_how_many_must_come_together_is_exact(rule, alpha):
+    for size in (2, 5, 20, 100):
+        for draws in (1, 3, 9, 19, 50, 99):
+            said = " ".join(reach("irt", rule, alpha, size, draws))
+            found = re.search(r"unless (\d+) reach", said)
+            if found:
+                together = int(found[1])
+                assert minimal(rule, alpha, size, draws, together)
+                assert not minimal(rule, alpha, size, draws, together - 1)
+            elif said:
+                assert "Nothing can be chosen" in said
+                assert not minimal(rule, alpha, size, draws, size)
+
+
+@pytest.mark.parametrize("alpha", ALPHAS)
+def test_osft_says_how_few_it_cannot_choose(alpha):
+    least = next(count for count in range(1, 200) if knockoff_plus(np.arange(1.0, count + 1), alpha).any())
+    for size in (1, least - 1, least, least + 1, 10 * least):
+        if size:
+            (said,) = reach("osft", "knockoff+", alpha, size, 1)
+            assert f" {least} hypotheses" in said
+            assert ("it can choose nothing" in said) == (size < least)
+
+
+def explain(inputs, **settings):
+    settings = {"test": "irt", "draws": 99, "alternative": "greater", **settings}
+    reference = np.random.default_rng(99).normal(size=(4000, inputs.shape[1]))
+    return butfor.explain(lambda rows: rows.sum(axis=1), inputs, reference, **settings)
+
+
+def test_reach_is_told_before_the_first_draw():
+    drawn = []
+
+    def model(rows):
+        drawn.append(len(rows))
+        return rows.sum(axis=1)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", butfor.ReachWarning)
+        with pytest.raises(butfor.ReachWarning, match="A lone signal cannot be found: with 10 draws"):
+            butfor.explain(model, np.ones((5, 2)), np.random.default_rng(0).normal(size=(9, 2)), test="irt", draws=10)
+    assert sum(drawn) == 0
+
+
+def test_reach_goes_by_the_family():
+    inputs = np.random.default_rng(0).normal(size=(50, 3))
+    with pytest.warns(butfor.ReachWarning, match="over 150 hypotheses"):
+        explain(inputs)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", butfor.ReachWarning)
+        explain(inputs, family="input")  # 99 draws are enough for families of three at .1
+
+
+@pytest.mark.parametrize("test", ["irt", "osft"])
+def test_inputs_from_the_reference_are_called_ordinary_and_shifted_ones_are_not(test):
+    settings = {"test": test, "draws": 99 if test == "irt" else None}
+    ordinary = 0
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        same = explain(rng.normal(size=(30, 5)), seed=seed, **settings)
+        ordinary += ORDINARY in same.notes
+        shifted = explain(rng.normal(2, 1, size=(30, 5)), seed=seed, **settings)
+        assert shifted.chosen.any()
+        assert ORDINARY not in shifted.notes
+    assert ordinary >= 16  # at the 5 % level, and a rare false discovery of the run counts against it too
+
+
+def test_a_weak_signal_is_told_apart_from_none():
+    """All inputs a little off, none of them by much: the evidence as a whole departs, single hypotheses do not."""
+    result = explain(np.random.default_rng(0).normal(0.5, 1, size=(200, 5)), draws=20)
+    assert not result.chosen.any()
+    assert ORDINARY not in result.notes
+    assert any("departs from the null" in note for note in result.notes)
+
+
+@pytest.mark.parametrize("kind", ["p", "z"])
+def test_the_null_departs_no_more_often_than_5_percent(kind):
+    """Also for p on the coarse grid of few draws, and on ties."""
+    rng = np.random.default_rng(0)
+    found = []
+    for _ in range(400):
+        p = (1 + rng.integers(20, size=60)) / 20
+        z = np.round(rng.normal(size=60))
+        found.append(departs(kind, p if kind == "p" else z, np.ones(60, bool)))
+    assert np.mean(found) <= 0.05 + 4 * np.sqrt(0.05 * 0.95 / 400)
+
+
+def test_nothing_tested_does_not_depart():
+    assert not departs("p", np.array([0.0]), np.array([False]))
+    assert not departs("z", np.zeros(5), np.ones(5, bool))
+
+
+def test_what_does_not_vary_is_told():
+    tested = chosen = np.array([True, False, False])
+    notes = notes_after("p", np.array([0.01, 1.0, 1.0]), tested, chosen, unchanging=2)
+    assert len(notes) == 1
+    assert notes[0].startswith("2 of 3 hypotheses showed no variation")

@@ -1,0 +1,301 @@
+"""What every sampler of tables must do. A new sampler is one line in SAMPLERS."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import butfor
+from butfor.core.draws import Job, draw, table_problem
+from butfor.core.types import Subset
+from butfor.tabular.splice import table_sampler
+from butfor.tabular.table import as_table
+
+
+def own_values(inputs, subset, draws, rng):
+    """A user's function that returns the new columns only."""
+    return rng.normal(size=(len(inputs) * draws, len(subset.index)))
+
+
+def own_rows(inputs, subset, draws, rng):
+    """A user's sampler that returns whole rows, of the type it was given."""
+    rows = np.repeat(np.asarray(inputs), draws, axis=0)
+    rows[:, subset.index] = rng.normal(size=(len(rows), len(subset.index)))
+    return pd.DataFrame(rows, columns=inputs.columns) if isinstance(inputs, pd.DataFrame) else rows
+
+
+SAMPLERS = {
+    "gaussian": butfor.tabular.gaussian,
+    "empirical": butfor.tabular.empirical,
+    "from_values": lambda reference: butfor.tabular.from_values(own_values),
+    "callable": lambda reference: own_rows,
+}
+OURS = [name for name in SAMPLERS if name != "callable"]  # a user's own function may do as it likes with these
+
+RNG = np.random.default_rng(0)
+MIX = RNG.normal(size=(4, 4))
+REFERENCE = RNG.normal(size=(80, 4)) @ MIX
+INPUTS = RNG.normal(size=(6, 4)) @ MIX + 1
+NAMES = ["a", "b", "c", "d"]
+SUBSETS = [Subset("one", np.array([2])), Subset("two", np.array([3, 0])), Subset("all", np.array([1, 0, 3, 2]))]
+
+
+@pytest.fixture(params=SAMPLERS)
+def sampler(request):
+    return SAMPLERS[request.param](REFERENCE)
+
+
+@pytest.fixture(params=SUBSETS, ids=lambda subset: subset.name)
+def subset(request):
+    return request.param
+
+
+def rng():
+    return np.random.default_rng(5)
+
+
+@pytest.mark.parametrize("draws", [1, 2, 7])
+@pytest.mark.parametrize("count", [1, 2, 6])
+def test_count_order_and_complement(sampler, subset, count, draws):
+    rows = np.asarray(sampler(INPUTS[:count], subset, draws, rng()))
+    assert rows.shape == (count * draws, 4)
+    rest = np.setdiff1d(np.arange(4), subset.index)
+    np.testing.assert_array_equal(rows[:, rest], np.repeat(INPUTS[:count], draws, axis=0)[:, rest])  # input-major
+    if draws > 1:
+        assert (rows[0, subset.index] != rows[1, subset.index]).any()
+
+
+@pytest.mark.parametrize("draws", [0, 3])
+@pytest.mark.parametrize("count", [0, 2])
+def test_none_of_something_is_nothing(sampler, subset, count, draws):
+    # Was (splice.py, splice): as_table refuses an empty table, so no inputs give an error where they should give none.
+    rows = np.asarray(sampler(INPUTS[:count], subset, draws, rng()))
+    assert rows.shape == (count * draws, 4)
+
+
+def test_inputs_are_not_changed(sampler, subset):
+    inputs = INPUTS.copy()
+    sampler(inputs, subset, 3, rng())
+    assert (inputs == INPUTS).all()
+
+
+def test_what_comes_back_is_not_the_input(sampler, subset):
+    inputs = INPUTS.copy()
+    rows = sampler(inputs, subset, 1, rng())
+    rows[:] = 0
+    assert (inputs == INPUTS).all()
+
+
+def test_the_same_rng_gives_the_same_draws_and_another_one_others(sampler, subset):
+    one, two = (sampler(INPUTS, subset, 4, rng()) for _ in range(2))
+    assert (one == two).all()
+    other = sampler(INPUTS, subset, 4, np.random.default_rng(6))
+    assert (one[:, subset.index] != other[:, subset.index]).any()
+
+
+def test_global_state_is_not_used(sampler, subset):
+    np.random.seed(1)  # noqa: NPY002
+    one = sampler(INPUTS, subset, 4, rng())
+    np.random.seed(2)  # noqa: NPY002
+    assert (one == sampler(INPUTS, subset, 4, rng())).all()
+
+
+def test_inputs_draw_by_themselves(sampler, subset):
+    """The draws of the first inputs do not depend on whether more inputs follow."""
+    few, many = sampler(INPUTS[:2], subset, 3, rng()), sampler(INPUTS, subset, 3, rng())
+    np.testing.assert_array_equal(few, many[:6])
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_pickle(name, subset):
+    sampler = SAMPLERS[name](REFERENCE)
+    again = pickle.loads(pickle.dumps(sampler))
+    assert (again(INPUTS, subset, 3, rng()) == sampler(INPUTS, subset, 3, rng())).all()
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_repr_is_short_and_says_what_it_is(name):
+    said = repr(SAMPLERS[name](REFERENCE))
+    assert len(said) < 120
+    assert "\n" not in said
+    # Was (splice.py, FromValues): the dataclass's own repr shows "FromValues(values=<function ... at 0x7f...>)".
+    assert said.startswith(name)
+    assert "0x" not in said
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_a_frame_in_gives_a_frame_out(name, subset):
+    frame, reference = pd.DataFrame(INPUTS, columns=NAMES), pd.DataFrame(REFERENCE, columns=NAMES)
+    shown = SAMPLERS[name](reference)(frame, subset, 2, rng())
+    assert isinstance(shown, pd.DataFrame)
+    assert list(shown.columns) == NAMES
+    np.testing.assert_array_equal(shown.to_numpy(), SAMPLERS[name](REFERENCE)(INPUTS, subset, 2, rng()))
+    pd.testing.assert_frame_equal(frame, pd.DataFrame(INPUTS, columns=NAMES))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64])
+def test_the_type_of_numbers_in_a_run(name_of_sampler, dtype):
+    """Through the core: float32 stays float32, everything else is float64."""
+    values = np.round(INPUTS * 10).astype(dtype)
+    table = as_table(values, "data")
+    fitted = table_sampler(SAMPLERS[name_of_sampler](REFERENCE * 10), table)
+    problem = table_problem(table.values, table.index, SUBSETS[:1], fitted, 0)
+    assert draw(problem, Job(problem.blocks[0], 3, 0)).values.dtype == (
+        np.float32 if dtype == np.float32 else np.float64
+    )
+
+
+@pytest.fixture(params=SAMPLERS)
+def name_of_sampler(request):
+    return request.param
+
+
+def test_a_run_gives_the_same_as_the_sampler_itself(name_of_sampler):
+    """What the model saw, drawn again, is what the sampler returns for the run's stream."""
+    result = butfor.explain(
+        lambda rows: rows[:, 2],
+        INPUTS,
+        SAMPLERS[name_of_sampler](REFERENCE),
+        test="irt",
+        draws=5,
+        alternative="greater",
+    )
+    problem = result.problem
+    block = next(block for block in problem.blocks if block.subset.name == "x2")
+    drawn = draw(problem, Job(block, 5, 0)).values.reshape(6, 6)[:, 1:]
+    for i in range(6):
+        shown = result.counterfactuals(i, "x2", n=5)
+        np.testing.assert_array_equal(shown[:, 2], drawn[i])
+        assert result.table.p[result.row(i, "x2")] == (1 + (drawn[i] >= INPUTS[i, 2]).sum()) / 6
+
+
+@pytest.mark.parametrize("name", ["gaussian", "empirical"])
+def test_columns_go_by_name_in_a_run(name):
+    """A frame whose columns stand in another order than the reference's gives the same evidence."""
+    reference = pd.DataFrame(REFERENCE * [1, 10, 100, 1000], columns=NAMES)
+    frame = pd.DataFrame(INPUTS * [1, 10, 100, 1000], columns=NAMES)
+    settings = {"test": "irt", "draws": 50, "alternative": "greater"}
+
+    def model(rows):
+        return rows["a"] * 1000 + rows["b"] * 100 + rows["c"] * 10 + rows["d"]
+
+    one = butfor.explain(model, frame, SAMPLERS[name](reference), **settings).table
+    other = butfor.explain(model, frame[["d", "b", "a", "c"]], SAMPLERS[name](reference), **settings).table
+    merged = one.merge(other, on=["input", "subset"])
+    assert len(merged) == 24
+    assert (merged.p_x == merged.p_y).all()
+
+
+@pytest.mark.parametrize("name", ["gaussian", "empirical"])
+def test_columns_go_by_name_when_the_sampler_is_called_by_hand(name):
+    # Was (splice.py, splice): called directly, a sampler fitted on a named frame takes the columns of another frame by
+    # position, whatever they are called: reordered or misnamed columns are redrawn from the wrong law, silently.
+    reference = pd.DataFrame(REFERENCE + np.array([0, 100, 0, 0]), columns=NAMES)
+    frame = pd.DataFrame(INPUTS, columns=NAMES)[["d", "a", "b", "c"]]
+    shown = SAMPLERS[name](reference)(frame, Subset("a", np.array([1])), 50, rng())
+    assert list(shown.columns) == ["d", "a", "b", "c"]
+    assert abs(shown["a"].mean()) < 99  # the column at place 1 of the reference is b, around 100
+    with pytest.raises(butfor.InputError, match="other columns"):
+        SAMPLERS[name](reference)(frame.rename(columns={"a": "z"}), Subset("z", np.array([1])), 1, rng())
+
+
+# Errors
+
+
+def run(sampler, inputs=INPUTS, **settings):
+    return butfor.explain(
+        lambda rows: np.asarray(rows)[:, 0] * 1.0, inputs, sampler, **{"test": "irt", "draws": 9, **settings}
+    )
+
+
+def touches(rows, subset):
+    rows = rows.copy()
+    rows[0, 3 if 3 not in subset.index else 0] += 1e-9
+    return rows
+
+
+BROKEN = {
+    "touches the complement": (lambda rows, s: touches(rows, s), "changed column 'x3', which is not in subset 'x0'"),
+    "wrong count": (lambda rows, s: rows[:-1], r"subset 'x0', expected \(\d+, 4\)"),
+    "too many": (lambda rows, s: np.concatenate([rows, rows]), r"subset 'x0', expected \(\d+, 4\)"),
+    "only the columns": (lambda rows, s: rows[:, s.index], r"returned shape \(\d+, 1\)"),
+    "draw-major": (lambda rows, s: rows.reshape(6, -1, 4).transpose(1, 0, 2).reshape(-1, 4), "changed column"),
+    "nothing": (lambda rows, s: None, r"returned shape \(\)"),
+    "nan": (lambda rows, s: np.where(np.arange(4) == s.index[0], np.nan, rows), "drew NaN or infinity for subset 'x0'"),
+    "text": (lambda rows, s: rows.astype(str), "sampler"),
+    "ragged": (lambda rows, s: [[1.0], [1.0, 2.0]], "sampler"),
+}
+
+
+@pytest.mark.parametrize("fault", BROKEN)
+def test_a_broken_sampler_gets_one_clear_sentence(fault):
+    # Was wrong once (splice.py, Checked.values): "text" and "ragged" end in errors of NumPy's own.
+    breaks, message = BROKEN[fault]
+    with pytest.raises(butfor.ModelError, match=message) as caught:
+        run(lambda inputs, subset, draws, rng: breaks(own_rows(inputs, subset, draws, rng), subset))
+    assert "\n" not in str(caught.value)
+
+
+BROKEN_VALUES = {
+    "raises": (lambda values: 1 / 0, "raised ZeroDivisionError on subset 'x0'"),
+    "wrong count": (lambda values: values[:-1], "counterfactuals for subset 'x0', expected"),
+    "too wide": (lambda values: np.repeat(values, 2, axis=1), "subset 'x0'"),
+    "text": (lambda values: values.astype(str), "subset 'x0'"),
+    "nan": (lambda values: values * np.nan, "drew NaN or infinity for subset 'x0'"),
+    "nothing": (lambda values: None, "subset 'x0'"),
+}
+
+
+@pytest.mark.parametrize("fault", BROKEN_VALUES)
+def test_a_broken_function_of_values_gets_one_clear_sentence(fault):
+    # Was (draws.py, _columns): an error inside the function, values that are too wide, text or None end in tracebacks.
+    breaks, message = BROKEN_VALUES[fault]
+    sampler = butfor.tabular.from_values(lambda *asked: breaks(own_values(*asked)))
+    with pytest.raises(butfor.ModelError, match=message):
+        run(sampler)
+
+
+def test_a_sampler_that_raises_is_named():
+    def sampler(inputs, subset, draws, rng):
+        raise RuntimeError("no GPU")
+
+    with pytest.raises(butfor.ModelError, match="the sampler raised RuntimeError on subset 'x0': no GPU"):
+        run(sampler)
+
+
+@pytest.mark.parametrize("kind", ["rows", "values"])
+def test_a_sampler_that_writes_into_its_inputs_never_gives_a_wrong_result(kind):
+    # Was (draws.py, draw): from_values gets a view of the run's own inputs; a function that writes into it changes the
+    # observed rows, silently, and every later answer. Hand out a copy, or make the table's values read-only.
+    def values(inputs, subset, draws, rng):
+        inputs[:] = 0
+        return own_values(inputs, subset, draws, rng)
+
+    def rows(inputs, subset, draws, rng):
+        whole = own_rows(inputs, subset, draws, rng)
+        inputs[:] = 0
+        return whole
+
+    writes, clean = (
+        (butfor.tabular.from_values(values), butfor.tabular.from_values(own_values))
+        if kind == "values"
+        else (rows, own_rows)
+    )
+    expected = run(clean).table
+    try:
+        pd.testing.assert_frame_equal(run(writes).table, expected)
+    except butfor.ModelError as error:
+        assert "read-only" in str(error)  # noqa: PT017
+
+
+@pytest.mark.parametrize("thing", [None, 3, "gaussian", pd.Series([1.0, 2.0])])
+def test_what_is_no_sampler_is_refused(thing):
+    with pytest.raises(butfor.InputError, match="sampler must be a sampler, a callable or reference data"):
+        run(thing)
+
+
+def test_reference_data_stand_for_a_gaussian():
+    one, other = run(REFERENCE).table, run(butfor.tabular.gaussian(REFERENCE)).table
+    pd.testing.assert_frame_equal(one, other)
+    pd.testing.assert_frame_equal(run(REFERENCE.tolist()).table, other)
