@@ -41,14 +41,3 @@ TABLE1: dict[Cell, Known] = {
     ("correlated-network", "osft", "two-sided"): Known(Rates(0.143, 0.605), Rates(0.158, 0.600)),
 }
 BEDS = tuple(dict.fromkeys(bed for bed, _, _ in TABLE1))
-
-# Standard deviation of one run, from 200 to 300 runs of ours (network beds by their stand-ins, sum of abs). Ten runs
-# cannot tell it: half of the runs of correlated-discontinuous choose nothing at all.
-SPREAD: dict[Cell, Rates] = {
-    ("independent-network", "osft", "greater"): Rates(0.020, 0.008),
-    ("independent-network", "osft", "two-sided"): Rates(0.020, 0.011),
-    ("correlated-discontinuous", "osft", "greater"): Rates(0.117, 0.083),
-    ("correlated-discontinuous", "osft", "two-sided"): Rates(0.118, 0.021),
-    ("correlated-network", "osft", "greater"): Rates(0.064, 0.251),
-    ("correlated-network", "osft", "two-sided"): Rates(0.025, 0.083),
-}

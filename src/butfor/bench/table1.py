@@ -16,7 +16,7 @@ from butfor._explain import explain
 from butfor._progress import Progress, reporting
 from butfor._version import __version__
 from butfor.bench.output import machine
-from butfor.bench.reference import ALPHA, BEDS, SPREAD, TABLE1, Rates
+from butfor.bench.reference import ALPHA, BEDS, TABLE1
 from butfor.core.types import Bools, InputError, ReachWarning
 
 ALPHAS = (0.01, 0.05, 0.1, 0.2)
@@ -157,13 +157,11 @@ def _cell(rows: list[Row]) -> dict[str, Any]:
         cell[rate] = {"mean": float(values.mean()), "sd": spread, "se": error}
         cell[rate]["runs"] = [round(float(value), 6) for value in values]
     if first["alpha"] == ALPHA and first["method"] == "paper":
-        place = first["bed"], first["test"], first["alternative"]
-        known, spread_of_one = TABLE1[place], SPREAD.get(place, Rates(0.0, 0.0))
+        known = TABLE1[first["bed"], first["test"], first["alternative"]]
         for rate in ("fdr", "tpr"):
             mine, expected = cell[rate], getattr(known.expected, rate)
             mine |= {"paper": getattr(known.paper, rate), "expected": expected}
-            least = max(FLOOR, getattr(spread_of_one, rate) / math.sqrt(len(rows)))
-            allowed = math.inf if mine["se"] is None else 3 * max(mine["se"], least)  # one run shows no spread
+            allowed = math.inf if mine["se"] is None else 3 * max(mine["se"], FLOOR)  # one run shows no spread
             mine["within_3_se"] = abs(mine["mean"] - expected) <= allowed
     return cell
 
