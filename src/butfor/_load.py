@@ -12,9 +12,8 @@ from butfor.core.draws import table_problem
 from butfor.core.global_result import unpack as unpack_global
 from butfor.core.result import unpack
 from butfor.core.types import Batch, InputError, Subset
-from butfor.tabular import gaussian
-from butfor.tabular.splice import is_data, table_sampler
-from butfor.tabular.table import Table
+from butfor.tabular.splice import meet
+from butfor.tabular.table import from_facts
 
 
 def load(path: str | Path, sampler: Any = None) -> Any:
@@ -25,14 +24,14 @@ def load(path: str | Path, sampler: Any = None) -> Any:
     facts, arrays = storage.read(Path(path))
     if facts.get("class") == "GlobalResult":
         return unpack_global(facts, arrays)
-    said, labels = facts["provenance"], None
-    if said["frame"]:
-        import pandas as pd
-
-        labels = pd.Index(said["labels"])
-    table = Table(arrays["inputs"], tuple(said["columns"]), tuple(facts["input_names"]), labels)
+    said = facts["provenance"]
+    table = from_facts(said, arrays["inputs"], tuple(facts["input_names"]))
     subsets = [Subset(name, np.array(index)) for name, index in facts["subsets"].items()]
-    fitted = _absent if sampler is None else table_sampler(gaussian(sampler) if is_data(sampler) else sampler, table)
+    if sampler is None:
+        fitted: Any = _absent
+    else:
+        shown = table.show(table.values, np.arange(len(table.values)))
+        table, fitted = meet(shown, sampler)
     problem = table_problem(table.values, table.index, subsets, fitted, said["seed"])
     return unpack(facts, arrays, problem, table.show)
 

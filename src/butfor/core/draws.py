@@ -168,9 +168,14 @@ def _columns(sampler: Any, inputs: np.ndarray[Any, Any], subset: Subset, draws: 
             f"the sampler returned {values.dtype} values of shape {values.shape} for subset {subset.name!r}; expected "
             f"numbers, {len(subset.index)} a row"
         )
-    if not np.isfinite(values.sum()) and not np.isfinite(values).all():  # the sum is the quick look
+    if not np.isfinite(values.sum()) and _not_allowed(values, getattr(sampler, "takes_missing", False)):
         raise ModelError(f"the sampler drew NaN or infinity for subset {subset.name!r}; check what it was fitted on")
     return values.reshape(len(inputs), draws, len(subset.index)).astype(inputs.dtype, copy=False)
+
+
+def _not_allowed(values: Floats, missing: bool) -> bool:
+    """Whether there is infinity among them, or NaN where that does not stand for a missing value."""
+    return bool(np.isinf(values).any() if missing else not np.isfinite(values).all())
 
 
 def _check_count(got: int, inputs: int, draws: int, subset: Subset) -> None:
