@@ -62,6 +62,7 @@ def run(
 ) -> Result:
     """The whole way from a problem to its result; `run_dir` keeps the model's answers until the run is done."""
     problem, wrapped = setting.problem, setting.wrapped
+    _check_chance(problem, asked)
     _warn_of_reach(problem, asked)
     size = asked.batch_rows or setting.batch_rows
     with journal(wrapped.call, run_dir, setting.model_name) as kept, reporting(progress) as report:
@@ -113,6 +114,15 @@ def _warn_of_reach(problem: Problem, asked: Asked) -> None:
         said = reach_of_sampler(asked.rule, asked.alpha, size, _floor(problem))
     for sentence in said:
         warnings.warn(sentence, ReachWarning, stacklevel=4)
+
+
+def _check_chance(problem: Problem, asked: Asked) -> None:
+    """A sampler that always draws the same has no null to compare with: only the paper's one-shot test may use it."""
+    if getattr(problem.sampler, "deterministic", False) and asked.test != "osft":
+        raise InputError(
+            f"test={asked.test!r} needs draws that differ, but {problem.sampler!r} always draws the same; wrap it in "
+            "butfor.image.diversify, or use test='osft' as in the paper, without a guarantee"
+        )
 
 
 def _floor(problem: Problem) -> float:
@@ -240,5 +250,7 @@ def _provenance(problem: Problem, asked: Asked, question: Question, name: Any) -
         "set_aside": aside,
         "seed": asked.seed,
         "sampler": repr(problem.sampler),
+        "floor": _floor(problem) if asked.test in ("irt", "sequential") else 0.0,
+        "deterministic": bool(getattr(problem.sampler, "deterministic", False)),
         "dependence_ignored": bool(getattr(problem.sampler, "ignores_dependence", False)),
     }
