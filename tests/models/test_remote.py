@@ -148,6 +148,36 @@ def test_down_for_good(server):
     assert np.array_equal(model(ROWS), expected)
 
 
+def test_down_for_good_in_the_middle_of_a_run_loses_nothing(server, tmp_path):
+    model = endpoint(server.url("classes"), patience=1, rows_per_request=200, classes=["a", "b", "c"])
+    inputs, sampler = ROWS[:6] + np.array([3.0, 0, 0, 0]), butfor.tabular.gaussian(ROWS)
+    options = {"target": "c", "alternative": "greater", "test": "irt", "draws": 400, "batch_rows": 500}
+    calm = butfor.explain(model, inputs, sampler, **options)
+    asked = []
+
+    class Dying(Wrapped):
+        """The same model by name; the server dies at its fifteenth call and stays dead."""
+
+        def __repr__(self):
+            return repr(model)
+
+    def dying(batch):
+        asked.append(len(batch))
+        if len(asked) == 15:
+            server.kill()
+        return model(batch)
+
+    with pytest.raises(ModelUnreachable, match=server.url("classes")):
+        butfor.explain(Dying(dying, model.classes), inputs, sampler, **options, run_dir=tmp_path / "run")
+    server.start()
+    server.wait()
+    finished, asked[:] = sum(asked[:14]), [0] * 15
+    again = butfor.explain(Dying(dying, model.classes), inputs, sampler, **options, run_dir=tmp_path / "run")
+    assert again.table.equals(calm.table)
+    assert finished > 1000
+    assert sum(asked) <= calm.rows - finished  # what was answered before is not asked again
+
+
 def test_nobody_has_ever_answered(monkeypatch):
     monkeypatch.setattr("butfor.models.patience.FIRST_CONTACT", 0.5)
     start = time.monotonic()
