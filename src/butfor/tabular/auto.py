@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 from butfor.core.streams import stream
 from butfor.core.types import Batch, InputError, Subset
 from butfor.tabular.copula import copula
+from butfor.tabular.donors import mark
 from butfor.tabular.empirical import empirical
 from butfor.tabular.forest import forest
 from butfor.tabular.gaussian import gaussian
@@ -61,7 +62,7 @@ def auto(reference: Any, *, seed: int = 0) -> Auto:
     choice, and check it, where much depends on it.
 
     >>> auto(np.random.default_rng(0).normal(size=(100, 2))).why
-    "auto chose gaussian: columns are numbers without much skew, and 100 reference rows are too few to hold some out."
+    'auto chose gaussian: columns are numbers without much skew, and 100 reference rows are too few to hold some out.'
     """
     table = as_table(reference, "reference")
     check_complete(table, "reference", missing=True)
@@ -111,14 +112,14 @@ def _checked(data: Any, table: Table, candidates: Makers, seed: int) -> tuple[st
     """The candidate with the fewest columns that look wrong, then the one hardest to tell from real rows; and words."""
     from butfor._check import check_sampler  # above us: it checks any sampler, these included
 
-    order = stream(seed, "auto", "rows").permutation(len(table.values))
+    rows = _in_turn(data, table)
+    order = stream(seed, "auto", "rows").permutation(len(rows))
     size = min(len(order) // 5, MOST_HELD_OUT)
-    held, kept = np.sort(order[:size]), np.sort(order[size:])
-    some = stream(seed, "auto", "columns").permutation(sorted(table.columns))[:MOST_COLUMNS].tolist()
-    columns = [table.columns.index(name) for name in some]
+    held, kept = rows.iloc[np.sort(order[:size])], rows.iloc[np.sort(order[size:])]
+    columns = list(rows.columns[:MOST_COLUMNS])
     score: dict[str, tuple[int, float]] = {}
     for name, make in candidates.items():
-        check = check_sampler(make(_take(data, kept)), _take(data, held), subsets=columns, draws=CHECK_DRAWS, seed=seed)
+        check = check_sampler(make(kept), held, subsets=columns, draws=CHECK_DRAWS, seed=seed)
         wrong = sum(verdict != "ok" for verdict in check.verdicts)
         score[name] = wrong, float(np.round(np.maximum(check.auc - 0.5, 0).mean(), 2))
     best = min(score, key=lambda name: score[name])  # the first of equals
@@ -126,5 +127,10 @@ def _checked(data: Any, table: Table, candidates: Makers, seed: int) -> tuple[st
     return best, f"on {size} held-out reference rows, of {len(columns)} columns these looked wrong: {told}"
 
 
-def _take(data: Any, rows: Sequence[int] | np.ndarray[Any, Any]) -> Any:
-    return data.iloc[rows] if hasattr(data, "iloc") else np.asarray(data)[rows]
+def _in_turn(data: Any, table: Table) -> Any:
+    """A frame whose columns depend neither on the names nor on the order given: then the choice does not, either."""
+    import pandas as pd
+
+    frame = data if hasattr(data, "iloc") else pd.DataFrame(np.asarray(data))
+    order = sorted(range(len(table.columns)), key=lambda j: mark(table.values[:, j]))
+    return frame.iloc[:, order].set_axis([f"column {k}" for k in range(len(order))], axis=1)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -42,14 +43,24 @@ class Rows:
         names, flags = tuple(self.columns[i] for i in order), tuple(self.categories[i] for i in order)
         return replace(self, values=self.values[:, order], columns=names, categories=flags)
 
-    def by_name(self, positions: Any) -> Ints:
-        """Positions sorted by the names of their columns: what is fitted then does not depend on the order given."""
-        return np.array(sorted(positions, key=lambda i: self.columns[i]), dtype=np.int64)
+    @cached_property
+    def marks(self) -> tuple[str, ...]:
+        """What tells columns apart, whatever they are called and wherever they stand: their values, (d,)."""
+        return tuple(mark(column) for column in self.values.T)
+
+    def in_turn(self, positions: Any) -> Ints:
+        """Positions in an order of their own: what is fitted then depends neither on names nor on the order given."""
+        return np.array(sorted(positions, key=lambda i: self.marks[i]), dtype=np.int64)
 
     @cached_property
     def distinct(self) -> Ints:
         """How many different values each column has, (d,)."""
         return np.array([len(np.unique(column)) for column in self.values.T])
+
+
+def mark(column: np.ndarray[Any, Any]) -> str:
+    """A short text that is equal for equal columns."""
+    return blake2b(np.ascontiguousarray(column, np.float64).tobytes(), digest_size=16).hexdigest()
 
 
 def rows_of(reference: Any) -> Rows:
