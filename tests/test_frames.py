@@ -169,3 +169,31 @@ def test_a_users_own_sampler_of_frames():
     assert len(result.table) == 50
     with pytest.raises(butfor.ModelError, match="drew 'violet' in column 'colour', which the data does not have"):
         butfor.explain(lambda rows: rows.colour.map(score), frame, violet, **asked)
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pd.array([True, None, False] * 20, dtype="boolean"),
+        pd.Categorical([1, 2, 3] * 20),
+        pd.array(["a", "b", None] * 20, dtype="string"),
+        pd.period_range("2020-01", periods=60, freq="M"),
+        pd.to_timedelta(range(60), "h"),
+        np.arange(60, dtype=np.uint8),
+        np.arange(60, dtype=np.float32),
+        pd.Series([1, "one", None] * 20, dtype=object),
+        pd.arrays.SparseArray([0, 1, 0] * 20),
+        pd.Series([1, None, 3] * 20).astype("int64[pyarrow]"),
+        np.full(60, np.nan),
+    ],
+    ids=lambda column: str(column.dtype),
+)
+def test_columns_of_every_type_reach_the_model_as_they_are(column):
+    frame = pd.DataFrame({"x": np.arange(60.0), "column": column})
+
+    def model(given):
+        pd.testing.assert_series_equal(given.dtypes, frame.dtypes)
+        return given.x + given.column.notna()
+
+    result = butfor.explain(model, frame[:9], tabular.neighbours(frame[9:]), test="irt", draws=9)
+    pd.testing.assert_series_equal(result.counterfactuals(3, "column").dtypes, frame.dtypes)

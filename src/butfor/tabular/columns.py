@@ -54,7 +54,8 @@ class Column:
                 dtype = pd.CategoricalDtype(known.append(self.levels[places < 0]), self.dtype.ordered)
                 places = dtype.categories.get_indexer(self.levels)
             return pd.Categorical.from_codes(np.append(places, -1)[codes], dtype=dtype)
-        return self.levels.array.take(codes, allow_fill=True).astype(self.dtype, copy=False)
+        values = self.levels.array.take(codes, allow_fill=True)
+        return pd.Series(values, dtype=self.dtype)  # an array of objects might be taken for text
 
     def _times(self, values: Floats) -> Any:
         import pandas as pd
@@ -75,6 +76,8 @@ class Column:
             values = np.rint(values)
         if isinstance(self.dtype, np.dtype):
             return values.astype(self.dtype) if self.dtype.kind == "f" or not missing.any() else values
+        if isinstance(self.dtype, pd.SparseDtype):
+            return pd.arrays.SparseArray(values.astype(self.dtype.subtype), dtype=self.dtype)
         held = pd.array(np.where(missing, 0, values).astype(self.dtype.numpy_dtype), dtype=self.dtype)
         held[missing] = None
         return held
