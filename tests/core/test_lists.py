@@ -62,9 +62,7 @@ def setting(texts, sampler=letters, names=None):
 
 def explained(texts, names=None, **settings):
     asked = checked(**settings)
-    return run(
-        setting(texts, names=names), asked, target=None, y=None, progress=None, keep_effects=True, run_dir=None
-    )
+    return run(setting(texts, names=names), asked, target=None, y=None, progress=None, keep_effects=True, run_dir=None)
 
 
 TEXTS = ["Zab", "Zcd", "Zfg", "Zhi"] + ["Z" + c for c in WORDS[:6]]

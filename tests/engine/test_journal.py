@@ -67,7 +67,7 @@ def test_the_answers_of_another_model_are_refused(tmp_path):
 
 def test_a_folder_that_cannot_be_made_is_named(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(butfor.InputError, match="cannot be used: .*; name another folder"):
+    with pytest.raises(butfor.InputError, match=r"cannot be used: .*; name another folder"):
         run(Box(), tmp_path / "file" / "run", test="irt", draws=9)
 
 

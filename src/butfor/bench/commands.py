@@ -65,6 +65,16 @@ def samplers(runs: Runs = 20, out: Out = None, json: Json = False) -> None:
 
 
 @app.command()
+def tables(runs: Runs = 20, seed: Seed = 0, out: Out = None, json: Json = False) -> None:
+    """Samplers of tables: false discoveries on correlated columns with known truth, and speed on one core."""
+    from butfor.bench import tables as bench
+
+    _check(out)
+    figures = bench.run(runs=runs, seed=seed)
+    _show("tables", figures, bench.markdown, out, json)
+
+
+@app.command()
 def speed(seed: Seed = 0, out: Out = None, json: Json = False) -> None:
     """Wall time over bare model calls on the same rows, and the memory of a million hypotheses."""
     from butfor.bench import speed as bench

@@ -95,12 +95,13 @@ def check(
                 seed=seed,
             )
         )
+        groups = None if subsets is None else read_subsets(subsets)
         made = make(tables.reference)
         found = check_sampler(
             made,
             tables.data,
             box,
-            subsets=None if subsets is None else read_subsets(subsets),
+            subsets=groups,
             seed=seed,
             progress=bar(quiet),
             **given(draws=draws, alpha=alpha),

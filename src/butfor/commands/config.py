@@ -12,6 +12,7 @@ import typer
 from butfor.core.types import InputError
 
 ADDRESS = ("http://", "https://")
+FILES = ("data", "held_out", "model", "out", "reference", "run_dir", "subsets")  # options that name files or folders
 
 
 def read_config(context: typer.Context, path: Path | None) -> Path | None:
@@ -64,10 +65,6 @@ def _value(key: str, value: Any, option: Any, path: Path) -> Any:
 def _text(value: Any, option: Any, folder: Path) -> str:
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, str) and (option.type.name == "path" or _is_file(option, value)):
+    if option.name in FILES and isinstance(value, str) and not value.lower().startswith(ADDRESS):
         return str(folder / Path(value).expanduser())
     return str(value)
-
-
-def _is_file(option: Any, value: str) -> bool:
-    return option.name == "model" and not value.lower().startswith(ADDRESS)

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 
 from butfor._global import global_importance
@@ -98,12 +99,13 @@ def global_(
                 itself=labels is not None,
             )
         )
+        groups = None if subsets is None else read_subsets(subsets)
         result = global_importance(
             box,
             tables.data,
             make(tables.reference),
-            tables.truth,
-            subsets=None if subsets is None else read_subsets(subsets),
+            None if tables.truth is None else np.asarray(tables.truth),
+            subsets=groups,
             target=target_of(target, box),
             seed=seed,
             batch_rows=batch_rows,

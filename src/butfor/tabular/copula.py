@@ -86,10 +86,10 @@ class Copula:
         keys = [row.tobytes() for row in inputs]
         known = [self.scored.get(key) for key in keys]
         new = [i for i, scores in enumerate(known) if scores is None]
-        fresh = np.column_stack([margin.score(inputs[new, j]) for j, margin in enumerate(self.margins)]) if new else []
+        fresh: Any = [margin.score(inputs[new, j]) for j, margin in enumerate(self.margins)]
         if (len(self.scored) + len(new)) * len(self.margins) > KEPT:
             self.scored.clear()
-        for i, scores in zip(new, fresh, strict=True):
+        for i, scores in zip(new, np.column_stack(fresh), strict=True):
             known[i] = self.scored[keys[i]] = scores
         return np.array(known).reshape(inputs.shape)
 
@@ -130,7 +130,9 @@ def copula(reference: Any) -> Copula:
                 "drop the column from data and reference, or use butfor.tabular.empirical"
             )
     scores = np.column_stack([margin.score(column) for margin, column in zip(margins, values.T, strict=True)])
-    latent = replace(gaussian(scores), columns=table.columns, kinds=table.named_kinds, whole=(None,) * len(margins))
+    # Scores stay within the reference, and no p-value is below 1 / (m + 1): its tails would only cost time.
+    fitted = replace(gaussian(scores), freedom=None, extrapolates=False)
+    latent = replace(fitted, columns=table.columns, kinds=table.named_kinds, whole=(None,) * len(margins))
     return Copula(latent, margins)
 
 

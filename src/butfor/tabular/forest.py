@@ -15,7 +15,7 @@ from butfor.tabular.splice import splice
 
 LEAF = 30  # more donors reach smaller p-values, fewer are more alike: from here on neither gains
 PILOTS = 100  # reference rows whose donors are counted
-GROWN_ON, DONATED = 3_000, 10_000  # at most so many rows a tree: more cost time and memory, and change little
+GROWN_ON, DONATED = 1_000, 10_000  # at most so many rows a tree: more cost time and memory, and change little
 MOST_FEATURES = 60  # that a split is sought in
 
 

@@ -2,20 +2,54 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from butfor.core.types import Batch, Floats, InputError, Subset
 from butfor.tabular.columns import Column
+from butfor.tabular.seen import Seen
 from butfor.tabular.splice import order_of, splice
 from butfor.tabular.table import as_table, check_complete, check_numeric
+
+EDGES = (np.minimum, np.maximum)
+LEFT_OUT = 1_000  # reference rows that are predicted from the others: more would not tell their spread any better
+
+
+@dataclass(frozen=True, eq=False)
+class LeftOut:
+    """Reference rows, each predicted by the fit without it: how far real values lie from what the fit makes of them.
+
+    Without row x, the covariance is C - w x x', its inverse L + w g g' / (1 - w x'g), where g = L x (Sherman-Morrison).
+    """
+
+    turned: Floats  # (rows, d) g
+    length: Floats  # (rows,) x'g
+    share: float  # w
+    farther: float  # the mean without a row lies farther from it by this factor
+
+    def spread(self, precision: Floats, covariance: Floats, chosen: Any) -> tuple[float, float]:
+        """By how much the variance of x_S given the rest is larger than the fit says, at least 1; and at what distance.
+
+        A fit to few rows of many columns explains too much of them, and of none but them. The distance of x_-S from the
+        middle is squared and counted in standard deviations: the mean over rows.
+        """
+        turned = self.turned[:, chosen]
+        fitted = turned @ covariance  # L_SS^-1 g_S: how far x_S lies from its prediction by a fit that has seen it
+        away = self.length - (turned * fitted).sum(axis=1)  # x_-S' C_-S,-S^-1 x_-S
+        unseen = np.maximum(1 - self.share * away, 1e-9)
+        missed = fitted * (self.farther / unseen)[:, None]
+        wider = float(((missed @ precision) * missed).sum(axis=1).mean()) / len(chosen)
+        return max(1.0, wider), float((away / unseen).mean())
 
 
 @dataclass(frozen=True, eq=False)
 class Gaussian:
-    """x_S | x_-S ~ N(mean - L_SS^-1 L_S,-S (x_-S - mean), L_SS^-1), L the precision matrix. Made by `gaussian`."""
+    """x_S | x_-S ~ N(mean - L_SS^-1 L_S,-S (x_-S - mean), L_SS^-1), L the precision matrix. Made by `gaussian`.
+
+    A fitted one is wider, by what `left_out` says and by Student's t: a spread that is known from m rows only.
+    """
 
     mean: Floats  # (d,)
     precision: Floats  # (d, d)
@@ -23,6 +57,10 @@ class Gaussian:
     kinds: dict[str, Column] | None  # None: an array, whose columns have no names of their own
     rows: int
     whole: tuple[tuple[float, float] | None, ...]  # (d,) range of a column of whole numbers: its draws are, too
+    left_out: LeftOut | None = None  # None: the normal is known, not fitted
+    freedom: int | None = None  # degrees of freedom of Student's t in place of the normal; None: the normal
+    extrapolates: bool = True  # whether inputs may lie beyond the reference, where predictions are less sure
+    seen: Seen = field(default_factory=Seen)  # L x of inputs
 
     def __repr__(self) -> str:
         return f"gaussian({self.rows} reference rows, {len(self.columns)} columns)"
@@ -33,7 +71,8 @@ class Gaussian:
     def values(self, inputs: np.ndarray[Any, Any], subset: Subset, draws: int, rng: np.random.Generator) -> Floats:
         """New values of the subset's columns, (len(inputs) * draws, columns), input-major."""
         chosen = np.asarray(subset.index)
-        covariance = np.linalg.inv(self.precision[np.ix_(chosen, chosen)])
+        precision = self.precision[np.ix_(chosen, chosen)]
+        covariance = np.linalg.inv(precision)
         weights = -(covariance @ self.precision[chosen]).T  # (d, columns)
         weights[chosen] = 0.0
         # One small product per input, not one large: a row's bits then do not depend on the rows beside it.
@@ -42,11 +81,33 @@ class Gaussian:
         noise = rng.standard_normal((len(inputs), draws, len(chosen)))
         spread = np.linalg.cholesky(covariance).T
         noise = noise * spread[0, 0] if len(chosen) == 1 else noise @ spread
+        if self.left_out is not None:
+            noise *= self._wider(self.left_out, centred, precision, covariance, chosen)[:, None, None]
+        if self.freedom is not None:
+            half = self.freedom / 2
+            noise *= np.sqrt(half / rng.spawn(1)[0].standard_gamma(half, noise.shape[:2]))[:, :, None]
         fresh = np.asarray((mean + noise).reshape(-1, len(chosen)))
         for k, j in enumerate(chosen):
             if (span := self.whole[j]) is not None:
-                fresh[:, k] = np.clip(np.rint(fresh[:, k]), *span)
+                # What the input itself reaches is within range, too: else no draw could ever be as extreme as it.
+                low, high = (np.repeat(f(inputs[:, j], e), draws) for f, e in zip(EDGES, span, strict=True))
+                fresh[:, k] = np.clip(np.rint(fresh[:, k]), low, high)
         return fresh
+
+    def _wider(self, left: LeftOut, centred: Floats, precision: Floats, covariance: Floats, chosen: Any) -> Floats:
+        """The factor by which draws of each input scatter more than the fit says, (n,).
+
+        As with any regression, the variance of a prediction grows with the distance of what it is made from.
+        """
+        wider, usual = left.spread(precision, covariance, chosen)
+        if not self.extrapolates:
+            return np.full(len(centred), np.sqrt(wider))
+        turned = self.seen(centred[:, 0], lambda rows: (rows[:, None, :] @ self.precision)[:, 0])
+        length = (turned * centred[:, 0]).sum(axis=1)
+        part = turned[:, None, chosen]
+        away = length - (part * (part @ covariance)).sum(axis=(1, 2))
+        grown = (1 + left.share * away) / (1 + left.share * usual)
+        return np.asarray(np.sqrt(wider * np.maximum(grown, 1.0)))
 
     def for_columns(self, wanted: tuple[str, ...] | None, width: int) -> Gaussian:
         """The same sampler for data whose columns stand in another order."""
@@ -54,16 +115,20 @@ class Gaussian:
         if order == list(range(width)):
             return self
         columns, whole = tuple(self.columns[i] for i in order), tuple(self.whole[i] for i in order)
-        precision = self.precision[np.ix_(order, order)]
-        return replace(self, mean=self.mean[order], precision=precision, columns=columns, whole=whole)
+        precision, left = self.precision[np.ix_(order, order)], self.left_out
+        left = left and replace(left, turned=np.asfortranarray(left.turned[:, order]))
+        moved = replace(self, mean=self.mean[order], precision=precision, columns=columns, whole=whole)
+        return replace(moved, left_out=left, seen=Seen())
 
 
 def gaussian(reference: Any) -> Gaussian:
     """A sampler from `reference`: what features look like when there is nothing to report (controls, another class).
 
     Fits a multivariate normal with Ledoit-Wolf shrinkage (on standardised columns) and redraws any group of columns
-    from its exact conditional given the rest of the row. Right for roughly normal, correlated columns, also where there
-    are more of them than rows. Draws of a column of whole numbers are rounded and kept within the reference's range.
+    from its conditional given the rest of the row: as wide as reference rows scatter that the fit has not seen (each
+    left out in turn), with Student's t for a spread known from that many rows. Right for roughly normal, correlated
+    columns, also where there are more of them than rows. Draws of a column of whole numbers are rounded and kept within
+    the reference's range.
 
     >>> reference = np.random.default_rng(0).normal(size=(200, 3))
     >>> gaussian(reference)
@@ -85,14 +150,24 @@ def gaussian(reference: Any) -> Gaussian:
             f"column {table.columns[column]!r} of the reference is constant ({values[0, column]:g}): a Gaussian cannot "
             "redraw it; drop the column from data and reference, or use butfor.tabular.empirical"
         )
-    covariance, _ = ledoit_wolf((values - mean) / scale, assume_centered=True)
+    covariance, shrunk = ledoit_wolf((values - mean) / scale, assume_centered=True)
     covariance += 1e-6 * np.eye(len(covariance))  # two rows, or a balanced yes/no in two columns, shrink by nothing
     precision = np.linalg.inv(covariance) / np.outer(scale, scale)
+    precision = (precision + precision.T) / 2
     return Gaussian(
         mean=mean,
-        precision=(precision + precision.T) / 2,
+        precision=precision,
         columns=table.columns,
         kinds=table.named_kinds,
         rows=len(values),
         whole=tuple((x.min(), x.max()) if (x % 1 == 0).all() else None for x in values.T),
+        left_out=_left_out(values - mean, precision, float(shrunk)),
+        freedom=len(values) - 1,
     )
+
+
+def _left_out(centred: Floats, precision: Floats, shrunk: float) -> LeftOut:
+    size = len(centred)
+    some = centred[np.linspace(0, size - 1, min(size, LEFT_OUT)).astype(np.int64)]  # evenly spread
+    turned = np.asfortranarray(some @ precision)  # read by columns
+    return LeftOut(turned, (some * turned).sum(axis=1), (1 - shrunk) / (size - 1), size / (size - 1))

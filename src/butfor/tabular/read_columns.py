@@ -30,8 +30,8 @@ def typed(frames: Frames, dates: Sequence[str], categories: Sequence[str]) -> di
     """The frames with text columns read as times or made categories of the same levels in all of them.
 
     >>> import pandas as pd
-    >>> typed({"data": pd.DataFrame({"day": ["2024-02-29"]})}, ["day"], [])["data"].day.dt.month[0]
-    2
+    >>> typed({"data": pd.DataFrame({"day": ["2024-02-29"]})}, ["day"], [])["data"].day[0]
+    Timestamp('2024-02-29 00:00:00')
     """
     changed = {what: frame.copy(deep=False) for what, frame in frames.items()}
     for what, frame in changed.items():
