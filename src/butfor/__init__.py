@@ -1,6 +1,6 @@
 """butfor: would the model have said the same, but for this feature?"""
 
-from butfor import simulate, tabular
+from butfor import models, simulate, tabular
 from butfor._check import SamplerCheck, check_sampler
 from butfor._explain import explain
 from butfor._global import global_importance
@@ -28,6 +28,7 @@ __all__ = [
     "explain",
     "global_importance",
     "load",
+    "models",
     "plausible",
     "selection",
     "simulate",

@@ -36,7 +36,7 @@ def _conditional(covariance: Floats) -> Gaussian:
     """The conditional of N(0, covariance), known and not fitted."""
     precision = np.asarray(np.linalg.inv(covariance), np.float64)
     columns = tuple(f"x{i}" for i in range(len(covariance)))
-    return Gaussian(np.zeros(len(columns)), precision, columns, named=False, rows=0)
+    return Gaussian(np.zeros(len(columns)), precision, columns, kinds=None, rows=0, whole=(None,) * len(columns))
 
 
 def _given_shifted(shifted: Bools, covariance: Floats, rng: np.random.Generator) -> Floats:

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from butfor.core.types import Batch, Floats, InputError, Subset
-from butfor.tabular.splice import in_order, order_of, splice
-from butfor.tabular.table import as_table, check_complete
+from butfor.tabular.columns import Column
+from butfor.tabular.splice import order_of, splice
+from butfor.tabular.table import as_table, check_complete, check_numeric
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,14 +20,15 @@ class Gaussian:
     mean: Floats  # (d,)
     precision: Floats  # (d, d)
     columns: tuple[str, ...]
-    named: bool
+    kinds: dict[str, Column] | None  # None: an array, whose columns have no names of their own
     rows: int
+    whole: tuple[tuple[float, float] | None, ...]  # (d,) range of a column of whole numbers: its draws are, too
 
     def __repr__(self) -> str:
         return f"gaussian({self.rows} reference rows, {len(self.columns)} columns)"
 
     def __call__(self, inputs: Batch, subset: Subset, draws: int, rng: np.random.Generator) -> Batch:
-        return splice(inputs, subset, draws, rng, in_order(self, inputs).values)
+        return splice(inputs, subset, draws, rng, self)
 
     def values(self, inputs: np.ndarray[Any, Any], subset: Subset, draws: int, rng: np.random.Generator) -> Floats:
         """New values of the subset's columns, (len(inputs) * draws, columns), input-major."""
@@ -40,20 +42,28 @@ class Gaussian:
         noise = rng.standard_normal((len(inputs), draws, len(chosen)))
         spread = np.linalg.cholesky(covariance).T
         noise = noise * spread[0, 0] if len(chosen) == 1 else noise @ spread
-        return np.asarray((mean + noise).reshape(-1, len(chosen)))
+        fresh = np.asarray((mean + noise).reshape(-1, len(chosen)))
+        for k, j in enumerate(chosen):
+            if (span := self.whole[j]) is not None:
+                fresh[:, k] = np.clip(np.rint(fresh[:, k]), *span)
+        return fresh
 
     def for_columns(self, wanted: tuple[str, ...] | None, width: int) -> Gaussian:
         """The same sampler for data whose columns stand in another order."""
-        order = order_of(wanted, width, self.columns, self.named)
-        columns = tuple(self.columns[i] for i in order)
-        return replace(self, mean=self.mean[order], precision=self.precision[np.ix_(order, order)], columns=columns)
+        order = order_of(wanted, width, self.columns, self.kinds is not None)
+        if order == list(range(width)):
+            return self
+        columns, whole = tuple(self.columns[i] for i in order), tuple(self.whole[i] for i in order)
+        precision = self.precision[np.ix_(order, order)]
+        return replace(self, mean=self.mean[order], precision=precision, columns=columns, whole=whole)
 
 
 def gaussian(reference: Any) -> Gaussian:
     """A sampler from `reference`: what features look like when there is nothing to report (controls, another class).
 
     Fits a multivariate normal with Ledoit-Wolf shrinkage (on standardised columns) and redraws any group of columns
-    from its exact conditional given the rest of the row. Right for roughly normal, correlated columns.
+    from its exact conditional given the rest of the row. Right for roughly normal, correlated columns, also where there
+    are more of them than rows. Draws of a column of whole numbers are rounded and kept within the reference's range.
 
     >>> reference = np.random.default_rng(0).normal(size=(200, 3))
     >>> gaussian(reference)
@@ -62,6 +72,7 @@ def gaussian(reference: Any) -> Gaussian:
     from sklearn.covariance import ledoit_wolf
 
     table = as_table(reference, "reference")
+    check_numeric(table, "a Gaussian")
     check_complete(table, "reference")
     if len(table.values) < 2:
         raise InputError("the reference has one row; a Gaussian sampler needs at least 2, and better 10 per column")
@@ -77,4 +88,11 @@ def gaussian(reference: Any) -> Gaussian:
     covariance, _ = ledoit_wolf((values - mean) / scale, assume_centered=True)
     covariance += 1e-6 * np.eye(len(covariance))  # two rows, or a balanced yes/no in two columns, shrink by nothing
     precision = np.linalg.inv(covariance) / np.outer(scale, scale)
-    return Gaussian(mean, (precision + precision.T) / 2, table.columns, table.labels is not None, len(values))
+    return Gaussian(
+        mean=mean,
+        precision=(precision + precision.T) / 2,
+        columns=table.columns,
+        kinds=table.named_kinds,
+        rows=len(values),
+        whole=tuple((x.min(), x.max()) if (x % 1 == 0).all() else None for x in values.T),
+    )
