@@ -33,8 +33,8 @@ class DiffusersInpainter:
     def identity(self) -> str:
         if isinstance(self.pipe, str):
             return repr(self)
-        loaded = getattr(getattr(self.pipe, "config", None), "_name_or_path", None) or "made in memory"
-        return f"{self!r} of {loaded}"
+        loaded = getattr(getattr(self.pipe, "config", None), "_name_or_path", None)
+        return f"{self!r} from {loaded}" if loaded else f"{self!r} at 0x{id(self.pipe):x}"  # cached asks for a name
 
     def __call__(self, inputs: Sequence[Image], subset: Subset, draws: int, rng: np.random.Generator) -> list[Image]:
         return fill_each(inputs, subset, draws, rng, self.fill)

@@ -48,9 +48,8 @@ class Diversify:
     def fill(self, image: Image, mask: Bools, rng: np.random.Generator, name: str = "hole") -> Image:
         """One fill: the image flipped, scaled, with noise around the hole and the hole a little larger."""
         flip, scale = self.flip and rng.random() < 0.5, rng.uniform(*self.scale)
-        hole, spread = _dilated(mask, int(rng.integers(self.grow + 1))), rng.uniform(0, self.noise)
-        shown = _noisy(empty(image, hole), hole, spread, rng)
-        shown, hole = _resized(shown, hole, scale)
+        larger, spread = _dilated(mask, int(rng.integers(self.grow + 1))), rng.uniform(0, self.noise)
+        shown, hole = _resized(_noisy(empty(image, larger), larger, spread, rng), larger, scale)
         if flip:
             shown, hole = np.ascontiguousarray(shown[:, ::-1]), np.ascontiguousarray(hole[:, ::-1])
         made = self.inpainter([shown], Subset(name, hole), 1, rng)
@@ -60,7 +59,7 @@ class Diversify:
         filled = made[0][:, ::-1] if flip else made[0]
         if filled.shape != image.shape:
             filled = _to_size(np.ascontiguousarray(filled), image.shape[1], image.shape[0])
-        return settle_seam(image, np.ascontiguousarray(filled), mask, feather=2.0 * self.grow + 4)
+        return settle_seam(image, np.ascontiguousarray(filled), mask, 2.0 * self.grow + 4, filled=larger)
 
 
 def _dilated(mask: Bools, pixels: int) -> Bools:

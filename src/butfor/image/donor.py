@@ -11,7 +11,7 @@ import numpy as np
 
 from butfor.core.types import Bools, Floats, InputError, Ints, Subset
 from butfor.image.blend import settle_seam
-from butfor.image.region import Box, Image, bounds, check_image, fill_each, grown
+from butfor.image.region import Box, Image, bounds, check_context, check_image, fill_each, grown
 
 COARSE = 96  # places are compared at about this size of the image, which takes a millisecond
 ENOUGH = 24  # so many places must be left at a scale, else smaller pieces are taken and enlarged
@@ -48,6 +48,8 @@ class Donor:
     def fill(self, image: Image, mask: Bools, rng: np.random.Generator, fits: dict[Any, Places] | None = None) -> Image:
         """One fill; `fits` remembers the places found for this image and mask."""
         fits = {} if fits is None else fits
+        if self.reference is None:
+            check_context(image, mask, "donor")
         source, flip = self._source(rng, mask), bool(rng.random() < 0.5)
         if (source, flip) not in fits:
             donor_image = image if source is None else self.reference[source]  # type: ignore[index]

@@ -33,7 +33,7 @@ class OpenCV:
         check_context(image, mask, self.method)
         height, width = mask.shape
         x1, y1, x2, y2 = grown(bounds(mask), int(self.radius) + 2, height, width)
-        part, hole = np.ascontiguousarray(image[y1:y2, x1:x2]), mask[y1:y2, x1:x2].astype(np.uint8)
+        part, hole = image[y1:y2, x1:x2].copy(), mask[y1:y2, x1:x2].astype(np.uint8)
         part[hole > 0] = 0  # whatever OpenCV may look at, it is not what was there
         flag = cv2.INPAINT_TELEA if self.method == "telea" else cv2.INPAINT_NS
         out = image.copy()

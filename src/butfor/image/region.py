@@ -89,8 +89,7 @@ def paste(image: Image, fill: Image, mask: Bools) -> Image:
     """
     out = image.copy()
     x1, y1, x2, y2 = bounds(mask)
-    inside = mask[y1:y2, x1:x2]
-    out[y1:y2, x1:x2][inside] = fill[y1:y2, x1:x2][inside]
+    np.copyto(out[y1:y2, x1:x2], fill[y1:y2, x1:x2], where=mask[y1:y2, x1:x2, None])
     return out
 
 
