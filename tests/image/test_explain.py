@@ -174,7 +174,9 @@ def test_the_symmetric_class_is_the_default_and_classes_are_tested_upwards():
 
 
 def test_attributes_are_one_more_hypothesis():
-    regions = bi.together(bi.boxes(BOXES), bi.attributes(bright=lambda image, rng: image // rng.integers(2, 5, dtype=np.uint8)))
+    regions = bi.together(
+        bi.boxes(BOXES), bi.attributes(bright=lambda image, rng: image // rng.integers(2, 5, dtype=np.uint8))
+    )
     result = run(pictures(), boxes=regions)
     assert set(result.table.subset[result.chosen]) == {"corner", "bright"}
     assert result.counterfactuals("image 1", "bright", n=1)[0].mean() < pictures()[0].mean()
@@ -283,3 +285,49 @@ def test_a_torch_module_is_asked_as_images_go_into_it():
 
     result = run(pictures(2), model=Net(), alternative=None, test="osft", alpha=0.5)
     assert result.provenance["target"] == "predicted"
+
+
+def test_sensitivity_runs_five_times_and_compares(tmp_path):
+    sampler = Counted()
+    images, settings = pictures(), {"boxes": BOXES | {"middle": (10, 10, 16, 16)}, "alternative": "greater"}
+    settings["fills"] = tmp_path
+    first = explain(corner, images, sampler, **settings)
+    before = sampler.fills
+    found = bi.sensitivity(corner, images, sampler, **settings)
+    # the first run is there already; at the image's edges a box cannot move, so some moved boxes are there too
+    assert before * 2 < sampler.fills < before * 5
+    pd.testing.assert_frame_equal(found.results[0].table, first.table)
+    assert [len(chosen) for chosen in found.selections] == [30] * 5
+    assert found.iou == 1.0
+    assert found.always.sum() == 10
+    assert "moved by 1 pixel diagonally, 10, 10, 10, 10 are chosen instead of 10" in found.summary()
+    assert found.select(0.3).results[0].alpha == 0.3
+    with pytest.raises(butfor.InputError, match="pixels must be a whole number"):
+        bi.sensitivity(corner, images, sampler, pixels=0)
+
+
+def test_ranks_of_an_exact_sampler_fit_and_a_pile_at_the_bottom_is_told():
+    from butfor.image.ranks import Ranks
+    from butfor.simulate.images import textures
+
+    bed = textures(3, share=0.0)
+    exact = bi.ranks(bed.model, bed.inputs, bed.sampler, boxes=bed.boxes)
+    assert exact.fits
+    assert "little is to be found" in exact.verdict
+
+    def striped(inputs, subset, draws, rng):
+        x1, y1, x2, y2 = subset.index
+        made = bed.sampler(inputs, subset, draws, rng)
+        for image in made:
+            image[y1:y2:2, x1:x2] += 6
+        return made
+
+    wrong = bi.ranks(bed.model, bed.inputs, striped, boxes=bed.boxes)
+    assert not wrong.fits
+    assert "not exchangeable with real patches" in wrong.verdict
+    trial = Ranks(np.array([115, 27, 12, 14, 28, 26]), 0.2)  # MI-GAN diversified, the paper's 222 boxes
+    assert not trial.fits
+    ax = trial.plot()
+    assert [bar.get_height() for bar in ax.patches] == [115, 27, 12, 14, 28, 26]
+    with pytest.raises(butfor.InputError, match="ranks needs draws that differ"):
+        bi.ranks(bed.model, bed.inputs, bi.telea(), boxes=bed.boxes)

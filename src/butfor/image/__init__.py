@@ -8,6 +8,7 @@ from butfor.image.diffusers_inpainter import diffusers_inpainter
 from butfor.image.diversify import diversify
 from butfor.image.donor import donor
 from butfor.image.draw import Mark, photograph, photograph_axes, png, show
+from butfor.image.explain import explain
 from butfor.image.files import ImageFiles, as_image, folder, read_image
 from butfor.image.found_boxes import detected_boxes, random_boxes
 from butfor.image.gallery import contact_sheet, gallery
@@ -17,9 +18,11 @@ from butfor.image.onnx_inpainter import onnx_inpainter
 from butfor.image.opencv import navier_stokes, telea
 from butfor.image.plausibility import Plausibility, judge
 from butfor.image.preprocess import preprocess
+from butfor.image.ranks import Ranks, ranks
 from butfor.image.region import RegionWarning
 from butfor.image.segments import grid, superpixels
 from butfor.image.sensitivity import mean_pairwise_iou, shifted
+from butfor.image.shifts import Sensitivity, sensitivity
 from butfor.image.subsets import together
 
 __all__ = [
@@ -27,7 +30,9 @@ __all__ = [
     "ImageFiles",
     "Mark",
     "Plausibility",
+    "Ranks",
     "RegionWarning",
+    "Sensitivity",
     "as_image",
     "attributes",
     "boxes",
@@ -37,6 +42,7 @@ __all__ = [
     "diffusers_inpainter",
     "diversify",
     "donor",
+    "explain",
     "folder",
     "gallery",
     "grid",
@@ -53,7 +59,9 @@ __all__ = [
     "png",
     "preprocess",
     "random_boxes",
+    "ranks",
     "read_image",
+    "sensitivity",
     "shifted",
     "show",
     "superpixels",

@@ -90,7 +90,9 @@ class View:
         image = result.problem.inputs[place]
         rows = np.flatnonzero(result.input_of == place)
         marks = [_mark(result, int(row)) for row in rows]
-        kept = rows[np.argsort(~result.chosen[rows], kind="stable")][:MOST_REGIONS] if len(rows) > MOST_REGIONS else rows
+        kept = (
+            rows[np.argsort(~result.chosen[rows], kind="stable")][:MOST_REGIONS] if len(rows) > MOST_REGIONS else rows
+        )
         observed = self._values([image])
         return Photograph(
             name=str(result.input_names[place]),
@@ -113,8 +115,8 @@ class View:
         return Region(
             name=block.subset.name,
             chosen=bool(result.chosen[row]),
-            statistic=statistic(result, row),
-            output="" if result.output_names is None else str(result.output_names[result.evidence.classes[row]]),
+            statistic=f"{result.evidence.kind} {statistic(result, row)}".replace("-", "−"),
+            output="" if result.output_names is None else _short(result.output_names[result.evidence.classes[row]]),
             value="" if observed is None else _number(float(observed[0, column])),
             where=_where(block, image),
             mask=_overlay(block, image),
@@ -133,7 +135,9 @@ class View:
         """What the model says, (n, outputs): probabilities where there are several outputs, else the output itself."""
         if self.model is None:
             return None
-        parts = [np.asarray(self.model(list(images[a : a + AT_ONCE])), np.float64) for a in range(0, len(images), AT_ONCE)]
+        parts = [
+            np.asarray(self.model(list(images[a : a + AT_ONCE])), np.float64) for a in range(0, len(images), AT_ONCE)
+        ]
         return probabilities(np.concatenate(parts).reshape(len(images), -1))
 
 
@@ -160,20 +164,27 @@ def redrawn(result: Result, block: Block, most: int) -> list[Image]:
 
 
 def statistic(result: Result, row: int) -> str:
-    """The evidence of one hypothesis, short enough to stand in a picture.
+    """The evidence of one hypothesis, short enough to stand in a picture; Pillow's own font has no true minus."""
+    value = float(result.evidence.values[row])
+    return f"{value:.2g}" if result.evidence.kind in ("p", "e") else f"{value:.2f}"
+
+
+def _mark(result: Result, row: int) -> Mark:
+    return Mark(block_of(result, row).subset, statistic(result, row), bool(result.chosen[row]))
+
+
+def _number(value: float) -> str:
+    """A number as a person would write it.
 
     >>> _number(0.12345), _number(-3.0), _number(0.00042), _number(123.4)
     ('0.123', '−3', '0.00042', '123')
     """
-    return f"{result.evidence.kind} {_number(float(result.evidence.values[row]))}"
-
-
-def _mark(result: Result, row: int) -> Mark:
-    return Mark(block_of(result, row).subset, _number(float(result.evidence.values[row])), bool(result.chosen[row]))
-
-
-def _number(value: float) -> str:
     return f"{value:.3g}".replace("-", "−")
+
+
+def _short(name: Any) -> str:
+    """The first of several names of a class: "binoculars, field glasses, opera glasses"."""
+    return str(name).split(",")[0]
 
 
 def _change(value: float) -> str:
@@ -262,5 +273,3 @@ def jpeg(picture: Image, quality: int = 82) -> str:
 
 def _uri(kind: str, raw: bytes) -> str:
     return f"data:{kind};base64,{base64.b64encode(raw).decode('ascii')}"
-
-
