@@ -17,6 +17,7 @@ from butfor._explain import explain as run
 from butfor._load import load
 from butfor._version import __version__
 from butfor.bench.commands import app as bench
+from butfor.commands.image import image
 from butfor.core.types import Alternative, Family, InputError, Rule, Test
 from butfor.models import wrap
 
@@ -27,6 +28,7 @@ app = typer.Typer(
     help="Would the model have said the same, but for this? Explanations with a controlled false discovery rate.",
 )
 app.add_typer(bench, name="bench")
+app.command()(image)
 
 SAMPLERS = {"gaussian": tabular.gaussian, "copula": tabular.copula, "empirical": tabular.empirical}
 
