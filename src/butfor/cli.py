@@ -17,6 +17,7 @@ from butfor._explain import explain as run
 from butfor._load import load
 from butfor._version import __version__
 from butfor.bench.commands import app as bench
+from butfor.commands.demo_image import demo_image
 from butfor.commands.image import image
 from butfor.core.types import Alternative, Family, InputError, Rule, Test
 from butfor.models import wrap
@@ -78,7 +79,7 @@ def common(
 @app.command()
 def demo(
     out: Out,
-    kind: Annotated[str, typer.Argument(help="tabular")] = "tabular",
+    kind: Annotated[str, typer.Argument(help="tabular or image")] = "tabular",
     seed: Seed = 0,
     json: Json = False,
     quiet: Quiet = False,
@@ -87,8 +88,11 @@ def demo(
     from butfor.demo import tabular_demo, told
     from butfor.report.folder import check_folder, write_folder
 
+    if kind == "image":
+        demo_image(out, seed, json, quiet)
+        return
     if kind != "tabular":
-        raise InputError(f"there is no demo {kind!r} in this version; use butfor demo tabular")
+        raise InputError(f"there is no demo {kind!r} in this version; use tabular or image")
     check_folder(out)
     with _notes(quiet=True):  # the summary has them
         found = tabular_demo(seed, progress=_bar(quiet))

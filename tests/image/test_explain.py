@@ -1,4 +1,4 @@
-"""butfor.image.explain: from photographs to regions, however the photographs are given and whatever is wrong with some."""
+"""butfor.image.explain: from photographs to regions, however they are given and whatever is wrong with some."""
 
 import numpy as np
 import pandas as pd

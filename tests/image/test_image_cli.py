@@ -48,7 +48,9 @@ def call(place, *options, model="m.py:classes", out="out"):
 
 
 def test_three_files_are_written_and_the_summary_printed(place, capsys):
-    assert call(place, "--boxes", place / "boxes.json", "--classes", place / "names.json", "--alternative", "greater") == 0
+    assert (
+        call(place, "--boxes", place / "boxes.json", "--classes", place / "names.json", "--alternative", "greater") == 0
+    )
     said = capsys.readouterr()
     assert "10 of 20 hypotheses chosen" in said.out
     assert "a model that prints" not in said.out
@@ -71,7 +73,16 @@ def test_a_second_run_makes_no_fills(place):
 
 
 def test_json_is_all_there_is_on_standard_output(place, capsys):
-    options = ["--boxes", place / "boxes.json", "--json", "--quiet", "--sensitivity", "--check-sampler", "--target", "0"]
+    options = [
+        "--boxes",
+        place / "boxes.json",
+        "--json",
+        "--quiet",
+        "--sensitivity",
+        "--check-sampler",
+        "--target",
+        "0",
+    ]
     assert call(place, *options, "--sampler", f"{place / 'm.py'}:fill") == 0
     said = capsys.readouterr()
     found = json.loads(said.out)
@@ -156,6 +167,14 @@ def test_models_that_are_not_there(place, capsys, model, sentence):
 
 
 def test_a_folder_that_is_not_there(place, capsys):
-    arguments = ["image", "--model", f"{place / 'm.py'}:light", "--images", str(place / "none"), "--out", str(place / "o")]
+    arguments = [
+        "image",
+        "--model",
+        f"{place / 'm.py'}:light",
+        "--images",
+        str(place / "none"),
+        "--out",
+        str(place / "o"),
+    ]
     assert main(arguments) == 2
     assert "does not exist" in capsys.readouterr().err

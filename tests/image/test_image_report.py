@@ -117,3 +117,35 @@ def test_only_so_many_photographs_are_shown(count):
     found = bi.explain(lambda batch: [x.mean() for x in batch], given, bi.donor(), boxes=[(0, 0, 4, 4)], test="osft")
     view = View(None)(found)
     assert (len(view.photographs), view.more) == (60, 10)
+
+
+def test_an_implausible_fill_that_makes_empty_sky_important_is_flagged():
+    """The paper's airship: the model has learnt grain, the fill has none, and empty sky is chosen."""
+    rng = np.random.default_rng(0)
+    sky = [rng.normal(160, 4, (120, 160, 3)).clip(0, 255).astype(np.uint8) for _ in range(5)]
+
+    def grain(batch):
+        return [float(np.abs(np.diff(image.astype(float), axis=1)).mean()) for image in batch]
+
+    def flat(inputs, subset, draws, rng):
+        x1, y1, x2, y2 = subset.index
+        made = [image.copy() for image in inputs for _ in range(draws)]
+        for image in made:
+            image[y1:y2, x1:x2] = rng.integers(159, 162)
+        return made
+
+    found = bi.explain(grain, sky, flat, boxes={"sky": (40, 30, 100, 80)}, alternative="greater", alpha=0.3, draws=4)
+    assert found.chosen.all()
+    view = found.view(found)
+    assert all(tile.flagged for photo in view.photographs for tile in photo.regions[0].tiles)
+    assert "implausible</span>" in render(found)
+
+
+def test_the_demo_finds_where_an_eight_is_closed_and_nothing_in_eights():
+    from butfor.image.demo import digits
+
+    demo = digits(count=24)
+    often = demo.found.table[demo.found.chosen].subset.value_counts()
+    assert set(often.index[:2]) == {"row 2 column 2", "row 3 column 2"}
+    assert demo.check.chosen.mean() < 0.02
+    assert "held-out eights chooses" in demo.told()

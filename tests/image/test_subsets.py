@@ -26,7 +26,7 @@ def test_a_list_a_mapping_and_names():
     by_image = bi.boxes({"cat.jpg": [(0, 0, 10, 10)], "dog": {"tail": (1, 1, 2, 2)}})
     assert found(by_image) == {"box 1": (0, 0, 10, 10)}
     assert found(by_image, "kennel/dog.png") == {"tail": (1, 1, 2, 2)}  # a file's name without its suffix will do
-    with pytest.raises(InputError, match="no boxes for image 'cow.jpg'; boxes are given for cat.jpg, dog"):
+    with pytest.raises(InputError, match=r"no boxes for image 'cow.jpg'; boxes are given for cat.jpg, dog"):
         by_image("cow.jpg", IMAGE)
 
 
@@ -71,7 +71,7 @@ def test_what_is_no_list_of_boxes(source):
 
 def test_overlap():
     boxes = [(0, 0, 50, 50), (40, 0, 90, 50)]
-    with pytest.raises(InputError, match="'box 1' and 'box 2' of image 'cat.jpg' overlap by 20% .* overlap='alone'"):
+    with pytest.raises(InputError, match=r"'box 1' and 'box 2' of image 'cat.jpg' overlap by 20% .* overlap='alone'"):
         bi.boxes(boxes)("cat.jpg", IMAGE)
     assert len(bi.boxes(boxes, overlap="alone")("cat.jpg", IMAGE)) == 2
     with pytest.warns(bi.RegionWarning, match=r"overlap by 50 pixels \(2.0% of the smaller one\)"):

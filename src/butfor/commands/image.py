@@ -28,8 +28,8 @@ def image(
     model: Annotated[
         str,
         typer.Option(
-            help="file.onnx, file.py:function (from a list of uint8 arrays to outputs), the name of a torchvision model "
-            "such as inception_v3, or hf:NAME or a folder of a Hugging Face image classifier.",
+            help="file.onnx, file.py:function (from a list of uint8 arrays to outputs), the name of a torchvision "
+            "model such as inception_v3, or hf:NAME or a folder of a Hugging Face image classifier.",
             rich_help_panel=o.MODEL,
         ),
     ],
@@ -47,7 +47,7 @@ def image(
         bool,
         typer.Option(
             "--diversify",
-            help="Draw from a network that always fills alike by changing what it is shown; any test but osft needs it.",
+            help="Draw from a network that always fills alike by changing what it sees; any test but osft needs it.",
             rich_help_panel=o.TEST,
         ),
     ] = False,
@@ -93,7 +93,7 @@ def image(
     test: Annotated[
         str | None,
         typer.Option(
-            help=f"One of {', '.join(get_args(Test))}. Default: few-shot, or osft where the sampler always fills alike.",
+            help=f"One of {', '.join(get_args(Test))}. Default: few-shot, or osft if the sampler always fills alike.",
             rich_help_panel=o.TEST,
         ),
     ] = None,
@@ -138,12 +138,12 @@ def image(
     ] = False,
     fills: Annotated[
         Path | None,
-        typer.Option(help="Folder that keeps the fills for other runs. Default: fills in --out.", rich_help_panel=o.TEST),
+        typer.Option(
+            help="Folder that keeps the fills for other runs. Default: fills in --out.", rich_help_panel=o.TEST
+        ),
     ] = None,
     batch_rows: o.BatchRows = None,
-    threads: Annotated[
-        int | None, typer.Option(help="Threads of each ONNX network.", rich_help_panel=o.MODEL)
-    ] = None,
+    threads: Annotated[int | None, typer.Option(help="Threads of each ONNX network.", rich_help_panel=o.MODEL)] = None,
     seed: o.Seed = 0,
     json: o.Json = False,
     quiet: o.Quiet = False,

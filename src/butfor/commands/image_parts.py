@@ -61,8 +61,8 @@ def named_sampler(spec: str, diversify: bool, test: str | None, threads: int | N
         made, name = image.diversify(made), None if name is None else f"diversified {name}"
     if getattr(made, "deterministic", False) and test not in (None, "osft"):
         raise InputError(
-            f"--test {test} needs draws that differ, but {spec} always fills alike; add --diversify, or use --test osft "
-            "as in the paper, without a guarantee"
+            f"--test {test} needs draws that differ, but {spec} always fills alike; add --diversify, or use --test "
+            "osft as in the paper, without a guarantee"
         )
     return image.cached(made, fills, name=name)
 
@@ -78,12 +78,16 @@ def _function(spec: str) -> Any:
     return attribute_of(_file(spec), spec.rpartition(":")[2])
 
 
-def regions(spec: str, detector: Path | None, overlap: Overlap, attributes: str | None, seed: int) -> Subsets:
+def regions(spec: str, detector: Path | None, overlap: Any, attributes: str | None, seed: int) -> Subsets:
     """A file of boxes, grid, grid:4x5, superpixels, superpixels:30, random or auto; and attributes beside them."""
     if (spec == "auto") != (detector is not None):
         raise InputError("--boxes auto and --detector file.onnx go together; without a detector use --boxes random")
     found = _regions(spec, detector, overlap, seed)
-    return found if attributes is None else image.together(found, image.attributes(*attributes.split(",")), overlap=overlap)
+    return (
+        found
+        if attributes is None
+        else image.together(found, image.attributes(*attributes.split(",")), overlap=overlap)
+    )
 
 
 def _regions(spec: str, detector: Path | None, overlap: Overlap, seed: int) -> Subsets:

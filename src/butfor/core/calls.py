@@ -72,7 +72,7 @@ def evaluate_drawn(problem: Problem, calls: Calls, drawns: Iterable[Drawn]) -> I
 
 
 def _weight(drawn: Drawn) -> int:
-    """Values of one row as they count towards a group; pixels are bytes and images come one by one, so 2**8 count one."""
+    """Values of one row as they count towards a group; an image's are bytes in few, large pieces: 2**8 count one."""
     if isinstance(drawn.values, np.ndarray):
         return len(drawn.values[0])
     return max((getattr(item, "size", 1) for item in drawn.inputs), default=1) // 2**8

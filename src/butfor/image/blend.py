@@ -61,7 +61,7 @@ def settle_seam(image: Image, fill: Image, mask: Bools, feather: float, filled: 
 
 
 def _carried_in(off: Any, ring: Any, inside: Bools, feather: float) -> tuple[Any, Any]:
-    """Values known in the ring, inside: the nearest one at the edge, means of many deeper in; and each pixel's depth."""
+    """Values known in the ring, inside: the nearest one at the edge, means of many deeper in; and how deep it is."""
     import cv2
 
     weight = np.maximum(cv2.GaussianBlur(ring, (0, 0), 2), 1e-3)[..., None]

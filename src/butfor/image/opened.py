@@ -86,13 +86,14 @@ def opened(images: Any) -> Opened:
 
 
 def _listed(images: Any) -> list[Any]:
-    if hasattr(images, "ndim") and images.ndim < 4 or hasattr(images, "convert"):
+    if (hasattr(images, "ndim") and images.ndim < 4) or hasattr(images, "convert"):
         raise InputError("images is one image; give a list of images: [image]")
     try:
         return list(images)
     except TypeError as error:
         raise InputError(
-            f"images must be a folder, a list of files or arrays, or a mapping name -> image, got {type(images).__name__}"
+            "images must be a folder, a list of files or arrays, or a mapping name -> image, got "
+            f"{type(images).__name__}"
         ) from error
 
 

@@ -39,7 +39,7 @@ def as_subsets(boxes: Any, seed: int) -> Subsets:
     >>> [subset.name for subset in as_subsets([(0, 0, 2, 2)], 0)("a", np.zeros((4, 4, 3), np.uint8))]
     ['box 1']
     """
-    named = {"grid": grid(3), "superpixels": superpixels(), "random": random_boxes(seed=seed)}
+    named: dict[str, Subsets] = {"grid": grid(3), "superpixels": superpixels(), "random": random_boxes(seed=seed)}
     if boxes is None or (isinstance(boxes, str) and boxes in named):
         return named[boxes or "grid"]
     if callable(boxes):

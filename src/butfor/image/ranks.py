@@ -76,7 +76,8 @@ class Ranks:
         top = "those are what a run can find" if self.p_top < SMALL else "little is to be found"
         return (
             f"No sign against the sampler: {bottom} of {self.total} real patches stand in the lowest third among their "
-            f"draws, {above} in the third above. {self.counts[0]} stand first where {expected:.0f} would by chance: {top}."
+            f"draws, {above} in the third above. {self.counts[0]} stand first where {expected:.0f} would by chance: "
+            f"{top}."
         )
 
     def plot(self, ax: Any = None) -> Any:
@@ -87,7 +88,9 @@ class Ranks:
             ax = plt.subplots(figsize=(6, 3.2), layout="constrained")[1]
         places = np.arange(1, len(self.counts) + 1)
         third = max(1, len(places) // 3)
-        colours = ["#155cd6"] + ["#8a949e"] * (len(places) - 1 - third) + ["#8a949e" if self.fits else "#d02424"] * third
+        colours = (
+            ["#155cd6"] + ["#8a949e"] * (len(places) - 1 - third) + ["#8a949e" if self.fits else "#d02424"] * third
+        )
         ax.bar(places, self.counts, color=colours)
         ax.axhline(self.total / len(places), color="#1c2530", linewidth=1, linestyle="--")
         ax.annotate("chance", (places[-1] + 0.5, self.total / len(places)), ha="right", va="bottom", fontsize=9)

@@ -75,5 +75,7 @@ def sensitivity(
         explain(model, images, sampler, boxes=proposer, **settings) for proposer in (regions, *shifted(regions, pixels))
     ]
     if len({(result.input_names, tuple(result.subset_of.tolist())) for result in results}) > 1:
-        raise InputError("some regions were lost when they were moved, so selections cannot be compared; use fewer pixels")
+        raise InputError(
+            "some regions were lost when they were moved, so selections cannot be compared; use fewer pixels"
+        )
     return Sensitivity(tuple(results), pixels)

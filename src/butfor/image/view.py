@@ -21,6 +21,13 @@ if TYPE_CHECKING:
 
 MOST_PHOTOGRAPHS, MOST_REGIONS, MOST_DRAWS = 60, 40, 3
 SIDE, THUMB, TILE = 720, 220, 300  # longer sides in pixels: the photograph, on the sheet, one counterfactual
+LEAST_SIDE = 64  # of images whose fills can be judged: smaller ones have no texture
+STATISTICS = {
+    "z": "its z, the model's output minus that on the counterfactual",
+    "w": "its w over its scale, which is what the selection compares: positive where the image itself has the largest "
+    "output among its counterfactuals",
+    "p": "its p-value",
+}
 AT_ONCE = 16  # images the model is given at a time
 
 
@@ -70,6 +77,7 @@ class Pictures:
     photographs: tuple[Photograph, ...]
     more: int
     label: str  # what the values under the pictures are
+    statistic: str  # what stands in the regions
     drawn: bool  # whether counterfactuals could be drawn again
 
 
@@ -84,7 +92,10 @@ class View:
         photographs = tuple(self._photograph(result, place) for place in shown)
         drawn = any(region.tiles for photo in photographs for region in photo.regions)
         label = "output" if result.output_names is None else "p"
-        return Pictures(photographs, len(result.input_names) - len(shown), label, drawn)
+        kind = result.evidence.kind
+        return Pictures(
+            photographs, len(result.input_names) - len(shown), label, STATISTICS.get(kind, f"its {kind}"), drawn
+        )
 
     def _photograph(self, result: Result, place: int) -> Photograph:
         image = result.problem.inputs[place]
@@ -117,13 +128,13 @@ class View:
             chosen=bool(result.chosen[row]),
             statistic=f"{result.evidence.kind} {statistic(result, row)}".replace("-", "−"),
             output="" if result.output_names is None else _short(result.output_names[result.evidence.classes[row]]),
-            value="" if observed is None else _number(float(observed[0, column])),
+            value="" if observed is None else _value(observed, 0, column),
             where=_where(block, image),
             mask=_overlay(block, image),
             tiles=tuple(
                 Tile(
                     jpeg(fitted(made, TILE)),
-                    "" if values is None else _number(float(values[k, column])),
+                    "" if values is None else _value(values, k, column),
                     "" if values is None or observed is None else _change(values[k, column] - observed[0, column]),
                     plausible[k],
                 )
@@ -165,8 +176,8 @@ def redrawn(result: Result, block: Block, most: int) -> list[Image]:
 
 def statistic(result: Result, row: int) -> str:
     """The evidence of one hypothesis, short enough to stand in a picture; Pillow's own font has no true minus."""
-    value = float(result.evidence.values[row])
-    return f"{value:.2g}" if result.evidence.kind in ("p", "e") else f"{value:.2f}"
+    value = float(result.evidence.scaled[row])  # what the rule compares
+    return f"{value:.2g}" if result.evidence.kind in ("p", "e") else f"{value:.2f}".replace("-0.00", "0.00")
 
 
 def _mark(result: Result, row: int) -> Mark:
@@ -180,6 +191,10 @@ def _number(value: float) -> str:
     ('0.123', '−3', '0.00042', '123')
     """
     return f"{value:.3g}".replace("-", "−")
+
+
+def _value(values: Floats, row: int, column: int) -> str:
+    return f"{values[row, column]:.3f}" if values.shape[1] > 1 else _number(float(values[row, 0]))
 
 
 def _short(name: Any) -> str:
@@ -216,7 +231,7 @@ def _said(result: Result, observed: Floats | None) -> str:
 
 def _flags(image: Image, block: Block, drawn: Sequence[Image]) -> list[bool]:
     index = block.subset.index
-    if not drawn or not (is_box(index) or is_mask(index)):
+    if not drawn or min(image.shape[:2]) < LEAST_SIDE or not (is_box(index) or is_mask(index)):
         return [False] * len(drawn)
     look = judge(image, block.subset).look
     return [look(made).flagged for made in drawn]
