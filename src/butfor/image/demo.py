@@ -89,8 +89,8 @@ def digits(seed: int = 0, progress: bool | Callable[[Progress], None] | None = N
     before = (
         f"Scikit-learn's handwritten digits. A network with 64 hidden units is right on {right:.0%} of the held-out "
         f"half. The reference is the {int((known == 8).sum())} eights it was trained on: a square of a three is "
-        'redrawn as it looks in eights that are alike elsewhere. Which squares make the threes look "3" to the network, '
-        "beyond what an eight's would?"
+        'redrawn as it looks in eights that are alike elsewhere. Which squares make the threes look "3" to the '
+        "network, beyond what an eight's would?"
     )
     said = {"model": "MLPClassifier, 64 hidden units", "reference": "eights of the training half"}
     return ImageDemo(_sourced(found, **said), _sourced(check, **said), before)
