@@ -48,6 +48,7 @@ class Setting:
     look: Callable[[], list[str]]  # sentences on the sampler
     facts: dict[str, Any]  # for the provenance
     dress: Dress | None = None  # rows of a matrix as the model is given them
+    view: Callable[[Result], Any] | None = None  # what the modality adds to a report
 
 
 def run(
@@ -99,6 +100,7 @@ def run(
         look=setting.look,
         provenance=_provenance(problem, asked, question, name) | setting.facts | {"interrupted": interrupted},
         output_names=output_names(wrapped, observed.shape[1]),
+        view=setting.view,
     )
 
 

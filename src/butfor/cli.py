@@ -13,8 +13,10 @@ from butfor._version import __version__
 from butfor.bench.commands import app as bench
 from butfor.commands.check import check
 from butfor.commands.common import bar, notes, print_written
+from butfor.commands.demo_image import demo_image
 from butfor.commands.explain import explain
 from butfor.commands.global_ import global_
+from butfor.commands.image import image
 from butfor.commands.options import Json, Out, Quiet, Seed
 from butfor.core.result import Result
 from butfor.core.types import InputError
@@ -65,7 +67,7 @@ def common(
 @app.command()
 def demo(
     out: Out,
-    kind: Annotated[str, typer.Argument(help="tabular")] = "tabular",
+    kind: Annotated[str, typer.Argument(help="tabular or image")] = "tabular",
     seed: Seed = 0,
     json: Json = False,
     quiet: Quiet = False,
@@ -74,8 +76,11 @@ def demo(
     from butfor.demo import tabular_demo, told
     from butfor.report.folder import REPORT, RESULT, TABLE, check_folder, write_folder
 
+    if kind == "image":
+        demo_image(out, seed, json, quiet)
+        return
     if kind != "tabular":
-        raise InputError(f"there is no demo {kind!r} in this version; use butfor demo tabular")
+        raise InputError(f"there is no demo {kind!r} in this version; use tabular or image")
     check_folder(out)
     with notes(quiet=True):  # the summary has them
         found = tabular_demo(seed, progress=bar(quiet))
@@ -90,6 +95,7 @@ def demo(
 app.command()(explain)
 app.command("global")(global_)
 app.command("check-sampler")(check)
+app.command()(image)
 
 
 @app.command()

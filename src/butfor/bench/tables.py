@@ -95,8 +95,8 @@ def markdown(figures: dict[str, Any]) -> str:
     """The figures as tables for docs/benchmarks.md."""
     found, speeds = figures["discoveries"], figures["draws_per_second"]
     lines = [
-        f"butfor {figures['version']}, seed {figures['seed']}, {figures['runs']} data sets, alpha {ALPHA:g}, sequential, "
-        f"{REFERENCE} reference rows",
+        f"butfor {figures['version']}, seed {figures['seed']}, {figures['runs']} data sets, alpha {ALPHA:g}, "
+        f"sequential, {REFERENCE} reference rows",
         "",
         *table(
             ["sampler", "FDR (s.e.)", "TPR", "false discoveries a data set"],

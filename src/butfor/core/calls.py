@@ -64,11 +64,18 @@ def evaluate_drawn(problem: Problem, calls: Calls, drawns: Iterable[Drawn]) -> I
     held = 0
     for drawn in drawns:
         group.append(drawn)
-        held += drawn.rows * max(calls.outputs, len(drawn.values[0]) if isinstance(drawn.values, np.ndarray) else 1)
+        held += drawn.rows * max(calls.outputs, _weight(drawn))
         if held >= GROUP_VALUES:
             yield from _evaluate_group(problem, calls, group, slate)
             group, held = [], 0
     yield from _evaluate_group(problem, calls, group, slate)
+
+
+def _weight(drawn: Drawn) -> int:
+    """Values of one row as they count towards a group; an image's are bytes in few, large pieces: 2**8 count one."""
+    if isinstance(drawn.values, np.ndarray):
+        return len(drawn.values[0])
+    return max((getattr(item, "size", 1) for item in drawn.inputs), default=1) // 2**8
 
 
 class Slate:

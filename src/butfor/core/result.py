@@ -47,6 +47,7 @@ class Result:
     look: Callable[[], list[str]] = list  # a quick look at the sampler, taken when notes are asked for
     provenance: dict[str, Any] = field(default_factory=dict)
     output_names: tuple[Any, ...] | None = None
+    view: Callable[[Result], Any] | None = None  # what its modality adds to a report
 
     def __repr__(self) -> str:
         return f"<butfor.Result: {self.chosen.sum()} of {len(self.chosen)} hypotheses chosen>"

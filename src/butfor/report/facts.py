@@ -83,6 +83,7 @@ def facts(result: Result) -> dict[str, Any]:
         "zero": zero,
         "more": len(order) - len(shown),
         "examples": _examples(result, order),
+        "pictures": None if result.view is None else result.view(result),
         "provenance": _provenance(result),
     }
 
@@ -171,6 +172,7 @@ LABELS = {
     "model": "Model",
     "data": "Data",
     "reference": "Reference (what the inputs are compared with)",
+    "boxes": "Regions",
     "sampler": "Sampler",
     "test": "Test",
     "alternative": "Alternative",
