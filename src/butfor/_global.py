@@ -177,7 +177,7 @@ def _labels(y: Any, X: Any, count: int) -> np.ndarray[Any, Any]:
     if labels.ndim == 0 or len(labels) != count:
         got = "one value" if labels.ndim == 0 else f"{len(labels)} labels"
         raise InputError(f"y has {got} for {count} rows of data; give one for each row")
-    if is_frame(X) and hasattr(y, "index") and list(y.index) != list(X.index):
+    if is_frame(X) and hasattr(y, "iloc") and list(y.index) != list(X.index):
         raise InputError("y and the data have different indexes; align them, or give y.to_numpy() if rows match")
     missing = pd.isna(labels).reshape(count, -1).any(axis=1)
     if missing.any():

@@ -131,7 +131,7 @@ def copula(reference: Any) -> Copula:
             )
     scores = np.column_stack([margin.score(column) for margin, column in zip(margins, values.T, strict=True)])
     # Scores stay within the reference, and no p-value is below 1 / (m + 1): its tails would only cost time.
-    fitted = replace(gaussian(scores), freedom=None, extrapolates=False)
+    fitted = replace(gaussian(scores), freedom=None)
     latent = replace(fitted, columns=table.columns, kinds=table.named_kinds, whole=(None,) * len(margins))
     return Copula(latent, margins)
 

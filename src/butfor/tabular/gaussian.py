@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from butfor.core.types import Batch, Floats, InputError, Subset
 from butfor.tabular.columns import Column
-from butfor.tabular.seen import Seen
 from butfor.tabular.splice import order_of, splice
 from butfor.tabular.table import as_table, check_complete, check_numeric
 
@@ -29,19 +28,16 @@ class LeftOut:
     share: float  # w
     farther: float  # the mean without a row lies farther from it by this factor
 
-    def spread(self, precision: Floats, covariance: Floats, chosen: Any) -> tuple[float, float]:
-        """By how much the variance of x_S given the rest is larger than the fit says, at least 1; and at what distance.
+    def wider(self, precision: Floats, covariance: Floats, chosen: Any) -> float:
+        """By how much the variance of x_S given the rest is larger than the fit says, at least 1.
 
-        A fit to few rows of many columns explains too much of them, and of none but them. The distance of x_-S from the
-        middle is squared and counted in standard deviations: the mean over rows.
+        A fit to few rows of many columns explains too much of them, and of none but them.
         """
         turned = self.turned[:, chosen]
         fitted = turned @ covariance  # L_SS^-1 g_S: how far x_S lies from its prediction by a fit that has seen it
-        away = self.length - (turned * fitted).sum(axis=1)  # x_-S' C_-S,-S^-1 x_-S
-        unseen = np.maximum(1 - self.share * away, 1e-9)
-        missed = fitted * (self.farther / unseen)[:, None]
-        wider = float(((missed @ precision) * missed).sum(axis=1).mean()) / len(chosen)
-        return max(1.0, wider), float((away / unseen).mean())
+        along = (turned * fitted).sum(axis=1)
+        missed = fitted * (self.farther / np.maximum(1 - self.share * (self.length - along), 1e-9))[:, None]
+        return max(1.0, float(((missed @ precision) * missed).sum(axis=1).mean()) / len(chosen))
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,8 +55,6 @@ class Gaussian:
     whole: tuple[tuple[float, float] | None, ...]  # (d,) range of a column of whole numbers: its draws are, too
     left_out: LeftOut | None = None  # None: the normal is known, not fitted
     freedom: int | None = None  # degrees of freedom of Student's t in place of the normal; None: the normal
-    extrapolates: bool = True  # whether inputs may lie beyond the reference, where predictions are less sure
-    seen: Seen = field(default_factory=Seen)  # L x of inputs
 
     def __repr__(self) -> str:
         return f"gaussian({self.rows} reference rows, {len(self.columns)} columns)"
@@ -79,10 +73,9 @@ class Gaussian:
         centred = (inputs - self.mean)[:, None, :]
         mean = self.mean[chosen] + centred @ weights  # (n, 1, columns)
         noise = rng.standard_normal((len(inputs), draws, len(chosen)))
-        spread = np.linalg.cholesky(covariance).T
+        wider = 1.0 if self.left_out is None else self.left_out.wider(precision, covariance, chosen)
+        spread = np.linalg.cholesky(covariance * wider).T
         noise = noise * spread[0, 0] if len(chosen) == 1 else noise @ spread
-        if self.left_out is not None:
-            noise *= self._wider(self.left_out, centred, precision, covariance, chosen)[:, None, None]
         if self.freedom is not None:
             half = self.freedom / 2
             noise *= np.sqrt(half / rng.spawn(1)[0].standard_gamma(half, noise.shape[:2]))[:, :, None]
@@ -94,21 +87,6 @@ class Gaussian:
                 fresh[:, k] = np.clip(np.rint(fresh[:, k]), low, high)
         return fresh
 
-    def _wider(self, left: LeftOut, centred: Floats, precision: Floats, covariance: Floats, chosen: Any) -> Floats:
-        """The factor by which draws of each input scatter more than the fit says, (n,).
-
-        As with any regression, the variance of a prediction grows with the distance of what it is made from.
-        """
-        wider, usual = left.spread(precision, covariance, chosen)
-        if not self.extrapolates:
-            return np.full(len(centred), np.sqrt(wider))
-        turned = self.seen(centred[:, 0], lambda rows: (rows[:, None, :] @ self.precision)[:, 0])
-        length = (turned * centred[:, 0]).sum(axis=1)
-        part = turned[:, None, chosen]
-        away = length - (part * (part @ covariance)).sum(axis=(1, 2))
-        grown = (1 + left.share * away) / (1 + left.share * usual)
-        return np.asarray(np.sqrt(wider * np.maximum(grown, 1.0)))
-
     def for_columns(self, wanted: tuple[str, ...] | None, width: int) -> Gaussian:
         """The same sampler for data whose columns stand in another order."""
         order = order_of(wanted, width, self.columns, self.kinds is not None)
@@ -117,8 +95,7 @@ class Gaussian:
         columns, whole = tuple(self.columns[i] for i in order), tuple(self.whole[i] for i in order)
         precision, left = self.precision[np.ix_(order, order)], self.left_out
         left = left and replace(left, turned=np.asfortranarray(left.turned[:, order]))
-        moved = replace(self, mean=self.mean[order], precision=precision, columns=columns, whole=whole)
-        return replace(moved, left_out=left, seen=Seen())
+        return replace(self, mean=self.mean[order], precision=precision, columns=columns, whole=whole, left_out=left)
 
 
 def gaussian(reference: Any) -> Gaussian:
