@@ -111,7 +111,8 @@ def test_only_the_box_is_kept_and_nothing_half_written(tmp_path, monkeypatch):
     sampler = bi.cached(Counting(), tmp_path)
     sampler([IMAGE], BOX, 1, np.random.default_rng(1))
     (file,) = files(tmp_path)
-    assert Image.open(file).size == (15, 10)
+    with Image.open(file) as picture:
+        assert picture.size == (15, 10)
 
     def interrupted(*paths):
         raise KeyboardInterrupt

@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 import butfor.image as bi
-from butfor import InputError
+from butfor import InputError, Subset
 from butfor.image.models import class_names
 from butfor.image.preprocess import PRESETS
 
@@ -38,6 +38,23 @@ def test_presets_by_hand(name):
 def test_the_presets_of_the_paper_s_figures():
     assert PRESETS["whole"] == bi.preprocess(224, crop=None, interpolation="bicubic", mean=127, scale=128)
     assert PRESETS["crop"] == bi.preprocess(224, crop=224 / 256, interpolation="bicubic", mean=127, scale=128)
+
+
+@pytest.mark.parametrize("crop", [None, 0.6])
+@pytest.mark.parametrize("interpolation", ["nearest", "bilinear", "bicubic"])
+@pytest.mark.parametrize("size", [8, 60])
+def test_what_is_resized_in_part_is_the_same_to_the_bit(crop, interpolation, size):
+    """Counterfactuals differ from their image in a region: alone or after their image, they give the same batch."""
+    rng = np.random.default_rng(0)
+    image = rng.integers(0, 255, (50, 37, 3), dtype=np.uint8)
+    versions = [image]
+    for x1, y1, x2, y2 in [(3, 4, 20, 30), (0, 0, 1, 1), (36, 49, 37, 50), (0, 0, 37, 50), (10, 0, 12, 50)]:
+        changed = image.copy()
+        changed[y1:y2, x1:x2] = rng.integers(0, 255, (y2 - y1, x2 - x1, 3))
+        versions += [changed, changed, image]
+    prepare = bi.preprocess(size, crop=crop, interpolation=interpolation)
+    alone = np.concatenate([prepare([version]) for version in versions])
+    np.testing.assert_array_equal(prepare(versions), alone)
 
 
 def test_channels_last_and_one_pixel():
@@ -168,7 +185,9 @@ def test_what_is_no_image_is_refused():
 
 def test_the_classifier_costs_little_more_than_itself(assets):
     net = bi.onnx_classifier(assets / "efficientnet_lite0.onnx", "whole", threads=1)
-    images = [bi.read_image(assets / "paper" / "img1.jpg")] * 8
+    image = bi.read_image(assets / "paper" / "img1.jpg")
+    images = [image, *bi.telea()([image], Subset("box 1", (129, 33, 262, 204)), 7, None)]
+    images[2::2] = [image] * 3  # as in a run: the image and one draw, by turns
     batch = net.prepare(images)
     name = net.graph.session.get_inputs()[0].name
 
@@ -181,4 +200,6 @@ def test_the_classifier_costs_little_more_than_itself(assets):
         return min(taken)
 
     bare = seconds(lambda: net.graph.session.run(None, {name: batch}))
-    assert seconds(lambda: net(images)) <= 1.25 * bare  # 1.15 in docs/benchmarks.md; the clock is coarse
+    assert (
+        seconds(lambda: net(images)) <= 1.4 * bare
+    )  # measured 1.15 to 1.24: Pillow resizes; a busy machine moves the clock

@@ -77,6 +77,7 @@ def _scaled(image: Image, scale: float) -> Picture:
 def _outline(picture: Picture, pen: ImageDraw, mark: Mark, image: Image, scale: float, line: int) -> None:
     if is_box(mark.subset.index):
         x1, y1, x2, y2 = (round(value * scale) for value in mark.subset.index)
+        x2, y2 = max(x2, x1 + 2 * line), max(y2, y1 + 2 * line)  # a dot is still to be seen
         pen.rectangle((x1, y1, x2 - 1, y2 - 1), outline=PAPER, width=line + 2)
         pen.rectangle((x1 + 1, y1 + 1, x2 - 2, y2 - 2), outline=mark.colour, width=line)
         return
@@ -113,7 +114,7 @@ def _label(
     left, top, right, bottom = pen.textbbox((0, 0), mark.text, font=font)
     width, height = int(right - left) + 2 * PAD, int(bottom - top) + 2 * PAD
     fits = width <= x2 - x1 - 2 * line and height <= y2 - y1 - 2 * line
-    fits = fits and width * height <= 0.3 * mask.sum() * scale**2  # a plate must not hide what it speaks of
+    fits = fits and width * height <= 0.15 * mask.sum() * scale**2  # a plate must not hide what it speaks of
     places = [(x1 + line, y1 + line), (x2 - width - line, y2 - height - line)] if fits else []
     if is_mask(mark.subset.index) and fits:
         rows, columns = np.nonzero(mask)

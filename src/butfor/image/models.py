@@ -46,7 +46,7 @@ def onnx_classifier(
     preprocess: Any = "whole",
     *,
     classes: Any = None,
-    batch: int = 8,
+    batch: int = 16,
     threads: int | None = None,
 ) -> OnnxClassifier:
     """A classifier from an ONNX file with one input, (n, 3, height, width); its first output is taken.
@@ -58,7 +58,7 @@ def onnx_classifier(
     Traceback (most recent call last):
     butfor.core.types.InputError: the ONNX file net.onnx does not exist
     """
-    graph, prepare = open_graph(path, threads), as_preprocess(preprocess)
+    graph, prepare = open_graph(path, threads, arena=True), as_preprocess(preprocess)
     inputs, outputs = graph.session.get_inputs(), graph.session.get_outputs()
     if len(inputs) != 1:
         names = ", ".join(entry.name for entry in inputs)

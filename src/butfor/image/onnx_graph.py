@@ -20,6 +20,7 @@ class Graph:
 
     path: Path
     threads: int | None = None
+    arena: bool = False  # keep memory between calls: faster for one size of inputs, ever more memory for many
 
     @property
     def session(self) -> Any:
@@ -27,7 +28,7 @@ class Graph:
             changed = self.path.stat().st_mtime_ns
         except OSError as error:
             raise InputError(f"the ONNX file {self.path} is gone: {error}") from error
-        return _session(str(self.path), changed, _threads(self.threads))
+        return _session(str(self.path), changed, _threads(self.threads), self.arena)
 
     @property
     def digest(self) -> str:
@@ -45,14 +46,14 @@ class Graph:
             raise ModelError(f"{self.path.name} failed on {shapes}: {said[:300]}") from error
 
 
-def open_graph(path: str | Path, threads: int | None) -> Graph:
+def open_graph(path: str | Path, threads: int | None, *, arena: bool = False) -> Graph:
     """The graph at `path`, after seeing that it opens."""
     path = Path(path).expanduser()
     if not path.is_file():
         raise InputError(f"the ONNX file {path} {'is a directory' if path.is_dir() else 'does not exist'}")
     if threads is not None and (isinstance(threads, bool) or threads < 1):
         raise InputError(f"threads must be at least 1, or None, got {threads!r}")
-    graph = Graph(path.resolve(), threads)
+    graph = Graph(path.resolve(), threads, arena)
     try:
         graph.session  # noqa: B018
     except ImportError as error:
@@ -74,14 +75,14 @@ def _threads(asked: int | None) -> int:
 
 
 @lru_cache(maxsize=4)
-def _session(path: str, changed: int, threads: int) -> Any:  # noqa: ARG001
+def _session(path: str, changed: int, threads: int, arena: bool) -> Any:  # noqa: ARG001
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
     options.log_severity_level = 3
-    options.enable_cpu_mem_arena = False  # images of many sizes: the arena would keep the largest of every kind
+    options.enable_cpu_mem_arena = arena
     return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
 
 

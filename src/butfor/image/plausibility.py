@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from butfor.core.types import Bools, Floats, Ints, Subset
+from butfor.image.blend import empty
 from butfor.image.region import Box, Image, bounds, grown, mask_of
 
 FLAG = 0.05  # scores below this are flagged
@@ -78,7 +79,7 @@ def judge(image: Image, subset: Subset) -> Judge:
     """
     mask = mask_of(subset, *image.shape[:2])
     box = bounds(mask)
-    maps = _maps(image)
+    maps = _maps(empty(image, mask))  # blurring must not carry out what was in there
     ring_box = grown(box, _margin(box), *mask.shape)
     ring = ~mask[ring_box[1] : ring_box[3], ring_box[0] : ring_box[2]]
     places = _places(box, mask) if ring.any() else np.zeros((0, 4), np.int64)
