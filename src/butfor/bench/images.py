@@ -245,7 +245,7 @@ class Bench:
 
     def lime(self, name: str) -> dict[str, Any]:
         """Which boxes of one photograph we choose, and how much of each LIME's five best superpixels cover."""
-        from lime.lime_image import LimeImageExplainer  # type: ignore[import-untyped]
+        from lime.lime_image import LimeImageExplainer
 
         result = self.osft("whole", "observed-class")
         place = result.input_names.index(name)
