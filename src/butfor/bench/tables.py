@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from functools import partial
 from time import process_time
 from typing import Any
 
@@ -20,6 +21,7 @@ from butfor.simulate.known import linear_gaussian
 SAMPLERS: dict[str, Callable[[Any], Any]] = {
     "gaussian": tabular.gaussian,
     "copula": tabular.copula,
+    "copula, extended": partial(tabular.copula, beyond="extend"),
     "forest": tabular.forest,
     "neighbours": tabular.neighbours,
     "empirical": tabular.empirical,

@@ -49,9 +49,9 @@ class Auto:
         """The same sampler for data whose columns stand in another order."""
         return replace(self, sampler=self.sampler.for_columns(wanted, width))
 
-    def notes(self, *_: Any) -> list[str]:
-        """Why this sampler, for the summary of a run."""
-        return [self.why]
+    def notes(self, *given: Any) -> list[str]:
+        """Why this sampler, and what it says of itself, for the summary of a run."""
+        return [self.why, *(self.sampler.notes(*given) if hasattr(self.sampler, "notes") else [])]
 
 
 def auto(reference: Any, *, seed: int = 0) -> Auto:
@@ -68,6 +68,8 @@ def auto(reference: Any, *, seed: int = 0) -> Auto:
     """
     table = as_table(reference, "reference")
     check_complete(table, "reference", missing=True)
+    if len(table.values) < 2:
+        raise InputError("the reference has one row; give more of what you compare against, at least 2")
     data = reference.to_pandas() if hasattr(reference, "to_pandas") else reference
     candidates, kind = _candidates(table)
     if len(candidates) > 1 and len(table.values) // 5 >= LEAST_HELD_OUT:
@@ -89,8 +91,6 @@ def _candidates(table: Table) -> tuple[Makers, str]:
     if kinds:
         near: Makers = {"neighbours": neighbours} if rows >= FOREST_ROWS else {"empirical": empirical}
         return {**donors, **near}, " and ".join(kinds)
-    if rows < 2:
-        raise InputError("the reference has one row; give more of what you compare against, at least 2")
     if _skewed(values):
         return {"copula": copula, "gaussian": gaussian, **donors}, "columns are skewed numbers"
     return {"gaussian": gaussian, "copula": copula, **donors}, "columns are numbers without much skew"
