@@ -2,6 +2,7 @@
 
 import re
 import warnings
+from functools import cache
 
 import numpy as np
 import pytest
@@ -61,8 +62,12 @@ def test_osft_says_how_few_it_cannot_choose(alpha):
 
 def explain(inputs, **settings):
     settings = {"test": "irt", "draws": 99, "alternative": "greater", **settings}
-    reference = np.random.default_rng(99).normal(size=(4000, inputs.shape[1]))
-    return butfor.explain(lambda rows: rows.sum(axis=1), inputs, reference, **settings)
+    return butfor.explain(lambda rows: rows.sum(axis=1), inputs, sampler(inputs.shape[1]), **settings)
+
+
+@cache
+def sampler(width):
+    return butfor.tabular.gaussian(np.random.default_rng(99).normal(size=(4000, width)))
 
 
 def test_reach_is_told_before_the_first_draw():

@@ -71,6 +71,12 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path):
         run(Box(), tmp_path / "file" / "run", test="irt", draws=9)
 
 
+def test_nothing_is_left_where_nothing_was_answered(tmp_path):
+    with pytest.raises(butfor.ModelError):
+        run(Box(most=0), tmp_path / "run", test="irt", draws=9)
+    assert not (tmp_path / "run").exists()
+
+
 def test_other_files_of_the_folder_stay(tmp_path):
     (tmp_path / "notes.txt").write_text("mine")
     run(Box(), tmp_path, test="irt", draws=9)

@@ -54,3 +54,11 @@ def test_global_and_check():
     assert found.inputs == 300
     checked = butfor.check_sampler(butfor.tabular.empirical(numbers[:200]), numbers[200:])
     assert not checked.ok
+
+
+def test_lazy_frames_are_to_be_collected():
+    numbers = frames()[0].select("age", "smoker")
+    with pytest.raises(butfor.InputError, match=r"the reference is a LazyFrame, which holds no rows yet; .*collect"):
+        butfor.explain(lambda rows: rows["age"], numbers, numbers.lazy())
+    with pytest.raises(butfor.InputError, match="the data is a LazyFrame"):
+        butfor.explain(lambda rows: rows["age"], numbers.lazy(), numbers)

@@ -32,10 +32,7 @@ class Journal:
     def finish(self) -> None:
         """Nothing is left to go on with: the answers go, and the folder if it is empty then."""
         if self.folder is not None:
-            (self.folder / ANSWERS).unlink()
-            (self.folder / RUN).unlink()
-            if not any(self.folder.iterdir()):
-                self.folder.rmdir()
+            _clear(self.folder)
 
 
 @contextmanager
@@ -46,8 +43,20 @@ def journal(model: Model, folder: str | Path | None, name: str) -> Iterator[Jour
         return
     place = Path(folder)
     known = _begin(place, name)
-    with open(place / ANSWERS, "ab") as file:
-        yield Journal(_remembered(model, known, file), place)
+    try:
+        with open(place / ANSWERS, "ab") as file:
+            yield Journal(_remembered(model, known, file), place)
+    except BaseException:
+        if not (place / ANSWERS).stat().st_size:
+            _clear(place)  # nothing was answered: nothing to go on with
+        raise
+
+
+def _clear(place: Path) -> None:
+    (place / ANSWERS).unlink()
+    (place / RUN).unlink()
+    if not any(place.iterdir()):
+        place.rmdir()
 
 
 def _begin(place: Path, name: str) -> dict[bytes, np.ndarray[Any, Any]]:

@@ -114,5 +114,5 @@ def _asked_to_wait(response: Any) -> float:
 
 def _given_up(address: str, waited: float, attempts: int, why: str) -> str:
     times = "once" if attempts == 1 else f"{attempts} times in {waited:.0f} s"
-    todo = "start it again, or give a longer patience="
+    todo = "start it again (butfor.models.endpoint waits longer with patience=)"
     return f"the model at {address} could not be reached, asked {times} ({why}); {todo}"

@@ -177,4 +177,5 @@ def order_of(wanted: tuple[str, ...] | None, width: int, columns: tuple[str, ...
 
 def is_data(thing: Any) -> bool:
     """Reference data given in place of a sampler."""
-    return is_frame(thing) or isinstance(thing, np.ndarray | list) or hasattr(thing, "to_pandas")
+    lazy = type(thing).__name__ == "LazyFrame"  # no data yet, which `as_table` says
+    return lazy or is_frame(thing) or isinstance(thing, np.ndarray | list) or hasattr(thing, "to_pandas")

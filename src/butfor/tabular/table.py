@@ -77,6 +77,8 @@ def as_table(data: Any, what: str, *, empty: bool = False, like: Mapping[str, Co
 
     `like` are the columns of a sampler's reference: categories then have the codes they have there.
     """
+    if type(data).__name__ == "LazyFrame" and hasattr(data, "collect"):
+        raise InputError(f"the {what} is a LazyFrame, which holds no rows yet; give it as .collect()")
     if hasattr(data, "to_pandas") and not is_frame(data):
         data = data.to_pandas()  # polars, pyarrow
     if is_frame(data):
