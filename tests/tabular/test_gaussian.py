@@ -8,6 +8,7 @@ from sklearn.covariance import LedoitWolf
 
 import butfor
 from butfor.core.types import Subset
+from butfor.tabular.gaussian import ledoit_wolf
 
 RNG = np.random.default_rng(0)
 MIX = RNG.normal(size=(5, 5))
@@ -219,3 +220,14 @@ def test_one_row_of_data_is_enough():
 
 def test_repr():
     assert repr(gaussian(REFERENCE)) == "gaussian(3000 reference rows, 5 columns)"
+
+
+@pytest.mark.parametrize(("rows", "width"), [(500, 20), (20, 60), (4, 2), (300, 1)])
+def test_the_shrunken_covariance_is_scikit_learns(rows, width):
+    rng = np.random.default_rng(rows)
+    centred = rng.normal(size=(rows, width)) @ rng.normal(size=(width, width))
+    centred -= centred.mean(axis=0)
+    fitted = LedoitWolf(assume_centered=True).fit(centred)
+    covariance, shrunk = ledoit_wolf(centred)
+    np.testing.assert_allclose(covariance, fitted.covariance_, rtol=1e-10, atol=1e-12)
+    assert shrunk == pytest.approx(fitted.shrinkage_)

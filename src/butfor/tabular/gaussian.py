@@ -111,8 +111,6 @@ def gaussian(reference: Any) -> Gaussian:
     >>> gaussian(reference)
     gaussian(200 reference rows, 3 columns)
     """
-    from sklearn.covariance import ledoit_wolf
-
     table = as_table(reference, "reference")
     check_numeric(table, "a Gaussian")
     check_complete(table, "reference")
@@ -127,7 +125,7 @@ def gaussian(reference: Any) -> Gaussian:
             f"column {table.columns[column]!r} of the reference is constant ({values[0, column]:g}): a Gaussian cannot "
             "redraw it; drop the column from data and reference, or use butfor.tabular.empirical"
         )
-    covariance, shrunk = ledoit_wolf((values - mean) / scale, assume_centered=True)
+    covariance, shrunk = ledoit_wolf((values - mean) / scale)
     covariance += 1e-6 * np.eye(len(covariance))  # two rows, or a balanced yes/no in two columns, shrink by nothing
     precision = np.linalg.inv(covariance) / np.outer(scale, scale)
     precision = (precision + precision.T) / 2
@@ -138,9 +136,28 @@ def gaussian(reference: Any) -> Gaussian:
         kinds=table.named_kinds,
         rows=len(values),
         whole=tuple((x.min(), x.max()) if (x % 1 == 0).all() else None for x in values.T),
-        left_out=_left_out(values - mean, precision, float(shrunk)),
+        left_out=_left_out(values - mean, precision, shrunk),
         freedom=len(values) - 1,
     )
+
+
+def ledoit_wolf(centred: Floats) -> tuple[Floats, float]:
+    """The covariance shrunk towards a multiple of the identity (Ledoit & Wolf 2004), and by how much.
+
+    As scikit-learn's, but the sum of all products of squares is that of the rows' squared lengths, squared: one large
+    matrix product less, which is half of the time of a fit.
+
+    >>> covariance, shrunk = ledoit_wolf(np.array([[1.0, 1.0], [-1.0, -1.0], [1.0, -0.5], [-1.0, 0.5]]))
+    >>> round(shrunk, 2)
+    1.0
+    """
+    rows, width = centred.shape
+    covariance = centred.T @ centred / rows
+    level, squares = float(np.trace(covariance)) / width, float((covariance**2).sum())
+    apart = squares - width * level**2  # squared distance from the target
+    error = (float(((centred**2).sum(axis=1) ** 2).sum()) / rows - squares) / rows
+    shrunk = min(error, apart) / apart if apart > 0 and error > 0 else 0.0
+    return np.asarray((1 - shrunk) * covariance + shrunk * level * np.eye(width)), shrunk
 
 
 def _left_out(centred: Floats, precision: Floats, shrunk: float) -> LeftOut:
