@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from butfor._edge import dressing
+from butfor._modality import modality
 from butfor._progress import Progress, reporting
 from butfor.core.calls import Calls, evaluate
 from butfor.core.draws import Block, Job, Problem, draw, table_problem
@@ -122,12 +123,12 @@ def check_sampler(
     X_held_out: Any,
     model: Any = None,
     *,
-    subsets: Sequence[Any] | Mapping[str, Any] | None = None,
-    draws: int = 99,
+    subsets: Any = None,
+    draws: int | None = None,
     alpha: float = 0.01,
     seed: int = 0,
     progress: bool | Callable[[Progress], None] | None = None,
-) -> SamplerCheck:
+) -> Any:
     """Whether `sampler` redraws features as they are, judged on held-out rows of the population it was fitted on.
 
     Give rows of the *reference* kind that the sampler has not seen, not the rows you want to explain: those may well
@@ -135,6 +136,9 @@ def check_sampler(
     extremely randomised trees must not tell real rows from counterfactuals better than chance, and with a `model` the
     rank of its output among the outputs of counterfactuals must be uniform, too. `alpha` bounds the share of checks in
     which a right sampler is called wrong anywhere (Bonferroni within a subset, Benjamini-Hochberg over subsets).
+
+    A list of images, which need a `model`, goes to `butfor.image.ranks` (`subsets` are its boxes): where do real
+    patches stand among 5 draws of their own? Its answer has `ok`, `verdict`, `summary()` and `plot()`, too.
 
     >>> rng = np.random.default_rng(0)
     >>> rows = rng.normal(size=(300, 1)) + 0.3 * rng.normal(size=(300, 2))  # two columns that go together
@@ -144,6 +148,9 @@ def check_sampler(
     >>> check_sampler(empirical(rows[:200]), rows[200:]).verdicts
     ('off-manifold', 'off-manifold')
     """
+    if modality(X_held_out) == "image":
+        return _of_images(sampler, X_held_out, model, subsets, draws, seed)
+    draws = 99 if draws is None else draws
     _check_arguments(draws, alpha, seed)
     table, fitted = meet(X_held_out, sampler, "held-out data")
     count = len(table.values)
@@ -167,6 +174,14 @@ def check_sampler(
     notes = (f"{len(kept)} of {count} held-out rows were used.",) if len(kept) < count else ()
     names = problem.subset_names
     return SamplerCheck(names, ranked, auc, auc_p, model_p, tuple(called), alpha, len(kept), draws, notes)
+
+
+def _of_images(sampler: Any, images: Any, model: Any, subsets: Any, draws: int | None, seed: int) -> Any:
+    from butfor.image import ranks
+
+    if model is None:
+        raise InputError("checking a sampler of images needs a model, by whose output patches are ranked; give model=")
+    return ranks(model, images, sampler, boxes=subsets, draws=5 if draws is None else draws, seed=seed)
 
 
 def _check_arguments(draws: Any, alpha: Any, seed: Any) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 from butfor._arguments import checked
 from butfor._edge import default_batch_rows, dressing, model_name, name_row
+from butfor._modality import Modality, modality
 from butfor._progress import Progress
 from butfor._run import Setting, run
 from butfor.core.draws import Problem, table_problem
@@ -26,8 +27,8 @@ def explain(
     X: Any,
     sampler: Any,
     *,
-    subsets: Sequence[Any] | Mapping[str, Any] | None = None,
-    test: Test = "sequential",
+    subsets: Any = None,
+    test: Test | None = None,
     alternative: Alternative | None = None,
     rule: str | None = None,
     family: Family = "run",
@@ -46,19 +47,22 @@ def explain(
     batch_rows: int | None = None,
     run_dir: str | Path | None = None,
     progress: bool | Callable[[Progress], None] | None = None,
-    keep_effects: bool = True,
+    keep_effects: bool | None = None,
 ) -> Result:
     """Which features of each row of `X` matter to the model: those whose output would be surprising but for them.
 
     `sampler` redraws features as they look when there is nothing to report: one of `butfor.tabular`, any callable
     `(inputs, subset, draws, rng) -> rows`, or reference data (then `butfor.tabular.auto` chooses one that fits it). If
     `X` comes from the very population of the reference, nothing is there to be found. Frames may hold numbers,
-    booleans, categories, text, times and missing values; the model sees the types, names and labels you gave.
+    booleans, categories, text, times and missing values; the model sees the types, names and labels you gave. A list
+    (or mapping) of images or of texts goes to `butfor.image.explain` (`subsets` are its boxes) or `butfor.text.explain`
+    (its units), with their defaults.
 
-    `test` is "sequential" (draws until each hypothesis is decided: `h` exceedances, a rejection, or `draws` at the
-    most; Ctrl-C returns what is decided so far), "irt" (a p-value from `draws` counterfactuals each; `early_stop` gives
-    the same answer for fewer rows, wrong with probability `delta` at most), "few-shot" (a few counterfactuals, for
-    expensive samplers; `scale="shrunk"` where subsets differ in scale) or "osft" (one counterfactual).
+    `test` is "sequential" (what None is for tables; draws until each hypothesis is decided: `h` exceedances, a
+    rejection, or `draws` at the most; Ctrl-C returns what is decided so far), "irt" (a p-value from `draws`
+    counterfactuals each; `early_stop` gives the same answer for fewer rows, wrong with probability `delta` at most),
+    "few-shot" (a few counterfactuals, for expensive samplers; `scale="shrunk"` where subsets differ in scale) or "osft"
+    (one counterfactual).
 
     `alternative` None is "greater" for the predicted class of a classifier, else "two-sided"; `center` counts the pilot
     draws whose mean is the centre of a two-sided statistic. `target` is an output's index or label, "predicted" (the
@@ -78,23 +82,29 @@ def explain(
     >>> result.table[result.chosen].subset.unique().tolist()
     ['x0']
     """
-    asked = checked(
-        test=test,
-        alternative=alternative,
-        rule=rule,
-        family=family,
-        link=link,
-        alpha=alpha,
-        draws=draws,
-        center=center,
-        h=h,
-        early_stop=early_stop,
-        delta=delta,
-        scale=scale,
-        picked=picked,
-        seed=seed,
-        batch_rows=batch_rows,
-    )
+    settings: dict[str, Any] = {
+        "test": test,
+        "alternative": alternative,
+        "rule": rule,
+        "family": family,
+        "link": link,
+        "alpha": alpha,
+        "draws": draws,
+        "center": center,
+        "h": h,
+        "early_stop": early_stop,
+        "delta": delta,
+        "scale": scale,
+        "picked": picked,
+        "seed": seed,
+        "batch_rows": batch_rows,
+    }
+    around: dict[str, Any] = {"target": target, "y": y, "progress": progress, "run_dir": run_dir}
+    kind = modality(X)
+    if kind != "table":
+        effects = {} if keep_effects is None else {"keep_effects": keep_effects}
+        return _elsewhere(kind, model, X, sampler, subsets, settings | around | effects)
+    asked = checked(**settings | {"test": test or "sequential"})
     table, fitted = meet(X, sampler)
     groups = column_subsets(table, subsets)
     problem = table_problem(table.values, table.index, groups, fitted, asked.seed)
@@ -109,7 +119,20 @@ def explain(
         facts=table.facts(),
         dress=dressing(table),
     )
-    return run(setting, asked, target=target, y=y, progress=progress, keep_effects=keep_effects, run_dir=run_dir)
+    return run(setting, asked, keep_effects=keep_effects is not False, **around)
+
+
+def _elsewhere(kind: Modality, model: Any, inputs: Any, sampler: Any, subsets: Any, settings: dict[str, Any]) -> Result:
+    """Images and texts: the same call at their own edge, with the defaults that suit them."""
+    if kind == "image":
+        from butfor import image
+
+        return image.explain(model, inputs, sampler, boxes=subsets, **settings)
+    from butfor import text
+
+    if settings["alternative"] is None:
+        settings = {name: value for name, value in settings.items() if name != "alternative"}  # texts are two-sided
+    return text.explain(model, inputs, sampler, units="word" if subsets is None else subsets, **settings)
 
 
 def _look(problem: Problem, table: Table, groups: Sequence[Subset]) -> list[str]:

@@ -312,7 +312,7 @@ def test_ranks_of_an_exact_sampler_fit_and_a_pile_at_the_bottom_is_told():
 
     bed = textures(3, share=0.0)
     exact = bi.ranks(bed.model, bed.inputs, bed.sampler, boxes=bed.boxes)
-    assert exact.fits
+    assert exact.ok
     assert "little is to be found" in exact.verdict
 
     def striped(inputs, subset, draws, rng):
@@ -323,10 +323,10 @@ def test_ranks_of_an_exact_sampler_fit_and_a_pile_at_the_bottom_is_told():
         return made
 
     wrong = bi.ranks(bed.model, bed.inputs, striped, boxes=bed.boxes)
-    assert not wrong.fits
+    assert not wrong.ok
     assert "not exchangeable with real patches" in wrong.verdict
     trial = Ranks(np.array([115, 27, 12, 14, 28, 26]), 0.2)  # MI-GAN diversified, the paper's 222 boxes
-    assert not trial.fits
+    assert not trial.ok
     ax = trial.plot()
     assert [bar.get_height() for bar in ax.patches] == [115, 27, 12, 14, 28, 26]
     with pytest.raises(butfor.InputError, match="ranks needs draws that differ"):

@@ -57,15 +57,19 @@ class Ranks:
         return float(binom.sf(self.counts[0] - 1, self.total, 1 / len(self.counts)))
 
     @property
-    def fits(self) -> bool:
+    def ok(self) -> bool:
         """Whether nothing piles up at the bottom."""
         return self.p_bottom >= SMALL
+
+    def summary(self) -> str:
+        """The counts and the verdict, for a terminal."""
+        return f"Places of {self.total} real patches, first to last: {' '.join(map(str, self.counts))}\n{self.verdict}"
 
     @property
     def verdict(self) -> str:
         """One sentence, or two."""
         bottom, above = self.lower
-        if not self.fits:
+        if not self.ok:
             return (
                 f"The fills are not exchangeable with real patches: {bottom} of {self.total} real patches stand in the "
                 f"lowest third among their draws and only {above} in the third above (p = {self.p_bottom:.1g}). Where "
@@ -88,9 +92,7 @@ class Ranks:
             ax = plt.subplots(figsize=(6, 3.2), layout="constrained")[1]
         places = np.arange(1, len(self.counts) + 1)
         third = max(1, len(places) // 3)
-        colours = (
-            ["#155cd6"] + ["#8a949e"] * (len(places) - 1 - third) + ["#8a949e" if self.fits else "#d02424"] * third
-        )
+        colours = ["#155cd6"] + ["#8a949e"] * (len(places) - 1 - third) + ["#8a949e" if self.ok else "#d02424"] * third
         ax.bar(places, self.counts, color=colours)
         ax.axhline(self.total / len(places), color="#1c2530", linewidth=1, linestyle="--")
         ax.annotate("chance", (places[-1] + 0.5, self.total / len(places)), ha="right", va="bottom", fontsize=9)
@@ -121,7 +123,7 @@ def ranks(
     >>> from butfor.simulate.images import textures
     >>> bed = textures(0)
     >>> found = ranks(bed.model, bed.inputs, bed.sampler, boxes=bed.boxes)
-    >>> found.fits, found.total
+    >>> found.ok, found.total
     (True, 160)
     """
     whole("draws", draws, 2)
