@@ -24,7 +24,9 @@ def export(state: dict[str, torch.Tensor], path: Path, small: bool) -> None:
     g = Graph(small)
     embedding = g.weight(table)
     x = g.add("Gather", embedding, g.add("Transpose", "ids", perm=[1, 0]))  # (T, n, width)
-    y = g.add("LSTM", x, *lstm_weights(g, w), "lengths", hidden_size=units, direction="bidirectional")  # (T, 2, n, units)
+    y = g.add(
+        "LSTM", x, *lstm_weights(g, w), "lengths", hidden_size=units, direction="bidirectional"
+    )  # (T, 2, n, units)
     y = g.add("Pad", y, g.integers(1, 0, 0, 0, 1, 0, 0, 0))
     x = g.add("Pad", x, g.integers(REACH, 0, 0, REACH, 0, 0))
     row = g.add("Unsqueeze", "row", g.integers(1))

@@ -1,7 +1,7 @@
 """Write an ONNX graph node by node, its large weights kept as int8 with one scale a row.
 
-The weights become float when a session starts (a cast and a product that onnxruntime folds), so the file is a quarter of
-the size, the arithmetic is that of float on every processor, and nothing is lost but the rounding of the weights.
+The weights become float when a session starts (a cast and a product, which onnxruntime folds), so the file is a quarter
+of the size, the arithmetic is that of float on every processor, and nothing is lost but the rounding of the weights.
 """
 
 from __future__ import annotations

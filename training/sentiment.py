@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-WIDTH, HEADS, DILATIONS = 128, 4, (1, 2)
+WIDTH, HEADS, DILATIONS = 64, 4, (1, 2)
 
 
 class Sentiment(nn.Module):

@@ -1,7 +1,7 @@
 """A linear teacher over pieces, pairs and triples (naive-Bayes weighted logistic regression).
 
-It gives the network soft labels for the unlabelled reviews. It sees labels of the train split only, and its opinion on a
-train review comes from a fit that did not see that review.
+It gives the network soft labels for the unlabelled reviews. It sees labels of the train split only, and its opinion on
+a train review comes from a fit that did not see that review.
 """
 
 from __future__ import annotations

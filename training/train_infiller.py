@@ -15,6 +15,7 @@ import torch
 from corpus import encoded, scratch
 from infiller import EDGE, MASK, Infiller, loss_full, loss_sampled
 from optimiser import Optimiser
+from start import start
 
 LENGTH = 128
 HELD_OUT = 300  # unlabelled reviews that choices are made on
@@ -40,8 +41,8 @@ def masked(ids: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Half of the rows lose about a sixth of their pieces, in runs of one to eight; a fill meets such gaps as well."""
     out = ids.copy()
     starts = np.argwhere(rng.random(ids.shape) < 0.065 * (rng.random((len(ids), 1)) < 0.5))
-    for (row, start), run in zip(starts, np.minimum(rng.geometric(0.4, len(starts)), 8), strict=True):
-        out[row, start : start + run] = MASK
+    for (row, first), run in zip(starts, np.minimum(rng.geometric(0.4, len(starts)), 8), strict=True):
+        out[row, first : first + run] = MASK
     return out
 
 
@@ -53,7 +54,7 @@ def rate(share: float, step: int) -> float:
 @torch.no_grad()
 def held_out_loss(model: Infiller, rows: list[np.ndarray]) -> tuple[float, float]:
     """Cross-entropy and share right over all pieces of held-out reviews, full softmax."""
-    chunks = stream(rows, np.random.default_rng(0))[:96]
+    chunks = stream(rows, np.random.default_rng(0))[:64]
     logits = model(torch.from_numpy(chunks.T.copy())).flatten(0, 1)
     target = torch.from_numpy(chunks.T.copy()).flatten()
     loss = torch.nn.functional.cross_entropy(logits, target)
@@ -76,7 +77,9 @@ def main() -> None:
     rng = np.random.default_rng(a.seed)
     unlabelled = encoded("unlabelled")
     rows, held = encoded("train") + unlabelled[HELD_OUT:], unlabelled[:HELD_OUT]
-    run = Run(Infiller(10_000, a.width, a.units), a, rows, held)
+    model = Infiller(10_000, a.width, a.units)
+    start(model, rows)
+    run = Run(model, a, rows, held)
     workers = [threading.Thread(target=run.work, args=(child,)) for child in rng.spawn(a.workers)]
     for worker in workers:
         worker.start()
@@ -121,9 +124,12 @@ class Run:
         if time.time() - self.said > 90:
             self.said = time.time()
             loss, right = held_out_loss(self.model, self.held)
-            print(f"{self.share():.3f} step {self.steps} pieces {self.seen / 1e6:.2f}M "
-                  f"{self.seen / (time.time() - self.begin):.0f}/s train {np.mean(self.losses[-100:]):.4f} "
-                  f"held-out {loss:.4f} right {right:.4f}", flush=True)
+            print(
+                f"{self.share():.3f} step {self.steps} pieces {self.seen / 1e6:.2f}M "
+                f"{self.seen / (time.time() - self.begin):.0f}/s train {np.mean(self.losses[-100:]):.4f} "
+                f"held-out {loss:.4f} right {right:.4f}",
+                flush=True,
+            )
         if time.time() - self.saved > 300:
             self.saved = time.time()
             save(self.model, self.a.name)

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from corpus import encoded, reviews, scratch
 from sentiment import Sentiment
+from start import embeddings
 from teacher import fit_predict, grams
 from torch.nn import functional as F
 
@@ -26,7 +27,9 @@ def soft_labels(rows: list[np.ndarray], y: np.ndarray, more: list[np.ndarray], k
         (train[fold],) = fit_predict(x[rest], y[rest], [x[fold]])
     held = np.setdiff1d(np.arange(len(rows)), keep)
     train[held], other = fit_predict(x[keep], y[keep], [x[held], grams(more)])
-    print("teacher held-out", ((train[held] > 0) == y[held]).mean(), "folds", ((train > 0) == y)[keep].mean(), flush=True)
+    print(
+        "teacher held-out", ((train[held] > 0) == y[held]).mean(), "folds", ((train > 0) == y)[keep].mean(), flush=True
+    )
     return [train, other]
 
 
@@ -92,7 +95,21 @@ def main() -> None:
     taught = 1 / (1 + np.exp(-np.concatenate([opinion[keep], other])))
     target = taught.copy()
     target[: len(keep)] = 0.7 * y[keep] + 0.3 * taught[: len(keep)]
-    fit(Sentiment(10_000), rows, target, ([train[i] for i in held], y[held]), a, rng)
+    model = Sentiment(10_000)
+    begin(model, [train[i] for i in keep], y[keep])
+    fit(model, rows, target, ([train[i] for i in held], y[held]), a, rng)
+
+
+def begin(model: Sentiment, rows: list[np.ndarray], y: np.ndarray) -> None:
+    """Embeddings begin with the infiller's first ones, and one direction says how much oftener praise uses a piece."""
+    flat = np.concatenate(rows)
+    praise = np.repeat(y, [len(r) for r in rows]) == 1
+    table = embeddings(flat.astype(np.int64), 10_000, 192)[:, : model.embedding.weight.shape[1]] * 3
+    count = [np.bincount(flat[side], minlength=10_000) + 5.0 for side in (praise, ~praise)]
+    table[:, 0] = np.clip(np.log(count[0] / count[1]), -2, 2)
+    table[0] = 0
+    with torch.no_grad():
+        model.embedding.weight.copy_(torch.from_numpy(table))
 
 
 def fit(
