@@ -71,6 +71,7 @@ def main() -> None:
     ask.add_argument("--workers", type=int, default=2)
     ask.add_argument("--seed", type=int, default=1)
     ask.add_argument("--name", default="infiller")
+    ask.add_argument("--resume", help="name of the checkpoint to go on from, with a fresh Adam")
     a = ask.parse_args()
     torch.manual_seed(a.seed)
     torch.set_num_threads(1)
@@ -78,7 +79,10 @@ def main() -> None:
     unlabelled = encoded("unlabelled")
     rows, held = encoded("train") + unlabelled[HELD_OUT:], unlabelled[:HELD_OUT]
     model = Infiller(10_000, a.width, a.units)
-    start(model, rows)
+    if a.resume:
+        model.load_state_dict(torch.load(scratch() / f"{a.resume}.pt")["state"])
+    else:
+        start(model, rows)
     run = Run(model, a, rows, held)
     workers = [threading.Thread(target=run.work, args=(child,)) for child in rng.spawn(a.workers)]
     for worker in workers:

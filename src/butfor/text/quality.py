@@ -122,8 +122,10 @@ def log_softmax(logits: NDArray[np.floating[Any]]) -> NDArray[np.float32]:
 
 def scores(log_p: NDArray[np.floating[Any]], target: Ints) -> dict[str, float]:
     """Share of targets that are the likeliest, share among the five likeliest, perplexity."""
+    if not np.isfinite(log_p).all():
+        raise ValueError("log-probabilities must be finite: a nan would compare as if its target were the likeliest")
     own = log_p[np.arange(len(target)), target]
-    above = (log_p > own[:, None]).sum(1)
+    above = (log_p >= own[:, None]).sum(1) - 1  # ties count against us
     return {
         "top1": float((above == 0).mean()),
         "top5": float((above < 5).mean()),
@@ -253,19 +255,23 @@ def seconds(call: Callable[[], object], repeats: int = 3) -> float:
     return min(taken)
 
 
+STAGES = ("infiller", "ngram", "sentiment", "float", "speed")
+
+
 def report(
     folder: Path,
     assets: Path,
     compare: Path | None = None,
     count: int = 5_000,
     seed: int = 0,
+    stages: Sequence[str] = STAGES,
     said: Callable[[str], None] = lambda _: None,
 ) -> dict[str, Any]:
-    """All figures of the networks in `folder`, on the test split in `assets`; `compare` holds their float versions.
+    """Figures of the networks in `folder` on the test split in `assets`, a key a stage.
 
-    The same seed draws the same words. `said` hears the name of each stage.
+    The same seed and count draw the same words whatever the stages. The stage "float" needs `compare`, the folder of
+    the float versions. `said` hears the name of each stage.
     """
-    import onnxruntime
     from tokenizers import Tokenizer
 
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
@@ -277,30 +283,44 @@ def report(
     several = masked_words(some, tokenizer, count // 10, rng, single=False)
     fills = masked_words(some, tokenizer, 20, rng)
 
-    def session(path: Path) -> Any:
-        return onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    def infiller() -> dict[str, Any]:
+        network = session(folder / "infiller.onnx")
+        return infiller_quality(network, single, words) | {
+            "words": len(single.ids),
+            "several_pieces_perplexity": several_pieces_perplexity(network, several),
+            "fills": random_fills(network, fills, words, rng),
+        }
 
-    infiller, sentiment = session(folder / "infiller.onnx"), session(folder / "sentiment.onnx")
-    said("infiller")
-    out: dict[str, Any] = {
-        "bytes": {p.name: p.stat().st_size for p in sorted(folder.iterdir()) if p.suffix in (".onnx", ".json")},
-        "infiller": infiller_quality(infiller, single, words) | {"words": len(single.ids)},
-        "infiller_several_pieces": {"perplexity": several_pieces_perplexity(infiller, several)},
-        "fills": random_fills(infiller, fills, words, rng),
-    }
-    said("n-gram")
-    out["ngram"] = ngram_quality(assets, tokenizer, single, words)
-    said("classifier")
-    out["sentiment"] = {"accuracy": accuracy(sentiment, tokenizer, texts, labels), "reviews": len(texts)}
-    if compare is not None:
-        said("float")
-        out["float"] = {
+    def sentiment() -> dict[str, Any]:
+        network = session(folder / "sentiment.onnx")
+        return {"accuracy": accuracy(network, tokenizer, texts, labels), "reviews": len(texts)}
+
+    def exact() -> dict[str, Any]:
+        if compare is None:
+            raise ValueError("the stage 'float' compares with the float versions; give their folder as compare")
+        return {
             "infiller": infiller_quality(session(compare / "infiller-float.onnx"), single, words),
             "sentiment": accuracy(session(compare / "sentiment-float.onnx"), tokenizer, texts, labels),
         }
-    said("speed")
-    out["speed"] = speed(infiller, sentiment, tokenizer, texts, single)
+
+    run: dict[str, Callable[[], dict[str, Any]]] = {
+        "infiller": infiller,
+        "ngram": lambda: ngram_quality(assets, tokenizer, single, words),
+        "sentiment": sentiment,
+        "float": exact,
+        "speed": lambda: speed(folder, tokenizer, texts, single),
+    }
+    out: dict[str, Any] = {"bytes": {p.name: p.stat().st_size for p in sorted(folder.iterdir()) if p.is_file()}}
+    for stage in stages:
+        said(stage)
+        out[stage] = run[stage]()
     return out
+
+
+def session(path: Path) -> Any:
+    import onnxruntime  # type: ignore[import-untyped,unused-ignore]
+
+    return onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
 
 
 def ngram_quality(assets: Path, tokenizer: Any, single: Masked, words: Vocabulary) -> dict[str, dict[str, float]]:
@@ -311,19 +331,15 @@ def ngram_quality(assets: Path, tokenizer: Any, single: Masked, words: Vocabular
         for e in tokenizer.encode_batch(texts[begin : begin + 2_000], add_special_tokens=False):
             parts += [np.array([EDGE]), np.array(e.ids, np.int64)]
     stream = np.concatenate(parts)
-    log_p = np.concatenate([ngram_log_p(stream, part, len(words.pieces)) for part in parted(single, 2_500)])
+    log_p = ngram_log_p(stream, single, len(words.pieces))
     target = np.concatenate(single.target)
     limited = log_softmax(np.where(words.whole, log_p, -1e4))
     return {"over_pieces": scores(log_p, target), "over_words": scores(limited, target)}
 
 
-def parted(masked: Masked, size: int) -> list[Masked]:
-    cuts = [slice(i, i + size) for i in range(0, len(masked.ids), size)]
-    return [Masked(masked.ids[c], masked.position[c], masked.target[c]) for c in cuts]
-
-
-def speed(infiller: Any, sentiment: Any, tokenizer: Any, texts: Sequence[str], single: Masked) -> dict[str, float]:
+def speed(folder: Path, tokenizer: Any, texts: Sequence[str], single: Masked) -> dict[str, float]:
     """Seconds for 1,000 fills one context each; texts of 200 words a second, with and without cutting into pieces."""
+    infiller, sentiment = session(folder / "infiller.onnx"), session(folder / "sentiment.onnx")
     long = [" ".join(t.split()[:200]) for t in texts if len(t.split()) >= 200][:256]
     rows = padded([np.array(e.ids, np.int64) for e in tokenizer.encode_batch(long, add_special_tokens=False)])
     fill = Masked(single.ids[:256], single.position[:256], single.target[:256])
