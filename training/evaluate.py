@@ -34,6 +34,7 @@ def main() -> None:
     ask = argparse.ArgumentParser()
     ask.add_argument("--count", type=int, default=5_000)
     ask.add_argument("--seed", type=int, default=0)
+    ask.add_argument("--threads", type=int, default=1, help="more wait for each other where the machine is shared")
     ask.add_argument("--folder", type=Path, default=WEIGHTS)
     ask.add_argument("--stages", nargs="+", choices=STAGES, default=STAGES, help="others keep their last figures")
     a = ask.parse_args()
@@ -41,7 +42,7 @@ def main() -> None:
     found = json.loads(kept.read_text()) if kept.exists() else {}
     for stage in a.stages:
         print(stage, flush=True)
-        found |= report(a.folder, assets(), scratch(), a.count, a.seed, [stage])
+        found |= report(a.folder, assets(), scratch(), a.count, a.seed, a.threads, [stage])
         kept.write_text(json.dumps(found, indent=1, ensure_ascii=False))
     print(json.dumps(found, indent=1, ensure_ascii=False))
     if set(STAGES) <= set(found):

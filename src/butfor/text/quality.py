@@ -264,6 +264,7 @@ def report(
     compare: Path | None = None,
     count: int = 5_000,
     seed: int = 0,
+    threads: int = 1,
     stages: Sequence[str] = STAGES,
     said: Callable[[str], None] = lambda _: None,
 ) -> dict[str, Any]:
@@ -284,7 +285,7 @@ def report(
     fills = masked_words(some, tokenizer, 20, rng)
 
     def infiller() -> dict[str, Any]:
-        network = session(folder / "infiller.onnx")
+        network = session(folder / "infiller.onnx", threads)
         return infiller_quality(network, single, words) | {
             "words": len(single.ids),
             "several_pieces_perplexity": several_pieces_perplexity(network, several),
@@ -292,15 +293,15 @@ def report(
         }
 
     def sentiment() -> dict[str, Any]:
-        network = session(folder / "sentiment.onnx")
+        network = session(folder / "sentiment.onnx", threads)
         return {"accuracy": accuracy(network, tokenizer, texts, labels), "reviews": len(texts)}
 
     def exact() -> dict[str, Any]:
         if compare is None:
             raise ValueError("the stage 'float' compares with the float versions; give their folder as compare")
         return {
-            "infiller": infiller_quality(session(compare / "infiller-float.onnx"), single, words),
-            "sentiment": accuracy(session(compare / "sentiment-float.onnx"), tokenizer, texts, labels),
+            "infiller": infiller_quality(session(compare / "infiller-float.onnx", threads), single, words),
+            "sentiment": accuracy(session(compare / "sentiment-float.onnx", threads), tokenizer, texts, labels),
         }
 
     run: dict[str, Callable[[], dict[str, Any]]] = {
@@ -308,7 +309,7 @@ def report(
         "ngram": lambda: ngram_quality(assets, tokenizer, single, words),
         "sentiment": sentiment,
         "float": exact,
-        "speed": lambda: speed(folder, tokenizer, texts, single),
+        "speed": lambda: speed(folder, tokenizer, texts, single, threads),
     }
     out: dict[str, Any] = {"bytes": {p.name: p.stat().st_size for p in sorted(folder.iterdir()) if p.is_file()}}
     for stage in stages:
@@ -317,10 +318,12 @@ def report(
     return out
 
 
-def session(path: Path) -> Any:
+def session(path: Path, threads: int) -> Any:
     import onnxruntime  # type: ignore[import-untyped,unused-ignore]
 
-    return onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
 
 
 def ngram_quality(assets: Path, tokenizer: Any, single: Masked, words: Vocabulary) -> dict[str, dict[str, float]]:
@@ -337,9 +340,9 @@ def ngram_quality(assets: Path, tokenizer: Any, single: Masked, words: Vocabular
     return {"over_pieces": scores(log_p, target), "over_words": scores(limited, target)}
 
 
-def speed(folder: Path, tokenizer: Any, texts: Sequence[str], single: Masked) -> dict[str, float]:
+def speed(folder: Path, tokenizer: Any, texts: Sequence[str], single: Masked, threads: int) -> dict[str, float]:
     """Seconds for 1,000 fills one context each; texts of 200 words a second, with and without cutting into pieces."""
-    infiller, sentiment = session(folder / "infiller.onnx"), session(folder / "sentiment.onnx")
+    infiller, sentiment = session(folder / "infiller.onnx", threads), session(folder / "sentiment.onnx", threads)
     long = [" ".join(t.split()[:200]) for t in texts if len(t.split()) >= 200][:256]
     rows = padded([np.array(e.ids, np.int64) for e in tokenizer.encode_batch(long, add_special_tokens=False)])
     fill = Masked(single.ids[:256], single.position[:256], single.target[:256])
