@@ -96,7 +96,7 @@ def main() -> None:
 class Run:
     """Workers of one thread each on one set of weights, each step applied as it comes.
 
-    Two threads inside one LSTM step wait for each other at every position, which on a shared machine costs tenfold.
+    Two threads inside one LSTM wait for each other at every position, which is slow where other work holds a core.
     """
 
     def __init__(self, model: Infiller, a: argparse.Namespace, rows: list[np.ndarray], held: list[np.ndarray]) -> None:
