@@ -36,4 +36,4 @@ docs: $(VENV)/.dev
 	$(BIN)/python -c "from butfor.core.guarantees import page; print(page(), end='')" > docs/guarantees.md
 
 clean:
-	rm -rf $(VENV) demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-mlserver demo .mypy_cache .ruff_cache .pytest_cache .hypothesis

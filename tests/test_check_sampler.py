@@ -27,7 +27,8 @@ def test_flags_the_wrong_sampler_and_passes_the_true_one(name):
     reference, held_out = bed.rows(1000, source), bed.rows(300, source)
     wrong = check_sampler(bench.WRONG[name](reference), held_out, subsets=[0, 1])
     assert not wrong.ok
-    assert wrong.verdicts[0] == "off-manifold"
+    # One spread for a column whose spread differs is too wide for most rows: either word is true of it.
+    assert wrong.verdicts[0] in ({"off-manifold", "too wide"} if name == "heteroscedastic" else {"off-manifold"})
     assert check_sampler(from_values(bed.values), held_out, subsets=[0, 1]).ok
 
 

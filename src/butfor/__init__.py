@@ -1,6 +1,6 @@
 """butfor: would the model have said the same, but for this feature?"""
 
-from butfor import simulate, tabular
+from butfor import image, models, simulate, tabular
 from butfor._check import SamplerCheck, check_sampler
 from butfor._explain import explain
 from butfor._global import global_importance
@@ -27,7 +27,9 @@ __all__ = [
     "check_sampler",
     "explain",
     "global_importance",
+    "image",
     "load",
+    "models",
     "plausible",
     "selection",
     "simulate",

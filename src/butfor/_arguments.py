@@ -58,21 +58,21 @@ class Asked:
 
 
 def checked(
-    test: Any,
-    alternative: Any,
-    rule: Any,
-    family: Any,
-    link: Any,
-    alpha: Any,
-    draws: Any,
-    center: Any,
-    h: Any,
-    early_stop: Any,
-    delta: Any,
-    scale: Any,
-    picked: Any,
-    seed: Any,
-    batch_rows: Any,
+    test: Any = "sequential",
+    alternative: Any = None,
+    rule: Any = None,
+    family: Any = "run",
+    link: Any = None,
+    alpha: Any = 0.1,
+    draws: Any = None,
+    center: Any = None,
+    h: Any = 10,
+    early_stop: Any = False,
+    delta: Any = 0.01,
+    scale: Any = None,
+    picked: Any = None,
+    seed: Any = 0,
+    batch_rows: Any = None,
 ) -> Asked:
     """The arguments, or one sentence on the first that cannot be used."""
     one_of("test", test, get_args(Test))

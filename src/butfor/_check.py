@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from butfor._edge import dressing
 from butfor._progress import Progress, reporting
 from butfor.core.calls import Calls, evaluate
 from butfor.core.draws import Block, Job, Problem, draw, table_problem
 from butfor.core.outputs import Rounding, Target, pick, probe
-from butfor.core.sampler_checks import RankCheck, Verdict, check_ranks, told_apart, verdicts
+from butfor.core.sampler_checks import RankCheck, Verdict, check_ranks, filled, told_apart, verdicts
 from butfor.core.streams import stream
 from butfor.core.types import Floats, InputError, Model
 from butfor.models import wrap
-from butfor.tabular import gaussian
-from butfor.tabular.splice import is_data, table_sampler
+from butfor.tabular.splice import meet
 from butfor.tabular.subsets import column_subsets
-from butfor.tabular.table import Table, as_table, check_complete
+from butfor.tabular.table import Table
 from butfor.tabular.two_sample import score_ranks
 
 if TYPE_CHECKING:
@@ -138,21 +138,19 @@ def check_sampler(
 
     >>> rng = np.random.default_rng(0)
     >>> rows = rng.normal(size=(300, 1)) + 0.3 * rng.normal(size=(300, 2))  # two columns that go together
-    >>> from butfor.tabular import empirical
+    >>> from butfor.tabular import empirical, gaussian
     >>> check_sampler(gaussian(rows[:200]), rows[200:]).ok
     True
     >>> check_sampler(empirical(rows[:200]), rows[200:]).verdicts
     ('off-manifold', 'off-manifold')
     """
     _check_arguments(draws, alpha, seed)
-    table = as_table(X_held_out, "held-out data")
-    check_complete(table, "held-out data")
+    table, fitted = meet(X_held_out, sampler, "held-out data")
     count = len(table.values)
     if count < LEAST_ROWS:
         raise InputError(f"check_sampler needs at least {LEAST_ROWS} held-out rows, got {count}; hold out more")
     kept = np.sort(stream(seed, "check", "rows").permutation(count)[:MOST_ROWS])
     groups = column_subsets(table, subsets)
-    fitted = table_sampler(gaussian(sampler) if is_data(sampler) else sampler, table)
     problem = table_problem(table.values[kept], [table.index[i] for i in kept], groups, fitted, seed)
     asked = None if model is None else _asked(wrap(model).call, table, problem)
     with reporting(progress) as report:
@@ -190,13 +188,11 @@ class _Asked:
 
 
 def _asked(model: Model, table: Table, problem: Problem) -> _Asked:
-    def call(rows: Any) -> Any:
-        return model(table.show(rows))
-
-    seen = probe(call, problem.inputs, BATCH_ROWS, lambda row: f"held-out row {row}")
+    dress = dressing(table)
+    seen = probe(model, problem.inputs, BATCH_ROWS, lambda row: f"held-out row {row}", dress)
     width = seen.outputs.shape[1]
     target = Target("output" if width == 1 else "predicted")
-    return _Asked(Calls(call, BATCH_ROWS, width, lambda _: None), target, seen.rounding)
+    return _Asked(Calls(model, BATCH_ROWS, width, lambda _: None, dress=dress), target, seen.rounding)
 
 
 @dataclass(frozen=True)
@@ -210,10 +206,10 @@ def _check_subset(problem: Problem, blocks: list[Block], draws: int, asked: _Ask
     jobs = [Job(block, draws, "check") for block in blocks]
     subset = blocks[0].subset
     pool = np.concatenate([draw(problem, job).values for job in jobs]).astype(np.float64)
-    pool = pool.reshape(len(problem.inputs), draws + 1, -1)
+    pool = filled(pool.reshape(len(problem.inputs), draws + 1, -1))
     rng = stream(problem.seed, "check", subset.name)
     ranked = check_ranks(pool, rng)
-    told = told_apart(score_ranks(problem.inputs, np.asarray(subset.index), pool, rng))
+    told = told_apart(score_ranks(filled(problem.inputs), np.asarray(subset.index), pool, rng))
     if asked is None:
         return _Found(ranked, told, None)
     parts = [

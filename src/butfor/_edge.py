@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from butfor._progress import Progress, Report, silent
-from butfor.core.calls import Memory
+from butfor.core.calls import Dress, Memory
 from butfor.core.draws import Problem
 from butfor.core.types import Floats
-from butfor.models import Wrapped
 from butfor.tabular.table import Table
 
 
@@ -20,11 +18,17 @@ def default_batch_rows(table: Table) -> int:
     return int(np.clip(2**19 // table.values.shape[1], 256, 10_000))
 
 
-def on_tables(wrapped: Wrapped, table: Table) -> Callable[[Any], Any]:
-    """The model on rows of the matrix: it sees the type and the column names that the user gave."""
-    if table.labels is None:
-        return wrapped.call
-    return lambda rows: wrapped.call(table.show(rows))
+def dressing(table: Table) -> Dress | None:
+    """How the model is shown rows of the matrix: with the types, the column names and the row labels of the user's."""
+    plain = table.labels is None and table.kinds[0].dtype is None
+    return None if plain else table.show
+
+
+def model_name(model: Any) -> str:
+    """What tells a model from others: where a function is defined, or how an object describes itself."""
+    if hasattr(model, "__qualname__"):
+        return f"{model.__module__}.{model.__qualname__}"
+    return " ".join(repr(model).split())[:500]
 
 
 def name_row(table: Table, row: int) -> str:

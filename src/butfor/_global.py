@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from butfor._arguments import between, one_of, whole
-from butfor._edge import Meter, default_batch_rows, name_row, on_tables, remembering
+from butfor._edge import Meter, default_batch_rows, dressing, name_row, remembering
 from butfor._progress import Progress, reporting
 from butfor._targets import resolve, target_name
 from butfor._version import __version__
@@ -25,10 +25,9 @@ from butfor.core.guarantees import P_RULES
 from butfor.core.outputs import Rounding, linked, probe
 from butfor.core.types import Alternative, Floats, InputError, Ints, ReachWarning
 from butfor.models import Wrapped, wrap
-from butfor.tabular import gaussian
-from butfor.tabular.splice import is_data, table_sampler
+from butfor.tabular.splice import meet
 from butfor.tabular.subsets import column_subsets
-from butfor.tabular.table import as_table, is_frame
+from butfor.tabular.table import is_frame
 
 DRAWS, EFFECT_DRAWS = 20, 20
 PASSES, MOST_PASSES = 999, 9_999
@@ -76,14 +75,12 @@ def global_importance(
     ['x0']
     """
     asked = _checked(alpha, rule, alternative, link, draws, passes, seed, batch_rows)
-    table = as_table(X, "data")
+    table, fitted = meet(X, sampler)
     groups = column_subsets(table, subsets)
-    fitted = table_sampler(gaussian(sampler) if is_data(sampler) else sampler, table)
     problem = table_problem(table.values, table.index, groups, fitted, asked.seed)
     wrapped = wrap(model)
-    black_box = on_tables(wrapped, table)
-    size = asked.batch_rows or default_batch_rows(table)
-    seen = probe(black_box, table.values, size, partial(name_row, table))
+    size, dress = asked.batch_rows or default_batch_rows(table), dressing(table)
+    seen = probe(wrapped.call, table.values, size, partial(name_row, table), dress)
     observed, rounding = seen.outputs, seen.rounding
     if y is None:
         measure, settings = _contrast(target, loss, asked, observed, rounding, wrapped)
@@ -94,7 +91,7 @@ def global_importance(
     with reporting(progress) as report:
         meter = Meter(report, seen.rows)
         memory = remembering(problem, observed)
-        calls = Calls(black_box, size, observed.shape[1], meter.tick, memory, meter.ask)
+        calls = Calls(wrapped.call, size, observed.shape[1], meter.tick, memory, meter.ask, dress)
         total = problem.size * (asked.draws + len(round_sizes(asked.draws, problem.round_draws)))
         meter.stage("global", total if memory is None else None)
         evidence = randomise(problem, calls, measure, asked.draws, asked.passes_for(len(groups)))
@@ -180,7 +177,7 @@ def _labels(y: Any, X: Any, count: int) -> np.ndarray[Any, Any]:
     if labels.ndim == 0 or len(labels) != count:
         got = "one value" if labels.ndim == 0 else f"{len(labels)} labels"
         raise InputError(f"y has {got} for {count} rows of data; give one for each row")
-    if is_frame(X) and hasattr(y, "index") and list(y.index) != list(X.index):
+    if is_frame(X) and hasattr(y, "iloc") and list(y.index) != list(X.index):
         raise InputError("y and the data have different indexes; align them, or give y.to_numpy() if rows match")
     missing = pd.isna(labels).reshape(count, -1).any(axis=1)
     if missing.any():

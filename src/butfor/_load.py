@@ -2,39 +2,57 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from butfor.core import storage
-from butfor.core.draws import table_problem
+from butfor.core.draws import Problem, list_problem, table_problem
 from butfor.core.global_result import unpack as unpack_global
 from butfor.core.result import unpack
 from butfor.core.types import Batch, InputError, Subset
-from butfor.tabular import gaussian
-from butfor.tabular.splice import is_data, table_sampler
-from butfor.tabular.table import Table
+from butfor.tabular.splice import meet
+from butfor.tabular.table import from_facts
 
 
-def load(path: str | Path, sampler: Any = None) -> Any:
+def load(path: str | Path, sampler: Any = None, inputs: Sequence[Any] | None = None) -> Any:
     """A `Result` or `GlobalResult` written by its `save`.
 
-    With the sampler of the run the counterfactuals of a `Result` can be drawn again.
+    With the sampler of the run the counterfactuals of a `Result` can be drawn again; for images and texts, which are
+    not in the file, give the `inputs` of the run, too, in their order.
     """
     facts, arrays = storage.read(Path(path))
     if facts.get("class") == "GlobalResult":
         return unpack_global(facts, arrays)
-    said, labels = facts["provenance"], None
-    if said["frame"]:
-        import pandas as pd
-
-        labels = pd.Index(said["labels"])
-    table = Table(arrays["inputs"], tuple(said["columns"]), tuple(facts["input_names"]), labels)
+    said = facts["provenance"]
+    if "inputs" not in arrays:
+        return unpack(facts, arrays, _list_problem(facts, sampler, inputs), lambda batch: batch)
+    table = from_facts(said, arrays["inputs"], tuple(facts["input_names"]))
     subsets = [Subset(name, np.array(index)) for name, index in facts["subsets"].items()]
-    fitted = _absent if sampler is None else table_sampler(gaussian(sampler) if is_data(sampler) else sampler, table)
+    if sampler is None:
+        fitted: Any = _absent
+    else:
+        shown = table.show(table.values, np.arange(len(table.values)))
+        table, fitted = meet(shown, sampler)
     problem = table_problem(table.values, table.index, subsets, fitted, said["seed"])
     return unpack(facts, arrays, problem, table.show)
+
+
+def _list_problem(facts: dict[str, Any], sampler: Any, inputs: Sequence[Any] | None) -> Problem:
+    """The problem of a run on images or texts."""
+    names = facts["input_names"]
+    if inputs is not None and len(inputs) != len(names):
+        raise InputError(
+            f"the result has {len(names)} inputs, got {len(inputs)}; give those of the run, in their order"
+        )
+    subsets: list[list[Subset]] = [[] for _ in names]
+    for row, (name, index) in zip(facts["owners"], facts["subsets"], strict=True):
+        subsets[row].append(Subset(name, storage.unplain(index)))
+    given = sampler is not None and inputs is not None
+    held: Sequence[Any] = inputs if inputs is not None else [None] * len(names)
+    return list_problem(held, names, subsets, sampler if given else _absent, facts["provenance"]["seed"])
 
 
 def _absent(*_: Any) -> Batch:

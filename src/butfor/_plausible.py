@@ -10,7 +10,7 @@ import numpy as np
 
 from butfor.core.streams import stream
 from butfor.core.types import Batch, Bools, Floats, InputError, Ints, ModelError, Sampler, Subset
-from butfor.tabular.splice import in_order, splice
+from butfor.tabular.splice import splice
 from butfor.tabular.table import is_frame
 
 SCORE_ROWS = {True: 10_000, False: 256}  # rows of a table, or images and texts, given to the score at a time
@@ -26,7 +26,7 @@ class Plausible:
     score: Score
     threshold: float
     tries: int
-    names: tuple[Any, ...] | None = None  # of the columns, if the score is to see frames
+    show: Callable[[Any], Any] | None = None  # rows of a matrix as the score is to see them
 
     def __repr__(self) -> str:
         name = getattr(self.score, "__name__", type(self.score).__name__)
@@ -34,9 +34,7 @@ class Plausible:
 
     def __call__(self, inputs: Batch, subset: Subset, draws: int, rng: np.random.Generator) -> Batch:
         if hasattr(self.sampler, "values") and (is_frame(inputs) or isinstance(inputs, np.ndarray)):
-            fitted: Plausible = in_order(self, inputs)
-            fitted = replace(fitted, names=tuple(inputs.columns)) if is_frame(inputs) else fitted
-            return splice(inputs, subset, draws, rng, fitted._columns)
+            return splice(inputs, subset, draws, rng, self)
 
         def propose(members: Ints, size: int, rng: np.random.Generator) -> tuple[Batch, Batch]:
             whole = self.sampler(take(inputs, members), subset, size, rng)
@@ -61,11 +59,21 @@ class Plausible:
         return self._filled(propose, inputs, subset, draws, rng)
 
     def for_columns(self, wanted: tuple[str, ...] | None, width: int) -> Plausible:
-        """The same sampler for data whose columns stand in another order; the score sees frames if they have names."""
+        """The same sampler for data whose columns stand in another order."""
         inner: Any = self.sampler
-        if hasattr(inner, "for_columns"):
-            inner = inner.for_columns(wanted, width)
-        return replace(self, sampler=inner, names=wanted)
+        return replace(self, sampler=inner.for_columns(wanted, width)) if hasattr(inner, "for_columns") else self
+
+    def shown_by(self, show: Callable[[Any], Any]) -> Plausible:
+        """The same sampler, whose score sees rows of a matrix as `show` makes them: frames with names and types."""
+        return replace(self, show=show)
+
+    @property
+    def kinds(self) -> Any:
+        return getattr(self.sampler, "kinds", None)
+
+    @property
+    def takes_missing(self) -> bool:
+        return bool(getattr(self.sampler, "takes_missing", False))
 
     @property
     def ignores_dependence(self) -> bool:
@@ -102,10 +110,8 @@ class Plausible:
         return said
 
     def _scores(self, batch: Batch) -> Floats:
-        if self.names is not None and isinstance(batch, np.ndarray):
-            import pandas as pd
-
-            batch = pd.DataFrame(batch, columns=list(self.names))
+        if self.show is not None and isinstance(batch, np.ndarray):
+            batch = self.show(batch)
         size = SCORE_ROWS[is_frame(batch) or isinstance(batch, np.ndarray)]
         parts = [_ask(self.score, take(batch, slice(a, a + size))) for a in range(0, len(batch), size)]
         return np.concatenate(parts) if parts else np.zeros(0)

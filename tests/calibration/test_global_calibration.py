@@ -94,7 +94,8 @@ def test_faults_are_found(fault, null, draws):
 
 WIDTH = 10
 COVARIANCE = 0.6 ** np.abs(np.subtract.outer(np.arange(WIDTH), np.arange(WIDTH)))
-POPULATION = Gaussian(np.zeros(WIDTH), np.linalg.inv(COVARIANCE), tuple(f"x{i}" for i in range(WIDTH)), False, 0)
+COLUMNS = tuple(f"x{i}" for i in range(WIDTH))
+POPULATION = Gaussian(np.zeros(WIDTH), np.linalg.inv(COVARIANCE), COLUMNS, None, 0, (None,) * WIDTH)
 TRUTH = np.arange(WIDTH) % 4 == 0  # 0, 4, 8: every null has a relevant neighbour
 
 

@@ -59,8 +59,8 @@ REFUSED = {
     "a number": ("my-model.py:number", "'number' in .* is of type int, expected a function"),
     "a class": ("my-model.py:Line", "'Line' in .* is a class, Line, expected a function"),
     "a module": ("my-model.py:numpy", "'numpy' in .* is of type module, expected a function"),
-    "no file": ("other.py:f", "other.py does not exist; this version takes file.py:function"),
-    "nothing known": ("model.onnx", "is not a model that can be loaded; this version takes file.py:function"),
+    "no file": ("other.py:f", "other.py does not exist; give file.onnx, file.skops, file.py:function"),
+    "nothing known": ("model.h5", "is not a model that can be loaded; give file.onnx, file.skops, file.py:function"),
     "a folder": ("folder.py:f", "folder.py is a directory"),
 }
 
@@ -108,7 +108,9 @@ def test_pickles_are_loaded_only_when_trusted(tmp_path):
 def test_pickles_that_are_no_models(tmp_path):
     (tmp_path / "n.pkl").write_bytes(pickle.dumps(3))
     (tmp_path / "b.pkl").write_bytes(b"nonsense")
-    with pytest.raises(InputError, match="is of type int, expected something with predict"):
+    with pytest.raises(
+        InputError, match=r"is of type int, expected a function .* or an object with predict_proba or predict"
+    ):
         load_model(str(tmp_path / "n.pkl"), trust_pickle=True)
     with pytest.raises(InputError, match="cannot be unpickled"):
         load_model(str(tmp_path / "b.pkl"), trust_pickle=True)

@@ -114,7 +114,7 @@ def test_one_file_split_by_a_text_column(explain, capsys):
     assert pd.read_csv(out / "table.csv").input[0] == "p200"
 
 
-@pytest.mark.parametrize("sampler", ["gaussian", "copula", "empirical"])
+@pytest.mark.parametrize("sampler", ["gaussian", "copula", "empirical", "forest", "neighbours"])
 def test_samplers_and_subsets(explain, sampler):
     code, out = explain("--sampler", sampler, "--subsets", "groups.json", "--quiet")
     assert code == 0
@@ -160,8 +160,14 @@ BAD = {
     "strings": ({"model": "m.py:text"}, "the model returned .*'yes'.*; expected numbers"),
     "row 17": ({"model": "m.py:raises", "data": "row17.csv"}, "raised ValueError on row 17 .*: no such thing as 99"),
     "missing value": ({"data": "nan.csv"}, "the data has nan in row 29, column 'b'"),
-    "missing in reference": ({"reference": "nan.csv"}, "the reference has nan in row 29, column 'b'"),
-    "constant": ({"reference": "constant.csv"}, r"column 'b' of the reference is constant \(7\)"),
+    "missing in reference": (
+        {"reference": "nan.csv", "sampler": "copula"},
+        "the reference has nan in row 29, column 'b'",
+    ),
+    "constant": (
+        {"reference": "constant.csv", "sampler": "gaussian"},
+        r"column 'b' of the reference is constant \(7\)",
+    ),
     "alpha 0": ({"alpha": "0"}, "alpha must lie strictly between 0 and 1, got 0.0"),
     "alpha 1.5": ({"alpha": "1.5"}, "alpha must lie strictly between 0 and 1, got 1.5"),
     "alpha x": ({"alpha": "x"}, "Invalid value for '--alpha'.*; see butfor --help"),
@@ -169,7 +175,7 @@ BAD = {
     "seed": ({"seed": "-1"}, "seed must be .*at least 0, got -1"),
     "test": ({"test": "magic"}, "test must be one of .*'irt'.*, got 'magic'"),
     "rule": ({"test": "osft", "rule": "holm"}, "rule='holm' .*test='osft'"),
-    "sampler": ({"sampler": "magic"}, "--sampler must be one of gaussian, copula, empirical, got 'magic'"),
+    "sampler": ({"sampler": "magic"}, "--sampler must be one of auto, gaussian, .*, got 'magic'"),
     "target": ({"target": "magic"}, "unknown target 'magic'"),
     "link": ({"link": "logit"}, "link='logit' needs probabilities"),
     "unknown column": ({"subsets": "unknown.json"}, "unknown column 'd' in subsets; the data has a, b, c"),
@@ -178,14 +184,19 @@ BAD = {
     "named alike": ({"data": "alike.csv"}, "the data alike.csv has columns named alike: a"),
     "other columns": ({"data": "two.csv"}, r"other columns \(c only in the reference\)"),
     "no rows": ({"data": "none.csv"}, "the data none.csv has a header but no rows"),
-    "one row": ({"reference": "one.csv"}, "the reference has one row; a Gaussian sampler needs at least 2"),
+    "one row": (
+        {"reference": "one.csv", "sampler": "gaussian"},
+        "the reference has one row; a Gaussian sampler needs at least 2",
+    ),
     "not utf-8": ({"data": "latin.csv"}, r"latin.csv is not UTF-8: byte 10 \(line 2\) is 0xfc"),
-    "words": ({"data": "words.csv"}, "column 'b' of the data is not numeric .*--drop b"),
+    "words": ({"data": "words.csv"}, r"column 'b' holds text in the data \('x' in row 0\) and none in the reference"),
     "no file": ({"data": "nowhere.csv"}, "the data nowhere.csv cannot be read: No such file"),
     "no reference": ({"reference": None}, "there is nothing to compare with; give --reference FILE"),
     "no model": ({"model": None}, "Missing option '--model'; see butfor --help"),
     "pickle": ({"model": "m.pkl"}, "m.pkl is a pickle, .* add --trust-pickle"),
-    "unknown model": ({"model": "m.onnx"}, "m.onnx is not a model that can be loaded"),
+    "unknown model": ({"model": "m.zip"}, "m.zip is not a model that can be loaded"),
+    "no model file": ({"model": "m.onnx"}, "the model file m.onnx does not exist"),
+    "no config": ({"config": "none.toml"}, "--config none.toml cannot be read: No such file"),
 }
 
 

@@ -169,7 +169,7 @@ def with_nan(values):
         (REFERENCE.astype(str), "expected numbers"),
         ([[1, 2], [3]], "not a rectangular table"),
         (pd.DataFrame(REFERENCE[:, :2], columns=["a", "a"]), "columns named alike: a"),
-        (pd.DataFrame({"a": [1.0, 2.0], "b": ["x", "y"]}), "column 'b' of the reference is not numeric"),
+        (pd.DataFrame({"a": [1.0, 2.0], "b": ["x", "y"]}), "column 'b' of the reference holds categories"),
         (pd.DataFrame(with_nan(REFERENCE), columns=list("abcde")), "in row 3, column 'b'"),
     ],
 )
@@ -192,7 +192,7 @@ def explain(inputs, sampler=None, **settings):
         (REFERENCE[:0], "the data is empty"),
         (REFERENCE[:3, :4], "the data has 4 columns but the sampler's reference has 5"),
         (REFERENCE[0], "the data has shape"),
-        (REFERENCE[:3].astype(object), "the data holds object values"),
+        (REFERENCE[:3].astype(object), "the data is an array of object values"),
         (pd.DataFrame(REFERENCE[:2], columns=list("aabcd")), "columns named alike: a"),
         (pd.DataFrame(REFERENCE[:2], index=[7, 7]), "rows with the same index label"),
     ],

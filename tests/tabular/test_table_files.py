@@ -1,11 +1,17 @@
 """Reading tables and subsets from files: what is refused, in which words, and what goes to the model."""
 
+import datetime
+import decimal
+import sys
+
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 from butfor.core.types import InputError
-from butfor.tabular.files import read_csv, read_subsets
+from butfor.tabular.files import read_csv, read_subsets, read_table
 from butfor.tabular.rows import Asked, read_tables
 from butfor.tabular.where import matches, names_in
 
@@ -174,7 +180,12 @@ def test_rows_on_both_sides_are_counted(files):
 REFUSED = {
     "no reference": ({}, "there is nothing to compare with"),
     "all": ({"reference_where": "a >= 0"}, "matches every row; none is left to explain"),
-    "text": ({"reference_where": "group == 'x'"}, "column 'id' of the data is not numeric .'s' in row 3.; .*--drop id"),
+    "dates": ({"reference_where": "a < 3", "dates": ["a"]}, "--dates: column 'a' holds numbers"),
+    "no dates": ({"reference_where": "a < 3", "dates": ["id"]}, "--dates: column 'id' of the data has 'p' in row 0"),
+    "no column of dates": ({"reference_where": "a < 3", "dates": ["zz"]}, "--dates: there is no column 'zz'"),
+    "categories": ({"reference_where": "a < 3", "categories": ["zz"]}, "--categories: there is no column 'zz'"),
+    "hold out": ({"hold_out": 1.5}, "--hold-out must lie strictly between 0 and 1, got 1.5"),
+    "hold out nothing": ({"hold_out": 0.01}, "--hold-out 0.01 of 5 rows leaves none on one side"),
     "drop": ({"reference_where": "a < 3", "drop": ["zz"]}, "there is no column 'zz'; the columns are id, a, b, group"),
     "features": ({"reference_where": "a < 3", "features": ["a,zz"]}, "there is no column 'zz'"),
     "both": ({"reference_where": "a < 3", "features": ["a"], "drop": ["b"]}, "both given; use one of them"),
@@ -196,3 +207,149 @@ def test_other_columns(files):
         read_tables(Asked(files / "all.csv", files / "reference.csv"))
     with pytest.raises(InputError, match=r"other columns \(id, group only in the reference\)"):
         read_tables(Asked(files / "data.csv", files / "all.csv"))
+
+
+MIXED = pd.DataFrame(
+    {
+        "id": [f"p{i}" for i in range(40)],
+        "colour": ["red", "blue", None, "red"] * 10,
+        "smoker": [True, False] * 20,
+        "age": [30.0, np.nan] * 20,
+        "day": [f"2024-02-{i % 28 + 1:02}" for i in range(40)],
+        "group": ["x"] * 30 + ["y"] * 10,
+    }
+)
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_columns_of_all_kinds(tmp_path, ending):
+    path = tmp_path / f"all.{ending}"
+    getattr(MIXED, f"to_{ending}")(path, index=False)
+    tables = read_tables(Asked(path, reference_where="group == 'x'", index="id", dates=["day"], categories=["colour"]))
+    assert tables.data.index.tolist() == [f"p{i}" for i in range(30, 40)]
+    assert tables.data.columns.tolist() == ["colour", "smoker", "age", "day"]
+    assert [str(kind) for kind in tables.data.dtypes[:3]] == ["category", "bool", "float64"]
+    assert tables.data.day.dt.day.tolist() == [i % 28 + 1 for i in range(30, 40)]
+    assert tables.data.colour.cat.categories.tolist() == ["blue", "red"]
+    assert tables.reference.colour.isna().sum() == 7
+
+
+def test_text_stays_text(tmp_path):
+    MIXED.to_csv(tmp_path / "all.csv", index=False)
+    tables = read_tables(Asked(tmp_path / "all.csv", reference_where="group == 'x'", drop=["id,day"]))
+    assert set(tables.data.colour.dropna()) == {"red", "blue"}
+    assert not isinstance(tables.data.colour.dtype, pd.CategoricalDtype)
+
+
+def test_times_pick_rows_and_stay(tmp_path):
+    MIXED.to_parquet(tmp_path / "all.parquet")
+    asked = Asked(tmp_path / "all.parquet", reference_where="day < '2024-02-20'", dates=["day"], drop=["id"])
+    with pytest.warns(UserWarning, match="^day picks rows and goes to the model as well"):
+        tables = read_tables(asked)
+    assert tables.data.day.min() == pd.Timestamp("2024-02-20")
+
+
+def test_names_of_rows_are_no_feature(tmp_path):
+    MIXED.to_csv(tmp_path / "all.csv", index=False)
+    where = {"reference_where": "group == 'x'", "dates": ["day"]}
+    with pytest.raises(InputError, match="column 'id' holds another text in every row, as names do; use --index id"):
+        read_tables(Asked(tmp_path / "all.csv", **where))
+    with pytest.warns(UserWarning, match="column 'id' has 40 different texts in 40 rows"):
+        tables = read_tables(Asked(tmp_path / "all.csv", **where, known=["id", "age"]))
+    assert tables.data.columns.tolist() == ["id", "age"]
+
+
+def test_odd_text_is_named(tmp_path):
+    frame = MIXED.drop(columns="id").assign(age=["old", *range(39)])
+    frame.to_csv(tmp_path / "all.csv", index=False)
+    with pytest.warns(UserWarning, match="column") as said:
+        read_tables(Asked(tmp_path / "all.csv", reference_where="group == 'x'", features=["age,day"]))
+    assert [str(one.message) for one in said] == [
+        "column 'age' is redrawn as categories, though 39 of its 40 values are numbers; 'old' in row 0 of the "
+        "reference is none",
+        "column 'day' has 28 different texts in 40 rows, too many to redraw well; leave it out with --drop, or read "
+        "it as times with --dates",
+    ]
+
+
+def test_times_with_several_offsets(tmp_path):
+    frame = pd.DataFrame({"day": ["2024-01-01T00:00+01:00", "2024-07-01T00:00+02:00"], "group": ["x", "y"]})
+    frame.to_csv(tmp_path / "all.csv", index=False)
+    with pytest.raises(InputError, match="--dates: column 'day' of the data has several offsets from UTC"):
+        read_tables(Asked(tmp_path / "all.csv", reference_where="group == 'x'", dates=["day"]))
+
+
+def test_yes_and_no_with_gaps_in_one_file_only(tmp_path):
+    pd.DataFrame({"a": [True, None, False]}).to_csv(tmp_path / "data.csv", index=False)
+    pd.DataFrame({"a": [True, False, False]}).to_csv(tmp_path / "reference.csv", index=False)
+    tables = read_tables(Asked(tmp_path / "data.csv", tmp_path / "reference.csv"))
+    assert tables.data.a.dtype == tables.reference.a.dtype == object
+
+
+def test_types_of_parquet(tmp_path):
+    table = pa.table(
+        {
+            "day": [datetime.date(2024, 2, 29), None],
+            "price": [decimal.Decimal("1.50"), None],
+            "colour": pa.array(["red", "blue"]).dictionary_encode(),
+            "count": [1, None],
+        }
+    )
+    parquet.write_table(table, tmp_path / "a.parquet")
+    frame = read_table(tmp_path / "a.parquet", "data")
+    assert [kind.kind for kind in frame.dtypes] == ["M", "f", "O", "f"]
+    assert isinstance(frame.colour.dtype, pd.CategoricalDtype)
+    parquet.write_table(pa.table({"a": [[1], [2]]}), tmp_path / "a.parquet")
+    with pytest.raises(InputError, match=r"column 'a' of the data .* holds list<.*; give columns of single values"):
+        read_table(tmp_path / "a.parquet", "data")
+
+
+def test_the_index_of_a_parquet_file_names_the_rows(tmp_path):
+    MIXED.set_index("id").to_parquet(tmp_path / "all.parquet")
+    for asked in ({}, {"index": "id"}):
+        tables = read_tables(Asked(tmp_path / "all.parquet", reference_where="group == 'x'", drop=["day"], **asked))
+        assert tables.data.index.tolist() == [f"p{i}" for i in range(30, 40)]
+    MIXED.set_index("colour").to_parquet(tmp_path / "all.parquet")  # names nothing: a column like any other
+    assert "colour" in read_table(tmp_path / "all.parquet", "data").columns
+
+
+BAD_PARQUET = {
+    "text": (b"a,b\n1,2\n", "cannot be read as Parquet: "),
+    "cut off": (None, "cannot be read as Parquet: "),
+}
+
+
+@pytest.mark.parametrize(("content", "message"), BAD_PARQUET.values(), ids=BAD_PARQUET)
+def test_bad_parquet(tmp_path, content, message):
+    path = tmp_path / "d.parquet"
+    MIXED.to_parquet(path)
+    path.write_bytes(path.read_bytes()[:-20] if content is None else content)
+    with pytest.raises(InputError, match=message):
+        read_table(path, "data")
+    with pytest.raises(InputError, match=r"the data .* cannot be read: No such file or directory; name a Parquet file"):
+        read_table(tmp_path / "none.parquet", "data")
+    MIXED[:0].to_parquet(path)
+    with pytest.raises(InputError, match="has columns but no rows"):
+        read_table(path, "data")
+
+
+def test_parquet_without_pyarrow(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(InputError, match=r"needs pyarrow; pip install 'butfor\[parquet\]', or give a CSV file"):
+        read_table(tmp_path / "a.parquet", "data")
+
+
+def test_rows_held_out(tmp_path):
+    MIXED.to_csv(tmp_path / "all.csv", index=False)
+    asked = Asked(tmp_path / "all.csv", reference_where="group == 'x'", hold_out=0.2, features=["age"], seed=1)
+    tables = read_tables(asked)
+    assert (len(tables.data), len(tables.reference)) == (6, 24)
+    assert sorted([*tables.data.index, *tables.reference.index]) == list(range(30))
+    assert read_tables(asked).data.index.equals(tables.data.index)
+
+
+def test_data_that_are_their_own_reference(tmp_path):
+    MIXED.to_csv(tmp_path / "all.csv", index=False)
+    asked = Asked(tmp_path / "all.csv", data_where="group == 'x'", features=["age"], itself=True)
+    tables = read_tables(asked)
+    assert len(tables.data) == len(tables.reference) == 30

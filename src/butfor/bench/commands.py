@@ -65,6 +65,16 @@ def samplers(runs: Runs = 20, out: Out = None, json: Json = False) -> None:
 
 
 @app.command()
+def tables(runs: Runs = 20, seed: Seed = 0, out: Out = None, json: Json = False) -> None:
+    """Samplers of tables: false discoveries on correlated columns with known truth, and speed on one core."""
+    from butfor.bench import tables as bench
+
+    _check(out)
+    figures = bench.run(runs=runs, seed=seed)
+    _show("tables", figures, bench.markdown, out, json)
+
+
+@app.command()
 def speed(seed: Seed = 0, out: Out = None, json: Json = False) -> None:
     """Wall time over bare model calls on the same rows, and the memory of a million hypotheses."""
     from butfor.bench import speed as bench
@@ -72,6 +82,36 @@ def speed(seed: Seed = 0, out: Out = None, json: Json = False) -> None:
     _check(out)
     figures = bench.run(seed=seed)
     _show("speed", figures, bench.markdown, out, json)
+
+
+@app.command()
+def images(
+    assets: Annotated[Path | None, typer.Option(help="Networks and photographs. Default: BUTFOR_ASSETS.")] = None,
+    fills: Annotated[Path | None, typer.Option(help="Folder that keeps the fills.")] = None,
+    sensitivity: Annotated[bool, typer.Option("--sensitivity", help="Four runs more, boxes moved by a pixel.")] = False,
+    draws: Annotated[int | None, typer.Option(help="Ranks and few-shot on so many diversified draws.")] = None,
+    automatic: Annotated[bool, typer.Option("--automatic", help="A detector's boxes and random ones, too.")] = False,
+    lime: Annotated[list[str] | None, typer.Option(help="A photograph to run LIME on; may be repeated.")] = None,
+    images: Annotated[int | None, typer.Option(help="Only the first so many photographs.")] = None,
+    threads: Annotated[int | None, typer.Option(help="Threads of each network.")] = None,
+    out: Out = None,
+    json: Json = False,
+) -> None:
+    """The paper's 50 photographs and 222 boxes with EfficientNet-Lite0 and MI-GAN: counts, sensitivity, cost."""
+    from butfor.bench import images as bench
+
+    _check(out)
+    figures = bench.run(
+        assets,
+        fills=fills,
+        sensitivity=sensitivity,
+        draws=draws,
+        automatic=automatic,
+        lime=lime or (),
+        images=images,
+        threads=threads,
+    )
+    _show("images", figures, bench.markdown, out, json)
 
 
 def _check(out: Path | None) -> None:

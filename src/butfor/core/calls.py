@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from butfor.core.draws import Drawn, Job, Problem, draw
-from butfor.core.types import Batch, Floats, Model, ModelError
+from butfor.core.types import Batch, Floats, InputError, Ints, Model, ModelError
 
+Dress = Callable[[Any, Ints], Batch]  # rows of a matrix, and the inputs they come from -> what the model is given
 GROUP_VALUES = 2**18  # drawn values and model outputs that are held at once
 Array = np.ndarray[Any, Any]
 
@@ -32,6 +33,7 @@ class Calls:
     tick: Callable[[int], None]  # hears of rows that the model has evaluated
     memory: Memory | None = None
     asked: Callable[[int], None] = lambda _: None  # hears of rows that were asked for, evaluated or remembered
+    dress: Dress | None = None
 
 
 @dataclass(frozen=True)
@@ -62,11 +64,18 @@ def evaluate_drawn(problem: Problem, calls: Calls, drawns: Iterable[Drawn]) -> I
     held = 0
     for drawn in drawns:
         group.append(drawn)
-        held += drawn.rows * max(calls.outputs, len(drawn.values[0]) if isinstance(drawn.values, np.ndarray) else 1)
+        held += drawn.rows * max(calls.outputs, _weight(drawn))
         if held >= GROUP_VALUES:
             yield from _evaluate_group(problem, calls, group, slate)
             group, held = [], 0
     yield from _evaluate_group(problem, calls, group, slate)
+
+
+def _weight(drawn: Drawn) -> int:
+    """Values of one row as they count towards a group; an image's are bytes in few, large pieces: 2**8 count one."""
+    if isinstance(drawn.values, np.ndarray):
+        return len(drawn.values[0])
+    return max((getattr(item, "size", 1) for item in drawn.inputs), default=1) // 2**8
 
 
 class Slate:
@@ -122,7 +131,7 @@ def _evaluate_alike(problem: Problem, calls: Calls, alike: list[tuple[Drawn, Flo
             columns = drawn.columns
             before = rows[:, columns].copy()  # not the inputs' own: what a model has written here must stay to be seen
             rows[:, columns] = drawn.values[start:stop]
-            out[start:stop] = call(calls, rows, stop - start, partial(_describe, problem, [(drawn, start, stop)]))
+            out[start:stop] = call(calls, rows, problem, [(drawn, start, stop)])
             if sys.getrefcount(rows) > 2 or slate.kept():
                 rows = rows.copy()
             rows[:, columns] = before
@@ -178,7 +187,7 @@ def _evaluate_packed(problem: Problem, calls: Calls, jobs: list[tuple[Drawn, Flo
             batch = _assemble(pieces, slate.rows(rows, problem.inputs))
         else:
             batch = [item for drawn, start, stop in pieces for item in drawn.values[start:stop]]
-        outputs = call(calls, batch, rows, partial(_describe, problem, pieces))
+        outputs = call(calls, batch, problem, pieces)
         done = 0
         for drawn, start, stop in pieces:
             outs[id(drawn)][start:stop] = outputs[done : done + stop - start]
@@ -212,19 +221,36 @@ def _assemble(pieces: list[Piece], batch: Array) -> Array:
     return batch
 
 
-def call(calls: Calls, batch: Batch, rows: int, describe: Callable[[int], str]) -> Floats:
+def call(calls: Calls, batch: Batch, problem: Problem, pieces: list[Piece]) -> Floats:
     """The model's outputs (rows, outputs), after checking that they are one finite number per row and output."""
-    outputs = ask(calls.model, batch, rows, describe).reshape(rows, -1)
+    rows = len(batch)
+    if calls.dress is not None:
+        batch = calls.dress(batch, _sources(pieces))
+    outputs = ask(calls.model, batch, rows, partial(_describe, problem, pieces)).reshape(rows, -1)
     if outputs.shape[1] != calls.outputs:
         raise ModelError(f"the model returned {outputs.shape[1]} outputs a row, but {calls.outputs} for other rows")
     calls.tick(rows)
     return outputs
 
 
+def _sources(pieces: list[Piece]) -> Ints:
+    """The input that each row of a batch comes from."""
+    return np.concatenate([_places(drawn, start, stop)[0] for drawn, start, stop in pieces])
+
+
+def _places(drawn: Drawn, start: int, stop: int) -> tuple[Ints, Ints]:
+    """The input and the version that each of these rows is."""
+    place = np.arange(start, stop) if drawn.places is None else drawn.places[start:stop]
+    position, version = np.divmod(place, drawn.job.versions)
+    return drawn.job.block.start + drawn.job.members[position], version
+
+
 def ask(model: Model, batch: Batch, rows: int, describe: Callable[[int], str]) -> Array:
     """What the model returns for a batch, (rows,) or (rows, outputs), checked; `describe` names a row in an error."""
     try:
         outputs = np.asarray(model(batch))
+    except InputError:
+        raise  # it says already what is the matter, and asking again row by row would not help
     except Exception as error:
         row = _first_bad_row(model, batch, rows)
         where = f"on {describe(row)}" if row is not None else f"on a batch of {rows} rows, though on none of them alone"
@@ -245,7 +271,7 @@ def ask(model: Model, batch: Batch, rows: int, describe: Callable[[int], str]) -
 def _first_bad_row(model: Model, batch: Batch, rows: int) -> int | None:
     for row in range(rows):
         try:
-            model(batch[row : row + 1])
+            model(batch.iloc[row : row + 1] if hasattr(batch, "iloc") else batch[row : row + 1])
         except Exception:  # any error of the user's model: the first row that has one is named
             return row
     return None
@@ -254,9 +280,8 @@ def _first_bad_row(model: Model, batch: Batch, rows: int) -> int | None:
 def _describe(problem: Problem, pieces: list[Piece], row: int) -> str:
     for drawn, start, stop in pieces:
         if row < stop - start:
-            place = start + row if drawn.places is None else int(drawn.places[start + row])
-            position, version = divmod(place, drawn.job.versions)
-            name = problem.input_names[drawn.job.block.start + int(drawn.job.members[position])]
+            (source,), (version,) = _places(drawn, start + row, start + row + 1)
+            name = problem.input_names[int(source)]
             if version == 0:
                 return f"input {name!r}"
             return f"counterfactual {version} of input {name!r}, subset {drawn.job.block.subset.name!r}"

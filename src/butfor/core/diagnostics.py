@@ -40,6 +40,25 @@ def reach(test: str, rule: str, alpha: float, family: int, draws: int, h: int = 
     ]
 
 
+def reach_of_sampler(rule: str, alpha: float, family: int, floor: float) -> list[str]:
+    """A sentence where the sampler's own least p-value, one over its donors, keeps a lone signal from being found.
+
+    >>> reach_of_sampler("bh", 0.1, 10, floor=0.001)
+    []
+    """
+    harmonic = sum(1 / i for i in range(1, family + 1)) if rule == "by" else 1.0
+    together = math.ceil(family * harmonic * floor / alpha - 1e-9)
+    if together <= 1:
+        return []
+    whole = rule in ("holm", "bonferroni") or together > family
+    found = "nothing" if whole else f"none unless {together} reach it together"
+    return [
+        f"With this sampler no p-value is much below {floor:.2g}, one over the reference rows it draws from: {rule} "
+        f"over {family} hypotheses at alpha={alpha:g} chooses {found}. More reference rows or fewer subsets reach "
+        "further, and so does butfor.tabular.gaussian where columns are roughly normal."
+    ]
+
+
 def _reach_competition(test: str, alpha: float, family: int, draws: int) -> list[str]:
     decoys = 1 if test == "osft" else draws
     least = math.ceil(1 / (alpha * decoys) - 1e-9)

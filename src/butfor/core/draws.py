@@ -14,6 +14,7 @@ from butfor.core.types import Batch, Floats, InputError, Ints, ModelError, Sampl
 
 BLOCK_VALUES = 2**18  # values of the inputs of one block; fixes the blocks, so it may never follow batch_rows
 ROUND_VALUES = 2**23  # values of the counterfactuals of one round, likewise
+LIST_DRAWS = 128  # images or texts of one round, likewise
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,29 @@ def table_problem(
         sampler=sampler,
         seed=seed,
         round_draws=int(np.clip(ROUND_VALUES // (size * width), 16, 4096)),
+    )
+
+
+def list_problem(
+    inputs: Sequence[Any], names: Sequence[str], subsets: Sequence[Sequence[Subset]], sampler: Sampler, seed: int
+) -> Problem:
+    """Every input, an image or a text, with subsets of its own; a block is one input with one of them.
+
+    `inputs` may be any sequence that opens an input when it is asked for: none is held here.
+    """
+    pairs = [(i, subset) for i, own in enumerate(subsets) for subset in own]
+    known = {name: place for place, name in enumerate(dict.fromkeys(subset.name for _, subset in pairs))}
+    blocks = tuple(Block(subset, i, i + 1, names[i], np.array([row])) for row, (i, subset) in enumerate(pairs))
+    return Problem(
+        inputs=inputs,
+        input_names=tuple(names),
+        subset_names=tuple(known),
+        blocks=blocks,
+        input_of=np.array([i for i, _ in pairs], dtype=np.int64),
+        subset_of=np.array([known[subset.name] for _, subset in pairs], dtype=np.int64),
+        sampler=sampler,
+        seed=seed,
+        round_draws=LIST_DRAWS,
     )
 
 
@@ -147,11 +171,22 @@ def draw(problem: Problem, job: Job) -> Drawn:
         base = (block.start, block.stop, last - first) if whole_block else None
         return Drawn(job, inputs, values.reshape(-1, values.shape[2]), last - first + 1, base=base)
     asked = inputs if job.ask is None else [inputs[i] for i in job.ask]
-    whole = problem.sampler(asked, block.subset, job.draws, rng)
+    whole = _whole(problem.sampler, asked, block, job.draws, rng)
     _check_count(len(whole), len(asked), job.draws, block.subset)
     kept = range(len(asked)) if job.keep is None else job.keep
     items = [x for i in kept for x in (asked[i], *whole[i * job.draws + first : i * job.draws + last])]
     return Drawn(job, [asked[i] for i in kept], items, last - first + 1)
+
+
+def _whole(sampler: Any, inputs: Batch, block: Block, draws: int, rng: np.random.Generator) -> Batch:
+    """Whole counterfactuals of images or texts."""
+    try:
+        return sampler(inputs, block.subset, draws, rng)
+    except InputError:
+        raise
+    except Exception as error:
+        where = f"subset {block.subset.name!r} of input {block.key!r}"
+        raise ModelError(f"the sampler raised {type(error).__name__} on {where}: {error}") from error
 
 
 def _columns(sampler: Any, inputs: np.ndarray[Any, Any], subset: Subset, draws: int, rng: Any) -> Floats:
@@ -168,9 +203,14 @@ def _columns(sampler: Any, inputs: np.ndarray[Any, Any], subset: Subset, draws: 
             f"the sampler returned {values.dtype} values of shape {values.shape} for subset {subset.name!r}; expected "
             f"numbers, {len(subset.index)} a row"
         )
-    if not np.isfinite(values.sum()) and not np.isfinite(values).all():  # the sum is the quick look
+    if not np.isfinite(values.sum()) and _not_allowed(values, getattr(sampler, "takes_missing", False)):
         raise ModelError(f"the sampler drew NaN or infinity for subset {subset.name!r}; check what it was fitted on")
     return values.reshape(len(inputs), draws, len(subset.index)).astype(inputs.dtype, copy=False)
+
+
+def _not_allowed(values: Floats, missing: bool) -> bool:
+    """Whether there is infinity among them, or NaN where that does not stand for a missing value."""
+    return bool(np.isinf(values).any() if missing else not np.isfinite(values).all())
 
 
 def _check_count(got: int, inputs: int, draws: int, subset: Subset) -> None:

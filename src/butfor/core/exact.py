@@ -71,7 +71,8 @@ def _support(sampler: Any, inputs: np.ndarray[Any, Any], block: Block) -> tuple[
             f"the {name} has shapes {values.shape} and {mass.shape}; expected values ({len(inputs)}, m, {width}) and "
             f"probabilities ({len(inputs)}, m)"
         )
-    if values.dtype.kind not in "fiub" or not np.isfinite(values).all():
+    missing = getattr(sampler, "takes_missing", False)
+    if values.dtype.kind not in "fiub" or np.isinf(values).any() or (not missing and np.isnan(values).any()):
         raise InputError(f"the {name} lists values that are not finite numbers; list numbers only")
     numbers = mass.dtype.kind in "fiub" and np.isfinite(mass).all() and (mass >= 0).all()
     if not numbers or (mass.sum(axis=1) > 1 + 1e-9).any() or (mass.sum(axis=1) <= 0).any():

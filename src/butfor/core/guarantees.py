@@ -76,6 +76,7 @@ OBSERVED_CLASS = (
     "the class was picked by looking at the observed input only, which favours it over its draws (with every null true "
     "OSFT made a false discovery in 90 to 100 % of runs); use target='predicted'"
 )
+ONE_POINT = "Q is a single point: the sampler always draws the same, so no null hypothesis can be true"
 EARLY = "Decisions equal those of all draws with probability at least {agree:g}."
 FIXED = "alpha must have been fixed before looking at the result."
 
@@ -99,6 +100,7 @@ def guarantee(
     filtered: bool = False,
     dependence_ignored: bool = False,
     picked: bool = False,
+    deterministic: bool = False,
     delta: float | None = None,
 ) -> Guarantee:
     """The promise of one combination; a combination without one is refused.
@@ -121,6 +123,8 @@ def guarantee(
         )
         if applies
     ]
+    if deterministic:
+        return Guarantee("nothing", alpha, over, ONE_POINT, "nobody", tuple(caveats))
     if observed_class:
         return Guarantee("nothing", alpha, over, OBSERVED_CLASS, "nobody", tuple(caveats))
     inputs = PICKED if picked else UNPICKED
@@ -156,6 +160,7 @@ def page() -> str:
         ('rule="bh" with test="irt", where some hypotheses did not vary', FILTER),
         ("a sampler that ignores dependence, such as `tabular.empirical`", IGNORED),
         ('target="observed-class"', f"Nothing is controlled: {OBSERVED_CLASS}."),
+        ("a sampler without chance, such as an inpainting network as it is", f"Nothing is controlled: {ONE_POINT}."),
         ("early_stop=True, delta=0.01", EARLY.format(agree=0.99)),
         ("always", FIXED),
     ):

@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from butfor.core.calls import ask
+from butfor.core.calls import Dress, ask
 from butfor.core.types import Batch, Floats, InputError, Ints, Model, ModelError
 
 
@@ -82,22 +82,24 @@ class Probe:
 AGAIN, COMPANY = 6, 19  # so many rows are asked again, each alone and in a batch of so many
 
 
-def probe(model: Model, inputs: Batch, batch_rows: int, describe: Callable[[int], str]) -> Probe:
+def probe(
+    model: Model, inputs: Batch, batch_rows: int, describe: Callable[[int], str], dress: Dress | None = None
+) -> Probe:
     """Ask the model for the observed inputs, and see how much its arithmetic moves a row that is asked twice.
 
     The rounding comes from the precision of the outputs and from what a few rows change when they are asked again in
     other company: a float32 network may well hand back float64.
     """
-    parts = [
-        ask(model, _copy(inputs[a : a + batch_rows]), min(batch_rows, len(inputs) - a), partial(_shifted, describe, a))
-        for a in range(0, len(inputs), batch_rows)
-    ]
+    give = partial(_given, inputs, dress)
+    starts = range(0, len(inputs), batch_rows)
+    spans = [np.arange(start, min(start + batch_rows, len(inputs))) for start in starts]
+    parts = [ask(model, give(span), len(span), partial(_shifted, describe, int(span[0]))) for span in spans]
     widths = {part.shape[1:] for part in parts}
     if len(widths) > 1:
         raise ModelError(f"the model returned rows of different shapes for different batches: {sorted(widths)}")
     raw = np.concatenate(parts)
     outputs = raw.astype(np.float64).reshape(len(raw), -1)
-    noise, random, rows = _noise(model, inputs, outputs, batch_rows, describe)
+    noise, random, rows = _noise(model, give, outputs, batch_rows, describe)
     double = float(np.finfo(np.float64).eps)
     coarse = noise > 1024 * double * float(np.abs(outputs[:AGAIN]).max())  # float32 inside, whatever it hands back
     inside = raw.dtype if raw.dtype in (np.float16, np.float32) else np.float32 if coarse else np.float64
@@ -110,22 +112,25 @@ RANDOM = "The model gives the same row different answers (is dropout on?): expec
 
 
 def _noise(
-    model: Model, inputs: Batch, outputs: Floats, batch_rows: int, describe: Callable[[int], str]
+    model: Model, give: Callable[[Ints], Batch], outputs: Floats, batch_rows: int, describe: Callable[[int], str]
 ) -> tuple[float, bool, int]:
     """How far answers to the same rows lie apart, whether the very same call gives two answers, and the rows asked."""
-    few = min(AGAIN, len(inputs))
-    alone = [ask(model, _copy(inputs[i : i + 1]), 1, describe).reshape(-1) for i in range(few)]
-    twice = ask(model, _copy(inputs[:1]), 1, describe).reshape(-1)
+    few = min(AGAIN, len(outputs))
+    alone = [ask(model, give(np.array([i])), 1, describe).reshape(-1) for i in range(few)]
+    twice = ask(model, give(np.array([0])), 1, describe).reshape(-1)
     crowd = np.arange(min(COMPANY, batch_rows)) % few
-    batch = inputs[crowd] if isinstance(inputs, np.ndarray) else [inputs[i] for i in crowd]
-    together = ask(model, batch, len(crowd), lambda row: describe(int(crowd[row]))).reshape(len(crowd), -1)
+    together = ask(model, give(crowd), len(crowd), lambda row: describe(int(crowd[row]))).reshape(len(crowd), -1)
     noise = max(float(np.abs(row - outputs[i]).max()) for i, row in enumerate(alone))
     noise = max(noise, float(np.abs(together - outputs[crowd]).max()))
     return noise, bool((twice != alone[0]).any()), few + 1 + len(crowd)
 
 
-def _copy(inputs: Batch) -> Batch:
-    return inputs.copy() if isinstance(inputs, np.ndarray) else inputs  # a model may write into what it is given
+def _given(inputs: Batch, dress: Dress | None, positions: Ints) -> Batch:
+    """A copy of some inputs, as the model is given them: it may write into what it gets."""
+    if not isinstance(inputs, np.ndarray):
+        return [inputs[i] for i in positions]
+    rows = inputs[positions]
+    return rows if dress is None else dress(rows, positions)
 
 
 def _shifted(describe: Callable[[int], str], start: int, row: int) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from butfor.core.draws import Job, Problem, draw
-from butfor.core.sampler_checks import ranks
+from butfor.core.sampler_checks import filled, ranks
 from butfor.core.streams import stream
 from butfor.core.types import Bools, Floats, Ints
 
@@ -48,8 +48,8 @@ def quick_check(problem: Problem) -> list[str]:
     for block in problem.blocks[:MOST_SUBSETS]:
         if block.start == 0:
             drawn = draw(problem, Job(block, DRAWS, "quick check"))
-            values = np.asarray(drawn.values, dtype=np.float64).reshape(len(drawn.inputs), DRAWS + 1, -1)
-            inputs = np.asarray(drawn.inputs, dtype=np.float64)
+            values = filled(np.asarray(drawn.values, dtype=np.float64).reshape(len(drawn.inputs), DRAWS + 1, -1))
+            inputs = filled(np.asarray(drawn.inputs, dtype=np.float64))
             pools.append(Pool(block.subset.name, np.asarray(block.subset.index), inputs, values))
     return look(pools, stream(problem.seed, "quick check"))
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from butfor.core import selection, storage
 from butfor.core.bounds import simes_bounds
-from butfor.core.diagnostics import largest_family, notes_after, reach
+from butfor.core.diagnostics import largest_family, notes_after, reach, reach_of_sampler
 from butfor.core.draws import Problem, redraw
 from butfor.core.effects import Effects
 from butfor.core.guarantees import check_rule, guarantee
@@ -47,6 +47,7 @@ class Result:
     look: Callable[[], list[str]] = list  # a quick look at the sampler, taken when notes are asked for
     provenance: dict[str, Any] = field(default_factory=dict)
     output_names: tuple[Any, ...] | None = None
+    view: Callable[[Result], Any] | None = None  # what its modality adds to a report
 
     def __repr__(self) -> str:
         return f"<butfor.Result: {self.chosen.sum()} of {len(self.chosen)} hypotheses chosen>"
@@ -64,6 +65,7 @@ class Result:
             filtered=self._unchanging > 0,
             dependence_ignored=said["dependence_ignored"],
             picked=said["picked"],
+            deterministic=said.get("deterministic", False),
             delta=said["delta"],
         )
 
@@ -83,6 +85,8 @@ class Result:
         said, evidence = self.provenance, self.evidence
         family = largest_family(self.input_of if self.family == "input" else None, len(self.chosen))
         before = reach(said["test"], self.rule, self.alpha, family, said["draws"], said["h"] or 1)
+        if evidence.kind == "p" and not before:
+            before = reach_of_sampler(self.rule, self.alpha, family, said.get("floor", 0.0))
         after = notes_after(evidence.kind, evidence.values, self.tested, self.chosen, said["draws"], self._unchanging)
         after += nearly_all(self.chosen)
         return (*before, *self.run_notes, *self.look(), *(after if not said["interrupted"] else []))
@@ -257,8 +261,12 @@ def _pack(result: Result) -> tuple[dict[str, Any], dict[str, np.ndarray[Any, Any
         "run_notes": [*result.run_notes, *result.look()],
         **{name: getattr(result, name) for name in KEPT},
     }
-    arrays["inputs"] = problem.inputs
-    facts["subsets"] = {block.subset.name: block.subset.index.tolist() for block in problem.blocks}
+    if isinstance(problem.inputs, np.ndarray):
+        arrays["inputs"] = problem.inputs
+        facts["subsets"] = {block.subset.name: block.subset.index.tolist() for block in problem.blocks}
+    else:
+        facts["subsets"] = [[block.subset.name, storage.plain(block.subset.index)] for block in problem.blocks]
+        facts["owners"] = [block.start for block in problem.blocks]
     return facts, arrays
 
 

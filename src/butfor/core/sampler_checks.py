@@ -43,6 +43,21 @@ def check_ranks(pool: Floats, rng: np.random.Generator) -> RankCheck:
     return RankCheck(min(1.0, len(p) * p[worst]), looks, *_coverage(distances), distances)
 
 
+def filled(values: Floats) -> Floats:
+    """Missing values as one value below all others of their column (the last axis): to be missing is a value, too.
+
+    >>> filled(np.array([[1.0], [np.nan], [3.0]])).ravel().tolist()
+    [1.0, -1.0, 3.0]
+    """
+    missing = np.isnan(values)
+    if not missing.any():
+        return values
+    flat = np.where(missing, np.inf, values).reshape(-1, values.shape[-1])
+    low = np.where(np.isinf(flat.min(axis=0)), 0.0, flat.min(axis=0))
+    high = np.where(missing, -np.inf, values).reshape(flat.shape).max(axis=0)
+    return np.where(missing, low - np.maximum(high - low, 1.0), values)
+
+
 def ranks(pool: Floats, rng: np.random.Generator) -> Floats:
     """Where the first of each row (n, versions) stands among the others: exactly uniform on (0, 1) if exchangeable.
 

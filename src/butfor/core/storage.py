@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import json
 import os
@@ -31,6 +32,31 @@ def write(path: Path, facts: dict[str, Any], arrays: dict[str, np.ndarray[Any, A
     finally:
         part.unlink(missing_ok=True)
     return path
+
+
+def plain(index: Any) -> Any:
+    """The index of a subset as JSON: numbers, text, lists of them; a mask as its shape and its bits."""
+    if isinstance(index, np.ndarray) and index.dtype == np.bool_:
+        packed = base64.b64encode(np.packbits(index).tobytes()).decode("ascii")
+        return {"mask": list(index.shape), "bits": packed}
+    if isinstance(index, np.ndarray | np.generic):
+        return index.tolist()
+    if isinstance(index, list | tuple):
+        return [plain(part) for part in index]
+    return index if isinstance(index, str | int | float | bool | None) else str(index)
+
+
+def unplain(index: Any) -> Any:
+    """The inverse of `plain`, but that a list comes back as a tuple.
+
+    >>> unplain(plain((3, 4))), unplain(plain(np.array([[True, False]]))).tolist()
+    ((3, 4), [[True, False]])
+    """
+    if isinstance(index, dict) and "mask" in index:
+        bits = np.frombuffer(base64.b64decode(index["bits"]), np.uint8)
+        size = int(np.prod(index["mask"]))
+        return np.unpackbits(bits, count=size).astype(np.bool_).reshape(index["mask"])
+    return tuple(unplain(part) for part in index) if isinstance(index, list) else index
 
 
 def read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray[Any, Any]]]:

@@ -1,34 +1,57 @@
-"""A model named on a command line -> the black box."""
+"""A model named on a command line -> the black box; nothing of it runs before the user has said that it may."""
 
 from __future__ import annotations
 
-import importlib.util
-import re
-import sys
+from collections.abc import Iterable
 from pathlib import Path
-from types import FunctionType, ModuleType
 from typing import Any
 
 from butfor.core.types import InputError
+from butfor.models.onnx import onnx_model
+from butfor.models.optional import need
+from butfor.models.python_file import attribute_of, check_usable
+from butfor.models.remote import endpoint
 
 PICKLES = (".pkl", ".pickle", ".joblib")
-SUPPORTED = "this version takes file.py:function, or a .pkl, .pickle or .joblib file with --trust-pickle"
+TORCH = (".pt", ".pth", ".ckpt", ".bin")
+SUPPORTED = (
+    "give file.onnx, file.skops, file.py:function, an http(s) address of the Open Inference Protocol, or a .pkl, "
+    ".pickle or .joblib file with --trust-pickle"
+)
 
 
-def load_model(name: str, *, trust_pickle: bool = False) -> Any:
-    """The function or estimator that `name` points at.
+def load_model(name: str, *, trust_pickle: bool = False, trusted: Iterable[str] = ()) -> Any:
+    """The model that `name` points at.
 
-    `file.py:function` imports the file, so its code runs. Unpickling runs code too, but code nobody can read first:
-    that is why it must be asked for.
+    ONNX files hold no code, and of skops files only types that are known to be harmless or are named in `trusted` are
+    made. `file.py:function` imports the file, so its code runs: it can be read first. Unpickling runs code that nobody
+    can read first; that is why it must be asked for. The ending of the name decides which of these is done, never
+    the content: a pickle that is called model.skops is refused, not unpickled.
+
+    >>> load_model("model.pt")
+    Traceback (most recent call last):
+    butfor.core.types.InputError: model.pt holds a torch module or its weights as a pickle; export it to ONNX, or ...
     """
-    if name.lower().endswith(PICKLES):
+    lower = name.lower()
+    if lower.startswith(("http://", "https://")):
+        return endpoint(name)
+    if lower.endswith(PICKLES):
         return _unpickled(_existing(name), trust_pickle)
+    if lower.endswith(".onnx"):
+        return _onnx(_existing(name))
+    if lower.endswith(".skops"):
+        return _skops(_existing(name), sorted(set(trusted)))
+    if lower.endswith(TORCH):
+        raise InputError(
+            f"{name} holds a torch module or its weights as a pickle; export it to ONNX, or write a file.py with a "
+            "function around it and give file.py:function"
+        )
     file, colon, attribute = name.rpartition(":")
     if name.endswith(".py"):
         raise InputError(f"--model {name} names a file but no function in it; write {name}:function")
     if not colon or not file.endswith(".py") or not attribute:
         raise InputError(f"--model {name} is not a model that can be loaded; {SUPPORTED}")
-    return _attribute(_module(_existing(file)), attribute, file)
+    return attribute_of(_existing(file), attribute)
 
 
 def _existing(name: str) -> Path:
@@ -37,57 +60,6 @@ def _existing(name: str) -> Path:
         what = "is a directory" if path.is_dir() else "does not exist"
         raise InputError(f"the model file {name} {what}; {SUPPORTED}")
     return path
-
-
-def _module(path: Path) -> ModuleType:
-    """The file as a module, under a name that cannot take another module's place."""
-    name = "butfor_model_" + re.sub(r"\W", "_", path.stem)
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # dataclasses and pickles inside the file look themselves up here
-    folder = str(path.resolve().parent)
-    if folder not in sys.path:
-        sys.path.append(folder)  # last, so that the files beside a model can be imported but shadow nothing
-    try:
-        spec.loader.exec_module(module)
-    except (Exception, SystemExit) as error:
-        del sys.modules[name]
-        raise InputError(f"the model file {path} failed when imported: {told(error)}") from error
-    return module
-
-
-def _attribute(module: ModuleType, attribute: str, file: str) -> Any:
-    if not hasattr(module, attribute):
-        own = {
-            name: thing
-            for name, thing in vars(module).items()
-            if not (name.startswith("_") or _imported(thing, module))
-        }
-        usable = [name for name, thing in own.items() if _usable(thing)]
-        raise InputError(f"{file} has no {attribute!r}; it has {', '.join(usable[:8]) or 'nothing that can be called'}")
-    thing = getattr(module, attribute)
-    if not _usable(thing):
-        raise InputError(
-            f"{attribute!r} in {file} is {_kind(thing)}, expected a function (rows -> numbers) or an object "
-            "with predict_proba or predict"
-        )
-    return thing
-
-
-def _imported(thing: Any, module: ModuleType) -> bool:
-    return isinstance(thing, FunctionType) and thing.__module__ != module.__name__
-
-
-def _usable(thing: Any) -> bool:
-    if isinstance(thing, type | ModuleType):
-        return False
-    return callable(thing) or hasattr(thing, "predict_proba") or hasattr(thing, "predict")
-
-
-def _kind(thing: Any) -> str:
-    return f"a class, {thing.__name__}" if isinstance(thing, type) else f"of type {type(thing).__name__}"
 
 
 def _unpickled(path: Path, trusted: bool) -> Any:
@@ -102,9 +74,47 @@ def _unpickled(path: Path, trusted: bool) -> Any:
         model = joblib.load(path)
     except Exception as error:  # a pickle may raise anything
         raise InputError(f"the model {path} cannot be unpickled: {told(error)}") from error
-    if not _usable(model):
-        raise InputError(f"the model {path} is {_kind(model)}, expected something with predict_proba or predict")
-    return model
+    return check_usable(model, f"the model {path}")
+
+
+def _onnx(path: Path) -> Any:
+    with path.open("rb") as file:
+        _check_not_pickled(path, file.read(2), "an ONNX model")
+    return onnx_model(path)
+
+
+def _skops(path: Path, trusted: list[str]) -> Any:
+    """The object in a skops file, made only if all of its types are harmless or trusted."""
+    content = path.read_bytes()  # read once: what is looked through is what is loaded
+    _check_not_pickled(path, content[:2], "a skops file")
+    skops = need("skops.io", "skops")
+    try:
+        untrusted = skops.get_untrusted_types(data=content)
+    except Exception as error:  # a broken file may raise anything
+        raise InputError(f"{path} is not a skops file that can be read: {told(error)}") from error
+    if unnamed := [kind for kind in untrusted if kind not in trusted]:
+        raise InputError(
+            f"the model {path} has types that are not known to be harmless: {', '.join(unnamed)}; if you know "
+            f"and trust them, name them: {' '.join(f'--trust {kind}' for kind in unnamed)}"
+        )
+    try:
+        model = skops.loads(content, trusted=untrusted)
+    except Exception as error:  # types made elsewhere may raise anything
+        raise InputError(f"the model {path} cannot be loaded: {told(error)}") from error
+    return check_usable(model, f"the model {path}")
+
+
+def _check_not_pickled(path: Path, start: bytes, expected: str) -> None:
+    if start[:1] == b"\x80" and start[1:2] in (
+        b"\x02",
+        b"\x03",
+        b"\x04",
+        b"\x05",
+    ):  # how pickles of protocol 2 to 5 begin
+        raise InputError(
+            f"{path} is a pickle and not {expected}, whatever it is called; it was not opened, since loading a pickle "
+            "runs whatever code its maker put in"
+        )
 
 
 def told(error: BaseException) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 
 from butfor.core.result import Result
 from butfor.core.summary import SubsetRow, bound_sentence, by_subset
-from butfor.core.types import Floats, InputError, Ints
+from butfor.core.types import Batch, Floats, InputError, Ints
 
 MOST_DISCOVERIES = 200
 MOST_SUBSETS = 40
@@ -83,6 +83,7 @@ def facts(result: Result) -> dict[str, Any]:
         "zero": zero,
         "more": len(order) - len(shown),
         "examples": _examples(result, order),
+        "pictures": None if result.view is None else result.view(result),
         "provenance": _provenance(result),
     }
 
@@ -144,25 +145,34 @@ def _example(result: Result, row: int) -> Example:
     place, name = int(result.input_of[row]), result.subset_names[result.subset_of[row]]
     index = next(block.subset.index for block in result.problem.blocks if block.subset.name == name)
     drawn = _drawn(result, result.input_names[place], name)
-    observed, names = result.problem.inputs[place], result.provenance["columns"]
+    observed, names = result.show(result.problem.inputs[place : place + 1]), result.provenance["columns"]
     columns = tuple(
-        (str(names[j]), number(observed[j]), tuple(number(value) for value in drawn[:, j]))
-        for j in index[:MOST_COLUMNS].tolist()
+        (str(names[j]), _written(observed, j)[0], tuple(_written(drawn, j))) for j in index[:MOST_COLUMNS].tolist()
     )
     return Example(str(result.input_names[place]), name, columns, len(drawn), max(0, len(index) - MOST_COLUMNS))
 
 
-def _drawn(result: Result, input: Any, subset: str) -> Floats:
+def _drawn(result: Result, input: Any, subset: str) -> Batch:
     try:
-        return np.asarray(result.counterfactuals(input, subset, n=3), float)
+        return result.counterfactuals(input, subset, n=3)
     except InputError:  # a one-shot test drew fewer
-        return np.asarray(result.counterfactuals(input, subset, n=1), float)
+        return result.counterfactuals(input, subset, n=1)
+
+
+def _written(rows: Batch, column: int) -> list[str]:
+    """A column of an array or a frame, as a person would write its values."""
+    values = rows.iloc[:, column].tolist() if hasattr(rows, "iloc") else rows[:, column].tolist()
+    return [
+        number(value) if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
+        for value in values
+    ]
 
 
 LABELS = {
     "model": "Model",
     "data": "Data",
     "reference": "Reference (what the inputs are compared with)",
+    "boxes": "Regions",
     "sampler": "Sampler",
     "test": "Test",
     "alternative": "Alternative",

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from butfor.core.result import Result
 from butfor.core.types import InputError
@@ -25,12 +27,23 @@ def check_folder(out: Path) -> None:
 
 def write_folder(result: Result, out: Path) -> None:
     """Write `result.butfor`, `table.csv` and `report.html` into `out`, beside whatever else is there."""
+    files: dict[str, Callable[[Path], Any]] = {
+        RESULT: result.save,
+        TABLE: lambda path: result.table.to_csv(path, index=False),
+        REPORT: lambda path: write(result, path),
+    }
+    write_files(files, out)
+
+
+def write_files(files: Mapping[str, Callable[[Path], Any]], out: Path) -> None:
+    """Write files into `out` by what writes each of them; they appear when all are there, or none does."""
     made = not out.exists()
     try:
         out.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".part-", dir=out) as stage:
-            _write_all(result, Path(stage))
-            for name in (RESULT, TABLE, REPORT):
+            for name, write_one in files.items():
+                write_one(Path(stage) / name)
+            for name in files:
                 os.replace(Path(stage) / name, out / name)
     except BaseException as error:
         if made:
@@ -38,9 +51,3 @@ def write_folder(result: Result, out: Path) -> None:
         if isinstance(error, OSError):
             raise InputError(f"cannot write into {out}: {error.strerror or error}; name another folder") from error
         raise
-
-
-def _write_all(result: Result, folder: Path) -> None:
-    result.save(folder / RESULT)
-    result.table.to_csv(folder / TABLE, index=False)
-    write(result, folder / REPORT)

@@ -17,17 +17,19 @@ from butfor.tabular.splice import from_values
 CONTRAST_SHARES = (0.02, 0.05, 0.1, 0.2, 0.3)  # METHODS 7: three features each
 
 
-def linear_gaussian(name: str, seed: int, *, inputs: int = 100, width: int = 20, share: float = 0.2) -> Bed:
+def linear_gaussian(
+    name: str, seed: int, *, inputs: int = 100, width: int = 20, share: float = 0.2, shift: float = 5.0
+) -> Bed:
     """A linear model that ignores every other column of correlated normal inputs; Q is their exact conditional.
 
-    The shifted entries of a row come from N(5, 1) first and the others from the reference given them. So x_j given
+    The shifted entries of a row come from N(shift, 1) first and the others from the reference given them. So x_j given
     the rest of its row has exactly the law Q wherever j was not shifted. True: shifted, and the weight is not zero.
     """
     rng = stream(seed, "linear", width)
     covariance = 0.5 ** np.abs(np.subtract.outer(np.arange(width), np.arange(width)))
     weights = np.where(np.arange(width) % 2 == 0, rng.uniform(0.5, 2.0, width), 0.0)
     shifted = rng.random((inputs, width)) < share
-    rows = np.stack([_given_shifted(row, covariance, rng) for row in shifted])
+    rows = np.stack([_given_shifted(row, covariance, shift, rng) for row in shifted])
     sampler = from_values(_conditional(covariance).values)
     return Bed(name, rows, partial(linear, weights=weights), sampler, shifted & (weights != 0))
 
@@ -36,12 +38,12 @@ def _conditional(covariance: Floats) -> Gaussian:
     """The conditional of N(0, covariance), known and not fitted."""
     precision = np.asarray(np.linalg.inv(covariance), np.float64)
     columns = tuple(f"x{i}" for i in range(len(covariance)))
-    return Gaussian(np.zeros(len(columns)), precision, columns, named=False, rows=0)
+    return Gaussian(np.zeros(len(columns)), precision, columns, kinds=None, rows=0, whole=(None,) * len(columns))
 
 
-def _given_shifted(shifted: Bools, covariance: Floats, rng: np.random.Generator) -> Floats:
-    """One row: its shifted entries from N(5, 1), the others from N(0, covariance) given those."""
-    row = rng.standard_normal(len(shifted)) + 5.0 * shifted
+def _given_shifted(shifted: Bools, covariance: Floats, shift: float, rng: np.random.Generator) -> Floats:
+    """One row: its shifted entries from N(shift, 1), the others from N(0, covariance) given those."""
+    row = rng.standard_normal(len(shifted)) + shift * shifted
     rest = ~shifted
     slope = np.linalg.solve(covariance[np.ix_(shifted, shifted)], covariance[np.ix_(shifted, rest)])
     spread = np.linalg.cholesky(covariance[np.ix_(rest, rest)] - covariance[np.ix_(rest, shifted)] @ slope)

@@ -1,9 +1,10 @@
-"""Files of a command line -> frames and subsets: CSV and JSON, read strictly."""
+"""Files of a command line -> frames and subsets: CSV, Parquet and JSON, read strictly."""
 
 from __future__ import annotations
 
 import csv
 import json
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,13 @@ from butfor.core.types import InputError
 
 if TYPE_CHECKING:
     import pandas as pd
+
+PARQUET = (".parquet", ".pq")
+
+
+def read_table(path: Path, what: str) -> pd.DataFrame:
+    """The table of a CSV or, by its ending, a Parquet file; `what` names it in errors ("data", "reference")."""
+    return read_parquet(path, what) if path.suffix.lower() in PARQUET else read_csv(path, what)
 
 
 def read_csv(path: Path, what: str) -> pd.DataFrame:
@@ -82,6 +90,45 @@ def _not_utf8(path: Path, what: str) -> InputError:
             "save it again as UTF-8"
         )
     return InputError(f"the {what} {path} is not UTF-8; save it again as UTF-8")
+
+
+def read_parquet(path: Path, what: str) -> pd.DataFrame:
+    """The table of a Parquet file: dates as times, decimals as numbers, and pandas' own index where it names each row.
+
+    What is nested (lists, structures) has no meaning as a feature and is refused.
+    """
+    try:
+        arrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
+    except ModuleNotFoundError as error:
+        raise InputError(
+            f"the {what} {path} is Parquet, which needs pyarrow; pip install 'butfor[parquet]', or give a CSV file"
+        ) from error
+    try:
+        with open(path, "rb") as file:
+            table = _plain_types(arrow, parquet.ParquetFile(file).read(), path, what)
+        frame: pd.DataFrame = table.to_pandas(date_as_object=False)
+    except OSError as error:
+        reason = error.strerror or _one_line(error)
+        raise InputError(f"the {what} {path} cannot be read: {reason}; name a Parquet file") from error
+    except arrow.ArrowException as error:
+        raise InputError(f"the {what} {path} cannot be read as Parquet: {_one_line(error)}") from error
+    _check_header(list(map(str, frame.columns)), path, what)
+    if not len(frame):
+        raise InputError(f"the {what} {path} has columns but no rows; give at least one row")
+    if frame.index.nlevels == 1 and frame.index.is_unique and not frame.index.hasnans:
+        return frame
+    return frame.reset_index(drop=frame.index.names == [None])
+
+
+def _plain_types(arrow: Any, table: Any, path: Path, what: str) -> Any:
+    kinds = arrow.types
+    nested = [field for field in table.schema if kinds.is_nested(field.type)]
+    if nested:
+        raise InputError(
+            f"column {nested[0].name!r} of the {what} {path} holds {nested[0].type}; give columns of single values"
+        )
+    plain = [field.with_type(arrow.float64()) if kinds.is_decimal(field.type) else field for field in table.schema]
+    return table.cast(arrow.schema(plain, table.schema.metadata))
 
 
 def read_subsets(path: Path) -> dict[str, Any] | list[Any]:

@@ -8,52 +8,104 @@ from typing import Any
 import numpy as np
 
 from butfor.core.types import Batch, Floats, InputError, Subset
-from butfor.tabular.splice import in_order, order_of, splice
-from butfor.tabular.table import as_table, check_complete
+from butfor.tabular.columns import Column
+from butfor.tabular.splice import order_of, splice
+from butfor.tabular.table import as_table, check_complete, check_numeric
+
+EDGES = (np.minimum, np.maximum)
+LEFT_OUT = 1_000  # reference rows that are predicted from the others: more would not tell their spread any better
+
+
+@dataclass(frozen=True, eq=False)
+class LeftOut:
+    """Reference rows, each predicted by the fit without it: how far real values lie from what the fit makes of them.
+
+    Without row x, the covariance is C - w x x', its inverse L + w g g' / (1 - w x'g), where g = L x (Sherman-Morrison).
+    """
+
+    turned: Floats  # (rows, d) g
+    length: Floats  # (rows,) x'g
+    share: float  # w
+    farther: float  # the mean without a row lies farther from it by this factor
+
+    def wider(self, precision: Floats, covariance: Floats, chosen: Any) -> float:
+        """By how much the variance of x_S given the rest is larger than the fit says, at least 1.
+
+        A fit to few rows of many columns explains too much of them, and of none but them.
+        """
+        turned = self.turned[:, chosen]
+        fitted = turned @ covariance  # L_SS^-1 g_S: how far x_S lies from its prediction by a fit that has seen it
+        along = (turned * fitted).sum(axis=1)
+        missed = fitted * (self.farther / np.maximum(1 - self.share * (self.length - along), 1e-9))[:, None]
+        return max(1.0, float(((missed @ precision) * missed).sum(axis=1).mean()) / len(chosen))
 
 
 @dataclass(frozen=True, eq=False)
 class Gaussian:
-    """x_S | x_-S ~ N(mean - L_SS^-1 L_S,-S (x_-S - mean), L_SS^-1), L the precision matrix. Made by `gaussian`."""
+    """x_S | x_-S ~ N(mean - L_SS^-1 L_S,-S (x_-S - mean), L_SS^-1), L the precision matrix. Made by `gaussian`.
+
+    A fitted one is wider, by what `left_out` says and by Student's t: a spread that is known from m rows only.
+    """
 
     mean: Floats  # (d,)
     precision: Floats  # (d, d)
     columns: tuple[str, ...]
-    named: bool
+    kinds: dict[str, Column] | None  # None: an array, whose columns have no names of their own
     rows: int
+    whole: tuple[tuple[float, float] | None, ...]  # (d,) range of a column of whole numbers: its draws are, too
+    left_out: LeftOut | None = None  # None: the normal is known, not fitted
+    freedom: int | None = None  # degrees of freedom of Student's t in place of the normal; None: the normal
 
     def __repr__(self) -> str:
         return f"gaussian({self.rows} reference rows, {len(self.columns)} columns)"
 
     def __call__(self, inputs: Batch, subset: Subset, draws: int, rng: np.random.Generator) -> Batch:
-        return splice(inputs, subset, draws, rng, in_order(self, inputs).values)
+        return splice(inputs, subset, draws, rng, self)
 
     def values(self, inputs: np.ndarray[Any, Any], subset: Subset, draws: int, rng: np.random.Generator) -> Floats:
         """New values of the subset's columns, (len(inputs) * draws, columns), input-major."""
         chosen = np.asarray(subset.index)
-        covariance = np.linalg.inv(self.precision[np.ix_(chosen, chosen)])
+        precision = self.precision[np.ix_(chosen, chosen)]
+        covariance = np.linalg.inv(precision)
         weights = -(covariance @ self.precision[chosen]).T  # (d, columns)
         weights[chosen] = 0.0
         # One small product per input, not one large: a row's bits then do not depend on the rows beside it.
         centred = (inputs - self.mean)[:, None, :]
         mean = self.mean[chosen] + centred @ weights  # (n, 1, columns)
         noise = rng.standard_normal((len(inputs), draws, len(chosen)))
-        spread = np.linalg.cholesky(covariance).T
+        wider = 1.0 if self.left_out is None else self.left_out.wider(precision, covariance, chosen)
+        spread = np.linalg.cholesky(covariance * wider).T
         noise = noise * spread[0, 0] if len(chosen) == 1 else noise @ spread
-        return np.asarray((mean + noise).reshape(-1, len(chosen)))
+        if self.freedom is not None:
+            half = self.freedom / 2
+            noise *= np.sqrt(half / rng.spawn(1)[0].standard_gamma(half, noise.shape[:2]))[:, :, None]
+        fresh = np.asarray((mean + noise).reshape(-1, len(chosen)))
+        for k, j in enumerate(chosen):
+            if (span := self.whole[j]) is not None:
+                # What the input itself reaches is within range, too: else no draw could ever be as extreme as it.
+                low, high = (np.repeat(f(inputs[:, j], e), draws) for f, e in zip(EDGES, span, strict=True))
+                fresh[:, k] = np.clip(np.rint(fresh[:, k]), low, high)
+        return fresh
 
     def for_columns(self, wanted: tuple[str, ...] | None, width: int) -> Gaussian:
         """The same sampler for data whose columns stand in another order."""
-        order = order_of(wanted, width, self.columns, self.named)
-        columns = tuple(self.columns[i] for i in order)
-        return replace(self, mean=self.mean[order], precision=self.precision[np.ix_(order, order)], columns=columns)
+        order = order_of(wanted, width, self.columns, self.kinds is not None)
+        if order == list(range(width)):
+            return self
+        columns, whole = tuple(self.columns[i] for i in order), tuple(self.whole[i] for i in order)
+        precision, left = self.precision[np.ix_(order, order)], self.left_out
+        left = left and replace(left, turned=np.asfortranarray(left.turned[:, order]))
+        return replace(self, mean=self.mean[order], precision=precision, columns=columns, whole=whole, left_out=left)
 
 
 def gaussian(reference: Any) -> Gaussian:
     """A sampler from `reference`: what features look like when there is nothing to report (controls, another class).
 
     Fits a multivariate normal with Ledoit-Wolf shrinkage (on standardised columns) and redraws any group of columns
-    from its exact conditional given the rest of the row. Right for roughly normal, correlated columns.
+    from its conditional given the rest of the row: as wide as reference rows scatter that the fit has not seen (each
+    left out in turn), with Student's t for a spread known from that many rows. Right for roughly normal, correlated
+    columns, also where there are more of them than rows. Draws of a column of whole numbers are rounded and kept within
+    the reference's range.
 
     >>> reference = np.random.default_rng(0).normal(size=(200, 3))
     >>> gaussian(reference)
@@ -62,6 +114,7 @@ def gaussian(reference: Any) -> Gaussian:
     from sklearn.covariance import ledoit_wolf
 
     table = as_table(reference, "reference")
+    check_numeric(table, "a Gaussian")
     check_complete(table, "reference")
     if len(table.values) < 2:
         raise InputError("the reference has one row; a Gaussian sampler needs at least 2, and better 10 per column")
@@ -74,7 +127,24 @@ def gaussian(reference: Any) -> Gaussian:
             f"column {table.columns[column]!r} of the reference is constant ({values[0, column]:g}): a Gaussian cannot "
             "redraw it; drop the column from data and reference, or use butfor.tabular.empirical"
         )
-    covariance, _ = ledoit_wolf((values - mean) / scale, assume_centered=True)
+    covariance, shrunk = ledoit_wolf((values - mean) / scale, assume_centered=True)
     covariance += 1e-6 * np.eye(len(covariance))  # two rows, or a balanced yes/no in two columns, shrink by nothing
     precision = np.linalg.inv(covariance) / np.outer(scale, scale)
-    return Gaussian(mean, (precision + precision.T) / 2, table.columns, table.labels is not None, len(values))
+    precision = (precision + precision.T) / 2
+    return Gaussian(
+        mean=mean,
+        precision=precision,
+        columns=table.columns,
+        kinds=table.named_kinds,
+        rows=len(values),
+        whole=tuple((x.min(), x.max()) if (x % 1 == 0).all() else None for x in values.T),
+        left_out=_left_out(values - mean, precision, float(shrunk)),
+        freedom=len(values) - 1,
+    )
+
+
+def _left_out(centred: Floats, precision: Floats, shrunk: float) -> LeftOut:
+    size = len(centred)
+    some = centred[np.linspace(0, size - 1, min(size, LEFT_OUT)).astype(np.int64)]  # evenly spread
+    turned = np.asfortranarray(some @ precision)  # read by columns
+    return LeftOut(turned, (some * turned).sum(axis=1), (1 - shrunk) / (size - 1), size / (size - 1))

@@ -1,4 +1,4 @@
-"""CSV files of a command line -> the rows to explain, the rows of the reference, and the columns for the model."""
+"""Files of a command line -> the rows to explain, the rows of the reference, and the columns for the model."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from butfor.core.streams import stream
 from butfor.core.types import Bools, InputError
-from butfor.tabular.files import read_csv
+from butfor.tabular.files import read_table
+from butfor.tabular.read_columns import check_text, is_text, listed, typed
 from butfor.tabular.where import matches, names_in, some
 
 if TYPE_CHECKING:
@@ -31,6 +33,12 @@ class Asked:
     index: str | None = None
     truth: str | None = None
     known: Sequence[str] | None = None
+    dates: Sequence[str] = ()
+    categories: Sequence[str] = ()
+    hold_out: float | None = None  # the data are this share of the reference, taken at random
+    itself: bool = False  # the data are their own reference where none is given
+    what: str = "data"  # what the data are called in errors; its first word is that of their options
+    seed: int = 0
 
 
 @dataclass(frozen=True)
@@ -45,13 +53,13 @@ class Tables:
 
 def read_tables(asked: Asked) -> Tables:
     """Read, split and trim. What was decided for the person is said in a warning."""
-    whole = read_csv(asked.data, "data")
-    other = None if _same_file(asked) else read_csv(asked.reference, "reference")  # type: ignore[arg-type]
+    whole, other = _read(asked)
     picked, compared = _split(whole, other, asked)
     data, reference = whole[picked], (whole if other is None else other)[compared]
     hidden = [name for name in (asked.index, asked.truth) if name is not None]
-    for option, name in (("--index", asked.index), ("--truth", asked.truth)):
-        _check_known([] if name is None else [name], data, f"{option}: ")
+    own = data.index.name  # a Parquet file may bring its own index
+    _check_known([asked.index] if asked.index not in (None, own) else [], data, "--index: ")
+    _check_known([asked.truth] if asked.truth is not None else [], data, "--truth: ")
     columns = _columns(data, reference, asked, hidden)
     rows = _named(data, asked.index)
     return Tables(
@@ -66,6 +74,25 @@ def read_tables(asked: Asked) -> Tables:
     )
 
 
+def _read(asked: Asked) -> tuple[pd.DataFrame, pd.DataFrame | None]:
+    """The data and, if it is another file, the reference, their columns as the types they are meant to be."""
+    frames = {asked.what: read_table(asked.data, asked.what)}
+    if not _same_file(asked):
+        frames["reference"] = read_table(asked.reference, "reference")  # type: ignore[arg-type]
+    everywhere = dict.fromkeys(name for frame in frames.values() for name in frame.columns)
+    dates = listed(asked.dates, everywhere, "--dates: ")
+    categories = listed(asked.categories, everywhere, "--categories: ")
+    numbers = [name for name in dates if not any(is_text(f, name) or _is_time(f, name) for f in frames.values())]
+    if numbers:
+        raise InputError(f"--dates: column {numbers[0]!r} holds numbers; write dates like 2024-02-29")
+    frames = typed(frames, dates, categories)
+    return frames[asked.what], frames.get("reference")
+
+
+def _is_time(frame: pd.DataFrame, name: str) -> bool:
+    return name in frame.columns and getattr(frame[name].dtype, "kind", "O") in "mM"
+
+
 def _same_file(asked: Asked) -> bool:
     if asked.reference is None:
         return True
@@ -75,7 +102,8 @@ def _same_file(asked: Asked) -> bool:
 
 def _split(data: pd.DataFrame, other: pd.DataFrame | None, asked: Asked) -> tuple[Bools, Bools]:
     """Which rows of the data are explained, and which of the reference (the data itself if `other` is None)."""
-    if other is None and asked.reference_where is None:
+    itself = asked.itself or asked.hold_out is not None
+    if other is None and asked.reference_where is None and not itself:
         raise InputError(
             "there is nothing to compare with; give --reference FILE, or --reference-where EXPRESSION to take the "
             "reference from the data, such as --reference-where \"diagnosis == 'benign'\""
@@ -84,13 +112,19 @@ def _split(data: pd.DataFrame, other: pd.DataFrame | None, asked: Asked) -> tupl
     compared, picked = np.ones(len(source), bool), np.ones(len(data), bool)
     if asked.reference_where is not None:
         compared = matches(source, asked.reference_where, "--reference-where")
+    if asked.hold_out is not None:
+        return _held_out(compared, asked.hold_out, asked.seed)
     if asked.data_where is not None:
-        picked = matches(data, asked.data_where, "--data-where")
-    elif other is None:
+        picked = matches(data, asked.data_where, f"--{asked.what.split()[0]}-where")
+    if other is not None:
+        return picked, compared
+    if asked.reference_where is None:
+        return picked, picked
+    if asked.data_where is None:
         picked = ~compared
         if not picked.any():
             raise InputError(f"--reference-where {asked.reference_where!r} matches every row; none is left to explain")
-    if other is None and (picked & compared).any():
+    if (picked & compared).any():
         warnings.warn(
             f"{(picked & compared).sum()} rows are explained and belong to the reference as well: for them there is "
             "little to find",
@@ -99,13 +133,26 @@ def _split(data: pd.DataFrame, other: pd.DataFrame | None, asked: Asked) -> tupl
     return picked, compared
 
 
+def _held_out(rows: Bools, share: float, seed: int) -> tuple[Bools, Bools]:
+    """A share of the rows at random, and the others."""
+    if not 0 < share < 1:
+        raise InputError(f"--hold-out must lie strictly between 0 and 1, got {share:g}; 0.2 is a good choice")
+    order = stream(seed, "hold-out").permutation(np.flatnonzero(rows))
+    held = np.zeros(len(rows), bool)
+    held[order[: round(share * len(order))]] = True
+    if held.sum() in (0, len(order)):
+        raise InputError(f"--hold-out {share:g} of {len(order)} rows leaves none on one side; give more rows")
+    return held, rows & ~held
+
+
 def _columns(data: pd.DataFrame, reference: pd.DataFrame, asked: Asked, hidden: list[str]) -> list[str]:
     """The columns for the model: those asked for, else those it was fitted on, else all that are not left out."""
     everywhere = {**dict.fromkeys(data.columns), **dict.fromkeys(reference.columns)}
-    only, drop = _listed(asked.features, everywhere), _listed(asked.drop, everywhere)
+    only, drop = listed(asked.features, everywhere), listed(asked.drop, everywhere)
     if only and drop:
         raise InputError("--features and --drop were both given; use one of them")
-    if only or (asked.known is not None and set(asked.known) <= set(data.columns) - {*drop, *hidden}):
+    sure = bool(only) or (asked.known is not None and set(asked.known) <= set(data.columns) - {*drop, *hidden})
+    if sure:
         columns = wanted = only or list(asked.known or [])
         _check_known(columns, data, "--features: ")
     else:
@@ -113,24 +160,15 @@ def _columns(data: pd.DataFrame, reference: pd.DataFrame, asked: Asked, hidden: 
         left |= _only_for_picking(data, reference, asked, left)
         columns, wanted = ([name for name in frame.columns if name not in left] for frame in (data, reference))
     _check_same(columns, wanted, data, reference)
-    _check_numeric(columns, data, reference)
+    check_text(columns, {asked.what: data, "reference": reference}, sure=sure)
     return columns
-
-
-def _listed(entries: Sequence[str], columns: Any) -> list[str]:
-    """Names as a person gives them: repeated options, each one name or several with commas between."""
-    names = [name for entry in entries for name in ([entry] if entry in columns else entry.split(","))]
-    unknown = [name for name in names if name not in columns]
-    if unknown:
-        raise InputError(f"there is no column {unknown[0]!r}; the columns are {some(list(columns))}")
-    return names
 
 
 def _only_for_picking(data: pd.DataFrame, reference: pd.DataFrame, asked: Asked, left: set[str]) -> set[str]:
     """Text columns named in an expression; numbers named there may well be features, so they stay."""
     expressions = [text for text in (asked.data_where, asked.reference_where) if text is not None]
     named = {name for text in expressions for name in names_in(text)} - left
-    text = {name for name in named if _is_text(data, name) or _is_text(reference, name)}
+    text = {name for name in named if is_text(data, name) or is_text(reference, name)}
     kept = [name for name in data.columns if name in named - text]
     if kept:
         warnings.warn(
@@ -138,10 +176,6 @@ def _only_for_picking(data: pd.DataFrame, reference: pd.DataFrame, asked: Asked,
             stacklevel=2,
         )
     return text
-
-
-def _is_text(frame: pd.DataFrame, name: str) -> bool:
-    return name in frame.columns and getattr(frame[name].dtype, "kind", "O") not in "fiub"
 
 
 def _check_known(names: Sequence[str], frame: pd.DataFrame, where: str) -> None:
@@ -162,25 +196,8 @@ def _check_same(columns: list[str], wanted: list[str], data: pd.DataFrame, refer
         raise InputError("no column is left for the model; drop fewer")
 
 
-def _check_numeric(columns: list[str], data: pd.DataFrame, reference: pd.DataFrame) -> None:
-    for what, frame in (("data", data), ("reference", reference)):
-        bad = [name for name in columns if _is_text(frame, name)]
-        if bad:
-            raise InputError(
-                f"column {bad[0]!r} of the {what} is not numeric ({_example(frame, bad[0])}); encode it as numbers, or "
-                f"leave it out with --drop {','.join(bad) if len(bad) < 4 else bad[0] + ',...'}"
-            )
-
-
-def _example(frame: pd.DataFrame, name: str) -> str:
-    import pandas as pd
-
-    bad = frame[name][pd.to_numeric(frame[name], errors="coerce").isna() & frame[name].notna()]
-    return f"{bad.iloc[0]!r} in row {bad.index[0]!r}" if len(bad) else f"{frame[name].dtype} values"
-
-
 def _named(data: pd.DataFrame, index: str | None) -> pd.DataFrame:
-    if index is None:
+    if index is None or index == data.index.name:
         return data
     names = data[index]
     if names.isna().any():

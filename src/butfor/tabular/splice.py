@@ -14,18 +14,16 @@ from butfor.tabular.table import Table, as_table, check_complete, is_frame
 Values = Callable[[np.ndarray[Any, Any], Subset, int, np.random.Generator], Any]
 
 
-def splice(inputs: Batch, subset: Subset, draws: int, rng: np.random.Generator, values: Values) -> Batch:
-    """Whole counterfactual rows, of the type of `inputs`, in which only the subset's columns are new."""
-    table = as_table(inputs, "data", empty=True)
+def splice(inputs: Batch, subset: Subset, draws: int, rng: np.random.Generator, sampler: Any) -> Batch:
+    """Whole counterfactual rows, of the type of `inputs`, in which only the subset's columns are new: `sampler.values`.
+
+    The columns of the inputs may stand in another order than those of the sampler's reference.
+    """
+    table = as_table(inputs, "data", empty=True, like=getattr(sampler, "kinds", None))
+    sampler = fitting(sampler, table)
     rows = np.repeat(table.values, draws, axis=0)
-    rows[:, subset.index] = values(table.values, subset, draws, rng)
+    rows[:, subset.index] = sampler.values(table.values, subset, draws, rng)
     return table.show(rows)
-
-
-def in_order(sampler: Any, inputs: Batch) -> Any:
-    """A fitted sampler for inputs whose columns may stand in another order than those of its reference."""
-    named = tuple(map(str, inputs.columns)) if is_frame(inputs) else None
-    return sampler.for_columns(named, np.shape(inputs)[1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +36,7 @@ class FromValues:
         return f"from_values({getattr(self.values, '__name__', type(self.values).__name__)})"
 
     def __call__(self, inputs: Batch, subset: Subset, draws: int, rng: np.random.Generator) -> Batch:
-        return splice(inputs, subset, draws, rng, self.values)
+        return splice(inputs, subset, draws, rng, self)
 
 
 def from_values(values: Values) -> FromValues:
@@ -67,7 +65,7 @@ class Checked:
         self, inputs: np.ndarray[Any, Any], subset: Subset, draws: int, rng: np.random.Generator
     ) -> np.ndarray[Any, Any]:
         try:
-            rows = np.asarray(self.sampler(self.table.show(inputs.copy()), subset, draws, rng))
+            rows = self._matrix(self.sampler(self.table.show(inputs.copy()), subset, draws, rng), subset)
         except InputError:
             raise
         except Exception as error:
@@ -90,6 +88,28 @@ class Checked:
             )
         return rows[:, subset.index]
 
+    @property
+    def takes_missing(self) -> bool:
+        return bool(np.isnan(self.table.values).any())
+
+    def _matrix(self, rows: Any, subset: Subset) -> np.ndarray[Any, Any]:
+        """What the user's sampler returned, as numbers; a frame is read as the data was."""
+        if not is_frame(rows) or self.table.labels is None:
+            return np.asarray(rows)
+        if list(map(str, rows.columns)) != list(self.table.columns):
+            raise ModelError(
+                f"the sampler returned columns {list(rows.columns)[:4]} for subset {subset.name!r}; it must return "
+                f"those it was given, {list(self.table.columns)[:4]}"
+            )
+        read = as_table(rows.reset_index(drop=True), "sampler's draws", empty=True, like=self.table.named_kinds)
+        for name, new, old in zip(self.table.columns, read.kinds, self.table.kinds, strict=True):
+            if old.levels is not None and len(new.levels) > len(old.levels):
+                raise ModelError(
+                    f"the sampler drew {new.levels[-1]!r} in column {name!r}, which the data does not have; give the "
+                    "column as a pandas category with all its levels"
+                )
+        return read.values
+
 
 @dataclass(frozen=True, eq=False)
 class Listing(Checked):
@@ -107,17 +127,32 @@ class Listing(Checked):
         return self.sampler.support(self.table.show(inputs.copy()), subset)  # type: ignore[attr-defined]
 
 
-def table_sampler(sampler: Any, table: Table) -> Sampler:
+def meet(data: Any, sampler: Any, what: str = "data") -> tuple[Table, Sampler]:
+    """The user's table, and a sampler that the core can use on it; reference data gets a sampler that fits it."""
+    if is_data(sampler):
+        from butfor.tabular.auto import auto
+
+        sampler = auto(sampler)
+    table = as_table(data, what, like=getattr(sampler, "kinds", None))
+    return table, table_sampler(sampler, table, what)
+
+
+def table_sampler(sampler: Any, table: Table, what: str = "data") -> Sampler:
     """A sampler that the core can use on this table: its columns in the table's order, or a user's one, checked."""
     if not callable(sampler):
         raise InputError(f"sampler must be a sampler, a callable or reference data, got {type(sampler).__name__}")
     if not hasattr(sampler, "values"):
         return Listing(sampler, table) if hasattr(sampler, "support") else Checked(sampler, table)
     if hasattr(sampler, "for_columns"):
-        check_complete(table, "data")
-        named = table.columns if table.labels is not None else None
-        sampler = sampler.for_columns(named, len(table.columns))
-    return sampler  # type: ignore[no-any-return]
+        check_complete(table, what, missing=getattr(sampler, "takes_missing", False))
+    return fitting(sampler, table)  # type: ignore[no-any-return]
+
+
+def fitting(sampler: Any, table: Table) -> Any:
+    """The sampler for columns in the order of this table, and for its types if it looks at whole rows."""
+    if hasattr(sampler, "for_columns"):
+        sampler = sampler.for_columns(table.columns if table.labels is not None else None, len(table.columns))
+    return sampler.shown_by(table.show) if hasattr(sampler, "shown_by") else sampler
 
 
 def order_of(wanted: tuple[str, ...] | None, width: int, columns: tuple[str, ...], named: bool) -> list[int]:
@@ -142,4 +177,4 @@ def order_of(wanted: tuple[str, ...] | None, width: int, columns: tuple[str, ...
 
 def is_data(thing: Any) -> bool:
     """Reference data given in place of a sampler."""
-    return is_frame(thing) or isinstance(thing, np.ndarray | list)
+    return is_frame(thing) or isinstance(thing, np.ndarray | list) or hasattr(thing, "to_pandas")

@@ -1,0 +1,1 @@
+"""The commands that read tables, one file each: they parse, call, print."""

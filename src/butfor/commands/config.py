@@ -1,0 +1,70 @@
+"""Options of a command from a TOML file: the same names, the same meaning, and what is typed wins."""
+
+from __future__ import annotations
+
+import tomllib
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from butfor.core.types import InputError
+
+ADDRESS = ("http://", "https://")
+FILES = ("data", "held_out", "model", "out", "reference", "run_dir", "subsets")  # options that name files or folders
+
+
+def read_config(context: typer.Context, path: Path | None) -> Path | None:
+    """Make the values of the file the defaults of the command that is about to run."""
+    if path is not None:
+        options = {name: option for option in context.command.params for name in _names(option)}
+        context.default_map = _defaults(_parsed(path), options, path)
+    return path
+
+
+def _names(option: Any) -> list[str]:
+    """What an option may be called in the file: its names on the command line, without the dashes."""
+    return [name.removeprefix("--") for name in option.opts if name not in ("--config", "--help")]
+
+
+def _parsed(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"--config {path} cannot be read: {error.strerror}; name a TOML file") from error
+    except ValueError as error:  # TOMLDecodeError and UnicodeDecodeError
+        raise InputError(f"--config {path} is not TOML: {' '.join(str(error).split())}") from error
+
+
+def _defaults(given: dict[str, Any], options: dict[str, Any], path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in given.items():
+        name = key.replace("_", "-")
+        if name not in options:
+            near = get_close_matches(name, options, n=3, cutoff=0.5) or sorted(options)
+            raise InputError(f"--config {path}: there is no option {key!r} here; the nearest are {', '.join(near)}")
+        option = options[name]
+        if option.name in found:
+            raise InputError(f"--config {path}: {key!r} is given twice; give it once")
+        found[option.name] = _value(key, value, option, path)
+    return found
+
+
+def _value(key: str, value: Any, option: Any, path: Path) -> Any:
+    """The value as it would be typed, since then it is checked as if it were."""
+    values = value if isinstance(value, list) else [value]
+    if not all(isinstance(one, str | int | float) for one in values):
+        raise InputError(f"--config {path}: {key} = {value!r} is no text, number or true/false")
+    if isinstance(value, list) and not option.multiple:
+        raise InputError(f"--config {path}: {key} takes one value, got a list of {len(value)}")
+    typed = [_text(one, option, path.parent) for one in values]
+    return typed if option.multiple else typed[0]
+
+
+def _text(value: Any, option: Any, folder: Path) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if option.name in FILES and isinstance(value, str) and not value.lower().startswith(ADDRESS):
+        return str(folder / Path(value).expanduser())
+    return str(value)

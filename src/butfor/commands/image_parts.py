@@ -1,0 +1,107 @@
+"""What the words of `butfor image` stand for: a model, a sampler, regions."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from butfor import image
+from butfor.core.types import InputError, Sampler
+from butfor.image.models import class_names
+from butfor.image.subsets import Overlap, Subsets
+from butfor.models import Wrapped
+from butfor.models.python_file import attribute_of
+
+INPAINTERS: dict[str, Callable[[], Any]] = {
+    "donor": image.donor,
+    "telea": image.telea,
+    "navier-stokes": image.navier_stokes,
+}
+
+
+def named_model(spec: str, preprocess: str | None, classes: Path | None, threads: int | None) -> Any:
+    """file.onnx, file.py:function, hf:NAME or a folder, or the name of a torchvision model."""
+    if spec.lower().endswith(".onnx"):
+        return image.onnx_classifier(spec, preprocess or "whole", classes=classes, threads=threads)
+    if ".py:" in spec:
+        if preprocess is not None:
+            raise InputError("--preprocess is for networks; a function is given the images as they are")
+        return Wrapped(_function(spec), class_names(classes))
+    if classes is not None:
+        raise InputError(f"--classes is for .onnx files and functions; {spec!r} has names of its own")
+    if spec.startswith("hf:") or Path(spec).is_dir():
+        if preprocess is not None:
+            raise InputError("--preprocess does not go with a Hugging Face classifier, which has its own")
+        return image.huggingface_classifier(spec.removeprefix("hf:"))
+    if "/" in spec or Path(spec).suffix:
+        raise InputError(f"--model is {spec!r}, expected file.onnx, file.py:function, hf:NAME or a torchvision model")
+    return image.torchvision_model(spec, preprocess=preprocess)
+
+
+def named_sampler(spec: str, diversify: bool, test: str | None, threads: int | None, fills: Path) -> Sampler:
+    """A sampler whose fills are kept."""
+    name = None
+    if spec in INPAINTERS:
+        made = INPAINTERS[spec]()
+    elif spec.lower().endswith(".onnx"):
+        made = image.onnx_inpainter(spec, threads=threads)
+    elif spec.startswith("diffusers:"):
+        made = image.diffusers_inpainter(spec.removeprefix("diffusers:"))
+    elif ".py:" in spec:
+        made = _function(spec)
+        name = f"{spec.rpartition(':')[2]} of {hashlib.sha256(_file(spec).read_bytes()).hexdigest()}"
+    else:
+        raise InputError(
+            f"--sampler must be {', '.join(INPAINTERS)}, file.onnx, file.py:function or diffusers:NAME, got {spec!r}"
+        )
+    if diversify:
+        made, name = image.diversify(made), None if name is None else f"diversified {name}"
+    if getattr(made, "deterministic", False) and test not in (None, "osft"):
+        raise InputError(
+            f"--test {test} needs draws that differ, but {spec} always fills alike; add --diversify, or use --test "
+            "osft as in the paper, without a guarantee"
+        )
+    return image.cached(made, fills, name=name)
+
+
+def _file(spec: str) -> Path:
+    path = Path(spec.rpartition(":")[0])
+    if not path.is_file():
+        raise InputError(f"the file {path} does not exist; expected file.py:function")
+    return path
+
+
+def _function(spec: str) -> Any:
+    return attribute_of(_file(spec), spec.rpartition(":")[2])
+
+
+def regions(spec: str, detector: Path | None, overlap: Any, attributes: str | None, seed: int) -> Subsets:
+    """A file of boxes, grid, grid:4x5, superpixels, superpixels:30, random or auto; and attributes beside them."""
+    if (spec == "auto") != (detector is not None):
+        raise InputError("--boxes auto and --detector file.onnx go together; without a detector use --boxes random")
+    found = _regions(spec, detector, overlap, seed)
+    return (
+        found
+        if attributes is None
+        else image.together(found, image.attributes(*attributes.split(",")), overlap=overlap)
+    )
+
+
+def _regions(spec: str, detector: Path | None, overlap: Overlap, seed: int) -> Subsets:
+    if detector is not None:
+        return image.detected_boxes(image.onnx_yolo(detector), seed=seed)
+    if spec == "random":
+        return image.random_boxes(seed=seed)
+    if found := re.fullmatch(r"grid(?::(\d+)(?:x(\d+))?)?", spec):
+        rows, columns = found.groups()
+        return image.grid(int(rows or 3), None if columns is None else int(columns))
+    if found := re.fullmatch(r"superpixels(?::(\d+))?", spec):
+        return image.superpixels(int(found[1] or 30))
+    if not Path(spec).exists():
+        raise InputError(
+            f"--boxes is {spec!r}, neither a file nor auto, random, grid, grid:4x5, superpixels or superpixels:30"
+        )
+    return image.boxes(spec, overlap=overlap)

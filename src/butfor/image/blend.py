@@ -1,0 +1,77 @@
+"""What stands around a hole, carried into it: for inpainters that must not see the hole, and for seams."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from butfor.core.types import Bools
+from butfor.image.region import Image, bounds, grown
+
+
+def empty(image: Image, mask: Bools) -> Image:
+    """A copy in which every pixel of the hole is its nearest pixel outside.
+
+    An inpainter that is shown this cannot know what was in the hole, whatever it does before it masks.
+
+    >>> image = np.arange(4, dtype=np.uint8).reshape(1, 4, 1).repeat(3, axis=2)
+    >>> empty(image, np.array([[False, False, True, True]]))[0, :, 0].tolist()
+    [0, 1, 1, 1]
+    """
+    from scipy.ndimage import distance_transform_edt
+
+    height, width = mask.shape
+    x1, y1, x2, y2 = grown(bounds(mask), 1, height, width)
+    inside = mask[y1:y2, x1:x2]
+    if inside.all():  # nothing outside
+        return np.full_like(image, 127)
+    rows, columns = distance_transform_edt(inside, return_distances=False, return_indices=True)
+    out = image.copy()
+    part = out[y1:y2, x1:x2]
+    part[inside] = part[rows[inside], columns[inside]]
+    return out
+
+
+def settle_seam(image: Image, fill: Image, mask: Bools, feather: float, filled: Bools | None = None) -> Image:
+    """`fill` moved towards `image` along the inner edge of the hole, so that no seam is seen.
+
+    Where `fill` also covers a ring outside the hole (`filled`, all around if None), what it is off by there is carried
+    inwards, ever more smoothly, and fades over `feather` pixels. Nothing of what was in the hole is used.
+
+    >>> dark, light = np.zeros((9, 9, 3), np.uint8), np.full((9, 9, 3), 40, np.uint8)
+    >>> hole = np.pad(np.ones((5, 5), bool), 2)
+    >>> settle_seam(dark, light, hole, feather=2)[4, 2:7, 0].tolist()
+    [0, 20, 40, 20, 0]
+    """
+    height, width = mask.shape
+    x1, y1, x2, y2 = grown(bounds(mask), 8, height, width)
+    inside = mask[y1:y2, x1:x2]
+    if inside.all() or feather <= 0:
+        return fill
+    ring = ~inside if filled is None else filled[y1:y2, x1:x2] & ~inside
+    if not ring.any():
+        return fill
+    off = image[y1:y2, x1:x2].astype(np.float32) - fill[y1:y2, x1:x2]
+    off, distance = _carried_in(off, ring.astype(np.float32), inside, feather)
+    fade = np.clip(1 - (distance - 1) / feather, 0, 1)[..., None]
+    out = fill.copy()
+    out[y1:y2, x1:x2] = np.clip(np.rint(fill[y1:y2, x1:x2] + off * fade), 0, 255).astype(np.uint8)
+    return out
+
+
+def _carried_in(off: Any, ring: Any, inside: Bools, feather: float) -> tuple[Any, Any]:
+    """Values known in the ring, inside: the nearest one at the edge, means of many deeper in; and how deep it is."""
+    import cv2
+
+    weight = np.maximum(cv2.GaussianBlur(ring, (0, 0), 2), 1e-3)[..., None]
+    known = cv2.GaussianBlur(off * ring[..., None], (0, 0), 2) / weight
+    distance, label = cv2.distanceTransformWithLabels(
+        inside.astype(np.uint8), cv2.DIST_L2, 5, labelType=cv2.DIST_LABEL_PIXEL
+    )
+    nearest = np.zeros((int(label.max()) + 1, 3), np.float32)
+    nearest[label[~inside]] = known[~inside]
+    raw = nearest[label]
+    side = 2 * int(feather / 2) + 1
+    deep = np.clip(distance / (0.5 * feather), 0, 1)[..., None]
+    return raw + deep * (cv2.blur(cv2.blur(raw, (side, side)), (side, side)) - raw), distance

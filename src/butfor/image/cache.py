@@ -1,0 +1,166 @@
+"""Sampler: another sampler whose fills are kept on disk, so that no second run pays for them."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from butfor._version import __version__
+from butfor.core.types import InputError, ModelError, Sampler, Subset
+from butfor.image.region import Box, Image, bounds, check_image, identity, mask_of
+
+
+@dataclass(frozen=True)
+class Cached:
+    """Fills by what determines them: image, region, sampler and the state of the stream. Made by `cached`."""
+
+    sampler: Sampler
+    folder: Path
+    name: str
+
+    def __repr__(self) -> str:
+        return f"cached({self.sampler!r})"
+
+    @property
+    def identity(self) -> str:
+        return self.name
+
+    @property
+    def deterministic(self) -> bool:
+        return bool(getattr(self.sampler, "deterministic", False))
+
+    def __call__(self, inputs: Sequence[Image], subset: Subset, draws: int, rng: np.random.Generator) -> list[Image]:
+        if hasattr(subset.index, "transform"):  # cheap, and a user's function has no name that lasts
+            return list(self.sampler(inputs, subset, draws, rng))
+        return [self._one(image, subset, rng) for image in inputs for _ in range(draws)]
+
+    def _one(self, image: Image, subset: Subset, rng: np.random.Generator) -> Image:
+        """One draw at a time: a run with more draws finds those of a run with fewer."""
+        check_image(image)
+        mask = mask_of(subset, *image.shape[:2])
+        box = bounds(mask) if mask.any() else (0, 0, 0, 0)
+        file = self._file(image, mask, rng)
+        found = _read(file, box)
+        if found is not None:
+            part, state = found
+            if state is not None:
+                _advance(rng, state)  # as if it had been drawn
+            out = image.copy()
+            inside = mask[box[1] : box[3], box[0] : box[2]]
+            out[box[1] : box[3], box[0] : box[2]][inside] = part[inside]
+            return out
+        made = self.sampler([image], subset, 1, rng)
+        if len(made) != 1:
+            raise ModelError(f"{self.sampler!r} returned {len(made)} images for one image and one draw")
+        check_image(made[0])
+        _write(file, made[0][box[1] : box[3], box[0] : box[2]], None if self.deterministic else rng)
+        return np.asarray(made[0])
+
+    def _file(self, image: Image, mask: np.ndarray[Any, Any], rng: np.random.Generator) -> Path:
+        key = hashlib.blake2b(digest_size=20)
+        state = "" if self.deterministic else _told(_state(rng))
+        key.update(f"{__version__}|{self.name}|{image.shape}|{state}|".encode())
+        key.update(np.ascontiguousarray(image).tobytes())
+        key.update(np.packbits(mask).tobytes())
+        name = key.hexdigest()
+        return self.folder / name[:2] / f"{name}.png"
+
+
+def cached(sampler: Sampler, folder: str | Path, *, name: str | None = None) -> Cached:
+    """`sampler` with its fills kept in `folder`: another alpha, test or model then costs no inpainting.
+
+    A fill is found again by the bytes of the image, the region's pixels, the sampler's identity and the state of the
+    random stream (of deterministic samplers: without it), so nothing else can be mistaken for it; changed inputs are
+    drawn anew. Only the box around the region is stored, as PNG. Several processes may share a folder. `name` stands
+    for the sampler where it cannot be told from its repr; change it when the sampler changes.
+
+    >>> from butfor.image import telea
+    >>> cached(telea(), "fills")
+    cached(telea(radius=3))
+    """
+    if not callable(sampler):
+        raise InputError(f"cached needs a sampler, got {type(sampler).__name__}")
+    name = name or identity(sampler)
+    if " at 0x" in name:
+        raise InputError(
+            f"cached cannot tell {name} from others in a later run; name it: cached(sampler, folder, name='...')"
+        )
+    return Cached(sampler, Path(folder), name)
+
+
+def _state(rng: np.random.Generator) -> dict[str, Any]:
+    """All that decides what `rng` gives next, its children included."""
+    seeds: Any = rng.bit_generator.seed_seq
+    born = {name: getattr(seeds, name, None) for name in ("entropy", "spawn_key", "n_children_spawned")}
+    return {"bits": rng.bit_generator.state, "seeds": born}
+
+
+def _advance(rng: np.random.Generator, state: dict[str, Any]) -> None:
+    rng.bit_generator.state = state["bits"]
+    more = (state["seeds"]["n_children_spawned"] or 0) - (getattr(rng.bit_generator.seed_seq, "n_children_spawned", 0))
+    if more > 0:
+        rng.spawn(more)
+
+
+def _told(state: Any) -> str:
+    return json.dumps(state, sort_keys=True, default=_plain)
+
+
+def _plain(value: Any) -> Any:
+    return value.tolist() if isinstance(value, np.ndarray | np.integer) else str(value)
+
+
+def _read(file: Path, box: Box) -> tuple[Image, Any] | None:
+    """The part of the image in `box` and the state of the stream after it; None if there is no such fill."""
+    from PIL import Image as Pictures
+
+    try:
+        with Pictures.open(file) as picture:
+            part, stated = np.array(picture), picture.info.get("state")
+        shape = (box[3] - box[1], box[2] - box[0], 3)
+        return (part, _restored(stated)) if part.shape == shape and part.dtype == np.uint8 else None
+    except (OSError, ValueError, SyntaxError, KeyError, TypeError, AttributeError):
+        return None  # absent or damaged: drawn again
+
+
+def _restored(stated: str | None) -> Any:
+    if not stated:
+        return None
+    state = json.loads(stated)
+    inner = state["bits"]["state"]
+    state["bits"]["state"] = {k: np.array(v, np.uint64) if isinstance(v, list) else v for k, v in inner.items()}
+    return state
+
+
+def _write(file: Path, part: Image, rng: np.random.Generator | None) -> None:
+    """Whole or not at all: written beside, then moved into place."""
+    from PIL import Image as Pictures
+    from PIL.PngImagePlugin import PngInfo
+
+    info = PngInfo()
+    if rng is not None:
+        info.add_text("state", _told(_state(rng)))
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        handle, beside = tempfile.mkstemp(dir=file.parent, suffix=".part")
+        try:
+            with os.fdopen(handle, "wb") as out:
+                Pictures.fromarray(np.ascontiguousarray(part)).save(out, "PNG", compress_level=1, pnginfo=info)
+            os.replace(beside, file)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(beside)
+            raise
+    except OSError as error:
+        raise InputError(
+            f"a fill cannot be kept in {file.parent}: {error}; choose another folder for cached"
+        ) from error

@@ -1,0 +1,67 @@
+"""Samplers: OpenCV's two classic inpainters. They smear: for smoke tests only."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from butfor.core.types import Bools, InputError, Subset
+from butfor.image.region import Image, bounds, check_context, fill_each, grown
+
+
+@dataclass(frozen=True)
+class OpenCV:
+    """A hole smeared shut from its edge. Made by `telea` and `navier_stokes`."""
+
+    method: Literal["telea", "navier_stokes"]
+    radius: float
+
+    deterministic = True
+
+    def __repr__(self) -> str:
+        return f"{self.method}(radius={self.radius:g})"
+
+    def __call__(self, inputs: Sequence[Image], subset: Subset, draws: int, rng: np.random.Generator) -> list[Image]:
+        return fill_each(inputs, subset, draws, rng, self.fill, once=True)
+
+    def fill(self, image: Image, mask: Bools, rng: np.random.Generator) -> Image:  # noqa: ARG002
+        import cv2
+
+        check_context(image, mask, self.method)
+        height, width = mask.shape
+        x1, y1, x2, y2 = grown(bounds(mask), int(self.radius) + 2, height, width)
+        part, hole = image[y1:y2, x1:x2].copy(), mask[y1:y2, x1:x2].astype(np.uint8)
+        part[hole > 0] = 0  # whatever OpenCV may look at, it is not what was there
+        flag = cv2.INPAINT_TELEA if self.method == "telea" else cv2.INPAINT_NS
+        out = image.copy()
+        out[y1:y2, x1:x2] = cv2.inpaint(part, hole, self.radius, flag)
+        return out
+
+
+def telea(radius: float = 3.0) -> OpenCV:
+    """Telea's fast marching fill (OpenCV). **For smoke tests only**: it smears, and a smear is not a plausible patch.
+
+    Deterministic: only osft runs on it, without a guarantee (Q is a single point); `diversify` makes draws of it.
+
+    >>> telea()
+    telea(radius=3)
+    """
+    return OpenCV("telea", _checked(radius))
+
+
+def navier_stokes(radius: float = 3.0) -> OpenCV:
+    """Bertalmio's Navier-Stokes fill (OpenCV). **For smoke tests only**, like `telea`, and deterministic.
+
+    >>> navier_stokes()
+    navier_stokes(radius=3)
+    """
+    return OpenCV("navier_stokes", _checked(radius))
+
+
+def _checked(radius: float) -> float:
+    if isinstance(radius, bool) or not isinstance(radius, int | float) or not 1 <= radius <= 100:
+        raise InputError(f"radius must be a number of pixels between 1 and 100, got {radius!r}")
+    return float(radius)

@@ -1,0 +1,107 @@
+"""A Hugging Face classification pipeline as a black box: one output per label, in the order of the model's labels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from butfor.core.types import Batch, Floats, InputError, ModelError
+from butfor.models.optional import need
+from butfor.models.rows import is_frame
+from butfor.models.wrap import Wrapped
+
+TASKS = {"ForSequenceClassification": "text-classification", "ForImageClassification": "image-classification"}
+
+
+def hugging_face(
+    model: Any, *, batch_rows: int = 32, function_to_apply: str | None = None, device: Any = None
+) -> Wrapped:
+    """A text-classification or image-classification pipeline, or the folder or name of its model, as a black box.
+
+    Texts come as a list of strings, cut where the model's tokenizer ends; images as a list of uint8 arrays (height,
+    width, 3) or (height, width). Outputs stand in the order of the model's labels (`config.id2label`).
+    `function_to_apply` is "softmax", "sigmoid" or "none" (logits); None leaves it to the pipeline. `batch_rows` inputs
+    go through the network at a time. Code that comes with a model is never run (`trust_remote_code` stays off).
+
+    >>> hugging_face(len)
+    Traceback (most recent call last):
+    butfor.core.types.InputError: hugging_face takes a pipeline or the folder or name of a model, got ...
+    """
+    pipeline = _loaded(str(model), device) if isinstance(model, str | Path) else model
+    task, config = getattr(pipeline, "task", None), getattr(getattr(pipeline, "model", None), "config", None)
+    if config is None:
+        raise InputError(f"hugging_face takes a pipeline or the folder or name of a model, got {type(model).__name__}")
+    if task not in PREPARED:
+        raise InputError(
+            f"the pipeline is for {task}, expected one of {', '.join(PREPARED)}; wrap others in a function"
+        )
+    if function_to_apply not in (None, "softmax", "sigmoid", "none"):
+        raise InputError(f"function_to_apply must be 'softmax', 'sigmoid', 'none' or None, got {function_to_apply!r}")
+    labels = tuple(config.id2label[place] for place in range(config.num_labels))
+    if len(set(labels)) < len(labels):
+        raise InputError(f"two of the model's labels have the same name: {list(labels)}; set model.config.id2label")
+    return Wrapped(Classifier(pipeline, labels, batch_rows, function_to_apply), labels)
+
+
+def _loaded(name: str, device: Any) -> Any:
+    transformers = need("transformers", "text")
+    try:
+        config = transformers.AutoConfig.from_pretrained(name)
+        kinds = [task for kind in config.architectures or [] for end, task in TASKS.items() if kind.endswith(end)]
+        if not kinds:
+            raise ValueError(f"it is a {config.architectures}, expected a model for text or image classification")
+        return transformers.pipeline(kinds[0], model=name, device=device)
+    except (OSError, ValueError) as error:
+        raise InputError(f"the model {name} cannot be loaded: {' '.join(str(error).split())}") from error
+
+
+@dataclass(frozen=True)
+class Classifier:
+    """What `hugging_face` asks."""
+
+    pipeline: Any
+    labels: tuple[str, ...]
+    batch_rows: int
+    function_to_apply: str | None
+
+    def __call__(self, batch: Batch) -> Floats:
+        if is_frame(batch):
+            raise ModelError("a Hugging Face pipeline takes a list of texts or images, got a table")
+        inputs, options = PREPARED[self.pipeline.task](list(batch))
+        if self.function_to_apply is not None:
+            options["function_to_apply"] = self.function_to_apply
+        answers = self.pipeline(inputs, top_k=len(self.labels), batch_size=self.batch_rows, **options)
+        return np.array([_in_order(answer, self.labels) for answer in answers])
+
+
+def _in_order(answer: list[Mapping[str, Any]], labels: tuple[str, ...]) -> list[float]:
+    """The pipeline sorts labels by score."""
+    scores = {one["label"]: one["score"] for one in answer}
+    return [float(scores[label]) for label in labels]
+
+
+def _texts(batch: list[Any]) -> tuple[list[str], dict[str, Any]]:
+    for text in batch:
+        if not isinstance(text, str):
+            raise ModelError(f"a text-classification pipeline takes strings, got {type(text).__name__}")
+    return [str(text) for text in batch], {"truncation": True}
+
+
+def _images(batch: list[Any]) -> tuple[list[Any], dict[str, Any]]:
+    image = need("PIL.Image", "image")
+    for array in batch:
+        kind = getattr(array, "dtype", None)
+        if kind != np.uint8 or array.ndim not in (2, 3):
+            shape = "" if kind is None else f" of {kind}, shape {array.shape}"
+            raise ModelError(f"an image-classification pipeline takes uint8 arrays, got {type(array).__name__}{shape}")
+    return [image.fromarray(np.ascontiguousarray(array)).convert("RGB") for array in batch], {}
+
+
+PREPARED: dict[str, Callable[[list[Any]], tuple[list[Any], dict[str, Any]]]] = {
+    "text-classification": _texts,
+    "image-classification": _images,
+}

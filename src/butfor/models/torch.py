@@ -1,0 +1,118 @@
+"""A torch module as a black box: evaluation mode, no gradients, batches, back to numpy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from butfor.core.types import Batch, InputError, ModelError
+from butfor.models.optional import need
+from butfor.models.rows import chunks, matrix, taken
+from butfor.models.wrap import Array, Wrapped
+
+
+def torch_module(
+    module: Any,
+    *,
+    device: Any = None,
+    batch_rows: int | None = None,
+    preprocess: Callable[[Any], Any] | None = None,
+    postprocess: Callable[[Any], Any] | None = None,
+    dtype: Any = None,
+    classes: tuple[Any, ...] | None = None,
+) -> Wrapped:
+    """The module as a black box.
+
+    It is called in evaluation mode (every part gets its own mode back afterwards) and without gradients. `device` moves
+    it there for good; None leaves it where it is. Rows become a tensor of `dtype`, by default that of the module's
+    parameters; images and texts need `preprocess`, from the list to a tensor or to a dict of the module's arguments.
+    `postprocess` turns what the module returns into one row per input: `lambda logits: logits.softmax(-1)`. Without it
+    a tensor is taken as it is, of a tuple the first part, of a dict the "logits" or else the first. `batch_rows` rows
+    go through at a time.
+
+    >>> import torch
+    >>> model = torch_module(torch.nn.Linear(3, 2), classes=("no", "yes"))
+    >>> model(np.zeros((5, 3))).shape
+    (5, 2)
+    """
+    torch = need("torch", "torch")
+    if not isinstance(module, torch.nn.Module):
+        raise InputError(f"torch_module takes a torch.nn.Module, got {type(module).__name__}")
+    if batch_rows is not None and batch_rows < 1:
+        raise InputError(f"batch_rows must be at least 1, got {batch_rows}")
+    if device is not None:
+        module = module.to(device)
+    return Wrapped(Module(module, device, batch_rows, preprocess, postprocess, dtype), classes)
+
+
+@dataclass(frozen=True)
+class Module:
+    """What `torch_module` asks."""
+
+    module: Any
+    device: Any
+    batch_rows: int | None
+    preprocess: Callable[[Any], Any] | None
+    postprocess: Callable[[Any], Any] | None
+    dtype: Any
+
+    def __call__(self, batch: Batch) -> Array:
+        torch = need("torch", "torch")
+        rows = self.batch_rows or max(len(batch), 1)
+        with evaluating(self.module), torch.inference_mode():
+            parts = [self._outputs(torch, taken(batch, *span)) for span in chunks(len(batch), rows)]
+        return np.concatenate(parts)
+
+    def _outputs(self, torch: Any, batch: Batch) -> Array:
+        fed = self._tensor(torch, batch)
+        returned = self.module(**fed) if isinstance(fed, Mapping) else self.module(fed)
+        outputs = self.postprocess(returned) if self.postprocess else _tensor_in(torch, returned)
+        if not isinstance(outputs, torch.Tensor):
+            return np.asarray(outputs)
+        outputs = outputs.detach().cpu()
+        narrow = outputs.dtype in (torch.bfloat16, torch.float16)  # numpy has no name for the first
+        return np.asarray((outputs.float() if narrow else outputs).numpy())
+
+    def _tensor(self, torch: Any, batch: Batch) -> Any:
+        like = next(self.module.parameters(), None)
+        device = self.device if self.device is not None or like is None else like.device
+        if self.preprocess is not None:
+            made = self.preprocess(batch)
+            if isinstance(made, Mapping):  # what a tokenizer makes
+                return {name: value.to(device) for name, value in made.items()}
+            return torch.as_tensor(made).to(device)
+        if isinstance(batch, list):
+            raise ModelError(
+                "a torch module takes tensors, not a list of images or texts; give torch_module preprocess="
+            )
+        floating = like is not None and like.dtype.is_floating_point and like.dtype
+        dtype = self.dtype or floating or torch.float32
+        return torch.tensor(matrix(batch, "torch_module"), dtype=dtype, device=device)  # a copy: the batch is not ours
+
+
+def _tensor_in(torch: Any, returned: Any) -> Any:
+    if isinstance(returned, torch.Tensor):
+        return returned
+    if isinstance(returned, Mapping):  # also what transformers return
+        returned = returned["logits"] if "logits" in returned else next(iter(returned.values()), None)
+    elif isinstance(returned, tuple | list) and returned:
+        returned = returned[0]
+    if not isinstance(returned, torch.Tensor):
+        raise ModelError(f"the module returned {type(returned).__name__}, expected a tensor; give postprocess=")
+    return returned
+
+
+@contextmanager
+def evaluating(module: Any) -> Iterator[None]:
+    """Evaluation mode, and afterwards every part in the mode it was in: some may have been frozen on purpose."""
+    training = [part for part in module.modules() if part.training]
+    module.eval()
+    try:
+        yield
+    finally:
+        for part in training:
+            part.training = True

@@ -1,0 +1,62 @@
+"""The image bench on three photographs with fills that cost nothing to look at again."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("onnxruntime", reason="the image extra is not installed")
+
+import butfor
+from butfor.bench import images
+
+ASSETS = Path(os.environ.get("BUTFOR_ASSETS", Path(__file__).parents[3] / "shared" / "assets"))
+
+
+def test_assets_that_are_not_there_are_told(tmp_path):
+    with pytest.raises(butfor.InputError, match=r"has no efficientnet_lite0\.onnx.*set BUTFOR_ASSETS"):
+        images.run(tmp_path)
+
+
+@pytest.mark.skipif(not (ASSETS / "image").is_dir(), reason=f"no image assets at {ASSETS}; set BUTFOR_ASSETS")
+def test_two_photographs(tmp_path):
+    figures = images.run(ASSETS, fills=tmp_path, images=2, threads=1)
+    assert [row["boxes"] for row in figures["counts"]] == [10] * 4
+    assert figures["cost"]["fills_made"] == 10
+    assert figures["cost"]["peak_megabytes"] < 1500
+    text = images.markdown(figures)
+    assert "inflated" in text
+    assert "10 boxes, one draw each" in text
+
+
+def test_a_report_of_everything():
+    figures = {
+        "why": "because",
+        "cost": dict.fromkeys(
+            ["wall", "fill_seconds", "fills_made", "classifier_seconds", "rows", "classifier_ratio", "peak_megabytes"],
+            1,
+        )
+        | {"boxes": 222},
+        "counts": [{"preprocess": "crop", "target": "t", "boxes": 222, "chosen": [56, 3], "expected": (56, None)}],
+        "sensitivity": {"0.2": {"chosen": [85, 81], "iou": 0.759}},
+        "few_shot": {"draws": 5, "chosen": [40], "iou": None},
+        "ranks": {"counts": [3, 2, 1], "verdict": "No sign."},
+        "automatic": [{"boxes_from": "random", "target": "t", "boxes": 9, "chosen": [1, 0]}],
+        "lime": [
+            {
+                "image": "a.jpg",
+                "class": "cat",
+                "seconds": 3.0,
+                "boxes": [{"name": "box 1", "z": 1.0, "chosen": True, "lime_cover": 0.5}],
+            }
+        ],
+    }
+    text = images.markdown(figures)
+    for part in (
+        "| 0.2 | 85 81 | 0.759 |",
+        "Few-shot, 5 diversified draws",
+        "No sign.",
+        "| random | t | 9 | 1 | 0 |",
+        "50%",
+    ):
+        assert part in text

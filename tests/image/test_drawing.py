@@ -1,0 +1,96 @@
+"""Pictures: the right colours in the right places, at any size."""
+
+import io
+
+import matplotlib as mpl
+import matplotlib.figure
+import numpy as np
+import pytest
+from PIL import Image
+
+import butfor.image as bi
+from butfor import InputError, Subset
+from butfor.image.draw import BLUE, RED
+
+mpl.use("Agg")
+IMAGE = np.full((60, 80, 3), 90, np.uint8)
+BOX, MASK = Subset("box 1", (10, 10, 40, 40)), Subset("mask 1", np.pad(np.ones((20, 20), bool), ((35, 5), (50, 10))))
+
+
+def share(picture, colour):
+    return float((np.abs(picture.astype(int) - colour).max(axis=2) < 10).mean())
+
+
+@pytest.mark.parametrize("subset", [BOX, MASK], ids=["box", "mask"])
+@pytest.mark.parametrize(("chosen", "colour", "other"), [(True, BLUE, RED), (False, RED, BLUE)])
+def test_chosen_is_blue_and_the_rest_red(subset, chosen, colour, other):
+    picture = bi.photograph(IMAGE, [bi.Mark(subset, "1.25", chosen)], side=400)
+    assert picture.shape == (300, 400, 3)
+    assert share(picture, colour) > 0.005
+    assert share(picture, other) == 0
+    assert (IMAGE == 90).all()
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 300), (300, 1), (7, 9), (2000, 1500)])
+def test_any_size_is_drawn_readably(shape):
+    image = np.zeros((*shape, 3), np.uint8)
+    picture = bi.photograph(image, [bi.Mark(Subset("a", (0, 0, 1, 1)), "-12.34", True)], side=300)
+    assert max(picture.shape[:2]) == 300
+    assert share(picture, BLUE) > 0
+
+
+def test_a_label_does_not_hide_a_small_region():
+    image = np.full((300, 400, 3), 90, np.uint8)
+    image[100:130, 200:240] = (0, 250, 0)
+    picture = bi.photograph(image, [bi.Mark(Subset("a", (195, 95, 245, 135)), "4.98", True)], side=400)
+    assert (picture[105:125, 205:235] == (0, 250, 0)).all()
+
+
+def test_labels_do_not_cover_each_other():
+    boxes = [Subset(str(k), (20 + 4 * k, 20, 23 + 4 * k, 23)) for k in range(4)]
+    alone = [share(bi.photograph(IMAGE, [bi.Mark(box, "8.88", True)]), BLUE) for box in boxes]
+    together = share(bi.photograph(IMAGE, [bi.Mark(box, "8.88", True) for box in boxes]), BLUE)
+    assert together > 0.9 * sum(alone)
+
+
+def test_attributes_stand_below():
+    marks = [bi.Mark(subset, "0.5", True) for subset in bi.attributes("colour", "texture", "greyscale")("x", IMAGE)]
+    picture = bi.photograph(IMAGE, marks, side=200)
+    assert picture.shape[0] > 150
+    assert share(picture[:150], BLUE) == 0
+    assert share(picture[150:], BLUE) > 0.1
+
+
+def test_gallery_and_sheet():
+    fills = [IMAGE, IMAGE + 50]
+    plain = bi.gallery(IMAGE, BOX, fills)
+    full = bi.gallery(
+        IMAGE, BOX, fills, observed=0.97, values=[0.8, 0.1], label="p(cat)", chosen=True, flagged=[True, False]
+    )
+    assert full.shape[0] > plain.shape[0]
+    assert share(full, BLUE) > 0
+    assert share(full, RED) > 0  # "implausible"
+    attribute = bi.attributes("colour")("x", IMAGE)[0]
+    assert bi.gallery(IMAGE, attribute, fills).shape[1] < plain.shape[1]  # nothing is removed, so nothing is blanked
+    with pytest.raises(InputError, match="2 counterfactuals but 1 values"):
+        bi.gallery(IMAGE, BOX, fills, values=[0.5])
+    sheet = bi.contact_sheet([IMAGE, IMAGE.transpose(1, 0, 2)] * 3, [["a" * 200, "b"], "c"] * 3, columns=4, width=600)
+    assert sheet.shape[1] == 600
+    with pytest.raises(InputError, match="a caption for each picture"):
+        bi.contact_sheet([IMAGE], [])
+
+
+def test_png_and_axes():
+    again = np.asarray(Image.open(io.BytesIO(bi.png(IMAGE))))
+    np.testing.assert_array_equal(again, IMAGE)
+    figure = mpl.figure.Figure()
+    ax = figure.subplots()
+    marks = [
+        bi.Mark(BOX, "1.2", True),
+        bi.Mark(MASK, "0.1", False),
+        bi.Mark(bi.attributes("colour")("x", IMAGE)[0], "3"),
+    ]
+    assert bi.photograph_axes(IMAGE, marks, ax) is ax
+    assert [text.get_text() for text in ax.texts] == ["1.2", "0.1"]
+    assert len(ax.patches) == 1
+    assert bi.show(IMAGE, figure.add_subplot()) is not ax

@@ -1,0 +1,333 @@
+"""butfor.image.explain: from photographs to regions, however they are given and whatever is wrong with some."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from PIL import Image as Files
+
+import butfor
+import butfor.image as bi
+from butfor.image.explain import explain
+from butfor.image.files import ImageFiles
+
+CORNER = (0, 0, 8, 8)
+BOXES = {"corner": CORNER, "middle": (8, 8, 16, 16), "edge": (16, 16, 24, 24)}
+
+
+def pictures(count=10, seed=0):
+    """Grey noise with a bright corner, which is all that `corner` looks at."""
+    noise = np.random.default_rng(seed).integers(90, 110, (count, 24, 24, 3), dtype=np.uint8)
+    noise[:, :8, :8] += 100
+    return list(noise)
+
+
+def corner(batch):
+    return np.array([image[:8, :8].mean() for image in batch])
+
+
+def classes(batch):
+    light = corner(batch)
+    return np.stack([light, 250 - light, 0 * light], axis=1)
+
+
+@pytest.fixture
+def album(tmp_path):
+    for number, image in enumerate(pictures()):
+        Files.fromarray(image).save(tmp_path / f"p{number}.png")
+    return tmp_path
+
+
+def run(images, sampler=None, model=corner, **settings):
+    settings = {"boxes": BOXES, "alternative": "greater", **settings}
+    return explain(model, images, sampler or bi.donor(), **settings)
+
+
+def test_images_come_in_many_ways(album):
+    names = [f"p{number}.png" for number in range(10)]
+    wanted = run(album).table
+    assert set(wanted.subset[wanted.chosen]) == {"corner"}
+    ways = [
+        str(album),
+        bi.folder(album),
+        [album / name for name in names],
+        [str(album / name) for name in names],
+        dict(zip(names, pictures(), strict=True)),
+        {name: album / name for name in names},
+    ]
+    for way in ways:
+        pd.testing.assert_frame_equal(run(way).table, wanted)
+
+
+def test_arrays_are_numbered_and_not_written_to():
+    given = pictures()
+    before = [image.copy() for image in given]
+    result = run(given, test="osft", alpha=0.2)
+    assert result.table.input.unique().tolist() == [f"image {k}" for k in range(1, 11)]
+    assert all((a == b).all() for a, b in zip(given, before, strict=True))
+
+
+@pytest.mark.parametrize("test", ["osft", "few-shot", "irt", "sequential"])
+def test_every_test_runs(test):
+    draws = {"irt": 39, "sequential": 200}.get(test)
+    result = run(pictures(), test=test, draws=draws, alpha=0.3)
+    assert set(result.table.subset[result.chosen]) == {"corner"}
+
+
+def test_an_image_keeps_its_draws_whatever_else_there_is_and_however_many_go_at_a_time(album):
+    names = [f"p{number}.png" for number in range(10)]
+    one = run(album).table
+    two = run([album / name for name in names[::-1]], batch_rows=3).table
+    both = one.merge(two, on=["input", "subset"])
+    assert (both.w_x == both.w_y).all()
+
+
+def test_files_are_opened_one_at_a_time(album, monkeypatch):
+    held = []
+    read = ImageFiles.__getitem__
+    monkeypatch.setattr(ImageFiles, "__getitem__", lambda self, place: (held.append(len(self)), read(self, place))[1])
+    run(album)
+    assert set(held) == {1}
+
+
+def test_the_model_gets_no_more_than_a_few_large_images():
+    from butfor.image.explain import rows_at_a_time
+    from butfor.image.opened import opened
+    from butfor.image.proposed import Proposed
+
+    some = opened(pictures(2))
+    assert rows_at_a_time(Proposed(some, ((), ()), (), 24 * 24 * 3)) == 32
+    assert rows_at_a_time(Proposed(some, ((), ()), (), 90_000_000)) == 1
+
+
+def test_counterfactuals_come_again_and_files_too(album, tmp_path):
+    result = run(album)
+    drawn = result.counterfactuals("p1.png", "corner", n=2)
+    assert len(drawn) == 2
+    assert (drawn[0][8:] == bi.read_image(album / "p1.png")[8:]).all()
+    path = result.save(tmp_path / "r.butfor")
+    again = butfor.load(path, bi.donor(), bi.folder(album))
+    pd.testing.assert_frame_equal(again.table, result.table)
+    assert (again.counterfactuals("p1.png", "corner", n=2)[1] == drawn[1]).all()
+    assert again.provenance["modality"] == "image"
+    assert again.provenance["files"][1] == str(album / "p1.png")
+
+
+def test_masks_are_stored(tmp_path):
+    mask = np.zeros((24, 24), bool)
+    mask[:8, :8] = True
+    result = run(pictures(), boxes={"corner": mask}, alpha=0.2)
+    again = butfor.load(result.save(tmp_path / "r.butfor"), bi.donor(), pictures())
+    assert (again.problem.blocks[0].subset.index == mask).all()
+    assert (again.counterfactuals("image 1", "corner")[0] == result.counterfactuals("image 1", "corner")[0]).all()
+
+
+class Counted:
+    """A sampler that counts its fills."""
+
+    def __init__(self, deterministic=False):
+        self.fills, self.deterministic = 0, deterministic
+
+    def __call__(self, inputs, subset, draws, rng):
+        self.fills += len(inputs) * draws
+        return bi.donor()(inputs, subset, draws, np.random.default_rng(0) if self.deterministic else rng)
+
+    def __repr__(self):
+        return "counted()"
+
+
+def test_fills_are_made_once_whatever_else_runs(tmp_path):
+    sampler = Counted()
+    first = run(pictures(), sampler, fills=tmp_path)
+    assert sampler.fills == 10 * 3 * 10  # images, boxes, draws
+    run(pictures(), sampler, fills=tmp_path, alpha=0.2, draws=10)
+    run(pictures(), sampler, classes, fills=tmp_path, alternative=None, draws=10)
+    run(pictures(), sampler, fills=tmp_path, test="osft", alpha=0.3)
+    assert sampler.fills == 300
+    pd.testing.assert_frame_equal(run(pictures()).table, first.table)
+
+
+def test_a_sampler_that_always_draws_the_same_runs_osft_and_promises_nothing():
+    sampler = Counted(deterministic=True)
+    result = run(pictures(), sampler, alpha=0.2)
+    assert result.provenance["test"] == "osft"
+    assert "Q is a single point" in str(result.guarantee)
+    with pytest.raises(butfor.InputError, match=r"always draws the same; wrap it in .*diversify.*osft"):
+        run(pictures(), sampler, test="few-shot")
+    with pytest.raises(butfor.InputError, match=r"keep_effects needs fresh draws.*diversify"):
+        run(pictures(), sampler, keep_effects=True)
+
+
+def test_effects_come_when_asked_for():
+    assert run(pictures()).table.effect.isna().all()
+    table = run(pictures(), keep_effects=True).table
+    assert (table.effect[table.chosen] > 50).all()
+
+
+def test_the_symmetric_class_is_the_default_and_classes_are_tested_upwards():
+    result = run(pictures(), model=classes, alternative=None)
+    assert (result.provenance["target"], result.provenance["alternative"]) == ("predicted", "greater")
+    fixed = run(pictures(), model=classes, alternative=None, target=0)
+    assert fixed.provenance["alternative"] == "greater"
+    assert run(pictures(), alternative=None).provenance["alternative"] == "two-sided"
+    observed = run(pictures(), model=classes, alternative=None, target="observed-class")
+    assert "observed" in str(observed.guarantee)
+
+
+def test_attributes_are_one_more_hypothesis():
+    regions = bi.together(
+        bi.boxes(BOXES), bi.attributes(bright=lambda image, rng: image // rng.integers(2, 5, dtype=np.uint8))
+    )
+    result = run(pictures(), boxes=regions)
+    assert set(result.table.subset[result.chosen]) == {"corner", "bright"}
+    assert result.counterfactuals("image 1", "bright", n=1)[0].mean() < pictures()[0].mean()
+
+
+@pytest.mark.parametrize("name", [None, "grid", "superpixels", "random"])
+def test_regions_have_names(name):
+    result = run(pictures(3), boxes=name, test="osft", alpha=0.5)
+    assert result.table.subset.nunique() > 1
+
+
+def broken_album(folder):
+    for number, image in enumerate(pictures()):
+        Files.fromarray(image).save(folder / f"p{number}.png")
+    (folder / "p3.png").write_bytes((folder / "p3.png").read_bytes()[:200])
+    (folder / "p5.png").write_bytes(b"no picture")
+    Files.new("RGB", (1, 1)).save(folder / "p7.png")
+    (folder / "notes.txt").write_text("seen on Monday")
+    return folder
+
+
+@pytest.mark.filterwarnings("ignore:.*reaches over the edge", "ignore:.*no image and was left out")
+def test_what_cannot_be_used_is_named(tmp_path):
+    album = broken_album(tmp_path)
+    with pytest.raises(butfor.InputError, match=r"p3\.png is broken or cut short"):
+        run(album)
+    with pytest.warns(bi.RegionWarning, match=r"3 images were skipped: 'p3.png' .*'p5.png' .*'p7.png'"):
+        result = run(album, on_error="skip", alpha=0.2)
+    assert len(result.input_names) == 7
+    assert any("'p5.png'" in note for note in result.notes)
+    assert any("1 file of the folder is no image and was left out: 'notes.txt'" in note for note in result.notes)
+
+
+def test_every_kind_of_picture_is_taken(tmp_path):
+    one = pictures(1)[0]
+    picture = Files.fromarray(one)
+    picture.save(tmp_path / "rgb.png")
+    picture.convert("L").save(tmp_path / "grey.png")
+    picture.convert("RGBA").save(tmp_path / "clear.png")
+    picture.convert("CMYK").save(tmp_path / "print.jpg")
+    Files.fromarray(one[..., 0].astype(np.uint16) * 257).save(tmp_path / "deep.png")
+    turned = Files.Exif()
+    turned[0x0112] = 6
+    picture.save(tmp_path / "turned.jpg", exif=turned)
+    result = run(tmp_path, boxes="grid", alpha=0.5)
+    assert len(result.input_names) == 6
+
+
+@pytest.mark.parametrize(
+    ("box", "sentence"),
+    [((30, 30, 40, 40), "lies outside"), ((5, 5, 5, 9), "has no area"), ((9, 9, 2, 2), "order its corners")],
+)
+def test_boxes_that_do_not_fit_are_named_or_skipped(box, sentence):
+    names = [f"image {k}" for k in range(1, 11)]
+    given = {name: [CORNER] for name in names} | {"image 4": [box]}
+    with pytest.raises(butfor.InputError, match=sentence):
+        run(pictures(), boxes=given)
+    with pytest.warns(bi.RegionWarning, match=sentence):
+        assert len(run(pictures(), boxes=given, on_error="skip", alpha=0.2).input_names) == 9
+
+
+def test_a_region_that_is_the_whole_image_does_not_stop_the_others():
+    given = {f"image {k}": [CORNER] for k in range(1, 11)} | {"image 4": [(0, 0, 24, 24)]}
+    with pytest.raises(butfor.InputError, match="covers the whole image"):
+        run(pictures(), boxes=given)
+    with pytest.warns(bi.RegionWarning, match="is the whole image"):
+        assert len(run(pictures(), boxes=given, on_error="skip", alpha=0.2).input_names) == 9
+
+
+def test_nothing_left_is_an_error(tmp_path):
+    (tmp_path / "a.png").write_bytes(b"no")
+    with pytest.raises(butfor.InputError, match="no image is left to test; 1 image was skipped"):
+        run(tmp_path, on_error="skip")
+
+
+@pytest.mark.parametrize(
+    ("images", "sentence"),
+    [
+        (np.zeros((8, 8, 3), np.uint8), "images is one image; give a list"),
+        ([], "there are no images"),
+        (3, "images must be a folder, a list"),
+        ("nowhere", "does not exist"),
+        ([np.zeros((8, 8, 3))], "image 'image 1' cannot be used: .*uint8"),
+    ],
+)
+def test_what_is_no_list_of_images_is_refused(images, sentence):
+    with pytest.raises(butfor.InputError, match=sentence):
+        run(images)
+
+
+def test_other_mistakes_are_told():
+    with pytest.raises(butfor.InputError, match="neither a file nor one of grid, superpixels, random"):
+        run(pictures(), boxes="circles")
+    with pytest.raises(butfor.InputError, match="on_error must be one of 'raise', 'skip'"):
+        run(pictures(), on_error="ignore")
+    with pytest.raises(butfor.InputError, match=r"sampler must be a function .* got str"):
+        explain(corner, pictures(), "telea")
+
+
+def test_a_torch_module_is_asked_as_images_go_into_it():
+    torch = pytest.importorskip("torch")
+
+    class Net(torch.nn.Module):
+        def forward(self, x):
+            return x.mean(dim=(2, 3))
+
+    result = run(pictures(2), model=Net(), alternative=None, test="osft", alpha=0.5)
+    assert result.provenance["target"] == "predicted"
+
+
+def test_sensitivity_runs_five_times_and_compares(tmp_path):
+    sampler = Counted()
+    images, settings = pictures(), {"boxes": BOXES | {"middle": (10, 10, 16, 16)}, "alternative": "greater"}
+    settings["fills"] = tmp_path
+    first = explain(corner, images, sampler, **settings)
+    before = sampler.fills
+    found = bi.sensitivity(corner, images, sampler, **settings)
+    # the first run is there already; at the image's edges a box cannot move, so some moved boxes are there too
+    assert before * 2 < sampler.fills < before * 5
+    pd.testing.assert_frame_equal(found.results[0].table, first.table)
+    assert [len(chosen) for chosen in found.selections] == [30] * 5
+    assert found.iou == 1.0
+    assert found.always.sum() == 10
+    assert "moved by 1 pixel diagonally, 10, 10, 10, 10 are chosen instead of 10" in found.summary()
+    assert found.select(0.3).results[0].alpha == 0.3
+    with pytest.raises(butfor.InputError, match="pixels must be a whole number"):
+        bi.sensitivity(corner, images, sampler, pixels=0)
+
+
+def test_ranks_of_an_exact_sampler_fit_and_a_pile_at_the_bottom_is_told():
+    from butfor.image.ranks import Ranks
+    from butfor.simulate.images import textures
+
+    bed = textures(3, share=0.0)
+    exact = bi.ranks(bed.model, bed.inputs, bed.sampler, boxes=bed.boxes)
+    assert exact.fits
+    assert "little is to be found" in exact.verdict
+
+    def striped(inputs, subset, draws, rng):
+        x1, y1, x2, y2 = subset.index
+        made = bed.sampler(inputs, subset, draws, rng)
+        for image in made:
+            image[y1:y2:2, x1:x2] += 6
+        return made
+
+    wrong = bi.ranks(bed.model, bed.inputs, striped, boxes=bed.boxes)
+    assert not wrong.fits
+    assert "not exchangeable with real patches" in wrong.verdict
+    trial = Ranks(np.array([115, 27, 12, 14, 28, 26]), 0.2)  # MI-GAN diversified, the paper's 222 boxes
+    assert not trial.fits
+    ax = trial.plot()
+    assert [bar.get_height() for bar in ax.patches] == [115, 27, 12, 14, 28, 26]
+    with pytest.raises(butfor.InputError, match="ranks needs draws that differ"):
+        bi.ranks(bed.model, bed.inputs, bi.telea(), boxes=bed.boxes)

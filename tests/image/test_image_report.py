@@ -1,0 +1,151 @@
+"""The report of a run on images: pictures inside the file, nothing from the network, tables as before."""
+
+import re
+
+import numpy as np
+import pytest
+
+import butfor
+import butfor.image as bi
+from butfor.image.view import View, probabilities
+from butfor.report.write import render
+
+MASK = np.zeros((24, 24), bool)
+MASK[16:, 16:] = True
+
+
+class Net:
+    """Three classes with names that want escaping; class 0 is a bright corner."""
+
+    classes = ("<b>corner</b>", "dark, dim", "never")
+
+    def __call__(self, batch):
+        light = np.array([image[:8, :8].mean() / 20 for image in batch])
+        return np.stack([light, 12 - light, 0 * light], axis=1)
+
+
+def pictures(count=6):
+    noise = np.random.default_rng(0).integers(90, 110, (count, 24, 36, 3), dtype=np.uint8)
+    noise[:, :8, :8] += 100
+    return {f"<i>{k}</i>.png": image for k, image in enumerate(noise)}
+
+
+def result(**settings):
+    settings = {"boxes": {"corner": (0, 0, 8, 8), "rest": (8, 8, 20, 20)}, "alpha": 0.2, **settings}
+    return bi.explain(Net(), pictures(), bi.donor(), **settings)
+
+
+@pytest.fixture(scope="module")
+def page():
+    return render(result())
+
+
+def test_pictures_are_in_the_file_and_nothing_is_fetched(page):
+    sources = re.findall(r'src="([^"]{5})', page) + re.findall(r"url\((.{5})", page)
+    assert set(sources) == {"data:"}
+    assert "<script" not in page
+    assert "img-src data:" in page
+    assert not re.findall(r'(?:src|href)="(?!data:|#)', page)
+
+
+def test_names_are_escaped(page):
+    assert "<i>0</i>" not in page
+    assert "&lt;i&gt;0&lt;/i&gt;.png" in page
+    assert "<b>corner</b>" not in page
+
+
+def test_every_region_is_shown_with_its_counterfactuals(page):
+    assert page.count('<section class="photo"') == 6
+    assert page.count('type="checkbox"') == 6 * 2 * 3
+    assert page.count(">removed<") == 12
+    assert re.search(r"p = 0\.\d+ \([+−]\d", page)
+    assert "chosen, w " in page
+
+
+def test_what_the_view_says_is_what_the_run_found():
+    found = result()
+    view = found.view(found)
+    chosen = [region.chosen for photo in view.photographs for region in photo.regions]
+    assert chosen == found.chosen.tolist()
+    assert view.photographs[0].said.startswith("<b>corner</b>, p = ")
+    assert view.photographs[0].regions[0].where == (0, 0, pytest.approx(100 * 8 / 36), pytest.approx(100 / 3))
+    assert all(tile.change.startswith("−") for tile in view.photographs[0].regions[0].tiles)
+
+
+def test_masks_attributes_and_one_draw_are_shown(tmp_path):
+    mask = np.zeros((24, 36), bool)
+    mask[:8, :8] = True
+    regions = bi.together(bi.masks({"corner": mask}), bi.attributes("colour"))
+    found = result(boxes=regions, test="osft")
+    page = found.report(tmp_path / "r.html").read_text()
+    assert page.count('src="data:image/png') == 6  # the masks
+    assert page.count('type="checkbox"') == 12
+    assert "colour" in page
+
+
+def test_a_result_without_its_sampler_still_has_a_report(tmp_path):
+    found = result()
+    again = butfor.load(found.save(tmp_path / "r.butfor"))
+    assert "Regions and their counterfactuals" not in render(again)
+
+
+def test_pictures_without_a_model_and_without_discoveries():
+    found = result(alpha=0.01, draws=5)
+    assert not found.chosen.any()
+    view = View(None)(found)
+    assert view.photographs[0].said == ""
+    assert view.photographs[0].regions[0].tiles[0].value == ""
+
+
+def test_a_table_has_no_pictures():
+    rng = np.random.default_rng(0)
+    rows = rng.normal(3, 1, (12, 2))
+    page = render(butfor.explain(lambda x: x[:, 0], rows, rng.normal(size=(200, 2)), test="irt", draws=99))
+    assert "img-src" not in page
+    assert "photo" not in page
+    assert "How often each subset was chosen" in page
+
+
+def test_probabilities_of_logits_and_of_probabilities():
+    assert probabilities(np.array([[1000.0, 0.0]])).tolist() == [[1.0, 0.0]]
+    assert probabilities(np.array([[3.5]])).tolist() == [[3.5]]
+
+
+@pytest.mark.parametrize("count", [70])
+def test_only_so_many_photographs_are_shown(count):
+    given = [np.zeros((8, 8, 3), np.uint8)] * count
+    found = bi.explain(lambda batch: [x.mean() for x in batch], given, bi.donor(), boxes=[(0, 0, 4, 4)], test="osft")
+    view = View(None)(found)
+    assert (len(view.photographs), view.more) == (60, 10)
+
+
+def test_an_implausible_fill_that_makes_empty_sky_important_is_flagged():
+    """The paper's airship: the model has learnt grain, the fill has none, and empty sky is chosen."""
+    rng = np.random.default_rng(0)
+    sky = [rng.normal(160, 4, (120, 160, 3)).clip(0, 255).astype(np.uint8) for _ in range(5)]
+
+    def grain(batch):
+        return [float(np.abs(np.diff(image.astype(float), axis=1)).mean()) for image in batch]
+
+    def flat(inputs, subset, draws, rng):
+        x1, y1, x2, y2 = subset.index
+        made = [image.copy() for image in inputs for _ in range(draws)]
+        for image in made:
+            image[y1:y2, x1:x2] = rng.integers(159, 162)
+        return made
+
+    found = bi.explain(grain, sky, flat, boxes={"sky": (40, 30, 100, 80)}, alternative="greater", alpha=0.3, draws=4)
+    assert found.chosen.all()
+    view = found.view(found)
+    assert all(tile.flagged for photo in view.photographs for tile in photo.regions[0].tiles)
+    assert "implausible</span>" in render(found)
+
+
+def test_the_demo_finds_where_an_eight_is_closed_and_nothing_in_eights():
+    from butfor.image.demo import digits
+
+    demo = digits(count=24)
+    often = demo.found.table[demo.found.chosen].subset.value_counts()
+    assert set(often.index[:2]) == {"row 2 column 2", "row 3 column 2"}
+    assert demo.check.chosen.mean() < 0.02
+    assert "held-out eights chooses" in demo.told()

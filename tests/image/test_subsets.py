@@ -1,0 +1,315 @@
+"""Regions: drawn by hand, read from files, cut from the image, found by a detector."""
+
+import json
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import butfor.image as bi
+from butfor import InputError, ModelError, Subset
+from butfor.image.found_boxes import overlapping
+
+IMAGE = np.random.default_rng(0).integers(0, 255, (100, 200, 3), dtype=np.uint8)  # 200 wide, 100 high
+
+
+def found(subsets, name="cat.jpg", image=IMAGE):
+    return {subset.name: subset.index for subset in subsets(name, image)}
+
+
+def test_a_list_a_mapping_and_names():
+    assert found(bi.boxes([(0, 0, 10, 10), [20, 0, 30, 10]])) == {"box 1": (0, 0, 10, 10), "box 2": (20, 0, 30, 10)}
+    assert found(bi.boxes(np.array([[0, 0, 10, 10]]))) == {"box 1": (0, 0, 10, 10)}
+    assert found(bi.boxes({"head": (0, 0, 10, 10)})) == {"head": (0, 0, 10, 10)}
+    by_image = bi.boxes({"cat.jpg": [(0, 0, 10, 10)], "dog": {"tail": (1, 1, 2, 2)}})
+    assert found(by_image) == {"box 1": (0, 0, 10, 10)}
+    assert found(by_image, "kennel/dog.png") == {"tail": (1, 1, 2, 2)}  # a file's name without its suffix will do
+    with pytest.raises(InputError, match=r"no boxes for image 'cow.jpg'; boxes are given for cat.jpg, dog"):
+        by_image("cow.jpg", IMAGE)
+
+
+def test_pixels_and_shares():
+    assert found(bi.boxes([(0.1, 0.2, 0.5, 1.0)])) == {"box 1": (20, 20, 100, 100)}
+    assert found(bi.boxes([(0, 0, 1, 1)])) == {"box 1": (0, 0, 1, 1)}  # whole numbers are pixels
+    assert found(bi.boxes([(0, 0, 1, 1)], units="relative")) == {"box 1": (0, 0, 200, 100)}
+    assert found(bi.boxes([(10.4, 0, 20.6, 9.5)])) == {"box 1": (10, 0, 21, 10)}
+    assert found(bi.boxes([(10, 20, 30, 40)], form="xywh")) == {"box 1": (10, 20, 40, 60)}
+    with pytest.raises(InputError, match="use units='pixel'"):
+        bi.boxes([(10, 20, 30, 40)], units="relative")("cat.jpg", IMAGE)
+
+
+def test_a_box_over_the_edge_is_clipped_with_a_warning():
+    with pytest.warns(bi.RegionWarning, match="reaches over the edge"):
+        assert found(bi.boxes([(190, -5, 220, 50)])) == {"box 1": (190, 0, 200, 50)}
+
+
+@pytest.mark.parametrize(
+    ("box", "message"),
+    [
+        (
+            (300, 0, 310, 10),
+            r"box 'box 1' of image 'cat.jpg', \(300, 0, 310, 10\), lies outside the image of 200 x 100",
+        ),
+        ((10, 10, 10, 20), "has no area.*form='xywh'"),
+        ((50, 50, 20, 80), r"\(50, 50, 20, 80\), which has no area as x1, y1, x2, y2; order its corners"),
+        ((10.1, 0, 10.2, 50), "less than a pixel"),
+    ],
+)
+def test_boxes_that_cannot_be_used(box, message):
+    with pytest.raises(InputError, match=message):
+        bi.boxes([box])("cat.jpg", IMAGE)
+
+
+@pytest.mark.parametrize("source", [3, "boxes", [], [(1, 2, 3)], [("a", 1, 2, 3)], (1, 2, 3, 4), [(1, 2, 3, np.nan)]])
+def test_what_is_no_list_of_boxes(source):
+    with pytest.raises(InputError) as caught:
+        bi.boxes(source)
+    assert "\n" not in str(caught.value)
+
+
+def test_overlap():
+    boxes = [(0, 0, 50, 50), (40, 0, 90, 50)]
+    with pytest.raises(InputError, match=r"'box 1' and 'box 2' of image 'cat.jpg' overlap by 20% .* overlap='alone'"):
+        bi.boxes(boxes)("cat.jpg", IMAGE)
+    assert len(bi.boxes(boxes, overlap="alone")("cat.jpg", IMAGE)) == 2
+    with pytest.warns(bi.RegionWarning, match=r"overlap by 50 pixels \(2.0% of the smaller one\)"):
+        bi.boxes([(0, 0, 50, 50), (49, 0, 99, 50)])("cat.jpg", IMAGE)
+    with pytest.raises(InputError, match="overlap must be"):
+        bi.boxes(boxes, overlap="yes")
+
+
+def written(folder, name, content):
+    path = folder / name
+    path.write_text(content if isinstance(content, str) else json.dumps(content))
+    return path
+
+
+def test_our_json(tmp_path):
+    path = written(tmp_path, "b.json", {"boxes": {"cat.jpg": [[1, 2, 3, 4], {"name": "ear", "box": [5, 6, 7, 8]}]}})
+    assert found(bi.boxes(path)) == {"box 1": (1, 2, 3, 4), "ear": (5, 6, 7, 8)}
+    plain = written(tmp_path, "c.json", {"cat.jpg": [[0, 0, 1, 1]]})
+    assert found(bi.boxes(str(plain))) == {"box 1": (0, 0, 1, 1)}
+    shares = written(tmp_path, "d.json", {"units": "relative", "boxes": {"cat.jpg": [[0, 0, 1, 1]]}})
+    assert found(bi.boxes(shares)) == {"box 1": (0, 0, 200, 100)}
+
+
+COCO = {
+    "images": [{"id": 7, "file_name": "cat.jpg", "width": 400, "height": 200}, {"id": 8, "file_name": "none.jpg"}],
+    "annotations": [
+        {"image_id": 7, "bbox": [20, 40, 60, 20], "category_id": 1},
+        {"image_id": 7, "bbox": [200, 40, 60, 20], "category_id": 1},
+    ],
+    "categories": [{"id": 1, "name": "dog"}],
+}
+
+
+def test_coco(tmp_path):
+    """Boxes are x, y, width, height on an image of the size the file says: here twice ours."""
+    some = bi.boxes(written(tmp_path, "coco.json", COCO))
+    assert found(some) == {"dog": (10, 20, 40, 30), "dog 2": (100, 20, 130, 30)}
+    assert found(some, "none.jpg") == {}
+    with pytest.raises(InputError, match="drawn on 400 x 200 pixels, but the image has 100 x 200"):
+        some("cat.jpg", IMAGE.transpose(1, 0, 2))
+    broken = {**COCO, "annotations": [{"image_id": 7}]}
+    with pytest.raises(InputError, match="lacks or garbles 'bbox'"):
+        bi.boxes(written(tmp_path, "broken.json", broken))
+
+
+VOC = """<annotation><filename>cat.jpg</filename><size><width>200</width><height>100</height></size>
+<object><name>dog</name><bndbox><xmin>1</xmin><ymin>1</ymin><xmax>10</xmax><ymax>20</ymax></bndbox></object></annotation>"""
+
+
+def test_voc_and_labelimg(tmp_path):
+    path = written(tmp_path, "cat.xml", VOC)
+    assert found(bi.boxes(path)) == {"dog": (0, 0, 10, 20)}
+    written(tmp_path, "b.xml", VOC.replace("cat.jpg", "b.jpg"))
+    assert found(bi.boxes(tmp_path), "b.jpg") == {"dog": (0, 0, 10, 20)}
+    for broken in ("hello", VOC.replace("<xmin>1</xmin>", ""), VOC.replace("<xmin>1", "<xmin>a")):
+        with pytest.raises(InputError, match="is not VOC or labelImg XML"):
+            bi.boxes(written(tmp_path, "x.xml", broken))
+
+
+def test_files_that_are_no_boxes(tmp_path):
+    for name, content in {"a.json": "hello", "b.json": "[1]", "c.json": "{}", "d.txt": "x"}.items():
+        with pytest.raises(InputError) as caught:
+            bi.boxes(written(tmp_path, name, content))
+        assert "\n" not in str(caught.value)
+    for path in (tmp_path / "nowhere.json", tmp_path / "a.json" / "x"):
+        with pytest.raises(InputError, match="does not exist"):
+            bi.boxes(path)
+    (tmp_path / "void").mkdir()
+    with pytest.raises(InputError, match=r"no \.xml files"):
+        bi.boxes(tmp_path / "void")
+
+
+def test_masks(tmp_path):
+    left = np.zeros((100, 200), bool)
+    left[:, :100] = True
+    (mask,) = bi.masks([left])("cat.jpg", IMAGE)
+    assert mask.name == "mask 1"
+    mask.index[:] = False
+    assert left.any()  # a copy
+    assert list(found(bi.masks({"left": left * 3, "right": ~left}))) == ["left", "right"]
+    (tmp_path / "cat").mkdir()
+    Image.fromarray(left).save(tmp_path / "cat" / "organ.png")
+    for source in ([tmp_path / "cat" / "organ.png"], {"cat.jpg": [str(tmp_path / "cat" / "organ.png")]}, tmp_path):
+        (organ,) = bi.masks(source)("cat.jpg", IMAGE)
+        assert organ.name == "organ"
+        np.testing.assert_array_equal(organ.index, left)
+    with pytest.raises(InputError, match="overlap by 100%"):
+        bi.masks([left, left])("cat.jpg", IMAGE)
+    with pytest.raises(InputError, match="marks no pixel"):
+        bi.masks([left & False])("cat.jpg", IMAGE)
+    with pytest.raises(InputError, match="200 x 100 pixels but the image 100 x 200"):
+        bi.masks([left])("cat.jpg", IMAGE.transpose(1, 0, 2))
+    for wrong in (left, [], 3, ["a", 3], tmp_path / "nowhere"):
+        with pytest.raises(InputError):
+            bi.masks(wrong)
+
+
+@pytest.mark.parametrize("subsets", [bi.grid(3, 4), bi.superpixels(12), bi.superpixels(12, method="felzenszwalb")])
+@pytest.mark.parametrize("shape", [(100, 200), (7, 11), (4, 4)])
+def test_what_divides_the_image_covers_each_pixel_once(subsets, shape):
+    image = np.ascontiguousarray(IMAGE[: shape[0], : shape[1]])
+    count = np.zeros(shape, int)
+    parts = subsets("cat.jpg", image)
+    for subset in parts:
+        count += bi.region.mask_of(subset, *shape)
+    assert (count == 1).all()
+    assert len({subset.name for subset in parts}) == len(parts)
+
+
+def test_grids_and_superpixels_that_cannot_be():
+    with pytest.raises(InputError, match="cannot be cut into 5 columns and 5 rows"):
+        bi.grid(5)("cat.jpg", IMAGE[:3])
+    for make in (lambda: bi.grid(0), lambda: bi.superpixels(0), lambda: bi.superpixels(3, method="other")):
+        with pytest.raises(InputError):
+            make()
+    assert len(bi.superpixels(5)("dot.png", IMAGE[:1, :1])) == 1
+
+
+@pytest.mark.parametrize("shape", [(100, 200), (1, 1), (3, 3), (333, 97)])
+def test_random_boxes_as_the_paper_has_them(shape):
+    image = np.zeros((*shape, 3), np.uint8)
+    boxes = [s.index for s in bi.random_boxes(seed=3)("cat.jpg", image)]
+    assert boxes
+    for k, (x1, y1, x2, y2) in enumerate(boxes):
+        assert 0 <= x1 < x2 <= shape[1]
+        assert 0 <= y1 < y2 <= shape[0]
+        for side, length in ((x2 - x1, shape[1]), (y2 - y1, shape[0])):
+            assert side >= length / 4
+            assert side <= max(length / 2, 1)
+        assert not any(overlapping(boxes[k], other) for other in boxes[:k])
+
+
+def test_random_boxes_belong_to_the_seed_and_the_name():
+    one, again = (found(bi.random_boxes(seed=1)) for _ in range(2))
+    assert one == again
+    assert one != found(bi.random_boxes(seed=2))
+    assert one != found(bi.random_boxes(seed=1), "dog.jpg")
+
+
+def test_the_sides_of_random_boxes_are_uniform():
+    image = np.zeros((400, 400, 3), np.uint8)
+    first = np.array([bi.random_boxes(tries=1)(f"{k}", image)[0].index for k in range(2000)])
+    width = first[:, 2] - first[:, 0]
+    assert width.min() == 100
+    assert width.max() == 200
+    assert abs(width.mean() - 150) < 3
+    centred = first[:, 0] / (400 - width)
+    assert abs(centred.mean() - 0.5) < 0.03
+
+
+def test_detected_boxes_as_the_paper_has_them():
+    """By score; area 10 to 50 %; no overlap with those kept; then random ones."""
+
+    def detector(image):
+        boxes = [[0, 0, 200, 60], [0, 0, 20, 20], [0, 0, 100, 50], [50, 0, 150, 50], [100, 50, 210, 110]]
+        return np.array(boxes), [0.99, 0.98, 0.6, 0.7, 0.8], ["sky", "fly", "dog", "cat", "cat"]
+
+    alone = bi.detected_boxes(detector, random=False)
+    assert found(alone) == {"cat": (100, 50, 200, 100), "cat 2": (50, 0, 150, 50)}
+    both = bi.detected_boxes(detector, seed=4)("cat.jpg", IMAGE)
+    assert [s.name for s in both[:2]] == ["cat", "cat 2"]
+    assert all(s.name.startswith("random") for s in both[2:])
+    for k, subset in enumerate(both):
+        assert not any(overlapping(subset.index, other.index) for other in both[:k])
+    nothing = bi.detected_boxes(lambda image: ([], []), seed=4)
+    assert found(nothing) == found(bi.random_boxes(seed=4))
+
+
+@pytest.mark.parametrize(
+    "detector",
+    [
+        lambda image: 1 / 0,
+        lambda image: ([[0, 0, 1, 1]], []),
+        lambda image: ([[0, 0, np.nan, 1]], [1]),
+        lambda image: None,
+    ],
+)
+def test_a_detector_that_fails_is_named(detector):
+    with pytest.raises(ModelError, match="the detector"):
+        bi.detected_boxes(detector)("cat.jpg", IMAGE)
+
+
+def test_together_and_attributes():
+    both = bi.together(bi.grid(2, 1), bi.attributes("texture", mine=lambda image, rng: image))
+    assert [s.name for s in both("cat.jpg", IMAGE)] == ["row 1 column 1", "row 2 column 1", "texture", "mine"]
+    with pytest.raises(InputError, match="overlap"):
+        bi.together(bi.grid(2), bi.boxes([(0, 0, 50, 50)]))("cat.jpg", IMAGE)
+    assert len(bi.together(bi.grid(2), bi.boxes([(0, 0, 50, 50)]), overlap="alone")("cat.jpg", IMAGE)) == 5
+    for wrong in (
+        lambda: bi.together(3),
+        lambda: bi.attributes("shape"),
+        lambda: bi.attributes(),
+        lambda: bi.attributes(x=3),
+    ):
+        with pytest.raises(InputError):
+            wrong()
+
+
+@pytest.mark.parametrize(
+    "subsets",
+    [
+        bi.boxes([(0, 0, 5, 5)]),
+        bi.masks([np.ones((100, 200), bool)]),
+        bi.grid(2),
+        bi.superpixels(3),
+        bi.random_boxes(),
+        bi.attributes("colour"),
+    ],
+)
+def test_pickle_and_images_are_not_changed(subsets):
+    image = IMAGE.copy()
+    one = subsets("cat.jpg", image)
+    again = pickle.loads(pickle.dumps(subsets))("cat.jpg", image)
+    assert [s.name for s in one] == [s.name for s in again]
+    assert (image == IMAGE).all()
+    assert all(isinstance(s, Subset) for s in one)
+
+
+def test_the_paper_s_boxes(assets):
+    some = bi.boxes(assets / "paper" / "boxes.json")
+    images = bi.folder(assets / "paper")
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        count = sum(len(some(name, image)) for name, image in zip(images.names, images, strict=True))
+    assert count == 222
+    kinds = [str(warning.message) for warning in said if issubclass(warning.category, bi.RegionWarning)]
+    assert sum("was clipped" in text for text in kinds) == 7
+    assert {text.split("'")[5] for text in kinds if "overlap by" in text} == {"img13.jpg", "img50.jpg"}
+
+
+def test_yolo_finds_the_elephant(assets):
+    detector = bi.onnx_yolo(assets / "yolov8n.onnx", classes=assets / "coco_classes.txt", threads=1)
+    image = bi.read_image(assets / "paper" / "img48.jpg")
+    boxes, scores, names = detector(image)
+    assert "elephant" in names
+    assert (np.diff(scores) <= 0).all()
+    assert (boxes[:, 2:] > boxes[:, :2]).all()
+    assert (boxes >= 0).all()
+    assert (boxes <= [image.shape[1], image.shape[0]] * 2).all()
+    assert pickle.loads(pickle.dumps(detector))(image).names == names
+    assert len(bi.detected_boxes(detector)("img48.jpg", image)) >= 1

@@ -1,0 +1,87 @@
+"""The gallery: every example runs, finds what it says, tells its figures to the page, and can write a report."""
+
+import os
+import re
+import runpy
+import warnings
+from pathlib import Path
+
+import pytest
+
+import butfor
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+PAGE = (ROOT / "docs" / "gallery.md").read_text(encoding="utf-8")
+ASSETS = Path(os.environ.get("BUTFOR_ASSETS", ROOT.parent / "shared" / "assets"))
+GOLUB = ASSETS / "tabular" / "golub_leukemia.csv.gz"
+
+
+def load(name):
+    return runpy.run_path(str(ROOT / "examples" / f"{name}.py"))
+
+
+def run(name, *arguments, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", butfor.ReachWarning)
+        return load(name)["main"](*arguments, **options)
+
+
+def on_the_page(pattern, *measured):
+    """The figures that the page gives are those of the run; another version of a library may move them a little."""
+    said = re.search(pattern, " ".join(PAGE.split()))
+    assert said, pattern
+    for text, value in zip(said.groups(), measured, strict=True):
+        assert abs(int(text.replace(",", "")) - value) <= max(5, 0.2 * value), (pattern, value)
+
+
+def test_breast_cancer(tmp_path, capsys):
+    result = run("breast_cancer", report=str(tmp_path / "r.html"))
+    assert 20 < result.chosen.sum() < 300
+    on_the_page(r"It chose (\d+) of (\d+)\. Concave points", result.chosen.sum(), len(result.chosen))
+    assert result.summary() in capsys.readouterr().out
+    assert "discoveries among" in (tmp_path / "r.html").read_text(encoding="utf-8")
+
+
+def test_mixed_table(tmp_path, capsys):
+    result = run("mixed_table", report=str(tmp_path / "r.html"))
+    said = capsys.readouterr().out
+    reasons, found, wrong = map(int, re.search(r"have (\d+) reasons. (\d+) of .* and (\d+) of the", said).groups())
+    assert found > 0.6 * reasons
+    assert wrong <= 0.1 * result.chosen.sum()
+    on_the_page(r"It found (\d+) of the (\d+) reasons, and (\d+) of its", found, reasons, wrong)
+    assert (tmp_path / "r.html").exists()
+
+
+def test_multi_class(tmp_path, capsys):
+    found = run("multi_class", report=str(tmp_path / "r.html"))
+    said = capsys.readouterr().out
+    assert list(found) == ["Barolo", "Grignolino", "Barbera"]
+    for name, result in found.items():
+        assert result.chosen.sum() > 40
+        on_the_page(rf"{name} (\d+) of (\d+)", result.chosen.sum(), len(result.chosen))
+    check = re.search(r"the same calls choose (\d+) of 260, (\d+) of 260, (\d+) of 260", said)
+    assert sum(map(int, check.groups())) <= 5
+    assert (tmp_path / "r.html").exists()
+
+
+@pytest.mark.skipif(not GOLUB.exists(), reason=f"the leukemia data are not at {GOLUB.parent}; set BUTFOR_ASSETS")
+def test_leukemia(tmp_path, capsys):
+    result = run("leukemia", ASSETS, report=str(tmp_path / "r.html"))
+    said = capsys.readouterr().out
+    assert result.chosen.sum() > 100
+    on_the_page(r"It chose (\d+) of ([\d,]+), most", result.chosen.sum(), len(result.chosen))
+    check, worked, peak = re.search(r"chooses (\d+) of 6000.*\((\d+) s of a proc.*; (\d+) MB", said, re.DOTALL).groups()
+    assert int(check) < 60
+    assert int(worked) < 180  # and so is the wall clock, on a machine with nothing else to do
+    assert int(peak) < 2000
+    assert "adipsin" in said
+    assert (tmp_path / "r.html").exists()
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_readable(path):
+    text = path.read_text(encoding="utf-8")
+    assert len(text.splitlines()) < 120
+    assert "The reference" in text.split('"""')[1]  # who it is, and why
+    assert f"](../examples/{path.name})" in PAGE
