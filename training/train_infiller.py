@@ -1,6 +1,7 @@
-"""Train the infiller on all train and unlabelled reviews within a given number of minutes.
+"""Train the infiller on all train and unlabelled reviews for a given number of million pieces.
 
-The learning rate follows the clock, so the decay is complete when the time is over, however busy the machine was.
+The learning rate follows the pieces seen, so a busy machine makes a run longer and not worse. It is held until the last
+`--decay` of them, so a run may be stopped at any checkpoint and ended by a short one that resumes with `--decay 1`.
 """
 
 from __future__ import annotations
@@ -46,9 +47,9 @@ def masked(ids: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return out
 
 
-def rate(share: float, step: int) -> float:
-    """Warm-up over 200 steps, then a straight line to nothing."""
-    return min(1.0, (step + 1) / 200) * max(0.0, 1 - share)
+def rate(share: float, step: int, decay: float) -> float:
+    """Warm-up over 200 steps, held, then a straight line to nothing over the last `decay` of the pieces."""
+    return min(1.0, (step + 1) / 200) * min(1.0, max(0.0, 1 - share) / decay)
 
 
 @torch.no_grad()
@@ -63,7 +64,8 @@ def held_out_loss(model: Infiller, rows: list[np.ndarray]) -> tuple[float, float
 
 def main() -> None:
     ask = argparse.ArgumentParser()
-    ask.add_argument("--minutes", type=float, default=75)
+    ask.add_argument("--pieces", type=float, default=16, help="in millions")
+    ask.add_argument("--decay", type=float, default=0.3, help="share of the pieces over which the rate falls to nothing")
     ask.add_argument("--batch", type=int, default=48)
     ask.add_argument("--width", type=int, default=192)
     ask.add_argument("--units", type=int, default=384)
@@ -108,7 +110,7 @@ class Run:
         self.losses: list[float] = []
 
     def share(self) -> float:
-        return (time.time() - self.begin) / (60 * self.a.minutes)
+        return self.seen / (1e6 * self.a.pieces)
 
     def work(self, rng: np.random.Generator) -> None:
         for chunk in batches(self.rows, self.a.batch, rng):
@@ -116,10 +118,10 @@ class Run:
                 return
             target = torch.from_numpy(chunk.T.copy()).flatten()
             context = self.model.context(torch.from_numpy(masked(chunk, rng).T.copy())).flatten(0, 1)
-            loss = (loss_sampled if self.share() < 0.92 else loss_full)(self.model, context, target)
+            loss = (loss_sampled if self.share() < 1 - 0.2 * self.a.decay else loss_full)(self.model, context, target)
             gradients = torch.autograd.grad(loss, list(self.model.parameters()))
             with self.lock:
-                self.optimiser.step(gradients, rate(self.share(), self.steps))
+                self.optimiser.step(gradients, rate(self.share(), self.steps, self.a.decay))
                 self.steps, self.seen = self.steps + 1, self.seen + chunk.size
                 self.losses.append(float(loss.detach()))
                 self.report()
