@@ -65,7 +65,7 @@ def held_out_loss(model: Infiller, rows: list[np.ndarray]) -> tuple[float, float
 def main() -> None:
     ask = argparse.ArgumentParser()
     ask.add_argument("--pieces", type=float, default=16, help="in millions")
-    ask.add_argument("--decay", type=float, default=0.3, help="share of the pieces over which the rate falls to nothing")
+    ask.add_argument("--decay", type=float, default=0.3, help="share of the pieces over which the rate falls")
     ask.add_argument("--batch", type=int, default=48)
     ask.add_argument("--width", type=int, default=192)
     ask.add_argument("--units", type=int, default=384)

@@ -331,3 +331,13 @@ def test_ranks_of_an_exact_sampler_fit_and_a_pile_at_the_bottom_is_told():
     assert [bar.get_height() for bar in ax.patches] == [115, 27, 12, 14, 28, 26]
     with pytest.raises(butfor.InputError, match="ranks needs draws that differ"):
         bi.ranks(bed.model, bed.inputs, bi.telea(), boxes=bed.boxes)
+
+
+def test_the_one_call_for_everything_takes_images():
+    """`butfor.explain` and `butfor.check_sampler` hand images over to their own edge."""
+    one = butfor.explain(corner, pictures(), bi.donor(), subsets=BOXES, seed=3)
+    pd.testing.assert_frame_equal(one.table, explain(corner, pictures(), bi.donor(), boxes=BOXES, seed=3).table)
+    check = butfor.check_sampler(bi.donor(), pictures(), corner, subsets=[CORNER])
+    assert check.summary().startswith("Places of 10 real patches, first to last: 10 ")
+    with pytest.raises(butfor.InputError, match="needs a model, by whose output patches are ranked"):
+        butfor.check_sampler(bi.donor(), pictures())
