@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -11,15 +10,15 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from butfor.core.types import Ints
+from butfor.text.edit import Span, span_of
+from butfor.text.segment import splits_character, word_spans
 
 if TYPE_CHECKING:
     from butfor.core.result import Result
 
 Kind = Literal["", "tested", "up", "down", "both", "chosen"]  # both: two directions; chosen: direction not known
-Span = tuple[int, int]  # half-open, in characters
 MOST, AROUND = 4000, 240  # characters of a text that are shown; of a longer one, around what was chosen
 REACH = 24  # characters that a cut may move to stand between two words
-JOINERS = "\u200c\u200d\ufe0e\ufe0f"
 
 
 @dataclass(frozen=True)
@@ -51,6 +50,13 @@ def directions(result: Result) -> Ints:
     return np.where(np.isnan(effect), otherwise, np.sign(np.nan_to_num(effect))).astype(np.int64)
 
 
+def observed(result: Result, row: int) -> float:
+    """The model's output for the text of one hypothesis, as the model gives it: a link is taken back."""
+    value = float(result.evidence.observed[row])
+    link = result.provenance["link"]
+    return float(1 / (1 + np.exp(-value)) if link == "logit" else np.exp(value) if link == "log" else value)
+
+
 def unit_of(result: Result) -> str:
     """What was tested: "word", "wordpiece", "sentence", "span", "match", "phrase", or "" where that is unknown."""
     said = str(result.provenance.get("units") or "")
@@ -64,18 +70,13 @@ def pieces(result: Result, place: int, rows: Sequence[int], toward: Ints) -> lis
     Spans that overlap (each tested alone) give a piece for every combination. WordPieces of one word are one piece.
     """
     text = result.problem.inputs[place]
-    spans = [(*_span(result, row), row) for row in rows]
+    spans = [(*span_of(text, result.problem.blocks[row].subset), row) for row in rows]
 
     def kind(rows: Iterable[int]) -> Kind:
         return kind_of({int(toward[row]) for row in rows if result.chosen[row]}, bool(rows))
 
     cut = [Piece(a, b, covering, kind(covering)) for a, b, covering in _cut(len(text), spans)]
     return list(_joined(text, cut, toward, result)) if unit_of(result) == "wordpiece" else cut
-
-
-def _span(result: Result, row: int) -> Span:
-    start, end = result.problem.blocks[row].subset.index
-    return int(start), int(end)
 
 
 def kind_of(toward: set[int], tested: bool = True) -> Kind:
@@ -110,9 +111,10 @@ def _cut(length: int, spans: Sequence[tuple[int, int, int]]) -> Iterator[tuple[i
 
 def _joined(text: str, cut: Sequence[Piece], toward: Ints, result: Result) -> Iterator[Piece]:
     """WordPieces that stand in one word, as one piece that keeps them as its parts."""
+    inside = {place for start, end in word_spans(text) for place in range(start + 1, end)}
     word: list[Piece] = []
     for piece in cut:
-        if word and not (piece.rows and word[-1].rows and glued(text, piece.start)):
+        if word and not (piece.rows and word[-1].rows and piece.start in inside):
             yield _word(word, toward, result)
             word = []
         word.append(piece)
@@ -126,22 +128,6 @@ def _word(word: Sequence[Piece], toward: Ints, result: Result) -> Piece:
     rows = tuple(dict.fromkeys(row for piece in word for row in piece.rows))
     kind = kind_of({int(toward[row]) for row in rows if result.chosen[row]})
     return Piece(word[0].start, word[-1].end, rows, kind, tuple((p.start, p.end, p.kind) for p in word))
-
-
-def glued(text: str, place: int) -> bool:
-    """Whether one word goes on over this place: letters, figures or apostrophes on both sides.
-
-    Scripts that put no space between words have no such words: each of their characters may stand alone.
-
-    >>> glued("watchable", 5), glued("don't", 3), glued("a b", 1), glued("電影", 1)
-    (True, True, False, False)
-    """
-    return 0 < place < len(text) and all(_letter(character) for character in text[place - 1 : place + 1])
-
-
-def _letter(character: str) -> bool:
-    wide = unicodedata.east_asian_width(character) in "WF"
-    return not wide and (character in "'’" or unicodedata.category(character)[0] in "LNM")
 
 
 def shortened(text: str, cut: Sequence[Piece], most: int = MOST) -> list[Piece | Gap]:
@@ -190,7 +176,7 @@ def window(text: str, start: int, end: int, around: int) -> Span:
 
     >>> text = "It was, from the very first minute, a dreadful film to sit through."
     >>> a, b = window(text, 38, 46, 12); text[a:b]
-    'minute, a dreadful film to sit'
+    'first minute, a dreadful film to sit'
     """
     return _edge(text, max(0, start - around), start, -1), _edge(text, min(len(text), end + around), end, 1)
 
@@ -205,16 +191,6 @@ def _edge(text: str, place: int, inner: int, away: int) -> int:
             return max(0, min(near, len(text)))
         if text[near if away > 0 else near - 1].isspace():
             return near
-    while 0 < place < len(text) and place != inner and _inside(text, place):
+    while 0 < place < len(text) and place != inner and splits_character(text, place):
         place += away
     return place
-
-
-def _inside(text: str, place: int) -> bool:
-    """Whether a cut here would part a letter from its marks, or an emoji that is joined of several."""
-    return (
-        unicodedata.category(text[place])[0] == "M"
-        or text[place] in JOINERS
-        or text[place - 1] == "\u200d"
-        or 0x1F3FB <= ord(text[place]) <= 0x1F3FF  # shades of skin
-    )

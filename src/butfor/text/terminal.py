@@ -13,7 +13,7 @@ import numpy as np
 from butfor.core.shown import number
 from butfor.core.types import InputError
 from butfor.text.counts import WordCount, word_counts
-from butfor.text.highlight import Gap, Kind, Piece, directions, pieces, shortened
+from butfor.text.highlight import Gap, Kind, Piece, directions, observed, pieces, shortened
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -34,28 +34,33 @@ def rendered(result: Result, input: Any, *, colour: bool | None = None, width: i
     [±word] has pieces of both kinds; [*word] was chosen in a direction that is not known, since no effect was
     estimated. `colour` None: if standard output is a terminal. Characters that would steer a terminal are replaced.
     """
-    if input not in result.input_names:
-        raise InputError(f"unknown input {input!r}; see result.input_names")
-    place = result.input_names.index(input)
+    place = checked_input(result, input)
     rows = np.flatnonzero(result.input_of == place).tolist()
     text = result.problem.inputs[place]
-    if text is None:
-        raise InputError("this result was loaded without its texts; use butfor.load(path, inputs=texts)")
     head = f"{harmless(str(input))}: {_said(result, rows)}"
     cut = shortened(text, pieces(result, place, rows, directions(result)), MOST)
     return f"{head}\n{_printed(text, cut, _coloured() if colour is None else colour, width)}"
 
 
+def checked_input(result: Result, input: Any) -> int:
+    """Where an input stands, after seeing that there is a text to show."""
+    if input not in result.input_names:
+        raise InputError(f"unknown input {input!r}; result.input_names has those of this run")
+    place = result.input_names.index(input)
+    if not isinstance(result.problem.inputs[place], str):
+        raise InputError(f"input {input!r} is no text; this is for results of butfor.text.explain")
+    return place
+
+
 def _said(result: Result, rows: list[int]) -> str:
     chosen = int(result.chosen[rows].sum())
     said = f"{chosen} of {len(rows)} chosen"
-    observed = {(int(result.evidence.classes[row]), number(result.evidence.observed[row])) for row in rows}
-    if len(observed) != 1:  # nothing tested, or several outputs
+    outputs = {(int(result.evidence.classes[row]), number(observed(result, row))) for row in rows}
+    if len(outputs) != 1:  # nothing tested, or several outputs
         return said
-    ((column, value),) = observed
+    ((column, value),) = outputs
     name = "output" if result.output_names is None else str(result.output_names[column])
-    link = result.provenance["link"]
-    return f"{said}, {name} {value}{f' ({link})' if link else ''}"
+    return f"{said}, {name} {value}"
 
 
 def _printed(text: str, cut: list[Piece | Gap], colour: bool, width: int) -> str:

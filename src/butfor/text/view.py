@@ -14,7 +14,8 @@ from butfor.core.draws import redraw
 from butfor.core.shown import change, number, probabilities
 from butfor.core.types import Floats, InputError, Ints, Model
 from butfor.text.counts import WordCount, rows_by_input, word_counts, word_of
-from butfor.text.highlight import Gap, Kind, Piece, directions, kind_of, pieces, shortened, unit_of, window
+from butfor.text.edit import changed
+from butfor.text.highlight import Gap, Kind, Piece, directions, kind_of, observed, pieces, shortened, unit_of, window
 
 if TYPE_CHECKING:
     from butfor.core.result import Result
@@ -35,9 +36,8 @@ UNITS = {
 }
 STATISTICS = {
     "p": "its p-value",
-    "z": "its z, how much further the text's output is from its centre than the counterfactual's is",
-    "w": "its w over its scale, which is what the selection compares: positive where the text itself is the most "
-    "extreme among its counterfactuals",
+    "z": "its z (large: the text's output is far more extreme than its counterfactual's)",
+    "w": "its w (large: the text's output is by far the most extreme among its counterfactuals)",
     "e": "its e-value",
 }
 
@@ -141,7 +141,7 @@ class View:
     model: Model | None
 
     def __call__(self, result: Result) -> Texts:
-        seen = Seen(result, directions(result), result.evidence.scaled)
+        seen = seen_in(result)
         shown, rows = _shown(result), rows_by_input(result)
         budget = MOST_CHANGED
         texts = []
@@ -174,13 +174,12 @@ class View:
         outputs = self._outputs(asked)
         values = None if outputs is None else dict(zip(asked, outputs, strict=True))
         words = tuple(_word(seen, row, text, others, values) for row, others in drawn.items() if others)
-        cut = pieces(result, place, rows, seen.toward)
         return Text(
             name=str(result.input_names[place]),
             said=_said(result, None if values is None else values[text]),
             chosen=len(chosen),
             tested=len(rows),
-            stretches=tuple(_stretch(seen, text, piece) for piece in shortened(text, cut)),
+            stretches=stretches(seen, place, rows),
             words=words,
             more=len(chosen) - len(words) if words else 0,
             open=MOST_CHANGED - budget + len(words) <= OPEN,
@@ -194,6 +193,11 @@ class View:
             np.asarray(self.model(list(texts[a : a + AT_ONCE])), np.float64) for a in range(0, len(texts), AT_ONCE)
         ]
         return probabilities(np.concatenate(parts).reshape(len(texts), -1))
+
+
+def seen_in(result: Result) -> Seen:
+    """The result, with what the functions below need of all of it."""
+    return Seen(result, directions(result), result.evidence.scaled)
 
 
 def _shown(result: Result) -> list[int]:
@@ -231,7 +235,8 @@ def _redrawn(result: Result, row: int) -> list[str]:
 
 def _word(seen: Seen, row: int, text: str, drawn: Sequence[str], values: dict[str, Floats] | None) -> Word:
     result = seen.result
-    start, end = result.problem.blocks[row].subset.index
+    subset = result.problem.blocks[row].subset
+    start, end = subset.index
     column = int(result.evidence.classes[row])
     often = Counter(drawn).most_common()
     a, b = window(text, start, end, AROUND)
@@ -239,7 +244,7 @@ def _word(seen: Seen, row: int, text: str, drawn: Sequence[str], values: dict[st
     after = _unbroken(text[end:b]) + (" …" if b < len(text) else "")
 
     def line(other: str, times: str = "") -> Changed:
-        word = other[start : len(other) - (len(text) - end)]
+        word = changed(text, other, subset)
         if values is None:
             return Changed(before, word, after, "", "", "", times)
         value, difference = _at(values[other], column), _at(values[other], column) - _at(values[text], column)
@@ -248,7 +253,7 @@ def _word(seen: Seen, row: int, text: str, drawn: Sequence[str], values: dict[st
         said = f"{value:.3f}" if several else number(value)
         return Changed(before, word, after, said, "" if other is text else change(difference), way, times)
 
-    looked = f" of {len(drawn)}" if len(drawn) > 1 else ""
+    repeated = len(often) < len(drawn)
     return Word(
         name=word_of(result, row),
         kind=kind_of({int(seen.toward[row])}),
@@ -256,7 +261,7 @@ def _word(seen: Seen, row: int, text: str, drawn: Sequence[str], values: dict[st
         effect=effect(result, row),
         output=output_of(result, row),
         original=line(text),
-        changed=tuple(line(other, f"{n}{looked}" if looked else "") for other, n in often[:MOST_FILLS]),
+        changed=tuple(line(other, f"{n} of {len(drawn)}" if repeated else "") for other, n in often[:MOST_FILLS]),
         others=max(0, len(often) - MOST_FILLS),
     )
 
@@ -307,6 +312,13 @@ def _said(result: Result, outputs: Floats | None) -> str:
     return f"the model says {result.output_names[best]}, p = {outputs[best]:.3f}"
 
 
+def stretches(seen: Seen, place: int, rows: Sequence[int]) -> tuple[Stretch, ...]:
+    """The text of one input, cut where what is to be seen changes; of a long text what stands around chosen words."""
+    text: str = seen.result.problem.inputs[place]
+    cut = pieces(seen.result, place, rows, seen.toward)
+    return tuple(_stretch(seen, text, piece) for piece in shortened(text, cut))
+
+
 def _stretch(seen: Seen, text: str, piece: Piece | Gap) -> Stretch:
     if isinstance(piece, Gap):
         return Stretch("", (), gap=_gap(piece))
@@ -336,18 +348,17 @@ def _tip(seen: Seen, row: int, long: bool) -> str:
         return statistic(seen, row)
     result = seen.result
     chosen = "chosen" if result.chosen[row] else "not chosen"
-    observed = f"{output_of(result, row) or 'output'} {number(result.evidence.observed[row])}"
+    output = f"{output_of(result, row) or 'output'} {number(observed(result, row))}"
     name = result.problem.blocks[row].subset.name
     name = name if len(name) <= 60 else f"{name[:57]}…"
-    said = (f"{name}: {chosen}", statistic(seen, row), effect(result, row), observed)
+    said = (f"{name}: {chosen}", statistic(seen, row), effect(result, row), output)
     return ", ".join(part for part in said if part)
 
 
 def _counted(result: Result) -> tuple[tuple[Counted, ...], int]:
-    """The words chosen most often, and how many more there are; nothing where every word stands in one place only."""
-    counts = word_counts(result)
-    found = [count for count in counts if count.chosen]
-    if not found or max(count.tested for count in counts) < 2:
+    """The words chosen most often, and how many more there are; nothing where none was chosen twice."""
+    found = [count for count in word_counts(result) if count.chosen]
+    if not found or found[0].chosen < 2:
         return (), 0
     most = found[0].chosen
     return tuple(_line(count, most) for count in found[:MOST_COUNTED]), max(0, len(found) - MOST_COUNTED)
