@@ -1,9 +1,11 @@
 """Texts: what to test in them, how to redraw it, which classifiers to ask, and how to show what was found."""
 
+from butfor.text.causal_lm import causal_lm
 from butfor.text.counts import WordCount, word_counts
 from butfor.text.edit import changed, replaced
 from butfor.text.explain import explain
 from butfor.text.files import read_texts
+from butfor.text.masked_lm import masked_lm
 from butfor.text.models import huggingface_classifier, onnx_text_classifier
 from butfor.text.opened import TextWarning
 from butfor.text.phrases import phrases
@@ -20,10 +22,12 @@ __all__ = [
     "Marked",
     "TextWarning",
     "WordCount",
+    "causal_lm",
     "changed",
     "explain",
     "huggingface_classifier",
     "marked",
+    "masked_lm",
     "matches",
     "onnx_text_classifier",
     "phrases",

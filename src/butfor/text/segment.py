@@ -32,7 +32,8 @@ ENTITY = r"&(?:\#\d{1,7}|\#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});"
 @lru_cache(maxsize=1)
 def marks() -> str:
     """All combining marks and what else belongs to the character before it, as a class of a regular expression."""
-    found = [code for code in range(0x300, 0x110000) if unicodedata.category(chr(code))[0] == "M"]
+    planes = (*range(0x300, 0x20000), *range(0xE0000, 0xE0200))  # there are none between
+    found = [code for code in planes if unicodedata.category(chr(code))[0] == "M"]
     found += [ord(joiner) for joiner in JOINERS] + list(range(0x1F3FB, 0x1F400))  # skin colours
     parts, start = [], None
     found = sorted(set(found))

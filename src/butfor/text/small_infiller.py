@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -12,15 +12,15 @@ from butfor.core.types import Floats, InputError, Ints, Subset
 from butfor.text.case import Case, case_of, cased
 from butfor.text.distribution import Shape, drawn, likeliest, shape, whole_number
 from butfor.text.edit import Span, check_draws, check_texts, span_of
-from butfor.text.network import EDGE, MASK, UNK, ask, check_threads, ids_of, pieces_of, vocabulary
+from butfor.text.filling import drawn_rows, likeliest_rows, stacked
+from butfor.text.network import EDGE, MASK, PAD, UNK, ask, check_threads, ids_of, pieces_of, vocabulary
 from butfor.text.recent import Recent
 from butfor.text.segment import word_spans
 
 WINDOW = 256  # pieces whose distributions are found in one pass, and kept
 MARGIN = 64  # pieces around them, or around a word of several pieces, that the network reads
-KEPT = 8  # windows that are remembered: about 70 MB
-KEPT_WORDS = 128  # words of several pieces likewise: 9 MB
-ROWS = 8  # rows of one call where draws differ; fixed, since a row's last bits depend on the size of the batch
+KEPT = 8  # windows that are remembered: about 70 MB; and texts, and batches of words of several pieces
+ROWS = 8  # texts with something masked in each that the network gets at a time
 LISTED_CHARACTERS = 40  # of longer spans no list of likely fills holds a mass worth listing
 
 
@@ -34,7 +34,7 @@ class SmallInfiller:
     threads: int | None
     _texts: Recent = field(default_factory=lambda: Recent(KEPT), repr=False)
     _windows: Recent = field(default_factory=lambda: Recent(KEPT), repr=False)
-    _words: Recent = field(default_factory=lambda: Recent(KEPT_WORDS), repr=False)
+    _words: Recent = field(default_factory=lambda: Recent(KEPT), repr=False)
 
     def __repr__(self) -> str:
         said = [str(self.shape)] if str(self.shape) else []
@@ -56,8 +56,8 @@ class SmallInfiller:
     def unfit(self, text: str) -> str | None:
         """Why this sampler is not for `text`, in words; None if it is."""
         words = word_spans(text)
-        ids, first, _ = _encoded(text)
-        unknown = first[ids == UNK]
+        encoded = _encoded(text)
+        unknown = encoded.first[encoded.ids == UNK]
         if len(words) and len(unknown):
             places = np.searchsorted([start for start, _ in words], unknown, side="right") - 1
             ends = np.array([end for _, end in words])
@@ -87,63 +87,48 @@ class SmallInfiller:
             fills, mass = self._likeliest(text, (start, end), units_in(text, subset))
             versions.append([text[:start] + fill + text[end:] for fill in fills])
             masses.append(mass)
-        width = max((len(mass) for mass in masses), default=0)
-        for own, text in zip(versions, texts, strict=True):
-            own += [text] * (width - len(own))  # without mass
-        padded = np.array([np.pad(mass, (0, width - len(mass))) for mass in masses]).reshape(len(masses), width)
-        return versions, padded
+        return stacked(texts, versions, masses)
 
-    def _fills(self, text: str, span: Span, units: list[Unit], numbers: Floats) -> Iterable[str]:
+    def _fills(self, text: str, span: Span, units: list[Unit], numbers: Floats) -> list[str]:
         if len(units) == 1:
-            words, mass = self._alone(text, units[0])
+            mass = self._alone(text, units[0])
             # a sweep over one word is another draw from the same distribution
-            return [cased(words[place], units[0].case) for place in drawn(mass, numbers[:, -1])]
+            return [cased(units[0].words[place], units[0].case) for place in drawn(mass, numbers[:, -1])]
         ids, places = masked(text, span, units)
-        rows = np.tile(ids, (len(numbers), 1))
-        for step in range(numbers.shape[1]):
-            unit = step % len(units)
-            mass = self._mass(rows, places[unit], units[unit], alike=step == 0)
-            chosen = [drawn(own, number[None])[0] for own, number in zip(mass, numbers[:, step], strict=True)]
-            rows[:, places[unit]] = units[unit].ids[chosen]
+        options = [unit.ids for unit in units]
+        rows = drawn_rows(
+            ids, places, options, numbers, lambda some, which: self._mass(some, places[which], units[which])
+        )
         return [_written(text, span, units, row[places]) for row in rows]
 
     def _likeliest(self, text: str, span: Span, units: list[Unit]) -> tuple[list[str], Floats]:
         if len(units) == 1:
-            words, mass = self._alone(text, units[0])
+            mass = self._alone(text, units[0])
             best = likeliest(mass, self.listed)
-            return [cased(words[place], units[0].case) for place in best], mass[best]
+            return [cased(units[0].words[place], units[0].case) for place in best], mass[best]
         ids, places = masked(text, span, units)
-        rows, total = ids[None], np.ones(1)
-        for place, unit in zip(places, units, strict=True):
-            mass = total[:, None] * self._mass(rows, place, unit, alike=len(rows) == 1)
-            best = likeliest(mass.ravel(), self.listed)
-            row, piece = np.divmod(best, mass.shape[1])
-            rows, total = rows[row], mass.ravel()[best]
-            rows[:, place] = unit.ids[piece]
+        options = [unit.ids for unit in units]
+        rows, total = likeliest_rows(
+            ids, places, options, self.listed, lambda some, which: self._mass(some, places[which], units[which])
+        )
         return [_written(text, span, units, row[places]) for row in rows], total
 
-    def _alone(self, text: str, unit: Unit) -> tuple[Sequence[str], Floats]:
-        """The words that may stand in place of one word, and the probability of each."""
-        if unit.starts and unit.ends and (found := self._in_window(text, unit)) is not None:
-            return unit.words, found
-        mass: Floats = self._words.get((text, unit.span), lambda: self._masked_word(text, unit))
-        return unit.words, mass
-
-    def _masked_word(self, text: str, unit: Unit) -> Floats:
+    def _alone(self, text: str, unit: Unit) -> Floats:
+        """The probability of each word that may stand in place of one word, (words,)."""
+        if unit.starts and unit.ends:
+            encoded = self._texts.get(text, lambda: _encoded(text))
+            if (place := encoded.single(unit.span)) is not None:
+                return self._in_window(text, encoded, place)
+            if unit.span in encoded.several:
+                return self._in_batch(text, encoded, encoded.several[unit.span], unit)
         ids, (place,) = masked(text, unit.span, [unit])
-        mass: Floats = self._mass(ids[None], place, unit, alike=True)[0]
+        mass: Floats = self._mass(ids[None], place, unit)[0]
         return mass
 
-    def _in_window(self, text: str, unit: Unit) -> Floats | None:
+    def _in_window(self, text: str, encoded: Encoded, place: int) -> Floats:
         """The distribution of a word that is one piece: a pass over its window gives those of all its neighbours."""
-        ids, first, last = self._texts.get(text, lambda: _encoded(text))
-        place = int(np.searchsorted(first, unit.span[0]))
-        if place >= len(ids) or (first[place], last[place]) != unit.span or not vocabulary().known[ids[place]]:
-            return None
-        if place + 1 < len(ids) and first[place + 1] < last[place]:
-            return None
         number = place // WINDOW
-        rows, mass = self._windows.get((text, number), lambda: self._pass(ids, number))
+        rows, mass = self._windows.get((text, number), lambda: self._pass(encoded.ids, number))
         found: Floats = mass[rows[place - number * WINDOW]].astype(np.float64)
         found /= found.sum()
         return found
@@ -153,23 +138,32 @@ class SmallInfiller:
         begin, end = number * WINDOW, min((number + 1) * WINDOW, len(ids))
         row, shift = _context(ids, begin, end)
         wanted = np.flatnonzero(vocabulary().known[ids[begin:end]])
-        mass = self.shape.probabilities(_logits(row[None], wanted + begin - shift, self.threads)[:, vocabulary().whole])
+        mass = self.shape.probabilities(_logits([row], wanted + begin - shift, self.threads)[:, vocabulary().whole])
         rows = np.zeros(end - begin, np.int64)
         rows[wanted] = np.arange(len(wanted))
         return rows, mass.astype(np.float32)
 
-    def _mass(self, rows: Ints, place: int, unit: Unit, alike: bool) -> Floats:
+    def _in_batch(self, text: str, encoded: Encoded, number: int, unit: Unit) -> Floats:
+        """The distribution of a word of several pieces, found together with those of the next few such words."""
+        spans = list(encoded.several)
+        batch = number // ROWS
+
+        def ask_batch() -> Floats:
+            some = [masked(text, span, [replace(unit, span=span)]) for span in spans[batch * ROWS : (batch + 1) * ROWS]]
+            near = [_near(ids, place) for ids, (place,) in some]
+            logits = _logits([row for row, _ in near], np.array([place for _, place in near]), self.threads)
+            return self.shape.probabilities(logits[:, vocabulary().whole])
+
+        found: Floats = self._words.get((text, batch), ask_batch)[number % ROWS]
+        return found
+
+    def _mass(self, rows: Ints, place: int, unit: Unit) -> Floats:
         """Distributions over the words of a unit at one place of each row, (rows, words)."""
-        begin, end = max(0, place - MARGIN), min(rows.shape[1], place + 1 + MARGIN)
-        some = rows[:1, begin:end] if alike else rows[:, begin:end]
         parts = []
-        for step in range(0, len(some), ROWS):
-            part = some[step : step + ROWS]
-            if not alike:
-                part = part[np.minimum(np.arange(ROWS), len(part) - 1)]
-            parts.append(_logits(part, np.full(len(part), place - begin), self.threads)[: len(some) - step])
-        mass = self.shape.probabilities(np.concatenate(parts)[:, unit.ids])
-        return np.repeat(mass, len(rows), axis=0) if alike else mass
+        for start in range(0, len(rows), ROWS):
+            near = [_near(row, place) for row in rows[start : start + ROWS]]
+            parts.append(_logits([row for row, _ in near], np.array([at for _, at in near]), self.threads)[:, unit.ids])
+        return self.shape.probabilities(np.concatenate(parts))
 
 
 def small_infiller(
@@ -209,11 +203,29 @@ def small_infiller(
     )
 
 
-def _encoded(text: str) -> tuple[Ints, Ints, Ints]:
-    """The pieces of a text, where each begins and where it ends."""
+@dataclass(frozen=True, eq=False)
+class Encoded:
+    """The pieces of a text, where each begins and ends, and the words that are not one known piece."""
+
+    ids: Ints
+    first: Ints
+    last: Ints
+    several: dict[Span, int]  # with their number
+
+    def single(self, span: Span) -> int | None:
+        """Which piece a word is, if it is one."""
+        place = int(np.searchsorted(self.first, span[0]))
+        if place >= len(self.ids) or (self.first[place], self.last[place]) != span:
+            return None
+        return place if vocabulary().known[self.ids[place]] else None
+
+
+def _encoded(text: str) -> Encoded:
     (encoding,) = pieces_of([text])
     first, last = np.array(encoding.offsets, np.int64).reshape(-1, 2).T
-    return ids_of(encoding), first, last
+    plain = Encoded(ids_of(encoding), first, last, {})
+    several = [span for span in word_spans(text) if plain.single(span) is None]
+    return replace(plain, several={span: number for number, span in enumerate(several)})
 
 
 @dataclass(frozen=True)
@@ -263,6 +275,8 @@ def units_in(text: str, subset: Subset) -> list[Unit]:
 
 def _joins(text: str, place: int) -> bool:
     """Whether a word goes on over a cut at `place`."""
+    if text[place - 1].isspace() or text[place].isspace():
+        return False
     around = text[max(0, place - 2) : place + 2]
     return any(a < min(place, 2) < b for a, b in word_spans(around))
 
@@ -295,11 +309,20 @@ def _context(ids: Ints, begin: int, end: int) -> tuple[Ints, int]:
     return np.concatenate([left, ids[low:high], right]).astype(np.int64), low - len(left)
 
 
-def _logits(rows: Ints, places: Ints, threads: int | None) -> Any:
+def _near(ids: Ints, place: int) -> tuple[Ints, int]:
+    """The pieces that are read to fill one place, and where it is among them."""
+    begin = max(0, place - MARGIN - 1)
+    return ids[begin : place + MARGIN + 2], place - begin
+
+
+def _logits(rows: Sequence[Ints], places: Ints, threads: int | None) -> Any:
     """Log-odds over all pieces, at `places` of one row or at one place of each row."""
+    ids = np.full((len(rows), max(map(len, rows))), PAD, np.int64)
+    for line, own in zip(ids, rows, strict=True):
+        line[: len(own)] = own
     row = np.zeros(len(places), np.int64) if len(rows) == 1 else np.arange(len(rows))
-    lengths = np.full(len(rows), rows.shape[1], np.int32)
-    return ask("infiller", threads, {"ids": rows, "lengths": lengths, "row": row, "position": places})
+    lengths = np.array([len(own) for own in rows], np.int32)
+    return ask("infiller", threads, {"ids": ids, "lengths": lengths, "row": row, "position": places})
 
 
 def _written(text: str, span: Span, units: list[Unit], pieces: Ints) -> str:
