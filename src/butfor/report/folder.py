@@ -29,7 +29,7 @@ def write_folder(result: Result, out: Path) -> None:
     """Write `result.butfor`, `table.csv` and `report.html` into `out`, beside whatever else is there."""
     files: dict[str, Callable[[Path], Any]] = {
         RESULT: result.save,
-        TABLE: lambda path: result.table.to_csv(path, index=False, errors="backslashreplace"),
+        TABLE: lambda path: result.table.to_csv(path, index=False),
         REPORT: lambda path: write(result, path),
     }
     write_files(files, out)
