@@ -35,13 +35,18 @@ def name_row(table: Table, row: int) -> str:
     return f"row {row} of the data (index {table.index[row]!r})"
 
 
-def remembering(problem: Problem, observed: Floats) -> Memory | None:
-    """A memory for the subsets whose draws the sampler says repeat (or can be listed); None if there are none."""
+def remembering(problem: Problem, observed: Floats, again: bool = True) -> Memory | None:
+    """A memory for the subsets whose draws the sampler says repeat (or can be listed); None if there are none.
+
+    Nor is there one for images and texts where a hypothesis is not drawn for `again`: equal texts of a call are one
+    row of it anyway.
+    """
     says = getattr(problem.sampler, "repeats", getattr(problem.sampler, "lists", None))
-    if says is None:
+    if says is None or not (again or isinstance(problem.inputs, np.ndarray)):
         return None
-    subsets = {block.subset.name: block.subset for block in problem.blocks}
-    names = frozenset(name for name, subset in subsets.items() if says(subset))
+    subsets = {id(block.subset): block.subset for block in problem.blocks}.values()
+    never = {subset.name for subset in subsets if not says(subset)}
+    names = frozenset(subset.name for subset in subsets) - never
     return Memory(observed, names) if names else None
 
 
@@ -60,6 +65,10 @@ class Meter:
     def ask(self, rows: int) -> None:
         """So many rows more are asked for, evaluated or remembered."""
         self.asked += rows
+
+    def spare(self, rows: int) -> None:
+        """So many rows more are done without being evaluated: others are equal to them."""
+        self._done += rows
 
     def tick(self, rows: int) -> None:
         """So many rows more are done."""

@@ -18,7 +18,7 @@ from butfor._targets import output_names, resolve, target_name
 from butfor._version import __version__
 from butfor.core import procedures, selection
 from butfor.core.calls import Calls, Dress
-from butfor.core.diagnostics import largest_family, reach, reach_of_sampler, scales
+from butfor.core.diagnostics import largest_family, reach, reach_of_list, reach_of_sampler, scales
 from butfor.core.draws import Problem, round_sizes
 from butfor.core.early_stop import early_stop as stop_early
 from butfor.core.effects import Effects, effects, no_effects
@@ -72,8 +72,8 @@ def run(
         name = target_name(target, observed.shape[1])
         question = _question(asked, name, resolve(name, y, observed, wrapped), seen, setting)
         meter = Meter(report, seen.rows)
-        memory = remembering(problem, observed)
-        calls = Calls(kept.model, size, observed.shape[1], meter.tick, memory, meter.ask, setting.dress)
+        memory = remembering(problem, observed, again=asked.test in ("irt", "sequential"))
+        calls = Calls(kept.model, size, observed.shape[1], meter.tick, memory, meter.ask, setting.dress, meter.spare)
         evidence, notes, interrupted = _run(problem, calls, question, asked, meter)
         chosen = _select(problem, asked, evidence)
         meter.tell(int(chosen.sum()))
@@ -168,7 +168,7 @@ def _run(
     elif asked.rule == "e-bh":
         evidence = procedures.soft_rank(problem, calls, question, draws)
     else:
-        evidence, interrupted = _p_values(problem, calls, question, asked, meter)
+        evidence, interrupted, notes = _p_values(problem, calls, question, asked, meter)
     if interrupted:
         notes.append(INTERRUPTED.format(left=int(evidence.open.sum())))
     if question.picked is not None and question.picked.tally.drawn:
@@ -184,22 +184,26 @@ INTERRUPTED = (
 )
 
 
-def _p_values(problem: Problem, calls: Calls, question: Question, asked: Asked, meter: Meter) -> tuple[Evidence, bool]:
-    """p-values, exact where the sampler lists its support, by drawing elsewhere; and whether that was interrupted."""
+def _p_values(
+    problem: Problem, calls: Calls, question: Question, asked: Asked, meter: Meter
+) -> tuple[Evidence, bool, list[str]]:
+    """p-values, exact where the sampler lists its support, else by drawing; whether that was interrupted; notes."""
     draws = asked.draws_for(problem.size)
     listed, others = split_listed(problem)
-    rest = replace(problem, blocks=tuple(others))
-    first = partial(exact, problem, calls, question, listed)
+    rest, least = replace(problem, blocks=tuple(others)), np.zeros(problem.size)
+    first = partial(exact, problem, calls, question, listed, least)
+    interrupted = False
     if asked.test == "sequential":
         cap = draws * 20 if question.picked is not None else draws  # most draws may be rejected
         stopping = Stopping(asked.h, cap, asked.alpha, asked.rule, _families(problem, asked))
-        return sequential(rest, calls, question, stopping, meter.tell, first)
-    if asked.early_stop:
+        evidence, interrupted = sequential(rest, calls, question, stopping, meter.tell, first)
+    elif asked.early_stop:
         choose = partial(_choose, problem, asked)
-        return stop_early(rest, calls, question, draws, asked.delta, choose, meter.tell, first), False
-    evidence = procedures.irt(rest, calls, question, draws)
-    first(evidence)
-    return evidence, False
+        evidence = stop_early(rest, calls, question, draws, asked.delta, choose, meter.tell, first)
+    else:
+        evidence = procedures.irt(rest, calls, question, draws)
+        first(evidence)
+    return evidence, interrupted, reach_of_list(int(_choose(problem, asked, least).sum()), least)
 
 
 def _choose(problem: Problem, asked: Asked, p: Floats) -> Bools:

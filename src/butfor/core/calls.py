@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from hashlib import blake2b
 from itertools import groupby
 from math import isfinite
 from typing import Any
@@ -17,6 +18,7 @@ from butfor.core.types import Batch, Floats, InputError, Ints, Model, ModelError
 
 Dress = Callable[[Any, Ints], Batch]  # rows of a matrix, and the inputs they come from -> what the model is given
 GROUP_VALUES = 2**18  # drawn values and model outputs that are held at once
+MOST_KNOWN = 2**20  # answers on images or texts that are remembered at once
 Array = np.ndarray[Any, Any]
 
 
@@ -34,6 +36,7 @@ class Calls:
     memory: Memory | None = None
     asked: Callable[[int], None] = lambda _: None  # hears of rows that were asked for, evaluated or remembered
     dress: Dress | None = None
+    spared: Callable[[int], None] = lambda _: None  # hears of rows that need no evaluation, being equal to others
 
 
 @dataclass(frozen=True)
@@ -75,7 +78,7 @@ def _weight(drawn: Drawn) -> int:
     """Values of one row as they count towards a group; an image's are bytes in few, large pieces: 2**8 count one."""
     if isinstance(drawn.values, np.ndarray):
         return len(drawn.values[0])
-    return max((getattr(item, "size", 1) for item in drawn.inputs), default=1) // 2**8
+    return max((len(x) if isinstance(x, str) else getattr(x, "size", 1) for x in drawn.inputs), default=1) // 2**8
 
 
 class Slate:
@@ -151,6 +154,8 @@ def _evaluate_repeating(problem: Problem, calls: Calls, jobs: list[tuple[Drawn, 
     if calls.memory is None:
         return
     known = calls.memory.known
+    if len(known) > MOST_KNOWN and not isinstance(problem.inputs, np.ndarray):
+        known.clear()  # a run over many texts would hold them all; what comes again is then asked again
     keys = [_keys(drawn) for drawn, _ in jobs]
     news: list[tuple[Drawn, Floats]] = []
     for (drawn, _), own in zip(jobs, keys, strict=True):
@@ -159,7 +164,8 @@ def _evaluate_repeating(problem: Problem, calls: Calls, jobs: list[tuple[Drawn, 
         fresh = {key: row for row, key in reversed(list(enumerate(own))) if key not in known}
         places = np.array(sorted(fresh.values()), dtype=np.int64)
         if len(places):
-            part = Drawn(drawn.job, drawn.inputs[places // drawn.versions], drawn.values[places], 1, places=places)
+            inputs, values = _taken(drawn.inputs, places // drawn.versions), _taken(drawn.values, places)
+            part = Drawn(drawn.job, inputs, values, 1, places=places)
             news.append((part, np.empty((len(places), calls.outputs))))
             known.update(zip((own[place] for place in places), news[-1][1], strict=True))  # filled in by what follows
     _evaluate_packed(problem, calls, news, slate)
@@ -167,11 +173,33 @@ def _evaluate_repeating(problem: Problem, calls: Calls, jobs: list[tuple[Drawn, 
         out[:] = [known[key] for key in own]
 
 
+def _taken(batch: Batch, places: Ints) -> Batch:
+    return batch[places] if isinstance(batch, np.ndarray) else [batch[place] for place in places]
+
+
 def _keys(drawn: Drawn) -> list[tuple[int, bytes]]:
-    """What makes a row the same as another: its hypothesis, and the value of the subset."""
+    """What makes a row the same as another: its hypothesis, and the value of the subset (or the whole item)."""
     rows = np.repeat(drawn.job.rows, drawn.versions).tolist()
+    if not isinstance(drawn.values, np.ndarray):
+        return [(row, digest(item)) for row, item in zip(rows, drawn.values, strict=True)]
     values = np.ascontiguousarray(drawn.values)
     return [(row, value.tobytes()) for row, value in zip(rows, values, strict=True)]
+
+
+def digest(item: Any) -> bytes:
+    """A few bytes that are equal for equal texts, images, and mappings of them.
+
+    >>> digest({"a": "x", "b": np.ones(2)}) == digest({"b": np.ones(2), "a": "x"}) != digest({"a": "x"})
+    True
+    """
+    if isinstance(item, Mapping):
+        content = b"".join(digest(part) for pair in sorted(item.items()) for part in pair)
+    elif isinstance(item, str):
+        content = item.encode("utf-8", "surrogatepass")
+    else:
+        array = np.asarray(item)
+        content = f"{array.dtype} {array.shape}".encode() + array.tobytes()
+    return blake2b(content, digest_size=16).digest()
 
 
 Piece = tuple[Drawn, int, int]  # rows start..stop of what was drawn
@@ -179,14 +207,13 @@ Piece = tuple[Drawn, int, int]  # rows start..stop of what was drawn
 
 def _evaluate_packed(problem: Problem, calls: Calls, jobs: list[tuple[Drawn, Floats]], slate: Slate) -> None:
     """Jobs of any kind and size, as many rows to a call as it may have."""
+    if not isinstance(problem.inputs, np.ndarray):
+        _evaluate_items(problem, calls, jobs)
+        return
     outs = {id(drawn): out for drawn, out in jobs}
     for pieces in _packs([drawn for drawn, _ in jobs], calls.batch_rows):
         rows = sum(stop - start for _, start, stop in pieces)
-        batch: Batch
-        if isinstance(problem.inputs, np.ndarray):
-            batch = _assemble(pieces, slate.rows(rows, problem.inputs))
-        else:
-            batch = [item for drawn, start, stop in pieces for item in drawn.values[start:stop]]
+        batch = _assemble(pieces, slate.rows(rows, problem.inputs))
         outputs = call(calls, batch, problem, pieces)
         done = 0
         for drawn, start, stop in pieces:
@@ -219,6 +246,56 @@ def _assemble(pieces: list[Piece], batch: Array) -> Array:
         part[:, drawn.columns] = drawn.values[start:stop]
         done += stop - start
     return batch
+
+
+def _evaluate_items(problem: Problem, calls: Calls, jobs: list[tuple[Drawn, Floats]]) -> None:
+    """Images and texts: equal texts are one row of a call, so fills that repeat and the observed text cost no more.
+
+    They are so within a call and not over calls, for the observed text is to be evaluated beside its draws.
+    """
+    for pack in _item_packs(jobs, calls.batch_rows):
+        pieces, places = _distinct([drawn for drawn, _ in pack])
+        parts = [pieces[start:stop] for start, stop in _windows(len(pieces), calls.batch_rows)]
+        batches = ((part, [drawn.values[row] for drawn, row, _ in part]) for part in parts)
+        outputs = np.concatenate([call(calls, batch, problem, part) for part, batch in batches])
+        for (_, out), own in zip(pack, places, strict=True):
+            out[:] = outputs[own]
+        calls.spared(sum(map(len, places)) - len(pieces))
+
+
+def _item_packs(jobs: list[tuple[Drawn, Floats]], batch_rows: int) -> Iterator[list[tuple[Drawn, Floats]]]:
+    """As many jobs together as have at most `batch_rows` different items; one that has more is alone."""
+    pack: list[tuple[Drawn, Floats]] = []
+    held: set[Hashable] = set()
+    for drawn, out in jobs:
+        own = set(_item_keys(drawn))
+        if pack and len(held) + len(own - held) > batch_rows:
+            yield pack
+            pack, held = [], set()
+        pack.append((drawn, out))
+        held |= own
+    if pack:
+        yield pack
+
+
+def _distinct(pack: list[Drawn]) -> tuple[list[Piece], list[list[int]]]:
+    """Where each different item stands first, and which of those every row of every job is equal to."""
+    firsts: dict[Hashable, int] = {}
+    pieces: list[Piece] = []
+    places = []
+    for drawn in pack:
+        own = []
+        for row, key in enumerate(_item_keys(drawn)):
+            own.append(firsts.setdefault(key, len(pieces)))
+            if own[-1] == len(pieces):
+                pieces.append((drawn, row, row + 1))
+        places.append(own)
+    return pieces, places
+
+
+def _item_keys(drawn: Drawn) -> list[Hashable]:
+    """What tells items apart: a text by what it says; anything else is taken to differ."""
+    return [item if isinstance(item, str) else (id(drawn), row) for row, item in enumerate(drawn.values)]
 
 
 def call(calls: Calls, batch: Batch, problem: Problem, pieces: list[Piece]) -> Floats:

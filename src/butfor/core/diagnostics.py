@@ -59,6 +59,21 @@ def reach_of_sampler(rule: str, alpha: float, family: int, floor: float) -> list
     ]
 
 
+def reach_of_list(most: int, least: Floats) -> list[str]:
+    """A sentence where exact p-values cannot be small: `least` (H,) of each, `most` to be chosen were all at theirs.
+
+    >>> reach_of_list(2, np.array([0.0, 0.01]))
+    []
+    """
+    if most == len(least) or not least.any():
+        return []
+    return [
+        f"At most {most} of {len(least)} hypotheses could be chosen: an exact p-value is never below the probability "
+        f"of what was observed and of all that is not listed, {np.median(least[least > 0]):.2g} for half of them; list "
+        "more (listed=), or use test='few-shot' or test='osft', which draw."
+    ]
+
+
 def _reach_competition(test: str, alpha: float, family: int, draws: int) -> list[str]:
     decoys = 1 if test == "osft" else draws
     least = math.ceil(1 / (alpha * decoys) - 1e-9)

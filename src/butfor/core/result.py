@@ -156,7 +156,10 @@ class Result:
             )
 
     def counterfactuals(self, input: Any, subset: str, n: int = 3) -> Batch:
-        """The first `n` counterfactuals that this run drew for one hypothesis, drawn again from the seed."""
+        """The first `n` counterfactuals that this run drew for one hypothesis, drawn again from the seed.
+
+        Where they were listed instead, `n` are drawn from what they were listed from.
+        """
         if self.provenance["picked"]:
             raise InputError("a run with picked= notes no draws, since most are rejected; draw from the sampler itself")
         row, said = self.row(input, subset), self.provenance
