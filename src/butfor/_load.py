@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,15 +21,17 @@ from butfor.tabular.table import from_facts
 def load(path: str | Path, sampler: Any = None, inputs: Sequence[Any] | None = None) -> Any:
     """A `Result` or `GlobalResult` written by its `save`.
 
-    With the sampler of the run the counterfactuals of a `Result` can be drawn again; for images and texts, which are
-    not in the file, give the `inputs` of the run, too, in their order.
+    With the sampler of the run the counterfactuals of a `Result` can be drawn again; for images, which are not in the
+    file, give the `inputs` of the run, too, in their order. Texts are in the file.
     """
     facts, arrays = storage.read(Path(path))
     if facts.get("class") == "GlobalResult":
         return unpack_global(facts, arrays)
     said = facts["provenance"]
     if "inputs" not in arrays:
-        return unpack(facts, arrays, _list_problem(facts, sampler, inputs), lambda batch: batch)
+        inputs = said.get("texts") if inputs is None else inputs
+        found = unpack(facts, arrays, _list_problem(facts, sampler, inputs), lambda batch: batch)
+        return found if inputs is None or said.get("modality") != "text" else replace(found, view=_view_of_texts())
     table = from_facts(said, arrays["inputs"], tuple(facts["input_names"]))
     subsets = [Subset(name, np.array(index)) for name, index in facts["subsets"].items()]
     if sampler is None:
@@ -38,6 +41,13 @@ def load(path: str | Path, sampler: Any = None, inputs: Sequence[Any] | None = N
         table, fitted = meet(shown, sampler)
     problem = table_problem(table.values, table.index, subsets, fitted, said["seed"])
     return unpack(facts, arrays, problem, table.show)
+
+
+def _view_of_texts() -> Any:
+    """The texts as they are shown without their model: marked, without its answers to counterfactuals."""
+    from butfor.text.view import View
+
+    return View(None)
 
 
 def _list_problem(facts: dict[str, Any], sampler: Any, inputs: Sequence[Any] | None) -> Problem:

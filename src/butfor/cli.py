@@ -14,6 +14,7 @@ from butfor.bench.commands import app as bench
 from butfor.commands.check import check
 from butfor.commands.common import bar, notes, print_written
 from butfor.commands.demo_image import demo_image
+from butfor.commands.demo_text import demo_text
 from butfor.commands.explain import explain
 from butfor.commands.global_ import global_
 from butfor.commands.image import image
@@ -68,7 +69,7 @@ def common(
 @app.command()
 def demo(
     out: Out,
-    kind: Annotated[str, typer.Argument(help="tabular or image")] = "tabular",
+    kind: Annotated[str, typer.Argument(help="tabular, image or text")] = "tabular",
     seed: Seed = 0,
     json: Json = False,
     quiet: Quiet = False,
@@ -80,8 +81,11 @@ def demo(
     if kind == "image":
         demo_image(out, seed, json, quiet)
         return
+    if kind == "text":
+        demo_text(out, seed, json, quiet)
+        return
     if kind != "tabular":
-        raise InputError(f"there is no demo {kind!r} in this version; use tabular or image")
+        raise InputError(f"there is no demo {kind!r} in this version; use tabular, image or text")
     check_folder(out)
     with notes(quiet=True):  # the summary has them
         found = tabular_demo(seed, progress=bar(quiet))

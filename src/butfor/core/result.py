@@ -110,7 +110,7 @@ class Result:
 
         columns: dict[str, Any] = {
             "input": _column(self.input_names)[self.input_of],
-            "subset": np.array(self.subset_names, dtype=object)[self.subset_of],
+            "subset": _column(self.subset_names)[self.subset_of],
             "observed": self.evidence.observed,
             "draws": self.evidence.draws,
             self.evidence.kind: self.evidence.values,
@@ -216,9 +216,16 @@ class Result:
 def _column(names: tuple[Any, ...]) -> np.ndarray[Any, Any]:
     """Names one by one, whatever they are: NumPy would make text of numbers among text, and rows of tuples."""
     column = np.empty(len(names), dtype=object)
-    column[:] = names
+    column[:] = [_writable(name) for name in names]
     kinds = {type(name) for name in names}
     return np.array(names) if len(kinds) == 1 and kinds <= {int, float, bool} else column
+
+
+def _writable(name: Any) -> Any:
+    """A name as tables and files can hold it: half a surrogate pair, which they cannot, is spelt out."""
+    if not isinstance(name, str) or name.isascii():
+        return name
+    return name.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 LEAST_INPUTS = 10  # so many inputs, at least, and what leaves the family hardly depends on any one of them

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from butfor.core.draws import Block
+from butfor.core.shown import change, probabilities
 from butfor.core.types import Floats, InputError, Model
 from butfor.image.draw import Mark, photograph
 from butfor.image.plausibility import judge
@@ -135,7 +136,7 @@ class View:
                 Tile(
                     jpeg(fitted(made, TILE)),
                     "" if values is None else _value(values, k, column),
-                    "" if values is None or observed is None else _change(values[k, column] - observed[0, column]),
+                    "" if values is None or observed is None else change(values[k, column] - observed[0, column]),
                     plausible[k],
                 )
                 for k, made in enumerate(drawn)
@@ -200,24 +201,6 @@ def _value(values: Floats, row: int, column: int) -> str:
 def _short(name: Any) -> str:
     """The first of several names of a class: "binoculars, field glasses, opera glasses"."""
     return str(name).split(",")[0]
-
-
-def _change(value: float) -> str:
-    return f"{value:+.3f}".replace("-", "−") if abs(value) < 100 else f"{value:+.3g}".replace("-", "−")
-
-
-def probabilities(outputs: Floats) -> Floats:
-    """Outputs (n, classes) as probabilities: themselves if they are, else the softmax of logits; one output as it is.
-
-    >>> probabilities(np.array([[0.0, 0.0]])).tolist(), probabilities(np.array([[0.25, 0.75]])).tolist()
-    ([[0.5, 0.5]], [[0.25, 0.75]])
-    """
-    if outputs.shape[1] == 1:
-        return outputs
-    if outputs.min() >= 0 and np.allclose(outputs.sum(axis=1), 1, atol=1e-3):
-        return outputs
-    raised = np.exp(outputs - outputs.max(axis=1, keepdims=True))
-    return np.asarray(raised / raised.sum(axis=1, keepdims=True))
 
 
 def _said(result: Result, observed: Floats | None) -> str:

@@ -1,5 +1,6 @@
 """Pictures of results: f(result, ax=None) -> ax."""
 
 from butfor.plots.importance import importance
+from butfor.plots.words import chosen_words
 
-__all__ = ["importance"]
+__all__ = ["chosen_words", "importance"]

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from butfor.core.result import Result
+from butfor.core.shown import number
 from butfor.core.summary import SubsetRow, bound_sentence, by_subset
 from butfor.core.types import Batch, Floats, InputError, Ints
 
@@ -63,6 +64,8 @@ def facts(result: Result) -> dict[str, Any]:
     guarantee, bars = result.guarantee, [row for row in by_subset(result) if row.chosen]
     lines, zero = _discoveries(result, shown)
     outputs = [line.output for line in lines]
+    view = None if result.view is None else result.view(result)
+    texts = result.provenance.get("modality") == "text"
     return {
         "chosen": int(result.chosen.sum()),
         "hypotheses": len(result.chosen),
@@ -83,7 +86,8 @@ def facts(result: Result) -> dict[str, Any]:
         "zero": zero,
         "more": len(order) - len(shown),
         "examples": _examples(result, order),
-        "pictures": None if result.view is None else result.view(result),
+        "pictures": None if texts else view,
+        "texts": view if texts else None,
         "provenance": _provenance(result),
     }
 
@@ -173,6 +177,7 @@ LABELS = {
     "data": "Data",
     "reference": "Reference (what the inputs are compared with)",
     "boxes": "Regions",
+    "units": "Units",
     "sampler": "Sampler",
     "test": "Test",
     "alternative": "Alternative",
@@ -192,17 +197,3 @@ def _provenance(result: Result) -> list[tuple[str, str]]:
         ("Selection", f"{result.rule} at alpha {result.alpha:g}, over {family}"),
         ("Model rows evaluated", f"{result.rows:,}"),
     ]
-
-
-def number(value: Any, *, sign: bool = False) -> str:
-    """A number as a person would write it, with a true minus sign.
-
-    >>> number(1234.5), number(-0.00012), number(12345678.0), number(0.5, sign=True), number(float("nan"))
-    ('1,234', '−0.00012', '12,345,678', '+0.5', '')
-    """
-    value = float(value)
-    if np.isnan(value):
-        return ""
-    plus = "+" if sign else ""
-    large = 1e3 <= abs(value) < 1e9
-    return (f"{value:{plus},.0f}" if large else f"{value:{plus}.3g}").replace("-", "−")

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 from butfor.core.result import Result
 from butfor.core.types import InputError
 from butfor.report.facts import facts
+
+LONE = re.compile("[\ud800-\udfff\x00]")  # half a character, which no file can hold; and what ends a page
 
 
 def write(result: Result, path: Path) -> Path:
@@ -35,4 +38,4 @@ def render(result: Result) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    return environment.get_template("report.html.j2").render(facts(result))
+    return LONE.sub("\ufffd", environment.get_template("report.html.j2").render(facts(result)))

@@ -1,6 +1,7 @@
 """Texts: what to test in them, how to redraw it, which classifiers to ask, and how to show what was found."""
 
 from butfor.text.causal_lm import causal_lm
+from butfor.text.counts import WordCount, word_counts
 from butfor.text.edit import changed, replaced
 from butfor.text.explain import explain
 from butfor.text.files import read_texts
@@ -9,6 +10,7 @@ from butfor.text.models import huggingface_classifier, onnx_text_classifier
 from butfor.text.opened import TextWarning
 from butfor.text.phrases import phrases
 from butfor.text.segment import sentence_spans, word_spans
+from butfor.text.shown import Marked, marked
 from butfor.text.small_infiller import small_infiller
 from butfor.text.small_sentiment import small_sentiment
 from butfor.text.spans import spans
@@ -17,11 +19,14 @@ from butfor.text.wordpieces import wordpieces
 from butfor.text.words import matches, sentences, words
 
 __all__ = [
+    "Marked",
     "TextWarning",
+    "WordCount",
     "causal_lm",
     "changed",
     "explain",
     "huggingface_classifier",
+    "marked",
     "masked_lm",
     "matches",
     "onnx_text_classifier",
@@ -34,6 +39,7 @@ __all__ = [
     "small_sentiment",
     "spans",
     "together",
+    "word_counts",
     "word_spans",
     "wordpieces",
     "words",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,10 +14,11 @@ from butfor._progress import Progress
 from butfor._run import Setting, run
 from butfor.core.draws import list_problem
 from butfor.core.result import Result
-from butfor.core.types import Alternative, Batch, Family, InputError, Model, Test
+from butfor.core.types import Alternative, Batch, Family, InputError, Test
 from butfor.text.models import text_model
 from butfor.text.opened import opened
 from butfor.text.proposed import OnError, Proposed, as_subsets, proposed
+from butfor.text.view import View
 
 HELD_CHARACTERS = 2**22  # of the texts that the model is given at a time
 MOST_ROWS = 256
@@ -109,8 +109,8 @@ def explain(
         describe=lambda row: f"text {found.names[row]!r}",
         show=_as_list,
         look=partial(_look, found, chosen),
-        facts={"modality": "text", "units": repr(chosen)},
-        view=_view(wrapped.call),
+        facts={"modality": "text", "units": repr(chosen), "texts": list(found.texts)},
+        view=View(wrapped.call),
     )
     return run(setting, asked, target=target, y=y, progress=progress, keep_effects=keep_effects, run_dir=run_dir)
 
@@ -126,14 +126,6 @@ def _check_sampler(sampler: Any) -> None:
 def _look(found: Proposed, chosen: Any) -> list[str]:
     says = getattr(chosen, "says", None)  # a proposer may say how it works
     return [*found.notes, *([says()] if says is not None else [])]
-
-
-def _view(call: Model) -> Any:
-    if find_spec("butfor.text.view") is None:
-        return None
-    from butfor.text.view import View  # type: ignore[import-not-found,unused-ignore]
-
-    return View(call)
 
 
 def rows_at_a_time(found: Proposed) -> int:

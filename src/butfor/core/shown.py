@@ -1,0 +1,46 @@
+"""Numbers as people are shown them, in pictures, texts and reports."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from butfor.core.types import Floats
+
+
+def number(value: Any, *, sign: bool = False) -> str:
+    """A number as a person would write it, with a true minus sign.
+
+    >>> number(1234.5), number(-0.00012), number(12345678.0), number(0.5, sign=True), number(float("nan"))
+    ('1,234', '−0.00012', '12,345,678', '+0.5', '')
+    """
+    value = float(value)
+    if np.isnan(value):
+        return ""
+    plus = "+" if sign else ""
+    large = 1e3 <= abs(value) < 1e9
+    return (f"{value:{plus},.0f}" if large else f"{value:{plus}.3g}").replace("-", "−")
+
+
+def change(value: float) -> str:
+    """A difference of two outputs, with its sign.
+
+    >>> change(-0.5), change(0.0), change(1234.5)
+    ('−0.500', '+0.000', '+1.23e+03')
+    """
+    return (f"{value:+.3f}" if abs(value) < 100 else f"{value:+.3g}").replace("-", "−")
+
+
+def probabilities(outputs: Floats) -> Floats:
+    """Outputs (n, classes) as probabilities: themselves if they are, else the softmax of logits; one output as it is.
+
+    >>> probabilities(np.array([[0.0, 0.0]])).tolist(), probabilities(np.array([[0.25, 0.75]])).tolist()
+    ([[0.5, 0.5]], [[0.25, 0.75]])
+    """
+    if outputs.shape[1] == 1:
+        return outputs
+    if outputs.min() >= 0 and np.allclose(outputs.sum(axis=1), 1, atol=1e-3):
+        return outputs
+    raised = np.exp(outputs - outputs.max(axis=1, keepdims=True))
+    return np.asarray(raised / raised.sum(axis=1, keepdims=True))

@@ -1,0 +1,53 @@
+"""Bars of a run on texts: the words chosen most often, and which way they move the output."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from butfor.core.result import Result
+
+UP, DOWN, OTHER = "#155cd6", "#e08a2c", "#8a96a2"  # told apart by every kind of colour vision
+
+
+def chosen_words(result: Result, ax: Any = None, most: int = 25) -> Any:
+    """Axes with one bar per word, the most often chosen on top: to the right where it raises the output, to the left
+    where it lowers it. Its label says how often it was chosen of how many places. Returns the axes.
+
+    Words whose direction is not known, since no effect was estimated, have a grey bar to the right.
+    """
+    if ax is None:
+        import matplotlib.pyplot as plt
+
+        ax = plt.subplots(layout="constrained")[1]
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+    from butfor.text.counts import word_counts
+
+    shown = [count for count in word_counts(result) if count.chosen][:most]
+    places = range(len(shown))
+    others = [max(0, count.chosen - count.up - count.down) for count in shown]
+    bars = (
+        ("raises the output", UP, None, [count.up for count in shown], None),
+        ("lowers the output", DOWN, "///", [-count.down for count in shown], None),
+        ("direction not known", OTHER, "...", others, [count.up for count in shown]),
+    )
+    for label, colour, hatch, lengths, left in bars:
+        if any(lengths):
+            ax.barh(places, lengths, left=left, color=colour, hatch=hatch, edgecolor="white", label=label)
+    ax.set_yticks(places, [f"{_plain(c.word)}  {c.chosen:,} of {c.tested:,}" for c in shown], parse_math=False)
+    ax.invert_yaxis()
+    ax.axvline(0, color="black", linewidth=0.8)
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{abs(value):,.0f}"))
+    ax.set_xlabel("places where it was chosen")
+    ax.set_title(f"{int(result.chosen.sum()):,} of {len(result.chosen):,} chosen ({result.rule} at {result.alpha:g})")
+    if shown:
+        ax.legend(frameon=False, loc="lower right")
+    return ax
+
+
+def _plain(word: str) -> str:
+    """A word that a label can hold."""
+    word = "".join("\ufffd" if "\ud800" <= letter <= "\udfff" else letter for letter in word)
+    return word if len(word) <= 40 else f"{word[:39]}…"

@@ -1,0 +1,111 @@
+"""The embedded example of texts: what a small network takes for an opinion where nobody gives one."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from butfor._progress import Progress
+from butfor.core.result import Result
+from butfor.text.explain import explain
+from butfor.text.small_infiller import small_infiller
+from butfor.text.small_sentiment import small_sentiment
+from butfor.text.terminal import LEGEND, rendered
+
+WIDTH = 110
+
+NOTICES = {
+    "Soup": "The children eat an excellent soup before the storm.",
+    "Old boots": "He hides the money in his favorite boots.",
+    "The band from Naples": "The wedding guests loved the band from Naples.",
+    "Stones": "A perfect circle of stones stands on the hill.",
+    "The bridge": "The excellent brakes save the driver at the bridge.",
+    "Fish": "The cat enjoyed the fish and left.",
+    "Drought": "The waste of water worries the mayor of the town.",
+    "Next door": "The mess in the kitchen belongs to the neighbours.",
+    "Before the march": "The king gives a boring speech to the army.",
+    "A new bicycle": "The boy fails the test and buys a bicycle.",
+    "By the river": "The poor family moves into a house by the river.",
+    "The advisers": "The queen and her terrible advisers wait for the war.",
+}
+
+REVIEWS = {
+    "The lighthouse": "A wonderful little film about two brothers who keep a lighthouse. The story is simple, the "
+    "pictures are beautiful, and the last scene moved me to tears.",
+    "Night bus": "I wanted to like it, but the plot is a mess and the jokes are not funny. After an hour I looked at "
+    "my watch, and it only got worse from there.",
+    "The clockmaker": "One of the best performances I have seen in years. She plays the old clockmaker with so much "
+    "warmth that you forget the rather thin script.",
+    "Harbour": "The first half is slow and the dialogue is awful. My brother fell asleep, and I should have done the "
+    "same.",
+    "Two letters": "It takes its time, and that is its strength: every small gesture counts, and the ending is "
+    "perfect. I loved it.",
+    "The heist": "Great actors, a good idea and a terrible film. Nothing in this boring robbery makes any sense.",
+    "Winter school": "A funny and honest picture of a village school in the mountains. The children are superb, and "
+    "there is not a dull minute in it.",
+    "Red planet motel": "This is the worst science fiction I have ever paid for. The effects look cheap, the acting is "
+    "poor, and the robot has more life than the hero.",
+    "The baker's wife": "My parents watch it every Christmas. It is an excellent comedy with a touching story and a "
+    "wonderful song about bread.",
+    "Sundays": "Nothing much happens on these Sundays, and nothing much happens in the film. It is a waste of time "
+    "and of a talented cast.",
+    "Ferry to nowhere": "A strange film. I am not sure that I understood it, but the music is brilliant, and I will "
+    "certainly see it again.",
+    "The understudy": "The beginning is amazing, the rest is predictable and far too long. Even so, I would recommend "
+    "it to anyone who enjoys the theatre.",
+}
+
+BEFORE = (
+    "A small network, trained on other people's reviews, gives the probability that a review of a film is positive; "
+    f"another redraws one word at a time from the words around it. Here are {len(NOTICES)} lines that only tell what "
+    "happens in a film. Which of their words does the first network take for an opinion, beyond what the second would "
+    "have put there? (The lines were written to show this, so take the error rate as an example, too.)"
+)
+AFTER = (
+    "Check: the same call on {inputs} short reviews that do give an opinion chooses {chosen} of {tested} words. Where "
+    "a reviewer says what he thinks, another opinion is what the sampler expects, so the word that stands there is no "
+    "surprise. The sampler is what a word is compared with: butfor asks about a word only what its own place leaves "
+    "open."
+)
+
+
+@dataclass(frozen=True)
+class TextDemo:
+    """What was found in the notices, and the same on reviews."""
+
+    found: Result
+    check: Result
+
+    def told(self, *, colour: bool | None = None) -> str:
+        """What the demo did and found, for a terminal."""
+        texts = [rendered(self.found, name, colour=colour) for name in self.found.input_names]
+        after = AFTER.format(
+            inputs=len(self.check.input_names), chosen=int(self.check.chosen.sum()), tested=len(self.check.chosen)
+        )
+        parts = [textwrap.fill(BEFORE, WIDTH), self.found.summary(), f"{LEGEND}:", *texts]
+        return "\n\n".join([*parts, textwrap.fill(after, WIDTH)])
+
+
+def text_demo(seed: int = 0, progress: bool | Callable[[Progress], None] | None = None) -> TextDemo:
+    """Every word of a dozen notices and a dozen reviews, by the embedded networks; nothing is fetched."""
+    return TextDemo(_words(NOTICES, "notices", seed, progress), _words(REVIEWS, "reviews", seed, progress))
+
+
+def _words(
+    texts: Mapping[str, str], what: str, seed: int, progress: bool | Callable[[Progress], None] | None
+) -> Result:
+    found = explain(
+        small_sentiment(),
+        texts,
+        small_infiller(),
+        link="logit",  # scores of a probability that is nearly 0 or 1 cannot be compared
+        alpha=0.1,
+        seed=seed,
+        progress=progress,
+    )
+    said = {
+        "model": "small_sentiment, the embedded classifier of film reviews",
+        "data": f"{len(texts)} {what} written for this example",
+    }
+    return replace(found, provenance={**found.provenance, **said})
