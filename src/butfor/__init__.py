@@ -1,6 +1,6 @@
 """butfor: would the model have said the same, but for this feature?"""
 
-from butfor import image, models, simulate, tabular
+from butfor import image, models, simulate, tabular, text
 from butfor._check import SamplerCheck, check_sampler
 from butfor._explain import explain
 from butfor._global import global_importance
@@ -34,4 +34,5 @@ __all__ = [
     "selection",
     "simulate",
     "tabular",
+    "text",
 ]

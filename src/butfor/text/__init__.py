@@ -1,0 +1,40 @@
+"""Texts: what to test in them, how to redraw it, which classifiers to ask, and how to show what was found."""
+
+from butfor.text.causal_lm import causal_lm
+from butfor.text.edit import changed, replaced
+from butfor.text.explain import explain
+from butfor.text.files import read_texts
+from butfor.text.masked_lm import masked_lm
+from butfor.text.models import huggingface_classifier, onnx_text_classifier
+from butfor.text.opened import TextWarning
+from butfor.text.phrases import phrases
+from butfor.text.segment import sentence_spans, word_spans
+from butfor.text.small_infiller import small_infiller
+from butfor.text.small_sentiment import small_sentiment
+from butfor.text.spans import spans
+from butfor.text.subsets import together
+from butfor.text.wordpieces import wordpieces
+from butfor.text.words import matches, sentences, words
+
+__all__ = [
+    "TextWarning",
+    "causal_lm",
+    "changed",
+    "explain",
+    "huggingface_classifier",
+    "masked_lm",
+    "matches",
+    "onnx_text_classifier",
+    "phrases",
+    "read_texts",
+    "replaced",
+    "sentence_spans",
+    "sentences",
+    "small_infiller",
+    "small_sentiment",
+    "spans",
+    "together",
+    "word_spans",
+    "wordpieces",
+    "words",
+]

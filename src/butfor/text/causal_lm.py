@@ -1,0 +1,204 @@
+"""Sampler: a causal language model of transformers, which reads to the left, rescored by what follows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from butfor.core.types import Floats, InputError, Ints, Subset
+from butfor.text.case import case_of, cased
+from butfor.text.distribution import Shape, drawn, likeliest, shape, whole_number
+from butfor.text.edit import Span, check_draws, check_texts, span_of
+from butfor.text.filling import stacked
+from butfor.text.language_models import LanguageModel, language_model
+from butfor.text.recent import Recent
+from butfor.text.segment import splits_character, word_spans
+
+KEPT = 64  # distributions that are remembered
+LISTED_CHARACTERS = 40  # of longer spans no list of likely fills holds a mass worth listing
+NEAR = 32  # characters for each piece that is read: more than it can have
+
+
+@dataclass(frozen=True, eq=False)
+class CausalLM:
+    """Draws words by p(word | left) p(right | left, word). Made by `causal_lm`."""
+
+    language: LanguageModel
+    shape: Shape
+    listed: int
+    candidates: int
+    left: int
+    right: int
+    batch: int
+    _masses: Recent = field(default_factory=lambda: Recent(KEPT), repr=False)
+
+    def __repr__(self) -> str:
+        said = [repr(self.language), *([str(self.shape)] if str(self.shape) else [])]
+        said += [f"listed={self.listed}"] if self.listed else []
+        return f"causal_lm({', '.join(said)}, candidates={self.candidates}, left={self.left}, right={self.right})"
+
+    @property
+    def tokenizer(self) -> Any:
+        return self.language.tokenizer
+
+    def __call__(self, texts: Sequence[str], subset: Subset, draws: int, rng: np.random.Generator) -> list[str]:
+        texts, draws = check_texts(texts), check_draws(draws)
+        out: list[str] = []
+        for text in texts:
+            words = _words(text, subset)
+            for numbers in rng.random((draws, len(words))):
+                made = text[: words[0][0]]
+                for place, number in enumerate(numbers):
+                    fills, mass = self._fills(text, words, place, made)
+                    made += fills[drawn(mass, number[None])[0]] + _after(text, words, place, subset)
+                out.append(made + text[subset.index[1] :])
+        return out
+
+    def lists(self, subset: Subset) -> bool:
+        """Whether the likeliest fills of a subset are listed: if that was asked for, and the span is short."""
+        return self.listed > 0 and subset.index[1] - subset.index[0] <= LISTED_CHARACTERS
+
+    def support(self, texts: Sequence[str], subset: Subset) -> tuple[list[list[str]], Floats]:
+        """The `listed` likeliest counterfactuals of each text, and their probabilities (n, m)."""
+        versions, masses = [], []
+        for text in check_texts(texts):
+            words = _words(text, subset)
+            found = [(text[: words[0][0]], 1.0)]
+            for place in range(len(words)):
+                found = self._longer(text, words, place, found, _after(text, words, place, subset))
+            versions.append([made + text[subset.index[1] :] for made, _ in found])
+            masses.append(np.array([mass for _, mass in found]))
+        return stacked(texts, versions, masses)
+
+    def _longer(
+        self, text: str, words: list[Span], place: int, found: list[tuple[str, float]], after: str
+    ) -> list[tuple[str, float]]:
+        """The likeliest beginnings with one word more."""
+        out: list[tuple[str, float]] = []
+        for made, total in found:
+            fills, mass = self._fills(text, words, place, made)
+            out += [(made + fills[best] + after, total * float(mass[best])) for best in likeliest(mass, self.listed)]
+        order = likeliest(np.array([mass for _, mass in out]), self.listed)
+        return [out[place] for place in order]
+
+    def _fills(self, text: str, words: list[Span], place: int, made: str) -> tuple[list[str], Floats]:
+        """The words that may follow `made` in place of a word, and the probability of each."""
+        last = place == len(words) - 1  # what follows the others is not known yet
+        follows = text[words[place][1] : words[place][1] + NEAR * self.right] if last else ""
+        found: tuple[Ints, Floats] = self._masses.get(
+            (made[-NEAR * self.left :], follows), lambda: self._distribution(made[-NEAR * self.left :], follows)
+        )
+        table, case = self.language.table, case_of(text, *words[place])
+        reads = [str(table.reads[piece]) for piece in found[0]]
+        return ([cased(read, case) for read in reads] if table.lower else reads), found[1]
+
+    def _distribution(self, made: str, follows: str) -> tuple[Ints, Floats]:
+        table, tokens = self.language.table, self.language.tokens
+        spaced = table.spaced and made.endswith(" ")
+        before, after = tokens.encode([made[:-1] if spaced else made, follows], special=False)
+        right = np.array(after.ids[: self.right], np.int64)
+        room = self.left if self.language.limit is None else min(self.left, self.language.limit - len(right) - 1)
+        left = np.array([*self._start, *before.ids][-max(1, room) :], np.int64)
+        options = table.options((True, True)) if spaced or not table.spaced else self._bare_words
+        logits = self.language.logits([left], [len(left) - 1], [options])[0]
+        if not len(right):
+            return options, self.shape.probabilities(logits[None])[0]
+        best = np.argsort(-logits, kind="stable")[: self.candidates]
+        scores = logits[best] + self._rest(left, options[best], right)
+        return options[best], self.shape.probabilities(scores[None])[0]
+
+    def _rest(self, left: Ints, options: Ints, right: Ints) -> Floats:
+        """log p(right | left, word) for each word."""
+        import torch
+
+        rows = torch.tensor(np.array([[*left, option, *right] for option in options]))
+        model, parts = self.language.model, []
+        for start in range(0, len(rows), self.batch):
+            some = rows[start : start + self.batch].to(model.device)
+            with torch.inference_mode():
+                logits = model(input_ids=some, attention_mask=torch.ones_like(some)).logits[:, len(left) : -1].double()
+            own = torch.log_softmax(logits, dim=2).gather(2, some[:, len(left) + 1 :, None])
+            parts.append(own[:, :, 0].sum(dim=1).cpu().numpy())
+        return np.concatenate(parts)
+
+    @cached_property
+    def _start(self) -> list[int]:
+        """What stands before a text, so that its first word has something on its left."""
+        special = self.language.edges[0]
+        config = self.language.model.config
+        first = [place for place in (config.bos_token_id, config.eos_token_id) if isinstance(place, int)]
+        if not special and not first:
+            raise InputError(f"the model {self.language!r} has no piece for the beginning of a text (bos_token_id)")
+        return list(special) or first[:1]
+
+    @cached_property
+    def _bare_words(self) -> Ints:
+        """Pieces without a space before them that are words all the same: some piece with a space reads like them."""
+        table = self.language.table
+        words = {str(table.reads[piece]).lower() for piece in table.options((True, True))}
+        bare = [piece for piece in table.options((False, True)) if str(table.reads[piece]).lower() in words]
+        return np.array(bare, np.int64) if bare else table.options((False, True))
+
+
+def causal_lm(
+    model: Any,
+    tokenizer: Any = None,
+    *,
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    top_p: float | None = None,
+    listed: int = 0,
+    candidates: int = 100,
+    left: int = 64,
+    right: int = 8,
+    batch: int = 32,
+    device: Any = None,
+) -> CausalLM:
+    """Redraws words from a causal language model such as GPT-2: what fits the left, rescored by what follows.
+
+    A word is drawn among the `candidates` likeliest after the `left` pieces before it, each one piece that is a word,
+    with probability proportional to p(word | left) p(right | left, word), `right` being the pieces that follow. In a
+    span of several words all but the last are drawn by what is on their left only, since what follows them is not
+    there yet; what stands between them stays. Case is the model's own, unless it knows none.
+
+    Limits: a masked language model reads both sides at once and is better and far cheaper: here each word costs
+    `candidates` rows. A word that is not among the candidates may look surprising for that alone. Other arguments as in
+    `masked_lm`.
+
+    >>> causal_lm("gpt2", top_p=0.9)  # loaded when it is first asked
+    causal_lm('gpt2', top_p=0.9, candidates=100, left=64, right=8)
+    """
+    return CausalLM(
+        language_model(model, tokenizer, "causal", device),
+        shape(temperature, top_k, top_p),
+        whole_number("listed", listed, 0),
+        whole_number("candidates", candidates, 1),
+        whole_number("left", left, 1),
+        whole_number("right", right, 0),
+        whole_number("batch", batch, 1),
+    )
+
+
+def _words(text: str, subset: Subset) -> list[Span]:
+    start, end = span_of(text, subset)
+    found = [(start + a, start + b) for a, b in word_spans(text[start:end])]
+    if not found:
+        raise InputError(f"subset {subset.name!r} ({start}, {end}) has no word in it, and causal_lm redraws words")
+    for place in (start, end):
+        if _inside_word(text, place) or splits_character(text, place):
+            raise InputError(f"subset {subset.name!r} ({start}, {end}) cuts a word, and causal_lm redraws whole words")
+    return found
+
+
+def _inside_word(text: str, place: int) -> bool:
+    near = max(0, place - 40)
+    return any(a < place - near < b for a, b in word_spans(text[near : place + 40]))
+
+
+def _after(text: str, words: list[Span], place: int, subset: Subset) -> str:
+    """What stands between a word of the span and the next, or the end of the span."""
+    return text[words[place][1] : words[place + 1][0] if place + 1 < len(words) else subset.index[1]]

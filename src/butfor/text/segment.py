@@ -1,0 +1,167 @@
+"""A text of any script -> spans of its words and sentences, never splitting what is read as one character."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import lru_cache
+
+from butfor.text.edit import Span
+
+HAN = "\u3005\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+HIRAGANA = "\u3041-\u3096\u309d-\u309f"
+# Thai, Lao, Myanmar, Khmer, Tai: written without spaces between words
+UNSPACED = (
+    "\u0e01-\u0e3a\u0e40-\u0e4e\u0e81-\u0ece\u0edc-\u0edf\u1000-\u103f\u104e-\u108f\u109a-\u109f\u1780-\u17d3\u17d7"
+    "\u17dc\u17dd\u1950-\u19c9\u19de\u19df\u1a20-\u1a7f\u1aa7\ua9e0-\ua9ef\ua9fa-\ua9fe\uaa60-\uaa7f\uaa80-\uaadf"
+)
+LEADING = "\u0e40-\u0e44\u0ec0-\u0ec4"  # vowels written before the consonant that they belong to
+JOINERS = "\u200c\u200d"
+HIDDEN = "\u00ad\u200e\u200f\u2060\ufeff"  # no characters of their own: inside a word they do not end it
+TAGS = (
+    "a|abbr|address|article|aside|audio|b|base|blockquote|body|br|button|canvas|caption|center|cite|code|col|dd|del|"
+    "details|dfn|div|dl|dt|em|embed|fieldset|figcaption|figure|font|footer|form|h[1-6]|head|header|hr|html|i|iframe|"
+    "img|input|ins|kbd|label|legend|li|link|main|map|mark|meta|nav|noscript|object|ol|optgroup|option|p|param|picture|"
+    "pre|q|s|samp|script|section|select|small|source|span|strike|strong|style|sub|summary|sup|svg|table|tbody|td|"
+    "template|textarea|tfoot|th|thead|time|title|tr|tt|u|ul|var|video|wbr"
+)
+TAG = rf"</?(?:{TAGS})(?:\s[^<>]*)?/?>|<!--.{{0,2000}}?-->|<![A-Za-z][^<>]*>"
+ENTITY = r"&(?:\#\d{1,7}|\#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});"
+
+
+@lru_cache(maxsize=1)
+def marks() -> str:
+    """All combining marks and what else belongs to the character before it, as a class of a regular expression."""
+    planes = (*range(0x300, 0x20000), *range(0xE0000, 0xE0200))  # there are none between
+    found = [code for code in planes if unicodedata.category(chr(code))[0] == "M"]
+    found += [ord(joiner) for joiner in JOINERS] + list(range(0x1F3FB, 0x1F400))  # skin colours
+    parts, start = [], None
+    found = sorted(set(found))
+    for place, code in enumerate(found):
+        start = code if start is None else start
+        if place + 1 == len(found) or found[place + 1] != code + 1:
+            parts.append(chr(start) if start == code else f"{chr(start)}-{chr(code)}")
+            start = None
+    return "".join(parts)
+
+
+@lru_cache(maxsize=1)
+def _word() -> re.Pattern[str]:
+    mark = f"[{marks()}]*"
+    letter = rf"(?:(?![{HAN}{HIRAGANA}{UNSPACED}])[^\W_]{mark})"
+    inner = rf"(?:(?<=\d)[.,](?=\d)|['’·_{HIDDEN}](?=[^\W_]))"  # between the letters or digits of one word
+    initials = rf"(?:[^\W\d_]{mark}\.)+[^\W\d_]{mark}(?![^\W_])"  # U.S.A
+    cluster = rf"[{LEADING}]*[{UNSPACED}]{mark}[\u0e30\u0e32\u0e33\u0e45\u0eb0\u0eb2\u0eb3]*{mark}"
+    return re.compile(
+        rf"(?P<skip>{TAG}|{ENTITY})|(?P<han>[{HAN}{HIRAGANA}]{mark})|(?P<unspaced>{cluster})"
+        rf"|(?P<word>(?<![^\W_]){initials}|{letter}(?:{letter}|{inner})*)",
+        re.IGNORECASE | re.DOTALL,
+    )
+
+
+def word_spans(text: str, runs: bool = False) -> list[Span]:
+    """The words of a text: letters or digits, with the marks, apostrophes and decimal points inside them.
+
+    After Unicode's annex 29, but a full stop joins only initials and numbers ("fine.The" is two words, "U.S" one).
+    Chinese characters and Hiragana stand one by one, Katakana and Hangul as they are written together. Thai, Lao,
+    Khmer and Myanmar have no spaces between words and would need a dictionary: each cluster (a consonant with its
+    vowels and tones) stands by itself. `runs` takes what these scripts write together as one word instead. HTML tags
+    and entities, punctuation and emoji are no words.
+
+    >>> text = "Don't stop<br />it’s 3.5 naïve 好的 fine.The"
+    >>> [text[a:b] for a, b in word_spans(text)]
+    ["Don't", 'stop', 'it’s', '3.5', 'naïve', '好', '的', 'fine', 'The']
+    """
+    found: list[Span] = []
+    joins = False  # whether the last span is of a script that runs would join
+    for match in _word().finditer(text):
+        if match["skip"] is not None or not any(character.isalnum() for character in match[0]):
+            continue
+        start, end = match.span()
+        alone = match["word"] is None
+        if runs and alone and joins and found[-1][1] == start:
+            found[-1] = (found[-1][0], end)
+        else:
+            found.append((start, end))
+        joins = alone
+    return found
+
+
+_ABBREVIATIONS = (
+    "mr mrs ms dr prof st jr sr vs etc eg ie e.g i.e cf al fig no vol inc ltd co corp dept est approx gen col sgt capt "
+    "lt rev hon pres gov sen rep u.s u.k a.m p.m ca bzw z.b d.h"
+)
+ABBREVIATIONS = frozenset(_ABBREVIATIONS.split())
+_END = re.compile(
+    rf"(?P<tag>(?:{TAG})(?:\s*(?:{TAG}))*)|(?P<blank>\r?\n[^\S\n]*\r?\n\s*)|(?P<wide>[。！？｡]+[」』”’）]*)"
+    r"|(?P<stop>[.!?…؟।]+[\"'”’»)\]]*(?=\s|$|<))",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def sentence_spans(text: str) -> list[Span]:
+    """The sentences of a text, without the spaces and tags around them; those without a word are left out.
+
+    They end at . ! ? and the like, unless an abbreviation, an initial or a small letter says otherwise, at tags such as
+    <br /> and at blank lines.
+
+    >>> text = "Mr. Smith left. Why?<br /><br />Who knows... not I!"
+    >>> [text[a:b] for a, b in sentence_spans(text)]
+    ['Mr. Smith left.', 'Why?', 'Who knows... not I!']
+    """
+    cuts: list[Span] = []  # where a sentence ends and the next one may begin
+    for match in _END.finditer(text):
+        if match["stop"] is not None:
+            if not _goes_on(text, match):
+                cuts.append((match.end(), match.end()))
+        elif match["wide"] is not None:
+            cuts.append((match.end(), match.end()))
+        elif match["blank"] is not None or re.match(r"</?(?:br|p|div|li|h[1-6]|hr|tr|td)\b", match[0], re.IGNORECASE):
+            cuts.append(match.span())
+    cuts.append((len(text), len(text)))
+    spans, start = [], 0
+    for end, following in cuts:
+        kept = text[start:end]
+        span = (start + len(kept) - len(kept.lstrip()), start + len(kept.rstrip()))
+        if span[0] < span[1] and any(character.isalnum() for character in text[span[0] : span[1]]):
+            spans.append(span)
+        start = following
+    return spans
+
+
+def _goes_on(text: str, match: re.Match[str]) -> bool:
+    """Whether what looks like the end of a sentence is inside one."""
+    after = text[match.end() : match.end() + 40].lstrip()
+    if after[:1].islower():
+        return True
+    if not match["stop"].startswith(".") or len(match["stop"]) > 1:
+        return False
+    before = re.search(r"[\w.]+$", text[max(0, match.start() - 20) : match.start()])
+    word = "" if before is None else before[0]
+    return word.lower() in ABBREVIATIONS or (len(word) == 1 and word.isupper() and word != "I")
+
+
+@lru_cache(maxsize=1)
+def _joined() -> re.Pattern[str]:
+    return re.compile(f"[{marks()}]")
+
+
+def splits_character(text: str, place: int) -> bool:
+    """Whether a cut at `place` would part what is read as one character: marks, joined emoji, flags, CR from LF.
+
+    >>> splits_character("e\\u0301", 1), splits_character("\\r\\n", 1), splits_character("ab", 1)
+    (True, True, False)
+    """
+    if not 0 < place < len(text):
+        return False
+    before, after = text[place - 1], text[place]
+    if before == "\r":
+        return after == "\n"
+    if before.isspace():
+        return False
+    if _joined().match(after) or (before == "\u200d" and unicodedata.category(after) == "So"):
+        return True
+    flags = 0
+    while place - 1 - flags >= 0 and "\U0001f1e6" <= text[place - 1 - flags] <= "\U0001f1ff":
+        flags += 1
+    return "\U0001f1e6" <= after <= "\U0001f1ff" and flags % 2 == 1

@@ -1,0 +1,334 @@
+"""Sampler: the embedded infiller, a small network of English reviews that runs without torch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from butfor.core.types import Floats, InputError, Ints, Subset
+from butfor.text.case import Case, case_of, cased
+from butfor.text.distribution import Shape, drawn, likeliest, shape, whole_number
+from butfor.text.edit import Span, check_draws, check_texts, span_of
+from butfor.text.filling import drawn_rows, likeliest_rows, stacked
+from butfor.text.network import EDGE, MASK, PAD, UNK, ask, check_threads, ids_of, pieces_of, vocabulary
+from butfor.text.recent import Recent
+from butfor.text.segment import word_spans
+
+WINDOW = 256  # pieces whose distributions are found in one pass, and kept
+MARGIN = 64  # pieces around them, or around a word of several pieces, that the network reads
+KEPT = 8  # windows that are remembered: about 70 MB; and texts, and batches of words of several pieces
+ROWS = 8  # texts with something masked in each that the network gets at a time
+LISTED_CHARACTERS = 40  # of longer spans no list of likely fills holds a mass worth listing
+
+
+@dataclass(frozen=True, eq=False)
+class SmallInfiller:
+    """Draws words of English reviews given the words on both sides. Made by `small_infiller`."""
+
+    shape: Shape
+    listed: int
+    sweeps: int
+    threads: int | None
+    _texts: Recent = field(default_factory=lambda: Recent(KEPT), repr=False)
+    _windows: Recent = field(default_factory=lambda: Recent(KEPT), repr=False)
+    _words: Recent = field(default_factory=lambda: Recent(KEPT), repr=False)
+
+    def __repr__(self) -> str:
+        said = [str(self.shape)] if str(self.shape) else []
+        said += [f"listed={self.listed}"] if self.listed else []
+        said += [f"sweeps={self.sweeps}"] if self.sweeps else []
+        return f"small_infiller({', '.join(said)})"
+
+    def __call__(self, texts: Sequence[str], subset: Subset, draws: int, rng: np.random.Generator) -> list[str]:
+        texts, draws = check_texts(texts), check_draws(draws)
+        out: list[str] = []
+        for text in texts:
+            start, end = span_of(text, subset)
+            units = units_in(text, subset)
+            numbers = rng.random((draws, len(units) * (1 + self.sweeps)))
+            for fill in self._fills(text, (start, end), units, numbers) if draws else []:
+                out.append(text[:start] + fill + text[end:])
+        return out
+
+    def unfit(self, text: str) -> str | None:
+        """Why this sampler is not for `text`, in words; None if it is."""
+        words = word_spans(text)
+        encoded = _encoded(text)
+        unknown = encoded.first[encoded.ids == UNK]
+        if len(words) and len(unknown):
+            places = np.searchsorted([start for start, _ in words], unknown, side="right") - 1
+            ends = np.array([end for _, end in words])
+            strange = len(set(places[(places >= 0) & (unknown < ends[places])].tolist()))
+            if strange * 2 > len(words):
+                return (
+                    f"{strange} of its {len(words)} words are in a script that small_infiller does not know; use "
+                    "butfor.text.masked_lm with a model of its language"
+                )
+        return None
+
+    def lists(self, subset: Subset) -> bool:
+        """Whether the likeliest fills of a subset are listed: if that was asked for, and the span is short."""
+        return self.listed > 0 and subset.index[1] - subset.index[0] <= LISTED_CHARACTERS
+
+    def support(self, texts: Sequence[str], subset: Subset) -> tuple[list[list[str]], Floats]:
+        """The `listed` likeliest counterfactuals of each text, and their probabilities (n, m).
+
+        Of a span of several words the likeliest are sought word by word, keeping `listed` beginnings at a time; their
+        probabilities are those of the draws from left to right, so `sweeps` must be 0.
+        """
+        if self.sweeps:
+            raise InputError("the fills of an infiller with sweeps cannot be listed; use sweeps=0, or listed=0")
+        versions, masses = [], []
+        for text in check_texts(texts):
+            start, end = span_of(text, subset)
+            fills, mass = self._likeliest(text, (start, end), units_in(text, subset))
+            versions.append([text[:start] + fill + text[end:] for fill in fills])
+            masses.append(mass)
+        return stacked(texts, versions, masses)
+
+    def _fills(self, text: str, span: Span, units: list[Unit], numbers: Floats) -> list[str]:
+        if len(units) == 1:
+            mass = self._alone(text, units[0])
+            # a sweep over one word is another draw from the same distribution
+            return [cased(units[0].words[place], units[0].case) for place in drawn(mass, numbers[:, -1])]
+        ids, places = masked(text, span, units)
+        options = [unit.ids for unit in units]
+        rows = drawn_rows(
+            ids, places, options, numbers, lambda some, which: self._mass(some, places[which], units[which])
+        )
+        return [_written(text, span, units, row[places]) for row in rows]
+
+    def _likeliest(self, text: str, span: Span, units: list[Unit]) -> tuple[list[str], Floats]:
+        if len(units) == 1:
+            mass = self._alone(text, units[0])
+            best = likeliest(mass, self.listed)
+            return [cased(units[0].words[place], units[0].case) for place in best], mass[best]
+        ids, places = masked(text, span, units)
+        options = [unit.ids for unit in units]
+        rows, total = likeliest_rows(
+            ids, places, options, self.listed, lambda some, which: self._mass(some, places[which], units[which])
+        )
+        return [_written(text, span, units, row[places]) for row in rows], total
+
+    def _alone(self, text: str, unit: Unit) -> Floats:
+        """The probability of each word that may stand in place of one word, (words,)."""
+        if unit.starts and unit.ends:
+            encoded = self._texts.get(text, lambda: _encoded(text))
+            if (place := encoded.single(unit.span)) is not None:
+                return self._in_window(text, encoded, place)
+            if unit.span in encoded.several:
+                return self._in_batch(text, encoded, encoded.several[unit.span], unit)
+        ids, (place,) = masked(text, unit.span, [unit])
+        mass: Floats = self._mass(ids[None], place, unit)[0]
+        return mass
+
+    def _in_window(self, text: str, encoded: Encoded, place: int) -> Floats:
+        """The distribution of a word that is one piece: a pass over its window gives those of all its neighbours."""
+        number = place // WINDOW
+        rows, mass = self._windows.get((text, number), lambda: self._pass(encoded.ids, number))
+        found: Floats = mass[rows[place - number * WINDOW]].astype(np.float64)
+        found /= found.sum()
+        return found
+
+    def _pass(self, ids: Ints, number: int) -> tuple[Ints, Any]:
+        """Distributions (m, whole words) of the whole words of a window, and which row is whose."""
+        begin, end = number * WINDOW, min((number + 1) * WINDOW, len(ids))
+        row, shift = _context(ids, begin, end)
+        wanted = np.flatnonzero(vocabulary().known[ids[begin:end]])
+        mass = self.shape.probabilities(_logits([row], wanted + begin - shift, self.threads)[:, vocabulary().whole])
+        rows = np.zeros(end - begin, np.int64)
+        rows[wanted] = np.arange(len(wanted))
+        return rows, mass.astype(np.float32)
+
+    def _in_batch(self, text: str, encoded: Encoded, number: int, unit: Unit) -> Floats:
+        """The distribution of a word of several pieces, found together with those of the next few such words."""
+        spans = list(encoded.several)
+        batch = number // ROWS
+
+        def ask_batch() -> Floats:
+            some = [masked(text, span, [replace(unit, span=span)]) for span in spans[batch * ROWS : (batch + 1) * ROWS]]
+            near = [_near(ids, place) for ids, (place,) in some]
+            logits = _logits([row for row, _ in near], np.array([place for _, place in near]), self.threads)
+            return self.shape.probabilities(logits[:, vocabulary().whole])
+
+        found: Floats = self._words.get((text, batch), ask_batch)[number % ROWS]
+        return found
+
+    def _mass(self, rows: Ints, place: int, unit: Unit) -> Floats:
+        """Distributions over the words of a unit at one place of each row, (rows, words)."""
+        parts = []
+        for start in range(0, len(rows), ROWS):
+            near = [_near(row, place) for row in rows[start : start + ROWS]]
+            parts.append(_logits([row for row, _ in near], np.array([at for _, at in near]), self.threads)[:, unit.ids])
+        return self.shape.probabilities(np.concatenate(parts))
+
+
+def small_infiller(
+    *,
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    top_p: float | None = None,
+    listed: int = 0,
+    sweeps: int = 0,
+    threads: int | None = None,
+) -> SmallInfiller:
+    """Redraws words of English text, given the words on both sides, from the whole distribution over 8,000 words.
+
+    A word is redrawn as one word, whatever it was: the network sees that a word stands there, not which one nor how
+    many pieces it has. It draws lower-case words, which are written in the case of the observed one (small, Capital,
+    ALL CAPITALS): case is conditioned on, and not tested. In a span of several words everything between the words
+    stays, and the words are drawn from left to right; each of `sweeps` then draws every word again given all others. A
+    span that begins inside a word gets pieces that go on with a word.
+
+    `temperature`, `top_k` and `top_p` bend the distribution: the reference becomes the likelier words. With `listed`
+    the exact tests ("irt" and "sequential") evaluate that many of the likeliest fills instead of drawing.
+
+    Limits: it was trained on film reviews. A word outside its vocabulary is redrawn from the words inside, so that it
+    may look surprising for being rare. Texts in scripts it does not know are refused. Distributions of the last few
+    texts are remembered; drawing is the same bits with or without.
+
+    >>> sampler = small_infiller()
+    >>> made = sampler(["It was one of the best films."], Subset("of", (11, 13)), 2, np.random.default_rng(0))
+    >>> made
+    ['It was one of the best films.', 'It was one of the best films.']
+    """
+    return SmallInfiller(
+        shape(temperature, top_k, top_p),
+        whole_number("listed", listed, 0),
+        whole_number("sweeps", sweeps, 0),
+        check_threads(threads),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Encoded:
+    """The pieces of a text, where each begins and ends, and the words that are not one known piece."""
+
+    ids: Ints
+    first: Ints
+    last: Ints
+    several: dict[Span, int]  # with their number
+
+    def single(self, span: Span) -> int | None:
+        """Which piece a word is, if it is one."""
+        place = int(np.searchsorted(self.first, span[0]))
+        if place >= len(self.ids) or (self.first[place], self.last[place]) != span:
+            return None
+        return place if vocabulary().known[self.ids[place]] else None
+
+
+def _encoded(text: str) -> Encoded:
+    (encoding,) = pieces_of([text])
+    first, last = np.array(encoding.offsets, np.int64).reshape(-1, 2).T
+    plain = Encoded(ids_of(encoding), first, last, {})
+    several = [span for span in word_spans(text) if plain.single(span) is None]
+    return replace(plain, several={span: number for number, span in enumerate(several)})
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A word, or a part of one, that is redrawn as a whole."""
+
+    span: Span
+    case: Case
+    starts: bool  # where a word begins
+    ends: bool  # where a word ends
+
+    @property
+    def ids(self) -> Ints:
+        return vocabulary().whole if self.starts else vocabulary().inside
+
+    @property
+    def words(self) -> Sequence[str]:
+        return _strings(self.starts)
+
+
+_STRINGS: dict[bool, tuple[str, ...]] = {}
+
+
+def _strings(starts: bool) -> tuple[str, ...]:
+    if starts not in _STRINGS:
+        known = vocabulary()
+        _STRINGS[starts] = tuple(known.pieces[i].removeprefix("##") for i in (known.whole if starts else known.inside))
+    return _STRINGS[starts]
+
+
+def units_in(text: str, subset: Subset) -> list[Unit]:
+    """The words of a span, each with the case that its fills get."""
+    start, end = span_of(text, subset)
+    found = [(start + a, start + b) for a, b in word_spans(text[start:end])]
+    if not found:
+        raise InputError(
+            f"subset {subset.name!r} ({start}, {end}) has no word in it, and small_infiller redraws words; test spans "
+            "with a letter or digit"
+        )
+    units = []
+    for a, b in found:
+        begins = a == 0 or a > start or not _joins(text, a)
+        ends = b == len(text) or b < end or not _joins(text, b)
+        units.append(Unit((a, b), case_of(text, a, b), begins, ends))
+    return units
+
+
+def _joins(text: str, place: int) -> bool:
+    """Whether a word goes on over a cut at `place`."""
+    if text[place - 1].isspace() or text[place].isspace():
+        return False
+    around = text[max(0, place - 2) : place + 2]
+    return any(a < min(place, 2) < b for a, b in word_spans(around))
+
+
+def masked(text: str, span: Span, units: list[Unit]) -> tuple[Ints, list[int]]:
+    """The pieces of a text with one mask for each unit of the span, and where the masks are.
+
+    Left, right and what is between the units are cut into pieces apart: nothing of the words themselves is seen, not
+    even where their pieces would have ended. Only what is near is looked at; an edge says where the text really ends.
+    """
+    near = 32 * MARGIN  # characters: more than the pieces that are read
+    low, high = max(0, span[0] - near), min(len(text), span[1] + near)
+    cuts = [low, *(place for unit in units for place in unit.span), high]
+    around = [text[a:b] for a, b in zip(cuts[::2], cuts[1::2], strict=True)]
+    parts = [ids_of(encoding) for encoding in pieces_of(around)]
+    parts[0] = np.concatenate([[EDGE], parts[0]]) if low == 0 else parts[0]
+    parts[-1] = np.concatenate([parts[-1], [EDGE]]) if high == len(text) else parts[-1]
+    parts[0], parts[-1] = parts[0][-MARGIN - 1 :], parts[-1][: MARGIN + 1]
+    ids, places = [parts[0]], [len(parts[0])]
+    for part in parts[1:]:
+        ids += [np.array([MASK]), part]
+        places.append(places[-1] + 1 + len(part))
+    return np.concatenate(ids).astype(np.int64), places[:-1]
+
+
+def _context(ids: Ints, begin: int, end: int) -> tuple[Ints, int]:
+    """The pieces from `begin` to `end` with those around them, and what to take off a place to find it there."""
+    low, high = max(0, begin - MARGIN), min(len(ids), end + MARGIN)
+    left, right = [EDGE] * (low == 0), [EDGE] * (high == len(ids))
+    return np.concatenate([left, ids[low:high], right]).astype(np.int64), low - len(left)
+
+
+def _near(ids: Ints, place: int) -> tuple[Ints, int]:
+    """The pieces that are read to fill one place, and where it is among them."""
+    begin = max(0, place - MARGIN - 1)
+    return ids[begin : place + MARGIN + 2], place - begin
+
+
+def _logits(rows: Sequence[Ints], places: Ints, threads: int | None) -> Any:
+    """Log-odds over all pieces, at `places` of one row or at one place of each row."""
+    ids = np.full((len(rows), max(map(len, rows))), PAD, np.int64)
+    for line, own in zip(ids, rows, strict=True):
+        line[: len(own)] = own
+    row = np.zeros(len(places), np.int64) if len(rows) == 1 else np.arange(len(rows))
+    lengths = np.array([len(own) for own in rows], np.int32)
+    return ask("infiller", threads, {"ids": ids, "lengths": lengths, "row": row, "position": places})
+
+
+def _written(text: str, span: Span, units: list[Unit], pieces: Ints) -> str:
+    """The span with other words in it, and what stands between them as it was."""
+    known, out, place = vocabulary().pieces, [], span[0]
+    for unit, piece in zip(units, pieces, strict=True):
+        out += [text[place : unit.span[0]], cased(known[piece].removeprefix("##"), unit.case)]
+        place = unit.span[1]
+    return "".join([*out, text[place : span[1]]])

@@ -1,0 +1,124 @@
+"""Subsets: spans chosen by a person, in a list, a mapping or a file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from butfor.core.types import InputError, Subset
+from butfor.text.edit import Span
+from butfor.text.segment import splits_character
+from butfor.text.subsets import Overlap, check_overlap, check_overlap_option, label, unique
+
+Named = tuple[str | None, Span]
+FORM = 'a span is [start, end], ["name", start, end] or {"start": ..., "end": ..., "name": ...}'
+
+
+@dataclass(frozen=True, eq=False)
+class Spans:
+    """Spans by text name, or the same spans for every text. Made by `spans`."""
+
+    by_text: Mapping[str, list[Named]] | None
+    everywhere: list[Named] | None
+    overlap: Overlap
+
+    def __repr__(self) -> str:
+        if self.by_text is None:
+            return f"spans({len(self.everywhere or [])} for every text)"
+        return f"spans({sum(map(len, self.by_text.values()))} in {len(self.by_text)} texts)"
+
+    def __call__(self, name: str, text: str) -> list[Subset]:
+        given = self.everywhere if self.everywhere is not None else self._of(name)
+        found = unique(
+            Subset(called or label(text[a:b]) or f"{a}-{b}", _fitting(name, text, (a, b))) for called, (a, b) in given
+        )
+        check_overlap(name, found, self.overlap)
+        return found
+
+    def _of(self, name: str) -> list[Named]:
+        assert self.by_text is not None
+        for key in (str(name), Path(str(name)).name, Path(str(name)).stem):
+            if key in self.by_text:
+                return self.by_text[key]
+        known = ", ".join(list(self.by_text)[:5]) + (", ..." if len(self.by_text) > 5 else "")
+        raise InputError(f"there are no spans for text {name!r}; spans are given for {known}")
+
+
+def _fitting(name: str, text: str, span: Span) -> Span:
+    start, end = span
+    if not 0 <= start < end <= len(text):
+        raise InputError(
+            f"span ({start}, {end}) of text {name!r} is not within its {len(text)} characters; offsets count "
+            "characters (not bytes) from 0, the end is not included"
+        )
+    if splits_character(text, start) or splits_character(text, end):
+        raise InputError(
+            f"span ({start}, {end}) of text {name!r} begins or ends inside one character (a letter and its accent, a "
+            "joined emoji); move it to the whole character"
+        )
+    return start, end
+
+
+def spans(source: Any, *, overlap: Overlap = "refuse") -> Spans:
+    """Spans of characters, half-open, to test in each text.
+
+    `source` is a list of spans or a mapping {span name: (start, end)} for every text, a mapping {text name: such a list
+    or mapping}, or a JSON file of one of these, as it is or under the key "spans". A span is (start, end),
+    (name, start, end) or {"start", "end", "name"}. Spans that overlap are refused unless `overlap="alone"`.
+
+    >>> some = spans({"review": {"praise": (2, 12)}})
+    >>> [(subset.name, subset.index) for subset in some("review", "A great film.")]
+    [('praise', (2, 12))]
+    """
+    check_overlap_option(overlap)
+    if isinstance(source, str | Path):
+        source = _read(Path(source))
+    if isinstance(source, Mapping) and not any(_is_span(value) for value in source.values()):
+        by_text = {str(name): _entries(own, f"text {name!r}") for name, own in source.items()}
+        return Spans(by_text, None, overlap)
+    found = _entries(source, "every text")
+    if not found:
+        raise InputError("spans is empty; give at least one span")
+    return Spans(None, found, overlap)
+
+
+def _read(path: Path) -> Any:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        raise InputError(f"the file of spans {path} cannot be read: {error.strerror or error}") from error
+    except ValueError as error:
+        raise InputError(f"the file of spans {path} is not JSON: {error}") from error
+    return content["spans"] if isinstance(content, dict) and set(content) == {"spans"} else content
+
+
+def _is_number(value: Any) -> bool:
+    return hasattr(value, "__index__") and not isinstance(value, bool)
+
+
+def _is_span(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        return "start" in value and "end" in value and _is_number(value["start"])
+    plain = isinstance(value, Sequence) and not isinstance(value, str)
+    return plain and len(value) in (2, 3) and all(map(_is_number, value[-2:])) and not _is_span(value[0])
+
+
+def _entries(given: Any, where: str) -> list[Named]:
+    if isinstance(given, Mapping) and not _is_span(given):
+        return [_entry((name, *_entry(value, where)[1]), where) for name, value in given.items()]
+    if _is_span(given) or isinstance(given, str) or not isinstance(given, Sequence):
+        raise InputError(f"the spans of {where} are {given!r}, expected a list of them; {FORM}")
+    return [_entry(value, where) for value in given]
+
+
+def _entry(value: Any, where: str) -> Named:
+    if not _is_span(value):
+        raise InputError(f"one of the spans of {where} is {value!r}; {FORM}")
+    if isinstance(value, Mapping):
+        name = value.get("name", value.get("label"))
+        return None if name is None else str(name), (int(value["start"]), int(value["end"]))
+    name = value[0] if len(value) == 3 else None
+    return None if name is None else str(name), (int(value[-2]), int(value[-1]))
