@@ -34,8 +34,8 @@ def caught(check, *arguments):
         check(*arguments)
 
 
-def listed(bed, count=len(WORDS)):
-    return replace(bed.sampler, listed=count)
+def listed(bed, count=None):
+    return replace(bed.sampler, listed=count or len(WORDS))
 
 
 @cache

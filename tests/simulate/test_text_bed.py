@@ -1,6 +1,6 @@
 """The bed of texts: its law by counting and by enumeration, what its sampler and its reader do."""
 
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ def enumerated(words, place):
     for text in product(range(3), repeat=len(words)):
         if all(word in (-1, text[j]) or j == place for j, word in enumerate(words)):
             chance = SMALL.first[text[0]]
-            for a, b in zip(text, text[1:], strict=False):
+            for a, b in pairwise(text):
                 chance *= SMALL.then[a, b]
             law[text[place]] += chance
     return law / law.sum()
