@@ -160,6 +160,9 @@ class Markov:
     def lists(self, _: Subset) -> bool:
         return self.listed > 0
 
+    def repeats(self, _: Subset) -> bool:
+        return True
+
     def support(self, texts: Sequence[str], subset: Subset) -> tuple[list[list[str]], Floats]:
         """The likeliest counterfactuals of each text and their probabilities."""
         laws = [self.law(text, subset) for text in texts]

@@ -115,13 +115,10 @@ class NGram:
         start, end = span_of(text, subset)
         spans, numbers = self._texts.get(text, lambda: self._read(text))
         inside = [i for i, (a, b) in enumerate(spans) if start <= a and b <= end and is_word(text, (a, b))]
-        cut = [
-            span for span in spans if span[0] < end and start < span[1] and not (start <= span[0] and span[1] <= end)
-        ]
-        if not inside or cut:
+        if not inside or any(a < place < b for a, b in spans for place in (start, end)):
             raise InputError(
-                f"subset {subset.name!r} ({start}, {end}) is not made of whole words, and an n-gram redraws words; test "
-                "words or spans of words"
+                f"subset {subset.name!r} ({start}, {end}) is not made of whole words, and an n-gram redraws words; "
+                "test words or spans of words"
             )
         return Place((start, end), tuple(spans[i] for i in inside), tuple(inside), numbers)
 
