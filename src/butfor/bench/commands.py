@@ -114,6 +114,29 @@ def images(
     _show("images", figures, bench.markdown, out, json)
 
 
+@app.command()
+def texts(
+    assets: Annotated[Path | None, typer.Option(help="Folder with the reviews. Default: BUTFOR_ASSETS.")] = None,
+    reviews: Annotated[int, typer.Option(min=1, help="How many test reviews of under 256 pieces.")] = 1000,
+    models: Annotated[bool, typer.Option("--models", help="Measure the embedded networks instead.")] = False,
+    floats: Annotated[Path | None, typer.Option(help="With --models: folder of their float versions.")] = None,
+    threads: Annotated[int | None, typer.Option(help="Threads of each network.")] = None,
+    seed: Seed = 0,
+    out: Out = None,
+    json: Json = False,
+) -> None:
+    """The paper's study of film reviews with the embedded pair: words tested, chosen, which ones, time and memory."""
+    from butfor.bench import texts as bench
+
+    _check(out)
+    if models:
+        figures = bench.models(assets, seed=seed, threads=threads, floats=floats)
+        _show("text-models", figures, bench.models_markdown, out, json)
+    else:
+        figures = bench.run(assets, reviews=reviews, seed=seed, threads=threads)
+        _show("texts", figures, bench.markdown, out, json)
+
+
 def _check(out: Path | None) -> None:
     from butfor.report.folder import check_folder
 

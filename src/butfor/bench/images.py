@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
-import sys
 import time
 import warnings
 from collections.abc import Sequence
@@ -16,6 +14,7 @@ import numpy as np
 
 from butfor import image
 from butfor.bench.output import machine, table
+from butfor.bench.timed import Timed, peak
 from butfor.core.result import Result
 from butfor.core.types import InputError, Subset
 
@@ -32,37 +31,6 @@ WHY = (
     "large on x is larger on x than on a fill by that choice alone, so its count is inflated; `predicted` picks the "
     "class by a rule symmetric in x and its fills. (MI-GAN fills alike each time, so neither count has a guarantee.)"
 )
-
-
-@dataclass
-class Timed:
-    """A model or a sampler, and the seconds spent in it: of the clock, and of the processor (a busy machine's clock
-    says little)."""
-
-    inner: Any
-    seconds: float = 0.0
-    work: float = 0.0
-    calls: int = 0
-
-    def __call__(self, *given: Any) -> Any:
-        start, work = time.perf_counter(), time.process_time()
-        try:
-            return self.inner(*given)
-        finally:
-            self.seconds += time.perf_counter() - start
-            self.work += time.process_time() - work
-            self.calls += 1
-
-    def __repr__(self) -> str:
-        return repr(self.inner)
-
-    @property
-    def deterministic(self) -> bool:
-        return bool(getattr(self.inner, "deterministic", False))
-
-    @property
-    def identity(self) -> str:
-        return str(self.inner.identity)
 
 
 def assets_folder(given: Path | None = None) -> Path:
@@ -170,7 +138,7 @@ class Bench:
             "classifier_work": model.work,
             "classifier_bare_work": bare,
             "classifier_ratio": model.work / bare,
-            "peak_megabytes": _peak(),
+            "peak_megabytes": peak(),
         }
 
     def counts(self) -> list[dict[str, Any]]:
@@ -292,12 +260,6 @@ def _bare(net: Any, photographs: Any, rows: int) -> float:
     for start in range(0, rows, most):
         timed([photographs[k % len(photographs)].copy() for k in range(start, min(start + most, rows))])
     return timed.work
-
-
-def _peak() -> float:
-    """The most memory this process has held, in megabytes."""
-    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return used / (2**20 if sys.platform == "darwin" else 2**10)
 
 
 def _stability(found: Any) -> dict[str, Any]:

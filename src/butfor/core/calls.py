@@ -78,7 +78,18 @@ def _weight(drawn: Drawn) -> int:
     """Values of one row as they count towards a group; an image's are bytes in few, large pieces: 2**8 count one."""
     if isinstance(drawn.values, np.ndarray):
         return len(drawn.values[0])
-    return max((len(x) if isinstance(x, str) else getattr(x, "size", 1) for x in drawn.inputs), default=1) // 2**8
+    return max(map(size, drawn.inputs), default=1) // 2**8
+
+
+def size(item: Any) -> int:
+    """Values of an image, characters of a text, both of an input that has several parts.
+
+    >>> size({"image": np.zeros((2, 2)), "caption": "so"})
+    6
+    """
+    if isinstance(item, Mapping):
+        return sum(map(size, item.values()))
+    return len(item) if isinstance(item, str) else int(getattr(item, "size", 1))
 
 
 class Slate:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Literal, overload
 
 import numpy as np
 
 from butfor.core.types import InputError
 from butfor.simulate import known, paper
 from butfor.simulate.beds import Bed
+from butfor.simulate.images import ImageBed, textures
+from butfor.simulate.texts import TextBed, sentences
 
-__all__ = ["BEDS", "Bed", "bed"]
+__all__ = ["BEDS", "Bed", "ImageBed", "TextBed", "bed"]
 
 BEDS: dict[str, Callable[[str, int], Bed]] = {
     "independent-discontinuous": partial(paper.discontinuous, correlated=False),
@@ -31,14 +34,37 @@ BEDS: dict[str, Callable[[str, int], Bed]] = {
 }
 
 
-def bed(name: str, seed: int = 0) -> Bed:
+IMAGES = {"textures": textures}
+TEXTS = {"sentences": sentences, "sentences-tied": partial(sentences, tied=True)}
+
+
+@overload
+def bed(name: Literal["textures"], seed: int = 0) -> ImageBed: ...  # type: ignore[overload-overlap]
+
+
+@overload
+def bed(name: Literal["sentences", "sentences-tied"], seed: int = 0) -> TextBed: ...  # type: ignore[overload-overlap]
+
+
+@overload
+def bed(name: str, seed: int = 0) -> Bed: ...
+
+
+def bed(name: str, seed: int = 0) -> Bed | ImageBed | TextBed:
     """The bed of that name for one run: `.inputs`, `.model`, `.sampler` and `.truth`, all fixed by the seed.
+
+    "textures" has images and their `.boxes`, "sentences" and "sentences-tied" have texts and their `.subsets`; the
+    others are tables.
 
     >>> bed("interactions", seed=1)
     <Bed 'interactions': 100 inputs, 24 columns, 473 true signals>
+    >>> bed("sentences", seed=1)
+    <TextBed 'sentences': 30 texts, 12 words, 55 true signals>
     """
-    if name not in BEDS:
-        raise InputError(f"unknown bed {name!r}; choose one of {', '.join(BEDS)}")
+    if name not in {**BEDS, **IMAGES, **TEXTS}:
+        raise InputError(f"unknown bed {name!r}; choose one of {', '.join([*BEDS, *IMAGES, *TEXTS])}")
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
         raise InputError(f"seed must be a whole number of at least 0, got {seed!r}")
-    return BEDS[name](name, int(seed))
+    if name in IMAGES:
+        return IMAGES[name](int(seed))
+    return TEXTS[name](name, int(seed)) if name in TEXTS else BEDS[name](name, int(seed))

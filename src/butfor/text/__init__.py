@@ -7,6 +7,7 @@ from butfor.text.explain import explain
 from butfor.text.files import read_texts
 from butfor.text.masked_lm import masked_lm
 from butfor.text.models import huggingface_classifier, onnx_text_classifier
+from butfor.text.ngram import ngram
 from butfor.text.opened import TextWarning
 from butfor.text.phrases import phrases
 from butfor.text.segment import sentence_spans, word_spans
@@ -29,6 +30,7 @@ __all__ = [
     "marked",
     "masked_lm",
     "matches",
+    "ngram",
     "onnx_text_classifier",
     "phrases",
     "read_texts",

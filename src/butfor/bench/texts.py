@@ -1,0 +1,228 @@
+"""The paper's study of reviews with the embedded pair: words tested and chosen, which ones, which way, at what cost."""
+
+from __future__ import annotations
+
+import os
+import time
+import warnings
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from butfor import text
+from butfor.bench import lexicon
+from butfor.bench.output import machine, table
+from butfor.bench.timed import Timed, peak
+from butfor.core.result import Result
+from butfor.core.types import InputError
+
+ALPHA = 0.15
+MOST_PIECES = 256  # reviews are below it, as in the paper
+TOP = 25
+TESTS = ("osft", "few-shot")
+PAPER = {"words": 95_518, "share": 0.04, "pieces": MOST_PIECES}  # BERT, WordPieces as features
+
+
+def assets_folder(given: Path | None = None) -> Path:
+    """Where the reviews are: as given, else BUTFOR_ASSETS, else ../shared/assets."""
+    folder = given or Path(os.environ.get("BUTFOR_ASSETS", "../shared/assets"))
+    if not (folder / "imdb" / "test.jsonl.gz").exists():
+        raise InputError(f"{folder} has no imdb/test.jsonl.gz; set BUTFOR_ASSETS to the folder that has the reviews")
+    return folder
+
+
+def run(
+    assets: Path | None = None, *, reviews: int = 1_000, seed: int = 0, threads: int | None = None
+) -> dict[str, Any]:
+    """Both tests on so many test reviews of under 256 pieces, drawn by the seed."""
+    picked = short_reviews(assets_folder(assets), reviews, seed)
+    figures: dict[str, Any] = {"machine": machine(), "reviews": len(picked), "seed": seed, "alpha": ALPHA}
+    figures["paper"] = PAPER
+    figures["tests"] = {test: study(picked, test, seed, threads) for test in TESTS}
+    return figures
+
+
+def short_reviews(assets: Path, count: int, seed: int) -> dict[str, str]:
+    """Reviews of the test split with fewer than 256 pieces, `count` of them at random, by their number."""
+    from butfor.text.network import pieces_of
+    from butfor.text.quality import read_reviews
+
+    texts, _ = read_reviews(assets, "test")
+    found: dict[str, str] = {}
+    for place in np.random.default_rng(seed).permutation(len(texts)).tolist():
+        if len(found) == count:
+            break
+        if len(pieces_of([texts[place]])[0].ids) < MOST_PIECES:
+            found[f"review {place}"] = texts[place]
+    return found
+
+
+def study(reviews: dict[str, str], test: Any, seed: int, threads: int | None) -> dict[str, Any]:
+    """One test on all words of the reviews, with an effect for each that is chosen: its sign is the direction."""
+    model, sampler = Timed(text.small_sentiment(threads=threads)), Timed(text.small_infiller(threads=threads))
+    start, work = time.perf_counter(), time.process_time()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # reach is not the point here
+        result = text.explain(model, reviews, sampler, test=test, alpha=ALPHA, seed=seed)
+    return {
+        "words": len(result.chosen),
+        "chosen": int(result.chosen.sum()),
+        "share": float(result.chosen.mean()),
+        **signs(result),
+        **most_chosen(result),
+        **agreement(result),
+        "rows": result.rows,
+        "rows_asked": result.rows_asked,
+        "seconds": time.perf_counter() - start,
+        "work": time.process_time() - work,
+        "sampler_work": sampler.work,
+        "model_work": model.work,
+        "peak_megabytes": peak(),
+    }
+
+
+def signs(result: Result) -> dict[str, Any]:
+    """How often the observed word beats its draws where there is no tie: by chance 1 of draws + 1."""
+    values = result.evidence.values
+    decoys = 1 if result.evidence.kind == "z" else int(result.provenance["draws"])
+    told = int((values != 0).sum())
+    return {
+        "tied": float((values == 0).mean()),
+        "wins": int((values > 0).sum()) / max(1, told),
+        "wins_by_chance": 1 / (decoys + 1),
+    }
+
+
+def word_of(result: Result, row: int) -> str:
+    """The word of a hypothesis in small letters: a subset's name has the number of its repetition behind it."""
+    block = result.problem.blocks[row]
+    start, end = block.subset.index
+    return str(result.problem.inputs[block.start][start:end]).lower()
+
+
+def most_chosen(result: Result, top: int = TOP) -> dict[str, Any]:
+    """The words chosen most often: how often, how often each way, how often tested, and what the list says of them."""
+    rows = np.flatnonzero(result.chosen)
+    words = [word_of(result, int(row)) for row in rows]
+    ups = Counter(word for word, row in zip(words, rows, strict=True) if result.effects.effect[row] > 0)
+    tested = Counter(word_of(result, row) for row in range(len(result.chosen)))
+    most = [
+        {
+            "word": word,
+            "chosen": count,
+            "up": ups[word],
+            "down": count - ups[word],
+            "tested": tested[word],
+            "lexicon": lexicon.sign(word),
+        }
+        for word, count in sorted(Counter(words).items(), key=lambda pair: (-pair[1], pair[0]))[:top]
+    ]
+    return {"most_chosen": most, "most_chosen_in_lexicon": sum(row["lexicon"] != 0 for row in most)}
+
+
+def agreement(result: Result) -> dict[str, Any]:
+    """Of the chosen words that the list knows, those that pull the way it says; and how many it knows elsewhere."""
+    said = np.array([lexicon.sign(word_of(result, row)) for row in range(len(result.chosen))])
+    known = result.chosen & (said != 0)
+    agrees = np.sign(result.effects.effect[known]) == said[known]
+    return {
+        "lexicon_chosen": int(known.sum()),
+        "lexicon_agrees": float(agrees.mean()) if known.any() else None,
+        "lexicon_share_of_chosen": float(known.sum() / max(1, result.chosen.sum())),
+        "lexicon_share_of_words": float((said != 0).mean()),
+    }
+
+
+def models(
+    assets: Path | None = None, *, seed: int = 0, threads: int | None = None, floats: Path | None = None
+) -> dict[str, Any]:
+    """How good the embedded networks are; `floats` is the folder of their float versions, to say what int8 costs."""
+    from butfor.text import quality
+    from butfor.text.network import WEIGHTS
+
+    stages = [stage for stage in quality.STAGES if stage != "float" or floats is not None]
+    measured = quality.report(WEIGHTS, assets_folder(assets), floats, seed=seed, threads=threads or 1, stages=stages)
+    return {"machine": machine(), "seed": seed, **measured}
+
+
+def markdown(figures: dict[str, Any]) -> str:
+    """The figures for people."""
+    lines = [f"# Texts: {figures['reviews']} test reviews, the embedded classifier and infiller", ""]
+    rows = [_row(test, found) for test, found in figures["tests"].items()]
+    paper = figures["paper"]
+    head = ["test", "words", "chosen", "share", "of 25 in the list", "right way", "minutes", "peak memory"]
+    lines += table(head, [*rows, ["paper (BERT)", f"{paper['words']:,}", "", f"about {paper['share']:.0%}", *[""] * 4]])
+    lines += [
+        "",
+        f"Two-sided, alpha {figures['alpha']:g}. *Of 25 in the list*: how many of the 25 words chosen most often",
+    ]
+    lines += ["are in a list of praise and blame; *right way*: of all chosen words in it, those that pull its way.", ""]
+    for test, found in figures["tests"].items():
+        lines += [f"## {test}", ""]
+        lines += [
+            f"{found['rows']:,} texts evaluated of {found['rows_asked']:,} asked for, {found['work']:.0f} s of the "
+            f"processor: {found['sampler_work']:.0f} s in the sampler, {found['model_work']:.0f} s in the model. "
+            f"{found['tied']:.0%} of the words are tied with their draws; of the others the observed one wins "
+            f"{found['wins']:.1%}, by chance {found['wins_by_chance']:.1%}. The list has "
+            f"{found['lexicon_share_of_words']:.1%} of all words and {found['lexicon_share_of_chosen']:.0%} of those "
+            "chosen.",
+            "",
+        ]
+        words = [
+            [
+                row["word"],
+                str(row["chosen"]),
+                str(row["tested"]),
+                str(row["up"]),
+                str(row["down"]),
+                _said(row["lexicon"]),
+            ]
+            for row in found["most_chosen"]
+        ]
+        lines += [*table(["word", "chosen", "of", "up", "down", "list"], words), ""]
+    return "\n".join(lines)
+
+
+def _row(test: str, found: dict[str, Any]) -> list[str]:
+    agrees = found["lexicon_agrees"]
+    return [
+        test,
+        f"{found['words']:,}",
+        f"{found['chosen']:,}",
+        f"{found['share']:.1%}",
+        str(found["most_chosen_in_lexicon"]),
+        "" if agrees is None else f"{agrees:.0%} of {found['lexicon_chosen']:,}",
+        f"{found['seconds'] / 60:.1f}",
+        f"{found['peak_megabytes']:.0f} MB",
+    ]
+
+
+def _said(sign: int) -> str:
+    return {1: "+", -1: "-", 0: ""}[sign]
+
+
+def models_markdown(figures: dict[str, Any]) -> str:
+    """The quality of the networks for people."""
+    sizes = ", ".join(f"{name} {size / 1e6:.1f} MB" for name, size in figures["bytes"].items())
+    lines = ["# The embedded networks on reviews they never saw", "", sizes, ""]
+    rows = []
+    for name, found in (("infiller", figures["infiller"]), ("n-gram beside it", figures.get("ngram"))):
+        for over in ("over_pieces", "over_words") if found else ():
+            rows.append([f"{name}, {over.replace('_', ' ')}", *_scores(found[over])])
+    if "float" in figures:
+        exact = figures["float"]["infiller"]["over_words"]
+        rows.append(["infiller in float, over words", *_scores(exact)])
+    lines += [*table(["", "top-1", "top-5", "perplexity"], rows), ""]
+    accuracy = figures["sentiment"]["accuracy"]
+    lines += [f"Classifier: {accuracy:.2%} of {figures['sentiment']['reviews']:,} test reviews are right."]
+    if "float" in figures:
+        lines += [f"In float: {figures['float']['sentiment']:.2%}."]
+    pieces = figures["infiller"]["several_pieces_perplexity"]
+    lines += [f"Words of several pieces: perplexity {pieces:.3g}.", "", "Twenty random fills:", ""]
+    return "\n".join([*lines, *(f"    {line}" for line in figures["infiller"]["fills"]), ""])
+
+
+def _scores(found: dict[str, float]) -> list[str]:
+    return [f"{found['top1']:.1%}", f"{found['top5']:.1%}", f"{found['perplexity']:.1f}"]

@@ -1,0 +1,140 @@
+"""Images with captions: both tested in one run, with known truth; each part by its own sampler."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import butfor
+from butfor import Subset
+from butfor.multimodal import explain
+from butfor.simulate.images import textures
+from butfor.simulate.texts import WORDS, sentences
+
+pytestmark = pytest.mark.filterwarnings("ignore::butfor.ReachWarning")
+
+RUNS = 50
+ALPHA = 0.2
+FLOOR = {"osft": 0.5, "few-shot": 0.7, "sequential": 0.6}
+MORE = {"sequential": {"draws": 400}}
+INPUTS = {"osft": 12, "few-shot": 12, "sequential": 2}
+
+
+class Bed:
+    """Textures with sentences that have nothing to do with them; a model that looks at both."""
+
+    def __init__(self, seed, inputs, listed=0):
+        self.images = textures(seed, inputs=inputs, side=3, share=0.3)
+        self.texts = sentences(seed=seed + 10_000, inputs=inputs, listed=listed)
+        pairs = zip(self.images.inputs.values(), self.texts.inputs.items(), strict=True)
+        self.inputs = {name: {"image": image, "caption": text} for image, (name, text) in pairs}
+        self.samplers = {"image": self.images.sampler, "caption": self.texts.sampler}
+        boxes = [Subset(name, box) for name, box in self.images.boxes.items()]
+        self.subsets = {"image": boxes, "caption": lambda name, _: self.texts.subsets[name]}
+        self.truth = np.concatenate([self.images.truth, self.texts.truth], axis=1).ravel()
+
+    def model(self, batch):
+        seen = self.images.model([pair["image"] for pair in batch])[:, 0]
+        return self.texts.model([pair["caption"] for pair in batch]) + 2 * seen
+
+    def explained(self, **settings):
+        settings = {"subsets": self.subsets, "samplers": self.samplers, "alternative": "two-sided", **settings}
+        return explain(self.model, self.inputs, **settings)
+
+
+@pytest.mark.parametrize("test", ["osft", "few-shot", "sequential"])
+def test_the_rate_holds_over_both_parts(test):
+    found = []
+    for seed in range(RUNS):
+        bed = Bed(seed, INPUTS[test])
+        chosen = bed.explained(test=test, alpha=ALPHA, seed=seed, **MORE.get(test, {})).chosen
+        found.append([(chosen & ~bed.truth).sum() / max(1, chosen.sum()), chosen[bed.truth].mean()])
+    false, power = np.array(found).T
+    assert false.mean() <= ALPHA + 2 * false.std(ddof=1) / np.sqrt(RUNS)
+    assert power.mean() >= FLOOR[test]
+
+
+def test_both_parts_are_found_and_named():
+    bed = Bed(0, 12)
+    result = bed.explained(alpha=ALPHA)
+    parts = result.table.subset.str.split(": ").str[0]
+    assert set(parts[result.chosen]) == {"image", "caption"}
+    assert (parts == "image").sum() == 12 * 9
+    assert any("given the rest of that part alone" in note for note in result.notes)
+    assert result.input_names[0] == "sentence 1"
+
+
+def test_other_parts_stay_as_they_are_and_seeds_decide():
+    bed = Bed(0, 3)
+    result = bed.explained(alpha=ALPHA)
+    name, pair = next(iter(bed.inputs.items()))
+    (first, *_) = result.counterfactuals(name, "image: square 1", n=2)
+    assert first["caption"] == pair["caption"]
+    assert (first["image"][:8, :8] != pair["image"][:8, :8]).any()
+    assert (first["image"][8:] == pair["image"][8:]).all()
+    (word,) = result.counterfactuals(name, f"caption: {bed.texts.subsets[name][0].name}", n=1)
+    assert word["image"] is pair["image"]
+    pd.testing.assert_frame_equal(bed.explained(alpha=ALPHA, batch_rows=5).table, result.table)
+
+
+def test_a_part_that_can_be_listed_is_exact_and_the_other_drawn():
+    bed = Bed(1, 4, listed=len(WORDS))
+    result = bed.explained(test="irt", draws=99)
+    caption = result.table.subset.str.startswith("caption: ").to_numpy()
+    assert (result.table.draws[caption] == len(WORDS)).all()
+    assert (result.table.draws[~caption] == 99).all()
+    assert result.rows < 4 * (12 * len(WORDS) + 9 * 120)
+    drawing = {**bed.samplers, "caption": replace(bed.texts.sampler, listed=0)}
+    few = bed.explained(test="irt", draws=99, samplers=drawing)
+    assert few.rows <= result.rows  # words that are drawn again are not asked again
+
+
+def test_a_sampler_may_be_shown_all_parts():
+    class Echo:
+        """Writes the brightness of the image into the caption, which a sampler of captions could not."""
+
+        whole = True
+
+        def __call__(self, inputs, subset, draws, rng):
+            return [{**x, "caption": f"{x['image'].mean():.0f}"} for x in inputs for _ in range(draws)]
+
+    inputs = [{"image": np.full((4, 4), level), "caption": "x"} for level in (1.0, 7.0)]
+    settings = {"samplers": {"caption": Echo()}, "subsets": {"caption": [Subset("all", (0, 1))]}}
+    result = explain(lambda batch: [len(x["caption"]) for x in batch], inputs, **settings)
+    assert [x["caption"] for x in result.counterfactuals("input 2", "caption: all", n=2)] == ["7", "7"]
+    assert not any("given the rest of that part" in note for note in result.notes)
+
+
+def test_a_result_comes_back_from_a_file(tmp_path):
+    bed = Bed(0, 3)
+    result = bed.explained(alpha=ALPHA)
+    again = butfor.load(result.save(tmp_path / "r.butfor"), result.problem.sampler, list(bed.inputs.values()))
+    pd.testing.assert_frame_equal(again.table, result.table)
+    one, other = (r.counterfactuals("sentence 1", "image: square 2", n=1)[0] for r in (result, again))
+    assert (one["image"] == other["image"]).all()
+    assert result.report(tmp_path / "r.html").exists()
+
+
+GOOD = {"samplers": {"a": lambda *_: []}, "subsets": {"a": [Subset("x", (0, 1))]}}
+
+
+@pytest.mark.parametrize(
+    ("inputs", "settings", "said"),
+    [
+        ([], GOOD, "inputs is empty"),
+        (["text"], GOOD, "expected a mapping"),
+        ([{"b": "text"}], GOOD, r"has the parts \['b'\], but subsets asks for 'a'"),
+        ([{"a": "text"}], {**GOOD, "samplers": {}}, "give a sampler for each part"),
+        ([{"a": "text"}], {**GOOD, "subsets": {}}, "give a sampler for each part"),
+        ([{"a": "text"}], {**GOOD, "samplers": {"a": 1}}, "got int"),
+        ([{"a": "text"}], {**GOOD, "subsets": [1]}, "must be mappings"),
+        ([{"a": "text"}], {**GOOD, "subsets": {"a": [(0, 1)]}}, "must be butfor.Subset, got tuple"),
+        ([{"a": "text"}], {**GOOD, "subsets": {"a": [Subset("x", (0, 1))] * 2}}, "same name"),
+        ([{"a": "text"}], {**GOOD, "subsets": {"a": []}}, "anything to test"),
+        ([{"a": "text"}], GOOD, "returned 0 parts, expected"),
+    ],
+)
+def test_one_clear_sentence(inputs, settings, said):
+    with pytest.raises(butfor.InputError, match=said):
+        explain(lambda batch: [0.0 for _ in batch], inputs, **settings)
