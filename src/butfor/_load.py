@@ -18,20 +18,23 @@ from butfor.tabular.splice import meet
 from butfor.tabular.table import from_facts
 
 
-def load(path: str | Path, sampler: Any = None, inputs: Sequence[Any] | None = None) -> Any:
+def load(path: str | Path, sampler: Any = None, inputs: Any = None, model: Any = None) -> Any:
     """A `Result` or `GlobalResult` written by its `save`.
 
-    With the sampler of the run the counterfactuals of a `Result` can be drawn again; for images, which are not in the
-    file, give the `inputs` of the run, too, in their order. Texts are in the file.
+    With the sampler of the run the counterfactuals of a `Result` can be drawn again. Images are not in the file: where
+    theirs are no longer where they were, give the `inputs` of the run, in their order. Reports of images and texts show
+    what the model says of counterfactuals if it is given, too.
     """
     facts, arrays = storage.read(Path(path))
     if facts.get("class") == "GlobalResult":
         return unpack_global(facts, arrays)
     said = facts["provenance"]
     if "inputs" not in arrays:
-        inputs = said.get("texts") if inputs is None else inputs
+        kind = said.get("modality")
+        inputs = said.get("texts") if inputs is None and kind == "text" else inputs
+        inputs = _opened(inputs, said) if kind == "image" else inputs
         found = unpack(facts, arrays, _list_problem(facts, sampler, inputs), lambda batch: batch)
-        return found if inputs is None or said.get("modality") != "text" else replace(found, view=_view_of_texts())
+        return found if inputs is None else replace(found, view=_view(kind, model))
     table = from_facts(said, arrays["inputs"], tuple(facts["input_names"]))
     subsets = [Subset(name, np.array(index)) for name, index in facts["subsets"].items()]
     if sampler is None:
@@ -43,11 +46,30 @@ def load(path: str | Path, sampler: Any = None, inputs: Sequence[Any] | None = N
     return unpack(facts, arrays, problem, table.show)
 
 
-def _view_of_texts() -> Any:
-    """The texts as they are shown without their model: marked, without its answers to counterfactuals."""
-    from butfor.text.view import View
+def _opened(given: Any, said: dict[str, Any]) -> Any:
+    """The images of a run, as given or from where they were; None where they are no longer there."""
+    from butfor.image.opened import opened
 
-    return View(None)
+    if given is not None:
+        return opened(given)
+    files = [Path(file) for file in said.get("files") or ()]
+    there = files and all(file.is_file() for file in files)
+    return replace(opened(files), longest=said.get("longest")) if there else None
+
+
+def _view(kind: str | None, model: Any) -> Any:
+    """How images or texts are shown; without their model its answers to counterfactuals are left out."""
+    if kind == "image":
+        from butfor.image.explain import classifier
+        from butfor.image.view import View as Pictures
+
+        return Pictures(None if model is None else classifier(model).call)
+    if kind == "text":
+        from butfor.text.models import text_model
+        from butfor.text.view import View as Marked
+
+        return Marked(None if model is None else text_model(model).call)
+    return None
 
 
 def _list_problem(facts: dict[str, Any], sampler: Any, inputs: Sequence[Any] | None) -> Problem:

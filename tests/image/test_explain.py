@@ -112,6 +112,20 @@ def test_counterfactuals_come_again_and_files_too(album, tmp_path):
     assert again.provenance["files"][1] == str(album / "p1.png")
 
 
+def test_a_loaded_result_shows_its_pictures_while_the_files_are_there(album, tmp_path):
+    path = run(album).save(tmp_path / "r.butfor")
+    again = butfor.load(path)
+    photo = again.view(again).photographs[0]
+    assert photo.marked.startswith("data:image/jpeg")
+    assert photo.regions[0].tiles == ()  # without the sampler
+    whole = butfor.load(path, bi.donor(), model=corner)
+    tile = whole.view(whole).photographs[0].regions[0].tiles[0]
+    assert tile.value
+    assert tile.change
+    next(album.iterdir()).unlink()
+    assert butfor.load(path).view is None
+
+
 def test_masks_are_stored(tmp_path):
     mask = np.zeros((24, 24), bool)
     mask[:8, :8] = True

@@ -116,7 +116,12 @@ def explain(
         describe=lambda row: f"image {found.images.names[row]!r}",
         show=_as_list,
         look=partial(list, found.notes),
-        facts={"modality": "image", "boxes": repr(chosen), "files": found.images.paths()},
+        facts={
+            "modality": "image",
+            "boxes": repr(chosen),
+            "files": found.images.paths(),
+            "longest": found.images.longest,
+        },
         view=View(wrapped.call),
     )
     return run(setting, asked, target=target, y=y, progress=progress, keep_effects=keep_effects, run_dir=run_dir)
