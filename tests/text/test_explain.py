@@ -50,7 +50,10 @@ def test_the_same_seed_gives_the_same_result_whatever_the_batch(sampler):
     other = bt.explain(bad, REVIEWS[:6], bt.small_infiller(threads=1), seed=3)
     for result in (two, fresh, other):
         pd.testing.assert_frame_equal(one.table, result.table)
-    assert not one.table.equals(bt.explain(bad, REVIEWS[:6], sampler, seed=4).table)
+    lengths = [
+        bt.explain(lambda texts: list(map(len, texts)), REVIEWS[:2], sampler, seed=seed).table for seed in (3, 4)
+    ]
+    assert not lengths[0].equals(lengths[1])
 
 
 def test_counterfactuals_come_back_as_texts(sampler):
@@ -95,6 +98,13 @@ def test_units(sampler, tmp_path):
 def test_phrases_by_rules_are_said_in_the_notes(sampler):
     result = bt.explain(bad, REVIEWS[:2], sampler, units=bt.phrases(rules=True), keep_effects=False)
     assert any("found by rules" in note for note in result.notes)
+
+
+def test_words_outside_the_vocabulary_are_counted_in_the_notes(sampler):
+    result = bt.explain(bad, ["I liked Zyxwvut and the film."], sampler, keep_effects=False)
+    assert any("1 of 6 words tested are outside the infiller's vocabulary" in note for note in result.notes)
+    result = bt.explain(bad, ["I liked the film."], sampler, keep_effects=False)
+    assert not any("vocabulary" in note for note in result.notes)
 
 
 def test_masked_language_model_and_classifier_from_disk(tiny):
