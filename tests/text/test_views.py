@@ -315,7 +315,7 @@ def test_directions_without_effects_are_those_of_the_alternative():
 
 
 def test_large_runs_show_so_many_texts_and_say_what_is_left_out():
-    texts = [f"A lovely film number {k}" for k in range(MOST_TEXTS + 20)]
+    texts = [f"A lovely, superb and fine film number {k}" for k in range(MOST_TEXTS + 20)]
     found = explained(texts)
     view = found.view(found)
     assert (len(view.texts), view.more) == (MOST_TEXTS, 20)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from butfor.core.result import Result
 
 MOST_TEXTS, MOST_WORDS, MOST_CHANGED, MOST_COUNTED = 40, 6, 150, 40
+LEAST_COUNTED = 3  # words that make a table
 LOOKED_AT, MOST_FILLS = 8, 3  # counterfactuals of a word, and different ones of them that are shown
 OPEN = 30  # words whose counterfactuals are shown without a click
 AROUND = 34  # characters on each side of a changed word
@@ -356,12 +357,12 @@ def _tip(seen: Seen, row: int, long: bool) -> str:
 
 
 def _counted(result: Result) -> tuple[tuple[Counted, ...], int]:
-    """The words chosen most often, and how many more there are; nothing where none was chosen twice."""
+    """The words chosen more than once, and how many more were chosen; nothing where those are hardly any."""
     found = [count for count in word_counts(result) if count.chosen]
-    if not found or found[0].chosen < 2:
+    often = [count for count in found if count.chosen > 1][:MOST_COUNTED]
+    if len(often) < LEAST_COUNTED:
         return (), 0
-    most = found[0].chosen
-    return tuple(_line(count, most) for count in found[:MOST_COUNTED]), max(0, len(found) - MOST_COUNTED)
+    return tuple(_line(count, often[0].chosen) for count in often), len(found) - len(often)
 
 
 def _line(count: WordCount, most: int) -> Counted:
