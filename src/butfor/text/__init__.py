@@ -1,7 +1,7 @@
 """Texts: what to test in them, how to redraw it, which classifiers to ask, and how to show what was found."""
 
 from butfor.text.causal_lm import causal_lm
-from butfor.text.counts import WordCount, word_counts
+from butfor.text.word_counts import WordCount, word_counts
 from butfor.text.edit import changed, replaced
 from butfor.text.explain import explain
 from butfor.text.files import read_texts

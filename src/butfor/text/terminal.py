@@ -12,7 +12,7 @@ import numpy as np
 
 from butfor.core.shown import number
 from butfor.core.types import InputError
-from butfor.text.counts import WordCount, word_counts
+from butfor.text.word_counts import WordCount, word_counts
 from butfor.text.highlight import Gap, Kind, Piece, directions, observed, pieces, shortened
 
 if TYPE_CHECKING:
