@@ -13,9 +13,9 @@ import numpy as np
 from butfor.core.draws import redraw
 from butfor.core.shown import change, number, probabilities
 from butfor.core.types import Floats, InputError, Ints, Model
-from butfor.text.word_counts import WordCount, rows_by_input, word_counts, word_of
 from butfor.text.edit import changed
 from butfor.text.highlight import Gap, Kind, Piece, directions, kind_of, observed, pieces, shortened, unit_of, window
+from butfor.text.word_counts import WordCount, rows_by_input, word_counts, word_of
 
 if TYPE_CHECKING:
     from butfor.core.result import Result
