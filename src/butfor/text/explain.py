@@ -108,7 +108,7 @@ def explain(
         batch_rows=rows_at_a_time(found),
         describe=lambda row: f"text {found.names[row]!r}",
         show=_as_list,
-        look=partial(_look, found, chosen),
+        look=partial(_look, found, chosen, sampler),
         facts={"modality": "text", "units": repr(chosen), "texts": list(found.texts)},
         view=View(wrapped.call),
     )
@@ -123,9 +123,14 @@ def _check_sampler(sampler: Any) -> None:
         )
 
 
-def _look(found: Proposed, chosen: Any) -> list[str]:
-    says = getattr(chosen, "says", None)  # a proposer may say how it works
-    return [*found.notes, *([says()] if says is not None else [])]
+def _look(found: Proposed, chosen: Any, sampler: Any) -> list[str]:
+    """Sentences on the texts, and what the proposer and the sampler say of themselves."""
+    notes = list(found.notes)
+    if hasattr(chosen, "says"):
+        notes.append(chosen.says())
+    if hasattr(sampler, "says"):
+        notes += sampler.says(found.texts, found.subsets)
+    return notes
 
 
 def rows_at_a_time(found: Proposed) -> int:
