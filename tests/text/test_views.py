@@ -14,7 +14,7 @@ from butfor.report.folder import write_folder
 from butfor.report.write import render
 from butfor.text.highlight import Gap, directions, kind_of, pieces, shortened, window
 from butfor.text.shown import marked
-from butfor.text.terminal import harmless, often, rendered
+from butfor.text.terminal import found_in, harmless, often, rendered
 from butfor.text.view import MOST_TEXTS, View
 
 GOOD, BAD, PLAIN = ("lovely", "superb", "fine"), ("dreadful", "boring", "awful"), ("long", "new", "french", "short")
@@ -315,7 +315,7 @@ def test_directions_without_effects_are_those_of_the_alternative():
 
 
 def test_large_runs_show_so_many_texts_and_say_what_is_left_out():
-    texts = [f"A lovely film number {k}" for k in range(MOST_TEXTS + 20)]
+    texts = [f"A lovely, superb and fine film number {k}" for k in range(MOST_TEXTS + 20)]
     found = explained(texts)
     view = found.view(found)
     assert (len(view.texts), view.more) == (MOST_TEXTS, 20)
@@ -417,6 +417,13 @@ def test_the_terminal_lists_the_words_chosen_most_often(result):
     first = butfor.text.word_counts(result)[0]
     assert lines[1].split()[:4] == [first.word, str(first.chosen), "of", str(first.tested)]
     assert lines[-1].startswith("... and ")
+
+
+def test_what_was_found_for_the_command_line(result):
+    said = found_in(result)
+    assert said.count(" chosen, output ") == 3
+    assert "... and 14 more texts with chosen words" in said
+    assert found_in(explained(dict.fromkeys("abcdefghijkl", TEXTS["d"]))) == ""
 
 
 def test_an_unknown_input_or_a_result_of_a_table_is_one_sentence(result):

@@ -16,6 +16,7 @@ from butfor.commands.text_parts import SAMPLERS, named_model, named_sampler, uni
 from butfor.core.types import Family, Rule, Test
 from butfor.text import explain, read_texts
 from butfor.text.models import text_model
+from butfor.text.terminal import found_in, harmless
 
 TEXTS = "Texts and what to test"
 
@@ -170,5 +171,6 @@ def text(
     if json:
         typer.echo(result.to_json())
     else:
-        typer.echo(result.summary())
+        typer.echo(harmless(result.summary()))  # names are parts of texts
+        typer.echo(found_in(result))
         print_written(out, {"Report": REPORT, "Table": TABLE, "Result": RESULT})

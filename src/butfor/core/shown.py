@@ -26,10 +26,14 @@ def number(value: Any, *, sign: bool = False) -> str:
 def change(value: float) -> str:
     """A difference of two outputs, with its sign.
 
-    >>> change(-0.5), change(0.0), change(1234.5)
-    ('−0.500', '+0.000', '+1.23e+03')
+    >>> change(-0.5), change(0.0), change(-0.0002), change(1234.5)
+    ('−0.500', '0', '−0.0002', '+1.23e+03')
     """
-    return (f"{value:+.3f}" if abs(value) < 100 else f"{value:+.3g}").replace("-", "−")
+    if not value:
+        return "0"
+    return (f"{value:+.3f}" if 0.0005 <= abs(value) < 100 else f"{value:+.{1 if abs(value) < 1 else 3}g}").replace(
+        "-", "−"
+    )
 
 
 def probabilities(outputs: Floats) -> Floats:

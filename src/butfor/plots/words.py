@@ -22,7 +22,7 @@ def chosen_words(result: Result, ax: Any = None, most: int = 25) -> Any:
         ax = plt.subplots(layout="constrained")[1]
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-    from butfor.text.counts import word_counts
+    from butfor.text.word_counts import word_counts
 
     shown = [count for count in word_counts(result) if count.chosen][:most]
     places = range(len(shown))

@@ -1,7 +1,6 @@
 """Texts: what to test in them, how to redraw it, which classifiers to ask, and how to show what was found."""
 
 from butfor.text.causal_lm import causal_lm
-from butfor.text.counts import WordCount, word_counts
 from butfor.text.edit import changed, replaced
 from butfor.text.explain import explain
 from butfor.text.files import read_texts
@@ -16,6 +15,7 @@ from butfor.text.small_infiller import small_infiller
 from butfor.text.small_sentiment import small_sentiment
 from butfor.text.spans import spans
 from butfor.text.subsets import together
+from butfor.text.word_counts import WordCount, word_counts
 from butfor.text.wordpieces import wordpieces
 from butfor.text.words import matches, sentences, words
 

@@ -12,8 +12,8 @@ import numpy as np
 
 from butfor.core.shown import number
 from butfor.core.types import InputError
-from butfor.text.counts import WordCount, word_counts
 from butfor.text.highlight import Gap, Kind, Piece, directions, observed, pieces, shortened
+from butfor.text.word_counts import WordCount, word_counts
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -102,6 +102,18 @@ def harmless(text: str) -> str:
 
 def _coloured() -> bool:
     return sys.stdout.isatty() and "NO_COLOR" not in os.environ
+
+
+def found_in(result: Result, most: int = 3) -> str:
+    """The words chosen most often and the texts with most discoveries; empty where nothing was chosen."""
+    if not result.chosen.any():
+        return ""
+    found = np.bincount(result.input_of, weights=result.chosen, minlength=len(result.input_names))
+    places = [place for place in np.argsort(-found, kind="stable")[:most].tolist() if found[place]]
+    texts = [rendered(result, result.input_names[place]) for place in places]
+    left = int((found > 0).sum()) - len(texts)
+    rest = [f"... and {left} more {'text' if left == 1 else 'texts'} with chosen words; see the report"] if left else []
+    return "\n" + "\n\n".join([often(result), f"{LEGEND}:", *texts, *rest])
 
 
 def often(result: Result, most: int = 15) -> str:

@@ -13,14 +13,15 @@ import numpy as np
 from butfor.core.draws import redraw
 from butfor.core.shown import change, number, probabilities
 from butfor.core.types import Floats, InputError, Ints, Model
-from butfor.text.counts import WordCount, rows_by_input, word_counts, word_of
 from butfor.text.edit import changed
 from butfor.text.highlight import Gap, Kind, Piece, directions, kind_of, observed, pieces, shortened, unit_of, window
+from butfor.text.word_counts import WordCount, rows_by_input, word_counts, word_of
 
 if TYPE_CHECKING:
     from butfor.core.result import Result
 
 MOST_TEXTS, MOST_WORDS, MOST_CHANGED, MOST_COUNTED = 40, 6, 150, 40
+LEAST_COUNTED = 3  # words that make a table
 LOOKED_AT, MOST_FILLS = 8, 3  # counterfactuals of a word, and different ones of them that are shown
 OPEN = 30  # words whose counterfactuals are shown without a click
 AROUND = 34  # characters on each side of a changed word
@@ -127,11 +128,10 @@ class Texts:
 
 @dataclass(frozen=True, eq=False)
 class Seen:
-    """A result with what is worked out once for all of its hypotheses."""
+    """A result with the directions of all of its hypotheses, worked out once."""
 
     result: Result
-    toward: Ints  # (H,) directions
-    compared: Floats  # (H,) the evidence as the rule compares it
+    toward: Ints  # (H,)
 
 
 @dataclass(frozen=True)
@@ -196,8 +196,8 @@ class View:
 
 
 def seen_in(result: Result) -> Seen:
-    """The result, with what the functions below need of all of it."""
-    return Seen(result, directions(result), result.evidence.scaled)
+    """The result as the functions below need it."""
+    return Seen(result, directions(result))
 
 
 def _shown(result: Result) -> list[int]:
@@ -257,7 +257,7 @@ def _word(seen: Seen, row: int, text: str, drawn: Sequence[str], values: dict[st
     return Word(
         name=word_of(result, row),
         kind=kind_of({int(seen.toward[row])}),
-        statistic=statistic(seen, row),
+        statistic=statistic(result, row),
         effect=effect(result, row),
         output=output_of(result, row),
         original=line(text),
@@ -275,11 +275,9 @@ def _at(outputs: Floats, column: int) -> float:
     return float(outputs[column if len(outputs) > 1 else 0])
 
 
-def statistic(seen: Seen, row: int) -> str:
-    """The evidence of one hypothesis with its name: "p 0.0021"."""
-    value, kind = float(seen.compared[row]), seen.result.evidence.kind
-    said = f"{value:.2g}" if kind in ("p", "e") else f"{value:.3g}"
-    return f"{kind} {said}".replace("-", "−")
+def statistic(result: Result, row: int) -> str:
+    """The evidence of one hypothesis with its name, as in the table of the result: "p 0.0021"."""
+    return f"{result.evidence.kind} {number(result.evidence.values[row])}"
 
 
 def effect(result: Result, row: int) -> str:
@@ -327,7 +325,7 @@ def _stretch(seen: Seen, text: str, piece: Piece | Gap) -> Stretch:
     inner = piece.parts or ((piece.start, piece.end, piece.kind),)
     parts = tuple(part for a, b, kind in inner for part in _breaks(text[a:b], kind))
     chosen = piece.kind != "tested"
-    tip = tuple(_tip(seen, row, chosen) for row in piece.rows)
+    tip = tuple(_tip(seen.result, row, chosen) for row in piece.rows)
     return Stretch(piece.kind, parts, tip)
 
 
@@ -342,26 +340,25 @@ def _breaks(text: str, kind: Kind) -> list[tuple[str, Kind | str]]:
     return [(part, "break" if k % 2 else kind) for k, part in enumerate(split) if part]
 
 
-def _tip(seen: Seen, row: int, long: bool) -> str:
+def _tip(result: Result, row: int, long: bool) -> str:
     """What is said of one hypothesis; of one that was not chosen only its evidence."""
     if not long:
-        return statistic(seen, row)
-    result = seen.result
+        return statistic(result, row)
     chosen = "chosen" if result.chosen[row] else "not chosen"
     output = f"{output_of(result, row) or 'output'} {number(observed(result, row))}"
     name = result.problem.blocks[row].subset.name
     name = name if len(name) <= 60 else f"{name[:57]}…"
-    said = (f"{name}: {chosen}", statistic(seen, row), effect(result, row), output)
+    said = (f"{name}: {chosen}", statistic(result, row), effect(result, row), output)
     return ", ".join(part for part in said if part)
 
 
 def _counted(result: Result) -> tuple[tuple[Counted, ...], int]:
-    """The words chosen most often, and how many more there are; nothing where none was chosen twice."""
+    """The words chosen more than once, and how many more were chosen; nothing where those are hardly any."""
     found = [count for count in word_counts(result) if count.chosen]
-    if not found or found[0].chosen < 2:
+    often = [count for count in found if count.chosen > 1][:MOST_COUNTED]
+    if len(often) < LEAST_COUNTED:
         return (), 0
-    most = found[0].chosen
-    return tuple(_line(count, most) for count in found[:MOST_COUNTED]), max(0, len(found) - MOST_COUNTED)
+    return tuple(_line(count, often[0].chosen) for count in often), len(found) - len(often)
 
 
 def _line(count: WordCount, most: int) -> Counted:

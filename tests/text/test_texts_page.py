@@ -1,0 +1,56 @@
+"""The page on texts: its examples run as they stand, and what it says of the demo is so."""
+
+import re
+import shlex
+import warnings
+from pathlib import Path
+
+import matplotlib
+import pandas as pd
+import pytest
+
+from butfor import ReachWarning, cli
+from butfor.text import TextWarning
+from butfor.text.demo import NOTICES
+
+PAGE = (Path(__file__).parents[2] / "docs" / "texts.md").read_text(encoding="utf-8")
+
+
+def blocks(language):
+    return re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
+
+
+@pytest.fixture(scope="module")
+def scope(tmp_path_factory):
+    """What the examples leave behind, run one after the other."""
+    matplotlib.use("agg")
+    place = tmp_path_factory.mktemp("page")
+    names = {}
+    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
+        warnings.simplefilter("ignore", TextWarning)  # texts without a match
+        warnings.simplefilter("ignore", ReachWarning)
+        patch.chdir(place)
+        for block in blocks("python"):
+            exec(block, names)
+    matplotlib.pyplot.close("all")
+    assert (place / "report.html").exists()
+    return names
+
+
+def test_the_examples_run_and_find_what_the_page_says(scope):
+    assert {"waste", "poor"} <= set(scope["result"].table.subset[scope["result"].chosen])
+    assert scope["few"].chosen.any()
+    assert scope["one"].problem.inputs[0][8:24] == "enjoyed the fish"
+    assert len(scope["counts"]) == len({name.split(" #")[0].lower() for name in scope["result"].subset_names})
+
+
+def test_the_commands_run(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    pd.DataFrame({"id": list(NOTICES), "review": list(NOTICES.values())}).to_csv("reviews.csv", index=False)
+    (block,) = blocks("sh")
+    for command in block.strip().splitlines():
+        program, *arguments = shlex.split(command)
+        assert program == "butfor"
+        assert cli.main([*arguments, "--quiet"]) == 0, command
+    assert {path.name for path in tmp_path.iterdir() if path.is_dir()} == {"words", "few"}
+    assert "[+excellent]" in capsys.readouterr().out
