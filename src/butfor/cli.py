@@ -18,6 +18,7 @@ from butfor.commands.explain import explain
 from butfor.commands.global_ import global_
 from butfor.commands.image import image
 from butfor.commands.options import Json, Out, Quiet, Seed
+from butfor.commands.text import text
 from butfor.core.result import Result
 from butfor.core.types import InputError
 
@@ -96,6 +97,7 @@ app.command()(explain)
 app.command("global")(global_)
 app.command("check-sampler")(check)
 app.command()(image)
+app.command()(text)
 
 
 @app.command()

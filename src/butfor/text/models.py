@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from butfor.core.types import InputError, Ints, ModelError
 from butfor.models import Wrapped, wrap
+from butfor.models.huggingface import Classifier
 from butfor.models.optional import need
 from butfor.text.edit import check_texts, encodable
 from butfor.text.tokens import Tokens, tokens_of
@@ -31,11 +32,12 @@ def text_model(model: Any) -> Wrapped:
     >>> text_model(lambda texts: [len(text) for text in texts]).classes is None
     True
     """
-    if isinstance(model, str | Path) or any(
-        kind.__module__.startswith("transformers.pipelines") for kind in type(model).__mro__
-    ):
+    kinds = [kind.__module__ for kind in type(model).__mro__]
+    if isinstance(model, Wrapped) and isinstance(model.call, Classifier):  # it would cut long texts
+        model = huggingface_classifier(model.call.pipeline, function=model.call.function_to_apply)  # type: ignore[arg-type]
+    elif isinstance(model, str | Path) or any(kind.startswith("transformers.pipelines") for kind in kinds):
         model = huggingface_classifier(model)
-    elif any(kind.__module__ == "transformers.modeling_utils" for kind in type(model).__mro__):
+    elif "transformers.modeling_utils" in kinds:
         raise InputError(
             f"model is a bare {type(model).__name__} without its tokenizer; give "
             "butfor.text.huggingface_classifier(model, tokenizer)"

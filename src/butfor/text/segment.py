@@ -141,6 +141,14 @@ def _goes_on(text: str, match: re.Match[str]) -> bool:
     return word.lower() in ABBREVIATIONS or (len(word) == 1 and word.isupper() and word != "I")
 
 
+def _joins_pictures(text: str, place: int) -> bool:
+    """Whether the joiner before `place` stands between two emoji."""
+    base = text[max(0, place - 12) : place].rstrip(
+        f"{JOINERS}\ufe0f\U0001f3fb\U0001f3fc\U0001f3fd\U0001f3fe\U0001f3ff"
+    )[-1:]
+    return base != "" and unicodedata.category(base) == unicodedata.category(text[place]) == "So"
+
+
 @lru_cache(maxsize=1)
 def _joined() -> re.Pattern[str]:
     return re.compile(f"[{marks()}]")
@@ -159,7 +167,7 @@ def splits_character(text: str, place: int) -> bool:
         return after == "\n"
     if before.isspace():
         return False
-    if _joined().match(after) or (before == "\u200d" and unicodedata.category(after) == "So"):
+    if _joined().match(after) or (before == "\u200d" and _joins_pictures(text, place)):
         return True
     flags = 0
     while place - 1 - flags >= 0 and "\U0001f1e6" <= text[place - 1 - flags] <= "\U0001f1ff":

@@ -57,17 +57,13 @@ class SmallInfiller:
         """Why this sampler is not for `text`, in words; None if it is."""
         words = word_spans(text)
         encoded = _encoded(text)
-        unknown = encoded.first[encoded.ids == UNK]
-        if len(words) and len(unknown):
-            places = np.searchsorted([start for start, _ in words], unknown, side="right") - 1
-            ends = np.array([end for _, end in words])
-            strange = len(set(places[(places >= 0) & (unknown < ends[places])].tolist()))
-            if strange * 2 > len(words):
-                return (
-                    f"{strange} of its {len(words)} words are in a script that small_infiller does not know; use "
-                    "butfor.text.masked_lm with a model of its language"
-                )
-        return None
+        strange = encoded.unknown(words)
+        if strange * 2 <= len(words):
+            return None
+        return (
+            f"{strange} of its {len(words)} words are in a script that small_infiller does not know; use "
+            "butfor.text.masked_lm with a model of its language"
+        )
 
     def lists(self, subset: Subset) -> bool:
         """Whether the likeliest fills of a subset are listed: if that was asked for, and the span is short."""
@@ -218,6 +214,14 @@ class Encoded:
         if place >= len(self.ids) or (self.first[place], self.last[place]) != span:
             return None
         return place if vocabulary().known[self.ids[place]] else None
+
+    def unknown(self, words: list[Span]) -> int:
+        """How many of the words have a character that is in no piece."""
+        seen = np.zeros(max([0, *self.last, *(end for _, end in words)]) + 2, np.int64)
+        for start, end in zip(self.first[self.ids == UNK], self.last[self.ids == UNK], strict=True):
+            seen[start + 1 : end + 1] = 1
+        total = np.cumsum(seen)
+        return sum(int(total[end] > total[start]) for start, end in words)
 
 
 def _encoded(text: str) -> Encoded:

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Literal, Protocol
 
 from butfor.core.types import InputError, Subset
-from butfor.text.edit import Span
+from butfor.text.edit import Span, encodable
 
 Overlap = Literal["refuse", "alone"]
 LONGEST_NAME = 60
@@ -59,7 +59,7 @@ def named(text: str, spans: Iterable[Span]) -> list[Subset]:
 
 def label(words: str) -> str:
     """Words on one line, shortened to 60 characters."""
-    line = " ".join(words.split())
+    line = " ".join(encodable(words).split())
     return line if len(line) <= LONGEST_NAME else line[: LONGEST_NAME - 1].rstrip() + "…"
 
 
