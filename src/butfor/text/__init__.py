@@ -9,6 +9,7 @@ from butfor.text.models import huggingface_classifier, onnx_text_classifier
 from butfor.text.ngram import ngram
 from butfor.text.opened import TextWarning
 from butfor.text.phrases import phrases
+from butfor.text.ranks import WordFit, WordRanks, fit, ranks
 from butfor.text.segment import sentence_spans, word_spans
 from butfor.text.small_infiller import small_infiller
 from butfor.text.small_sentiment import small_sentiment
@@ -19,15 +20,19 @@ from butfor.text.words import matches, sentences, words
 
 __all__ = [
     "TextWarning",
+    "WordFit",
+    "WordRanks",
     "causal_lm",
     "changed",
     "explain",
+    "fit",
     "huggingface_classifier",
     "masked_lm",
     "matches",
     "ngram",
     "onnx_text_classifier",
     "phrases",
+    "ranks",
     "read_texts",
     "replaced",
     "sentence_spans",
