@@ -208,9 +208,9 @@ def models_markdown(figures: dict[str, Any]) -> str:
     sizes = ", ".join(f"{name} {size / 1e6:.1f} MB" for name, size in figures["bytes"].items())
     lines = ["# The embedded networks on reviews they never saw", "", sizes, ""]
     rows = []
-    for name, found in (("infiller", figures["infiller"]), ("n-gram beside it", figures.get("ngram"))):
-        for over in ("over_pieces", "over_words") if found else ():
-            rows.append([f"{name}, {over.replace('_', ' ')}", *_scores(found[over])])
+    for name, stage in (("infiller", "infiller"), ("n-gram beside it", "ngram")):
+        for over in ("over_pieces", "over_words") if stage in figures else ():
+            rows.append([f"{name}, {over.replace('_', ' ')}", *_scores(figures[stage][over])])
     if "float" in figures:
         exact = figures["float"]["infiller"]["over_words"]
         rows.append(["infiller in float, over words", *_scores(exact)])
