@@ -1,0 +1,131 @@
+"""butfor text: three files and one sentence for every mistake."""
+
+import io
+import json
+import pickle
+
+import pandas as pd
+import pytest
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+
+import butfor
+from butfor.cli import main
+
+HOW = ("dreadful", "lousy", "vile", "atrocious", "abysmal")
+REVIEWS = [f"It was a {how} film and I would not see it again." for how in HOW] * 3
+MODEL = """
+import numpy as np
+HOW = ("dreadful", "lousy", "vile", "atrocious", "abysmal")
+def bad(texts):
+    print("a model that prints")
+    return np.array([float(any(word in text for word in HOW)) for text in texts])
+def classes(texts):
+    found = bad(texts)
+    return np.stack([found, 1 - found], axis=1)
+def fill(texts, subset, draws, rng):
+    start, end = subset.index
+    return [text[:start] + str(rng.choice(["fine", "odd", "red"])) + text[end:] for text in texts for _ in range(draws)]
+"""
+
+
+@pytest.fixture
+def place(tmp_path):
+    (tmp_path / "m.py").write_text(MODEL)
+    rows = "\n".join(f'r{number},"{text}"' for number, text in enumerate(REVIEWS))
+    (tmp_path / "reviews.csv").write_text(f"id,text\n{rows}\n")
+    return tmp_path
+
+
+def call(place, *options, model="m.py:bad", texts="reviews.csv", out="out"):
+    fixed = ["--model", str(place / model) if "." in model else model]
+    fixed += ["--texts", texts if texts == "-" else str(place / texts), "--out", str(place / out)]
+    return main(["text", *fixed, *map(str, options)])
+
+
+def test_three_files_are_written_and_the_summary_printed(place, capsys):
+    assert call(place, "--name", "id") == 0
+    said = capsys.readouterr()
+    assert "15 of 180 hypotheses chosen" in said.out
+    assert "a model that prints" not in said.out
+    table = pd.read_csv(place / "out" / "table.csv")
+    assert sorted(table.subset[table.chosen].unique()) == sorted(HOW)
+    assert table.input.unique().tolist() == [f"r{number}" for number in range(15)]
+    result = butfor.load(place / "out" / "result.butfor")
+    assert result.chosen.sum() == 15
+    assert result.provenance["sampler"] == "small_infiller()"
+    assert (place / "out" / "report.html").read_text(encoding="utf-8").startswith("<!doctype html>")
+
+
+def test_json_is_all_that_is_printed(place, capsys):
+    assert call(place, "--json", "--quiet", "--test", "osft", "--sampler", place / "m.py:fill", "--no-effects") == 0
+    said = capsys.readouterr()
+    assert len(json.loads(said.out)["table"]) == 180 if "table" in json.loads(said.out) else json.loads(said.out)
+    assert "note:" not in said.err
+
+
+def test_units_targets_and_models(place, capsys):
+    classes = ["--classes", "bad,good", "--target", "bad"]
+    assert call(place, "--units", "sentence", *classes, "--alternative", "greater", model="m.py:classes") == 0
+    assert call(place, "--units", "match:film|dreadful", *classes, model="m.py:classes", out="two") == 0
+    (place / "spans.json").write_text("[[9, 13]]")
+    assert call(place, "--units", place / "spans.json", out="three") == 0
+    assert len(butfor.load(place / "three" / "result.butfor").chosen) == 15
+    assert call(place, "--units", "wordpiece", "--quiet", model="small-sentiment", out="four") == 0
+    pipeline = make_pipeline(CountVectorizer(), LogisticRegression()).fit([*REVIEWS, "fine"], ["bad"] * 15 + ["good"])
+    (place / "p.pkl").write_bytes(pickle.dumps(pipeline))
+    assert call(place, "--trust-pickle", model="p.pkl", out="five") == 0
+    capsys.readouterr()
+
+
+def test_language_models_from_folders(place, tiny, capsys):
+    (place / "short.jsonl").write_text('{"text": "the film was good"}\n"what a waste of time"\n')
+    options = ["--model", str(tiny / "classifier"), "--texts", str(place / "short.jsonl"), "--out", str(place / "o")]
+    for sampler in (tiny / "bert", f"masked-lm:{tiny / 'bert'}", tiny / "gpt2", f"causal-lm:{tiny / 'gpt2'}"):
+        assert main(["text", *options, "--sampler", str(sampler), "--target", "positive", "--draws", "3"]) == 0
+    assert len(butfor.load(place / "o" / "result.butfor").chosen) == 9
+    listed = ["--sampler", str(tiny / "bert"), "--listed", "5", "--target", "2"]
+    assert main(["text", *options, *listed]) == 0
+    assert butfor.load(place / "o" / "result.butfor").provenance["test"] == "sequential"
+    capsys.readouterr()
+
+
+def test_standard_input_and_a_directory(place, monkeypatch, capsys):
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO("\n".join(REVIEWS).encode())))
+    assert call(place, texts="-") == 0
+    (place / "letters").mkdir()
+    for number, text in enumerate(REVIEWS):
+        (place / "letters" / f"{number}.txt").write_text(text)
+    assert call(place, texts="letters", out="two") == 0
+    assert butfor.load(place / "two" / "result.butfor").input_names[:2] == ("0.txt", "1.txt")
+    capsys.readouterr()
+
+
+@pytest.mark.parametrize(
+    ("options", "settings", "said"),
+    [
+        ([], {"texts": "nothing.csv"}, "do not exist"),
+        (["--column", "review"], {}, "has no column 'review'; it has id, text"),
+        ([], {"model": "nothing"}, "expected small-sentiment, file.onnx"),
+        ([], {"model": "m.py:nothing"}, "nothing"),
+        ([], {"model": "n.onnx"}, "needs --tokenizer"),
+        (["--sampler", "magic"], {}, "--sampler must be small-infiller"),
+        (["--units", "letters"], {}, "neither a JSON file of spans nor word"),
+        (["--units", "match:("], {}, "needs a regular expression"),
+        (["--test", "magic"], {}, "test must be"),
+        (["--alpha", "7"], {}, "alpha"),
+        (["--tokenizer", "t.json"], {}, "are for .onnx files"),
+        (["--sampler", "m.py:fill", "--top-k", "3"], {}, "not for a function"),
+        (["--on-error", "hope"], {}, "on_error must be"),
+    ],
+)
+def test_one_sentence_for_every_mistake(place, options, settings, said, capsys):
+    options = [str(place / option) if option == "m.py:fill" else option for option in options]
+    assert call(place, *options, **settings) == 2
+    heard = capsys.readouterr()
+    assert said in heard.err
+    assert heard.err.startswith("butfor: ")
+    assert heard.err.count("\n") == 1
+    assert heard.out == ""
+    assert not (place / "out").exists()
