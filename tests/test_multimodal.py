@@ -17,8 +17,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::butfor.ReachWarning")
 RUNS = 50
 ALPHA = 0.2
 FLOOR = {"osft": 0.5, "few-shot": 0.7, "sequential": 0.6}
-MORE = {"sequential": {"draws": 400}}
-INPUTS = {"osft": 12, "few-shot": 12, "sequential": 2}
+MORE = {"sequential": {"draws": 500, "h": 4}}
+INPUTS = {"osft": 12, "few-shot": 12, "sequential": 3}
 
 
 class Bed:

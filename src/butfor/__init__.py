@@ -1,6 +1,6 @@
 """butfor: would the model have said the same, but for this feature?"""
 
-from butfor import image, models, simulate, tabular, text
+from butfor import image, models, multimodal, simulate, tabular, text
 from butfor._check import SamplerCheck, check_sampler
 from butfor._explain import explain
 from butfor._global import global_importance
@@ -30,6 +30,7 @@ __all__ = [
     "image",
     "load",
     "models",
+    "multimodal",
     "plausible",
     "selection",
     "simulate",

@@ -42,6 +42,7 @@ def exact(
     """
     masses: deque[Floats] = deque()
     drawns = _noted(_listed(problem, blocks, least), masses)
+    parts: Iterator[tuple[Job, Floats]]
     if isinstance(problem.inputs, np.ndarray):
         parts = chain.from_iterable(evaluate_drawn(problem, calls, [drawn]) for drawn in drawns)
     else:

@@ -35,7 +35,10 @@ BEDS: dict[str, Callable[[str, int], Bed]] = {
 
 
 IMAGES = {"textures": textures}
-TEXTS = {"sentences": sentences, "sentences-tied": partial(sentences, tied=True)}
+TEXTS: dict[str, Callable[[str, int], TextBed]] = {
+    "sentences": sentences,
+    "sentences-tied": partial(sentences, tied=True),
+}
 
 
 @overload

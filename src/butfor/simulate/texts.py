@@ -126,7 +126,8 @@ def _only(law: Floats, word: int) -> Floats:
 def drawn(mass: Floats, rng: np.random.Generator) -> Ints:
     """One place of each row of probabilities (n, m)."""
     total = np.cumsum(mass, axis=1)
-    return np.minimum((total < rng.random((len(mass), 1)) * total[:, -1:]).sum(axis=1), mass.shape[1] - 1)
+    below = (total < rng.random((len(mass), 1)) * total[:, -1:]).sum(axis=1)
+    return np.asarray(np.minimum(below, mass.shape[1] - 1), np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,7 +196,7 @@ class Reader:
         pairs[: len(WORDS), : len(WORDS)] = self.fit
         together = pairs[words[:, :-1], words[:, 1:]] * (self.read[:-1] & self.read[1:])
         out = values.sum(axis=1) + together.sum(axis=1) + 0.2 * np.abs(values).max(axis=1)
-        return out if self.step is None else np.round(out / self.step) * self.step
+        return np.asarray(out if self.step is None else np.round(out / self.step) * self.step)
 
 
 READ = {word: place for place, word in enumerate((*WORDS, *FOREIGN))}

@@ -9,6 +9,7 @@ from butfor.text.models import huggingface_classifier, onnx_text_classifier
 from butfor.text.ngram import ngram
 from butfor.text.opened import TextWarning
 from butfor.text.phrases import phrases
+from butfor.text.ranks import WordFit, WordRanks, fit, ranks
 from butfor.text.segment import sentence_spans, word_spans
 from butfor.text.shown import Marked, marked
 from butfor.text.small_infiller import small_infiller
@@ -23,9 +24,12 @@ __all__ = [
     "Marked",
     "TextWarning",
     "WordCount",
+    "WordFit",
+    "WordRanks",
     "causal_lm",
     "changed",
     "explain",
+    "fit",
     "huggingface_classifier",
     "marked",
     "masked_lm",
@@ -33,6 +37,7 @@ __all__ = [
     "ngram",
     "onnx_text_classifier",
     "phrases",
+    "ranks",
     "read_texts",
     "replaced",
     "sentence_spans",

@@ -1,0 +1,179 @@
+"""Is the sampler any good? Where real words stand among its draws by the model's output, and among its fills by Q."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from butfor._arguments import whole
+from butfor.core.calls import Calls, evaluate
+from butfor.core.draws import Problem, list_problem, rounds
+from butfor.core.types import Floats, InputError, Ints, Subset
+from butfor.text.explain import rows_at_a_time
+from butfor.text.models import text_model
+from butfor.text.opened import opened
+from butfor.text.proposed import Proposed, as_subsets, proposed
+
+SMALL = 0.01  # chance of what is seen, were real words like their draws
+
+
+@dataclass(frozen=True, eq=False)
+class WordRanks:
+    """How many real words stand first, second, ... last among themselves and their draws. Made by `ranks`."""
+
+    counts: Ints  # (draws + 1,), from the output furthest from the mean of all to the nearest
+
+    @property
+    def total(self) -> int:
+        return int(self.counts.sum())
+
+    @property
+    def lower(self) -> tuple[int, int]:
+        """Words in the lowest third of places, and in as many places just above: what is important is in neither."""
+        third = max(1, len(self.counts) // 3)
+        return int(self.counts[-third:].sum()), int(self.counts[-2 * third : -third].sum())
+
+    @property
+    def p_bottom(self) -> float:
+        """Chance of so many more in the lowest third than above it, were every word exchangeable with its draws."""
+        from scipy.stats import binom
+
+        bottom, above = self.lower
+        return float(binom.sf(bottom - 1, bottom + above, 0.5))
+
+    @property
+    def fits(self) -> bool:
+        """Whether nothing piles up at the bottom."""
+        return self.p_bottom >= SMALL
+
+    @property
+    def verdict(self) -> str:
+        """One sentence or two."""
+        bottom, above = self.lower
+        seen = f"{bottom} of {self.total} real words stand in the lowest third among their draws and {above} above it"
+        if not self.fits:
+            return (
+                f"The fills are not exchangeable with real words: {seen} (p = {self.p_bottom:.1g}): fills move the "
+                "output more than words do. Discoveries say in part how fills differ from texts; use a better sampler."
+            )
+        expected = self.total / len(self.counts)
+        return (
+            f"No sign against the sampler: {seen}. {self.counts[0]} stand first where {expected:.0f} would by chance."
+        )
+
+
+def ranks(
+    model: Any, texts: Any, sampler: Any, *, units: Any = "word", draws: int = 5, seed: int = 0, each: int = 10
+) -> WordRanks:
+    """Where real words stand among `draws` draws, by how far the output is from the mean of all of them.
+
+    Important words stand first. What is not important stands anywhere, so an excess at the bottom says that fills are
+    not like real words, whatever the model relies on. At most `each` words of a text are asked, picked at random; ties
+    are broken at random, and words that no draw changes the output of are left out.
+
+    >>> from butfor.simulate.texts import sentences
+    >>> bed = sentences(seed=0, inputs=60)
+    >>> found = ranks(bed.model, bed.inputs, bed.sampler)
+    >>> found.fits, found.total > 300
+    (True, True)
+    """
+    whole("draws", draws, 2)
+    found, problem = _asked(texts, sampler, units, seed, each)
+    call = text_model(model).call
+    outputs = np.asarray(call([found.texts[0]])).reshape(1, -1).shape[1]
+    if outputs > 1:
+        raise InputError(f"the model has {outputs} outputs; wrap it to return one: lambda texts: model(texts)[:, 1]")
+    calls = Calls(call, rows_at_a_time(found), 1, lambda _: None)
+    places, rng = [], np.random.default_rng(seed)
+    for _, answers in evaluate(problem, calls, rounds(problem.blocks, draws, draws)):
+        distance = np.abs(answers[0, :, 0] - answers[0, :, 0].mean())  # symmetric in the word and its draws
+        if np.ptp(answers) > 0:
+            further, ties = int((distance[1:] > distance[0]).sum()), int((distance[1:] == distance[0]).sum())
+            places.append(further + int(rng.integers(ties + 1)))
+    if not places:
+        raise InputError("no draw changed any output: the model looks at none of these words")
+    return WordRanks(np.bincount(places, minlength=draws + 1))
+
+
+@dataclass(frozen=True, eq=False)
+class WordFit:
+    """Where real words stand among the fills of a sampler in the order of their probability. Made by `fit`."""
+
+    places: Floats  # (words,) from 0, the likeliest, to 1; uniform if the words have the law Q
+
+    @property
+    def p(self) -> float:
+        """Chance of places as uneven as these, were Q the law of the words (Kolmogorov & Smirnov)."""
+        from scipy.stats import kstest
+
+        return float(kstest(self.places, "uniform").pvalue)
+
+    @property
+    def fits(self) -> bool:
+        return self.p >= SMALL
+
+    @property
+    def verdict(self) -> str:
+        """One sentence."""
+        mean = float(self.places.mean())
+        seen = f"the mean place of {len(self.places)} real words is {mean:.2f} where .50 is right (p = {self.p:.1g})"
+        if self.fits:
+            return f"No sign against the sampler: {seen}."
+        if mean > 0.5:
+            return (
+                f"The sampler is too sure of itself: {seen}; real words are rarer than it thinks, and look surprising."
+            )
+        return f"The sampler is too vague: {seen}; real words are likelier than it thinks, and the test has less power."
+
+
+def fit(sampler: Any, texts: Any, *, units: Any = "word", seed: int = 0, each: int = 3) -> WordFit:
+    """The probability integral transform of real words: is Q their law, whatever the model?
+
+    For each word the probability of all fills that are likelier, plus a random part of its own, is uniform on (0, 1) if
+    the word was drawn from Q. The sampler must list its fills (`listed=`); what it does not list stands last. Use texts
+    of the reference, not those it was fitted on. At most `each` words of a text are asked, picked at random:
+    neighbours tell of each other.
+
+    >>> from butfor.simulate.texts import sentences
+    >>> bed = sentences(seed=1, inputs=60, share=0.0, listed=40)
+    >>> fit(bed.sampler, bed.inputs).fits
+    True
+    """
+    _, problem = _asked(texts, sampler, units, seed, each)
+    rng = np.random.default_rng(seed)
+    places = [_place(problem, block.start, block.subset, rng.random()) for block in problem.blocks]
+    return WordFit(np.array(places))
+
+
+def _place(problem: Problem, row: int, subset: Subset, chance: float) -> float:
+    sampler: Any = problem.sampler
+    if not getattr(sampler, "lists", lambda _: False)(subset):
+        raise InputError(f"{sampler!r} does not list its fills; make it with listed=, as many as you can afford")
+    text = problem.inputs[row]
+    (versions,), (mass,) = sampler.support([text], subset)
+    mass = np.asarray(mass, np.float64)
+    own = float(mass[[version == text for version in versions]].sum())
+    if own == 0:
+        listed = min(1.0, float(mass.sum()))
+        return listed + chance * (1 - listed)
+    totals: dict[str, float] = {}
+    for version, share in zip(versions, mass.tolist(), strict=True):
+        totals[version] = totals.get(version, 0.0) + share
+    shares = np.array([*totals.values()])
+    return float(shares[shares > own].sum() + chance * shares[shares == own].sum())
+
+
+def _asked(texts: Any, sampler: Any, units: Any, seed: int, each: int) -> tuple[Proposed, Problem]:
+    """Some of the words of each text."""
+    whole("each", each, 1)
+    found = proposed(opened(texts), as_subsets(units, getattr(sampler, "tokenizer", None)), "raise", [])
+    rng = np.random.default_rng([seed, 1])
+    some = [_some(own, each, rng) for own in found.subsets]
+    return found, list_problem(found.texts, found.names, some, sampler, seed)
+
+
+def _some(own: Sequence[Subset], each: int, rng: np.random.Generator) -> list[Subset]:
+    return [own[i] for i in sorted(rng.permutation(len(own))[:each].tolist())]
