@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
-from butfor.core.types import Floats, InputError, Ints, Subset
+from butfor.core.types import Bools, Floats, InputError, Ints, Subset
 from butfor.text.case import Case, case_of, cased
 from butfor.text.distribution import Shape, drawn, likeliest, shape, whole_number
 from butfor.text.edit import Span, check_draws, check_texts, span_of
 from butfor.text.filling import drawn_rows, likeliest_rows, stacked
-from butfor.text.network import EDGE, MASK, PAD, UNK, ask, check_threads, ids_of, pieces_of, vocabulary
+from butfor.text.network import EDGE, MASK, PAD, UNK, WEIGHTS, ask, check_threads, ids_of, pieces_of, vocabulary
 from butfor.text.recent import Recent
 from butfor.text.segment import word_spans
 
@@ -32,6 +32,7 @@ class SmallInfiller:
     listed: int
     sweeps: int
     around: int | None
+    among: Among
     threads: int | None
     _texts: Recent = field(default_factory=lambda: Recent(KEPT), repr=False)
     _windows: Recent = field(default_factory=lambda: Recent(KEPT), repr=False)
@@ -42,6 +43,8 @@ class SmallInfiller:
         said += [f"listed={self.listed}"] if self.listed else []
         said += [f"sweeps={self.sweeps}"] if self.sweeps else []
         said += [f"around={self.around}"] if self.around is not None else []
+        if self.among.name:
+            said.append(f"among={self.among.name}")
         return f"small_infiller({', '.join(said)})"
 
     def __call__(self, texts: Sequence[str], subset: Subset, draws: int, rng: np.random.Generator) -> list[str]:
@@ -156,7 +159,7 @@ class SmallInfiller:
         else:  # each word with its own few neighbours
             near = [_near(row, int(place), self.around) for place in places]
             logits = _logits([some for some, _ in near], np.array([place for _, place in near], np.int64), self.threads)
-        mass = self.shape.probabilities(logits[:, vocabulary().whole])
+        mass = self.shape.probabilities(self.among.limited(logits[:, vocabulary().whole]))
         rows = np.zeros(end - begin, np.int64)
         rows[wanted] = np.arange(len(wanted))
         return rows, mass.astype(np.float32)
@@ -170,7 +173,7 @@ class SmallInfiller:
             some = [masked(text, span, [replace(unit, span=span)]) for span in spans[batch * ROWS : (batch + 1) * ROWS]]
             near = [_near(ids, place, self.around) for ids, (place,) in some]
             logits = _logits([row for row, _ in near], np.array([place for _, place in near]), self.threads)
-            return self.shape.probabilities(logits[:, vocabulary().whole])
+            return self.shape.probabilities(self.among.limited(logits[:, vocabulary().whole]))
 
         found: Floats = self._words.get((text, batch), ask_batch)[number % ROWS]
         return found
@@ -181,7 +184,8 @@ class SmallInfiller:
         for start in range(0, len(rows), ROWS):
             near = [_near(row, place, self.around) for row in rows[start : start + ROWS]]
             parts.append(_logits([row for row, _ in near], np.array([at for _, at in near]), self.threads)[:, unit.ids])
-        return self.shape.probabilities(np.concatenate(parts))
+        logits = np.concatenate(parts)
+        return self.shape.probabilities(self.among.limited(logits) if unit.starts else logits)
 
 
 def small_infiller(
@@ -192,6 +196,7 @@ def small_infiller(
     listed: int = 0,
     sweeps: int = 0,
     around: int | None = None,
+    among: Literal["plain"] | Iterable[str] | None = None,
     threads: int | None = None,
 ) -> SmallInfiller:
     """Redraws words of English text, given the words on both sides, from the whole distribution over 8,000 words.
@@ -202,10 +207,12 @@ def small_infiller(
     stays, and the words are drawn from left to right; each of `sweeps` then draws every word again given all others. A
     span that begins inside a word gets pieces that go on with a word.
 
-    What the infiller may know decides what is surprising (the sampler is the foil). It was trained on film reviews, and
-    reading a whole review of that kind it knows the drift of it: that an angry review says "awful" then surprises
-    nobody, and little is found. `around` is the number of pieces (words, word parts and marks) that it reads on each
-    side: with a few it knows the grammar of the place and not the opinion, and what fits the opinion stands out.
+    The sampler is the foil: what it may draw decides what is surprising. Trained on film reviews and reading one, this
+    one expects its praise or blame, and every word of a review may well be a draw of it: then no null is false, and
+    nothing is found. `among` are the only words it draws. With "plain" these are the 4,323 that are as common in praise
+    as in blame (training/plain_words.py): plain words of a text are still exchangeable with their draws, so they are
+    the nulls, and words of opinion are what a run finds. `around` is the number of pieces (words, word parts and marks)
+    that it reads on each side: with a few it knows the grammar of the place and not the drift of the review.
 
     `temperature`, `top_k` and `top_p` bend the distribution: the reference becomes the likelier words. With `listed`
     the exact tests ("irt" and "sequential") evaluate that many of the likeliest fills instead of drawing.
@@ -224,8 +231,34 @@ def small_infiller(
         whole_number("listed", listed, 0),
         whole_number("sweeps", sweeps, 0),
         None if around is None else whole_number("around", around, 1),
+        among_words(among),
         check_threads(threads),
     )
+
+
+@dataclass(frozen=True, eq=False)
+class Among:
+    """The words that may be drawn."""
+
+    name: str  # "" for all of them
+    allowed: Bools | None  # (whole words,)
+
+    def limited(self, logits: Any) -> Any:
+        return logits if self.allowed is None else np.where(self.allowed, logits, np.float32(-1e9))
+
+
+def among_words(given: Any) -> Among:
+    """The argument of a sampler, checked."""
+    if given is None:
+        return Among("", None)
+    if isinstance(given, str) and given != "plain":
+        raise InputError(f"among must be 'plain', a list of words, or None, got {given!r}")
+    words = (WEIGHTS / "plain.txt").read_text(encoding="utf-8").split() if given == "plain" else list(given)
+    wanted = {str(word).lower() for word in words}
+    allowed = np.array([word in wanted for word in _strings(True)])
+    if allowed.sum() < 2:
+        raise InputError(f"among has {int(allowed.sum())} words that the infiller knows; give at least 2 of them")
+    return Among("'plain'" if given == "plain" else f"{int(allowed.sum())} words", allowed)
 
 
 @dataclass(frozen=True, eq=False)
