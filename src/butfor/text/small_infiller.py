@@ -205,7 +205,8 @@ def small_infiller(
     What the infiller may know decides what is surprising (the sampler is the foil). It was trained on film reviews, and
     reading a whole review of that kind it knows the drift of it: that an angry review says "awful" then surprises
     nobody, and little is found. `around` is the number of pieces (words, word parts and marks) that it reads on each
-    side: with a few it knows the grammar of the place and not the opinion, and what fits the opinion stands out.
+    side: with a few it knows the grammar of the place and less of the opinion. It stays a reader of reviews, to whom
+    words of praise and blame are nothing rare; a sampler of other texts says more about those.
 
     `temperature`, `top_k` and `top_p` bend the distribution: the reference becomes the likelier words. With `listed`
     the exact tests ("irt" and "sequential") evaluate that many of the likeliest fills instead of drawing.
