@@ -60,6 +60,10 @@ def explain(
     span given the rest of its text: `small_infiller()`, `masked_lm(...)`, `ngram(...)`, `causal_lm(...)`, or your own
     `(texts, subset, draws, rng) -> texts`.
 
+    A word is chosen if the output is surprising beside what the sampler would put in its place: the sampler is what you
+    compare against. Where the texts are of the very kind it was trained on, nothing is there to be found (an angry
+    review says "awful", as they do); a sampler of other texts is then the better one, `ngram` of the other class, say.
+
     `units` says what to test: "word", "wordpiece" (of the sampler's tokenizer, or `wordpieces(tokenizer)`),
     "sentence", "phrase", a list, mapping or file for `spans`, or any function (name, text) -> subsets such as
     `matches(pattern)`. Texts without a word are left out with a note; `on_error="skip"` also leaves out those that
