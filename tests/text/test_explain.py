@@ -100,6 +100,13 @@ def test_phrases_by_rules_are_said_in_the_notes(sampler):
     assert any("found by rules" in note for note in result.notes)
 
 
+def test_words_outside_the_vocabulary_are_counted_in_the_notes(sampler):
+    result = bt.explain(bad, ["I liked Zyxwvut and the film."], sampler, keep_effects=False)
+    assert any("1 of 6 words tested are outside the infiller's vocabulary" in note for note in result.notes)
+    result = bt.explain(bad, ["I liked the film."], sampler, keep_effects=False)
+    assert not any("vocabulary" in note for note in result.notes)
+
+
 def test_masked_language_model_and_classifier_from_disk(tiny):
     result = bt.explain(
         tiny / "classifier", ["the film was good", "what a waste of time"], bt.masked_lm(tiny / "bert"),

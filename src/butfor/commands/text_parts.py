@@ -67,14 +67,22 @@ def _function(spec: str) -> Any:
 
 
 def named_sampler(
-    spec: str, temperature: float | None, top_k: int | None, top_p: float | None, listed: int, threads: int | None
+    spec: str,
+    temperature: float | None,
+    top_k: int | None,
+    top_p: float | None,
+    listed: int,
+    around: int | None,
+    threads: int | None,
 ) -> Any:
     """small-infiller, masked-lm:DIR or a folder, causal-lm:DIR, ngram:FILE, or file.py:function."""
     settings: dict[str, Any] = {"top_k": top_k, "top_p": top_p, "listed": listed}
     settings |= {} if temperature is None else {"temperature": temperature}
     kind, colon, source = spec.partition(":")
     if spec == "small-infiller":
-        return text.small_infiller(threads=threads, **settings)
+        return text.small_infiller(around=around, threads=threads, **settings)
+    if around is not None or threads is not None:
+        raise InputError("--around and --threads are for small-infiller")
     if Path(spec).is_dir():
         return _loaded(spec, **settings)
     if kind in ("masked-lm", "hf") and source:

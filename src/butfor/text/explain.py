@@ -60,6 +60,10 @@ def explain(
     span given the rest of its text: `small_infiller()`, `masked_lm(...)`, `ngram(...)`, `causal_lm(...)`, or your own
     `(texts, subset, draws, rng) -> texts`.
 
+    A word is chosen if the output is surprising beside what the sampler would put in its place: the sampler is what you
+    compare against. Where the texts are of the very kind it was trained on, nothing is there to be found (an angry
+    review says "awful", as they do); a sampler of other texts is then the better one, `ngram` of the other class, say.
+
     `units` says what to test: "word", "wordpiece" (of the sampler's tokenizer, or `wordpieces(tokenizer)`),
     "sentence", "phrase", a list, mapping or file for `spans`, or any function (name, text) -> subsets such as
     `matches(pattern)`. Texts without a word are left out with a note; `on_error="skip"` also leaves out those that
@@ -108,7 +112,7 @@ def explain(
         batch_rows=rows_at_a_time(found),
         describe=lambda row: f"text {found.names[row]!r}",
         show=_as_list,
-        look=partial(_look, found, chosen),
+        look=partial(_look, found, chosen, sampler),
         facts={"modality": "text", "units": repr(chosen)},
         view=_view(wrapped.call),
     )
@@ -123,9 +127,14 @@ def _check_sampler(sampler: Any) -> None:
         )
 
 
-def _look(found: Proposed, chosen: Any) -> list[str]:
-    says = getattr(chosen, "says", None)  # a proposer may say how it works
-    return [*found.notes, *([says()] if says is not None else [])]
+def _look(found: Proposed, chosen: Any, sampler: Any) -> list[str]:
+    """Sentences on the texts, and what the proposer and the sampler say of themselves."""
+    notes = list(found.notes)
+    if hasattr(chosen, "says"):
+        notes.append(chosen.says())
+    if hasattr(sampler, "says"):
+        notes += sampler.says(found.texts, found.subsets)
+    return notes
 
 
 def _view(call: Model) -> Any:

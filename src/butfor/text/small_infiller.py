@@ -31,6 +31,7 @@ class SmallInfiller:
     shape: Shape
     listed: int
     sweeps: int
+    around: int | None
     threads: int | None
     _texts: Recent = field(default_factory=lambda: Recent(KEPT), repr=False)
     _windows: Recent = field(default_factory=lambda: Recent(KEPT), repr=False)
@@ -40,6 +41,7 @@ class SmallInfiller:
         said = [str(self.shape)] if str(self.shape) else []
         said += [f"listed={self.listed}"] if self.listed else []
         said += [f"sweeps={self.sweeps}"] if self.sweeps else []
+        said += [f"around={self.around}"] if self.around is not None else []
         return f"small_infiller({', '.join(said)})"
 
     def __call__(self, texts: Sequence[str], subset: Subset, draws: int, rng: np.random.Generator) -> list[str]:
@@ -64,6 +66,20 @@ class SmallInfiller:
             f"{strange} of its {len(words)} words are in a script that small_infiller does not know; use "
             "butfor.text.masked_lm with a model of its language"
         )
+
+    def says(self, texts: Sequence[str], subsets: Sequence[Sequence[Subset]]) -> list[str]:
+        """What should be known about these texts: how many of the words tested this sampler could not have drawn."""
+        tested = unknown = 0
+        for text, own in zip(texts, subsets, strict=True):
+            encoded = _encoded(text)
+            tested += len(own)
+            unknown += sum(tuple(subset.index) in encoded.several for subset in own)
+        if not unknown:
+            return []
+        return [
+            f"{unknown} of {tested} words tested are outside the infiller's vocabulary: they were compared with words "
+            "inside it, and what is promised does not cover them."
+        ]
 
     def lists(self, subset: Subset) -> bool:
         """Whether the likeliest fills of a subset are listed: if that was asked for, and the span is short."""
@@ -134,7 +150,13 @@ class SmallInfiller:
         begin, end = number * WINDOW, min((number + 1) * WINDOW, len(ids))
         row, shift = _context(ids, begin, end)
         wanted = np.flatnonzero(vocabulary().known[ids[begin:end]])
-        mass = self.shape.probabilities(_logits([row], wanted + begin - shift, self.threads)[:, vocabulary().whole])
+        places = wanted + begin - shift
+        if self.around is None:
+            logits = _logits([row], places, self.threads)
+        else:  # each word with its own few neighbours
+            near = [_near(row, int(place), self.around) for place in places]
+            logits = _logits([some for some, _ in near], np.array([place for _, place in near], np.int64), self.threads)
+        mass = self.shape.probabilities(logits[:, vocabulary().whole])
         rows = np.zeros(end - begin, np.int64)
         rows[wanted] = np.arange(len(wanted))
         return rows, mass.astype(np.float32)
@@ -146,7 +168,7 @@ class SmallInfiller:
 
         def ask_batch() -> Floats:
             some = [masked(text, span, [replace(unit, span=span)]) for span in spans[batch * ROWS : (batch + 1) * ROWS]]
-            near = [_near(ids, place) for ids, (place,) in some]
+            near = [_near(ids, place, self.around) for ids, (place,) in some]
             logits = _logits([row for row, _ in near], np.array([place for _, place in near]), self.threads)
             return self.shape.probabilities(logits[:, vocabulary().whole])
 
@@ -157,7 +179,7 @@ class SmallInfiller:
         """Distributions over the words of a unit at one place of each row, (rows, words)."""
         parts = []
         for start in range(0, len(rows), ROWS):
-            near = [_near(row, place) for row in rows[start : start + ROWS]]
+            near = [_near(row, place, self.around) for row in rows[start : start + ROWS]]
             parts.append(_logits([row for row, _ in near], np.array([at for _, at in near]), self.threads)[:, unit.ids])
         return self.shape.probabilities(np.concatenate(parts))
 
@@ -169,6 +191,7 @@ def small_infiller(
     top_p: float | None = None,
     listed: int = 0,
     sweeps: int = 0,
+    around: int | None = None,
     threads: int | None = None,
 ) -> SmallInfiller:
     """Redraws words of English text, given the words on both sides, from the whole distribution over 8,000 words.
@@ -178,6 +201,12 @@ def small_infiller(
     ALL CAPITALS): case is conditioned on, and not tested. In a span of several words everything between the words
     stays, and the words are drawn from left to right; each of `sweeps` then draws every word again given all others. A
     span that begins inside a word gets pieces that go on with a word.
+
+    What the infiller may know decides what is surprising (the sampler is the foil). It was trained on film reviews, and
+    reading a whole review of that kind it knows the drift of it: that an angry review says "awful" then surprises
+    nobody, and little is found. `around` is the number of pieces (words, word parts and marks) that it reads on each
+    side: with a few it knows the grammar of the place and less of the opinion. It stays a reader of reviews, to whom
+    words of praise and blame are nothing rare; a sampler of other texts says more about those.
 
     `temperature`, `top_k` and `top_p` bend the distribution: the reference becomes the likelier words. With `listed`
     the exact tests ("irt" and "sequential") evaluate that many of the likeliest fills instead of drawing.
@@ -195,6 +224,7 @@ def small_infiller(
         shape(temperature, top_k, top_p),
         whole_number("listed", listed, 0),
         whole_number("sweeps", sweeps, 0),
+        None if around is None else whole_number("around", around, 1),
         check_threads(threads),
     )
 
@@ -313,10 +343,11 @@ def _context(ids: Ints, begin: int, end: int) -> tuple[Ints, int]:
     return np.concatenate([left, ids[low:high], right]).astype(np.int64), low - len(left)
 
 
-def _near(ids: Ints, place: int) -> tuple[Ints, int]:
+def _near(ids: Ints, place: int, around: int | None) -> tuple[Ints, int]:
     """The pieces that are read to fill one place, and where it is among them."""
-    begin = max(0, place - MARGIN - 1)
-    return ids[begin : place + MARGIN + 2], place - begin
+    reach = MARGIN + 1 if around is None else around  # an edge counts as a piece
+    begin = max(0, place - reach)
+    return ids[begin : place + reach + 1], place - begin
 
 
 def _logits(rows: Sequence[Ints], places: Ints, threads: int | None) -> Any:
