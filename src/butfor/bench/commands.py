@@ -118,6 +118,7 @@ def images(
 def texts(
     assets: Annotated[Path | None, typer.Option(help="Folder with the reviews. Default: BUTFOR_ASSETS.")] = None,
     reviews: Annotated[int, typer.Option(min=1, help="How many test reviews of under 256 pieces.")] = 1000,
+    around: Annotated[int | None, typer.Option(min=1, help="Pieces a side that the infiller reads.")] = None,
     models: Annotated[bool, typer.Option("--models", help="Measure the embedded networks instead.")] = False,
     floats: Annotated[Path | None, typer.Option(help="With --models: folder of their float versions.")] = None,
     threads: Annotated[int | None, typer.Option(help="Threads of each network.")] = None,
@@ -133,7 +134,7 @@ def texts(
         figures = bench.models(assets, seed=seed, threads=threads, floats=floats)
         _show("text-models", figures, bench.models_markdown, out, json)
     else:
-        figures = bench.run(assets, reviews=reviews, seed=seed, threads=threads)
+        figures = bench.run(assets, reviews=reviews, seed=seed, threads=threads, around=around)
         _show("texts", figures, bench.markdown, out, json)
 
 

@@ -44,14 +44,23 @@ WHY = (
 
 
 def run(
-    assets: Path | None = None, *, reviews: int = 1_000, seed: int = 0, threads: int | None = None
+    assets: Path | None = None,
+    *,
+    reviews: int = 1_000,
+    seed: int = 0,
+    threads: int | None = None,
+    around: int | None = None,
 ) -> dict[str, Any]:
-    """Both tests on so many test reviews of under 256 pieces, drawn by the seed, and one-shot against the foil."""
+    """Both tests on so many test reviews of under 256 pieces, drawn by the seed, and one-shot against the foil.
+
+    `around` lets the infiller read so many pieces on each side only.
+    """
     folder = assets_folder(assets)
     picked = short_reviews(folder, reviews, seed)
     figures: dict[str, Any] = {"machine": machine(), "reviews": len(picked), "seed": seed, "alpha": ALPHA}
+    figures["around"] = around
     figures |= {"paper": PAPER, "why": WHY}
-    figures["tests"] = {test: study(picked, test, seed, threads) for test in TESTS}
+    figures["tests"] = {test: study(picked, test, seed, threads, around) for test in TESTS}
     figures["tests"]["osft, foil"] = foil_study(folder, picked, seed, threads)
     return figures
 
@@ -71,9 +80,11 @@ def short_reviews(assets: Path, count: int, seed: int) -> dict[str, str]:
     return found
 
 
-def study(reviews: dict[str, str], test: Any, seed: int, threads: int | None) -> dict[str, Any]:
+def study(
+    reviews: dict[str, str], test: Any, seed: int, threads: int | None, around: int | None = None
+) -> dict[str, Any]:
     """One test on all words of the reviews, with an effect for each that is chosen: its sign is the direction."""
-    sampler = text.small_infiller(threads=threads)
+    sampler = text.small_infiller(threads=threads, around=around)
     return measured(
         text.small_sentiment(threads=threads), reviews, sampler, np.ones(len(reviews)), test=test, seed=seed
     )
