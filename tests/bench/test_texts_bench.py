@@ -44,7 +44,7 @@ def test_the_study_counts_words_and_directions(assets):
             assert row["up"] + row["down"] == row["chosen"] <= row["tested"]
             assert row["lexicon"] == lexicon.sign(row["word"])
         assert found["sampler_work"] + found["model_work"] <= found["work"] + 1
-    assert set(figures["tests"]) == {"osft", "few-shot", "osft, foil"}
+    assert set(figures["tests"]) == {"osft", "few-shot", "osft, any word"}
     json.dumps(figures, allow_nan=False)
     said = texts.markdown(figures)
     assert "| osft | 660 |" in said
@@ -52,25 +52,11 @@ def test_the_study_counts_words_and_directions(assets):
 
 
 def test_chosen_words_that_praise_or_blame_pull_that_way(assets):
-    found = texts.study(texts.short_reviews(assets, 30, 0), "few-shot", 0, 1)
+    found = texts.study(texts.short_reviews(assets, 30, 0), 0, 1, test="few-shot", among="plain")
     assert found["chosen"] >= 15
     assert found["most_chosen_in_lexicon"] >= 3
     assert found["lexicon_agrees"] > 0.9
     assert found["lexicon_share_of_chosen"] > 2 * found["lexicon_share_of_words"]
-
-
-def test_against_the_other_label_words_pull_towards_their_own(tmp_path):
-    """Reviews that praise use other words than those that blame: against the other kind these are what is chosen."""
-    (tmp_path / "imdb").mkdir()
-    words = {0: ["dreadful", "boring", "awful", "terrible"], 1: ["wonderful", "superb", "excellent", "great"]}
-    rows = [{"text": f"We saw a {words[i % 2][i // 2 % 4]} film in the town hall.", "label": i % 2} for i in range(40)]
-    for split in ("test", "train"):
-        with gzip.open(tmp_path / "imdb" / f"{split}.jsonl.gz", "wt", encoding="utf-8") as out:
-            out.writelines(json.dumps(row) + "\n" for row in rows)
-    found = texts.foil_study(tmp_path, texts.short_reviews(tmp_path, 40, 0), 0, 1)
-    assert {row["word"] for row in found["most_chosen"][:8]} == {*words[0], *words[1]}
-    assert found["lexicon_agrees"] == 1
-    assert 30 <= found["chosen"] <= 60
 
 
 def test_the_same_seed_takes_the_same_reviews(assets):

@@ -10,6 +10,7 @@ from scipy.stats import binom
 import butfor.text as bt
 from butfor import InputError, Subset
 from butfor.text.edit import changed
+from butfor.text.small_infiller import plain_words
 
 SAMPLERS = {
     "small_infiller": lambda tiny: bt.small_infiller(threads=1, listed=40),
@@ -329,3 +330,30 @@ def test_what_cannot_be_redrawn_is_said(tiny):
         bt.masked_lm(tiny / "nowhere")(["abc"], Subset("x", (0, 3)), 1, rng())
     with pytest.raises(InputError, match="sweeps cannot be listed"):
         bt.small_infiller(sweeps=1, listed=3).support([PLAIN], GOOD)
+
+
+def test_fills_among_some_words_have_the_law_of_all_fills_given_that_they_are_among_them():
+    text, subset = "It was a great film.", Subset("great", (9, 14))
+    every = bt.small_infiller(listed=9_000).support([text], subset)
+    plain = bt.small_infiller(listed=9_000, among="plain").support([text], subset)
+    law = dict(zip(every[0][0], every[1][0], strict=True))
+    words = plain_words()
+    assert "great" not in words
+    kept = {made: mass for made, mass in law.items() if bt.changed(text, made, subset) in words}
+    assert set(plain[0][0]) == set(kept)
+    for made, mass in zip(plain[0][0], plain[1][0], strict=True):
+        assert mass == pytest.approx(kept[made] / sum(kept.values()), rel=1e-3, abs=1e-9)
+
+
+def test_among_a_list_of_words():
+    sampler = bt.small_infiller(among=["Good", "bad", "nosuchword"])
+    assert repr(sampler) == "small_infiller(among=2 words)"
+    spans = [Subset("great", (9, 14)), Subset("a great film", (7, 19))]
+    made = sampler(["It was a great film."], spans[0], 20, np.random.default_rng(0))
+    assert {bt.changed("It was a great film.", one, spans[0]) for one in made} == {"good", "bad"}
+    several = sampler(["It was a great film."], spans[1], 3, np.random.default_rng(0))
+    assert all(set(one[7:-1].split()) <= {"good", "bad"} for one in several)
+    with pytest.raises(InputError, match="among has 1 words that the infiller knows; give at least 2"):
+        bt.small_infiller(among=["good"])
+    with pytest.raises(InputError, match="among must be 'plain', a list of words, or None, got 'neutral'"):
+        bt.small_infiller(among="neutral")

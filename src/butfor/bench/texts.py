@@ -6,7 +6,6 @@ import os
 import time
 import warnings
 from collections import Counter
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +16,17 @@ from butfor.bench import lexicon
 from butfor.bench.output import machine, table
 from butfor.bench.timed import Timed, peak
 from butfor.core.result import Result
-from butfor.core.types import Floats, InputError, Subset
+from butfor.core.types import Floats, InputError
+from butfor.text.small_infiller import plain_words
 
 ALPHA = 0.15
 MOST_PIECES = 256  # reviews are below it, as in the paper
 TOP = 25
-TESTS = ("osft", "few-shot")
-FOIL_REVIEWS = 5_000  # training reviews of a label that its n-gram is counted in
+STUDIES: dict[str, dict[str, Any]] = {  # test, and what the infiller may draw
+    "osft": {"test": "osft", "among": "plain"},
+    "few-shot": {"test": "few-shot", "among": "plain"},
+    "osft, any word": {"test": "osft", "among": None},
+}
 PAPER = {"words": 95_518, "share": 0.04, "pieces": MOST_PIECES}  # BERT, WordPieces as features
 
 
@@ -36,23 +39,23 @@ def assets_folder(given: Path | None = None) -> Path:
 
 
 WHY = (
-    "The infiller has learnt from reviews of both kinds, and these reviews are more of the same: where it is right "
-    "about a word, that word has the very law Q and cannot be surprising, so few or none are chosen, and that is the "
-    "right answer. The foil compares with the other kind instead: a review that praises with an n-gram counted in "
-    "reviews that blame, and the other way round; larger is surer of the review's own label."
+    "The infiller has learnt from reviews of both kinds, and these reviews are more of the same: where it may draw any "
+    "word, what stands in a review is a draw of it like another, no null is false, and nothing is to be found. Limited "
+    "to plain words, those that are as common in praise as in blame, it is the foil that the question needs: plain "
+    "words of a review are exchangeable with their draws, and words of opinion are not. How often plain words win "
+    "against their draws is the check of that: by chance half of the time."
 )
 
 
 def run(
     assets: Path | None = None, *, reviews: int = 1_000, seed: int = 0, threads: int | None = None
 ) -> dict[str, Any]:
-    """Both tests on so many test reviews of under 256 pieces, drawn by the seed, and one-shot against the foil."""
+    """The studies on so many test reviews of under 256 pieces, drawn by the seed."""
     folder = assets_folder(assets)
     picked = short_reviews(folder, reviews, seed)
     figures: dict[str, Any] = {"machine": machine(), "reviews": len(picked), "seed": seed, "alpha": ALPHA}
     figures |= {"paper": PAPER, "why": WHY}
-    figures["tests"] = {test: study(picked, test, seed, threads) for test in TESTS}
-    figures["tests"]["osft, foil"] = foil_study(folder, picked, seed, threads)
+    figures["tests"] = {name: study(picked, seed, threads, **settings) for name, settings in STUDIES.items()}
     return figures
 
 
@@ -71,72 +74,21 @@ def short_reviews(assets: Path, count: int, seed: int) -> dict[str, str]:
     return found
 
 
-def study(reviews: dict[str, str], test: Any, seed: int, threads: int | None) -> dict[str, Any]:
+def study(reviews: dict[str, str], seed: int, threads: int | None, *, test: Any, among: Any) -> dict[str, Any]:
     """One test on all words of the reviews, with an effect for each that is chosen: its sign is the direction."""
-    sampler = text.small_infiller(threads=threads)
-    return measured(
-        text.small_sentiment(threads=threads), reviews, sampler, np.ones(len(reviews)), test=test, seed=seed
-    )
-
-
-def foil_study(assets: Path, reviews: dict[str, str], seed: int, threads: int | None) -> dict[str, Any]:
-    """The one-shot test of each word against reviews of the other label, towards the review's own."""
-    from butfor.text.quality import read_reviews
-
-    _, marks = read_reviews(assets, "test")
-    labels = [int(marks[int(name.removeprefix("review "))]) for name in reviews]
-    texts, known = read_reviews(assets, "train")
-    order = np.random.default_rng(seed).permutation(len(texts))
-    others = {label: [texts[i] for i in order if known[i] == 1 - label][:FOIL_REVIEWS] for label in (0, 1)}
-    sampler = Foil(
-        {label: text.ngram(own) for label, own in others.items()}, dict(zip(reviews.values(), labels, strict=True))
-    )
-    toward = np.where(np.array(labels) == 1, 1.0, -1.0)
-    settings = {"target": "truth", "y": labels, "alternative": "greater", "link": "logit"}
-    return measured(
-        Labels(text.small_sentiment(threads=threads)), reviews, sampler, toward, test="osft", seed=seed, **settings
-    )
-
-
-@dataclass(frozen=True, eq=False)
-class Foil:
-    """Draws the words of a review as reviews of the other label have them."""
-
-    samplers: dict[int, Any]
-    labels: dict[str, int]  # by text
-
-    def __call__(self, texts: Any, subset: Subset, draws: int, rng: np.random.Generator) -> list[str]:
-        return [one for own in texts for one in self.samplers[self.labels[own]]([own], subset, draws, rng)]
-
-
-@dataclass(frozen=True, eq=False)
-class Labels:
-    """The probabilities of both labels."""
-
-    positive: Any
-
-    def __call__(self, texts: Any) -> Any:
-        probability = self.positive(texts)
-        return np.stack([1 - probability, probability], axis=1)
-
-
-def measured(
-    model: Any, reviews: dict[str, str], sampler: Any, toward: Floats, *, test: Any, seed: int, **settings: Any
-) -> dict[str, Any]:
-    """The figures of one run; `toward` (reviews,) is 1 where a larger output is praise and -1 where it is blame."""
-    model, sampler = Timed(model), Timed(sampler)
+    model = Timed(text.small_sentiment(threads=threads))
+    sampler = Timed(text.small_infiller(threads=threads, among=among))
     start, work = time.perf_counter(), time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # reach is not the point here
-        result = text.explain(model, reviews, sampler, test=test, alpha=ALPHA, seed=seed, **settings)
-    praise = result.effects.effect * toward[result.input_of]
+        result = text.explain(model, reviews, sampler, test=test, alpha=ALPHA, link="logit", seed=seed)
     return {
         "words": len(result.chosen),
         "chosen": int(result.chosen.sum()),
         "share": float(result.chosen.mean()),
         **signs(result),
-        **most_chosen(result, praise),
-        **agreement(result, praise),
+        **most_chosen(result),
+        **agreement(result),
         "rows": result.rows,
         "rows_asked": result.rows_asked,
         "seconds": time.perf_counter() - start,
@@ -148,15 +100,23 @@ def measured(
 
 
 def signs(result: Result) -> dict[str, Any]:
-    """How often the observed word beats its draws where there is no tie: by chance 1 of draws + 1."""
+    """How often words beat their draws where there is no tie, by chance 1 of draws + 1; and plain ones alone."""
     values = result.evidence.values
     decoys = 1 if result.evidence.kind == "z" else int(result.provenance["draws"])
-    told = int((values != 0).sum())
+    words = plain_words()
+    plain = np.array([word_of(result, row) in words for row in range(len(values))])
     return {
         "tied": float((values == 0).mean()),
-        "wins": int((values > 0).sum()) / max(1, told),
+        "wins": _wins(values),
+        "plain_wins": _wins(values[plain]),
+        "plain_words": float(plain.mean()),
+        "plain_chosen": int((plain & result.chosen).sum()),
         "wins_by_chance": 1 / (decoys + 1),
     }
+
+
+def _wins(values: Floats) -> float:
+    return int((values > 0).sum()) / max(1, int((values != 0).sum()))
 
 
 def word_of(result: Result, row: int) -> str:
@@ -166,11 +126,11 @@ def word_of(result: Result, row: int) -> str:
     return str(result.problem.inputs[block.start][start:end]).lower()
 
 
-def most_chosen(result: Result, praise: Floats, top: int = TOP) -> dict[str, Any]:
+def most_chosen(result: Result, top: int = TOP) -> dict[str, Any]:
     """The words chosen most often: how often, how often each way, how often tested, and what the list says of them."""
     rows = np.flatnonzero(result.chosen)
     words = [word_of(result, int(row)) for row in rows]
-    ups = Counter(word for word, row in zip(words, rows, strict=True) if praise[row] > 0)
+    ups = Counter(word for word, row in zip(words, rows, strict=True) if result.effects.effect[row] > 0)
     tested = Counter(word_of(result, row) for row in range(len(result.chosen)))
     most = [
         {
@@ -186,11 +146,11 @@ def most_chosen(result: Result, praise: Floats, top: int = TOP) -> dict[str, Any
     return {"most_chosen": most, "most_chosen_in_lexicon": sum(row["lexicon"] != 0 for row in most)}
 
 
-def agreement(result: Result, praise: Floats) -> dict[str, Any]:
+def agreement(result: Result) -> dict[str, Any]:
     """Of the chosen words that the list knows, those that pull the way it says; and how many it knows elsewhere."""
     said = np.array([lexicon.sign(word_of(result, row)) for row in range(len(result.chosen))])
     known = result.chosen & (said != 0)
-    agrees = np.sign(praise[known]) == said[known]
+    agrees = np.sign(result.effects.effect[known]) == said[known]
     return {
         "lexicon_chosen": int(known.sum()),
         "lexicon_agrees": float(agrees.mean()) if known.any() else None,
@@ -229,7 +189,8 @@ def markdown(figures: dict[str, Any]) -> str:
             f"{found['rows']:,} texts evaluated of {found['rows_asked']:,} asked for, {found['work']:.0f} s of the "
             f"processor: {found['sampler_work']:.0f} s in the sampler, {found['model_work']:.0f} s in the model. "
             f"{found['tied']:.0%} of the words are tied with their draws; of the others the observed one wins "
-            f"{found['wins']:.1%}, by chance {found['wins_by_chance']:.1%}. The list has "
+            f"{found['wins']:.1%}, by chance {found['wins_by_chance']:.1%}; plain words, {found['plain_words']:.0%} of "
+            f"all, win {found['plain_wins']:.1%} and are {found['plain_chosen']} of the chosen. The list has "
             f"{found['lexicon_share_of_words']:.1%} of all words and {found['lexicon_share_of_chosen']:.0%} of those "
             "chosen.",
             "",

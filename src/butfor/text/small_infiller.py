@@ -247,14 +247,18 @@ class Among:
         return logits if self.allowed is None else np.where(self.allowed, logits, np.float32(-1e9))
 
 
+def plain_words() -> frozenset[str]:
+    """The words that are as common in praise as in blame: in about as many good as bad reviews for training."""
+    return frozenset((WEIGHTS / "plain.txt").read_text(encoding="utf-8").split())
+
+
 def among_words(given: Any) -> Among:
     """The argument of a sampler, checked."""
     if given is None:
         return Among("", None)
     if isinstance(given, str) and given != "plain":
         raise InputError(f"among must be 'plain', a list of words, or None, got {given!r}")
-    words = (WEIGHTS / "plain.txt").read_text(encoding="utf-8").split() if given == "plain" else list(given)
-    wanted = {str(word).lower() for word in words}
+    wanted = plain_words() if given == "plain" else {str(word).lower() for word in given}
     allowed = np.array([word in wanted for word in _strings(True)])
     if allowed.sum() < 2:
         raise InputError(f"among has {int(allowed.sum())} words that the infiller knows; give at least 2 of them")
