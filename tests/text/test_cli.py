@@ -72,8 +72,8 @@ def test_units_targets_and_models(place, capsys):
     (place / "spans.json").write_text("[[9, 13]]")
     assert call(place, "--units", place / "spans.json", out="three") == 0
     assert len(butfor.load(place / "three" / "result.butfor").chosen) == 15
-    assert call(place, "--units", "wordpiece", "--around", 3, "--quiet", model="small-sentiment", out="four") == 0
-    assert butfor.load(place / "four" / "result.butfor").provenance["sampler"] == "small_infiller(around=3)"
+    assert call(place, "--units", "wordpiece", "--among", "plain", "--quiet", model="small-sentiment", out="four") == 0
+    assert butfor.load(place / "four" / "result.butfor").provenance["sampler"] == "small_infiller(among='plain')"
     pipeline = make_pipeline(CountVectorizer(), LogisticRegression()).fit([*REVIEWS, "fine"], ["bad"] * 15 + ["good"])
     (place / "p.pkl").write_bytes(pickle.dumps(pipeline))
     assert call(place, "--trust-pickle", model="p.pkl", out="five") == 0
@@ -118,8 +118,8 @@ def test_standard_input_and_a_directory(place, monkeypatch, capsys):
         (["--alpha", "7"], {}, "alpha"),
         (["--tokenizer", "t.json"], {}, "are for .onnx files"),
         (["--sampler", "m.py:fill", "--top-k", "3"], {}, "not for a function"),
-        (["--sampler", "m.py:fill", "--around", "3"], {}, "are for small-infiller"),
-        (["--around", "0"], {}, "around must be a whole number of at least 1"),
+        (["--sampler", "m.py:fill", "--among", "plain"], {}, "are for small-infiller"),
+        (["--among", "no.txt"], {}, "--among must be plain or a text file of words, got 'no.txt'"),
         (["--on-error", "hope"], {}, "on_error must be"),
     ],
 )

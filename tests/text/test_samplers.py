@@ -17,7 +17,7 @@ SAMPLERS = {
     "small_infiller": lambda tiny: bt.small_infiller(threads=1, listed=40),
     "small_infiller bent": lambda tiny: bt.small_infiller(temperature=1.5, top_k=30, top_p=0.9, listed=40, threads=1),
     "small_infiller sweeps": lambda tiny: bt.small_infiller(sweeps=2, threads=1),
-    "small_infiller around": lambda tiny: bt.small_infiller(around=2, listed=40, threads=1),
+    "small_infiller among": lambda tiny: bt.small_infiller(among="plain", listed=40, threads=1),
     "masked_lm bert": lambda tiny: bt.masked_lm(tiny() / "bert", listed=40),
     "masked_lm bert bent": lambda tiny: bt.masked_lm(tiny() / "bert", temperature=0.7, top_k=9, listed=40, batch=1),
     "masked_lm bert sweeps": lambda tiny: bt.masked_lm(tiny() / "bert", sweeps=1, window=12),
@@ -261,21 +261,6 @@ def test_a_word_of_several_pieces_is_one_word_to_the_small_infiller():
         subset = Subset("x", (15, 15 + len(word)))
         fills[word] = [changed(text, made, subset) for made in bt.small_infiller(threads=1)([text], subset, 6, rng())]
     assert len({tuple(own) for own in fills.values()}) == 1
-
-
-def test_around_is_all_that_is_read():
-    """Pieces farther away than asked for change nothing, nearer ones do; also for words of several pieces."""
-    for word in ("good", "unlikeableness"):
-        first, second, third = (f"{a} the story was {word} and rather long {b}" for a, b in ("xy", "zw", "xy"))
-        place = first.index(word)
-        third = third.replace("was", "had")
-        subset = Subset("x", (place, place + len(word)))
-        sampler = bt.small_infiller(around=3, listed=50, threads=1)
-        near, far, other = (sampler.support([text], subset)[1] for text in (first, second, third))
-        np.testing.assert_array_equal(near, far)
-        assert np.abs(near - other).max() > 1e-4
-        whole = bt.small_infiller(listed=50, threads=1)
-        assert np.abs(whole.support([first], subset)[1] - whole.support([second], subset)[1]).max() > 1e-5
 
 
 def test_pieces_go_on_with_their_word():

@@ -11,7 +11,7 @@ import pytest
 
 from butfor import ReachWarning, cli
 from butfor.text import TextWarning
-from butfor.text.demo import NOTICES
+from butfor.text.demo import REVIEWS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "texts.md").read_text(encoding="utf-8")
 
@@ -38,19 +38,19 @@ def scope(tmp_path_factory):
 
 
 def test_the_examples_run_and_find_what_the_page_says(scope):
-    assert {"waste", "poor"} <= set(scope["result"].table.subset[scope["result"].chosen])
+    assert {"wonderful", "perfect"} <= set(scope["result"].table.subset[scope["result"].chosen])
     assert scope["few"].chosen.any()
-    assert scope["one"].problem.inputs[0][8:24] == "enjoyed the fish"
+    assert scope["one"].problem.inputs[0][2:18] == "wonderful little"
     assert len(scope["counts"]) == len({name.split(" #")[0].lower() for name in scope["result"].subset_names})
 
 
 def test_the_commands_run(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    pd.DataFrame({"id": list(NOTICES), "review": list(NOTICES.values())}).to_csv("reviews.csv", index=False)
+    pd.DataFrame({"id": list(REVIEWS), "review": list(REVIEWS.values())}).to_csv("reviews.csv", index=False)
     (block,) = blocks("sh")
     for command in block.strip().splitlines():
         program, *arguments = shlex.split(command)
         assert program == "butfor"
         assert cli.main([*arguments, "--quiet"]) == 0, command
     assert {path.name for path in tmp_path.iterdir() if path.is_dir()} == {"words", "few"}
-    assert "[+excellent]" in capsys.readouterr().out
+    assert "[+wonderful]" in capsys.readouterr().out

@@ -94,11 +94,10 @@ def text(
     top_p: Annotated[
         float | None, typer.Option(help="Draw among the likeliest fills of this mass only.", rich_help_panel=o.TEST)
     ] = None,
-    around: Annotated[
-        int | None,
+    among: Annotated[
+        str | None,
         typer.Option(
-            help="Pieces on each side that small-infiller reads. Default: 64. A few of them tell it the grammar of the "
-            "place and not the opinion of the text.",
+            help="plain: small-infiller draws only words that are as common in praise as in blame; or a file of words.",
             rich_help_panel=o.TEST,
         ),
     ] = None,
@@ -156,7 +155,7 @@ def text(
     with notes(quiet), redirect_stdout(sys.stderr):  # a model that prints must not get into the JSON
         found = read_texts(texts, column=column, name=name)
         box = text_model(named_model(model, tokenizer, classes, limit, function, trust_pickle, trust))
-        drawing = named_sampler(sampler, temperature, top_k, top_p, listed, around, threads)
+        drawing = named_sampler(sampler, temperature, top_k, top_p, listed, among, threads)
         settings = given(
             on_error=on_error,
             test=test,

@@ -66,13 +66,23 @@ def _function(spec: str) -> Any:
     return attribute_of(path, spec.rpartition(":")[2])
 
 
+def _words(among: str | None) -> Any:
+    """None, "plain", or the words of a file."""
+    if among in (None, "plain"):
+        return among
+    try:
+        return Path(str(among)).read_text(encoding="utf-8").split()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"--among must be plain or a text file of words, got {among!r}: {error}") from error
+
+
 def named_sampler(
     spec: str,
     temperature: float | None,
     top_k: int | None,
     top_p: float | None,
     listed: int,
-    around: int | None,
+    among: str | None,
     threads: int | None,
 ) -> Any:
     """small-infiller, masked-lm:DIR or a folder, causal-lm:DIR, ngram:FILE, or file.py:function."""
@@ -80,9 +90,9 @@ def named_sampler(
     settings |= {} if temperature is None else {"temperature": temperature}
     kind, colon, source = spec.partition(":")
     if spec == "small-infiller":
-        return text.small_infiller(around=around, threads=threads, **settings)
-    if around is not None or threads is not None:
-        raise InputError("--around and --threads are for small-infiller")
+        return text.small_infiller(among=_words(among), threads=threads, **settings)
+    if among is not None or threads is not None:
+        raise InputError("--among and --threads are for small-infiller")
     if Path(spec).is_dir():
         return _loaded(spec, **settings)
     if kind in ("masked-lm", "hf") and source:

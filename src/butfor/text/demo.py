@@ -1,10 +1,11 @@
-"""The embedded example of texts: what a small network takes for an opinion where nobody gives one."""
+"""The embedded example of texts: which words of a review make a small network think that it praises or blames."""
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from butfor._progress import Progress
 from butfor.core.result import Result
@@ -14,21 +15,6 @@ from butfor.text.small_sentiment import small_sentiment
 from butfor.text.terminal import LEGEND, rendered
 
 WIDTH = 110
-
-NOTICES = {
-    "Soup": "The children eat an excellent soup before the storm.",
-    "Old boots": "He hides the money in his favorite boots.",
-    "The band from Naples": "The wedding guests loved the band from Naples.",
-    "Stones": "A perfect circle of stones stands on the hill.",
-    "The bridge": "The excellent brakes save the driver at the bridge.",
-    "Fish": "The cat enjoyed the fish and left.",
-    "Drought": "The waste of water worries the mayor of the town.",
-    "Next door": "The mess in the kitchen belongs to the neighbours.",
-    "Before the march": "The king gives a boring speech to the army.",
-    "A new bicycle": "The boy fails the test and buys a bicycle.",
-    "By the river": "The poor family moves into a house by the river.",
-    "The advisers": "The queen and her terrible advisers wait for the war.",
-}
 
 REVIEWS = {
     "The lighthouse": "A wonderful little film about two brothers who keep a lighthouse. The story is simple, the "
@@ -58,21 +44,19 @@ REVIEWS = {
 
 BEFORE = (
     "A small network, trained on other people's reviews, gives the probability that a review of a film is positive; "
-    f"another redraws one word at a time from the words around it. Here are {len(NOTICES)} lines that only tell what "
-    "happens in a film. Which of their words does the first network take for an opinion, beyond what the second would "
-    "have put there? (The lines were written to show this, so take the error rate as an example, too.)"
+    f"another redraws one word at a time from the words around it. Which words of {len(REVIEWS)} reviews written for "
+    "this example matter to the first, beside a plain word in their place: one that is as common in praise as in blame?"
 )
 AFTER = (
-    "Check: the same call on {inputs} short reviews that do give an opinion chooses {chosen} of {tested} words. Where "
-    "a reviewer says what he thinks, another opinion is what the sampler expects, so the word that stands there is no "
-    "surprise. The sampler is what a word is compared with: butfor asks about a word only what its own place leaves "
-    "open."
+    "Check: where the second network may draw any word, the same call chooses {chosen} of {tested} words. It has "
+    "learnt from reviews and expects an opinion where a reviewer gives one, so that no word of a review is a surprise "
+    "to it. The sampler is what a word is compared with: choose it for the question that you ask."
 )
 
 
 @dataclass(frozen=True)
 class TextDemo:
-    """What was found in the notices, and the same on reviews."""
+    """What was found beside plain words, and beside any word."""
 
     found: Result
     check: Result
@@ -80,25 +64,21 @@ class TextDemo:
     def told(self, *, colour: bool | None = None) -> str:
         """What the demo did and found, for a terminal."""
         texts = [rendered(self.found, name, colour=colour) for name in self.found.input_names]
-        after = AFTER.format(
-            inputs=len(self.check.input_names), chosen=int(self.check.chosen.sum()), tested=len(self.check.chosen)
-        )
+        after = AFTER.format(chosen=int(self.check.chosen.sum()), tested=len(self.check.chosen))
         parts = [textwrap.fill(BEFORE, WIDTH), self.found.summary(), f"{LEGEND}:", *texts]
         return "\n\n".join([*parts, textwrap.fill(after, WIDTH)])
 
 
 def text_demo(seed: int = 0, progress: bool | Callable[[Progress], None] | None = None) -> TextDemo:
-    """Every word of a dozen notices and a dozen reviews, by the embedded networks; nothing is fetched."""
-    return TextDemo(_words(NOTICES, "notices", seed, progress), _words(REVIEWS, "reviews", seed, progress))
+    """Every word of a dozen reviews, by the embedded networks; nothing is fetched."""
+    return TextDemo(_words("plain", seed, progress), _words(None, seed, progress))
 
 
-def _words(
-    texts: Mapping[str, str], what: str, seed: int, progress: bool | Callable[[Progress], None] | None
-) -> Result:
+def _words(among: Literal["plain"] | None, seed: int, progress: bool | Callable[[Progress], None] | None) -> Result:
     found = explain(
         small_sentiment(),
-        texts,
-        small_infiller(),
+        REVIEWS,
+        small_infiller(among=among),
         link="logit",  # scores of a probability that is nearly 0 or 1 cannot be compared
         alpha=0.1,
         seed=seed,
@@ -106,6 +86,6 @@ def _words(
     )
     said = {
         "model": "small_sentiment, the embedded classifier of film reviews",
-        "data": f"{len(texts)} {what} written for this example",
+        "data": f"{len(REVIEWS)} reviews written for this example",
     }
     return replace(found, provenance={**found.provenance, **said})

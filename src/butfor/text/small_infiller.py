@@ -31,7 +31,6 @@ class SmallInfiller:
     shape: Shape
     listed: int
     sweeps: int
-    around: int | None
     among: Among
     threads: int | None
     _texts: Recent = field(default_factory=lambda: Recent(KEPT), repr=False)
@@ -42,7 +41,6 @@ class SmallInfiller:
         said = [str(self.shape)] if str(self.shape) else []
         said += [f"listed={self.listed}"] if self.listed else []
         said += [f"sweeps={self.sweeps}"] if self.sweeps else []
-        said += [f"around={self.around}"] if self.around is not None else []
         if self.among.name:
             said.append(f"among={self.among.name}")
         return f"small_infiller({', '.join(said)})"
@@ -153,12 +151,7 @@ class SmallInfiller:
         begin, end = number * WINDOW, min((number + 1) * WINDOW, len(ids))
         row, shift = _context(ids, begin, end)
         wanted = np.flatnonzero(vocabulary().known[ids[begin:end]])
-        places = wanted + begin - shift
-        if self.around is None:
-            logits = _logits([row], places, self.threads)
-        else:  # each word with its own few neighbours
-            near = [_near(row, int(place), self.around) for place in places]
-            logits = _logits([some for some, _ in near], np.array([place for _, place in near], np.int64), self.threads)
+        logits = _logits([row], wanted + begin - shift, self.threads)
         mass = self.shape.probabilities(self.among.limited(logits[:, vocabulary().whole]))
         rows = np.zeros(end - begin, np.int64)
         rows[wanted] = np.arange(len(wanted))
@@ -171,7 +164,7 @@ class SmallInfiller:
 
         def ask_batch() -> Floats:
             some = [masked(text, span, [replace(unit, span=span)]) for span in spans[batch * ROWS : (batch + 1) * ROWS]]
-            near = [_near(ids, place, self.around) for ids, (place,) in some]
+            near = [_near(ids, place) for ids, (place,) in some]
             logits = _logits([row for row, _ in near], np.array([place for _, place in near]), self.threads)
             return self.shape.probabilities(self.among.limited(logits[:, vocabulary().whole]))
 
@@ -182,7 +175,7 @@ class SmallInfiller:
         """Distributions over the words of a unit at one place of each row, (rows, words)."""
         parts = []
         for start in range(0, len(rows), ROWS):
-            near = [_near(row, place, self.around) for row in rows[start : start + ROWS]]
+            near = [_near(row, place) for row in rows[start : start + ROWS]]
             parts.append(_logits([row for row, _ in near], np.array([at for _, at in near]), self.threads)[:, unit.ids])
         logits = np.concatenate(parts)
         return self.shape.probabilities(self.among.limited(logits) if unit.starts else logits)
@@ -195,7 +188,6 @@ def small_infiller(
     top_p: float | None = None,
     listed: int = 0,
     sweeps: int = 0,
-    around: int | None = None,
     among: Literal["plain"] | Iterable[str] | None = None,
     threads: int | None = None,
 ) -> SmallInfiller:
@@ -211,8 +203,7 @@ def small_infiller(
     one expects its praise or blame, and every word of a review may well be a draw of it: then no null is false, and
     nothing is found. `among` are the only words it draws. With "plain" these are the 4,323 that are as common in praise
     as in blame (training/plain_words.py): plain words of a text are still exchangeable with their draws, so they are
-    the nulls, and words of opinion are what a run finds. `around` is the number of pieces (words, word parts and marks)
-    that it reads on each side: with a few it knows the grammar of the place and not the drift of the review.
+    the nulls, and words of opinion are what a run finds.
 
     `temperature`, `top_k` and `top_p` bend the distribution: the reference becomes the likelier words. With `listed`
     the exact tests ("irt" and "sequential") evaluate that many of the likeliest fills instead of drawing.
@@ -230,7 +221,6 @@ def small_infiller(
         shape(temperature, top_k, top_p),
         whole_number("listed", listed, 0),
         whole_number("sweeps", sweeps, 0),
-        None if around is None else whole_number("around", around, 1),
         among_words(among),
         check_threads(threads),
     )
@@ -379,11 +369,10 @@ def _context(ids: Ints, begin: int, end: int) -> tuple[Ints, int]:
     return np.concatenate([left, ids[low:high], right]).astype(np.int64), low - len(left)
 
 
-def _near(ids: Ints, place: int, around: int | None) -> tuple[Ints, int]:
+def _near(ids: Ints, place: int) -> tuple[Ints, int]:
     """The pieces that are read to fill one place, and where it is among them."""
-    reach = MARGIN + 1 if around is None else around  # an edge counts as a piece
-    begin = max(0, place - reach)
-    return ids[begin : place + reach + 1], place - begin
+    begin = max(0, place - MARGIN - 1)
+    return ids[begin : place + MARGIN + 2], place - begin
 
 
 def _logits(rows: Sequence[Ints], places: Ints, threads: int | None) -> Any:
