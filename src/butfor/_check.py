@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from butfor._edge import dressing
-from butfor._modality import modality
+from butfor._modality import Modality, modality
 from butfor._progress import Progress, reporting
 from butfor.core.calls import Calls, evaluate
 from butfor.core.draws import Block, Job, Problem, draw, table_problem
@@ -137,8 +137,9 @@ def check_sampler(
     rank of its output among the outputs of counterfactuals must be uniform, too. `alpha` bounds the share of checks in
     which a right sampler is called wrong anywhere (Bonferroni within a subset, Benjamini-Hochberg over subsets).
 
-    A list of images, which need a `model`, goes to `butfor.image.ranks` (`subsets` are its boxes): where do real
-    patches stand among 5 draws of their own? Its answer has `ok`, `verdict`, `summary()` and `plot()`, too.
+    A list of images or texts, which need a `model`, goes to `butfor.image.ranks` (`subsets` are its boxes) or
+    `butfor.text.ranks` (its units): where do real patches or words stand among 5 draws of their own? The answer has
+    `ok`, `verdict`, `summary()` and `plot()`.
 
     >>> rng = np.random.default_rng(0)
     >>> rows = rng.normal(size=(300, 1)) + 0.3 * rng.normal(size=(300, 2))  # two columns that go together
@@ -148,8 +149,9 @@ def check_sampler(
     >>> check_sampler(empirical(rows[:200]), rows[200:]).verdicts
     ('off-manifold', 'off-manifold')
     """
-    if modality(X_held_out) == "image":
-        return _of_images(sampler, X_held_out, model, subsets, draws, seed)
+    kind = modality(X_held_out)
+    if kind != "table":
+        return _of_lists(kind, sampler, X_held_out, model, subsets, 5 if draws is None else draws, seed)
     draws = 99 if draws is None else draws
     _check_arguments(draws, alpha, seed)
     table, fitted = meet(X_held_out, sampler, "held-out data")
@@ -176,12 +178,16 @@ def check_sampler(
     return SamplerCheck(names, ranked, auc, auc_p, model_p, tuple(called), alpha, len(kept), draws, notes)
 
 
-def _of_images(sampler: Any, images: Any, model: Any, subsets: Any, draws: int | None, seed: int) -> Any:
-    from butfor.image import ranks
-
+def _of_lists(kind: Modality, sampler: Any, inputs: Any, model: Any, subsets: Any, draws: int, seed: int) -> Any:
     if model is None:
-        raise InputError("checking a sampler of images needs a model, by whose output patches are ranked; give model=")
-    return ranks(model, images, sampler, boxes=subsets, draws=5 if draws is None else draws, seed=seed)
+        raise InputError(f"checking a sampler of {kind}s needs a model, by whose output they are ranked; give model=")
+    if kind == "image":
+        from butfor import image
+
+        return image.ranks(model, inputs, sampler, boxes=subsets, draws=draws, seed=seed)
+    from butfor import text
+
+    return text.ranks(model, inputs, sampler, units="word" if subsets is None else subsets, draws=draws, seed=seed)
 
 
 def _check_arguments(draws: Any, alpha: Any, seed: Any) -> None:

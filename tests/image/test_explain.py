@@ -353,5 +353,5 @@ def test_the_one_call_for_everything_takes_images():
     pd.testing.assert_frame_equal(one.table, explain(corner, pictures(), bi.donor(), boxes=BOXES, seed=3).table)
     check = butfor.check_sampler(bi.donor(), pictures(), corner, subsets=[CORNER])
     assert check.summary().startswith("Places of 10 real patches, first to last: 10 ")
-    with pytest.raises(butfor.InputError, match="needs a model, by whose output patches are ranked"):
+    with pytest.raises(butfor.InputError, match="sampler of images needs a model, by whose output they are ranked"):
         butfor.check_sampler(bi.donor(), pictures())

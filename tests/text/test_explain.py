@@ -206,3 +206,15 @@ def test_the_observed_text_is_among_the_rows_of_its_draws(sampler):
 
     result = bt.explain(noisy, REVIEWS[:3], sampler, keep_effects=False)
     assert not result.chosen.any()
+
+
+def test_the_one_call_for_everything_takes_texts(sampler):
+    """`butfor.explain` and `butfor.check_sampler` hand texts over to their own edge."""
+    texts = pd.Series(REVIEWS[:6], index=list("abcdef"))
+    one = butfor.explain(bad, texts, sampler, subsets=bt.matches("dreadful|lousy|film"), seed=2, alpha=0.3)
+    other = bt.explain(bad, texts, sampler, units=bt.matches("dreadful|lousy|film"), seed=2, alpha=0.3)
+    pd.testing.assert_frame_equal(one.table, other.table)
+    assert one.provenance["alternative"] == "two-sided"
+    assert butfor.check_sampler(sampler, REVIEWS[:6], bad, subsets=bt.matches("film")).what == "words"
+    with pytest.raises(InputError, match="sampler of texts needs a model"):
+        butfor.check_sampler(sampler, REVIEWS)

@@ -21,16 +21,16 @@ def bent(chain, power):
 def test_the_exact_law_fits_and_others_do_not():
     bed = sentences(seed=1, inputs=80, share=0.0)
     exact = Markov(bed.sampler.chain, len(WORDS))
-    assert fit(exact, bed.inputs).fits
+    assert fit(exact, bed.inputs).ok
     assert len(fit(exact, bed.inputs).places) == 240
     sure = fit(Markov(bent(exact.chain, 2.0), len(WORDS)), bed.inputs)
-    assert not sure.fits
+    assert not sure.ok
     assert "too sure" in sure.verdict
     vague = fit(Markov(bent(exact.chain, 0.4), len(WORDS)), bed.inputs)
-    assert not vague.fits
+    assert not vague.ok
     assert "too vague" in vague.verdict
     left = fit(replace(exact, right=False), bed.inputs)
-    assert left.fits  # each word has that law, too, but not given all others: that is for the model's ranks to see
+    assert left.ok  # each word has that law, too, but not given all others: that is for the model's ranks to see
 
 
 def test_places_are_uniform_over_many_beds():
@@ -38,13 +38,13 @@ def test_places_are_uniform_over_many_beds():
     flagged = 0
     for seed in range(60):
         bed = sentences(seed=seed, inputs=20, share=0.0, listed=len(WORDS) if seed % 2 else 4)
-        flagged += not fit(bed.sampler, bed.inputs, seed=seed).fits
+        flagged += not fit(bed.sampler, bed.inputs, seed=seed).ok
     assert flagged <= 4
 
 
 def test_ranks_see_fills_that_move_the_output_too_much():
     bed = sentences(seed=2, inputs=80, share=0.0)
-    assert ranks(bed.model, bed.inputs, bed.sampler).fits
+    assert ranks(bed.model, bed.inputs, bed.sampler).ok
 
     def wild(texts, subset, draws, rng):
         start, end = subset.index
@@ -64,7 +64,7 @@ def test_ranks_of_important_words_are_first():
 
 def test_a_bottom_heavy_count_is_told():
     found = WordRanks(np.array([10, 10, 10, 10, 60, 60]))
-    assert not found.fits
+    assert not found.ok
     assert "not exchangeable" in found.verdict
 
 

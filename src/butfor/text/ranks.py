@@ -11,58 +11,19 @@ import numpy as np
 from butfor._arguments import whole
 from butfor.core.calls import Calls, evaluate
 from butfor.core.draws import Problem, list_problem, rounds
-from butfor.core.types import Floats, InputError, Ints, Subset
+from butfor.core.places import SMALL, Places
+from butfor.core.types import Floats, InputError, Subset
 from butfor.text.explain import rows_at_a_time
 from butfor.text.models import text_model
 from butfor.text.opened import opened
 from butfor.text.proposed import Proposed, as_subsets, proposed
 
-SMALL = 0.01  # chance of what is seen, were real words like their draws
-
 
 @dataclass(frozen=True, eq=False)
-class WordRanks:
-    """How many real words stand first, second, ... last among themselves and their draws. Made by `ranks`."""
+class WordRanks(Places):
+    """How many real words stand first (output furthest from the mean of all), ... last. Made by `ranks`."""
 
-    counts: Ints  # (draws + 1,), from the output furthest from the mean of all to the nearest
-
-    @property
-    def total(self) -> int:
-        return int(self.counts.sum())
-
-    @property
-    def lower(self) -> tuple[int, int]:
-        """Words in the lowest third of places, and in as many places just above: what is important is in neither."""
-        third = max(1, len(self.counts) // 3)
-        return int(self.counts[-third:].sum()), int(self.counts[-2 * third : -third].sum())
-
-    @property
-    def p_bottom(self) -> float:
-        """Chance of so many more in the lowest third than above it, were every word exchangeable with its draws."""
-        from scipy.stats import binom
-
-        bottom, above = self.lower
-        return float(binom.sf(bottom - 1, bottom + above, 0.5))
-
-    @property
-    def fits(self) -> bool:
-        """Whether nothing piles up at the bottom."""
-        return self.p_bottom >= SMALL
-
-    @property
-    def verdict(self) -> str:
-        """One sentence or two."""
-        bottom, above = self.lower
-        seen = f"{bottom} of {self.total} real words stand in the lowest third among their draws and {above} above it"
-        if not self.fits:
-            return (
-                f"The fills are not exchangeable with real words: {seen} (p = {self.p_bottom:.1g}): fills move the "
-                "output more than words do. Discoveries say in part how fills differ from texts; use a better sampler."
-            )
-        expected = self.total / len(self.counts)
-        return (
-            f"No sign against the sampler: {seen}. {self.counts[0]} stand first where {expected:.0f} would by chance."
-        )
+    what = "words"
 
 
 def ranks(
@@ -77,7 +38,7 @@ def ranks(
     >>> from butfor.simulate.texts import sentences
     >>> bed = sentences(seed=0, inputs=60)
     >>> found = ranks(bed.model, bed.inputs, bed.sampler)
-    >>> found.fits, found.total > 300
+    >>> found.ok, found.total > 300
     (True, True)
     """
     whole("draws", draws, 2)
@@ -112,7 +73,7 @@ class WordFit:
         return float(kstest(self.places, "uniform").pvalue)
 
     @property
-    def fits(self) -> bool:
+    def ok(self) -> bool:
         return self.p >= SMALL
 
     @property
@@ -120,7 +81,7 @@ class WordFit:
         """One sentence."""
         mean = float(self.places.mean())
         seen = f"the mean place of {len(self.places)} real words is {mean:.2f} where .50 is right (p = {self.p:.1g})"
-        if self.fits:
+        if self.ok:
             return f"No sign against the sampler: {seen}."
         if mean > 0.5:
             return (
@@ -139,7 +100,7 @@ def fit(sampler: Any, texts: Any, *, units: Any = "word", seed: int = 0, each: i
 
     >>> from butfor.simulate.texts import sentences
     >>> bed = sentences(seed=1, inputs=60, share=0.0, listed=40)
-    >>> fit(bed.sampler, bed.inputs).fits
+    >>> fit(bed.sampler, bed.inputs).ok
     True
     """
     _, problem = _asked(texts, sampler, units, seed, each)
