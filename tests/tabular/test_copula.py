@@ -116,7 +116,7 @@ def test_what_cannot_be_fitted():
         copula([[1.0, 7.0], [2.0, 7.0]])
     with pytest.raises(InputError, match="reference has nan in row 0, column 'x1'"):
         copula([[1.0, np.nan], [2.0, 7.0]])
-    with pytest.raises(InputError, match="beyond must be one of 'hold', 'extend', got 'clip'"):
+    with pytest.raises(InputError, match="beyond must be 'hold' or 'extend', got 'clip'"):
         copula(SKEWED, beyond="clip")
 
 

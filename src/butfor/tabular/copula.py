@@ -7,7 +7,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from butfor._arguments import one_of
 from butfor.core.types import Batch, Floats, InputError, Subset
 from butfor.tabular.columns import Column
 from butfor.tabular.gaussian import Gaussian, gaussian
@@ -105,7 +104,8 @@ def copula(reference: Any, *, beyond: Literal["hold", "extend"] = "hold") -> Cop
     >>> copula(reference)
     copula(200 reference rows, 3 columns)
     """
-    one_of("beyond", beyond, ("hold", "extend"))
+    if beyond not in ("hold", "extend"):
+        raise InputError(f"beyond must be 'hold' or 'extend', got {beyond!r}")
     table = as_table(reference, "reference")
     check_numeric(table, "a copula")
     check_complete(table, "reference")
