@@ -286,15 +286,14 @@ def python(*arguments, **options):
     )
 
 
-def test_help_is_quick_and_light():
-    before = os.times()
+def test_help_is_light():
+    """Nothing heavy is imported for it: a time would depend on what else the machine does."""
     done = python("-m", "butfor.cli", "--help")
-    after = os.times()
     assert done.returncode == 0
-    assert all(command in done.stdout for command in ("demo", "explain", "report", "bench"))
-    assert after.children_user + after.children_system - before.children_user - before.children_system < 1.0
+    assert all(command in done.stdout for command in ("demo", "explain", "image", "text", "report", "bench"))
     loaded = python("-c", "import sys, butfor.cli; print(*sys.modules)").stdout.split()
-    assert not {"pandas", "sklearn", "matplotlib", "torch", "jinja2", "joblib"} & set(loaded)
+    heavy = {"pandas", "sklearn", "scipy.stats", "matplotlib", "torch", "jinja2", "joblib", "onnxruntime", "tokenizers"}
+    assert not heavy & set(loaded)
 
 
 def test_version():
