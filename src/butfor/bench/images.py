@@ -227,7 +227,7 @@ class Bench:
         start = time.perf_counter()
         explainer = LimeImageExplainer(random_state=0)
         explanation = explainer.explain_instance(
-            picture.copy(), probabilities, top_labels=1, num_samples=1000, batch_size=32, progress_bar=False
+            picture.copy(), probabilities, top_labels=1, num_samples=1000, batch_size=32
         )
         _, cover = explanation.get_image_and_mask(int(logits.argmax()), positive_only=True, num_features=5)
         seconds = time.perf_counter() - start
