@@ -256,7 +256,7 @@ def _provenance(problem: Problem, asked: Asked, question: Question, name: Any) -
         "set_aside": aside,
         "seed": asked.seed,
         "sampler": repr(problem.sampler),
-        "floor": _floor(problem) if asked.test in ("irt", "sequential") else 0.0,
+        "floor": _floor(problem),
         "deterministic": bool(getattr(problem.sampler, "deterministic", False)),
         "dependence_ignored": bool(getattr(problem.sampler, "ignores_dependence", False)),
     }

@@ -1,6 +1,7 @@
 """What is promised: every combination has its sentence or a refusal that names what fits."""
 
 import re
+import warnings
 
 import numpy as np
 import pytest
@@ -91,3 +92,13 @@ def test_the_assumption_names_exchangeability_and_how_inputs_were_picked():
     text = str(run().guarantee)
     assert "exchangeable" in text
     assert "not picked by their output" in text
+
+
+@pytest.mark.parametrize(("test", "said"), [("few-shot", True), ("osft", True), ("irt", False), ("sequential", False)])
+def test_tests_by_size_say_that_nulls_beyond_a_small_reference_come(test, said):
+    rng = np.random.default_rng(0)
+    sampler, rows = butfor.tabular.copula(rng.normal(size=(100, 2))), rng.normal(size=(20, 2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", butfor.ReachWarning)
+        result = butfor.explain(lambda x: x.sum(axis=1), rows, sampler, test=test, keep_effects=False)
+    assert ("nothing rarer than one value in 101" in str(result.guarantee)) == said

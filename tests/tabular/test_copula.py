@@ -43,12 +43,10 @@ def test_draws_stay_within_the_reference_however_far_the_input_lies():
     assert drawn[:, 1].min() >= SKEWED[:, 2].min()
 
 
-def test_extended_draws_stay_within_what_the_reference_and_the_input_reach():
-    inputs = SKEWED[:50] * [1, 1, 9]
-    drawn = redrawn(SKEWED, inputs, [0, 2], draws=200, beyond="extend").reshape(50, 200, 2)
-    for k, j in enumerate((0, 2)):
-        assert (drawn[..., k] >= np.minimum(SKEWED[:, j].min(), inputs[:, j])[:, None]).all()
-        assert (drawn[..., k] <= np.maximum(SKEWED[:, j].max(), inputs[:, j])[:, None]).all()
+def test_extended_draws_are_not_negative_where_the_reference_is_not():
+    far = SKEWED[:50] * [1, 0, 1] - [0, 50, 0]  # what x0 follows lies far below the reference
+    drawn = redrawn(SKEWED, far, [0], draws=200, beyond="extend")
+    assert drawn.min() == 0
 
 
 @pytest.mark.parametrize(("beyond", "least", "most"), [("hold", 0.0, 0.01), ("extend", 0.2, 0.8)])

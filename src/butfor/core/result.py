@@ -64,6 +64,7 @@ class Result:
             observed_class=said["target"] == "observed-class",
             filtered=self._unchanging > 0,
             dependence_ignored=said["dependence_ignored"],
+            floor=said.get("floor", 0.0),
             picked=said["picked"],
             deterministic=said.get("deterministic", False),
             delta=said["delta"],

@@ -9,7 +9,7 @@ import numpy as np
 
 from butfor.core.types import Batch, Floats, InputError, Subset
 from butfor.tabular.columns import Column
-from butfor.tabular.gaussian import Gaussian, gaussian
+from butfor.tabular.gaussian import Gaussian, bounds, gaussian
 from butfor.tabular.margins import Margin, margin
 from butfor.tabular.seen import Seen
 from butfor.tabular.splice import order_of, splice
@@ -46,18 +46,14 @@ class Copula:
         """New values of the subset's columns, (len(inputs) * draws, columns), input-major."""
         chosen = np.asarray(subset.index)
         fresh = self.latent.values(self.seen(inputs, self._scores), subset, draws, rng)
-        fresh = np.column_stack([self._read_back(j, fresh[:, k], inputs, draws) for k, j in enumerate(chosen)])
+        fresh = np.column_stack([self._read_back(self.margins[j], fresh[:, k]) for k, j in enumerate(chosen)])
         own = rng.spawn(1)[0].random((len(inputs), draws)).reshape(-1) < self.floor(subset)
         fresh[own] = inputs[np.flatnonzero(own) // max(draws, 1)][:, chosen]
         return fresh
 
-    def _read_back(self, column: int, scores: Floats, inputs: np.ndarray[Any, Any], draws: int) -> Floats:
-        """Values of one column, within what the reference and the input itself reach."""
-        own, found = self.margins[column], self.margins[column].value(scores)
-        if self.beyond == "hold":
-            return found
-        observed = np.repeat(inputs[:, column], draws)
-        return np.clip(found, np.minimum(observed, own.values[0]), np.maximum(observed, own.values[-1]))
+    def _read_back(self, own: Margin, scores: Floats) -> Floats:
+        values = own.value(scores)
+        return values if self.beyond == "hold" else np.clip(values, *bounds(own.values))
 
     def _scores(self, inputs: np.ndarray[Any, Any]) -> Floats:
         return np.column_stack([own.score(inputs[:, j]) for j, own in enumerate(self.margins)])
@@ -97,8 +93,8 @@ def copula(reference: Any, *, beyond: Literal["hold", "extend"] = "hold") -> Cop
     `beyond` says what inputs outside the reference mean. "hold": they are read as its most extreme values and draws
     never leave its range, so the question is whether a feature could be like this *in the reference*; a column that
     only follows another one far outside is then reported too. "extend": columns go on beyond the reference as their
-    last quantiles do and so does their dependence, and what follows from the other columns is not reported; draws stay
-    within what the reference and the input itself reach. Within the reference the two are the same.
+    last quantiles do, not below 0 where the reference has nothing below, and so does their dependence: what follows
+    from the other columns is not reported. Within the reference the two are the same.
 
     >>> reference = np.random.default_rng(0).lognormal(size=(200, 3))
     >>> copula(reference)

@@ -12,7 +12,6 @@ from butfor.tabular.columns import Column
 from butfor.tabular.splice import order_of, splice
 from butfor.tabular.table import as_table, check_complete, check_numeric
 
-EDGES = (np.minimum, np.maximum)
 LEFT_OUT = 1_000  # reference rows that are predicted from the others: more would not tell their spread any better
 
 
@@ -52,7 +51,7 @@ class Gaussian:
     columns: tuple[str, ...]
     kinds: dict[str, Column] | None  # None: an array, whose columns have no names of their own
     rows: int
-    whole: tuple[tuple[float, float] | None, ...]  # (d,) range of a column of whole numbers: its draws are, too
+    whole: tuple[tuple[float, float] | None, ...]  # (d,) bounds of a column of whole numbers: its draws are, too
     left_out: LeftOut | None = None  # None: the normal is known, not fitted
     freedom: int | None = None  # degrees of freedom of Student's t in place of the normal; None: the normal
 
@@ -82,9 +81,7 @@ class Gaussian:
         fresh = np.asarray((mean + noise).reshape(-1, len(chosen)))
         for k, j in enumerate(chosen):
             if (span := self.whole[j]) is not None:
-                # What the input itself reaches is within range, too: else no draw could ever be as extreme as it.
-                low, high = (np.repeat(f(inputs[:, j], e), draws) for f, e in zip(EDGES, span, strict=True))
-                fresh[:, k] = np.clip(np.rint(fresh[:, k]), low, high)
+                fresh[:, k] = np.clip(np.rint(fresh[:, k]), *span)
         return fresh
 
     def for_columns(self, wanted: tuple[str, ...] | None, width: int) -> Gaussian:
@@ -104,8 +101,8 @@ def gaussian(reference: Any) -> Gaussian:
     Fits a multivariate normal with Ledoit-Wolf shrinkage (on standardised columns) and redraws any group of columns
     from its conditional given the rest of the row: as wide as reference rows scatter that the fit has not seen (each
     left out in turn), with Student's t for a spread known from that many rows. Right for roughly normal, correlated
-    columns, also where there are more of them than rows. Draws of a column of whole numbers are rounded and kept within
-    the reference's range.
+    columns, also where there are more of them than rows. Draws of a column of whole numbers are rounded, and not
+    negative where the reference has nothing negative.
 
     >>> reference = np.random.default_rng(0).normal(size=(200, 3))
     >>> gaussian(reference)
@@ -135,10 +132,22 @@ def gaussian(reference: Any) -> Gaussian:
         columns=table.columns,
         kinds=table.named_kinds,
         rows=len(values),
-        whole=tuple((x.min(), x.max()) if (x % 1 == 0).all() else None for x in values.T),
+        whole=tuple(bounds(x) if (x % 1 == 0).all() else None for x in values.T),
         left_out=_left_out(values - mean, precision, shrunk),
         freedom=len(values) - 1,
     )
+
+
+def bounds(column: Floats) -> tuple[float, float]:
+    """What values cannot leave by their nature: nothing below 0 where there is nothing below, yes and no where only
+    those are. Never what the reference or an input happens to reach: a draw that is cut off at the observed value can
+    tie with it and not exceed it, so that a null one beyond the reference would win against its draws, and never lose.
+
+    >>> bounds(np.array([0.0, 1, 1])), bounds(np.array([3.0, 7])), bounds(np.array([-2.0, 7]))
+    ((0.0, 1.0), (0.0, inf), (-inf, inf))
+    """
+    low, high = float(column.min()), float(column.max())
+    return (low, high) if high - low <= 1 and low >= 0 else (0.0 if low >= 0 else -np.inf, np.inf)
 
 
 def ledoit_wolf(centred: Floats) -> tuple[Floats, float]:
