@@ -1,6 +1,11 @@
 """butfor: would the model have said the same, but for this feature?"""
 
-from butfor import image, models, multimodal, simulate, tabular, text
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from butfor import models, tabular
 from butfor._check import SamplerCheck, check_sampler
 from butfor._explain import explain
 from butfor._global import global_importance
@@ -12,6 +17,9 @@ from butfor.core import selection
 from butfor.core.global_result import GlobalResult
 from butfor.core.result import Result
 from butfor.core.types import Guarantee, InputError, ModelError, ReachWarning, Subset
+
+if TYPE_CHECKING:
+    from butfor import image, multimodal, simulate, text
 
 __all__ = [
     "GlobalResult",
@@ -37,3 +45,14 @@ __all__ = [
     "tabular",
     "text",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Images, texts and simulations are loaded when first asked for: a run on a table and the help need none."""
+    if name in ("image", "multimodal", "simulate", "text"):
+        return import_module(f"butfor.{name}")
+    raise AttributeError(f"module 'butfor' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -294,6 +294,22 @@ def test_help_is_light():
     loaded = python("-c", "import sys, butfor.cli; print(*sys.modules)").stdout.split()
     heavy = {"pandas", "sklearn", "scipy.stats", "matplotlib", "torch", "jinja2", "joblib", "onnxruntime", "tokenizers"}
     assert not heavy & set(loaded)
+    assert not {"butfor.image", "butfor.text", "butfor.multimodal", "butfor.simulate"} & set(loaded)
+
+
+def test_help_names_what_there_is():
+    """Help is written out, so that it need not load what it names."""
+    from butfor.commands.image_parts import INPAINTERS
+    from butfor.commands.text_parts import SAMPLERS
+    from butfor.image.preprocess import PRESETS
+
+    wide = {**os.environ, "COLUMNS": "400"}
+    images = python("-m", "butfor.cli", "image", "--help", env=wide).stdout
+    assert f"What fills a region: {', '.join(INPAINTERS)}," in images
+    *others, last = PRESETS
+    assert f"How images go into the model: {', '.join(others)} or {last}." in images
+    texts = python("-m", "butfor.cli", "text", "--help", env=wide).stdout
+    assert f"What redraws words: {', '.join(SAMPLERS)}," in texts
 
 
 def test_version():

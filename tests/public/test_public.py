@@ -81,7 +81,16 @@ def loaded_by(code):
 def test_importing_butfor_loads_nothing_heavy():
     loaded = loaded_by("import butfor, sys; print(*sys.modules)")
     assert "butfor._explain" in loaded
-    assert not loaded & set(HEAVY)
+    assert not loaded & {*HEAVY, "butfor.image", "butfor.multimodal", "butfor.simulate", "butfor.text"}
+
+
+def test_what_is_loaded_late_is_there_all_the_same():
+    loaded = loaded_by("import butfor, sys; butfor.image, butfor.text; print(*sys.modules)")
+    assert {"butfor.image", "butfor.text"} <= loaded
+    assert loaded_by("from butfor import *; print(*dir())") >= set(butfor.__all__) - {"__version__"}
+    assert dir(butfor) == butfor.__all__
+    with pytest.raises(AttributeError, match="no attribute 'imagine'"):
+        butfor.imagine  # noqa: B018
 
 
 def test_an_array_run_loads_no_pandas_and_no_torch():
@@ -160,11 +169,13 @@ def public_things():
     for space, names in (
         (butfor, butfor.__all__),
         (butfor.tabular, butfor.tabular.__all__),
+        (butfor.image, butfor.image.__all__),
+        (butfor.text, butfor.text.__all__),
         (butfor.selection, ["bh", "by", "holm", "bonferroni", "knockoff_plus"]),
         (butfor.Result, [name for name in dir(butfor.Result) if not name.startswith("_")]),
     ):
         for name in names:
-            thing = inspect.getattr_static(space, name)
+            thing = getattr(space, name) if inspect.ismodule(space) else inspect.getattr_static(space, name)
             yield f"{getattr(space, '__name__', space)}.{name}", thing
 
 

@@ -12,13 +12,8 @@ import typer
 
 from butfor.commands import options as o
 from butfor.commands.common import bar, given, notes, print_written, save_png, target_of
-from butfor.commands.image_parts import INPAINTERS, named_model, named_sampler, regions
 from butfor.core.result import Result
 from butfor.core.types import Family, Rule, Test
-from butfor.image import explain, folder, ranks
-from butfor.image import sensitivity as moved
-from butfor.image.explain import classifier
-from butfor.image.preprocess import PRESETS
 
 FILLS, RANKS = "fills", "ranks.png"
 IMAGES = "Images and regions"
@@ -38,7 +33,7 @@ def image(
     sampler: Annotated[
         str,
         typer.Option(
-            help=f"What fills a region: {', '.join(INPAINTERS)}, an inpainting network as file.onnx (MI-GAN, LaMa), "
+            help="What fills a region: donor, telea, navier-stokes, an inpainting network as file.onnx (MI-GAN, LaMa), "
             "file.py:function, or diffusers:NAME.",
             rich_help_panel=o.TEST,
         ),
@@ -84,7 +79,12 @@ def image(
         ),
     ] = "raise",
     preprocess: Annotated[
-        str | None, typer.Option(help=f"How images go into the model: {', '.join(PRESETS)}.", rich_help_panel=o.MODEL)
+        str | None,
+        typer.Option(
+            help="How images go into the model: whole, crop, imagenet-whole, imagenet-crop, inception-whole or "
+            "inception-crop.",
+            rich_help_panel=o.MODEL,
+        ),
     ] = None,
     classes: Annotated[
         Path | None,
@@ -149,6 +149,10 @@ def image(
     quiet: o.Quiet = False,
 ) -> None:
     """Test regions of photographs; write result.butfor, table.csv and report.html with the pictures in it."""
+    from butfor.commands.image_parts import named_model, named_sampler, regions
+    from butfor.image import explain, folder, ranks
+    from butfor.image import sensitivity as moved
+    from butfor.image.explain import classifier
     from butfor.report.folder import REPORT, RESULT, TABLE, check_folder, write_folder
 
     check_folder(out)

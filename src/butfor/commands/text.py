@@ -12,11 +12,7 @@ import typer
 
 from butfor.commands import options as o
 from butfor.commands.common import bar, given, notes, print_written, target_of
-from butfor.commands.text_parts import SAMPLERS, named_model, named_sampler, units_of
 from butfor.core.types import Family, Rule, Test
-from butfor.text import explain, read_texts
-from butfor.text.models import text_model
-from butfor.text.terminal import found_in, harmless
 
 TEXTS = "Texts and what to test"
 
@@ -42,8 +38,8 @@ def text(
     sampler: Annotated[
         str,
         typer.Option(
-            help=f"What redraws words: {', '.join(SAMPLERS)}, a folder of a language model of transformers, or "
-            "file.py:function.",
+            help="What redraws words: small-infiller, masked-lm:DIR, causal-lm:DIR, ngram:FILE, a folder of a language "
+            "model of transformers, or file.py:function.",
             rich_help_panel=o.TEST,
         ),
     ] = "small-infiller",
@@ -149,7 +145,11 @@ def text(
     quiet: o.Quiet = False,
 ) -> None:
     """Test words of texts; write result.butfor, table.csv and report.html with the texts in it."""
+    from butfor.commands.text_parts import named_model, named_sampler, units_of
     from butfor.report.folder import REPORT, RESULT, TABLE, check_folder, write_folder
+    from butfor.text import explain, read_texts
+    from butfor.text.models import text_model
+    from butfor.text.terminal import found_in, harmless
 
     check_folder(out)
     with notes(quiet), redirect_stdout(sys.stderr):  # a model that prints must not get into the JSON
