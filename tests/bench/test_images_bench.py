@@ -38,9 +38,9 @@ def test_a_report_of_everything():
         )
         | {"boxes": 222},
         "counts": [{"preprocess": "crop", "target": "t", "boxes": 222, "chosen": [56, 3], "expected": (56, None)}],
-        "sensitivity": {"0.2": {"chosen": [85, 81], "iou": 0.759}},
-        "few_shot": {"draws": 5, "chosen": [40], "iou": None},
-        "ranks": {"counts": [3, 2, 1], "verdict": "No sign."},
+        "sensitivity": [{"target": "t", "alpha": 0.2, "chosen": [85, 81], "iou": 0.759}],
+        "few_shot": [{"draws": 5, "target": "t", "alpha": 0.1, "chosen": [40, 41], "iou": 0.8}],
+        "ranks": {"counts": [3, 2, 1], "verdict": "No sign.", "median_spread": 0.2},
         "automatic": [{"boxes_from": "random", "target": "t", "boxes": 9, "chosen": [1, 0]}],
         "lime": [
             {
@@ -53,10 +53,14 @@ def test_a_report_of_everything():
     }
     text = images.markdown(figures)
     for part in (
-        "| 0.2 | 85 81 | 0.759 |",
-        "Few-shot, 5 diversified draws",
+        "| osft | t | 0.2 | 85 81 | 0.759 |",
+        "| few-shot, 5 diversified draws | t | 0.1 | 40 41 | 0.800 |",
         "No sign.",
         "| random | t | 9 | 1 | 0 |",
         "50%",
     ):
         assert part in text
+    assert images.places(figures).counts.tolist() == [3, 2, 1]
+    alone = {**figures, "few_shot": [{"draws": 5, "target": "t", "alpha": 0.1, "chosen": [40], "iou": None}]}
+    del alone["sensitivity"]
+    assert "| 5 | t | 0.1 | 40 |" in images.markdown(alone)

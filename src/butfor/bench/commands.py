@@ -99,6 +99,7 @@ def images(
 ) -> None:
     """The paper's 50 photographs and 222 boxes with EfficientNet-Lite0 and MI-GAN: counts, sensitivity, cost."""
     from butfor.bench import images as bench
+    from butfor.commands.common import save_png
 
     _check(out)
     figures = bench.run(
@@ -112,6 +113,8 @@ def images(
         threads=threads,
     )
     _show("images", figures, bench.markdown, out, json)
+    if out is not None and "ranks" in figures:
+        save_png(bench.places(figures).plot, out / "ranks.png", 8)
 
 
 @app.command()

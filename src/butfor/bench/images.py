@@ -19,6 +19,7 @@ from butfor.core.result import Result
 from butfor.core.types import InputError, Subset
 
 ALPHAS = (0.2, 0.1)
+TARGETS = ("observed-class", "predicted")
 NEEDED = ("efficientnet_lite0.onnx", "migan_pipeline_v2.onnx", "paper/boxes.json")
 EXPECTED = {  # (preprocessing, target): boxes of 222 chosen by OSFT at .2 and .1 in an independent run of ours
     ("whole", "observed-class"): (85, 51),
@@ -145,7 +146,7 @@ class Bench:
         """How many boxes OSFT chooses, whole image and centre crop, with the paper's class and the symmetric one."""
         rows = []
         for preprocess in ("whole", "crop"):
-            for target in ("observed-class", "predicted"):
+            for target in TARGETS:
                 result = self.osft(preprocess, target)
                 chosen = [int(result.select(alpha=alpha).chosen.sum()) for alpha in ALPHAS]
                 rows.append(
@@ -160,18 +161,25 @@ class Bench:
                 )
         return rows
 
-    def moved(self) -> dict[str, Any]:
+    def moved(self) -> list[dict[str, Any]]:
         """OSFT with every box moved by a pixel: the mean pairwise IOU at both levels."""
-        found = image.sensitivity(
-            self.classifier(),
-            self.photographs,
-            self.inpainter(),
-            boxes=self.boxes,
-            target="observed-class",
-            alpha=ALPHAS[0],
-            fills=self.fills,
-        )
-        return {f"{alpha:g}": _stability(found.select(alpha)) for alpha in ALPHAS}
+        return self._moved(self.inpainter(), ALPHAS)
+
+    def _moved(self, sampler: Any, alphas: Sequence[float], **settings: Any) -> list[dict[str, Any]]:
+        rows = []
+        for target in TARGETS:
+            found = image.sensitivity(
+                self.classifier(),
+                self.photographs,
+                sampler,
+                boxes=self.boxes,
+                target=target,
+                alpha=alphas[0],
+                fills=self.fills,
+                **settings,
+            )
+            rows += [{"target": target, "alpha": alpha, **_stability(found.select(alpha))} for alpha in alphas]
+        return rows
 
     def ranks(self, draws: int) -> dict[str, Any]:
         found = image.ranks(
@@ -189,14 +197,23 @@ class Bench:
             "verdict": found.verdict,
         }
 
-    def few_shot(self, draws: int, sensitivity: bool) -> dict[str, Any]:
+    def few_shot(self, draws: int, sensitivity: bool) -> list[dict[str, Any]]:
         """The few-shot test at .1 with diversified draws, and how it bears moved boxes."""
-        settings: dict[str, Any] = {"boxes": self.boxes, "test": "few-shot", "draws": draws, "alpha": 0.1}
-        given = self.classifier(), self.photographs, image.diversify(self.inpainter())
+        sampler = image.diversify(self.inpainter())
+        settings: dict[str, Any] = {"test": "few-shot", "draws": draws}
         if sensitivity:
-            return {"draws": draws, **_stability(image.sensitivity(*given, fills=self.fills, **settings))}
-        result = image.explain(*given, fills=self.fills, **settings)
-        return {"draws": draws, "chosen": [int(result.chosen.sum())], "iou": None}
+            return [{"draws": draws, **row} for row in self._moved(sampler, [0.1], **settings)]
+        result = image.explain(
+            self.classifier(),
+            self.photographs,
+            sampler,
+            boxes=self.boxes,
+            alpha=0.1,
+            fills=self.fills,
+            **settings,
+        )
+        chosen = [int(result.chosen.sum())]
+        return [{"draws": draws, "target": "predicted", "alpha": 0.1, "chosen": chosen, "iou": None}]
 
     def automatic(self) -> list[dict[str, Any]]:
         """Boxes of the detector and random ones, and random ones alone."""
@@ -205,7 +222,7 @@ class Bench:
         )
         rows = []
         for name, boxes in {"automatic": image.detected_boxes(yolo), "random": image.random_boxes()}.items():
-            for target in ("observed-class", "predicted"):
+            for target in TARGETS:
                 result = self.osft("whole", target, boxes)
                 chosen = [int(result.select(alpha=alpha).chosen.sum()) for alpha in ALPHAS]
                 rows.append({"boxes_from": name, "target": target, "boxes": len(result.chosen), "chosen": chosen})
@@ -249,6 +266,12 @@ class Bench:
         }
 
 
+def places(figures: dict[str, Any]) -> image.Ranks:
+    """The ranks of the real patches again, to be plotted."""
+    found = figures["ranks"]
+    return image.Ranks(np.array(found["counts"]), found["median_spread"])
+
+
 def _cover(mask: Any, region: Subset) -> float:
     x1, y1, x2, y2 = region.index
     return float(np.asarray(mask[y1:y2, x1:x2], bool).mean())
@@ -285,11 +308,13 @@ def markdown(figures: dict[str, Any]) -> str:
     ]
     if "sensitivity" in figures:
         lines += [f"## Boxes moved by one pixel (paper: IOU {PAPER['sensitivity']})", ""]
-        rows = [[alpha, *_stable(found)] for alpha, found in figures["sensitivity"].items()]
-        lines += [*table(["alpha", "chosen in the five runs", "mean pairwise IOU"], rows), ""]
-    if "few_shot" in figures:
-        few = figures["few_shot"]
-        lines += [f"Few-shot, {few['draws']} diversified draws, alpha .1: {', '.join(_stable(few))}.", ""]
+        rows = [["osft", *_stable(row)] for row in figures["sensitivity"]]
+        rows += [[f"few-shot, {row['draws']} diversified draws", *_stable(row)] for row in figures.get("few_shot", [])]
+        lines += [*table(["test", "target", "alpha", "chosen in the five runs", "mean pairwise IOU"], rows), ""]
+    elif "few_shot" in figures:
+        rows = [[str(row["draws"]), *_stable(row)[:-1]] for row in figures["few_shot"]]
+        lines += ["## Few-shot", "", *table(["diversified draws", "target", "alpha", "chosen"], rows), ""]
+    if "ranks" in figures:
         lines += [
             f"Ranks of the real patches among them: {figures['ranks']['counts']}. {figures['ranks']['verdict']}",
             "",
@@ -315,5 +340,6 @@ def _expected(counts: Any) -> str:
     return "" if counts is None else " / ".join("" if count is None else str(count) for count in counts).strip(" /")
 
 
-def _stable(found: dict[str, Any]) -> list[str]:
-    return [" ".join(map(str, found["chosen"])), "" if found["iou"] is None else f"{found['iou']:.3f}"]
+def _stable(row: dict[str, Any]) -> list[str]:
+    chosen, iou = " ".join(map(str, row["chosen"])), "" if row["iou"] is None else f"{row['iou']:.3f}"
+    return [row["target"], f"{row['alpha']:g}", chosen, iou]

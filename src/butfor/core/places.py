@@ -88,8 +88,11 @@ class Places:
         third = max(1, len(places) // 3)
         colours = ["#155cd6"] + ["#8a949e"] * (len(places) - 1 - third) + ["#8a949e" if self.ok else "#d02424"] * third
         ax.bar(places, self.counts, color=colours)
-        ax.axhline(self.total / len(places), color="#1c2530", linewidth=1, linestyle="--")
-        ax.annotate("chance", (places[-1] + 0.5, self.total / len(places)), ha="right", va="bottom", fontsize=9)
+        chance = self.total / len(places)
+        ax.axhline(chance, color="#1c2530", linewidth=1, linestyle="--")
+        ax.annotate("chance", (1.01, chance), xycoords=("axes fraction", "data"), va="center", fontsize=9)
+        if not self.ok:
+            ax.set_title(f"More at the bottom than above: fills are not like real {self.what}", fontsize=10, loc="left")
         ax.set_xticks(places, ["first", *map(str, places[1:-1]), "last"])
         ax.set(xlabel="Place among its draws, by the model's output", ylabel=f"Real {self.what}")
         ax.spines[["top", "right"]].set_visible(False)
