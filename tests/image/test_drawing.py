@@ -53,6 +53,51 @@ def test_labels_do_not_cover_each_other():
     assert together > 0.9 * sum(alone)
 
 
+def written(marks, image, k):
+    """Where the k-th text stands, in a picture of the image's own size."""
+    side = max(image.shape[:2])
+    bare = [bi.Mark(mark.subset, "", mark.chosen) for mark in marks]
+    texts = [mark if j == k else bare[j] for j, mark in enumerate(marks)]
+    return (bi.photograph(image, texts, side=side) != bi.photograph(image, bare, side=side)).any(axis=2)
+
+
+@pytest.mark.parametrize("count", [3, 8])
+def test_a_number_stands_in_its_own_region(count):
+    image = np.full((540, 720, 3), 90, np.uint8)
+    marks = [bi.Mark(subset, f"-{k + 1}.25", k % 2 == 0) for k, subset in enumerate(bi.grid(count)("a", image))]
+    for k in (0, len(marks) // 2, len(marks) - 1):
+        where = written(marks, image, k)
+        assert where.any()
+        assert not (where & ~bi.region.mask_of(marks[k].subset, 540, 720)).any()
+
+
+def test_a_number_in_a_bow_stands_on_the_bow():
+    """The middle of a region that bends lies in what it bends around."""
+    image = np.full((300, 300, 3), 90, np.uint8)
+    bow = np.ones((300, 300), bool)
+    bow[60:, 60:240] = False
+    marks = [bi.Mark(Subset("bow", bow), "1.25", True), bi.Mark(Subset("inner", (60, 60, 240, 300)), "2.50", False)]
+    for k, region in enumerate((bow, ~bow)):
+        assert written(marks, image, k).any()
+        assert not (written(marks, image, k) & ~region).any()
+
+
+def test_a_number_without_a_place_is_left_out():
+    image = np.full((200, 200, 3), 90, np.uint8)
+    subsets = bi.grid(20)("a", image)  # cells of 10 x 10 pixels
+    marks = [bi.Mark(subset, "-12.34", True) for subset in subsets]
+    assert not written(marks, image, 45).any()
+    assert written(marks[:1], image, 0).any()  # beside it, where no region is
+    assert not (written(marks[:1], image, 0) & bi.region.mask_of(subsets[0], 200, 200)).any()
+
+
+def test_masks_of_the_same_name_are_drawn():
+    one, two = np.zeros((2, 60, 80), bool)
+    one[:20], two[40:] = True, True
+    marks = [bi.Mark(Subset("part", mask), "1.25", True) for mask in (one, two)]
+    assert share(bi.photograph(IMAGE, marks), BLUE) > 0.005
+
+
 def test_attributes_stand_below():
     marks = [bi.Mark(subset, "0.5", True) for subset in bi.attributes("colour", "texture", "greyscale")("x", IMAGE)]
     picture = bi.photograph(IMAGE, marks, side=200)

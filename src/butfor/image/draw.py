@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from butfor.core.types import Subset
+from butfor.core.types import Bools, Ints, Subset
 from butfor.image.region import Box, Image, bounds, is_box, is_mask, mask_of
 
 if TYPE_CHECKING:
@@ -17,7 +18,9 @@ if TYPE_CHECKING:
 
 BLUE, RED = (21, 92, 214), (208, 36, 36)  # chosen, not chosen
 INK, PALE, PAPER = (25, 28, 33), (105, 112, 122), (255, 255, 255)
-PAD = 3  # pixels between a label's letters and its edge
+PAD = 3  # pixels between letters and the edge of their plate
+MOST_HIDDEN = 0.15  # of a region: a plate must not hide what it speaks of
+NOBODY, TAKEN = -1, -2  # pixels that belong to no region, and those under a plate
 
 
 @dataclass(frozen=True)
@@ -37,8 +40,9 @@ def photograph(image: Image, marks: Sequence[Mark] = (), *, side: int = 720) -> 
     """The photograph with its regions outlined, blue if chosen and red if not, and the text of each inside it.
 
     The longer side of what comes back is about `side` pixels whatever the image's size, so that lines and letters are
-    always readable (for a sheet, make it the width of a column). A text that does not fit into its region stands beside
-    it; attributes of the whole image are listed below.
+    always readable (for a sheet, make it the width of a column). A text that does not fit into its region is made
+    smaller, or stands beside it where there is no other region, or is left out; attributes of the whole image are
+    listed below.
 
     >>> photograph(np.zeros((30, 40, 3), np.uint8), [Mark(Subset("box 1", (5, 5, 20, 20)), "1.2", True)]).shape
     (540, 720, 3)
@@ -50,13 +54,16 @@ def photograph(image: Image, marks: Sequence[Mark] = (), *, side: int = 720) -> 
     picture = _scaled(image, scale)
     pen = ImageDraw.Draw(picture)
     line = max(2, round(side / 240))
-    regions = [mark for mark in marks if is_box(mark.subset.index) or is_mask(mark.subset.index)]
-    for mark in regions:
-        _outline(picture, pen, mark, image, scale, line)
-    taken: list[Box] = []
-    for mark in sorted(regions, key=lambda mark: _area(mark, image)):  # small ones have fewer places for their text
-        _label(pen, mark, image, scale, line, picture.size, taken)
-    whole = [mark for mark in marks if mark not in regions]
+    regions = [mark for mark in marks if _is_region(mark)]
+    whole = [mark for mark in marks if not _is_region(mark)]
+    order = sorted(range(len(regions)), key=lambda k: -_area(regions[k], image))  # small ones over large ones
+    owner = np.full((picture.height, picture.width), NOBODY)
+    for k in order:
+        inside = _pixels(regions[k], image, scale, line, picture.size)
+        _outline(picture, pen, regions[k], inside, line)
+        owner[inside] = k
+    for k in reversed(order):  # small ones have fewer places for their text
+        _label(pen, regions[k], k, owner, line)
     if not whole:
         return np.array(picture)
     strip = _chips(whole, picture.width)
@@ -64,6 +71,10 @@ def photograph(image: Image, marks: Sequence[Mark] = (), *, side: int = 720) -> 
     sheet.paste(picture)
     sheet.paste(strip, (0, picture.height))
     return np.array(sheet)
+
+
+def _is_region(mark: Mark) -> bool:
+    return is_box(mark.subset.index) or is_mask(mark.subset.index)
 
 
 def _scaled(image: Image, scale: float) -> Picture:
@@ -74,65 +85,109 @@ def _scaled(image: Image, scale: float) -> Picture:
     return Pictures.fromarray(image).resize(size, method)
 
 
-def _outline(picture: Picture, pen: ImageDraw, mark: Mark, image: Image, scale: float, line: int) -> None:
+def _area(mark: Mark, image: Image) -> int:
+    return int(mask_of(mark.subset, *image.shape[:2]).sum())
+
+
+def _pixels(mark: Mark, image: Image, scale: float, line: int, size: tuple[int, int]) -> Bools:
+    """The region in the scaled picture; a dot is made large enough to be seen."""
+    mask = mask_of(mark.subset, *image.shape[:2])
+    if is_mask(mark.subset.index):
+        from PIL import Image as Pictures
+
+        grey = Pictures.fromarray(mask.astype(np.uint8) * 255).resize(size, Pictures.Resampling.BILINEAR)
+        return np.asarray(grey) > 127
+    inside = np.zeros((size[1], size[0]), np.bool_)
+    x1, y1, x2, y2 = (round(value * scale) for value in mark.subset.index)
+    inside[y1 : max(y2, y1 + 2 * line), x1 : max(x2, x1 + 2 * line)] = True
+    return inside
+
+
+def _outline(picture: Picture, pen: ImageDraw, mark: Mark, inside: Bools, line: int) -> None:
+    if not inside.any():
+        return
     if is_box(mark.subset.index):
-        x1, y1, x2, y2 = (round(value * scale) for value in mark.subset.index)
-        x2, y2 = max(x2, x1 + 2 * line), max(y2, y1 + 2 * line)  # a dot is still to be seen
+        x1, y1, x2, y2 = bounds(inside)
+        if min(x2 - x1, y2 - y1) < 3:  # no room for two lines: an image of one row, or a dot at the edge
+            pen.rectangle((x1, y1, x2 - 1, y2 - 1), fill=mark.colour)
+            return
         pen.rectangle((x1, y1, x2 - 1, y2 - 1), outline=PAPER, width=line + 2)
         pen.rectangle((x1 + 1, y1 + 1, x2 - 2, y2 - 2), outline=mark.colour, width=line)
         return
     from PIL import Image as Pictures
     from scipy.ndimage import binary_erosion
 
-    mask = Pictures.fromarray(mask_of(mark.subset, *image.shape[:2]).astype(np.uint8) * 255)
-    inside = np.asarray(mask.resize(picture.size, Pictures.Resampling.BILINEAR)) > 127
     for width, colour in ((line + 2, PAPER), (line, mark.colour)):
         edge = inside & ~binary_erosion(inside, iterations=width)
         picture.paste(colour, mask=Pictures.fromarray(edge.astype(np.uint8) * 255))
         inside = binary_erosion(inside)
 
 
-def _area(mark: Mark, image: Image) -> int:
-    return int(mask_of(mark.subset, *image.shape[:2]).sum())
-
-
+@lru_cache(maxsize=64)
 def _font(size: int) -> Any:
     from PIL import ImageFont
 
     return ImageFont.load_default(max(8, size))
 
 
-def _label(
-    pen: ImageDraw, mark: Mark, image: Image, scale: float, line: int, size: tuple[int, int], taken: list[Box]
-) -> None:
-    """The text on a plate of the region's colour: in its corner, else where nothing else stands."""
-    if not mark.text:
+def _label(pen: ImageDraw, mark: Mark, k: int, owner: Ints, line: int) -> None:
+    """The text on a plate of the region's colour: in it, else beside it, smaller if need be, else nowhere.
+
+    A number that stands in another region would be read as that one's: what fits nowhere is left out.
+    """
+    own = owner == k
+    if not mark.text or not own.any():
         return
-    mask = mask_of(mark.subset, *image.shape[:2])
-    x1, y1, x2, y2 = (round(value * scale) for value in bounds(mask))
-    font = _font(max(12, round(max(size) / 32)))
-    left, top, right, bottom = pen.textbbox((0, 0), mark.text, font=font)
-    width, height = int(right - left) + 2 * PAD, int(bottom - top) + 2 * PAD
-    fits = width <= x2 - x1 - 2 * line and height <= y2 - y1 - 2 * line
-    fits = fits and width * height <= 0.15 * mask.sum() * scale**2  # a plate must not hide what it speaks of
-    places = [(x1 + line, y1 + line), (x2 - width - line, y2 - height - line)] if fits else []
-    if is_mask(mark.subset.index) and fits:
-        rows, columns = np.nonzero(mask)
-        places.insert(0, (round(columns.mean() * scale - width / 2), round(rows.mean() * scale - height / 2)))
-    places += [(x1, y1 - height), (x1, y2), (x2, y1), (x1 - width, y1), (x1 + line, y1 + line)]
-    inside = [
-        (int(np.clip(x, 0, max(0, size[0] - width))), int(np.clip(y, 0, max(0, size[1] - height)))) for x, y in places
-    ]
-    free = [place for place in inside if not any(_meet((*place, width, height), other) for other in taken)]
-    x, y = (free or inside)[0]
-    taken.append((x, y, width, height))
-    pen.rectangle((x, y, x + width - 1, y + height - 1), fill=mark.colour)
-    pen.text((x + PAD - left, y + PAD - top), mark.text, fill=PAPER, font=font)
+    box = bounds(own)
+    aim = None if is_mask(mark.subset.index) else (box[0] + line, box[1] + line)
+    largest = max(12, round(max(owner.shape) / 32))
+    for find, sizes in (
+        (partial(_within, own, box, aim), range(largest, 11, -2)),
+        (partial(_beside, owner, box), range(largest, 11, -2)),
+        (partial(_within, own, box, aim), (10, 9)),
+        (partial(_beside, owner, box), (10, 9)),
+    ):
+        for size in sizes:
+            left, top, right, bottom = pen.textbbox((0, 0), mark.text, font=_font(size))
+            pad = max(1, round(size / 7))
+            width, height = int(right - left) + 2 * pad, int(bottom - top) + 2 * pad
+            place = find(width, height)
+            if place is None:
+                continue
+            x, y = place
+            pen.rectangle((x, y, x + width - 1, y + height - 1), fill=mark.colour)
+            pen.text((x + pad - left, y + pad - top), mark.text, fill=PAPER, font=_font(size))
+            owner[y : y + height, x : x + width] = TAKEN
+            return
 
 
-def _meet(a: Box, b: Box) -> bool:
-    """Whether two plates (x, y, width, height) touch."""
-    return a[0] < b[0] + b[2] and b[0] < a[0] + a[2] and a[1] < b[1] + b[3] and b[1] < a[1] + a[3]
+def _within(own: Bools, box: Box, aim: tuple[int, int] | None, width: int, height: int) -> tuple[int, int] | None:
+    """Where a plate covers nothing but its own region, and little of that: nearest to `aim`, or to the middle."""
+    x1, y1, x2, y2 = box
+    own = own[y1:y2, x1:x2]
+    if width > x2 - x1 or height > y2 - y1 or width * height > MOST_HIDDEN * own.sum():
+        return None
+    sums = np.pad(own.cumsum(axis=0).cumsum(axis=1), ((1, 0), (1, 0)))
+    count = sums[height:, width:] - sums[:-height, width:] - sums[height:, :-width] + sums[:-height, :-width]
+    ys, xs = np.nonzero(count == width * height)
+    if not ys.size:
+        return None
+    x, y = (values.mean() - side / 2 for values, side in zip(np.nonzero(own)[::-1], (width, height), strict=True))
+    if aim is not None:
+        x, y = aim[0] - x1, aim[1] - y1
+    nearest = np.argmin((xs - x) ** 2 + (ys - y) ** 2)
+    return x1 + int(xs[nearest]), y1 + int(ys[nearest])
+
+
+def _beside(owner: Ints, box: Box, width: int, height: int) -> tuple[int, int] | None:
+    """Where a plate covers no region and touches its own: above, below, to the right or to the left of it."""
+    x1, y1, x2, y2 = box
+    for x, y in ((x1, y1 - height), (x1, y2), (x2, y1), (x1 - width, y1)):
+        x, y = max(0, min(x, owner.shape[1] - width)), max(0, min(y, owner.shape[0] - height))
+        ground = owner[y : y + height, x : x + width]
+        if ground.shape == (height, width) and (ground == NOBODY).all():
+            return x, y
+    return None
 
 
 def _chips(marks: Sequence[Mark], width: int) -> Picture:
@@ -173,7 +228,7 @@ def photograph_axes(image: Image, marks: Sequence[Mark] = (), ax: Any = None) ->
     ax.set_axis_off()
     for mark in marks:
         colour = tuple(value / 255 for value in mark.colour)
-        if not (is_box(mark.subset.index) or is_mask(mark.subset.index)):
+        if not _is_region(mark):
             continue
         mask = mask_of(mark.subset, *image.shape[:2])
         x1, y1, x2, y2 = bounds(mask)
@@ -185,7 +240,7 @@ def photograph_axes(image: Image, marks: Sequence[Mark] = (), ax: Any = None) ->
             ax.add_patch(Rectangle((x1 - 0.5, y1 - 0.5), x2 - x1, y2 - y1, fill=False, edgecolor=colour, linewidth=2))
         plate = {"facecolor": colour, "edgecolor": "none", "pad": 1.5}
         ax.text(x, y, mark.text, color="white", fontsize=8, va="top", bbox=plate)
-    whole = [m for m in marks if not (is_box(m.subset.index) or is_mask(m.subset.index))]
+    whole = [m for m in marks if not _is_region(m)]
     if whole:
         said = ", ".join(f"{m.subset.name} {m.text}".strip() + (" (chosen)" if m.chosen else "") for m in whole)
         ax.set_title(said, fontsize=8, loc="left", y=-0.08)
