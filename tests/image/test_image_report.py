@@ -7,7 +7,8 @@ import pytest
 
 import butfor
 import butfor.image as bi
-from butfor.image.view import View, probabilities
+from butfor.core.shown import probabilities
+from butfor.image.view import View
 from butfor.report.write import render
 
 MASK = np.zeros((24, 24), bool)
@@ -109,6 +110,39 @@ def test_a_table_has_no_pictures():
 def test_probabilities_of_logits_and_of_probabilities():
     assert probabilities(np.array([[1000.0, 0.0]])).tolist() == [[1.0, 0.0]]
     assert probabilities(np.array([[3.5]])).tolist() == [[3.5]]
+    assert probabilities(np.array([[0.99, 0.97, 0.05]])).tolist() == [[0.99, 0.97, 0.05]]
+
+
+def explained(net):
+    return bi.explain(net, pictures(3), bi.donor(), boxes={"corner": (0, 0, 8, 8)}, test="osft", alpha=0.2)
+
+
+def test_outputs_of_many_labels_are_shown_as_they_are():
+    """Sigmoids do not sum to one, and their softmax means nothing."""
+
+    class Labels:
+        classes = ("cat", "dog", "cow")
+
+        def __call__(self, batch):
+            light = np.array([image[:8, :8].mean() / 255 for image in batch])
+            return np.stack([light, 0.97 + 0 * light, 0.05 + 0 * light], axis=1)
+
+    view = (found := explained(Labels())).view(found)
+    assert view.label == "output"
+    assert view.photographs[0].said == "dog, output = 0.970"
+    assert "dog output = 0.970" in render(found)
+
+
+def test_all_images_of_a_run_are_shown_on_one_scale():
+    """Logits that lie between 0 and 1 for one image are still logits, and a class without a name says what it is."""
+    first = next(iter(pictures(3).values()))
+
+    def net(batch):
+        return [[0.2, 0.9] if (image == first).all() else [4.0, 0.0] for image in batch]
+
+    found = explained(net)
+    said = [photo.said for photo in found.view(found).photographs]
+    assert said[:2] == ["class 1, p = 0.668", "class 0, p = 0.982"]
 
 
 @pytest.mark.parametrize("count", [70])

@@ -36,15 +36,32 @@ def change(value: float) -> str:
     )
 
 
-def probabilities(outputs: Floats) -> Floats:
-    """Outputs (n, classes) as probabilities: themselves if they are, else the softmax of logits; one output as it is.
+def are_probabilities(outputs: Floats) -> bool:
+    """Whether the outputs (n, classes) of each row are shares of one."""
+    return bool(outputs.min() >= 0 and np.allclose(outputs.sum(axis=1), 1, atol=1e-3))
 
-    >>> probabilities(np.array([[0.0, 0.0]])).tolist(), probabilities(np.array([[0.25, 0.75]])).tolist()
-    ([[0.5, 0.5]], [[0.25, 0.75]])
+
+def are_logits(outputs: Floats) -> bool:
+    """Whether there are several outputs (n, classes) that neither sum to one nor all lie between 0 and 1.
+
+    Those that lie there without summing to one are a multi-label model's: each is a probability of its own.
     """
-    if outputs.shape[1] == 1:
-        return outputs
-    if outputs.min() >= 0 and np.allclose(outputs.sum(axis=1), 1, atol=1e-3):
-        return outputs
+    between = outputs.min() >= 0 and outputs.max() <= 1
+    return bool(outputs.shape[1] > 1 and not between and not are_probabilities(outputs))
+
+
+def probabilities(outputs: Floats) -> Floats:
+    """Outputs (n, classes) as probabilities: the softmax of logits, and whatever else as it is.
+
+    >>> probabilities(np.array([[3.0, 3.0]])).tolist(), probabilities(np.array([[0.25, 0.75]])).tolist()
+    ([[0.5, 0.5]], [[0.25, 0.75]])
+    >>> probabilities(np.array([[0.99, 0.97]])).tolist()
+    [[0.99, 0.97]]
+    """
+    return softmax(outputs) if are_logits(outputs) else outputs
+
+
+def softmax(outputs: Floats) -> Floats:
+    """Logits (n, classes) as probabilities."""
     raised = np.exp(outputs - outputs.max(axis=1, keepdims=True))
     return np.asarray(raised / raised.sum(axis=1, keepdims=True))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from butfor.core.draws import Block
-from butfor.core.shown import change, probabilities
+from butfor.core.shown import are_logits, are_probabilities, change, softmax
 from butfor.core.types import Floats, InputError, Model
 from butfor.image.draw import Mark, photograph
 from butfor.image.plausibility import judge
@@ -90,38 +90,41 @@ class View:
 
     def __call__(self, result: Result) -> Pictures:
         shown = _shown(result)
-        photographs = tuple(self._photograph(result, place) for place in shown)
+        outputs = [self._outputs([result.problem.inputs[place]]) for place in shown]
+        scale = _scale(result, outputs)
+        photographs = tuple(
+            self._photograph(result, place, own, scale) for place, own in zip(shown, outputs, strict=True)
+        )
         drawn = any(region.tiles for photo in photographs for region in photo.regions)
-        label = "output" if result.output_names is None else "p"
         kind = result.evidence.kind
         return Pictures(
-            photographs, len(result.input_names) - len(shown), label, STATISTICS.get(kind, f"its {kind}"), drawn
+            photographs, len(result.input_names) - len(shown), scale.label, STATISTICS.get(kind, f"its {kind}"), drawn
         )
 
-    def _photograph(self, result: Result, place: int) -> Photograph:
+    def _photograph(self, result: Result, place: int, outputs: Floats | None, scale: Scale) -> Photograph:
         image = result.problem.inputs[place]
         rows = np.flatnonzero(result.input_of == place)
         marks = [_mark(result, int(row)) for row in rows]
         kept = (
             rows[np.argsort(~result.chosen[rows], kind="stable")][:MOST_REGIONS] if len(rows) > MOST_REGIONS else rows
         )
-        observed = self._values([image])
+        observed = scale.shown(outputs)
         return Photograph(
             name=str(result.input_names[place]),
-            said=_said(result, observed),
+            said=_said(result, observed, scale.label),
             marked=jpeg(photograph(image, marks, side=SIDE)),
             thumb=jpeg(photograph(image, [Mark(m.subset, "", m.chosen) for m in marks], side=THUMB)),
             original=jpeg(fitted(image, TILE)),
             shape=(image.shape[1], image.shape[0]),
             chosen=int(result.chosen[rows].sum()),
-            regions=tuple(self._region(result, int(row), image, observed) for row in kept),
+            regions=tuple(self._region(result, int(row), image, observed, scale) for row in kept),
             more=len(rows) - len(kept),
         )
 
-    def _region(self, result: Result, row: int, image: Image, observed: Floats | None) -> Region:
+    def _region(self, result: Result, row: int, image: Image, observed: Floats | None, scale: Scale) -> Region:
         block = block_of(result, row)
         drawn = redrawn(result, block, MOST_DRAWS)
-        values = self._values(drawn) if drawn else None
+        values = scale.shown(self._outputs(drawn)) if drawn else None
         column = int(result.evidence.classes[row]) if observed is not None and observed.shape[1] > 1 else 0
         plausible = _flags(image, block, drawn)
         return Region(
@@ -143,14 +146,34 @@ class View:
             ),
         )
 
-    def _values(self, images: Sequence[Image]) -> Floats | None:
-        """What the model says, (n, outputs): probabilities where there are several outputs, else the output itself."""
+    def _outputs(self, images: Sequence[Image]) -> Floats | None:
+        """What the model says, (n, outputs)."""
         if self.model is None:
             return None
         parts = [
             np.asarray(self.model(list(images[a : a + AT_ONCE])), np.float64) for a in range(0, len(images), AT_ONCE)
         ]
-        return probabilities(np.concatenate(parts).reshape(len(images), -1))
+        return np.concatenate(parts).reshape(len(images), -1)
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How outputs are shown: whether as their softmax, and what that is called. One for all images of a run."""
+
+    logits: bool
+    label: str
+
+    def shown(self, outputs: Floats | None) -> Floats | None:
+        return softmax(outputs) if self.logits and outputs is not None else outputs
+
+
+def _scale(result: Result, outputs: Sequence[Floats | None]) -> Scale:
+    known = [own for own in outputs if own is not None]
+    if result.output_names is None or not known:
+        return Scale(False, "output" if result.output_names is None else "p")
+    together = np.concatenate(known)
+    logits = are_logits(together)
+    return Scale(logits, "p" if logits or are_probabilities(together) else "output")
 
 
 def _shown(result: Result) -> list[int]:
@@ -198,18 +221,23 @@ def _value(values: Floats, row: int, column: int) -> str:
     return f"{values[row, column]:.3f}" if values.shape[1] > 1 else _number(float(values[row, 0]))
 
 
+def _named(name: Any) -> str:
+    """A class as it is called; one that is only a number says that it is a class."""
+    return f"class {name}" if str(name).isdigit() else str(name)
+
+
 def _short(name: Any) -> str:
     """The first of several names of a class: "binoculars, field glasses, opera glasses"."""
-    return str(name).split(",")[0]
+    return _named(name).split(",")[0]
 
 
-def _said(result: Result, observed: Floats | None) -> str:
+def _said(result: Result, observed: Floats | None, label: str) -> str:
     if observed is None:
         return ""
     if result.output_names is None:
         return f"output {_number(float(observed[0, 0]))}"
     best = int(observed[0].argmax())
-    return f"{result.output_names[best]}, p = {observed[0, best]:.3f}"
+    return f"{_named(result.output_names[best])}, {label} = {observed[0, best]:.3f}"
 
 
 def _flags(image: Image, block: Block, drawn: Sequence[Image]) -> list[bool]:
