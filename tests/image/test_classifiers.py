@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 import butfor.image as bi
-from butfor import InputError
+from butfor import InputError, ModelError
 from butfor.image.models import class_names
 from butfor.image.preprocess import PRESETS
 
@@ -107,6 +107,25 @@ def test_names_of_classes(tmp_path):
         class_names("nowhere.txt")
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.json", '["cat", ', "cannot be read"),
+        ("b.json", '{"a": "cat"}', "must have numbers for keys"),
+        ("c.json", '"cat"', "must be a list of names"),
+        ("d.json", '[{"name": "cat"}]', "must be a list of names"),
+        ("e.json", "3", "must be a list of names"),
+        ("model.py", "import torch", "or a text file with one a line, got model.py"),
+        ("f.txt", b"\xff\xfe\x00", "cannot be read"),
+    ],
+)
+def test_files_that_hold_no_class_names(tmp_path, name, content, message):
+    (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(InputError, match=message) as caught:
+        class_names(tmp_path / name)
+    assert "\n" not in str(caught.value)
+
+
 def network():
     torch = pytest.importorskip("torch")
     torch.manual_seed(0)
@@ -126,6 +145,31 @@ def test_a_torch_module_in_evaluation_mode():
     np.testing.assert_array_equal(one, net(IMAGES))  # no dropout
     np.testing.assert_allclose(one[:1], net(IMAGES[:1]), rtol=1e-4, atol=1e-6)
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(net))(IMAGES), one)
+
+
+def test_what_torch_modules_return():
+    torch = pytest.importorskip("torch")
+
+    class Returning(torch.nn.Module):
+        def __init__(self, change):
+            super().__init__()
+            self.net, self.change = network(), change
+
+        def forward(self, x):
+            return self.change(self.net(x))
+
+    def outputs(change, images=IMAGES, batch=2):
+        return bi.torch_classifier(Returning(change), bi.preprocess(16), batch=batch)(images)
+
+    plain = outputs(lambda y: y)
+    np.testing.assert_array_equal(outputs(lambda y: y.squeeze()), plain)  # the last batch is one image
+    np.testing.assert_array_equal(outputs(lambda y: y[:, :1].squeeze()), plain[:, :1])
+    np.testing.assert_array_equal(outputs(lambda y: (y, 2 * y)), plain)
+    np.testing.assert_array_equal(outputs(lambda y: types.SimpleNamespace(logits=y)), plain)
+    with pytest.raises(ModelError, match="gave dict; expected a tensor"):
+        outputs(lambda y: {"a": y})
+    with pytest.raises(ModelError, match=r"gave outputs \(\) for 2 images; expected a row for each"):
+        outputs(torch.sum)
 
 
 def test_a_model_of_torchvision_by_name(monkeypatch):

@@ -119,10 +119,14 @@ def test_gallery_and_sheet():
     assert bi.gallery(IMAGE, attribute, fills).shape[1] < plain.shape[1]  # nothing is removed, so nothing is blanked
     with pytest.raises(InputError, match="2 counterfactuals but 1 values"):
         bi.gallery(IMAGE, BOX, fills, values=[0.5])
+    with pytest.raises(InputError, match="2 counterfactuals but 1 flags"):
+        bi.gallery(IMAGE, BOX, fills, flagged=[True])
     sheet = bi.contact_sheet([IMAGE, IMAGE.transpose(1, 0, 2)] * 3, [["a" * 200, "b"], "c"] * 3, columns=4, width=600)
     assert sheet.shape[1] == 600
     with pytest.raises(InputError, match="a caption for each picture"):
         bi.contact_sheet([IMAGE], [])
+    with pytest.raises(InputError, match="at least one column, got 0"):
+        bi.contact_sheet([IMAGE], ["a"], columns=0)
 
 
 def test_png_and_axes():

@@ -302,6 +302,11 @@ def test_the_paper_s_boxes(assets):
     assert {text.split("'")[5] for text in kinds if "overlap by" in text} == {"img13.jpg", "img50.jpg"}
 
 
+def test_names_for_yolo_that_are_not_there(tiny_networks):
+    with pytest.raises(InputError, match=r"the file of class names nope\.txt does not exist"):
+        bi.onnx_yolo(tiny_networks / "classifier.onnx", classes="nope.txt")
+
+
 def test_yolo_finds_the_elephant(assets):
     detector = bi.onnx_yolo(assets / "yolov8n.onnx", classes=assets / "coco_classes.txt", threads=1)
     image = bi.read_image(assets / "paper" / "img48.jpg")

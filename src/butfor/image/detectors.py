@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from butfor.core.types import Bools, Floats, InputError, Ints, ModelError
+from butfor.image.models import class_names
 from butfor.image.onnx_graph import Graph, open_graph
 from butfor.image.region import Image, check_image
 
@@ -64,7 +65,7 @@ def onnx_yolo(
 
     Reads outputs (1, 4 + classes, n) of YOLOv8 and later, and (1, n, 5 + classes) of v5 and v7. Boxes below
     `confidence` are dropped; of two of the same class whose intersection over union exceeds `overlap`, the surer
-    stays. `classes` is a list of names or a text file with one a line.
+    stays. `classes` is a list of names or a JSON or text file of them.
 
     >>> onnx_yolo("yolov8n.onnx")
     Traceback (most recent call last):
@@ -72,10 +73,7 @@ def onnx_yolo(
     """
     if not (0 <= confidence <= 1 and 0 <= overlap <= 1):
         raise InputError(f"confidence and overlap must lie between 0 and 1, got {confidence!r} and {overlap!r}")
-    if isinstance(classes, str | Path):
-        classes = Path(classes).read_text(encoding="utf-8").splitlines()
-    names = None if classes is None else tuple(str(name).strip() for name in classes)
-    return Yolo(open_graph(path, threads), float(confidence), float(overlap), names)
+    return Yolo(open_graph(path, threads), float(confidence), float(overlap), class_names(classes))
 
 
 def letterbox(image: Image, side: int) -> tuple[Image, float, int, int]:

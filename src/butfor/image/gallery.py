@@ -39,8 +39,9 @@ def gallery(
     >>> gallery(image, Subset("box 1", (5, 5, 9, 9)), [image], observed=0.97, values=[0.81], height=90).shape[2]
     3
     """
-    if values is not None and len(values) != len(counterfactuals):
-        raise InputError(f"gallery got {len(counterfactuals)} counterfactuals but {len(values)} values")
+    for given, what in ((values, "values"), (flagged, "flags")):
+        if given is not None and len(given) != len(counterfactuals):
+            raise InputError(f"gallery got {len(counterfactuals)} counterfactuals but {len(given)} {what}")
     said = "" if observed is None else f"{label} = {observed:.3f}"
     tiles: list[tuple[Image, list[Line]]] = [(image, [("original", INK), (said, PALE)])]
     if is_box(subset.index) or is_mask(subset.index):
@@ -137,6 +138,8 @@ def contact_sheet(
 
     if not pictures or len(pictures) != len(captions):
         raise InputError(f"contact_sheet needs a caption for each picture, got {len(pictures)} and {len(captions)}")
+    if columns < 1:
+        raise InputError(f"contact_sheet needs at least one column, got {columns}")
     columns = min(columns, len(pictures))
     side = (width - GAP * (columns + 1)) // columns
     shape = float(np.median([picture.shape[0] / picture.shape[1] for picture in pictures]))

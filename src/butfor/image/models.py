@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from butfor.core.types import InputError
+from butfor.core.types import InputError, ModelError
 from butfor.image.onnx_graph import Graph, open_graph
 from butfor.image.preprocess import as_preprocess
 from butfor.image.region import Image
@@ -99,6 +99,9 @@ class TorchClassifier:
             with torch.inference_mode():
                 answer = self.module(batch.to(self.device))
             answer = getattr(answer, "logits", answer)  # Inception and Hugging Face wrap them
+            answer = answer[0] if isinstance(answer, tuple | list) and answer else answer  # with auxiliary outputs
+            if not isinstance(answer, torch.Tensor):
+                raise ModelError(f"{self!r} gave {type(answer).__name__}; expected a tensor (images, classes)")
             return answer.float().cpu().numpy()
 
         return _in_batches(list(images), self.batch, ask)
@@ -186,24 +189,49 @@ def class_names(given: Any) -> tuple[str, ...] | None:
     """Names of the classes from a list, or from a file: a JSON list or {"0": name}, or one name a line."""
     if given is None:
         return None
+    where = "the class names"
     if isinstance(given, str | Path):
-        import json
-
-        path = Path(given)
-        if not path.is_file():
-            raise InputError(f"the file of class names {path} does not exist")
-        text = path.read_text(encoding="utf-8")
-        given = json.loads(text) if path.suffix.lower() == ".json" else text.splitlines()
-    if isinstance(given, dict):
+        where = f"the file of class names {given}"
+        given = _read_names(Path(given))
+    if isinstance(given, Mapping):
+        if not all(str(key).isdecimal() for key in given):
+            raise InputError(f'{where} must have numbers for keys, {{"0": name, "1": name}}, got {list(given)[:3]}')
         given = [given[key] for key in sorted(given, key=int)]
+    given = list(given) if isinstance(given, Iterable) and not isinstance(given, str | bytes) else [None]
+    if not all(isinstance(name, str | int | np.integer) for name in given):
+        raise InputError(f'{where} must be a list of names, or numbers and names as in {{"0": name}}')
     return tuple(str(name).strip() for name in given)
+
+
+def _read_names(path: Path) -> Any:
+    import json
+
+    if not path.is_file():
+        raise InputError(f"the file of class names {path} does not exist")
+    if path.suffix.lower() not in (".json", ".txt", ".names", ".labels", ".csv", ""):
+        raise InputError(f"class names come from a JSON file, or a text file with one a line, got {path.name}")
+    try:
+        text = path.read_text(encoding="utf-8")
+        return json.loads(text) if path.suffix.lower() == ".json" else text.splitlines()
+    except ValueError as error:  # broken JSON, or bytes that are no text
+        raise InputError(f"the file of class names {path} cannot be read: {error}") from error
 
 
 def _in_batches(images: list[Image], size: int, ask: Any) -> Outputs:
     if not images:
         raise InputError("a classifier was asked about no images; give at least one")
-    parts = [np.asarray(ask(images[a : a + size])) for a in range(0, len(images), size)]
-    return np.concatenate([part.reshape(len(part), -1) for part in parts])
+    parts = []
+    for a in range(0, len(images), size):
+        some = images[a : a + size]
+        part = np.asarray(ask(some))
+        if len(some) == 1 and part.ndim < 2:  # squeezed
+            part = part.reshape(1, -1)
+        if part.ndim == 0 or len(part) != len(some):
+            raise ModelError(
+                f"the classifier gave outputs {part.shape} for {len(some)} images; expected a row for each"
+            )
+        parts.append(part.reshape(len(part), -1))
+    return np.concatenate(parts)
 
 
 def _checked(batch: int) -> int:
