@@ -40,6 +40,14 @@ def test_pixels_and_shares():
         bi.boxes([(10, 20, 30, 40)], units="relative")("cat.jpg", IMAGE)
 
 
+@pytest.mark.parametrize(("box", "worst"), [((0.1, 0.2, 1.05, 0.9), "1.05"), ((-0.01, 0.2, 0.5, 0.9), "-0.01")])
+def test_shares_that_are_none(box, worst):
+    with pytest.raises(InputError, match=rf"'cat.jpg' look like shares .* between 0 and 1, but one is {worst};"):
+        bi.boxes([(0, 0, 0.05, 0.1), box])("cat.jpg", IMAGE)
+    with pytest.warns(bi.RegionWarning, match="was clipped"):
+        bi.boxes([box], units="relative")("cat.jpg", IMAGE)
+
+
 def test_a_box_over_the_edge_is_clipped_with_a_warning():
     with pytest.warns(bi.RegionWarning, match="reaches over the edge"):
         assert found(bi.boxes([(190, -5, 220, 50)])) == {"box 1": (190, 0, 200, 50)}
@@ -112,9 +120,37 @@ def test_coco(tmp_path):
     assert found(some, "none.jpg") == {}
     with pytest.raises(InputError, match="drawn on 400 x 200 pixels, but the image has 100 x 200"):
         some("cat.jpg", IMAGE.transpose(1, 0, 2))
+    twice = {**COCO, "images": [*COCO["images"], {"id": 9, "file_name": "cat.jpg"}]}
+    with pytest.raises(InputError, match=r"has boxes of the image 'cat\.jpg' 2 times"):
+        bi.boxes(written(tmp_path, "twice.json", twice))
     broken = {**COCO, "annotations": [{"image_id": 7}]}
     with pytest.raises(InputError, match="lacks or garbles 'bbox'"):
         bi.boxes(written(tmp_path, "broken.json", broken))
+
+
+def test_coco_with_folders_in_its_names(tmp_path):
+    names = ("imgs/cat.jpg", "a/dog.jpg", "b/dog.jpg")
+    found_in = {"images": [{"id": k, "file_name": name} for k, name in enumerate(names)], "annotations": []}
+    found_in["annotations"] = [{"image_id": k, "bbox": [k, 0, 5, 5]} for k in range(3)]
+    some = bi.boxes(written(tmp_path, "coco.json", found_in))
+    assert found(some) == {"box 1": (0, 0, 5, 5)}
+    assert found(some, "b/dog.jpg") == {"box 1": (2, 0, 7, 5)}
+    with pytest.raises(InputError, match=r"'dog.jpg' may be those of a/dog.jpg or b/dog.jpg"):
+        some("dog.jpg", IMAGE)
+    for other in ("at.jpg", "other/cat.jpg"):
+        with pytest.raises(InputError, match="there are no boxes for image"):
+            some(other, IMAGE)
+
+
+def test_a_shrunk_panorama(tmp_path):
+    """1000 x 53 pixels at a tenth are 100 x 5: the shorter side is rounded, not cropped."""
+    image = {"id": 1, "file_name": "cat.jpg", "width": 1000, "height": 53}
+    coco = {"images": [image], "annotations": [{"image_id": 1, "bbox": [100, 10, 200, 40]}]}
+    some = bi.boxes(written(tmp_path, "coco.json", coco))
+    assert found(some, image=IMAGE[:5, :100]) == {"box 1": (10, 1, 30, 5)}
+    for shape in ((8, 100), (53, 500)):
+        with pytest.raises(InputError, match="turned or cropped"):
+            some("cat.jpg", np.zeros((*shape, 3), np.uint8))
 
 
 VOC = """<annotation><filename>cat.jpg</filename><size><width>200</width><height>100</height></size>
@@ -126,7 +162,19 @@ def test_voc_and_labelimg(tmp_path):
     assert found(bi.boxes(path)) == {"dog": (0, 0, 10, 20)}
     written(tmp_path, "b.xml", VOC.replace("cat.jpg", "b.jpg"))
     assert found(bi.boxes(tmp_path), "b.jpg") == {"dog": (0, 0, 10, 20)}
-    for broken in ("hello", VOC.replace("<xmin>1</xmin>", ""), VOC.replace("<xmin>1", "<xmin>a")):
+    written(tmp_path, "c.xml", VOC)
+    with pytest.raises(InputError, match=r"has boxes of the image 'cat\.jpg' 2 times"):
+        bi.boxes(tmp_path)
+    decimal = bi.boxes(
+        written(tmp_path, "c.xml", VOC.replace("<width>200<", "<width>400.0<").replace(">100<", ">200<"))
+    )
+    assert found(decimal) == {"dog": (0, 0, 5, 10)}
+    for broken in (
+        "hello",
+        VOC.replace("<width>200", "<width>eighty"),
+        VOC.replace("<xmin>1</xmin>", ""),
+        VOC.replace("<xmin>1", "<xmin>a"),
+    ):
         with pytest.raises(InputError, match="is not VOC or labelImg XML"):
             bi.boxes(written(tmp_path, "x.xml", broken))
 

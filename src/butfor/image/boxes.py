@@ -49,6 +49,11 @@ class Boxes:
         for key in (name, Path(name).name, Path(name).stem):
             if key in self.by_image:
                 return self.by_image[key]
+        deeper = [key for key in self.by_image if key.endswith(f"/{name}")]  # COCO writes "imgs/cat.jpg"
+        if len(deeper) == 1:
+            return self.by_image[deeper[0]]
+        if deeper:
+            raise InputError(f"the boxes of image {name!r} may be those of {' or '.join(deeper)}; name it as there")
         known = ", ".join(list(self.by_image)[:5]) + (", ..." if len(self.by_image) > 5 else "")
         raise InputError(f"there are no boxes for image {name!r}; boxes are given for {known}")
 
@@ -62,7 +67,7 @@ class Boxes:
                 f"box {label!r} of image {name!r} is {_shown(corners)}, which has no area as x1, y1, x2, y2; order its "
                 "corners, or use form='xywh' if it is x, y, width, height"
             )
-        if (self.units or drawn.units or _guessed(drawn.boxes)) == "relative":
+        if (self.units or drawn.units or _guessed(name, drawn.boxes)) == "relative":
             if max(x2, y2) > 2 or min(x1, y1) < -1:
                 raise InputError(
                     f"box {label!r} of image {name!r} is {_shown(corners)}, expected shares of the width and height "
@@ -71,7 +76,8 @@ class Boxes:
             x1, y1, x2, y2 = x1 * width, y1 * height, x2 * width, y2 * height
         elif drawn.size is not None and drawn.size != (width, height):
             across, down = width / drawn.size[0], height / drawn.size[1]
-            if abs(across - down) * max(drawn.size) > 2:  # another shape, not only another size
+            off = abs(across - down)
+            if off * max(drawn.size) > 2 and off * min(drawn.size) >= 1:  # more than rounding a side explains
                 raise InputError(
                     f"the boxes of image {name!r} were drawn on {drawn.size[0]} x {drawn.size[1]} pixels, but the "
                     f"image has {width} x {height}; draw them on this image (was it turned or cropped?)"
@@ -84,10 +90,18 @@ def _shown(corners: Corners) -> str:
     return "(" + ", ".join(f"{value:g}" for value in corners) + ")"
 
 
-def _guessed(boxes: Sequence[tuple[str | None, Corners]]) -> Units:
+def _guessed(name: str, boxes: Sequence[tuple[str | None, Corners]]) -> Units:
     """Relative if all numbers lie between 0 and 1 and one of them is a fraction."""
     values = np.array([corners for _, corners in boxes])
-    return "relative" if ((values >= 0) & (values <= 1)).all() and (values % 1).any() else "pixel"
+    if not (values % 1).any() or values.min() <= -1 or values.max() >= 2:
+        return "pixel"
+    if values.min() < 0 or values.max() > 1:
+        worst = values.min() if values.min() < 0 else values.max()
+        raise InputError(
+            f"the boxes of image {name!r} look like shares of its width and height, which must lie between 0 and 1, "
+            f"but one is {worst:g}; correct it, or use units='pixel' if they are pixels"
+        )
+    return "relative"
 
 
 def _clipped(name: str, label: str, box: Box, height: int, width: int) -> Box:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,7 +32,7 @@ def read_boxes(path: Path) -> dict[str, Drawn]:
         files = sorted(path.glob("*.xml"))
         if not files:
             raise InputError(f"the folder {path} has no .xml files of boxes; give a JSON file or a folder of VOC files")
-        return dict(_voc(file) for file in files)
+        return _each_once([_voc(file) for file in files], path)
     if not path.is_file():
         raise InputError(f"the file of boxes {path} does not exist")
     if path.suffix.lower() == ".xml":
@@ -45,6 +46,15 @@ def read_boxes(path: Path) -> dict[str, Drawn]:
     if isinstance(found, Mapping) and "annotations" in found and "images" in found:
         return _coco(found, path)
     return _ours(found, path)
+
+
+def _each_once(drawn: Sequence[tuple[str, Drawn]], path: Path) -> dict[str, Drawn]:
+    often, count = Counter(name for name, _ in drawn).most_common(1)[0] if drawn else ("", 0)
+    if count > 1:
+        raise InputError(
+            f"{path} has boxes of the image {often!r} {count} times; correct its file names (<filename> in VOC files)"
+        )
+    return dict(drawn)
 
 
 def _ours(found: Any, path: Path) -> dict[str, Drawn]:
@@ -68,15 +78,16 @@ def _coco(found: Mapping[str, Any], path: Path) -> dict[str, Drawn]:
             x, y, width, height = (float(value) for value in annotation["bbox"])
             label = labels.get(annotation.get("category_id"))
             boxes[annotation["image_id"]].append((label, (x, y, x + width, y + height)))
-        return {
-            str(image["file_name"]): Drawn(tuple(boxes[image["id"]]), _size(image), "pixel")
+        drawn = [
+            (str(image["file_name"]), Drawn(tuple(boxes[image["id"]]), _size(image), "pixel"))
             for image in found["images"]
-        }
+        ]
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(
             f"the COCO file {path} lacks or garbles {error}; expected images with id and file_name, and annotations "
             "with image_id and bbox [x, y, width, height]"
         ) from error
+    return _each_once(drawn, path)
 
 
 def _size(image: Mapping[str, Any]) -> tuple[int, int] | None:
@@ -95,13 +106,12 @@ def _voc(path: Path) -> tuple[str, Drawn]:
             x1, y1, x2, y2 = (float(_text(box, side)) for side in ("xmin", "ymin", "xmax", "ymax"))
             boxes.append((thing.findtext("name"), (x1 - 1, y1 - 1, x2, y2)))
         name = root.findtext("filename") or path.stem
-        width, height = root.findtext("size/width"), root.findtext("size/height")
+        width, height = (int(float(root.findtext(f"size/{side}") or 0)) for side in ("width", "height"))
     except (ElementTree.ParseError, KeyError, ValueError, UnicodeDecodeError) as error:
         raise InputError(
             f"the file of boxes {path} is not VOC or labelImg XML: {type(error).__name__} {error}"
         ) from error
-    size = (int(width), int(height)) if width and height and int(width) and int(height) else None
-    return name, Drawn(tuple(boxes), size, "pixel")
+    return name, Drawn(tuple(boxes), (width, height) if width and height else None, "pixel")
 
 
 def _text(box: ElementTree.Element, side: str) -> str:
