@@ -69,6 +69,8 @@ def test_exif_rotation_is_applied(tmp_path, turn, shape, longest):
     Image.fromarray(PIXELS).save(tmp_path / "r.jpg", exif=exif, quality=95)
     found = bi.read_image(tmp_path / "r.jpg", longest=longest)
     assert found.shape == (shape if longest is None else (shape[0] // 2, shape[1] // 2, 3))
+    if longest is None:
+        np.testing.assert_array_equal(bi.as_image(Image.open(tmp_path / "r.jpg")), found)
 
 
 def test_one_pixel_and_forty_megapixels(tmp_path):

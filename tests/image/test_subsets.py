@@ -70,7 +70,10 @@ def test_boxes_that_cannot_be_used(box, message):
         bi.boxes([box])("cat.jpg", IMAGE)
 
 
-@pytest.mark.parametrize("source", [3, "boxes", [], [(1, 2, 3)], [("a", 1, 2, 3)], (1, 2, 3, 4), [(1, 2, 3, np.nan)]])
+@pytest.mark.parametrize(
+    "source",
+    [3, "boxes", [], [(1, 2, 3)], [("a", 1, 2, 3)], (1, 2, 3, 4), [(1, 2, 3, np.nan)], [np.eye(9, dtype=np.uint8)]],
+)
 def test_what_is_no_list_of_boxes(source):
     with pytest.raises(InputError) as caught:
         bi.boxes(source)
@@ -206,6 +209,10 @@ def test_masks(tmp_path):
         (organ,) = bi.masks(source)("cat.jpg", IMAGE)
         assert organ.name == "organ"
         np.testing.assert_array_equal(organ.index, left)
+    ones = left.astype(np.uint8)
+    Image.fromarray(ones).save(tmp_path / "cat" / "organ.png")
+    for source in ([tmp_path / "cat" / "organ.png"], [ones]):  # files and arrays of 0 and 1
+        np.testing.assert_array_equal(bi.masks(source)("cat.jpg", IMAGE)[0].index, left)
     with pytest.raises(InputError, match="overlap by 100%"):
         bi.masks([left, left])("cat.jpg", IMAGE)
     with pytest.raises(InputError, match="marks no pixel"):

@@ -141,7 +141,9 @@ def entries(source: Any, where: str) -> tuple[tuple[str | None, Corners], ...]:
     found = []
     for name, box in pairs:
         if not is_corners(box) or not np.isfinite(np.asarray(box, dtype=float)).all():
-            raise InputError(f"a box of {where} is {box!r}; expected four finite numbers x1, y1, x2, y2")
+            shown = " ".join(f"{box!r:.80}".split())
+            advice = "; give masks with butfor.image.masks" if np.ndim(box) == 2 else ""
+            raise InputError(f"a box of {where} is {shown}; expected four finite numbers x1, y1, x2, y2{advice}")
         x1, y1, x2, y2 = (float(value) for value in box)
         found.append((None if name is None else str(name), (x1, y1, x2, y2)))
     return tuple(found)

@@ -110,7 +110,8 @@ def _rgb(picture: Picture, name: str) -> Image:
 def as_image(thing: Any) -> Image:
     """A path, a Pillow image or an array of pixels -> a uint8 array (height, width, 3).
 
-    Arrays: uint8 or uint16, (height, width) grey, or with 1, 3 (RGB) or 4 (RGB and opacity) channels last.
+    Pillow images are turned as their EXIF says, like files. Arrays: uint8 or uint16, (height, width) grey, or with 1, 3
+    (RGB) or 4 (RGB and opacity) channels last.
 
     >>> as_image(np.zeros((2, 5), np.uint8)).shape
     (2, 5, 3)
@@ -118,7 +119,9 @@ def as_image(thing: Any) -> Image:
     if isinstance(thing, str | Path):
         return read_image(thing)
     if hasattr(thing, "convert") and hasattr(thing, "mode"):
-        return _rgb(thing, "given")
+        from PIL import ImageOps
+
+        return _rgb(ImageOps.exif_transpose(thing), "given")
     array = np.asarray(thing)
     if array.dtype == np.uint16:
         array = ((array.astype(np.uint32) + 128) // 257).astype(np.uint8)

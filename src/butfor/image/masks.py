@@ -47,9 +47,9 @@ def masks(source: Any, *, overlap: Overlap = "refuse") -> Masks:
     """Regions of any shape to test in each image.
 
     A mask is a boolean array (height, width), an array in which everything above 0 belongs to the region, or a PNG file
-    of that kind (above half of white). `source` is a list or a mapping {region name: mask} for every image, a mapping
-    {image name: such a list or mapping}, or a folder with one folder of PNG files per image (called like the image,
-    with or without its suffix).
+    of that kind (above half of white, or 1 in a file of 0 and 1). `source` is a list or a mapping {region name: mask}
+    for every image, a mapping {image name: such a list or mapping}, or a folder with one folder of PNG files per image
+    (called like the image, with or without its suffix).
 
     >>> some = masks({"left": np.arange(4) < 2 * np.ones((4, 1))})
     >>> [(s.name, int(s.index.sum())) for s in some("cat.jpg", np.zeros((4, 4, 3), np.uint8))]
@@ -70,9 +70,8 @@ def _listed(some: Any, where: str) -> Any:
         raise InputError(f"the masks of {where} are a single array; put it into a list")
     kinds = some.values() if isinstance(some, Mapping) else some if isinstance(some, Sequence | np.ndarray) else None
     if kinds is None or not len(some) or not all(_is_mask(mask) for mask in kinds):
-        raise InputError(
-            f"the masks of {where} must be a list of arrays (height, width) or PNG files, got {some!r:.80}"
-        )
+        shown = " ".join(f"{some!r:.80}".split())
+        raise InputError(f"the masks of {where} must be a list of arrays (height, width) or PNG files, got {shown}")
     return dict(some) if isinstance(some, Mapping) else list(some)
 
 
@@ -98,7 +97,8 @@ def _checked(mask: Any, label: str, name: str, image: Image) -> Bools:
     if isinstance(mask, str | Path):
         from butfor.image.files import read_image
 
-        pixels = np.asarray(read_image(mask).max(axis=2) > 127)
+        grey = read_image(mask).max(axis=2)
+        pixels = np.asarray(grey > (0 if grey.max() == 1 else 127))
     else:
         pixels = np.array(mask > 0, np.bool_)  # a copy: nobody may write into the caller's
     height, width = image.shape[:2]
