@@ -56,6 +56,15 @@ def test_what_is_resized_in_part_is_the_same_to_the_bit(crop, interpolation, siz
     np.testing.assert_array_equal(prepare(versions), alone)
 
 
+@pytest.mark.parametrize("shape", [(60, 20), (20, 60), (60, 50)])
+def test_rows_are_resized_before_columns_whatever_pillow_does(shape):
+    image = np.random.default_rng(0).integers(0, 255, (*shape, 3), dtype=np.uint8)
+    narrow = Image.fromarray(image).resize((40, shape[0]), Image.Resampling.BICUBIC)
+    expected = np.asarray(narrow.resize((40, 40), Image.Resampling.BICUBIC), np.float32)
+    got = bi.preprocess(40, mean=0, scale=1, channels_last=True)([image])[0]
+    np.testing.assert_array_equal(got, expected)
+
+
 def test_channels_last_and_one_pixel():
     assert bi.preprocess(4, channels_last=True)(IMAGES).shape == (5, 4, 4, 3)
     assert bi.preprocess(4, crop=0.5)([IMAGES[0][:1, :1]]).shape == (1, 3, 4, 4)
