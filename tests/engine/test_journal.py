@@ -44,7 +44,8 @@ def test_a_cut_short_run_goes_on(tmp_path, test):
     again = Box()
     result = run(again, folder, test=test)
     pd.testing.assert_frame_equal(result.table, whole.table)
-    assert again.rows == whole.rows - broken.rows  # nothing that was answered is asked again
+    compared = len(INPUTS)  # one batch is asked again, to see that it is the same model
+    assert again.rows == whole.rows - broken.rows + compared
     assert not folder.exists()  # it is done, and a later run asks afresh
 
 
@@ -97,3 +98,34 @@ def test_other_files_of_the_folder_stay(tmp_path):
 def test_fingerprints_tell_batches_apart(one, other):
     assert fingerprint(one) == fingerprint(one)
     assert fingerprint(one) != fingerprint(other)
+
+
+# Was wrong once: a model that kept its name and was trained again was given the old one's answers.
+def test_a_model_that_was_changed_since_is_refused(tmp_path):
+    with pytest.raises(butfor.ModelError):
+        run(Box(most=100), tmp_path, test="irt", draws=99)
+    changed = Box()
+    changed.__class__ = type("Box", (Box,), {"__call__": lambda self, rows: np.asarray(rows)[:, 2]})
+    with pytest.raises(butfor.InputError, match="other answers than the model gives now: it was changed since"):
+        run(changed, tmp_path, test="irt", draws=99)
+
+
+def test_a_plain_function_goes_on_in_another_process(tmp_path):
+    import subprocess
+    import sys
+
+    (tmp_path / "it.py").write_text(
+        "import sys, numpy as np, butfor\n"
+        "left = [int(sys.argv[1])]\n"
+        "def dark(batch):\n"
+        "    left[0] -= 1\n"
+        "    if left[0] < 0: sys.exit(9)\n"
+        "    return [x[:6, :6].mean() for x in batch]\n"
+        "images = list(np.random.default_rng(0).integers(0, 256, (6, 18, 18, 3), dtype=np.uint8))\n"
+        "found = butfor.image.explain(dark, images, butfor.image.donor(), run_dir='run', batch_rows=16)\n"
+        "print(found.rows, left[0])\n"
+    )
+    ask = [sys.executable, "it.py"]
+    assert subprocess.run([*ask, "12"], cwd=tmp_path, check=False).returncode == 9
+    done = subprocess.run([*ask, "1000"], cwd=tmp_path, check=True, capture_output=True, text=True)
+    assert int(done.stdout.split()[1]) > 1000 - 60

@@ -45,7 +45,7 @@ def journal(model: Model, folder: str | Path | None, name: str) -> Iterator[Jour
     known = _begin(place, name)
     try:
         with open(place / ANSWERS, "ab") as file:
-            yield Journal(_remembered(model, known, file), place)
+            yield Journal(_remembered(model, known, file, place), place)
     except BaseException:
         if not (place / ANSWERS).stat().st_size:
             _clear(place)  # nothing was answered: nothing to go on with
@@ -94,9 +94,17 @@ def _read(path: Path) -> dict[bytes, np.ndarray[Any, Any]]:
     return known
 
 
-def _remembered(model: Model, known: dict[bytes, np.ndarray[Any, Any]], file: BinaryIO) -> Callable[[Batch], Any]:
+def _remembered(
+    model: Model, known: dict[bytes, np.ndarray[Any, Any]], file: BinaryIO, place: Path
+) -> Callable[[Batch], Any]:
+    compared = False
+
     def answer(batch: Batch) -> Any:
+        nonlocal compared
         key = fingerprint(batch)
+        if key in known and not compared:  # a model may keep its name and be trained again: the first answer tells
+            _check_same(np.asarray(model(batch)), known[key], place)
+            compared = True
         if key not in known:
             outputs = np.asarray(model(batch))
             buffer = BytesIO()
@@ -108,6 +116,16 @@ def _remembered(model: Model, known: dict[bytes, np.ndarray[Any, Any]], file: Bi
         return known[key]
 
     return answer
+
+
+def _check_same(now: np.ndarray[Any, Any], then: np.ndarray[Any, Any], place: Path) -> None:
+    """Refuse answers that are not this model's; what rounding may do to them is no difference."""
+    near = 1e-4 * float(np.abs(then).max(initial=0.0)) if then.dtype.kind in "fiu" else 0.0
+    if now.shape != then.shape or not np.allclose(now, then, rtol=0.0, atol=near, equal_nan=True):
+        raise InputError(
+            f"run_dir {place} holds other answers than the model gives now: it was changed since (or it answers by "
+            "chance); name another folder, or delete this one"
+        )
 
 
 def fingerprint(batch: Batch) -> bytes:
