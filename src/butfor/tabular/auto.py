@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from butfor.core.streams import stream
-from butfor.core.types import Batch, InputError, Subset
+from butfor.core.types import Batch, Floats, InputError, Subset
 from butfor.tabular.copula import copula
 from butfor.tabular.donors import mark
 from butfor.tabular.empirical import empirical
@@ -23,7 +23,7 @@ LEAST_HELD_OUT, MOST_HELD_OUT = 50, 200  # rows of the check
 MOST_FITTED = 5_000  # rows that a sampler is fitted on to be checked; the one that is chosen gets all
 MOST_COLUMNS, CHECK_DRAWS = 6, 49
 FOREST_ROWS = 20
-SKEWED = 1.0  # a skewness that no normal column of this many rows has
+ODD = 1.0  # normal columns of a hundred rows and more are never so far from normal
 Makers = dict[str, Callable[[Any], Any]]
 
 
@@ -91,8 +91,10 @@ def _candidates(table: Table) -> tuple[Makers, str]:
     if kinds:
         near: Makers = {"neighbours": neighbours} if rows >= FOREST_ROWS else {"empirical": empirical}
         return {**donors, **near}, " and ".join(kinds)
-    if _skewed(values):
-        return {"copula": copula, "gaussian": gaussian, **donors}, "columns are skewed numbers"
+    odd = int((_shape(values) > ODD).sum())
+    if odd:
+        some = "column is" if odd == 1 else "columns are"
+        return {"copula": copula, "gaussian": gaussian, **donors}, f"{odd} {some} skewed or heavy-tailed"
     return {"gaussian": gaussian, "copula": copula, **donors}, "columns are numbers without much skew"
 
 
@@ -109,11 +111,16 @@ def _odd(table: Table, values: Any) -> list[str]:
     return found
 
 
-def _skewed(values: Any) -> bool:
-    """Whether a quarter of the columns are, or more."""
+def _shape(values: Floats) -> Floats:
+    """How far from normal each column is, (columns,): its skewness, or half its excess kurtosis if that is more.
+
+    One column above 1 is enough for a Gaussian to call ordinary values surprising: with every null true and one column
+    of six lognormal it made false discoveries in 9 of 10 runs.
+    """
     centred = values - values.mean(axis=0)
-    skewness = (centred**3).mean(axis=0) / np.maximum((centred**2).mean(axis=0), 1e-300) ** 1.5
-    return bool((np.abs(skewness) > SKEWED).mean() >= 0.25)
+    scale = np.maximum((centred**2).mean(axis=0), 1e-300)
+    skewness, kurtosis = ((centred**k).mean(axis=0) / scale ** (k / 2) for k in (3, 4))
+    return np.asarray(np.maximum(np.abs(skewness), (kurtosis - 3) / 2))
 
 
 def _checked(data: Any, table: Table, candidates: Makers, seed: int) -> tuple[str, str]:
@@ -124,28 +131,34 @@ def _checked(data: Any, table: Table, candidates: Makers, seed: int) -> tuple[st
     """
     from butfor._check import check_sampler  # above us: it checks any sampler, these included
 
-    rows = _in_turn(data, table)
-    order = stream(seed, "auto", "rows").permutation(len(rows))
-    size = min(len(order) // 5, MOST_HELD_OUT)
-    held, kept = rows.iloc[np.sort(order[:size])], rows.iloc[np.sort(order[size:][:MOST_FITTED])]
-    columns = list(rows.columns[:MOST_COLUMNS])
+    order = sorted(range(len(table.columns)), key=lambda j: mark(table.values[:, j]))
+    rows = _in_turn(data, order)
+    mixed = stream(seed, "auto", "rows").permutation(len(rows))
+    size = min(len(mixed) // 5, MOST_HELD_OUT)
+    held, kept = rows.iloc[np.sort(mixed[:size])], rows.iloc[np.sort(mixed[size:][:MOST_FITTED])]
+    far = _shape(np.nan_to_num(table.values[:, order].astype(np.float64)))
+    columns = list(rows.columns[np.sort(np.argsort(-far, kind="stable")[:MOST_COLUMNS])])  # faults are likeliest there
     score: dict[str, tuple[int, int, float]] = {}
     for name, make in candidates.items():
         check = check_sampler(make(kept), held, subsets=columns, draws=CHECK_DRAWS, seed=seed)
         if check.ok:
-            return name, f"nothing was found against it in {len(columns)} columns of {size} held-out reference rows"
+            return name, f"nothing was found against it in {_of(columns, order)} of {size} held-out reference rows"
         wrong = [verdict for verdict in check.verdicts if verdict != "ok"]
         told = float(np.round(np.maximum(check.auc - 0.5, 0).mean(), 2))
         score[name] = len(wrong) - wrong.count("too wide"), len(wrong), told
     best = min(score, key=lambda name: score[name])  # the first of equals
     found = ", ".join(f"{name} {wrong}" for name, (_, wrong, _) in score.items())
-    return best, f"of {len(columns)} columns of {size} held-out reference rows these looked wrong: {found}"
+    return best, f"of {_of(columns, order)} of {size} held-out reference rows these looked wrong: {found}"
 
 
-def _in_turn(data: Any, table: Table) -> Any:
+def _of(columns: Sequence[str], order: Sequence[int]) -> str:
+    left = len(order) - len(columns)
+    return f"{len(columns)} columns" + (f" (those farthest from normal; {left} were not looked at)" if left else "")
+
+
+def _in_turn(data: Any, order: list[int]) -> Any:
     """A frame whose columns depend neither on the names nor on the order given: then the choice does not, either."""
     import pandas as pd
 
     frame = data if hasattr(data, "iloc") else pd.DataFrame(np.asarray(data))
-    order = sorted(range(len(table.columns)), key=lambda j: mark(table.values[:, j]))
     return frame.iloc[:, order].set_axis([f"column {k}" for k in range(len(order))], axis=1)
