@@ -35,12 +35,27 @@ class Plausible:
     def __call__(self, inputs: Batch, subset: Subset, draws: int, rng: np.random.Generator) -> Batch:
         if hasattr(self.sampler, "values") and (is_frame(inputs) or isinstance(inputs, np.ndarray)):
             return splice(inputs, subset, draws, rng, self)
+        if getattr(self.score, "per_region", False):
+            return [made for one in inputs for made in self._judging(one, subset)([one], subset, draws, rng)]
 
         def propose(members: Ints, size: int, rng: np.random.Generator) -> tuple[Batch, Batch]:
             whole = self.sampler(take(inputs, members), subset, size, rng)
             return whole, whole.copy() if isinstance(whole, np.ndarray) else whole  # a score may write into its batch
 
         return self._filled(propose, inputs, subset, draws, rng)
+
+    def _judging(self, one: Any, subset: Subset) -> Plausible:
+        """The same for one input and region, by a score made for them."""
+        return replace(self, score=self.score(one, subset))  # type: ignore[call-arg]
+
+    def unlike(self, inputs: Sequence[Any], subsets: Sequence[Sequence[Subset]]) -> int:
+        """How many hypotheses are about an input that is not plausible itself, by the score of the region if it has
+        one of its own."""
+        if not getattr(self.score, "per_region", False):
+            passed = self.passes(list(inputs))
+            return sum(len(own) for own, good in zip(subsets, passed, strict=True) if not good)
+        pairs = ((one, subset) for one, own in zip(inputs, subsets, strict=True) for subset in own)
+        return sum(not self._judging(one, subset).passes([one])[0] for one, subset in pairs)
 
     @property
     def values(self) -> Callable[..., Any]:
@@ -66,6 +81,23 @@ class Plausible:
     def shown_by(self, show: Callable[[Any], Any]) -> Plausible:
         """The same sampler, whose score sees rows of a matrix as `show` makes them: frames with names and types."""
         return replace(self, show=show)
+
+    @property
+    def identity(self) -> str:
+        """What tells its draws from those of others; a function without a lasting name has an address in it."""
+        inner = getattr(self.sampler, "identity", None) or repr(self.sampler)
+        score = getattr(self.score, "identity", None) or _lasting(self.score)
+        return f"plausible({inner}, {score} >= {self.threshold:g}, tries={self.tries})"
+
+    @property
+    def deterministic(self) -> bool:
+        return bool(getattr(self.sampler, "deterministic", False))
+
+    @property
+    def floor(self) -> Callable[[Subset], float]:
+        """The least p-value that the sampler underneath allows; there if it has one."""
+        found: Callable[[Subset], float] = self.sampler.floor  # type: ignore[attr-defined]
+        return found
 
     @property
     def kinds(self) -> Any:
@@ -158,9 +190,10 @@ def plausible(sampler: Sampler, score: Score, threshold: float, *, tries: int = 
     """A sampler that keeps only those draws of `sampler` whose `score` is at least `threshold`.
 
     `score(batch) -> (n,)` is a discriminator, a density, a language model: anything that says how real an input is; it
-    sees whole counterfactuals, of the type the model sees. Tests stay valid because the filter is part of Q, for inputs
-    that pass it themselves: no draw can be like an input that does not. At most `tries` proposals are made for every
-    draw that is asked for, then an error names the subset and the rate.
+    sees whole counterfactuals, of the type the model sees. `butfor.image.judge` judges each region by its own image.
+    Tests stay valid because the filter is part of Q, for inputs that pass it themselves: no draw can be like an input
+    that does not. At most `tries` proposals are made for every draw that is asked for, then an error names the subset
+    and the rate.
 
     >>> from butfor.tabular import gaussian
     >>> reference = np.random.default_rng(0).normal(size=(200, 2))
@@ -179,6 +212,12 @@ def plausible(sampler: Sampler, score: Score, threshold: float, *, tries: int = 
     if isinstance(tries, bool) or not isinstance(tries, int | np.integer) or tries < 1:
         raise InputError(f"tries must be a whole number of at least 1, got {tries!r}")
     return Plausible(sampler, score, float(threshold), int(tries))
+
+
+def _lasting(score: Score) -> str:
+    """The name of a function that can be found again; the repr, with its address, of any other."""
+    name = getattr(score, "__qualname__", "<none>")
+    return f"{score.__module__}.{name}" if "<" not in name else repr(score)
 
 
 def _ask(score: Score, batch: Batch) -> Floats:

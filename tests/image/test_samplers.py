@@ -5,6 +5,7 @@ import pickle
 import numpy as np
 import pytest
 
+import butfor
 import butfor.image as bi
 from butfor import InputError, ModelError, Subset
 
@@ -286,3 +287,39 @@ def test_migan_on_a_photograph(assets):
     assert (sampler([emptied], subset, 1, rng())[0] != made).any()  # it sees through the hole: why diversify empties it
     blind = bi.onnx_inpainter(assets / "migan_pipeline_v2.onnx", threads=1, blind=True)
     np.testing.assert_array_equal(blind([image], subset, 1, rng())[0], blind([emptied], subset, 1, rng())[0])
+
+
+# Was wrong once: places were compared on the whole image made small, in which pixels of the hole run into the others.
+def test_donor_does_not_look_into_the_hole():
+    image = np.random.default_rng(0).integers(0, 255, (300, 400, 3), dtype=np.uint8)
+    image[::7] //= 3
+    for box in ((100, 80, 180, 200), (31, 17, 95, 61)):
+        other, subset = image.copy(), Subset("a", box)
+        other[box[1] : box[3], box[0] : box[2]] = 255 - other[box[1] : box[3], box[0] : box[2]] // 4
+        made = [bi.donor()([x], subset, 8, np.random.default_rng(1)) for x in (image, other)]
+        for one, two in zip(*made, strict=True):
+            assert (one == two)[box[1] : box[3], box[0] : box[2]].all()
+
+
+def test_each_region_is_judged_by_its_own_image():
+    rng = np.random.default_rng(0)
+    images = [rng.normal(level, 4, (120, 160, 3)).clip(0, 255).astype(np.uint8) for level in (90, 160)]
+    subset = Subset("sky", (40, 30, 100, 80))
+
+    def sometimes_smeared(inputs, subset, draws, rng):
+        x1, y1, x2, y2 = subset.index
+        out = [image.copy() for image in inputs for _ in range(draws)]
+        for image in out:
+            like = rng.normal(image[:20].mean(), 4, (y2 - y1, x2 - x1, 3)).clip(0, 255).astype(np.uint8)
+            image[y1:y2, x1:x2] = image[y1 - 1, x1 - 1] if rng.random() < 0.5 else like
+        return out
+
+    only = butfor.plausible(sometimes_smeared, bi.judge, 0.05)
+    for image in images:
+        assert (bi.judge(image, subset)(only([image], subset, 6, np.random.default_rng(2))) >= 0.05).all()
+        plain = sometimes_smeared([image], subset, 6, np.random.default_rng(2))
+        assert (bi.judge(image, subset)(plain) < 0.05).any()
+    assert only.unlike(images, [[subset], [subset]]) == 0
+    smeared = images[0].copy()
+    smeared[30:80, 40:100] = 90
+    assert only.unlike([smeared], [[subset]]) == 1

@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import tempfile
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +17,7 @@ import numpy as np
 
 from butfor._version import __version__
 from butfor.core.types import InputError, ModelError, Sampler, Subset
-from butfor.image.region import Box, Image, bounds, check_image, identity, mask_of
+from butfor.image.region import Box, Image, RegionWarning, bounds, check_image, identity, mask_of
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,8 @@ class Cached:
         check_image(image)
         mask = mask_of(subset, *image.shape[:2])
         box = bounds(mask) if mask.any() else (0, 0, 0, 0)
-        file = self._file(image, mask, rng)
+        state = "" if self.deterministic else _told(_state(rng))
+        file = self._file(image, mask, state)
         found = _read(file, box)
         if found is not None:
             part, state = found
@@ -62,12 +64,19 @@ class Cached:
         if len(made) != 1:
             raise ModelError(f"{self.sampler!r} returned {len(made)} images for one image and one draw")
         check_image(made[0])
-        _write(file, made[0][box[1] : box[3], box[0] : box[2]], None if self.deterministic else rng)
+        if not self.deterministic and _told(_state(rng)) == state:  # the next draw would be taken for this one
+            warnings.warn(
+                f"{self.sampler!r} takes no randomness from the rng that it is given: its fills cannot be kept, nor "
+                "drawn again; use rng for all that is random",
+                RegionWarning,
+                stacklevel=2,
+            )
+        else:
+            _write(file, made[0][box[1] : box[3], box[0] : box[2]], None if self.deterministic else rng)
         return np.asarray(made[0])
 
-    def _file(self, image: Image, mask: np.ndarray[Any, Any], rng: np.random.Generator) -> Path:
+    def _file(self, image: Image, mask: np.ndarray[Any, Any], state: str) -> Path:
         key = hashlib.blake2b(digest_size=20)
-        state = "" if self.deterministic else _told(_state(rng))
         key.update(f"{__version__}|{self.name}|{image.shape}|{state}|".encode())
         key.update(np.ascontiguousarray(image).tobytes())
         key.update(np.packbits(mask).tobytes())

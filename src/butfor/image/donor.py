@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from butfor.core.types import Bools, Floats, InputError, Ints, Subset
-from butfor.image.blend import settle_seam
+from butfor.image.blend import empty, settle_seam
 from butfor.image.region import Box, Image, bounds, check_context, check_image, fill_each, grown
 
 COARSE = 96  # places are compared at about this size of the image, which takes a millisecond
@@ -52,7 +52,8 @@ class Donor:
             check_context(image, mask, "donor")
         source, flip = self._source(rng, mask), bool(rng.random() < 0.5)
         if (source, flip) not in fits:
-            donor_image = image if source is None else self.reference[source]  # type: ignore[index]
+            # places are compared coarsely, and nothing of what was in the hole may come in by that
+            donor_image = empty(image, mask) if source is None else self.reference[source]  # type: ignore[index]
             fits[source, flip] = _places(image, mask, donor_image, None if source is not None else mask, flip)
         places = fits[source, flip]
         return _pasted(image, mask, places, places.pick(rng, self.spread))

@@ -63,6 +63,8 @@ class Judge:
 def judge(image: Image, subset: Subset) -> Judge:
     """A score for counterfactuals of one region of one image: `judge(image, subset)(counterfactuals)`.
 
+    `butfor.plausible(sampler, butfor.image.judge, 0.05)` lets only those through that score at least so much.
+
     Texture is fine and coarse detail, contrast and colour, inside against just outside; a seam is a jump across the
     region's edge beyond the jumps beside it. Both are ranked among real patches of the image outside the region, those
     whose surroundings are most like the region's: 0.02 means that hardly any real patch is as odd. Nothing of what was
@@ -91,6 +93,9 @@ def judge(image: Image, subset: Subset) -> Judge:
     likest = np.argsort(_unlike(rings, around), kind="stable")[:LIKE]
     seams = np.array([_box_seam(image, tuple(places[i].tolist())) for i in likest])
     return Judge(image, mask, around, (inner - rings)[likest], seams)
+
+
+judge.per_region = True  # type: ignore[attr-defined]  # `butfor.plausible` makes one for each region
 
 
 def _maps(image: Image) -> Floats:
