@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from butfor._arguments import between
 from butfor._edge import dressing
 from butfor._modality import Modality, modality
 from butfor._progress import Progress, reporting
@@ -193,8 +194,7 @@ def _of_lists(kind: Modality, sampler: Any, inputs: Any, model: Any, subsets: An
 def _check_arguments(draws: Any, alpha: Any, seed: Any) -> None:
     if isinstance(draws, bool) or not isinstance(draws, int | np.integer) or draws < 19:
         raise InputError(f"draws must be a whole number of at least 19, got {draws!r}; 99 is a good choice")
-    if not 0 < alpha < 1:
-        raise InputError(f"alpha must lie strictly between 0 and 1, got {alpha!r}; 0.01 is a good choice")
+    between("alpha", alpha, "0.01 is a good choice")
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
         raise InputError(f"seed must be a whole number of at least 0, got {seed!r}")
 

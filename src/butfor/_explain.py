@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from butfor._arguments import checked
-from butfor._edge import default_batch_rows, dressing, model_name, name_row
+from butfor._edge import check_aligned, default_batch_rows, dressing, model_name, name_row
 from butfor._modality import Modality, modality
 from butfor._progress import Progress
 from butfor._run import Setting, run
@@ -105,6 +105,7 @@ def explain(
         effects = {} if keep_effects is None else {"keep_effects": keep_effects}
         return _elsewhere(kind, model, X, sampler, subsets, settings | around | effects)
     asked = checked(**settings | {"test": test or "sequential"})
+    check_aligned(y, X)
     table, fitted = meet(X, sampler)
     groups = column_subsets(table, subsets)
     problem = table_problem(table.values, table.index, groups, fitted, asked.seed)

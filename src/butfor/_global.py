@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from butfor._arguments import between, one_of, whole
-from butfor._edge import Meter, default_batch_rows, dressing, name_row, remembering
+from butfor._edge import Meter, check_aligned, default_batch_rows, dressing, name_row, remembering
 from butfor._progress import Progress, reporting
 from butfor._targets import resolve, target_name
 from butfor._version import __version__
@@ -27,7 +27,6 @@ from butfor.core.types import Alternative, Floats, InputError, Ints, ReachWarnin
 from butfor.models import Wrapped, wrap
 from butfor.tabular.splice import meet
 from butfor.tabular.subsets import column_subsets
-from butfor.tabular.table import is_frame
 
 DRAWS, EFFECT_DRAWS = 20, 20
 PASSES, MOST_PASSES = 999, 9_999
@@ -177,8 +176,7 @@ def _labels(y: Any, X: Any, count: int) -> np.ndarray[Any, Any]:
     if labels.ndim == 0 or len(labels) != count:
         got = "one value" if labels.ndim == 0 else f"{len(labels)} labels"
         raise InputError(f"y has {got} for {count} rows of data; give one for each row")
-    if is_frame(X) and hasattr(y, "iloc") and list(y.index) != list(X.index):
-        raise InputError("y and the data have different indexes; align them, or give y.to_numpy() if rows match")
+    check_aligned(y, X)
     missing = pd.isna(labels).reshape(count, -1).any(axis=1)
     if missing.any():
         raise InputError(f"y has a missing value in row {int(np.flatnonzero(missing)[0])}; drop rows without a label")

@@ -18,8 +18,9 @@ from butfor._targets import output_names, resolve, target_name
 from butfor._version import __version__
 from butfor.core import procedures, selection
 from butfor.core.calls import Calls, Dress
+from butfor.core.chance import Watch
 from butfor.core.diagnostics import largest_family, reach, reach_of_list, reach_of_sampler, scales
-from butfor.core.draws import Problem, round_sizes
+from butfor.core.draws import NO_CHANCE, Problem, always_alike, round_sizes
 from butfor.core.early_stop import early_stop as stop_early
 from butfor.core.effects import Effects, effects, no_effects
 from butfor.core.exact import exact, split_listed
@@ -62,8 +63,8 @@ def run(
     run_dir: str | Path | None = None,
 ) -> Result:
     """The whole way from a problem to its result; `run_dir` keeps the model's answers until the run is done."""
-    problem, wrapped = setting.problem, setting.wrapped
-    _check_chance(problem, asked)
+    wrapped = setting.wrapped
+    problem = _with_chance(setting.problem, asked)
     _warn_of_reach(problem, asked)
     size = asked.batch_rows or setting.batch_rows
     with journal(wrapped.call, run_dir, setting.model_name) as kept, reporting(progress) as report:
@@ -75,6 +76,8 @@ def run(
         memory = remembering(problem, observed, again=asked.test in ("irt", "sequential"))
         calls = Calls(kept.model, size, observed.shape[1], meter.tick, memory, meter.ask, setting.dress, meter.spare)
         evidence, notes, interrupted = _run(problem, calls, question, asked, meter)
+        if problem.watch is not None and problem.watch.point:
+            raise InputError(NO_CHANCE.format(sampler=problem.sampler))
         chosen = _select(problem, asked, evidence)
         meter.tell(int(chosen.sum()))
         wanted = chosen & (keep_effects and not interrupted)
@@ -98,7 +101,9 @@ def run(
         show=setting.show,
         run_notes=(*([seen.odd] if seen.odd else []), *notes, *told),
         look=setting.look,
-        provenance=_provenance(problem, asked, question, name) | setting.facts | {"interrupted": interrupted},
+        provenance=_provenance(problem, asked, question, name)
+        | setting.facts
+        | {"interrupted": interrupted, "deterministic": _is_point(problem, asked, chosen)},
         output_names=output_names(wrapped, observed.shape[1]),
         view=setting.view,
     )
@@ -118,13 +123,23 @@ def _warn_of_reach(problem: Problem, asked: Asked) -> None:
         warnings.warn(sentence, ReachWarning, stacklevel=4)
 
 
-def _check_chance(problem: Problem, asked: Asked) -> None:
-    """A sampler that always draws the same has no null to compare with: only the paper's one-shot test may use it."""
-    if getattr(problem.sampler, "deterministic", False) and asked.test != "osft":
-        raise InputError(
-            f"test={asked.test!r} needs draws that differ, but {problem.sampler!r} always draws the same; wrap it in "
-            "butfor.image.diversify, or use test='osft' as in the paper, without a guarantee"
-        )
+def _with_chance(problem: Problem, asked: Asked) -> Problem:
+    """A sampler that always draws the same has no null to compare with: only the paper's one-shot test may use it.
+
+    Some say so of themselves; others are found out as they draw.
+    """
+    if asked.test == "osft":
+        return problem
+    if getattr(problem.sampler, "deterministic", False):
+        raise InputError(NO_CHANCE.format(sampler=problem.sampler))
+    return replace(problem, watch=Watch())
+
+
+def _is_point(problem: Problem, asked: Asked, chosen: Bools) -> bool:
+    """Whether Q is a single point, so that nothing is promised; of other tests than osft it is known not to be."""
+    if asked.test != "osft":
+        return False
+    return bool(getattr(problem.sampler, "deterministic", False)) or (bool(chosen.any()) and always_alike(problem))
 
 
 def _floor(problem: Problem) -> float:
@@ -255,8 +270,8 @@ def _provenance(problem: Problem, asked: Asked, question: Question, name: Any) -
         "rounds": sizes,
         "set_aside": aside,
         "seed": asked.seed,
+        "selection": [asked.rule, asked.alpha, asked.family],
         "sampler": repr(problem.sampler),
         "floor": _floor(problem),
-        "deterministic": bool(getattr(problem.sampler, "deterministic", False)),
         "dependence_ignored": bool(getattr(problem.sampler, "ignores_dependence", False)),
     }

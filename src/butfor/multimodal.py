@@ -10,12 +10,14 @@ from typing import Any, Literal
 import numpy as np
 
 from butfor._arguments import checked
+from butfor._edge import is_ours, model_name
 from butfor._progress import Progress
 from butfor._run import Setting, run
 from butfor.core.calls import size
+from butfor.core.chance import same
 from butfor.core.draws import list_problem
 from butfor.core.result import Result
-from butfor.core.types import Alternative, Family, Floats, InputError, Subset, Test
+from butfor.core.types import Alternative, Family, Floats, InputError, ModelError, Subset, Test
 from butfor.models import wrap
 
 Parts = Mapping[str, Any]
@@ -103,11 +105,12 @@ def explain(
     found = [proposed(name, item, subsets) for name, item in zip(names, items, strict=True)]
     if not any(found):
         raise InputError("none of the inputs has anything to test; see subsets")
-    problem = list_problem(items, names, found, together, asked.seed)
+    check = None if all(map(is_ours, together.samplers.values())) else check_drawn
+    problem = list_problem(items, names, found, together, asked.seed, check)
     setting = Setting(
         problem=problem,
         wrapped=wrap(model),
-        model_name=" ".join(repr(model).split())[:500],
+        model_name=model_name(model),
         batch_rows=int(np.clip(HELD_VALUES // max(1, *map(size, items)), 1, MOST_ROWS)),
         describe=lambda row: f"input {names[row]!r}",
         show=list,
@@ -115,6 +118,22 @@ def explain(
         facts={"modality": "multimodal", "parts": list(together.samplers)},
     )
     return run(setting, asked, target=target, y=y, progress=progress, keep_effects=keep_effects, run_dir=run_dir)
+
+
+def check_drawn(item: Parts, drawn: Any, subset: Subset) -> None:
+    """Refuse a counterfactual in which more than the subset is new."""
+    from butfor.image import checked as images
+    from butfor.text import checked as texts
+
+    part, index = subset.index
+    inner = Subset(subset.name, index)
+    touched = [other for other in item if other != part and not same(item[other], drawn[other])]
+    if touched:
+        raise ModelError(f"the sampler of subset {subset.name!r} changed the part {touched[0]!r}, too")
+    if isinstance(item[part], str):
+        texts.check_drawn(item[part], drawn[part], inner)
+    elif isinstance(item[part], np.ndarray) and item[part].ndim == 3 and item[part].dtype == np.uint8:
+        images.check_drawn(item[part], drawn[part], inner)
 
 
 def named(inputs: Any) -> tuple[list[str], list[Parts]]:

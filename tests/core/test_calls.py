@@ -114,9 +114,9 @@ def test_the_inputs_stay_as_they_were():
         (lambda rows: None, r"returned shape \(\) for"),
         (lambda rows: curved(rows)[:, None, None], r"returned shape \(\d+, 1, 1\)"),
         (lambda rows: curved(rows)[None, :], r"returned shape \(1, \d+\)"),
-        (lambda rows: ["malignant"] * len(rows), "values such as .*malignant.*; expected numbers"),
-        (lambda rows: np.array([None] * len(rows)), "values such as None; expected numbers"),
-        (lambda rows: curved(rows) * 1j, "j.*; expected numbers"),
+        (lambda rows: ["malignant"] * len(rows), "values such as .*malignant.*; expected an array of numbers"),
+        (lambda rows: np.array([None] * len(rows)), r"values such as None \(object\); expected an array of numbers"),
+        (lambda rows: curved(rows) * 1j, "j.*; expected an array of numbers"),
         (lambda rows: np.where(np.arange(len(rows)) == 17, np.nan, curved(rows)), "returned nan on row 17 of the data"),
         (lambda rows: np.where(np.arange(len(rows)) == 17, -np.inf, curved(rows)), "returned -inf on row 17"),
         (lambda rows: {"out": curved(rows)}, r"returned shape \(\)"),
@@ -168,7 +168,7 @@ def test_a_model_that_fails_on_whole_batches_only_is_told_so():
             raise MemoryError("too many")
         return curved(rows)
 
-    with pytest.raises(butfor.ModelError, match="on a batch of 20 rows, though on none of them alone: too many"):
+    with pytest.raises(butfor.ModelError, match="on a batch of 20 rows, though not on parts of it: too many"):
         run(model)
 
 

@@ -288,3 +288,15 @@ def test_flagged_inputs_are_ordinary_among_the_flagged():
     without, given = (run(flagged(4, inputs=40), picked=rule, test="irt", draws=200) for rule in (None, high))
     assert ORDINARY not in without.notes
     assert ORDINARY in given.notes
+
+
+# Was wrong once: a rule that gives back a Series gave a read-only array, which the sequential test wrote into.
+def test_rules_may_answer_with_a_series():
+    rng = np.random.default_rng(0)
+    result = butfor.explain(
+        lambda rows: rows[:, 0],
+        rng.normal(size=(5, 2)),
+        butfor.tabular.gaussian(rng.normal(size=(50, 2))),
+        picked=lambda outputs: pd.Series(outputs) > -99,
+    )
+    assert len(result.chosen) == 10

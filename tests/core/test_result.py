@@ -391,3 +391,75 @@ def test_row_labels_are_kept(frame, sampler, index):
     result = run(frame.set_axis(index), sampler, draws=9)
     assert result.table.input.tolist() == [label for label in index for _ in range(4)]
     assert len(result.counterfactuals(index[11], "age", n=2)) == 2
+
+
+# Was wrong once: a stricter selection of a sequential run lost everything and said that the inputs were ordinary.
+def test_a_selection_that_the_run_did_not_draw_for_says_so():
+    rng = np.random.default_rng(0)
+    reference, inputs = rng.normal(size=(300, 3)), rng.normal(size=(40, 3))
+    inputs[:8, 0] += 5
+    result = butfor.explain(lambda rows: rows[:, 0], inputs, butfor.tabular.gaussian(reference), keep_effects=False)
+    assert result.chosen.any()
+    assert not any("Drawing stopped" in note for note in result.notes)
+    stricter = result.select(alpha=0.01)
+    assert any("Drawing stopped once the run's own decisions were made (bh at 0.1" in note for note in stricter.notes)
+    assert not any("ordinary" in note for note in stricter.notes)
+
+
+def test_no_bound_where_nothing_is_controlled():
+    rng = np.random.default_rng(0)
+    reference, inputs = rng.normal(size=(300, 3)), rng.normal([4, 0, 0], 1, size=(20, 3))
+    result = butfor.explain(
+        lambda rows: np.stack([rows[:, 0], -rows[:, 0]], axis=1),
+        inputs,
+        butfor.tabular.gaussian(reference),
+        target="observed-class",
+        test="irt",
+        draws=2000,
+    )
+    assert result.chosen.any()
+    assert "confidence" not in result.summary()
+    assert "at least true" not in result.summary()
+
+
+@pytest.mark.parametrize(("asked", "said"), [({"alpha": "x"}, "alpha must lie"), ({"rule": ["bh"]}, "rule must be")])
+def test_selections_that_are_none(asked, said):
+    rows = np.random.default_rng(0).normal(size=(30, 2))
+    result = butfor.explain(lambda x: x[:, 0], rows[:3], butfor.tabular.gaussian(rows), test="irt", draws=19)
+    with pytest.raises(butfor.InputError, match=said):
+        result.select(**asked)
+
+
+def test_labels_are_those_of_their_rows():
+    rng = np.random.default_rng(0)
+    data = pd.DataFrame(rng.normal(size=(6, 2)), columns=["a", "b"], index=list("uvwxyz"))
+    labels = pd.Series([0, 1, 0, 1, 0, 1], index=data.index)
+    sampler = butfor.tabular.gaussian(rng.normal(size=(50, 2)))
+    with pytest.raises(butfor.InputError, match="y and the data have different indexes"):
+        butfor.explain(
+            lambda x: np.stack([x["a"], x["b"]], axis=1), data, sampler, target="truth", y=labels[::-1], test="osft"
+        )
+
+
+def test_a_model_that_looks_at_the_whole_batch_is_told_so():
+    rng = np.random.default_rng(0)
+    reference, inputs = rng.normal(size=(300, 3)), rng.normal([3, 0, 0], 1, (15, 3))
+    result = butfor.explain(
+        lambda x: x[:, 0] - x[:, 0].mean(), inputs, butfor.tabular.gaussian(reference), test="irt", draws=99
+    )
+    assert any("depends on the rows beside it" in note for note in result.notes)
+
+
+def test_a_batch_that_is_too_large_is_not_asked_for_row_by_row():
+    asked = []
+
+    def small(rows):
+        asked.append(len(rows))
+        if len(rows) > 500:
+            raise MemoryError("too many")
+        return rows[:, 0]
+
+    rng = np.random.default_rng(0)
+    with pytest.raises(butfor.ModelError, match="smaller batch_rows may help"):
+        butfor.explain(small, rng.normal(size=(40, 3)), butfor.tabular.gaussian(rng.normal(size=(50, 3))))
+    assert len(asked) < 60

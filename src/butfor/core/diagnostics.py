@@ -9,9 +9,18 @@ import numpy as np
 from butfor.core.types import Bools, Floats, Ints
 
 ORDINARY = (
-    "These inputs are ordinary for this reference: the evidence shows no departure from the null at all. That is the "
-    "right answer if the inputs come from the population the sampler was fitted on; to learn what sets them apart, fit "
-    "the sampler on what you compare against (controls, the other class, last year) and explain the others."
+    "These inputs are ordinary for this reference: the evidence shows no departure from the null. That is the right "
+    "answer if the inputs come from the population the sampler was fitted on; to learn what sets them apart, fit the "
+    "sampler on what you compare against (controls, the other class, last year) and explain the others."
+)
+AS_DRAWN = (
+    "The inputs are as the sampler would draw them: the evidence shows no departure from the null. That is the right "
+    "answer where what is tested might as well have been drawn; to learn what sets it apart, use a sampler of what you "
+    "compare against (other images, texts of the other class)."
+)
+STOPPED = (
+    "Drawing stopped once the run's own decisions were made ({rule} at {alpha:g}, {family}), so p-values are seldom "
+    "much smaller than these took: for another alpha, rule or family run it again."
 )
 
 
@@ -130,18 +139,24 @@ def departs(kind: str, evidence: Floats, tested: Bools, decoys: int = 1) -> bool
 
 
 def notes_after(
-    kind: str, evidence: Floats, tested: Bools, chosen: Bools, decoys: int = 1, unchanging: int = 0
+    kind: str,
+    evidence: Floats,
+    tested: Bools,
+    chosen: Bools,
+    decoys: int = 1,
+    unchanging: int = 0,
+    ordinary: str = ORDINARY,
 ) -> list[str]:
     """What to say once the selection is made; `unchanging` hypotheses left the family for want of variation."""
     notes = []
     if unchanging:
         notes.append(
             f"{unchanging} of {len(tested)} hypotheses showed no variation: whatever was drawn, the output stayed the "
-            "same to the last digit. They cannot be important and left the family."
+            "same up to rounding. They cannot be important and left the family."
         )
     if not chosen.any() and len(chosen):
         if not departs(kind, evidence, tested, decoys):
-            notes.append(ORDINARY)
+            notes.append(ordinary)
         else:
             notes.append(
                 "Nothing was chosen, though the evidence as a whole departs from the null: single hypotheses are too "

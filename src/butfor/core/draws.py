@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from butfor.core.chance import Watch
 from butfor.core.streams import stream
 from butfor.core.types import Batch, Floats, InputError, Ints, ModelError, Sampler, Subset
 
 BLOCK_VALUES = 2**18  # values of the inputs of one block; fixes the blocks, so it may never follow batch_rows
 ROUND_VALUES = 2**23  # values of the counterfactuals of one round, likewise
 LIST_DRAWS = 128  # images or texts of one round, likewise
+Check = Callable[[Any, Any, Subset], None]  # input, counterfactual, subset: raises what is wrong with it
+MOST_LOOKED = 200  # hypotheses whose draws are compared to see whether there is chance in them
+NO_CHANCE = (
+    "this test needs draws that differ, but {sampler!r} always draws the same; draw by chance (wrap an inpainter in "
+    "butfor.image.diversify), or use test='osft' as in the paper, without a guarantee"
+)
 
 
 @dataclass(frozen=True)
@@ -41,6 +48,8 @@ class Problem:
     sampler: Sampler
     seed: int
     round_draws: int
+    watch: Watch | None = None  # looks at what is drawn, where that must differ
+    check: Check | None = None  # of each draw, where a user's own sampler makes them
 
     @property
     def size(self) -> int:
@@ -75,7 +84,12 @@ def table_problem(
 
 
 def list_problem(
-    inputs: Sequence[Any], names: Sequence[str], subsets: Sequence[Sequence[Subset]], sampler: Sampler, seed: int
+    inputs: Sequence[Any],
+    names: Sequence[str],
+    subsets: Sequence[Sequence[Subset]],
+    sampler: Sampler,
+    seed: int,
+    check: Check | None = None,
 ) -> Problem:
     """Every input, an image or a text, with subsets of its own; a block is one input with one of them.
 
@@ -94,6 +108,7 @@ def list_problem(
         sampler=sampler,
         seed=seed,
         round_draws=LIST_DRAWS,
+        check=check,
     )
 
 
@@ -164,6 +179,7 @@ def draw(problem: Problem, job: Job) -> Drawn:
     if isinstance(inputs, np.ndarray):
         inputs = inputs if job.ask is None else inputs[job.ask]
         fresh = _columns(problem.sampler, inputs, block.subset, job.draws, rng)[:, first:last]
+        _look(problem, inputs[:, block.subset.index], fresh)
         if job.keep is not None:
             inputs, fresh = inputs[job.keep], fresh[job.keep]
         values = np.concatenate([inputs[:, None, block.subset.index], fresh], axis=1)
@@ -173,6 +189,12 @@ def draw(problem: Problem, job: Job) -> Drawn:
     asked = inputs if job.ask is None else [inputs[i] for i in job.ask]
     whole = _whole(problem.sampler, asked, block, job.draws, rng)
     _check_count(len(whole), len(asked), job.draws, block.subset)
+    sets = [whole[i * job.draws : (i + 1) * job.draws] for i in range(len(asked))]
+    _look(problem, asked, sets)
+    if problem.check is not None:
+        for observed, own in zip(asked, sets, strict=True):
+            for made in own:
+                problem.check(observed, made, block.subset)
     kept = range(len(asked)) if job.keep is None else job.keep
     items = [x for i in kept for x in (asked[i], *whole[i * job.draws + first : i * job.draws + last])]
     return Drawn(job, [asked[i] for i in kept], items, last - first + 1)
@@ -219,6 +241,30 @@ def _check_count(got: int, inputs: int, draws: int, subset: Subset) -> None:
             f"the sampler returned {got} counterfactuals for subset {subset.name!r}, expected {inputs * draws} "
             f"({inputs} inputs x {draws} draws, input-major)"
         )
+
+
+def _look(problem: Problem, observed: Any, drawn: Any) -> None:
+    """Refuse a sampler of images that always draws the same once that is plain, others when the run is over.
+
+    One column of a table may well be constant where others are not.
+    """
+    if problem.watch is None or problem.watch.differ:
+        return
+    problem.watch.look(observed, drawn)
+    if problem.watch.point and getattr(observed[0], "ndim", 0) > 1:
+        raise InputError(NO_CHANCE.format(sampler=problem.sampler))
+
+
+def always_alike(problem: Problem) -> bool:
+    """Whether draws beyond the first are the same: for a test that draws once and cannot tell by itself."""
+    watch = Watch()
+    for block in problem.blocks[:: max(1, len(problem.blocks) // MOST_LOOKED)]:
+        drawn = draw(problem, Job(block, 2, 0))
+        sets = [drawn.values[k : k + 3] for k in range(0, drawn.rows, 3)]
+        watch.look([versions[0] for versions in sets], [versions[1:] for versions in sets])
+        if watch.differ or watch.point:
+            break
+    return watch.point
 
 
 def round_sizes(draws: int, most: int) -> list[int]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
+
+import numpy as np
 
 from butfor.core.types import Guarantee, InputError
 
@@ -87,8 +89,16 @@ EARLY = "Decisions equal those of all draws with probability at least {agree:g}.
 FIXED = "alpha must have been fixed before looking at the result."
 
 
-def check_rule(test: str, rule: str) -> None:
+def check_alpha(alpha: Any) -> None:
+    """Refuse a level that is none."""
+    if isinstance(alpha, bool) or not isinstance(alpha, int | float | np.number) or not 0 < float(alpha) < 1:
+        raise InputError(f"alpha must lie strictly between 0 and 1, got {alpha!r}; 0.1 is a common choice")
+
+
+def check_rule(test: str, rule: Any) -> None:
     """Refuse a combination that has no guarantee, naming what fits."""
+    if not isinstance(rule, str):
+        raise InputError(f"rule must be one of {', '.join(map(repr, PROMISES[test]))}, got {rule!r}")
     if rule not in PROMISES[test]:
         fits = " or ".join(repr(name) for name in PROMISES[test])
         elsewhere = [repr(name) for name, rules in PROMISES.items() if rule in rules]

@@ -105,10 +105,18 @@ def probe(
     inside = raw.dtype if raw.dtype in (np.float16, np.float32) else np.float32 if coarse else np.float64
     epsilon = float(np.finfo(inside).eps) if not random else double
     rounding = Rounding(64 * epsilon, 0.0 if random else _power_of_two(16 * noise))
-    return Probe(outputs, rounding, len(inputs) + rows, RANDOM if random else None)
+    company = not random and noise > COMPANY_SHARE * float(np.abs(outputs).max())
+    odd = RANDOM if random else BESIDE.format(noise=noise, near=rounding.absolute) if company else None
+    return Probe(outputs, rounding, len(inputs) + rows, odd)
 
 
+COMPANY_SHARE = 0.05  # of the outputs: more than rounding makes of a row in other company
 RANDOM = "The model gives the same row different answers (is dropout on?): expect little power."
+BESIDE = (
+    "The model's answer to a row depends on the rows beside it (by {noise:.2g}: is something fitted, scaled or ranked "
+    "inside it?), so outputs less than {near:.2g} apart count as equal and little can be found; let it answer each row "
+    "by itself."
+)
 
 
 def _noise(

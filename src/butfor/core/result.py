@@ -13,10 +13,10 @@ import numpy as np
 
 from butfor.core import selection, storage
 from butfor.core.bounds import simes_bounds
-from butfor.core.diagnostics import largest_family, notes_after, reach, reach_of_sampler
+from butfor.core.diagnostics import AS_DRAWN, ORDINARY, STOPPED, largest_family, notes_after, reach, reach_of_sampler
 from butfor.core.draws import Problem, redraw
 from butfor.core.effects import Effects
-from butfor.core.guarantees import check_rule, guarantee
+from butfor.core.guarantees import check_alpha, check_rule, guarantee
 from butfor.core.procedures import Evidence
 from butfor.core.quick_check import nearly_all
 from butfor.core.types import Batch, Bools, Family, Guarantee, InputError, Ints
@@ -88,9 +88,22 @@ class Result:
         before = reach(said["test"], self.rule, self.alpha, family, said["draws"], said["h"] or 1)
         if evidence.kind == "p" and not before:
             before = reach_of_sampler(self.rule, self.alpha, family, said.get("floor", 0.0))
-        after = notes_after(evidence.kind, evidence.values, self.tested, self.chosen, said["draws"], self._unchanging)
-        after += nearly_all(self.chosen)
+        ordinary = AS_DRAWN if said.get("modality") in ("image", "text", "multimodal") else ORDINARY
+        after = notes_after(
+            evidence.kind, evidence.values, self.tested, self.chosen, said["draws"], self._unchanging, ordinary
+        )
+        if (stopped := self._stopped_elsewhere()) or any("Nothing can be chosen" in note for note in before):
+            after = [note for note in after if note != ordinary]  # nothing could have been found
+        after += [*stopped, *nearly_all(self.chosen)]
         return (*before, *self.run_notes, *self.look(), *(after if not said["interrupted"] else []))
+
+    def _stopped_elsewhere(self) -> list[str]:
+        """A sentence where a sequential run was made for another selection, in which it then stopped drawing."""
+        said, made = self.provenance, self.provenance.get("selection")
+        if said["test"] != "sequential" or made is None or made == [self.rule, self.alpha, self.family]:
+            return []
+        rule, alpha, family = made
+        return [STOPPED.format(rule=rule, alpha=alpha, family=f"family={family!r}")]
 
     def bound(self, rows: Any = None, confidence: float = 0.95) -> int:
         """At least this many of these hypotheses are true discoveries, with this confidence for all sets at once.
@@ -143,6 +156,7 @@ class Result:
         return replace(self, alpha=alpha, rule=rule, family=family, chosen=chosen)
 
     def _check_selectable(self, alpha: float, rule: str, family: str) -> None:
+        check_alpha(alpha)
         check_rule(self.provenance["test"], rule)
         if family not in get_args(Family):
             raise InputError(f"family must be one of 'run', 'input', got {family!r}")

@@ -111,7 +111,7 @@ def _round(
         statistic, found.observed[rows], found.classes[rows] = _statistic(job, outputs, question, centre)
         hits = statistic[:, 1:] >= statistic[:, :1]  # ties count against us: keeps p valid
         counted = np.ones_like(hits) if question.picked is None else question.picked.accept(outputs[:, 1:])
-        counted &= (exceeded[rows] < h)[:, None]  # a batch in several parts may go on after the h-th exceedance
+        counted = counted & (exceeded[rows] < h)[:, None]  # a batch in parts may go on after the h-th exceedance
         draws, hit = besag_clifford(hits, counted, found.draws[rows], exceeded[rows], h)
         still = exceeded[rows] < h
         rows, draws, hit = rows[still], draws[still], hit[still]

@@ -71,22 +71,28 @@ def by_subset(result: Result) -> list[SubsetRow]:
 
 
 def _true(result: Result, groups: np.ndarray[tuple[int, ...], np.dtype[np.int64]], size: int) -> list[int] | None:
-    if result.evidence.kind != "p":
+    if not _bounded(result):
         return None
     return [int(n) for n in simes_bounds(result.evidence.values, CONFIDENCE).by_group(groups, size)]
 
 
 def bound_sentence(result: Result) -> str:
     """In words: how many discoveries are true at least, and in how many inputs there is one. Empty without p-values."""
-    true = result.bound(result.chosen, CONFIDENCE) if result.evidence.kind == "p" else 0
+    true = result.bound(result.chosen, CONFIDENCE) if _bounded(result) else 0
     if not true:
         return ""
     inputs = sum(n > 0 for n in _true(result, result.input_of, len(result.input_names)) or [])
     named = f", {inputs} inputs among them with a true one of their own," if inputs else ""
     return (
         f"With {CONFIDENCE:.0%} confidence at least {true} of the {int(result.chosen.sum())} chosen are true{named} "
-        "whatever you looked at first; result.bound(rows) says how many of any rows you pick."
+        "whatever you looked at first, if p-values are independent or positively dependent; result.bound(rows) says "
+        "how many of any rows you pick."
     )
+
+
+def _bounded(result: Result) -> bool:
+    """Whether there are p-values that mean something: without a guarantee they bound nothing."""
+    return result.evidence.kind == "p" and result.guarantee.controls != "nothing"
 
 
 def summary(result: Result, most: int = 15) -> str:

@@ -10,6 +10,8 @@ from typing import Any, Literal
 import numpy as np
 
 from butfor._arguments import checked, one_of
+from butfor._edge import is_ours, model_name
+from butfor._plausible import Plausible
 from butfor._progress import Progress
 from butfor._run import Setting, run
 from butfor.core.draws import list_problem
@@ -17,6 +19,7 @@ from butfor.core.result import Result
 from butfor.core.types import Alternative, Batch, Family, InputError, Sampler, Test
 from butfor.image.attributes import WithAttributes, with_attributes
 from butfor.image.cache import Cached, cached
+from butfor.image.checked import check_drawn
 from butfor.image.models import huggingface_classifier, torch_classifier
 from butfor.image.opened import opened
 from butfor.image.proposed import OnError, Proposed, as_subsets, proposed
@@ -107,15 +110,16 @@ def explain(
     wrapped, chosen = classifier(model), as_subsets(boxes, asked.seed)
     found = proposed(opened(images), chosen, on_error)
     drawing = prepared(sampler, found, fills)
-    problem = list_problem(found.images, found.images.names, found.subsets, drawing, asked.seed)
+    check = None if is_ours(sampler) else check_drawn
+    problem = list_problem(found.images, found.images.names, found.subsets, drawing, asked.seed, check)
     setting = Setting(
         problem=problem,
         wrapped=wrapped,
-        model_name=" ".join(repr(model).split())[:500],
+        model_name=model_name(model),
         batch_rows=rows_at_a_time(found),
         describe=lambda row: f"image {found.images.names[row]!r}",
         show=_as_list,
-        look=partial(list, found.notes),
+        look=partial(_look, found, sampler),
         facts={
             "modality": "image",
             "boxes": repr(chosen),
@@ -154,6 +158,19 @@ def prepared(sampler: Any, found: Proposed, fills: str | Path | None) -> Sampler
 def rows_at_a_time(found: Proposed) -> int:
     """Images the model gets at a time where the user does not say: about 64 MB of them."""
     return int(np.clip(HELD_VALUES // max(1, found.largest), 1, MOST_ROWS))
+
+
+def _look(found: Proposed, sampler: Any) -> list[str]:
+    """Sentences on the images, and on regions that a filter of draws would not let through."""
+    notes = list(found.notes)
+    inner = sampler.sampler if isinstance(sampler, Cached) else sampler
+    below = inner.unlike(found.images, found.subsets) if isinstance(inner, Plausible) else 0
+    if below:
+        notes.append(
+            f"{below} of {sum(map(len, found.subsets))} regions are not plausible as they are: no counterfactual can "
+            "be like them, so a discovery there may say no more than that; leave them out, or lower the threshold."
+        )
+    return notes
 
 
 def _as_list(batch: Batch) -> Batch:

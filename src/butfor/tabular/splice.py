@@ -58,6 +58,9 @@ class Checked:
     sampler: Sampler
     table: Table
 
+    def __repr__(self) -> str:
+        return str(getattr(self.sampler, "__name__", repr(self.sampler)))
+
     def __call__(self, inputs: Batch, subset: Subset, draws: int, rng: np.random.Generator) -> Batch:
         return self.sampler(inputs, subset, draws, rng)
 

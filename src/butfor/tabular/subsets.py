@@ -42,6 +42,8 @@ def _positions(table: Table, entry: Any) -> list[int]:
     if not isinstance(entry, str | int | np.integer | Sequence | np.ndarray):
         raise InputError(f"a subset must be a column or a list of columns, got {entry!r}")
     entries = [entry] if isinstance(entry, str | int | np.integer) else list(entry)
+    if any(isinstance(column, bool | np.bool_) for column in entries):
+        raise InputError(f"a subset is {entries[:4]!r}; give columns or their positions: np.flatnonzero(mask)")
     if not entries:
         raise InputError("a subset without columns was given; name at least one column")
     return [_position(table, column) for column in entries]

@@ -135,7 +135,7 @@ def check_complete(table: Table, what: str, *, missing: bool = False) -> None:
         row, column = np.argwhere(bad)[0]
         remedy = (
             "mend or drop it"
-            if missing
+            if missing or np.isinf(table.values[row, column])
             else ("fill or drop it, or use butfor.tabular.forest or neighbours, which know missing values")
         )
         raise InputError(

@@ -10,11 +10,13 @@ from typing import Any, Literal
 import numpy as np
 
 from butfor._arguments import checked, one_of
+from butfor._edge import check_aligned, is_ours, model_name
 from butfor._progress import Progress
 from butfor._run import Setting, run
 from butfor.core.draws import list_problem
 from butfor.core.result import Result
 from butfor.core.types import Alternative, Batch, Family, InputError, Test
+from butfor.text.checked import check_drawn
 from butfor.text.models import text_model
 from butfor.text.opened import opened
 from butfor.text.proposed import OnError, Proposed, as_subsets, proposed
@@ -83,6 +85,7 @@ def explain(
     ['dreadful', 'lousy', 'vile']
     """
     one_of("on_error", on_error, ("raise", "skip"))
+    check_aligned(y, texts)
     _check_sampler(sampler)
     asked = checked(
         test=test or ("sequential" if getattr(sampler, "listed", 0) else "few-shot"),
@@ -104,11 +107,12 @@ def explain(
     wrapped, chosen = text_model(model), as_subsets(units, getattr(sampler, "tokenizer", None))
     unfit = [judge for judge in (getattr(wrapped.call, "unfit", None), getattr(sampler, "unfit", None)) if judge]
     found = proposed(opened(texts), chosen, on_error, unfit)
-    problem = list_problem(found.texts, found.names, found.subsets, sampler, asked.seed)
+    check = None if is_ours(sampler) else check_drawn
+    problem = list_problem(found.texts, found.names, found.subsets, sampler, asked.seed, check)
     setting = Setting(
         problem=problem,
         wrapped=wrapped,
-        model_name=" ".join(repr(model).split())[:500],
+        model_name=model_name(model),
         batch_rows=rows_at_a_time(found),
         describe=lambda row: f"text {found.names[row]!r}",
         show=_as_list,
