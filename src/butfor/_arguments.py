@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, get_args
@@ -137,3 +138,23 @@ def between(name: str, value: Any, hint: str) -> float:
     if not number or not 0 < float(value) < 1:
         raise InputError(f"{name} must lie strictly between 0 and 1, got {value!r}; {hint}")
     return float(value)
+
+
+def model_name(model: Any) -> str:
+    """What tells a model from others: where a function is defined, or how an object describes itself."""
+    if hasattr(model, "__qualname__"):
+        return f"{model.__module__}.{model.__qualname__}"
+    return re.sub(r" at 0x[0-9a-f]+", "", " ".join(repr(model).split()))[:500]  # an address is of one process only
+
+
+def check_aligned(y: Any, data: Any) -> None:
+    """Refuse labels whose index is another than that of the data, where both have one."""
+    if hasattr(y, "iloc") and hasattr(data, "iloc") and list(y.index) != list(data.index):
+        raise InputError("y and the data have different indexes; align them, or give y.to_numpy() if rows match")
+
+
+def is_ours(sampler: Any) -> bool:
+    """Whether a sampler of images or texts, and what it passes on, is butfor's own: those change the subset only."""
+    inner = getattr(sampler, "sampler", None) or getattr(sampler, "inpainter", None)
+    pastes = hasattr(sampler, "fill")  # whatever its inpainter does outside the region is left out
+    return type(sampler).__module__.startswith("butfor.") and (inner is None or pastes or is_ours(inner))

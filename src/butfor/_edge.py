@@ -1,16 +1,13 @@
-"""What every public function needs between the user and the core: rows named, counted, batched."""
+"""What every public function of tables needs between the user and the core: rows named, counted, batched."""
 
 from __future__ import annotations
-
-import re
-from typing import Any
 
 import numpy as np
 
 from butfor._progress import Progress, Report, silent
 from butfor.core.calls import Dress, Memory
 from butfor.core.draws import Problem
-from butfor.core.types import Floats, InputError
+from butfor.core.types import Floats
 from butfor.tabular.table import Table
 
 
@@ -23,26 +20,6 @@ def dressing(table: Table) -> Dress | None:
     """How the model is shown rows of the matrix: with the types, the column names and the row labels of the user's."""
     plain = table.labels is None and table.kinds[0].dtype is None
     return None if plain else table.show
-
-
-def model_name(model: Any) -> str:
-    """What tells a model from others: where a function is defined, or how an object describes itself."""
-    if hasattr(model, "__qualname__"):
-        return f"{model.__module__}.{model.__qualname__}"
-    return re.sub(r" at 0x[0-9a-f]+", "", " ".join(repr(model).split()))[:500]  # an address is of one process only
-
-
-def check_aligned(y: Any, data: Any) -> None:
-    """Refuse labels whose index is another than that of the data, where both have one."""
-    if hasattr(y, "iloc") and hasattr(data, "iloc") and list(y.index) != list(data.index):
-        raise InputError("y and the data have different indexes; align them, or give y.to_numpy() if rows match")
-
-
-def is_ours(sampler: Any) -> bool:
-    """Whether a sampler of images or texts, and what it passes on, is butfor's own: those change the subset only."""
-    inner = getattr(sampler, "sampler", None) or getattr(sampler, "inpainter", None)
-    pastes = hasattr(sampler, "fill")  # whatever its inpainter does outside the region is left out
-    return type(sampler).__module__.startswith("butfor.") and (inner is None or pastes or is_ours(inner))
 
 
 def name_row(table: Table, row: int) -> str:

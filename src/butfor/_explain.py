@@ -7,8 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from butfor._arguments import checked
-from butfor._edge import check_aligned, default_batch_rows, dressing, model_name, name_row
+from butfor._arguments import check_aligned, checked, model_name
+from butfor._edge import default_batch_rows, dressing, name_row
 from butfor._modality import Modality, modality
 from butfor._progress import Progress
 from butfor._run import Setting, run

@@ -10,8 +10,8 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from butfor._arguments import between, one_of, whole
-from butfor._edge import Meter, check_aligned, default_batch_rows, dressing, name_row, remembering
+from butfor._arguments import between, check_aligned, one_of, whole
+from butfor._edge import Meter, default_batch_rows, dressing, name_row, remembering
 from butfor._progress import Progress, reporting
 from butfor._targets import resolve, target_name
 from butfor._version import __version__

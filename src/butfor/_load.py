@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,7 @@ def load(path: str | Path, sampler: Any = None, inputs: Any = None, model: Any =
     if "inputs" not in arrays:
         kind = said.get("modality")
         inputs = said.get("texts") if inputs is None and kind == "text" else inputs
+        inputs = _by_name(inputs, facts["input_names"])
         inputs = _opened(inputs, said) if kind == "image" else inputs
         found = unpack(facts, arrays, _list_problem(facts, sampler, inputs), lambda batch: batch)
         return found if inputs is None else replace(found, view=_view(kind, model))
@@ -46,6 +47,16 @@ def load(path: str | Path, sampler: Any = None, inputs: Any = None, model: Any =
     return unpack(facts, arrays, problem, table.show)
 
 
+def _by_name(inputs: Any, names: Sequence[Any]) -> Any:
+    """A mapping in the order of the run."""
+    if not isinstance(inputs, Mapping):
+        return inputs
+    lacking = [name for name in names if name not in inputs]
+    if lacking:
+        raise InputError(f"the result has an input {lacking[0]!r}, which the inputs given lack")
+    return {name: inputs[name] for name in names}
+
+
 def _opened(given: Any, said: dict[str, Any]) -> Any:
     """The images of a run, as given or from where they were; None where they are no longer there."""
     from butfor.image.opened import opened
@@ -53,8 +64,10 @@ def _opened(given: Any, said: dict[str, Any]) -> Any:
     if given is not None:
         return opened(given)
     files = [Path(file) for file in said.get("files") or ()]
-    there = files and all(file.is_file() for file in files)
-    return replace(opened(files), longest=said.get("longest")) if there else None
+    if not files or not all(file.is_file() for file in files):
+        return None
+    sizes = {name: said[name] for name in ("longest", "most_pixels") if name in said}
+    return replace(opened(dict(zip(map(str, range(len(files))), files, strict=True))), **sizes)
 
 
 def _view(kind: str | None, model: Any) -> Any:
@@ -81,14 +94,32 @@ def _list_problem(facts: dict[str, Any], sampler: Any, inputs: Sequence[Any] | N
         )
     subsets: list[list[Subset]] = [[] for _ in names]
     for row, (name, index) in zip(facts["owners"], facts["subsets"], strict=True):
-        subsets[row].append(Subset(name, storage.unplain(index)))
-    given = sampler is not None and inputs is not None
+        subsets[row].append(Subset(name, _attribute(storage.unplain(index))))
+    if sampler is not None and any(hasattr(subset.index, "transform") for own in subsets for subset in own):
+        from butfor.image.attributes import WithAttributes, with_attributes
+
+        sampler = sampler if isinstance(sampler, WithAttributes) else with_attributes(sampler)
     held: Sequence[Any] = inputs if inputs is not None else [None] * len(names)
-    return list_problem(held, names, subsets, sampler if given else _absent, facts["provenance"]["seed"])
+    usable = _absent if sampler is None else _no_inputs if inputs is None else sampler
+    return list_problem(held, names, subsets, usable, facts["provenance"]["seed"])
+
+
+def _attribute(index: Any) -> Any:
+    """One of butfor's own attributes of images again, which are saved by name."""
+    if isinstance(index, str) and index.startswith("Attribute("):
+        from butfor.image.attributes import BUILT_IN, Attribute
+
+        name = index[len("Attribute('") : -len("')")]
+        return Attribute(name, BUILT_IN[name]) if name in BUILT_IN else index
+    return index
 
 
 def _absent(*_: Any) -> Batch:
     raise InputError("this result was loaded without its sampler; use butfor.load(path, sampler=...)")
+
+
+def _no_inputs(*_: Any) -> Batch:
+    raise InputError("the images of this result are no longer where they were; use butfor.load(..., inputs=...)")
 
 
 _absent.values = _absent  # type: ignore[attr-defined]

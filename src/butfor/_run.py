@@ -70,7 +70,7 @@ def run(
     with journal(wrapped.call, run_dir, setting.model_name) as kept, reporting(progress) as report:
         seen = probe(kept.model, problem.inputs, size, setting.describe, setting.dress)
         observed = seen.outputs
-        name = target_name(target, observed.shape[1])
+        name, outputs = target_name(target, observed.shape[1]), output_names(wrapped, observed.shape[1])
         question = _question(asked, name, resolve(name, y, observed, wrapped), seen, setting)
         meter = Meter(report, seen.rows)
         memory = remembering(problem, observed, again=asked.test in ("irt", "sequential"))
@@ -104,7 +104,7 @@ def run(
         provenance=_provenance(problem, asked, question, name)
         | setting.facts
         | {"interrupted": interrupted, "deterministic": _is_point(problem, asked, chosen)},
-        output_names=output_names(wrapped, observed.shape[1]),
+        output_names=outputs,
         view=setting.view,
     )
 

@@ -61,4 +61,6 @@ def output_names(wrapped: Wrapped, outputs: int) -> tuple[Any, ...] | None:
     """What the outputs are called; None where there is only one."""
     if outputs == 1:
         return None
+    if wrapped.classes is not None and len(wrapped.classes) != outputs:
+        raise InputError(f"the model has {outputs} outputs but {len(wrapped.classes)} class names; give one for each")
     return wrapped.classes if wrapped.classes is not None else tuple(range(outputs))

@@ -108,14 +108,20 @@ app.command()(text)
 def report(
     folder: Annotated[Path, typer.Argument(help="A folder that butfor wrote, with result.butfor in it.")],
 ) -> None:
-    """Write report.html again from result.butfor (without counterfactuals: those need the sampler)."""
+    """Write the report again from result.butfor, without counterfactuals: those need the sampler.
+
+    A report.html that is there has them and is kept; the other is then report-again.html.
+    """
     from butfor.report import write
-    from butfor.report.folder import REPORT, RESULT
+    from butfor.report.folder import AGAIN, REPORT, RESULT
 
     result = load(folder / RESULT)
     if not isinstance(result, Result):
         raise InputError(f"{folder / RESULT} is of butfor global, which has no report; see table.csv beside it")
-    typer.echo(f"Report: {write(result, folder / REPORT)}")
+    there = (folder / REPORT).exists()
+    typer.echo(f"Report: {write(result, folder / (AGAIN if there else REPORT))}")
+    if there:
+        typer.echo(f"{folder / REPORT} was kept: it has counterfactuals, which need the sampler.", err=True)
 
 
 app.add_typer(bench, name="bench")

@@ -9,8 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from butfor._arguments import checked
-from butfor._edge import is_ours, model_name
+from butfor._arguments import checked, is_ours, model_name
 from butfor._progress import Progress
 from butfor._run import Setting, run
 from butfor.core.calls import size

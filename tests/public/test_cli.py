@@ -157,7 +157,7 @@ def test_no_discoveries_is_done_too(explain, capsys):
 BAD = {
     "wrong length": ({"model": "m.py:short"}, r"the model returned shape \(3,\) for 30 rows; expected \(30,\)"),
     "nan": ({"model": "m.py:nan"}, "the model returned nan on row 17 of the data"),
-    "strings": ({"model": "m.py:text"}, "the model returned .*'yes'.*; expected numbers"),
+    "strings": ({"model": "m.py:text"}, "the model returned .*'yes'.*; expected an array of numbers"),
     "row 17": ({"model": "m.py:raises", "data": "row17.csv"}, "raised ValueError on row 17 .*: no such thing as 99"),
     "missing value": ({"data": "nan.csv"}, "the data has nan in row 29, column 'b'"),
     "missing in reference": (
@@ -232,6 +232,11 @@ def test_report_again(explain, capsys):
     (out / "report.html").unlink()
     assert main(["report", str(out)]) == 0
     assert "discoveries among" in (out / "report.html").read_text(encoding="utf-8")
+    (out / "report.html").write_text("with counterfactuals")
+    assert main(["report", str(out)]) == 0
+    assert (out / "report.html").read_text() == "with counterfactuals"
+    assert "discoveries among" in (out / "report-again.html").read_text(encoding="utf-8")
+    assert "was kept: it has counterfactuals" in capsys.readouterr().err
     assert main(["report", str(out.parent / "none")]) == 2
     assert "does not exist" in capsys.readouterr().err
 

@@ -8,12 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, get_args
 
+import numpy as np
 import typer
 
+from butfor._arguments import whole
 from butfor.commands import options as o
 from butfor.commands.common import bar, given, notes, print_written, save_png, target_of
 from butfor.core.result import Result
-from butfor.core.types import Family, Rule, Test
+from butfor.core.types import Family, InputError, Rule, Test
 
 FILLS, RANKS = "fills", "ranks.png"
 IMAGES = "Images and regions"
@@ -74,7 +76,7 @@ def image(
     on_error: Annotated[
         str,
         typer.Option(
-            help="raise, or skip: leave out images that cannot be read and boxes that do not fit.",
+            help="raise, or skip: leave out images that cannot be read or whose boxes do not fit.",
             rich_help_panel=IMAGES,
         ),
     ] = "raise",
@@ -149,18 +151,21 @@ def image(
     quiet: o.Quiet = False,
 ) -> None:
     """Test regions of photographs; write result.butfor, table.csv and report.html with the pictures in it."""
-    from butfor.commands.image_parts import named_model, named_sampler, regions
-    from butfor.image import explain, folder, ranks
+    from butfor.commands.image_parts import named_model, named_sampler, opened_at, regions
+    from butfor.image import explain, ranks
     from butfor.image import sensitivity as moved
     from butfor.image.explain import classifier
     from butfor.report.folder import REPORT, RESULT, TABLE, check_folder, write_folder
 
     check_folder(out)
+    whole("--pixels", pixels, 1)
     files = {"Report": REPORT, "Table": TABLE, "Result": RESULT}
     with notes(quiet), redirect_stdout(sys.stderr):  # a model that prints must not get into the JSON
         box = classifier(named_model(model, preprocess, classes, threads))
         drawing = named_sampler(sampler, diversify, test, threads, fills or out / FILLS)
-        pictures = images if images.is_file() else folder(images, recursive=recursive, longest=longest)
+        if check and getattr(drawing, "deterministic", False):
+            raise InputError("--check-sampler needs draws that differ, but the sampler always fills alike; --diversify")
+        pictures = opened_at(images, recursive, longest)
         settings = given(
             boxes=regions(boxes, detector, overlap, attributes, seed),
             on_error=on_error,
@@ -181,7 +186,7 @@ def image(
             result = _noting(result, moved(box, pictures, drawing, pixels=pixels, **settings).summary())
         if check:
             asked: dict[str, Any] = {name: settings[name] for name in ("boxes", "on_error", "seed")}
-            places = ranks(box, pictures, drawing, draws=max(2, result.provenance["draws"]), **asked)
+            places = ranks(box, pictures, drawing, draws=int(np.clip(result.provenance["draws"], 2, 20)), **asked)
             result, files["Ranks"] = _noting(result, places.verdict), RANKS
         result = replace(result, provenance={**result.provenance, "model": model, "data": str(images)})
         write_folder(result, out)

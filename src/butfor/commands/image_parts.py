@@ -78,6 +78,13 @@ def _function(spec: str) -> Any:
     return attribute_of(_file(spec), spec.rpartition(":")[2])
 
 
+def opened_at(path: Path, recursive: bool, longest: int | None) -> Any:
+    """The images of a folder, or one."""
+    if path.is_file():
+        return image.ImageFiles((path,), (path.name,), longest)
+    return image.folder(path, recursive=recursive, longest=longest)
+
+
 def regions(spec: str, detector: Path | None, overlap: Any, attributes: str | None, seed: int) -> Subsets:
     """A file of boxes, grid, grid:4x5, superpixels, superpixels:30, random or auto; and attributes beside them."""
     if (spec == "auto") != (detector is not None):

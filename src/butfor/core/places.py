@@ -93,7 +93,9 @@ class Places:
         ax.annotate("chance", (1.01, chance), xycoords=("axes fraction", "data"), va="center", fontsize=9)
         if not self.ok:
             ax.set_title(f"More at the bottom than above: fills are not like real {self.what}", fontsize=10, loc="left")
-        ax.set_xticks(places, ["first", *map(str, places[1:-1]), "last"])
+        some = places[:: max(1, len(places) // 10)][:-1] if len(places) > 12 else places[:-1]
+        ax.set_xticks([*some, places[-1]], ["first", *map(str, some[1:]), "last"])
+        ax.yaxis.get_major_locator().set_params(integer=True)
         ax.set(xlabel="Place among its draws, by the model's output", ylabel=f"Real {self.what}")
         ax.spines[["top", "right"]].set_visible(False)
         return ax

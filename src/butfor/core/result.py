@@ -65,6 +65,7 @@ class Result:
             filtered=self._unchanging > 0,
             dependence_ignored=said["dependence_ignored"],
             floor=said.get("floor", 0.0),
+            looked=said.get("looked", False),
             picked=said["picked"],
             deterministic=said.get("deterministic", False),
             delta=said["delta"],
@@ -184,6 +185,8 @@ class Result:
         """Where a hypothesis stands in the table."""
         if subset not in self.subset_names:
             raise InputError(f"unknown subset {subset!r}; this result has {_some(self.subset_names)}")
+        if input not in self.input_names and str(input) in self.input_names:
+            input = str(input)  # times and the like are text in a file
         if input not in self.input_names:
             raise InputError(f"unknown input {input!r}; this result has {_some(self.input_names)}")
         wanted = (self.input_of == self.input_names.index(input)) & (self.subset_of == self.subset_names.index(subset))

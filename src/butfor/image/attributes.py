@@ -87,6 +87,8 @@ class Attributes:
 
     chosen: tuple[Attribute, ...]
 
+    blind = True  # whatever is there
+
     def __call__(self, name: str, image: Image) -> list[Subset]:  # noqa: ARG002
         return [Subset(attribute.name, attribute) for attribute in self.chosen]
 

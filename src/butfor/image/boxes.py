@@ -29,6 +29,11 @@ class Boxes:
     form: Form
     overlap: Overlap
 
+    @property
+    def blind(self) -> bool:
+        """Whether they are the same for every image: what is tested was then not picked by what it holds."""
+        return self.by_image is None
+
     def __repr__(self) -> str:
         if self.by_image is None:
             return f"boxes({len(self.everywhere.boxes) if self.everywhere else 0} for every image)"

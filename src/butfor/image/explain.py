@@ -9,9 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from butfor._arguments import checked, one_of
-from butfor._edge import is_ours, model_name
-from butfor._plausible import Plausible
+from butfor._arguments import checked, is_ours, model_name, one_of
 from butfor._progress import Progress
 from butfor._run import Setting, run
 from butfor.core.draws import list_problem
@@ -73,7 +71,7 @@ def explain(
     output over the image *and* its counterfactuals; "observed-class" is the paper's, which inflates discoveries. For
     classes the alternative is "greater" unless you say otherwise. Effects need 16 fresh draws for each region chosen
     (200 after "irt" and "sequential"), so they are estimated only with `keep_effects=True`, and never for a sampler
-    that always draws the same. `on_error="skip"` leaves out images that cannot be read and regions that do not fit,
+    that always draws the same. `on_error="skip"` leaves out images that cannot be read or whose regions do not fit,
     with a warning and a note. Everything else is as in `butfor.explain`.
 
     >>> from butfor.image import donor
@@ -123,8 +121,10 @@ def explain(
         facts={
             "modality": "image",
             "boxes": repr(chosen),
+            "looked": not getattr(chosen, "blind", False),
             "files": found.images.paths(),
             "longest": found.images.longest,
+            "most_pixels": found.images.most_pixels,
         },
         view=View(wrapped.call),
     )
@@ -164,7 +164,7 @@ def _look(found: Proposed, sampler: Any) -> list[str]:
     """Sentences on the images, and on regions that a filter of draws would not let through."""
     notes = list(found.notes)
     inner = sampler.sampler if isinstance(sampler, Cached) else sampler
-    below = inner.unlike(found.images, found.subsets) if isinstance(inner, Plausible) else 0
+    below = inner.unlike(found.images, found.subsets) if hasattr(inner, "unlike") else 0
     if below:
         notes.append(
             f"{below} of {sum(map(len, found.subsets))} regions are not plausible as they are: no counterfactual can "

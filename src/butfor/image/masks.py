@@ -22,6 +22,11 @@ class Masks:
     everywhere: Any
     overlap: Overlap
 
+    @property
+    def blind(self) -> bool:
+        """Whether they are the same for every image: what is tested was then not picked by what it holds."""
+        return self.by_image is None
+
     def __repr__(self) -> str:
         if self.by_image is None:
             return f"masks({len(self.everywhere)} for every image)"

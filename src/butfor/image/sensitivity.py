@@ -24,6 +24,11 @@ class Shifted:
     across: int
     down: int
 
+    @property
+    def blind(self) -> bool:
+        """Whether they are laid blindly: what is tested was then not picked by what it holds."""
+        return bool(getattr(self.subsets, "blind", False))
+
     def __call__(self, name: str, image: Image) -> list[Subset]:
         return [shift(subset, self.across, self.down, *image.shape[:2]) for subset in self.subsets(name, image)]
 

@@ -14,6 +14,7 @@ from butfor.core.types import InputError
 from butfor.report.write import write
 
 RESULT, TABLE, REPORT = "result.butfor", "table.csv", "report.html"
+AGAIN = "report-again.html"  # a second report, which has no counterfactuals
 
 
 def check_folder(out: Path) -> None:
@@ -21,8 +22,13 @@ def check_folder(out: Path) -> None:
     if out.exists() and not out.is_dir():
         raise InputError(f"--out {out} is a file; name a folder")
     nearest = next(folder for folder in (out, *out.absolute().parents) if folder.exists())
-    if not nearest.is_dir() or not os.access(nearest, os.W_OK):
-        raise InputError(f"--out {out} cannot be made: {nearest} is not a folder one may write to; name another")
+    try:
+        with tempfile.TemporaryDirectory(prefix=".part-", dir=nearest):
+            pass
+    except OSError as error:
+        raise InputError(
+            f"--out {out} cannot be made: {nearest} is not a folder one may write to; name another"
+        ) from error
 
 
 def write_folder(result: Result, out: Path) -> None:

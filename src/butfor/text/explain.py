@@ -9,8 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from butfor._arguments import checked, one_of
-from butfor._edge import check_aligned, is_ours, model_name
+from butfor._arguments import check_aligned, checked, is_ours, model_name, one_of
 from butfor._progress import Progress
 from butfor._run import Setting, run
 from butfor.core.draws import list_problem
@@ -117,7 +116,12 @@ def explain(
         describe=lambda row: f"text {found.names[row]!r}",
         show=_as_list,
         look=partial(_look, found, chosen, sampler),
-        facts={"modality": "text", "units": repr(chosen), "texts": list(found.texts)},
+        facts={
+            "modality": "text",
+            "units": repr(chosen),
+            "looked": not getattr(chosen, "blind", False),
+            "texts": list(found.texts),
+        },
         view=View(wrapped.call),
     )
     return run(setting, asked, target=target, y=y, progress=progress, keep_effects=keep_effects, run_dir=run_dir)

@@ -25,6 +25,11 @@ class Spans:
     everywhere: list[Named] | None
     overlap: Overlap
 
+    @property
+    def blind(self) -> bool:
+        """Whether they are the same for every text: what is tested was then not picked by what it holds."""
+        return self.by_text is None
+
     def __repr__(self) -> str:
         if self.by_text is None:
             return f"spans({len(self.everywhere or [])} for every text)"

@@ -16,6 +16,8 @@ class Words:
 
     runs: bool = False
 
+    blind = True  # whatever is there
+
     def __repr__(self) -> str:
         return "words(runs=True)" if self.runs else "words()"
 
@@ -39,6 +41,8 @@ def words(*, runs: bool = False) -> Words:
 @dataclass(frozen=True)
 class Sentences:
     """Every sentence of a text. Made by `sentences`."""
+
+    blind = True  # whatever is there
 
     def __repr__(self) -> str:
         return "sentences()"
