@@ -97,7 +97,7 @@ def run(
         family=asked.family,
         rows=meter.rows,
         rows_asked=meter.asked,
-        problem=problem,
+        problem=replace(problem, watch=None),
         show=setting.show,
         run_notes=(*([seen.odd] if seen.odd else []), *notes, *told),
         look=setting.look,
