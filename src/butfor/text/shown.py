@@ -50,7 +50,9 @@ def marked(result: Result, input: Any = None) -> Marked:
     >>> import butfor
     >>> good = lambda texts: [text.count("good") for text in texts]
     >>> anything = lambda texts, subset, draws, rng: [
-    ...     text[: subset.index[0]] + "new" + text[subset.index[1] :] for text in texts for _ in range(draws)
+    ...     text[: subset.index[0]] + rng.choice(["new", "odd"]) + text[subset.index[1] :]
+    ...     for text in texts
+    ...     for _ in range(draws)
     ... ]
     >>> result = butfor.text.explain(good, ["A good film.", "So good!", "No good?"] * 4, anything)
     >>> print(marked(result, "text 1"))
