@@ -422,9 +422,7 @@ def test_no_bound_where_nothing_is_controlled():
     assert "at least true" not in result.summary()
 
 
-@pytest.mark.parametrize(
-    ("asked", "said"), [({"alpha": "x"}, "alpha must lie"), ({"rule": ["bh"]}, "no guarantee")]
-)
+@pytest.mark.parametrize(("asked", "said"), [({"alpha": "x"}, "alpha must lie"), ({"rule": ["bh"]}, "no guarantee")])
 def test_selections_that_are_none(asked, said):
     rows = np.random.default_rng(0).normal(size=(30, 2))
     result = butfor.explain(lambda x: x[:, 0], rows[:3], butfor.tabular.gaussian(rows), test="irt", draws=19)
