@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -125,9 +126,11 @@ def _outline(picture: Picture, pen: ImageDraw, mark: Mark, inside: Bools, line: 
 
 @lru_cache(maxsize=64)
 def _font(size: int) -> Any:
+    """Matplotlib's own letters: Pillow's have no minus, no Greek and no Cyrillic."""
+    import matplotlib
     from PIL import ImageFont
 
-    return ImageFont.load_default(max(8, size))
+    return ImageFont.truetype(Path(matplotlib.get_data_path()) / "fonts" / "ttf" / "DejaVuSans.ttf", max(8, size))
 
 
 def _label(pen: ImageDraw, mark: Mark, k: int, owner: Ints, line: int) -> None:
