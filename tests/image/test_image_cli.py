@@ -178,3 +178,38 @@ def test_a_folder_that_is_not_there(place, capsys):
     ]
     assert main(arguments) == 2
     assert "does not exist" in capsys.readouterr().err
+
+
+def test_masks_of_a_folder(place):
+    mask = np.zeros((24, 24), np.uint8)
+    mask[:8, :8] = 255
+    for number in range(10):
+        own = place / "masks" / f"p{number}"
+        own.mkdir(parents=True)
+        Files.fromarray(mask).save(own / "corner.png")
+    asked = ("--boxes", place / "masks", "--alternative", "greater", "--target", "0", "--alpha", "0.2", "--quiet")
+    assert call(place, *asked) == 0
+    assert set(pd.read_csv(place / "out" / "table.csv").subset) == {"corner"}
+
+
+# Was wrong once: the whole run was made, then thrown away.
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--sampler", "telea", "--check-sampler"], "--check-sampler needs draws that differ"),
+        (["--sensitivity", "--pixels", "0"], "--pixels must be a whole number of at least 1"),
+    ],
+)
+def test_options_are_checked_before_the_run(place, capsys, options, said):
+    assert call(place, *options) == 2
+    err = capsys.readouterr().err
+    assert said in err
+    assert "a model that prints" not in err
+    assert not (place / "out" / "fills").exists()
+
+
+def test_one_image_is_shrunk_as_a_folder_is(place, capsys):
+    Files.fromarray(np.zeros((60, 90, 3), np.uint8)).save(place / "wide.png")
+    one = ["--images", str(place / "wide.png"), "--longest", "30", "--boxes", "grid:2x2", "--quiet"]
+    assert main(["image", "--model", f"{place}/m.py:classes", *one, "--out", str(place / "o")]) == 0
+    assert butfor.load(place / "o" / "result.butfor").problem.inputs[0].shape == (20, 30, 3)

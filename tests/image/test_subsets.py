@@ -11,6 +11,7 @@ from PIL import Image
 import butfor.image as bi
 from butfor import InputError, ModelError, Subset
 from butfor.image.found_boxes import overlapping
+from butfor.image.proposed import as_subsets
 
 IMAGE = np.random.default_rng(0).integers(0, 255, (100, 200, 3), dtype=np.uint8)  # 200 wide, 100 high
 
@@ -373,3 +374,20 @@ def test_yolo_finds_the_elephant(assets):
     assert (boxes <= [image.shape[1], image.shape[0]] * 2).all()
     assert pickle.loads(pickle.dumps(detector))(image).names == names
     assert len(bi.detected_boxes(detector)("img48.jpg", image)) >= 1
+
+
+# Was wrong once: docs say that `boxes=` takes masks, but only boolean arrays were.
+def test_masks_of_every_kind_are_taken_for_masks(tmp_path):
+    mask = np.zeros((8, 10), np.uint8)
+    mask[2:4, 3:6] = 1
+    folder = tmp_path / "masks" / "a"
+    folder.mkdir(parents=True)
+    file = folder / "left.png"
+    Image.fromarray(mask * 255).save(file)
+    image = np.zeros((8, 10, 3), np.uint8)
+    for given in (mask.astype(bool), [mask], {"left": mask}, [str(file)], {"a": [file]}, tmp_path / "masks"):
+        given = [given] if isinstance(given, np.ndarray) else given
+        (subset,) = as_subsets(given, 0)("a.png", image)
+        assert (subset.index == mask.astype(bool)).all()
+    (box,) = as_subsets(np.array([[1, 2, 5, 6]], np.uint8), 0)("a.png", image)
+    assert box.index == (1, 2, 5, 6)

@@ -51,8 +51,9 @@ def image(
     boxes: Annotated[
         str,
         typer.Option(
-            help="What to test: a JSON, COCO or VOC file of boxes, grid or grid:4x5, superpixels or superpixels:30, "
-            "random, or auto (a detector's boxes, then random ones; needs --detector).",
+            help="What to test: a JSON, COCO or VOC file of boxes, a folder of masks (a folder of PNG files for each "
+            "image), grid or grid:4x5, superpixels or superpixels:30, random, or auto (a detector's boxes, then "
+            "random ones; needs --detector).",
             rich_help_panel=IMAGES,
         ),
     ] = "grid",

@@ -11,6 +11,7 @@ from typing import Any
 from butfor import image
 from butfor.core.types import InputError, Sampler
 from butfor.image.models import class_names
+from butfor.image.proposed import holds_masks
 from butfor.image.subsets import Overlap, Subsets
 from butfor.models import Wrapped
 from butfor.models.python_file import attribute_of
@@ -111,4 +112,4 @@ def _regions(spec: str, detector: Path | None, overlap: Overlap, seed: int) -> S
         raise InputError(
             f"--boxes is {spec!r}, neither a file nor auto, random, grid, grid:4x5, superpixels or superpixels:30"
         )
-    return image.boxes(spec, overlap=overlap)
+    return (image.masks if holds_masks(Path(spec)) else image.boxes)(spec, overlap=overlap)

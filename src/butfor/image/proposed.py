@@ -47,15 +47,23 @@ def as_subsets(boxes: Any, seed: int) -> Subsets:
     if isinstance(boxes, str | Path):
         if not Path(boxes).exists():
             raise InputError(f"boxes is {str(boxes)!r}, neither a file nor one of {', '.join(named)}")
-        return drawn_boxes(boxes)
+        return masks(boxes) if holds_masks(Path(boxes)) else drawn_boxes(boxes)
     return masks(boxes) if _are_masks(boxes) else drawn_boxes(boxes)
 
 
 def _are_masks(given: Any) -> bool:
-    """Whether the first thing that is no container of others is a boolean array."""
+    """Whether the first thing that is no container of others is a boolean array, one of pixels, or a picture."""
     while isinstance(given, Mapping | Sequence) and len(given) and not isinstance(given, str):
         given = next(iter(given.values())) if isinstance(given, Mapping) else given[0]
-    return isinstance(given, np.ndarray) and given.dtype == np.bool_
+    if isinstance(given, str | Path):
+        return Path(given).suffix.lower() == ".png"
+    pixels = isinstance(given, np.ndarray) and given.ndim == 2 and given.shape[1] != 4 and given.dtype == np.uint8
+    return pixels or (isinstance(given, np.ndarray) and given.dtype == np.bool_)
+
+
+def holds_masks(path: Path) -> bool:
+    """A folder of folders of pictures, one for each image; a folder of files is of boxes."""
+    return path.is_dir() and any(path.glob("*/*.png"))
 
 
 def proposed(images: Opened, subsets: Subsets, on_error: OnError) -> Proposed:
