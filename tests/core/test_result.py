@@ -463,3 +463,15 @@ def test_a_batch_that_is_too_large_is_not_asked_for_row_by_row():
     with pytest.raises(butfor.ModelError, match="smaller batch_rows may help"):
         butfor.explain(small, rng.normal(size=(40, 3)), butfor.tabular.gaussian(rng.normal(size=(50, 3))))
     assert len(asked) < 60
+
+
+def test_columns_with_nothing_in_them_are_not_shown():
+    rng = np.random.default_rng(0)
+    reference, inputs = rng.normal(size=(300, 2)), rng.normal([4, 0], 1, size=(20, 2))
+    for keep in (True, False):
+        result = butfor.explain(
+            lambda rows: rows[:, 0], inputs, butfor.tabular.gaussian(reference), test="few-shot", keep_effects=keep
+        )
+        assert result.chosen.any()
+        assert ("mean effect" in result.summary()) == ("mean effect" in result._repr_html_()) == keep
+        assert "at least true" not in result.summary()

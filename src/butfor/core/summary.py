@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING
@@ -101,9 +102,11 @@ def summary(result: Result, most: int = 15) -> str:
     rows = [row for row in by_subset(result) if row.chosen]
     if rows:
         width = max(len("subset"), *(len(row.name) for row in rows[:most]))
-        known = any(row.true for row in rows)
-        lines.append(f"{'subset':<{width}}  chosen for  {'at least true  ' if known else ''}mean effect")
-        lines += [_line(row, width, known) for row in rows[:most]]
+        columns = _columns(rows)
+        lines.append("  ".join([f"{'subset':<{width}}", *columns]))
+        for k, row in enumerate(rows[:most]):
+            cells = [f"{cells[k]:>{len(title)}}" for title, cells in columns.items()]
+            lines.append("  ".join([f"{row.name:<{width}}", *cells]))
         if len(rows) > most:
             lines.append(f"... and {len(rows) - most} more subsets; see result.table")
         lines.append("")
@@ -112,23 +115,29 @@ def summary(result: Result, most: int = 15) -> str:
     return "\n".join(lines)
 
 
-def _line(row: SubsetRow, width: int, known: bool) -> str:
-    effect = "" if np.isnan(row.effect) else f"{row.effect:+.3g}"
-    true = f"{row.true:>13}  " if known else ""
-    return f"{row.name:<{width}}  {f'{row.chosen} of {row.tested}':>10}  {true}{effect:>11}"
+def _columns(rows: Sequence[SubsetRow]) -> dict[str, list[str]]:
+    """What is known of the subsets, title -> a cell for each; a column with nothing in it is left out."""
+    bounded = any(row.true for row in rows)  # "at least 0" says nothing
+    columns = {
+        "chosen for": [f"{row.chosen} of {row.tested}" for row in rows],
+        "at least true": [str(row.true) for row in rows] if bounded else [],
+        "mean effect": ["" if np.isnan(row.effect) else f"{row.effect:+.3g}" for row in rows],
+    }
+    return {title: cells for title, cells in columns.items() if any(cells)}
 
 
 def summary_html(result: Result) -> str:
     """The same for a notebook."""
-    rows = "".join(
-        f"<tr><td style='text-align:left'>{escape(row.name)}</td><td>{row.chosen} of {row.tested}</td>"
-        f"<td>{'' if row.true is None else row.true}</td>"
-        f"<td>{'' if np.isnan(row.effect) else f'{row.effect:+.3g}'}</td></tr>"
-        for row in by_subset(result)
-        if row.chosen
+    rows = [row for row in by_subset(result) if row.chosen]
+    columns = _columns(rows)
+    head = "".join(f"<th>{title}</th>" for title in ("subset", *columns))
+    body = "".join(
+        f"<tr><td style='text-align:left'>{escape(row.name)}</td>"
+        + "".join(f"<td>{cells[k]}</td>" for cells in columns.values())
+        + "</tr>"
+        for k, row in enumerate(rows)
     )
-    head = "<tr><th>subset</th><th>chosen for</th><th>at least true</th><th>mean effect</th></tr>"
-    table = f"<table>{head}{rows}</table>" if rows else ""
+    table = f"<table><tr>{head}</tr>{body}</table>" if rows else ""
     notes = "".join(f"<p><b>Note:</b> {escape(note)}</p>" for note in result.notes)
     bound = escape(bound_sentence(result))
     return (
