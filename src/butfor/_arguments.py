@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, get_args
 
@@ -158,3 +158,15 @@ def is_ours(sampler: Any) -> bool:
     inner = getattr(sampler, "sampler", None) or getattr(sampler, "inpainter", None)
     pastes = hasattr(sampler, "fill")  # whatever its inpainter does outside the region is left out
     return type(sampler).__module__.startswith("butfor.") and (inner is None or pastes or is_ours(inner))
+
+
+def labels_left(y: Any, given: Sequence[Any], left: Sequence[Any]) -> Any:
+    """The labels of the images or texts that are left, by name, where `y` has one for each that was given.
+
+    >>> labels_left(["cat", "dog", "cat"], ["a", "b", "c"], ["a", "c"])
+    ['cat', 'cat']
+    """
+    if y is None or np.ndim(y) != 1 or len(y) != len(given):
+        return y  # whoever needs it says what is the matter
+    kept = set(left)
+    return [label for label, name in zip(y, given, strict=True) if name in kept]

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from butfor._arguments import checked, is_ours, model_name, one_of
+from butfor._arguments import checked, is_ours, labels_left, model_name, one_of
 from butfor._progress import Progress
 from butfor._run import Setting, run
 from butfor.core.draws import list_problem
@@ -106,7 +106,9 @@ def explain(
         batch_rows=batch_rows,
     )
     wrapped, chosen = classifier(model), as_subsets(boxes, asked.seed)
-    found = proposed(opened(images), chosen, on_error)
+    given = opened(images)
+    found = proposed(given, chosen, on_error)
+    y = labels_left(y, given.names, found.images.names)
     drawing = prepared(sampler, found, fills)
     check = None if is_ours(sampler) else check_drawn
     problem = list_problem(found.images, found.images.names, found.subsets, drawing, asked.seed, check)

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from butfor._arguments import check_aligned, checked, is_ours, model_name, one_of
+from butfor._arguments import check_aligned, checked, is_ours, labels_left, model_name, one_of
 from butfor._progress import Progress
 from butfor._run import Setting, run
 from butfor.core.draws import list_problem
@@ -105,7 +105,9 @@ def explain(
     )
     wrapped, chosen = text_model(model), as_subsets(units, getattr(sampler, "tokenizer", None))
     unfit = [judge for judge in (getattr(wrapped.call, "unfit", None), getattr(sampler, "unfit", None)) if judge]
-    found = proposed(opened(texts), chosen, on_error, unfit)
+    given = opened(texts)
+    found = proposed(given, chosen, on_error, unfit)
+    y = labels_left(y, given.names, found.names)
     check = None if is_ours(sampler) else check_drawn
     problem = list_problem(found.texts, found.names, found.subsets, sampler, asked.seed, check)
     setting = Setting(
