@@ -11,7 +11,7 @@ from typing import Any, get_args
 import numpy as np
 
 from butfor.core.guarantees import DEFAULT_RULE, check_rule
-from butfor.core.types import Alternative, Family, InputError, Test
+from butfor.core.types import Alternative, Family, InputError, ModelError, Subset, Test
 
 
 @dataclass(frozen=True)
@@ -170,3 +170,20 @@ def labels_left(y: Any, given: Sequence[Any], left: Sequence[Any]) -> Any:
         return y  # whoever needs it says what is the matter
     kept = set(left)
     return [label for label, name in zip(y, given, strict=True) if name in kept]
+
+
+def proposals(what: str, propose: Callable[[Any, Any], Any], name: Any, item: Any) -> list[Subset]:
+    """What a proposer of regions or spans gives for one input; a user's function may give anything."""
+    try:
+        found = list(propose(name, item))
+    except (InputError, ModelError):
+        raise
+    except Exception as error:
+        raise ModelError(f"{what} raised {type(error).__name__} on {name!r}: {error}") from error
+    other = [thing for thing in found if not isinstance(thing, Subset)]
+    if other:
+        raise InputError(
+            f"{what} gave {other[0]!r} for {name!r}; a function (name, input) must give a list of butfor.Subset(name, "
+            "index), of a box (x1, y1, x2, y2) or a span (start, end)"
+        )
+    return found

@@ -381,8 +381,8 @@ def test_regions_that_were_picked_by_what_they_hold_are_named_in_the_guarantee(b
 @pytest.mark.parametrize(
     ("boxes", "said"),
     [
-        (lambda name, image: [(0, 0, 8, 8)], r"boxes gave \(0, 0, 8, 8\) for image 'a'; .*butfor.Subset"),
-        (lambda name, image: None, "boxes raised TypeError on image 'a'"),
+        (lambda name, image: [(0, 0, 8, 8)], r"boxes gave \(0, 0, 8, 8\) for 'a'; .*butfor.Subset"),
+        (lambda name, image: None, "boxes raised TypeError on 'a'"),
         (lambda name, image: [butfor.Subset("all", (0, 0, 24, 24))], "region 'all' of image 'a' is the whole image"),
     ],
 )

@@ -218,3 +218,27 @@ def test_the_one_call_for_everything_takes_texts(sampler):
     assert butfor.check_sampler(sampler, REVIEWS[:6], lambda texts: list(map(len, texts))).what == "words"
     with pytest.raises(InputError, match="sampler of texts needs a model"):
         butfor.check_sampler(sampler, REVIEWS)
+
+
+# Was wrong once: tracebacks, and two words of one name in one random stream.
+@pytest.mark.parametrize(
+    ("units", "said"),
+    [
+        (lambda name, text: [(0, 3)], r"units gave \(0, 3\) for 'text 1'; .*butfor.Subset"),
+        (lambda name, text: None, "units raised TypeError on 'text 1'"),
+        (lambda name, text: 1 / 0, "units raised ZeroDivisionError on 'text 1'"),
+    ],
+)
+def test_functions_that_give_no_spans(units, said):
+    with pytest.raises((butfor.InputError, butfor.ModelError), match=said):
+        butfor.text.explain(
+            lambda texts: list(map(len, texts)), ["a good film"], butfor.text.small_infiller(), units=units
+        )
+
+
+def test_spans_of_one_name_are_told_apart():
+    twice = [butfor.Subset("a", (0, 1)), butfor.Subset("a", (2, 6))]
+    found = butfor.text.explain(
+        lambda texts: list(map(len, texts)), ["a good film"], butfor.text.small_infiller(), units=lambda *_: twice
+    )
+    assert found.table.subset.tolist() == ["a", "a #2"]

@@ -10,7 +10,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from butfor.core.types import InputError, ModelError, Subset
+from butfor._arguments import proposals
+from butfor.core.types import InputError, Subset
 from butfor.image.boxes import boxes as drawn_boxes
 from butfor.image.found_boxes import random_boxes
 from butfor.image.masks import masks
@@ -76,7 +77,7 @@ def proposed(images: Opened, subsets: Subsets, on_error: OnError) -> Proposed:
     for place, name in enumerate(images.names):
         try:
             image = images[place]
-            own = _found(subsets, name, image)
+            own = tuple(unique(proposals("boxes", subsets, name, image)))
             _check_fillable(name, image, own)
         except InputError as error:
             if on_error == "raise":
@@ -95,23 +96,6 @@ def proposed(images: Opened, subsets: Subsets, on_error: OnError) -> Proposed:
     for note in notes:
         warnings.warn(note, RegionWarning, stacklevel=3)
     return Proposed(images.some(kept), tuple(found), tuple(notes), largest)
-
-
-def _found(subsets: Subsets, name: str, image: Image) -> tuple[Subset, ...]:
-    """What a proposer gives, each with a name of its own; a user's function may give anything."""
-    try:
-        found = list(subsets(name, image))
-    except (InputError, ModelError):
-        raise
-    except Exception as error:
-        raise ModelError(f"boxes raised {type(error).__name__} on image {name!r}: {error}") from error
-    other = [thing for thing in found if not isinstance(thing, Subset)]
-    if other:
-        raise InputError(
-            f"boxes gave {other[0]!r} for image {name!r}; a function (name, image) must give a list of "
-            "butfor.Subset(name, (x1, y1, x2, y2))"
-        )
-    return tuple(unique(found))
 
 
 def _check_fillable(name: str, image: Image, subsets: Sequence[Subset]) -> None:

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from butfor._arguments import proposals
 from butfor.core.types import InputError, Subset
 from butfor.text.edit import span_of
 from butfor.text.opened import Opened, TextWarning
-from butfor.text.subsets import Subsets
+from butfor.text.subsets import Subsets, unique
 from butfor.text.words import sentences, words
 
 OnError = Literal["raise", "skip"]
@@ -61,7 +62,7 @@ def proposed(texts: Opened, subsets: Subsets, on_error: OnError, unfit: Sequence
     for place, name in enumerate(texts.names):
         try:
             text = texts.text(place)
-            own = tuple(subsets(name, text))
+            own = tuple(unique(proposals("units", subsets, name, text)))
             _check(name, text, own, unfit)
         except InputError as error:
             if on_error == "raise":
