@@ -10,7 +10,7 @@ from typing import Any, get_args
 
 import numpy as np
 
-from butfor.core.guarantees import DEFAULT_RULE, check_rule
+from butfor.core.guarantees import DEFAULT_RULE, check_alpha, check_rule
 from butfor.core.types import Alternative, Family, InputError, ModelError, Subset, Test
 
 
@@ -81,7 +81,7 @@ def checked(
     one_of("family", family, get_args(Family))
     one_of("link", link, (None, "logit", "log"))
     one_of("scale", scale, (None, "shrunk"))
-    alpha = between("alpha", alpha, "0.1 is a common choice")
+    alpha = check_alpha(alpha)
     rule = DEFAULT_RULE[test] if rule is None else rule
     check_rule(test, rule)
     if test == "osft" and draws not in (None, 1):

@@ -104,6 +104,7 @@ def explain(
     found = [proposed(name, item, subsets) for name, item in zip(names, items, strict=True)]
     if not any(found):
         raise InputError("none of the inputs has anything to test; see subsets")
+    looked = any(callable(own) and not getattr(own, "blind", False) for own in subsets.values())
     check = None if all(map(is_ours, together.samplers.values())) else check_drawn
     problem = list_problem(items, names, found, together, asked.seed, check)
     setting = Setting(
@@ -114,7 +115,7 @@ def explain(
         describe=lambda row: f"input {names[row]!r}",
         show=list,
         look=together.look,
-        facts={"modality": "multimodal", "parts": list(together.samplers)},
+        facts={"modality": "multimodal", "parts": list(together.samplers), "looked": looked},
     )
     return run(setting, asked, target=target, y=y, progress=progress, keep_effects=keep_effects, run_dir=run_dir)
 

@@ -5,7 +5,9 @@ import pytest
 
 pytest.importorskip("PIL", reason="the image extra is not installed")
 
+import butfor.image as bi
 from butfor.image import explain
+from butfor.image.region import mask_of
 from butfor.simulate.images import smear, textures
 
 RUNS = 60
@@ -59,3 +61,39 @@ def test_patches_that_the_model_does_not_look_at_are_never_chosen():
     unused = ~bed.truth.ravel()
     assert unused.sum() == 160
     assert not result.chosen[unused].any()
+
+
+# A limit, pinned: regions that were picked by what they hold (docs/which-inputs.md, section 4)
+
+
+def blocks(rng):
+    """An image of 8 x 8 independent blocks of one grey each."""
+    return np.repeat(np.kron(rng.integers(40, 216, (8, 8)), np.ones((12, 12), int))[..., None], 3, axis=2).astype("u1")
+
+
+def redrawn(images, subset, draws, rng):
+    """The exact law of what is in a region, whatever is around it: every null is true."""
+    mask = mask_of(subset, 96, 96)[..., None]
+    return [np.where(mask, blocks(rng), image) for image in images for _ in range(draws)]
+
+
+def false_runs(boxes):
+    found = 0
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        images = [blocks(rng) for _ in range(8)]
+        result = bi.explain(light, images, redrawn, boxes=boxes, alternative="greater", seed=seed)
+        found += bool(result.chosen.any())
+    assert result.provenance["looked"] == ("picked by what is in it" in str(result.guarantee))
+    return found, result.provenance["looked"]
+
+
+def light(batch):
+    return [float(image.mean()) for image in batch]
+
+
+def test_regions_that_follow_what_they_hold_are_chosen_falsely_and_the_guarantee_says_so():
+    assert false_runs(bi.superpixels(16, method="felzenszwalb")) == (6, True)
+    found, looked = false_runs(bi.grid(3))
+    assert found <= 2
+    assert not looked

@@ -242,3 +242,20 @@ def test_spans_of_one_name_are_told_apart():
         lambda texts: list(map(len, texts)), ["a good film"], butfor.text.small_infiller(), units=lambda *_: twice
     )
     assert found.table.subset.tolist() == ["a", "a #2"]
+
+
+@pytest.mark.parametrize(
+    ("units", "looked"),
+    [
+        ("word", False),
+        ("sentence", False),
+        ([(0, 1)], False),
+        (bt.together(bt.words(), bt.sentences(), overlap="alone"), False),
+        (bt.matches("good"), True),
+        ({"a": [(2, 6)]}, True),
+        (lambda name, text: [butfor.Subset("own", (2, 6))], True),
+    ],
+)
+def test_spans_that_were_picked_by_what_they_hold_are_named_in_the_guarantee(units, looked):
+    found = bt.explain(lambda texts: list(map(len, texts)), {"a": "a good film"}, bt.small_infiller(), units=units)
+    assert ("picked by what is in it" in str(found.guarantee)) == looked

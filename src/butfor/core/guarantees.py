@@ -95,10 +95,11 @@ EARLY = "Decisions equal those of all draws with probability at least {agree:g}.
 FIXED = "alpha must have been fixed before looking at the result."
 
 
-def check_alpha(alpha: Any) -> None:
-    """Refuse a level that is none."""
+def check_alpha(alpha: Any) -> float:
+    """The level, strictly between 0 and 1."""
     if isinstance(alpha, bool) or not isinstance(alpha, int | float | np.number) or not 0 < float(alpha) < 1:
         raise InputError(f"alpha must lie strictly between 0 and 1, got {alpha!r}; 0.1 is a common choice")
+    return float(alpha)
 
 
 def check_rule(test: str, rule: Any) -> None:

@@ -149,6 +149,7 @@ class Result:
         alpha = self.alpha if alpha is None else alpha
         rule = self.rule if rule is None else rule
         family = self.family if family is None else family
+        alpha = check_alpha(alpha)
         self._check_selectable(alpha, rule, family)
         groups = self.input_of if family == "input" else None
         tested = family_members(self.evidence, rule, family, len(self.input_names))
@@ -157,7 +158,6 @@ class Result:
         return replace(self, alpha=alpha, rule=rule, family=family, chosen=chosen)
 
     def _check_selectable(self, alpha: float, rule: str, family: str) -> None:
-        check_alpha(alpha)
         check_rule(self.provenance["test"], rule)
         if family not in get_args(Family):
             raise InputError(f"family must be one of 'run', 'input', got {family!r}")

@@ -27,6 +27,11 @@ class Together:
     parts: tuple[Subsets, ...]
     overlap: Overlap
 
+    @property
+    def blind(self) -> bool:
+        """Whether all of them are laid blindly: what is tested was then not picked by what it holds."""
+        return all(getattr(part, "blind", False) for part in self.parts)
+
     def __call__(self, name: str, text: str) -> list[Subset]:
         found = unique(subset for part in self.parts for subset in part(name, text))
         check_overlap(name, found, self.overlap)

@@ -18,6 +18,8 @@ class WordPieces:
 
     tokens: Tokens
 
+    blind = True  # whatever is there
+
     def __repr__(self) -> str:
         return f"wordpieces({self.tokens!r})"
 
