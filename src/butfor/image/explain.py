@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -119,7 +119,7 @@ def explain(
         batch_rows=rows_at_a_time(found),
         describe=lambda row: f"image {found.images.names[row]!r}",
         show=_as_list,
-        look=partial(_look, found, sampler),
+        look=cache(partial(_look, found, sampler)),  # judging all regions takes seconds
         facts={
             "modality": "image",
             "boxes": repr(chosen),
