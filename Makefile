@@ -33,7 +33,7 @@ $(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
 	touch $@ $(VENV)/.base
 
 docs: $(VENV)/.dev
-	$(BIN)/python -c "from butfor.core.guarantees import page; print(page(), end='')" > docs/guarantees.md
+	$(BIN)/python -c "from butfor.core.select.guarantees import page; print(page(), end='')" > docs/guarantees.md
 
 clean:
 	rm -rf $(VENV) .venv-mlserver demo .mypy_cache .ruff_cache .pytest_cache .hypothesis

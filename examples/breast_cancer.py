@@ -15,7 +15,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.model_selection import train_test_split
 
 import butfor
-from butfor.demo import measurements
+from butfor.tabular.demo import measurements
 
 
 def main(report: str | None = None) -> butfor.Result:

@@ -4,7 +4,7 @@ from collections import defaultdict
 
 import numpy as np
 
-from butfor.core.streams import stream
+from butfor.core.draw.streams import stream
 from butfor.tabular import from_values
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from butfor.demo import ALPHA, measurements, patients, tabular_demo, told
+from butfor.tabular.demo import ALPHA, measurements, patients, tabular_demo, told
 
 pytestmark = pytest.mark.filterwarnings("ignore::butfor.ReachWarning")
 

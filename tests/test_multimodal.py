@@ -8,7 +8,7 @@ import pytest
 
 import butfor
 from butfor import Subset
-from butfor.multimodal import explain
+from butfor.multimodal.explain import explain
 from butfor.simulate.images import textures
 from butfor.simulate.texts import WORDS, sentences
 

@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import binom
 
 import butfor
-from butfor._plausible import plausible
+from butfor.multimodal.plausible import plausible
 from butfor.core.types import InputError, Subset
 from butfor.tabular import empirical, from_values, gaussian
 

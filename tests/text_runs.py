@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from butfor._arguments import checked
-from butfor._run import Setting, run
-from butfor.core.draws import list_problem
-from butfor.core.result import Result
+from butfor.run.settings import checked
+from butfor.run.run import Setting, run
+from butfor.core.draw.blocks import list_problem
+from butfor.core.result.result import Result
 from butfor.models import wrap
 from butfor.simulate.texts import TextBed
 

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from butfor import models, tabular
-from butfor._check import SamplerCheck, check_sampler
-from butfor._explain import explain
-from butfor._global import global_importance
-from butfor._load import load
-from butfor._plausible import plausible
-from butfor._progress import Progress
 from butfor._version import __version__
-from butfor.core import selection
-from butfor.core.global_result import GlobalResult
-from butfor.core.result import Result
-from butfor.core.types import Guarantee, InputError, ModelError, ReachWarning, Subset
+from butfor.core.draw.samplers import SamplerInfo
+from butfor.core.result.global_result import GlobalResult
+from butfor.core.result.result import Result
+from butfor.core.select import rules as selection
+from butfor.core.select.guarantees import Guarantee
+from butfor.core.types import InputError, ModelError, ReachWarning, Subset
+from butfor.explain import check_sampler, explain
+from butfor.load import load
+from butfor.run.procedure import few_shot, irt, osft, sequential
+from butfor.run.progress import Progress
+from butfor.run.settings import Settings
+from butfor.tabular.check import SamplerCheck
+from butfor.tabular.global_importance import global_importance
 
 if TYPE_CHECKING:
-    from butfor import image, multimodal, simulate, text
+    from butfor import image, multimodal, plots, simulate, text
+    from butfor.multimodal.plausible import plausible
 
 __all__ = [
     "GlobalResult",
@@ -30,27 +34,36 @@ __all__ = [
     "ReachWarning",
     "Result",
     "SamplerCheck",
+    "SamplerInfo",
+    "Settings",
     "Subset",
     "__version__",
     "check_sampler",
     "explain",
+    "few_shot",
     "global_importance",
     "image",
+    "irt",
     "load",
     "models",
     "multimodal",
+    "osft",
     "plausible",
+    "plots",
     "selection",
+    "sequential",
     "simulate",
     "tabular",
     "text",
 ]
 
 
-def __getattr__(name: str) -> Any:
-    """Images, texts and simulations are loaded when first asked for: a run on a table and the help need none."""
-    if name in ("image", "multimodal", "simulate", "text"):
+def __getattr__(name: str) -> object:
+    """Images, texts, plots and simulations are loaded when first asked for: a run on a table and the help need none."""
+    if name in ("image", "multimodal", "plots", "simulate", "text"):
         return import_module(f"butfor.{name}")
+    if name == "plausible":
+        return import_module("butfor.multimodal.plausible").plausible
     raise AttributeError(f"module 'butfor' has no attribute {name!r}")
 
 

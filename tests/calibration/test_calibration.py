@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import butfor
-from butfor.core.evidence import p_fixed, varies, z_one_shot
-from butfor.core.selection import bh, knockoff_plus, select
+from butfor.core.test.evidence import p_fixed, varies, z_one_shot
+from butfor.core.select.rules import bh, knockoff_plus, select
 from calibration_checks import (
     NULLS,
     check_irt,

@@ -5,9 +5,10 @@ import pytest
 from scipy.stats import binom
 
 import butfor
-from butfor.core import evidence, procedures, selection
-from butfor.core.evidence import competition
-from butfor.core.selection import seqstep
+from butfor.core.test import evidence, statistic as procedures
+from butfor.core.select import rules as selection
+from butfor.core.test.evidence import competition
+from butfor.core.select.rules import seqstep
 from butfor.tabular import from_values
 
 pytestmark = pytest.mark.filterwarnings("ignore::butfor.ReachWarning")

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from butfor._global import global_importance
-from butfor.core.global_tests import p_passes, pass_sums
+from butfor.tabular.global_importance import global_importance
+from butfor.core.test.contrast import p_passes, pass_sums
 from butfor.tabular import from_values
 from butfor.tabular.gaussian import Gaussian
 

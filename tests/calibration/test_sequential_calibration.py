@@ -5,10 +5,10 @@ import pytest
 from scipy.stats import binom
 
 import butfor
-from butfor.core import sequential
-from butfor.core.evidence import besag_clifford, p_sequential
-from butfor.core.selection import bh
-from butfor.core.sequential import batches
+from butfor.core.test import sequential
+from butfor.core.test.evidence import besag_clifford, p_sequential
+from butfor.core.select.rules import bh
+from butfor.core.test.sequential import batches
 from butfor.tabular import from_values
 
 pytestmark = pytest.mark.filterwarnings("ignore::butfor.ReachWarning")

@@ -5,9 +5,9 @@ import pytest
 from scipy.stats import binom
 
 import butfor
-from butfor.core.evidence import p_fixed, z_one_shot
-from butfor.core.outputs import Target, pick
-from butfor.core.selection import bh, knockoff_plus
+from butfor.core.test.evidence import p_fixed, z_one_shot
+from butfor.core.evaluate.outputs import Target, pick
+from butfor.core.select.rules import bh, knockoff_plus
 from calibration_checks import controlled, powerful, proportions
 
 INPUTS, ALPHA, RUNS = 40, 0.2, 200

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from butfor.core.bounds import simes_bounds
+from butfor.core.select.bounds import simes_bounds
 from butfor.core.types import InputError
 
 A = Fraction(1, 20)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import butfor
-from butfor.core.diagnostics import ORDINARY, departs, notes_after, reach
-from butfor.core.selection import RULES, knockoff_plus
+from butfor.core.select.reach import ORDINARY, departs, notes_after, reach
+from butfor.core.select.rules import RULES, knockoff_plus
 
 ALPHAS = (0.01, 0.05, 0.1, 0.2, 0.25, 1 / 3, 0.5)
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import butfor
-from butfor.core import draws
-from butfor.core.draws import Job, draw, redraw, rounds, table_problem
+from butfor.core.draw import blocks as draws
+from butfor.core.draw.blocks import Job, draw, redraw, rounds, table_problem
 from butfor.core.types import Subset
 
 

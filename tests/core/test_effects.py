@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import butfor
-from butfor.core.effects import interval
+from butfor.core.result.effects import interval
 
 CONTINUOUS = {
     "normal": (lambda rng, shape: rng.normal(size=shape), 0.0),

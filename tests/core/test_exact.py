@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import butfor
-import butfor._edge as edge
+from butfor.run import edge
 from butfor.tabular import empirical
 
 pytestmark = pytest.mark.filterwarnings("ignore::butfor.ReachWarning")

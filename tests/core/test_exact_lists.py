@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import butfor
-from butfor._arguments import checked
-from butfor._run import Setting, run
-from butfor.core.draws import list_problem
+from butfor.run.settings import checked
+from butfor.run.run import Setting, run
+from butfor.core.draw.blocks import list_problem
 from butfor.core.types import Subset
 from butfor.models import wrap
 

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import butfor
-from butfor.core.diagnostics import scales
-from butfor.core.evidence import competition
-from butfor.core.outputs import Rounding
-from butfor.core.selection import seqstep
+from butfor.core.select.reach import scales
+from butfor.core.test.evidence import competition
+from butfor.core.evaluate.outputs import Rounding
+from butfor.core.select.rules import seqstep
 from butfor.tabular import from_values
 from recording import Recorder, numbered
 

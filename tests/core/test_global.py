@@ -9,9 +9,10 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import butfor
-from butfor._global import global_importance
-from butfor.core import global_tests, losses, storage
-from butfor.core.global_result import NO_SKILL, ORDINARY, WEAK, unpack
+from butfor.tabular.global_importance import global_importance
+from butfor.core.test import contrast as global_tests, losses
+from butfor.core.result import storage
+from butfor.core.result.global_result import NO_SKILL, ORDINARY, WEAK, unpack
 from butfor.core.types import InputError, ReachWarning
 from butfor.tabular import from_values, gaussian
 

@@ -7,11 +7,11 @@ import pandas as pd
 import pytest
 
 import butfor
-from butfor._arguments import checked
-from butfor._load import load
-from butfor._run import Setting, run
-from butfor.core.draws import list_problem, redraw
-from butfor.core.storage import plain, unplain
+from butfor.run.settings import checked
+from butfor.load import load
+from butfor.run.run import Setting, run
+from butfor.core.draw.blocks import list_problem, redraw
+from butfor.core.result.storage import plain, unplain
 from butfor.core.types import Subset
 from butfor.models import wrap
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import butfor
-from butfor.core.outputs import Rounding, Target, linked, pick, probe
+from butfor.core.evaluate.outputs import Rounding, Target, linked, pick, probe
 
 OUTPUTS = np.array([[[1.0, 5.0, 2.0], [7.0, 0.0, 1.0]], [[3.0, 3.0, 9.0], [4.0, 2.0, 8.0]]])  # two inputs, one draw
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from butfor.core.draws import table_problem
-from butfor.core.quick_check import nearly_all, quick_check
+from butfor.core.draw.blocks import table_problem
+from butfor.tabular.quick_check import nearly_all, quick_check
 from butfor.core.types import Subset
 from butfor.tabular import empirical, from_values, gaussian
 

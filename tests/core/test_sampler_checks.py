@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom, kstest
 
-from butfor.core.sampler_checks import RankCheck, check_ranks, pattern, ranks, smooth_p, told_apart, verdicts
+from butfor.core.test.sampler_checks import RankCheck, check_ranks, pattern, ranks, smooth_p, told_apart, verdicts
 
 
 def rng(seed=0):

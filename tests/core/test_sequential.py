@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import butfor
-from butfor.core import draws as core_draws
-from butfor.core.diagnostics import ORDINARY
-from butfor.core.evidence import besag_clifford, p_sequential
-from butfor.core.selection import bh
-from butfor.core.sequential import batches
+from butfor.core.draw import blocks as core_draws
+from butfor.core.select.reach import ORDINARY
+from butfor.core.test.evidence import besag_clifford, p_sequential
+from butfor.core.select.rules import bh
+from butfor.core.test.sequential import batches
 from butfor.tabular import from_values
 from recording import Recorder, numbered
 

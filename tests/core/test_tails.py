@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from butfor.core.evidence import p_fixed, z_one_shot
-from butfor.core.tails import surprise
+from butfor.core.test.evidence import p_fixed, z_one_shot
+from butfor.core.test.tails import surprise
 
 VALUES = np.array([[2.0, 5.0, -1.0], [0.0, 0.0, 3.0]])
 

@@ -8,7 +8,7 @@ import pytest
 from PIL import Image as Files
 
 import butfor
-from butfor.cli import main
+from butfor.cli.app import main
 
 MODEL = """
 import numpy as np

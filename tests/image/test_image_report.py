@@ -7,7 +7,7 @@ import pytest
 
 import butfor
 import butfor.image as bi
-from butfor.core.shown import probabilities
+from butfor.core.result.numbers import probabilities
 from butfor.image.view import View
 from butfor.report.write import render
 

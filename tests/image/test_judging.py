@@ -6,7 +6,7 @@ import pytest
 import butfor.image as bi
 from butfor import InputError, ModelError, Subset
 from butfor.image.plausibility import FLAG
-from butfor.image.sensitivity import iou, shift
+from butfor.image.shifts import iou, shift
 
 
 def sky(seed, height=160, width=220):

@@ -7,7 +7,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
-from butfor._global import global_importance
+from butfor.tabular.global_importance import global_importance
 from butfor.plots import importance
 
 

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 import butfor
-from butfor.cli import main
+from butfor.cli.app import main
 
 MODEL = """
 import time
@@ -248,7 +248,7 @@ def test_demo_of_another_kind(tmp_path, capsys):
 
 
 def test_demo(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("butfor.demo.DRAWS", 60)  # the figures are tested in test_demo
+    monkeypatch.setattr("butfor.tabular.demo.DRAWS", 60)  # the figures are tested in test_demo
     assert main(["demo", "--out", str(tmp_path / "d")]) == 0
     text = capsys.readouterr().out
     assert "The reference is the 214 benign" in text
@@ -257,7 +257,7 @@ def test_demo(tmp_path, capsys, monkeypatch):
 
 
 def test_demo_as_json(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("butfor.demo.DRAWS", 20)
+    monkeypatch.setattr("butfor.tabular.demo.DRAWS", 20)
     assert main(["demo", "tabular", "--json", "--out", str(tmp_path / "d")]) == 0
     found = json.loads(capsys.readouterr().out)
     assert {name: one["hypotheses"] for name, one in found.items()} == {"malignant": 850, "benign": 1430}
@@ -304,8 +304,8 @@ def test_help_is_light():
 
 def test_help_names_what_there_is():
     """Help is written out, so that it need not load what it names."""
-    from butfor.commands.image_parts import INPAINTERS
-    from butfor.commands.text_parts import SAMPLERS
+    from butfor.cli.image_parts import INPAINTERS
+    from butfor.cli.text_parts import SAMPLERS
     from butfor.image.preprocess import PRESETS
 
     wide = {**os.environ, "COLUMNS": "400"}

@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 import butfor
-from butfor import cli
-from butfor.commands.options import SAMPLERS
+from butfor.cli import main as cli
+from butfor.cli.options import SAMPLERS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "command-line.md").read_text(encoding="utf-8")
 

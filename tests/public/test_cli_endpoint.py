@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from butfor.cli import main
+from butfor.cli.app import main
 from butfor.models import patience
 
 pytest.importorskip("httpx")

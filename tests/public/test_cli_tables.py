@@ -16,11 +16,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 import butfor
-from butfor.cli import main
-from butfor.commands.check import check
-from butfor.commands.config import FILES
-from butfor.commands.explain import explain
-from butfor.commands.global_ import global_
+from butfor.cli.app import main
+from butfor.cli.check import check
+from butfor.cli.config import FILES
+from butfor.cli.explain import explain
+from butfor.cli.global_ import global_
 
 MODEL = """
 import numpy as np

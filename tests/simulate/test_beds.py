@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import butfor
-from butfor.core.selection import knockoff_plus
+from butfor.core.select.rules import knockoff_plus
 from butfor.core.types import Subset
 from butfor.simulate import BEDS, bed, paper
 

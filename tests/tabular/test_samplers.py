@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import butfor
-from butfor.core.draws import Job, draw, table_problem
+from butfor.core.draw.blocks import Job, draw, table_problem
 from butfor.core.types import Subset
 from butfor.tabular.splice import table_sampler
 from butfor.tabular.table import as_table

@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 import butfor
-from butfor.cli import main
+from butfor.cli.app import main
 
 HOW = ("dreadful", "lousy", "vile", "atrocious", "abysmal")
 REVIEWS = [f"It was a {how} film and I would not see it again." for how in HOW] * 3

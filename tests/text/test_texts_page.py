@@ -9,7 +9,8 @@ import matplotlib
 import pandas as pd
 import pytest
 
-from butfor import ReachWarning, cli
+from butfor import ReachWarning
+from butfor.cli import main as cli
 from butfor.text import TextWarning
 from butfor.text.demo import REVIEWS
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import butfor
-from butfor.core.draws import Block
+from butfor.core.draw.blocks import Block
 from butfor.core.types import Subset
 from butfor.report.folder import write_folder
 from butfor.report.write import render
@@ -510,7 +510,7 @@ def test_the_demo_shows_words_of_opinion_beside_plain_ones_and_next_to_nothing_b
 
 
 def test_the_command_of_the_demo(tmp_path, capsys):
-    from butfor.cli import main
+    from butfor.cli.app import main
 
     assert main(["demo", "text", "--out", str(tmp_path / "out"), "--quiet"]) == 0
     said = capsys.readouterr()

@@ -99,7 +99,7 @@ def images(
 ) -> None:
     """The paper's 50 photographs and 222 boxes with EfficientNet-Lite0 and MI-GAN: counts, sensitivity, cost."""
     from butfor.bench import images as bench
-    from butfor.commands.common import save_png
+    from butfor.cli.common import save_png
 
     _check(out)
     figures = bench.run(

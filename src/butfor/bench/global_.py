@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from butfor import simulate
-from butfor._global import global_importance
+from butfor.tabular.global_importance import global_importance
 from butfor._version import __version__
 from butfor.bench.output import machine, table
-from butfor.core.global_result import BLIND, ORDINARY, GlobalResult
+from butfor.core.result.global_result import BLIND, ORDINARY, GlobalResult
 from butfor.core.types import Bools, Floats
 from butfor.simulate.models import sum_of_abs
 from butfor.tabular import gaussian

@@ -15,7 +15,7 @@ import numpy as np
 from butfor import image
 from butfor.bench.output import machine, table
 from butfor.bench.timed import Timed, peak
-from butfor.core.result import Result
+from butfor.core.result.result import Result
 from butfor.core.types import InputError, Subset
 
 ALPHAS = (0.2, 0.1)

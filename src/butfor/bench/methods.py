@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from butfor import ReachWarning, explain, simulate
-from butfor._progress import Progress, reporting
+from butfor.run.progress import Progress, reporting
 from butfor._version import __version__
 from butfor.bench.output import machine
-from butfor.core.draws import draw, rounds, table_problem
-from butfor.core.selection import bh
+from butfor.core.draw.blocks import draw, rounds, table_problem
+from butfor.core.select.rules import bh
 from butfor.core.types import Bools, Floats, Ints, Subset
 from butfor.simulate import Bed
 

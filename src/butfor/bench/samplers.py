@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from butfor._check import check_sampler
-from butfor.core.streams import stream
+from butfor.tabular.check import check_sampler
+from butfor.core.draw.streams import stream
 from butfor.core.types import Floats, Subset
 from butfor.tabular import empirical, from_values, gaussian
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from butfor import simulate, tabular
-from butfor._explain import explain
+from butfor.tabular.explain import explain
 from butfor._version import __version__
 from butfor.bench.output import machine, table
 from butfor.core.types import Batch, Floats, Model, ModelError, ReachWarning

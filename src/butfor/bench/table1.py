@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from butfor import selection, simulate
-from butfor._explain import explain
-from butfor._progress import Progress, reporting
+from butfor.tabular.explain import explain
+from butfor.run.progress import Progress, reporting
 from butfor._version import __version__
 from butfor.bench.output import machine
 from butfor.bench.reference import ALPHA, BEDS, TABLE1

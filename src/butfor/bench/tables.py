@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from butfor import tabular
-from butfor._explain import explain
+from butfor.tabular.explain import explain
 from butfor._version import __version__
 from butfor.bench.output import machine, table
-from butfor.core.streams import stream
+from butfor.core.draw.streams import stream
 from butfor.core.types import Floats, ReachWarning, Subset
 from butfor.simulate.known import linear_gaussian
 

@@ -15,7 +15,7 @@ from butfor import text
 from butfor.bench import lexicon
 from butfor.bench.output import machine, table
 from butfor.bench.timed import Timed, peak
-from butfor.core.result import Result
+from butfor.core.result.result import Result
 from butfor.core.types import Floats, InputError
 from butfor.text.small_infiller import plain_words
 

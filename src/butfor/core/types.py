@@ -1,10 +1,10 @@
-"""The words that every stage shares: subset, sampler, model, guarantee."""
+"""The words that every stage shares: subset, model, errors, arrays."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
-Batch = Any  # an array (n, width), or a list of n images or texts
+Array = np.ndarray[Any, Any]  # of any shape and type
+Batch = Any  # an array (n, width), a frame, or a list of n images or texts
 
-Test = Literal["sequential", "irt", "osft", "few-shot"]
 Alternative = Literal["greater", "less", "two-sided"]
 Rule = Literal["bh", "by", "holm", "bonferroni", "e-bh", "knockoff+", "seqstep"]
 Family = Literal["run", "input"]
+Model = Callable[[Batch], Any]  # a batch of n inputs -> array (n,) or (n, outputs)
 
 
 class InputError(ValueError):
@@ -34,42 +35,13 @@ class ReachWarning(UserWarning):
 
 @dataclass(frozen=True)
 class Subset:
-    """One thing to test. `index` is opaque to the core: columns of a table, a box of an image, a span of a text."""
+    """One thing to test. `index` is opaque to the core: columns of a table, a box of an image, a span of a text.
+
+    Parameters
+    ----------
+    name : what the subset is called in tables and reports.
+    index : column positions, a box (x1, y1, x2, y2) or boolean mask, or a span (start, end) of characters.
+    """
 
     name: str
     index: Any
-
-
-class Sampler(Protocol):
-    """The conditional Q: redraws a subset of every input, given the rest of that input.
-
-    Returns `len(inputs) * draws` whole inputs, input-major, in which only the subset differs. A sampler of tables may
-    also have `values(inputs, subset, draws, rng)`, which returns only the new columns; it is used where it exists.
-    """
-
-    def __call__(self, inputs: Batch, subset: Subset, draws: int, rng: np.random.Generator, /) -> Batch: ...
-
-
-Model = Callable[[Batch], Any]  # a batch of n inputs -> array (n,) or (n, outputs)
-
-
-@dataclass(frozen=True)
-class Guarantee:
-    """What a selection promises. `str()` of it is one honest sentence."""
-
-    controls: Literal["FDR", "FWER", "nothing"]
-    level: float
-    family: str
-    assumption: str
-    proven_by: str
-    caveats: tuple[str, ...] = ()
-
-    def __str__(self) -> str:
-        caveats = "".join(f" {caveat}" for caveat in self.caveats)
-        if self.controls == "nothing":
-            return f"No error rate is controlled over {self.family}: {self.assumption}.{caveats}"
-        rate = {"FDR": "The false discovery rate", "FWER": "The probability of any false discovery"}[self.controls]
-        return (
-            f"{rate} over {self.family} is at most {self.level:g}, provided that {self.assumption} "
-            f"({self.proven_by}).{caveats}"
-        )

@@ -21,8 +21,8 @@ from butfor.image.preprocess import preprocess
 from butfor.image.ranks import Ranks, ranks
 from butfor.image.region import RegionWarning
 from butfor.image.segments import grid, superpixels
-from butfor.image.sensitivity import mean_pairwise_iou, shifted
-from butfor.image.shifts import Sensitivity, sensitivity
+from butfor.image.shifts import mean_pairwise_iou, shifted
+from butfor.image.sensitivity import Sensitivity, sensitivity
 from butfor.image.subsets import together
 
 __all__ = [

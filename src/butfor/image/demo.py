@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from butfor._progress import Progress
-from butfor.core.result import Result
+from butfor.run.progress import Progress
+from butfor.core.result.result import Result
 from butfor.core.types import Floats, InputError, Subset
 from butfor.image.boxes import boxes
 from butfor.image.explain import explain

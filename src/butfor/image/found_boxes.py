@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from butfor.core.streams import stream
+from butfor.core.draw.streams import stream
 from butfor.core.types import Floats, InputError, ModelError, Subset
 from butfor.image.region import Box, Image
 from butfor.image.subsets import unique

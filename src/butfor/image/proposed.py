@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from butfor._arguments import proposals
+from butfor.run.settings import proposals
 from butfor.core.types import InputError, Subset
 from butfor.image.boxes import boxes as drawn_boxes
 from butfor.image.found_boxes import random_boxes

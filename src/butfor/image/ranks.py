@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from butfor._arguments import whole
-from butfor.core.calls import Calls, evaluate
-from butfor.core.draws import list_problem, rounds
-from butfor.core.outputs import Target, pick
-from butfor.core.places import Places
+from butfor.run.settings import whole
+from butfor.core.evaluate.batches import Calls, evaluate
+from butfor.core.draw.blocks import list_problem, rounds
+from butfor.core.evaluate.outputs import Target, pick
+from butfor.core.result.places import Places
 from butfor.core.types import InputError
 from butfor.image.explain import classifier, prepared, rows_at_a_time
 from butfor.image.opened import opened

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from butfor.core.draws import Block
-from butfor.core.shown import are_logits, are_probabilities, change, softmax
+from butfor.core.draw.blocks import Block
+from butfor.core.result.numbers import are_logits, are_probabilities, change, softmax
 from butfor.core.types import Floats, InputError, Model
 from butfor.image.draw import Mark, photograph
 from butfor.image.plausibility import judge
 from butfor.image.region import Image, is_box, is_mask, mask_of
 
 if TYPE_CHECKING:
-    from butfor.core.result import Result
+    from butfor.core.result.result import Result
 
 MOST_PHOTOGRAPHS, MOST_REGIONS, MOST_DRAWS = 60, 40, 3
 SIDE, THUMB, TILE = 720, 220, 300  # longer sides in pixels: the photograph, on the sheet, one counterfactual

@@ -85,3 +85,14 @@ def as_type(values: Array, kind: Any, name: str) -> Array:
         return numbers.astype(kind, copy=False)
     except (TypeError, ValueError) as error:
         raise ModelError(f"the model takes {np.dtype(kind).name} in {name!r}, got other values: {error}") from error
+
+
+def is_pandas(data: object) -> bool:
+    """Whether it is a frame or a series, which have an index of their own."""
+    return hasattr(data, "iloc")
+
+
+def check_aligned(y: Any, data: Any) -> None:
+    """Refuse labels whose index is another than that of the data, where both have one."""
+    if is_pandas(y) and is_pandas(data) and list(y.index) != list(data.index):
+        raise InputError("y and the data have different indexes; align them, or give y.to_numpy() if rows match")

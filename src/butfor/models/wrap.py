@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -153,3 +154,10 @@ class Indicators:
     def __call__(self, batch: Batch) -> Array:
         predicted: Array = np.asarray(self.predict(batch))[:, None] == self.classes
         return predicted.astype(np.float64)
+
+
+def model_name(model: object) -> str:
+    """What tells a model from others: where a function is defined, or how an object describes itself."""
+    if hasattr(model, "__qualname__"):
+        return f"{model.__module__}.{model.__qualname__}"
+    return re.sub(r" at 0x[0-9a-f]+", "", " ".join(repr(model).split()))[:500]  # an address is of one process only

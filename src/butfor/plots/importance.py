@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from butfor.core.global_summary import effect_name
+from butfor.core.result.global_summary import effect_name
 
 if TYPE_CHECKING:
-    from butfor.core.global_result import GlobalResult
+    from butfor.core.result.global_result import GlobalResult
 
 CHOSEN, REST = "#1f5a8a", "#c9ced4"
 
@@ -19,7 +19,7 @@ def importance(result: GlobalResult, ax: Any = None, most: int = 30) -> Any:
 
     Subsets that were not chosen are pale and show the difference on the draws of the test. At most `most` bars.
 
-    >>> from butfor._global import global_importance
+    >>> from butfor.tabular.global_importance import global_importance
     >>> rows = np.random.default_rng(0).normal(size=(50, 2))
     >>> result = global_importance(lambda X: X[:, 0], rows, rows, y=rows[:, 0])
     >>> [label.get_text() for label in importance(result).get_yticklabels()]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from butfor._check import SamplerCheck
+    from butfor.tabular.check import SamplerCheck
 
 
 def rank_histograms(check: SamplerCheck, ax: Any = None) -> Any:
@@ -15,7 +15,7 @@ def rank_histograms(check: SamplerCheck, ax: Any = None) -> Any:
     distance from the draws. Returns the ax.
 
     >>> import matplotlib; matplotlib.use("agg")
-    >>> import numpy as np; import butfor; from butfor._check import check_sampler
+    >>> import numpy as np; import butfor; from butfor.tabular.check import check_sampler
     >>> rows = np.random.default_rng(0).normal(size=(120, 2))
     >>> rank_histograms(check_sampler(butfor.tabular.gaussian(rows[:60]), rows[60:])).get_xlabel()
     'place of the real value among its draws'

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from butfor.core.result import Result
+    from butfor.core.result.result import Result
 
 UP, DOWN, OTHER = "#155cd6", "#e08a2c", "#8a96a2"  # told apart by every kind of colour vision
 

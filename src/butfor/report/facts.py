@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from butfor.core.result import Result
-from butfor.core.shown import number
-from butfor.core.summary import SubsetRow, bound_sentence, by_subset
+from butfor.core.result.result import Result
+from butfor.core.result.numbers import number
+from butfor.core.result.summary import SubsetRow, bound_sentence, by_subset
 from butfor.core.types import Batch, Floats, InputError, Ints
 
 MOST_DISCOVERIES = 200

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from butfor.core.result import Result
+from butfor.core.result.result import Result
 from butfor.core.types import InputError
 from butfor.report.write import write
 

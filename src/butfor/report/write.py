@@ -6,7 +6,7 @@ import os
 import re
 from pathlib import Path
 
-from butfor.core.result import Result
+from butfor.core.result.result import Result
 from butfor.core.types import InputError
 from butfor.report.facts import facts
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from butfor.core.streams import stream
+from butfor.core.draw.streams import stream
 from butfor.core.types import Bools, Floats, Model, Sampler, Subset
 
 Image = NDArray[np.uint8]

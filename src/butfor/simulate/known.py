@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from butfor.core.streams import stream
+from butfor.core.draw.streams import stream
 from butfor.core.types import Bools, Floats
 from butfor.simulate.beds import Bed
 from butfor.simulate.models import linear, parity, products, sum_of_abs

@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from butfor.core.streams import stream
+from butfor.core.draw.streams import stream
 from butfor.core.types import Bools, Floats, Sampler
 from butfor.simulate.beds import Bed
 from butfor.simulate.models import paired_threshold, sum_of_abs

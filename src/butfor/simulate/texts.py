@@ -14,7 +14,7 @@ from itertools import product
 
 import numpy as np
 
-from butfor.core.streams import stream
+from butfor.core.draw.streams import stream
 from butfor.core.types import Bools, Floats, InputError, Ints, Subset
 
 WORDS = tuple(a + b + c for a, b, c in product("bdgk", "aeiou", "lr"))  # 40 of them

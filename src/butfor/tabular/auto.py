@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from butfor.core.streams import stream
-from butfor.core.types import Batch, Floats, InputError, Subset
+from butfor.core.draw.samplers import HasNotes, ListsSupport, RepeatsDraws, SamplerInfo, info_of
+from butfor.core.draw.streams import stream
+from butfor.core.types import Array, Batch, Floats, InputError, Subset
+from butfor.tabular.check import check_table
 from butfor.tabular.copula import copula
 from butfor.tabular.donors import mark
 from butfor.tabular.empirical import empirical
@@ -24,34 +26,60 @@ MOST_FITTED = 5_000  # rows that a sampler is fitted on to be checked; the one t
 MOST_COLUMNS, CHECK_DRAWS = 6, 49
 FOREST_ROWS = 20
 ODD = 1.0  # normal columns of a hundred rows and more are never so far from normal
-Makers = dict[str, Callable[[Any], Any]]
+Makers = dict[str, Callable[[Any], "TableSampler"]]
+
+
+class TableSampler(Protocol):
+    """What the samplers that `auto` chooses from can all do."""
+
+    def __call__(self, inputs: Batch, subset: Subset, draws: int, rng: np.random.Generator, /) -> Batch: ...
+    def values(self, inputs: Array, subset: Subset, draws: int, rng: np.random.Generator) -> Array: ...
+    def for_columns(self, wanted: tuple[str, ...] | None, width: int) -> Any: ...
 
 
 @dataclass(frozen=True, eq=False)
 class Auto:
     """The sampler that was chosen, and why. Made by `auto`; what the sampler can do, it can do."""
 
-    sampler: Any
+    sampler: TableSampler
     why: str
 
     def __repr__(self) -> str:
         return repr(self.sampler)
 
+    @property
+    def info(self) -> SamplerInfo:
+        """That of the sampler."""
+        return info_of(self.sampler)
+
     def __call__(self, inputs: Batch, subset: Subset, draws: int, rng: np.random.Generator) -> Batch:
         return splice(inputs, subset, draws, rng, self)
 
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or name == "sampler":  # not yet there while it is unpickled
-            raise AttributeError(name)
-        return getattr(self.sampler, name)
+    def values(self, inputs: Array, subset: Subset, draws: int, rng: np.random.Generator) -> Array:
+        """New values of the subset's columns, (len(inputs) * draws, columns), input-major."""
+        return self.sampler.values(inputs, subset, draws, rng)
+
+    def lists(self, subset: Subset) -> bool:
+        """Whether the sampler can list the subset."""
+        return isinstance(self.sampler, ListsSupport) and self.sampler.lists(subset)
+
+    def support(self, inputs: Array, subset: Subset) -> tuple[Array, Floats]:
+        """What the sampler lists."""
+        assert isinstance(self.sampler, ListsSupport)
+        return self.sampler.support(inputs, subset)
+
+    def repeats(self, subset: Subset) -> bool:
+        """Whether draws of the sampler come again."""
+        return isinstance(self.sampler, RepeatsDraws) and self.sampler.repeats(subset)
 
     def for_columns(self, wanted: tuple[str, ...] | None, width: int) -> Auto:
         """The same sampler for data whose columns stand in another order."""
         return replace(self, sampler=self.sampler.for_columns(wanted, width))
 
-    def notes(self, *given: Any) -> list[str]:
+    def notes(self, inputs: Batch, subsets: Sequence[Subset], seed: int) -> list[str]:
         """Why this sampler, and what it says of itself, for the summary of a run."""
-        return [self.why, *(self.sampler.notes(*given) if hasattr(self.sampler, "notes") else [])]
+        more = self.sampler.notes(inputs, subsets, seed) if isinstance(self.sampler, HasNotes) else []
+        return [self.why, *more]
 
 
 def auto(reference: Any, *, seed: int = 0) -> Auto:
@@ -129,8 +157,6 @@ def _checked(data: Any, table: Table, candidates: Makers, seed: int) -> tuple[st
     Draws that are too wide cost power, all other faults make false discoveries: these count first. Then comes how well
     trees tell draws from real rows.
     """
-    from butfor._check import check_sampler  # above us: it checks any sampler, these included
-
     order = sorted(range(len(table.columns)), key=lambda j: mark(table.values[:, j]))
     rows = _in_turn(data, order)
     mixed = stream(seed, "auto", "rows").permutation(len(rows))
@@ -140,7 +166,7 @@ def _checked(data: Any, table: Table, candidates: Makers, seed: int) -> tuple[st
     columns = list(rows.columns[np.sort(np.argsort(-far, kind="stable")[:MOST_COLUMNS])])  # faults are likeliest there
     score: dict[str, tuple[int, int, float]] = {}
     for name, make in candidates.items():
-        check = check_sampler(make(kept), held, subsets=columns, draws=CHECK_DRAWS, seed=seed)
+        check = check_table(make(kept), held, subsets=columns, draws=CHECK_DRAWS, seed=seed)
         if check.ok:
             return name, f"nothing was found against it in {_of(columns, order)} of {size} held-out reference rows"
         wrong = [verdict for verdict in check.verdicts if verdict != "ok"]

@@ -26,7 +26,7 @@ class Column:
     dtype: Any = None  # pandas' or NumPy's; None for the columns of a float array
     levels: Any = None  # pandas.Index of a category
 
-    def facts(self) -> dict[str, Any]:
+    def metadata(self) -> dict[str, Any]:
         """For a file; levels that JSON does not know become text."""
         levels = None if self.levels is None else [_plain(level) for level in self.levels]
         ordered = getattr(self.dtype, "ordered", None)
@@ -153,12 +153,12 @@ def _plain(level: Any) -> Any:
     return level if isinstance(level, str | int | float | bool) else str(level)
 
 
-def column_from_facts(facts: dict[str, Any]) -> Column:
-    """The column whose `facts` were written."""
+def column_from_metadata(metadata: dict[str, Any]) -> Column:
+    """The column whose `metadata` was written."""
     import pandas as pd
 
-    if facts["categories"] is not None:
-        dtype: Any = pd.CategoricalDtype(facts["categories"], facts["ordered"])
+    if metadata["categories"] is not None:
+        dtype: Any = pd.CategoricalDtype(metadata["categories"], metadata["ordered"])
     else:
-        dtype = None if facts["dtype"] is None else pd.api.types.pandas_dtype(facts["dtype"])
-    return Column(facts["kind"], dtype, None if facts["levels"] is None else pd.Index(facts["levels"]))
+        dtype = None if metadata["dtype"] is None else pd.api.types.pandas_dtype(metadata["dtype"])
+    return Column(metadata["kind"], dtype, None if metadata["levels"] is None else pd.Index(metadata["levels"]))

@@ -118,5 +118,5 @@ def copula(reference: Any, *, beyond: Literal["hold", "extend"] = "hold") -> Cop
     scores = np.column_stack([own.ranked(column) for own, column in zip(margins, values.T, strict=True)])
     # No p-value is below 1 / (m + 1) anyway: the far tails of Student's t would change nothing but the time it takes.
     fitted = replace(gaussian(scores), freedom=None)
-    latent = replace(fitted, columns=table.columns, kinds=table.named_kinds, whole=(None,) * len(margins))
+    latent = replace(fitted, columns=table.columns, kinds=table.named_kinds, whole_numbers=(None,) * len(margins))
     return Copula(latent, margins, beyond)

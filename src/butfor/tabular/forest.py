@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from butfor.core.streams import stream
+from butfor.core.draw.streams import stream
 from butfor.core.types import Batch, Floats, InputError, Ints, Subset
 from butfor.tabular.columns import Column
 from butfor.tabular.donors import Description, Rows, describe, donate, repeats, rows_of

@@ -51,7 +51,9 @@ class Gaussian:
     columns: tuple[str, ...]
     kinds: dict[str, Column] | None  # None: an array, whose columns have no names of their own
     rows: int
-    whole: tuple[tuple[float, float] | None, ...]  # (d,) bounds of a column of whole numbers: its draws are, too
+    whole_numbers: tuple[
+        tuple[float, float] | None, ...
+    ]  # (d,) bounds of a column of whole numbers: its draws are, too
     left_out: LeftOut | None = None  # None: the normal is known, not fitted
     freedom: int | None = None  # degrees of freedom of Student's t in place of the normal; None: the normal
 
@@ -80,7 +82,7 @@ class Gaussian:
             noise *= np.sqrt(half / rng.spawn(1)[0].standard_gamma(half, noise.shape[:2]))[:, :, None]
         fresh = np.asarray((mean + noise).reshape(-1, len(chosen)))
         for k, j in enumerate(chosen):
-            if (span := self.whole[j]) is not None:
+            if (span := self.whole_numbers[j]) is not None:
                 fresh[:, k] = np.clip(np.rint(fresh[:, k]), *span)
         return fresh
 
@@ -89,10 +91,12 @@ class Gaussian:
         order = order_of(wanted, width, self.columns, self.kinds is not None)
         if order == list(range(width)):
             return self
-        columns, whole = tuple(self.columns[i] for i in order), tuple(self.whole[i] for i in order)
+        columns, whole = tuple(self.columns[i] for i in order), tuple(self.whole_numbers[i] for i in order)
         precision, left = self.precision[np.ix_(order, order)], self.left_out
         left = left and replace(left, turned=np.asfortranarray(left.turned[:, order]))
-        return replace(self, mean=self.mean[order], precision=precision, columns=columns, whole=whole, left_out=left)
+        return replace(
+            self, mean=self.mean[order], precision=precision, columns=columns, whole_numbers=whole, left_out=left
+        )
 
 
 def gaussian(reference: Any) -> Gaussian:
@@ -132,7 +136,7 @@ def gaussian(reference: Any) -> Gaussian:
         columns=table.columns,
         kinds=table.named_kinds,
         rows=len(values),
-        whole=tuple(bounds(x) if (x % 1 == 0).all() else None for x in values.T),
+        whole_numbers=tuple(bounds(x) if (x % 1 == 0).all() else None for x in values.T),
         left_out=_left_out(values - mean, precision, shrunk),
         freedom=len(values) - 1,
     )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from butfor.core.streams import stream
+from butfor.core.draw.streams import stream
 from butfor.core.types import Bools, InputError
 from butfor.tabular.files import read_table
 from butfor.tabular.read_columns import check_text, is_text, listed, typed

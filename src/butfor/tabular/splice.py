@@ -1,17 +1,28 @@
-"""Putting new values of some columns into whole rows, and checking a user's own sampler for the same."""
+"""Putting new values of some columns into whole rows, and binding a sampler to the columns of the data."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from types import FunctionType
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from butfor.core.types import Batch, InputError, ModelError, Sampler, Subset
+from butfor.core.draw.samplers import (
+    AlignsColumns,
+    DrawsColumns,
+    ListsSupport,
+    RepeatsDraws,
+    Sampler,
+    SamplerInfo,
+    info_of,
+    name_of,
+)
+from butfor.core.types import Array, Batch, Floats, InputError, ModelError, Subset
 from butfor.tabular.table import Table, as_table, check_complete, is_frame
 
-Values = Callable[[np.ndarray[Any, Any], Subset, int, np.random.Generator], Any]
+Values = Callable[[Array, Subset, int, np.random.Generator], Any]
 
 
 def splice(inputs: Batch, subset: Subset, draws: int, rng: np.random.Generator, sampler: Any) -> Batch:
@@ -19,8 +30,8 @@ def splice(inputs: Batch, subset: Subset, draws: int, rng: np.random.Generator, 
 
     The columns of the inputs may stand in another order than those of the sampler's reference.
     """
-    table = as_table(inputs, "data", empty=True, like=getattr(sampler, "kinds", None))
-    sampler = fitting(sampler, table)
+    table = as_table(inputs, "data", empty=True, like=info_of(sampler).kinds)
+    sampler = align_columns(sampler, table)
     rows = np.repeat(table.values, draws, axis=0)
     rows[:, subset.index] = sampler.values(table.values, subset, draws, rng)
     return table.show(rows)
@@ -33,7 +44,7 @@ class FromValues:
     values: Values
 
     def __repr__(self) -> str:
-        return f"from_values({getattr(self.values, '__name__', type(self.values).__name__)})"
+        return f"from_values({name_of(self.values)})"
 
     def __call__(self, inputs: Batch, subset: Subset, draws: int, rng: np.random.Generator) -> Batch:
         return splice(inputs, subset, draws, rng, self)
@@ -59,14 +70,18 @@ class Checked:
     table: Table
 
     def __repr__(self) -> str:
-        return str(getattr(self.sampler, "__name__", repr(self.sampler)))
+        return self.sampler.__name__ if isinstance(self.sampler, FunctionType) else repr(self.sampler)
+
+    @property
+    def info(self) -> SamplerInfo:
+        """What the user's sampler says of itself; missing values are values where the data has some."""
+        inner = info_of(self.sampler)
+        return replace(inner, takes_missing=inner.takes_missing or bool(np.isnan(self.table.values).any()))
 
     def __call__(self, inputs: Batch, subset: Subset, draws: int, rng: np.random.Generator) -> Batch:
         return self.sampler(inputs, subset, draws, rng)
 
-    def values(
-        self, inputs: np.ndarray[Any, Any], subset: Subset, draws: int, rng: np.random.Generator
-    ) -> np.ndarray[Any, Any]:
+    def values(self, inputs: Array, subset: Subset, draws: int, rng: np.random.Generator) -> Array:
         try:
             rows = self._matrix(self.sampler(self.table.show(inputs.copy()), subset, draws, rng), subset)
         except InputError:
@@ -91,11 +106,7 @@ class Checked:
             )
         return rows[:, subset.index]
 
-    @property
-    def takes_missing(self) -> bool:
-        return bool(np.isnan(self.table.values).any())
-
-    def _matrix(self, rows: Any, subset: Subset) -> np.ndarray[Any, Any]:
+    def _matrix(self, rows: Any, subset: Subset) -> Array:
         """What the user's sampler returned, as numbers; a frame is read as the data was."""
         if not is_frame(rows) or self.table.labels is None:
             return np.asarray(rows)
@@ -116,46 +127,63 @@ class Checked:
 
 @dataclass(frozen=True, eq=False)
 class Listing(Checked):
-    """A user's sampler that lists its support too."""
+    """A user's sampler that lists its support too; one that does not say which subsets it lists, lists all."""
 
     def lists(self, subset: Subset) -> bool:
-        says = getattr(self.sampler, "lists", None)
-        return True if says is None else bool(says(subset))
+        return not isinstance(self.sampler, ListsSupport) or bool(self.sampler.lists(subset))
 
     def repeats(self, subset: Subset) -> bool:
-        says = getattr(self.sampler, "repeats", self.lists)
-        return bool(says(subset))
+        return bool(self.sampler.repeats(subset)) if isinstance(self.sampler, RepeatsDraws) else self.lists(subset)
 
-    def support(self, inputs: np.ndarray[Any, Any], subset: Subset) -> Any:
-        return self.sampler.support(self.table.show(inputs.copy()), subset)  # type: ignore[attr-defined]
+    def support(self, inputs: Array, subset: Subset) -> tuple[Any, Floats]:
+        sampler: Any = self.sampler
+        listed: tuple[Any, Floats] = sampler.support(self.table.show(inputs.copy()), subset)
+        return listed
 
 
-def meet(data: Any, sampler: Any, what: str = "data") -> tuple[Table, Sampler]:
+def bind_sampler(data: Any, sampler: Any, what: str = "data") -> tuple[Table, Sampler]:
     """The user's table, and a sampler that the core can use on it; reference data gets a sampler that fits it."""
     if is_data(sampler):
         from butfor.tabular.auto import auto
 
         sampler = auto(sampler)
-    table = as_table(data, what, like=getattr(sampler, "kinds", None))
+    table = as_table(data, what, like=info_of(sampler).kinds)
     return table, table_sampler(sampler, table, what)
 
 
-def table_sampler(sampler: Any, table: Table, what: str = "data") -> Sampler:
+def table_sampler(sampler: object, table: Table, what: str = "data") -> Sampler:
     """A sampler that the core can use on this table: its columns in the table's order, or a user's one, checked."""
     if not callable(sampler):
         raise InputError(f"sampler must be a sampler, a callable or reference data, got {type(sampler).__name__}")
-    if not hasattr(sampler, "values"):
-        return Listing(sampler, table) if hasattr(sampler, "support") else Checked(sampler, table)
-    if hasattr(sampler, "for_columns"):
-        check_complete(table, what, missing=getattr(sampler, "takes_missing", False))
-    return fitting(sampler, table)  # type: ignore[no-any-return]
+    if not isinstance(sampler, DrawsColumns):
+        return Listing(sampler, table) if isinstance(sampler, CanList) else Checked(sampler, table)
+    if isinstance(sampler, AlignsColumns):
+        check_complete(table, what, missing=info_of(sampler).takes_missing)
+    return align_columns(sampler, table)  # type: ignore[return-value]
 
 
-def fitting(sampler: Any, table: Table) -> Any:
+@runtime_checkable
+class CanList(Protocol):
+    """A user's sampler with a list of what it may draw."""
+
+    def support(self, inputs: Batch, subset: Subset) -> tuple[Any, Floats]: ...
+
+
+@runtime_checkable
+class SeesRows(Protocol):
+    """A sampler that has to see rows of a matrix as the user would write them."""
+
+    def shown_by(self, show: Callable[[Array], Batch]) -> Sampler: ...
+
+
+def align_columns(sampler: DrawsColumns, table: Table) -> DrawsColumns:
     """The sampler for columns in the order of this table, and for its types if it looks at whole rows."""
-    if hasattr(sampler, "for_columns"):
-        sampler = sampler.for_columns(table.columns if table.labels is not None else None, len(table.columns))
-    return sampler.shown_by(table.show) if hasattr(sampler, "shown_by") else sampler
+    aligned: Any = sampler
+    if isinstance(aligned, AlignsColumns):
+        aligned = aligned.for_columns(table.columns if table.labels is not None else None, len(table.columns))
+    if isinstance(aligned, SeesRows):
+        aligned = aligned.shown_by(table.show)
+    return aligned  # type: ignore[no-any-return]
 
 
 def order_of(wanted: tuple[str, ...] | None, width: int, columns: tuple[str, ...], named: bool) -> list[int]:

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from butfor.core.draw.items import TableItems
 from butfor.core.types import Batch, InputError, Ints
-from butfor.tabular.columns import Column, column_from_facts, encode
+from butfor.tabular.columns import Column, column_from_metadata, encode
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,10 +42,10 @@ class Table:
         shown.columns = self.labels
         return shown if index is None else shown.set_axis(index, axis=0)
 
-    def facts(self) -> dict[str, Any]:
-        """All but the numbers and the row labels, for a file; `from_facts` reads it."""
+    def metadata(self) -> dict[str, Any]:
+        """All but the numbers and the row labels, for a file; `from_metadata` reads it."""
         labels = None if self.labels is None else [x.item() if hasattr(x, "item") else x for x in self.labels]
-        kinds = [column.facts() for column in self.kinds]
+        kinds = [column.metadata() for column in self.kinds]
         return {"columns": list(self.columns), "labels": labels, "frame": labels is not None, "kinds": kinds}
 
     @property
@@ -57,15 +58,21 @@ class Table:
         return [name for name, column in zip(self.columns, self.kinds, strict=True) if column.kind in kinds]
 
 
-def from_facts(facts: dict[str, Any], values: np.ndarray[Any, Any], index: tuple[Any, ...]) -> Table:
-    """The table whose `facts` were written."""
-    columns = tuple(facts["columns"])
-    kinds = tuple(map(column_from_facts, facts["kinds"])) if "kinds" in facts else (Column(),) * len(columns)
-    if not facts["frame"]:
+def items_of(table: Table) -> TableItems:
+    """The rows of a table, with the types, the column names and the row labels of the user's for the model."""
+    plain = table.labels is None and table.kinds[0].dtype is None
+    return TableItems(table.values, None if plain else table.show)
+
+
+def from_metadata(metadata: dict[str, Any], values: np.ndarray[Any, Any], index: tuple[Any, ...]) -> Table:
+    """The table whose `metadata` was written."""
+    columns = tuple(metadata["columns"])
+    kinds = tuple(map(column_from_metadata, metadata["kinds"])) if "kinds" in metadata else (Column(),) * len(columns)
+    if not metadata["frame"]:
         return Table(values, columns, index, kinds)
     import pandas as pd
 
-    return Table(values, columns, index, kinds, pd.Index(facts["labels"]), pd.Index(index, tupleize_cols=False))
+    return Table(values, columns, index, kinds, pd.Index(metadata["labels"]), pd.Index(index, tupleize_cols=False))
 
 
 def is_frame(data: Any) -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from butfor.core.sampler_checks import ranks
+from butfor.core.test.sampler_checks import ranks
 from butfor.core.types import Floats, Ints
 
 PARTS, TREES = 5, 50

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from butfor._progress import Progress
-from butfor.core.result import Result
+from butfor.run.progress import Progress
+from butfor.core.result.result import Result
 from butfor.text.explain import explain
 from butfor.text.small_infiller import small_infiller
 from butfor.text.small_sentiment import small_sentiment

@@ -9,11 +9,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from butfor._arguments import check_aligned, checked, is_ours, labels_left, model_name, one_of
-from butfor._progress import Progress
-from butfor._run import Setting, run
-from butfor.core.draws import list_problem
-from butfor.core.result import Result
+from butfor.run.settings import check_aligned, checked, is_ours, labels_left, model_name, one_of
+from butfor.run.progress import Progress
+from butfor.run.run import Setting, run
+from butfor.core.draw.blocks import list_problem
+from butfor.core.result.result import Result
 from butfor.core.types import Alternative, Batch, Family, InputError, Test
 from butfor.text.checked import check_drawn
 from butfor.text.models import text_model

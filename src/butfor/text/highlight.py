@@ -14,7 +14,7 @@ from butfor.text.edit import Span, span_of
 from butfor.text.segment import splits_character, word_spans
 
 if TYPE_CHECKING:
-    from butfor.core.result import Result
+    from butfor.core.result.result import Result
 
 Kind = Literal["", "tested", "up", "down", "both", "chosen"]  # both: two directions; chosen: direction not known
 MOST, AROUND = 4000, 240  # characters of a text that are shown; of a longer one, around what was chosen

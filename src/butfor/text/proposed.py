@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from butfor._arguments import proposals
+from butfor.run.settings import proposals
 from butfor.core.types import InputError, Subset
 from butfor.text.edit import span_of
 from butfor.text.opened import Opened, TextWarning

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from butfor._arguments import whole
-from butfor.core.calls import Calls, evaluate
-from butfor.core.draws import Problem, list_problem, rounds
-from butfor.core.places import SMALL, Places
+from butfor.run.settings import whole
+from butfor.core.evaluate.batches import Calls, evaluate
+from butfor.core.draw.blocks import Problem, list_problem, rounds
+from butfor.core.result.places import SMALL, Places
 from butfor.core.types import Floats, InputError, Subset
 from butfor.text.explain import rows_at_a_time
 from butfor.text.models import text_model

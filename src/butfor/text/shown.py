@@ -13,7 +13,7 @@ from butfor.text.terminal import checked_input, harmless, rendered
 from butfor.text.view import MOST_TEXTS, Seen, Stretch, seen_in, stretches
 
 if TYPE_CHECKING:
-    from butfor.core.result import Result
+    from butfor.core.result.result import Result
 
 LOOK: dict[Kind, tuple[str, str]] = {  # the sign before the word, and its style: no colour without another sign of it
     "up": ("▲", "background:#e1ebfd;border-bottom:3px solid #155cd6"),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from butfor.core.shown import number
+from butfor.core.result.numbers import number
 from butfor.core.types import InputError
 from butfor.text.highlight import Gap, Kind, Piece, directions, observed, pieces, shortened
 from butfor.text.word_counts import WordCount, word_counts
@@ -18,7 +18,7 @@ from butfor.text.word_counts import WordCount, word_counts
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from butfor.core.result import Result
+    from butfor.core.result.result import Result
 
 WIDTH = 110
 MOST = 2000  # characters of a text that are shown

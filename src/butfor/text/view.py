@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from butfor.core.draws import redraw
-from butfor.core.shown import change, number, probabilities
+from butfor.core.draw.blocks import redraw
+from butfor.core.result.numbers import change, number, probabilities
 from butfor.core.types import Floats, InputError, Ints, Model
 from butfor.text.edit import changed
 from butfor.text.highlight import Gap, Kind, Piece, directions, kind_of, observed, pieces, shortened, unit_of, window
 from butfor.text.word_counts import WordCount, rows_by_input, word_counts, word_of
 
 if TYPE_CHECKING:
-    from butfor.core.result import Result
+    from butfor.core.result.result import Result
 
 MOST_TEXTS, MOST_WORDS, MOST_CHANGED, MOST_COUNTED = 40, 6, 150, 40
 LEAST_COUNTED = 3  # words that make a table

@@ -13,7 +13,7 @@ import numpy as np
 from butfor.text.highlight import directions, pieces, unit_of
 
 if TYPE_CHECKING:
-    from butfor.core.result import Result
+    from butfor.core.result.result import Result
 
 
 @dataclass(frozen=True)

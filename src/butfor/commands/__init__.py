@@ -1,1 +1,0 @@
-"""The commands that read tables, one file each: they parse, call, print."""

@@ -1,0 +1,260 @@
+"""Inputs x subsets x sampler -> blocks of counterfactuals, each reproducible from the seed alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from butfor.core.draw.chance import Watch
+from butfor.core.draw.items import Items, ListItems, TableItems
+from butfor.core.draw.samplers import Sampler
+from butfor.core.draw.streams import stream
+from butfor.core.types import Array, Batch, Floats, InputError, Ints, ModelError, Subset
+
+BLOCK_VALUES = 2**18  # values of the inputs of one block; fixes the blocks, so it may never follow batch_rows
+ROUND_VALUES = 2**23  # values of the counterfactuals of one round, likewise
+LIST_DRAWS = 128  # images or texts of one round, likewise
+MOST_COMPARED = 200  # hypotheses whose draws are compared to see whether there is chance in them
+NO_CHANCE = (
+    "this test needs draws that differ, but {sampler!r} always draws the same; draw by chance (wrap an inpainter in "
+    "butfor.image.diversify), or use test='osft' as in the paper, without a guarantee"
+)
+
+
+@dataclass(frozen=True)
+class Block:
+    """Consecutive inputs that share a subset, and where their hypotheses stand in the table."""
+
+    subset: Subset
+    start: int
+    stop: int
+    key: str | int
+    rows: Ints  # (stop - start,)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Everything that is asked: the inputs, what to redraw in them, by which sampler, from which seed."""
+
+    items: Items
+    input_names: tuple[Any, ...]
+    subset_names: tuple[str, ...]
+    blocks: tuple[Block, ...]
+    input_of: Ints  # (hypotheses,)
+    subset_of: Ints  # (hypotheses,)
+    sampler: Sampler
+    seed: int
+    round_draws: int
+    watch: Watch | None = None  # compares what is drawn, where that must differ
+
+    @property
+    def size(self) -> int:
+        return len(self.input_of)
+
+    @property
+    def subsets(self) -> list[Subset]:
+        """The different subsets, by identity: texts share names."""
+        return list({id(block.subset): block.subset for block in self.blocks}.values())
+
+    def name_of(self, block: Block) -> str:
+        """What a block is called in an error."""
+        return f"subset {block.subset.name!r}" + ("" if self.items.shares_subsets else f" of input {block.key!r}")
+
+    def block_of(self, row: int) -> Block:
+        """The block that a hypothesis is in."""
+        if not self.items.shares_subsets:
+            return self.blocks[row]  # one block for each: searching 100,000 of them would take longer than drawing
+        return next(block for block in self.blocks if row in block.rows)
+
+
+def table_problem(
+    items: TableItems, names: Sequence[Any], subsets: Sequence[Subset], sampler: Sampler, seed: int
+) -> Problem:
+    """Every subset is tested on every row; hypotheses are listed input by input."""
+    count, width = items.values.shape
+    items.values.setflags(write=False)  # nobody may write into what is observed
+    size = int(np.clip(BLOCK_VALUES // width, 1, 256))
+    starts = range(0, count, size)
+    blocks = tuple(
+        Block(subset, a, min(a + size, count), a // size, np.arange(a, min(a + size, count)) * len(subsets) + j)
+        for a in starts
+        for j, subset in enumerate(subsets)  # blocks of the same inputs stand together: see batches._evaluate_alike
+    )
+    return Problem(
+        items=items,
+        input_names=tuple(names),
+        subset_names=tuple(subset.name for subset in subsets),
+        blocks=blocks,
+        input_of=np.repeat(np.arange(count), len(subsets)),
+        subset_of=np.tile(np.arange(len(subsets)), count),
+        sampler=sampler,
+        seed=seed,
+        round_draws=int(np.clip(ROUND_VALUES // (size * width), 16, 4096)),
+    )
+
+
+def list_problem(
+    items: ListItems, names: Sequence[Any], subsets: Sequence[Sequence[Subset]], sampler: Sampler, seed: int
+) -> Problem:
+    """Every input, an image or a text, with subsets of its own; a block is one input with one of them."""
+    pairs = [(i, subset) for i, own in enumerate(subsets) for subset in own]
+    known = {name: place for place, name in enumerate(dict.fromkeys(subset.name for _, subset in pairs))}
+    blocks = tuple(Block(subset, i, i + 1, names[i], np.array([row])) for row, (i, subset) in enumerate(pairs))
+    return Problem(
+        items=items,
+        input_names=tuple(names),
+        subset_names=tuple(known),
+        blocks=blocks,
+        input_of=np.array([i for i, _ in pairs], dtype=np.int64),
+        subset_of=np.array([known[subset.name] for _, subset in pairs], dtype=np.int64),
+        sampler=sampler,
+        seed=seed,
+        round_draws=LIST_DRAWS,
+    )
+
+
+@dataclass(frozen=True)
+class Job:
+    """Draw `draws` counterfactuals for the inputs of a block.
+
+    `ask` names the inputs (positions inside the block) to draw for; `keep` those to evaluate of all that were drawn
+    for, and `part` the draws to evaluate: what is kept is then the same whatever else is left out.
+    """
+
+    block: Block
+    draws: int
+    round: str | int
+    ask: Ints | None = None
+    keep: Ints | None = None
+    part: tuple[int, int] | None = None
+
+    @property
+    def members(self) -> Ints:
+        """Positions inside the block of the inputs that are evaluated."""
+        asked = np.arange(self.block.stop - self.block.start) if self.ask is None else self.ask
+        return asked if self.keep is None else asked[self.keep]
+
+    @property
+    def versions(self) -> int:
+        """Rows per input: the observed one and the draws that are evaluated."""
+        first, last = self.part or (0, self.draws)
+        return last - first + 1
+
+    @property
+    def rows(self) -> Ints:
+        """Where their hypotheses stand in the table."""
+        return self.block.rows[self.members]
+
+
+@dataclass(frozen=True, eq=False)
+class CounterfactualBatch:
+    """Versions of n inputs, input-major: version 0 is the observed input, 1..K are its counterfactuals.
+
+    Of rows of a table only what differs is here, `values` (n * versions, columns); other inputs are whole.
+    """
+
+    job: Job
+    inputs: Batch
+    values: Any
+    versions: int
+    places: Ints | None = None  # which rows of the job these are, where not all
+    base: tuple[int, ...] | None = None  # equal bases: equal rows but for the subset's columns
+    mass: Floats | None = None  # (n, versions - 1) probabilities of the counterfactuals, where they were listed
+
+    @property
+    def rows(self) -> int:
+        return len(self.inputs) * self.versions
+
+    @cached_property
+    def columns(self) -> slice | Array:
+        """The subset's columns, as a slice where they stand together: NumPy then writes them twice as fast."""
+        index = np.asarray(self.job.block.subset.index)
+        together = (np.diff(index) == 1).all()
+        return slice(int(index[0]), int(index[-1]) + 1) if together else index
+
+
+def draw(problem: Problem, job: Job) -> CounterfactualBatch:
+    """The counterfactuals of one job; calling it again gives the same bits."""
+    block, items = job.block, problem.items
+    inputs = items.block(block.start, block.stop)
+    if job.ask is not None:
+        inputs = items.take(inputs, job.ask)
+    rng = stream(problem.seed, block.subset.name, block.key, job.round)
+    try:
+        drawn = items.draw(problem.sampler, inputs, block.subset, job.draws, rng)
+    except InputError:
+        raise
+    except Exception as error:
+        raise ModelError(f"the sampler raised {type(error).__name__} on {problem.name_of(block)}: {error}") from error
+    first, last = job.part or (0, job.draws)
+    if problem.watch is not None and not problem.watch.differ:
+        problem.watch.compare(items.part(inputs, block.subset), items.some(drawn, None, first, last))
+        if problem.watch.is_degenerate and items.costly:  # others are refused when the run is over
+            raise InputError(NO_CHANCE.format(sampler=problem.sampler))
+    if job.keep is not None:
+        inputs = items.take(inputs, job.keep)
+    values = items.splice(inputs, block.subset, items.some(drawn, job.keep, first, last))
+    alike = items.shares_subsets and job.ask is None and job.keep is None
+    base = (block.start, block.stop, last - first) if alike else None
+    return CounterfactualBatch(job, inputs, values, last - first + 1, base=base)
+
+
+def always_alike(problem: Problem) -> bool:
+    """Whether draws beyond the first are the same: for a test that draws once and cannot tell by itself."""
+    watch = Watch(problem.items.costly)
+    for block in problem.blocks[:: max(1, len(problem.blocks) // MOST_COMPARED)]:
+        batch = draw(problem, Job(block, 2, 0))
+        versions = [batch.values[k : k + 3] for k in range(0, batch.rows, 3)]
+        watch.compare([own[0] for own in versions], [own[1:] for own in versions])
+        if watch.differ or watch.is_degenerate:
+            break
+    return watch.is_degenerate
+
+
+def round_sizes(draws: int, most: int) -> list[int]:
+    """How `draws` are split into rounds: small ones first, so that a test that stops early draws little in vain.
+
+    >>> round_sizes(1000, most=4096), round_sizes(1000, most=300)
+    ([128, 512, 360], [128, 300, 300, 272])
+    """
+    sizes: list[int] = []
+    size = 128
+    while (left := draws - sum(sizes)) > 0:
+        sizes.append(min(size, most, left))
+        size *= 4
+    return sizes
+
+
+def rounds(blocks: Sequence[Block], draws: int, most: int) -> list[Job]:
+    """The jobs that give every input of every block `draws` counterfactuals, at most `most` a round, block by block."""
+    return [Job(block, size, number) for block in blocks for number, size in enumerate(round_sizes(draws, most))]
+
+
+def sliced(blocks: Iterable[Block], draws: int, most_draws: int, most_inputs: int) -> Iterator[Job]:
+    """Jobs in which all rounds of some inputs follow each other, at most so many inputs at once."""
+    for block in blocks:
+        jobs, members = rounds([block], draws, most_draws), np.arange(block.stop - block.start)
+        if len(members) <= most_inputs:
+            yield from jobs
+        else:
+            for a in range(0, len(members), most_inputs):
+                yield from (replace(job, keep=members[a : a + most_inputs]) for job in jobs)
+
+
+def redraw(problem: Problem, row: int, count: int, sizes: Sequence[int], skip: int = 0) -> Batch:
+    """Counterfactuals `skip` to `skip + count` of those that rounds of these sizes gave one hypothesis, whole."""
+    drawn = sum(sizes) - skip
+    if isinstance(count, bool) or not isinstance(count, int | np.integer) or not 1 <= count <= drawn:
+        raise InputError(f"n must be between 1 and {drawn} (what the run drew for each hypothesis), got {count!r}")
+    block = problem.block_of(row)
+    position = np.flatnonzero(block.rows == row)
+    values: list[Any] = []
+    for number, size in enumerate(sizes):
+        if len(values) < skip + count:
+            values.extend(draw(problem, Job(block, size, number, keep=position)).values[1:])
+    inputs = problem.items.take(problem.items.block(block.start, block.stop), position)
+    return problem.items.whole(values[skip : skip + count], inputs, block.subset)

@@ -1,0 +1,285 @@
+"""The inputs of a run. All that differs between rows of a table and a list of images or texts is here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from butfor.core.draw.content import digest, size
+from butfor.core.draw.samplers import ListsSupport, Sampler, info_of
+from butfor.core.types import Array, Batch, Floats, InputError, Ints, ModelError, Subset
+
+Show = Callable[[Array, Ints | None], Batch]  # rows of a matrix, the inputs they come from -> as the user writes them
+CheckDraw = Callable[[Any, Any, Subset], None]  # input, counterfactual, subset: raises what is wrong with it
+Draws = Any  # per input its new versions: an array (n, draws, columns), or n lists of whole images or texts
+
+
+class Items(Protocol):
+    """What the core asks of the inputs of a run."""
+
+    @property
+    def shares_subsets(self) -> bool: ...  # whether every input has the same subsets
+    @property
+    def costly(self) -> bool: ...  # whether a draw costs so much that a sampler without chance is refused at once
+
+    def __len__(self) -> int: ...
+    def block(self, start: int, stop: int) -> Batch: ...
+    def take(self, batch: Batch, positions: Ints) -> Batch: ...
+    def given(self, positions: Ints) -> Batch: ...
+    def to_model_input(self, rows: Batch, sources: Callable[[], Ints]) -> Batch: ...
+    def draw(self, sampler: Sampler, inputs: Batch, subset: Subset, draws: int, rng: np.random.Generator) -> Draws: ...
+    def part(self, inputs: Batch, subset: Subset) -> Sequence[Any]: ...
+    def some(self, drawn: Draws, keep: Ints | None, first: int, last: int) -> Draws: ...
+    def splice(self, inputs: Batch, subset: Subset, drawn: Draws) -> Any: ...
+    def whole(self, values: Any, inputs: Batch, subset: Subset) -> Batch: ...
+    def shown(self, rows: Batch) -> Batch: ...
+    def pack(self, values: Any, wanted: Ints, versions: int, subset: Subset) -> Any: ...
+    def unpack(self, pieces: Any, observed: Any, subset: Subset) -> Any: ...
+    def keys(self, values: Any) -> list[bytes]: ...
+    def size(self, inputs: Batch, values: Any) -> int: ...
+    def support(self, sampler: ListsSupport, inputs: Batch, subset: Subset, name: str) -> tuple[Draws, Floats]: ...
+    def likely(self, inputs: Batch, drawn: Draws, mass: Floats) -> Floats: ...
+
+
+@dataclass(frozen=True, eq=False)
+class TableItems:
+    """Rows of one matrix; `show` gives them the user's types, names and labels, where they have some."""
+
+    values: Array  # (n, columns)
+    show: Show | None = None
+
+    shares_subsets = True
+    costly = False
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def block(self, start: int, stop: int) -> Array:
+        """Consecutive inputs."""
+        return self.values[start:stop]
+
+    def take(self, batch: Array, positions: Ints) -> Array:
+        """Some rows of a matrix."""
+        return np.asarray(batch[positions])
+
+    def given(self, positions: Ints) -> Batch:
+        """A copy of some inputs as the model gets them: it may write into what it is given."""
+        return self.to_model_input(self.values[positions], lambda: positions)
+
+    def to_model_input(self, rows: Array, sources: Callable[[], Ints]) -> Batch:
+        """Rows as the model gets them; `sources` tells the input that each comes from."""
+        return rows if self.show is None else self.show(rows, sources())
+
+    def draw(self, sampler: Any, inputs: Array, subset: Subset, draws: int, rng: np.random.Generator) -> Floats:
+        """New values of the subset's columns, (n, draws, columns)."""
+        values = np.asarray(sampler.values(inputs, subset, draws, rng))
+        check_count(len(values) if values.ndim else 0, len(inputs), draws, subset)
+        if values.size != len(values) * len(subset.index) or values.dtype.kind not in "fiub":
+            raise ModelError(
+                f"the sampler returned {values.dtype} values of shape {values.shape} for subset {subset.name!r}; "
+                f"expected numbers, {len(subset.index)} a row"
+            )
+        if not np.isfinite(values.sum()) and _not_allowed(values, info_of(sampler).takes_missing):
+            raise ModelError(
+                f"the sampler drew NaN or infinity for subset {subset.name!r}; check what it was fitted on"
+            )
+        return values.reshape(len(inputs), draws, len(subset.index)).astype(inputs.dtype, copy=False)
+
+    def part(self, inputs: Array, subset: Subset) -> Array:
+        """What is observed in the subset, one for each input."""
+        return np.asarray(inputs[:, subset.index])
+
+    def some(self, drawn: Array, keep: Ints | None, first: int, last: int) -> Array:
+        """Draws `first` to `last` of the inputs to keep."""
+        return np.asarray(drawn[:, first:last] if keep is None else drawn[keep, first:last])
+
+    def splice(self, inputs: Array, subset: Subset, drawn: Array) -> Array:
+        """Per input the observed values and then the drawn ones, (n * versions, columns)."""
+        values = np.concatenate([inputs[:, None, subset.index], drawn.astype(inputs.dtype, copy=False)], axis=1)
+        return np.asarray(values.reshape(-1, values.shape[2]))
+
+    def shown(self, rows: Array) -> Batch:
+        """Rows as the user would write them."""
+        return rows if self.show is None else self.show(rows, None)
+
+    def whole(self, values: Array, inputs: Array, subset: Subset) -> Array:
+        """Whole rows from new values of the subset, as many for each input."""
+        rows = np.repeat(inputs, len(values) // max(1, len(inputs)), axis=0)
+        rows[:, subset.index] = values
+        return rows
+
+    def pack(self, values: Array, wanted: Ints, versions: int, subset: Subset) -> Array:  # noqa: ARG002
+        """Versions `wanted` (n, k) of each input, to be kept: only what differs, (n, k, columns)."""
+        return np.asarray(values.reshape(len(wanted), versions, -1)[np.arange(len(wanted))[:, None], wanted])
+
+    def unpack(self, pieces: Array, observed: Array, subset: Subset) -> Array:  # noqa: ARG002
+        """New values of the subset, as they were kept."""
+        return pieces
+
+    def keys(self, values: Array) -> list[bytes]:
+        """What tells the versions of one hypothesis apart."""
+        return [value.tobytes() for value in np.ascontiguousarray(values)]
+
+    def size(self, inputs: Array, values: Array) -> int:  # noqa: ARG002 - images count by their inputs
+        """Values that one version takes."""
+        return len(values[0])
+
+    def support(self, sampler: ListsSupport, inputs: Array, subset: Subset, name: str) -> tuple[Array, Floats]:
+        """All values (n, m, columns) that may be drawn, and their probabilities (n, m)."""
+        listed, given = sampler.support(inputs, subset)
+        values, mass = np.asarray(listed), np.asarray(given)
+        width = len(subset.index)
+        if values.ndim != 3 or values.shape[::2] != (len(inputs), width) or mass.shape != values.shape[:2]:
+            raise InputError(
+                f"the {name} has shapes {values.shape} and {mass.shape}; expected values ({len(inputs)}, m, {width}) "
+                f"and probabilities ({len(inputs)}, m)"
+            )
+        if values.dtype.kind not in "fiub" or _not_allowed(values, info_of(sampler).takes_missing):
+            raise InputError(f"the {name} lists values that are not finite numbers; list numbers only")
+        return values, mass
+
+    def likely(self, inputs: Array, drawn: Array, mass: Floats) -> Floats:  # noqa: ARG002 - rows have no such limit
+        """The least p-value of each input where that is a limit of the listing: rows of a table have none."""
+        return np.zeros(len(inputs))
+
+
+def _not_allowed(values: Array, missing: bool) -> bool:
+    """Whether there is infinity among them, or NaN where that does not stand for a missing value."""
+    return bool(np.isinf(values).any() if missing else not np.isfinite(values).all())
+
+
+def check_count(got: int, inputs: int, draws: int, subset: Subset) -> None:
+    """Refuse another number of counterfactuals than was asked for."""
+    if got != inputs * draws:
+        raise ModelError(
+            f"the sampler returned {got} counterfactuals for subset {subset.name!r}, expected {inputs * draws} "
+            f"({inputs} inputs x {draws} draws, input-major)"
+        )
+
+
+class Packing(Protocol):
+    """How a modality keeps a counterfactual beside its input: only what differs, and that put back."""
+
+    def cut(self, observed: Any, counterfactual: Any, subset: Subset) -> Any: ...
+    def restore(self, observed: Any, piece: Any, subset: Subset) -> Any: ...
+
+
+class Whole:
+    """Kept as they are."""
+
+    def cut(self, observed: Any, counterfactual: Any, subset: Subset) -> Any:  # noqa: ARG002
+        return counterfactual
+
+    def restore(self, observed: Any, piece: Any, subset: Subset) -> Any:  # noqa: ARG002
+        return piece
+
+
+@dataclass(frozen=True, eq=False)
+class ListItems:
+    """Images, texts or inputs of several parts; any sequence that opens one when it is asked for: none is held here."""
+
+    inputs: Sequence[Any]
+    check: CheckDraw | None = None  # of each draw, where a user's own sampler makes them
+    costly: bool = False
+    packing: Packing = field(default_factory=Whole)
+
+    shares_subsets = False
+
+    def __len__(self) -> int:
+        return len(self.inputs)
+
+    def block(self, start: int, stop: int) -> list[Any]:
+        """Consecutive inputs."""
+        return list(self.inputs[start:stop])
+
+    def take(self, batch: Sequence[Any], positions: Ints) -> list[Any]:
+        """Some of a list."""
+        return [batch[i] for i in positions]
+
+    def given(self, positions: Ints) -> list[Any]:
+        """Some inputs, as the model gets them."""
+        return [self.inputs[i] for i in positions]
+
+    def to_model_input(self, rows: list[Any], sources: Callable[[], Ints]) -> list[Any]:  # noqa: ARG002
+        """As they are."""
+        return rows
+
+    def draw(
+        self, sampler: Sampler, inputs: list[Any], subset: Subset, draws: int, rng: np.random.Generator
+    ) -> list[list[Any]]:
+        """Whole counterfactuals, a list for each input."""
+        made = sampler(inputs, subset, draws, rng)
+        check_count(len(made), len(inputs), draws, subset)
+        drawn = [list(made[i * draws : (i + 1) * draws]) for i in range(len(inputs))]
+        if self.check is not None:
+            for observed, own in zip(inputs, drawn, strict=True):
+                for counterfactual in own:
+                    self.check(observed, counterfactual, subset)
+        return drawn
+
+    def part(self, inputs: list[Any], subset: Subset) -> list[Any]:  # noqa: ARG002 - columns are parts of rows only
+        """The inputs themselves: only the modality knows where the subset is in them."""
+        return inputs
+
+    def some(self, drawn: list[list[Any]], keep: Ints | None, first: int, last: int) -> list[list[Any]]:
+        """Draws `first` to `last` of the inputs to keep."""
+        return [drawn[i][first:last] for i in (range(len(drawn)) if keep is None else keep)]
+
+    def splice(self, inputs: list[Any], subset: Subset, drawn: list[list[Any]]) -> list[Any]:  # noqa: ARG002
+        """Per input itself and then its counterfactuals."""
+        return [item for one, own in zip(inputs, drawn, strict=True) for item in (one, *own)]
+
+    def shown(self, rows: list[Any]) -> list[Any]:
+        """As they are."""
+        return list(rows)
+
+    def whole(self, values: list[Any], inputs: list[Any], subset: Subset) -> list[Any]:  # noqa: ARG002
+        """They are whole."""
+        return list(values)
+
+    def pack(self, values: list[Any], wanted: Ints, versions: int, subset: Subset) -> list[list[Any]]:
+        """Versions `wanted` (n, k) of each input, to be kept: as small as the modality can make them."""
+        cut = self.packing.cut
+        return [
+            [cut(values[i * versions], values[i * versions + k], subset) for k in own] for i, own in enumerate(wanted)
+        ]
+
+    def unpack(self, pieces: list[Any], observed: Any, subset: Subset) -> list[Any]:
+        """Whole counterfactuals from what was kept."""
+        return [self.packing.restore(observed, piece, subset) for piece in pieces]
+
+    def keys(self, values: list[Any]) -> list[bytes]:
+        """What tells the versions of one hypothesis apart."""
+        return list(map(digest, values))
+
+    def size(self, inputs: list[Any], values: list[Any]) -> int:  # noqa: ARG002 - rows of a table count by their values
+        """Values of one version; an image's are bytes in few, large pieces: 2**8 count one."""
+        return max(map(size, inputs), default=1) // 2**8
+
+    def support(
+        self, sampler: ListsSupport, inputs: list[Any], subset: Subset, name: str
+    ) -> tuple[list[list[Any]], Floats]:
+        """Whole counterfactuals, a list for each input, and their probabilities (n, m)."""
+        listed, given = sampler.support(inputs, subset)
+        items, mass = [list(own) for own in listed], np.asarray(given)
+        counts = [len(own) for own in items]
+        if len(items) != len(inputs) or mass.shape != (len(inputs), counts[0]) or set(counts) != {counts[0]}:
+            raise InputError(
+                f"the {name} lists {counts} counterfactuals with probabilities of shape {mass.shape}; expected m for "
+                f"each of {len(inputs)} inputs and probabilities ({len(inputs)}, m)"
+            )
+        pairs = zip(inputs, items, strict=True)
+        if any(isinstance(x, str) != isinstance(item, str) for x, own in pairs for item in own):
+            raise InputError(f"the {name} lists items of another type than the input; list whole counterfactuals")
+        return items, mass
+
+    def likely(self, inputs: list[Any], drawn: list[list[Any]], mass: Floats) -> Floats:
+        """The mass of the observed text and of all that is not listed (n,): no p-value is below it."""
+        pairs = zip(inputs, drawn, strict=True)
+        own = np.array(
+            [[one == item for item in row] if isinstance(one, str) else [False] * len(row) for one, row in pairs]
+        )
+        return np.asarray((mass * own).sum(axis=1) + np.maximum(1 - mass.sum(axis=1), 0))

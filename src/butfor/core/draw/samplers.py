@@ -1,0 +1,134 @@
+"""What a sampler is: one callable shape, one record of facts, and a few Protocols for what some can do more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import partial
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from butfor.core.types import Array, Batch, Floats, Subset
+
+
+class Sampler(Protocol):
+    """The conditional Q: redraws a subset of every input, given the rest of that input.
+
+    Returns `len(inputs) * draws` whole inputs, input-major, in which only the subset differs.
+    """
+
+    def __call__(self, inputs: Batch, subset: Subset, draws: int, rng: np.random.Generator, /) -> Batch: ...
+
+
+@runtime_checkable
+class DrawsColumns(Protocol):
+    """A sampler of tables that can return the new columns only: (len(inputs) * draws, columns), input-major."""
+
+    def values(self, inputs: Array, subset: Subset, draws: int, rng: np.random.Generator) -> Array: ...
+
+
+@runtime_checkable
+class ListsSupport(Protocol):
+    """A sampler that can list what it may draw: the p-value is then exact (METHODS 9).
+
+    `lists(subset)` says whether it can for this subset; `support` gives the values (n, m, columns) of a table, or m
+    whole counterfactuals for each of n images or texts, and their probabilities (n, m).
+    """
+
+    def lists(self, subset: Subset) -> bool: ...
+    def support(self, inputs: Batch, subset: Subset) -> tuple[Any, Floats]: ...
+
+
+@runtime_checkable
+class RepeatsDraws(Protocol):
+    """A sampler whose draws of some subsets come again so often that remembering the model's answers pays."""
+
+    def repeats(self, subset: Subset) -> bool: ...
+
+
+@runtime_checkable
+class HasNotes(Protocol):
+    """A sampler with something to say of a run; `subsets` are those of the table, or one list for each input."""
+
+    def notes(self, inputs: Batch, subsets: Sequence[Any], seed: int) -> list[str]: ...
+
+
+@runtime_checkable
+class RefusesInputs(Protocol):
+    """A sampler (or model) that cannot take every input: says why in words, or None where it can."""
+
+    def unfit(self, item: Any) -> str | None: ...
+
+
+@runtime_checkable
+class AlignsColumns(Protocol):
+    """A sampler of tables that follows the order of the data's columns, which may be another than its reference's."""
+
+    def for_columns(self, wanted: tuple[str, ...] | None, width: int) -> Sampler: ...
+
+
+def no_floor(_: Subset) -> float:
+    """The least p-value of a sampler that is not made of a finite number of rows: none."""
+    return 0.0
+
+
+@dataclass(frozen=True)
+class SamplerInfo:
+    """What a run has to know of a sampler. A user's callable may carry any of these as attributes.
+
+    Parameters
+    ----------
+    identity : what tells its draws from those of others.
+    deterministic : it always draws the same; only the paper's one-shot test may then run, without a promise.
+    ignores_dependence : it redraws a subset without regard to the rest of the input.
+    takes_missing : missing values (NaN) are values to it.
+    changes_subset_only : it is known to leave the rest of the input as it is; a user's own sampler is checked.
+    whole : of inputs with several parts it is given all of them.
+    floor : subset -> the share of draws that are the observed values again; no p-value is much below it.
+    reference_rows : rows that it was fitted on, where that is known.
+    kinds : what the columns of its reference stand for, by name.
+    tokenizer : of a language model that has one.
+    listed : how many fills it lists for a word; 0 where it draws.
+    """
+
+    identity: str = "sampler"
+    deterministic: bool = False
+    ignores_dependence: bool = False
+    takes_missing: bool = False
+    changes_subset_only: bool = False
+    whole: bool = False
+    floor: Callable[[Subset], float] = no_floor
+    reference_rows: int | None = None
+    kinds: Mapping[str, Any] | None = None
+    tokenizer: Any = None
+    listed: int = 0
+
+
+NAMES = tuple(field.name for field in fields(SamplerInfo))
+
+
+def info_of(sampler: object) -> SamplerInfo:
+    """What a sampler is: its `info`, or the facts that it carries as attributes. Nobody else asks a sampler.
+
+    >>> def grey(inputs, subset, draws, rng): ...
+    >>> grey.deterministic = True
+    >>> info_of(grey).deterministic, info_of(grey).takes_missing
+    (True, False)
+    """
+    told = getattr(sampler, "info", None)
+    if isinstance(told, SamplerInfo):
+        return told
+    carried = {name: getattr(sampler, name) for name in NAMES if hasattr(sampler, name)}
+    if not callable(carried.get("floor", no_floor)):
+        carried["floor"] = partial(_constant, float(carried["floor"]))
+    return SamplerInfo(**{"identity": repr(sampler), **carried})
+
+
+def _constant(value: float, _: Subset) -> float:
+    return value
+
+
+def name_of(function: object) -> str:
+    """What a function, or an object that is called as one, is called in a repr."""
+    return str(getattr(function, "__name__", type(function).__name__))

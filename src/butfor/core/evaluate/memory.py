@@ -1,0 +1,59 @@
+"""Answers that the model has given: the same counterfactual of the same input is evaluated once in a run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from butfor.core.draw.blocks import CounterfactualBatch, Problem
+from butfor.core.draw.samplers import ListsSupport, RepeatsDraws
+from butfor.core.types import Floats, Subset
+
+MOST_KNOWN = 2**20  # answers that are remembered at once; what comes again after that is asked again
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Outputs on the observed inputs (n, outputs), and on counterfactuals by hypothesis and value of the subset.
+
+    Only subsets whose draws repeat are remembered: continuous draws never come again.
+    """
+
+    observed: Floats
+    subsets: frozenset[str]
+    known: dict[tuple[int, bytes], Floats] = field(default_factory=dict)
+
+    def lookup(
+        self, problem: Problem, batch: CounterfactualBatch
+    ) -> tuple[list[tuple[int, bytes]], CounterfactualBatch]:
+        """The keys of all rows of a batch, and a batch of the rows that are not known yet."""
+        rows = np.repeat(batch.job.rows, batch.versions).tolist()
+        keys = list(zip(rows, problem.items.keys(batch.values), strict=True))
+        observed = self.observed[batch.job.block.start + batch.job.members]
+        self.known.update(zip(keys[:: batch.versions], observed, strict=True))
+        fresh = {key: row for row, key in reversed(list(enumerate(keys))) if key not in self.known}
+        places = np.array(sorted(fresh.values()), dtype=np.int64)
+        inputs = problem.items.take(batch.inputs, places // batch.versions)
+        values = problem.items.take(batch.values, places)
+        return keys, replace(batch, inputs=inputs, values=values, versions=1, places=places, base=None)
+
+
+def remembering(problem: Problem, observed: Floats, again: bool = True) -> Memory | None:
+    """A memory for the subsets whose draws the sampler says repeat (or can be listed); None if there are none.
+
+    Nor is there one for images and texts where a hypothesis is not drawn for `again`: equal texts of a call are one
+    row of it anyway.
+    """
+    if not (again or problem.items.shares_subsets):
+        return None
+    subsets = problem.subsets
+    never = {subset.name for subset in subsets if not _repeats(problem.sampler, subset)}
+    names = frozenset(subset.name for subset in subsets) - never
+    return Memory(observed, names) if names else None
+
+
+def _repeats(sampler: object, subset: Subset) -> bool:
+    if isinstance(sampler, RepeatsDraws):
+        return sampler.repeats(subset)
+    return isinstance(sampler, ListsSupport) and sampler.lists(subset)

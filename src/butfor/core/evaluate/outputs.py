@@ -1,0 +1,78 @@
+"""Outputs -> one number per row: which output, on which scale, and which values are equal but for rounding."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from butfor.core.types import Floats, InputError, Ints
+
+
+@dataclass(frozen=True)
+class Target:
+    """Which number of an output row is tested: one class for all, a class per input, or the predicted one."""
+
+    kind: Literal["output", "fixed", "per-input", "predicted"]
+    classes: Ints | None = None  # (1,) for "fixed", (inputs,) for "per-input"
+
+
+def pick(outputs: Floats, target: Target, inputs: Ints) -> tuple[Floats, Ints]:
+    """One number per version, (n, versions), and the class it is of, (n,), from outputs (n, versions, outputs).
+
+    "predicted" takes the class with the largest output over the observed input *and* its draws: a rule symmetric in
+    them, so the observed one stays exchangeable (METHODS 0).
+    """
+    count = len(outputs)
+    if target.kind == "output":
+        chosen = np.zeros(count, np.int64)
+    elif target.kind == "predicted":
+        chosen = outputs.max(axis=1).argmax(axis=1)
+    else:
+        assert target.classes is not None
+        chosen = np.broadcast_to(target.classes, count) if target.kind == "fixed" else target.classes[inputs]
+    if outputs.shape[2] == 1:
+        return outputs[:, :, 0], chosen
+    return np.take_along_axis(outputs, chosen[:, None, None], axis=2)[:, :, 0], chosen
+
+
+@dataclass(frozen=True)
+class Rounding:
+    """How far two outputs of one and the same row may lie apart: the model's arithmetic, not its answer."""
+
+    relative: float
+    absolute: float
+
+    def merge_rounding_ties(self, values: Floats) -> Floats:
+        """Values (n, versions) in which draws that differ from the observed by rounding alone are equal to it."""
+        observed = values[:, :1]
+        near = np.maximum(self.relative * np.abs(observed), self.absolute)
+        gap = values - observed
+        np.abs(gap, out=gap)
+        snapped = snap(values)  # after comparing: two values a bit apart may lie on either side of an edge
+        np.copyto(snapped, snapped[:, :1].copy(), where=gap <= near)
+        return snapped
+
+
+def snap(values: Floats) -> Floats:
+    """Round to 33 significant bits (Veltkamp): the same bits whatever the batch a float64 row was computed in."""
+    if max(values.max(initial=0.0), -values.min(initial=0.0)) > 2.0**1000:
+        return values.copy()  # too large to be scaled
+    scaled = values * (2.0**20 + 1)
+    rest = scaled - values
+    np.subtract(scaled, rest, out=scaled)
+    return scaled
+
+
+def linked(values: Floats, link: str | None) -> Floats:
+    """Values on the scale of the test; the link is strictly increasing, so it never changes who is larger."""
+    if link is None:
+        return values
+    if link == "logit" and (values.min() < 0 or values.max() > 1):
+        raise InputError(f"link='logit' needs probabilities, got outputs from {values.min():g} to {values.max():g}")
+    if link == "log" and values.min() < 0:
+        raise InputError(f"link='log' needs outputs that are not negative, got {values.min():g}")
+    tiny = np.finfo(np.float64).tiny
+    logs = np.log(np.maximum(values, tiny))
+    return logs if link == "log" else logs - np.log1p(-np.minimum(values, 1 - 2.0**-53))

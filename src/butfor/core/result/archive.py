@@ -1,0 +1,113 @@
+"""Result <-> arrays and metadata, as a file holds them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from butfor.core.draw.blocks import Problem
+from butfor.core.draw.items import TableItems
+from butfor.core.result.effects import Effects
+from butfor.core.result.kept import Chunk, Kept
+from butfor.core.result.result import Result
+from butfor.core.result.storage import plain
+from butfor.core.test.evidence import Evidence
+from butfor.core.types import Array, Floats
+
+PLAIN = ("alpha", "rule", "family", "rows", "rows_asked", "provenance")
+ARRAYS = ("varied", "observed", "classes", "draws", "open", "drawable", "scale")
+MOST_KEPT = 2400  # hypotheses whose counterfactuals go into a file, the chosen first: what a report can show
+
+
+def pack(result: Result) -> tuple[dict[str, Any], dict[str, Array]]:
+    """Metadata and arrays of a result."""
+    evidence, effects, problem = result.evidence, result.effects, result.problem
+    arrays: dict[str, Array] = {
+        "input_of": result.input_of,
+        "subset_of": result.subset_of,
+        "chosen": result.chosen,
+        "evidence": evidence.values,
+        **{name: getattr(evidence, name) for name in ARRAYS},
+        "effect": effects.effect,
+        "effect_low": effects.low,
+        "effect_high": effects.high,
+        "outputs": result.outputs,
+    }
+    metadata: dict[str, Any] = {
+        "kind": evidence.kind,
+        "input_names": [_plain_name(name) for name in result.input_names],
+        "subset_names": list(result.subset_names),
+        "output_names": None if result.output_names is None else list(map(_plain_name, result.output_names)),
+        "run_notes": list(result.run_notes),
+        **{name: getattr(result, name) for name in PLAIN},
+    }
+    if isinstance(problem.items, TableItems):
+        arrays["inputs"] = problem.items.values
+        metadata["subsets"] = {subset.name: subset.index.tolist() for subset in problem.subsets}
+    else:
+        metadata["subsets"] = [[block.subset.name, plain(block.subset.index)] for block in problem.blocks]
+        metadata["owners"] = [block.start for block in problem.blocks]
+    _pack_kept(result, metadata, arrays)
+    return metadata, arrays
+
+
+def _pack_kept(result: Result, metadata: dict[str, Any], arrays: dict[str, Array]) -> None:
+    """Counterfactuals that were kept: texts as JSON, numbers and pixels as arrays, inputs of several parts not."""
+    order = np.argsort(~result.chosen, kind="stable").tolist()
+    rows = [row for row in order if row in result.kept][:MOST_KEPT]
+    texts: dict[str, list[str]] = {}
+    for row in rows:
+        pieces = result.kept.pieces(row)
+        if all(isinstance(piece, str) for piece in pieces):
+            texts[str(row)] = list(pieces)
+        elif len({np.shape(piece) for piece in pieces}) == 1 and np.asarray(pieces[0]).dtype.kind in "fiub":
+            arrays[f"kept {row}"] = np.asarray(pieces)
+        else:
+            continue
+        arrays[f"kept outputs {row}"] = result.kept.outputs(row)
+    metadata["kept"] = texts
+
+
+def _unpack_kept(metadata: dict[str, Any], arrays: dict[str, Array]) -> Kept:
+    texts = {int(row): pieces for row, pieces in metadata.get("kept", {}).items()}
+    numbers = {int(name[5:]): arrays[name] for name in arrays if name.startswith("kept ") and name[5:].isdigit()}
+    return Kept(
+        tuple(
+            Chunk(np.array([row]), [pieces], arrays[f"kept outputs {row}"][None])
+            for row, pieces in {**texts, **numbers}.items()
+        )
+    )
+
+
+def unpack(metadata: dict[str, Any], arrays: dict[str, Array], problem: Problem) -> Result:
+    """The inverse of what `pack` made."""
+    evidence = Evidence(
+        metadata["kind"], arrays["evidence"], *(arrays[name] for name in ARRAYS), np.zeros(len(arrays["evidence"]))
+    )
+    names = metadata["output_names"]
+    return Result(
+        input_names=tuple(metadata["input_names"]),
+        subset_names=tuple(metadata["subset_names"]),
+        input_of=arrays["input_of"],
+        subset_of=arrays["subset_of"],
+        evidence=evidence,
+        effects=Effects(arrays["effect"], arrays["effect_low"], arrays["effect_high"]),
+        chosen=arrays["chosen"],
+        run_notes=tuple(metadata["run_notes"]),
+        output_names=None if names is None else tuple(names),
+        problem=problem,
+        outputs=arrays["outputs"] if "outputs" in arrays else _unknown(metadata),
+        kept=_unpack_kept(metadata, arrays),
+        **{name: metadata[name] for name in PLAIN},
+    )
+
+
+def _unknown(metadata: dict[str, Any]) -> Floats:
+    """Of a file of an earlier version, in which the outputs on the inputs are not."""
+    return np.full((len(metadata["input_names"]), 0), np.nan)
+
+
+def _plain_name(name: object) -> str | int | float | bool | None:
+    name = name.item() if isinstance(name, np.generic) else name
+    return name if isinstance(name, str | int | float | bool) else str(name)

@@ -1,0 +1,218 @@
+"""GlobalResult: one row per subset, decided over all inputs; frozen, re-selectable, saved without pickle."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from butfor.core.result import global_summary, storage
+from butfor.core.result.effects import Effects
+from butfor.core.result.later import later
+from butfor.core.result.table import LEAST_INPUTS
+from butfor.core.select import rules as selection
+from butfor.core.select.guarantees import FILTER, FIXED, IGNORED, P_RULES, Guarantee
+from butfor.core.select.reach import departs
+from butfor.core.test.contrast import GlobalEvidence
+from butfor.core.types import Array, Bools, InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Mode = Literal["holdout", "contrast"]
+
+ASSUMED: dict[Mode, str] = {
+    "holdout": (
+        "under the null the label does not depend on the feature given the other columns, the sampler draws the "
+        "feature as it is distributed in the population given them, the rows are independent of each other and the "
+        "model was not fitted on them"
+    ),
+    "contrast": (
+        "under the null the feature of every input is exchangeable with draws from Q given the rest of that input, "
+        "the inputs are independent of each other and were not picked by their output"
+    ),
+}
+PROVEN: dict[Mode, str] = {
+    "holdout": "Tansey, Veitch, Zhang, Rabadan & Blei 2018; Hemerik & Goeman 2018",
+    "contrast": "Hemerik & Goeman 2018",
+}
+BLIND = (
+    "A sampler fitted on the population that the inputs come from cannot find anything here, by construction: give "
+    "labels (y=) to ask which features the model's skill rests on, or fit the sampler on what you compare against "
+    "(controls, the other class, last year)."
+)
+ORDINARY = f"These inputs are ordinary for this reference: no feature departs from the null at all. {BLIND}"
+WEAK = (
+    "Nothing was chosen, though the p-values as a whole depart from the null: more inputs, or fewer and larger subsets "
+    f"may help. {BLIND}"
+)
+NO_SKILL = (
+    "Nothing was chosen: on these rows the model's skill does not visibly rest on any subset given the others. Columns "
+    "that stand in for each other hide each other; test them together (subsets={name: columns})."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class GlobalResult:
+    """One row per subset, with what was chosen over the whole data set and the guarantee of that choice."""
+
+    subset_names: tuple[str, ...]
+    mode: Mode
+    inputs: int
+    evidence: GlobalEvidence
+    effects: Effects
+    chosen: Bools  # (S,)
+    alpha: float
+    rule: str
+    rows: int
+    warned: tuple[str, ...] = ()
+    provenance: dict[str, Any] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"<butfor.GlobalResult: {self.chosen.sum()} of {len(self.chosen)} subsets chosen>"
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What this choice promises, under which assumption, proven by whom."""
+        promise = P_RULES[self.rule]
+        caveats = [FILTER] * (not self.tested.all()) + [IGNORED] * bool(self.provenance.get("dependence_ignored"))
+        return Guarantee(
+            promise.controls,
+            self.alpha,
+            "the subsets of this data set",
+            f"{ASSUMED[self.mode]}, and {promise.needs}",
+            f"{PROVEN[self.mode]}; {promise.proven_by}",
+            (*caveats, FIXED),
+        )
+
+    @property
+    def tested(self) -> Bools:
+        """False where a subset left the family before the selection: no draw of it ever changed anything."""
+        return family_members(self.evidence, self.rule)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What to beware of."""
+        said = list(self.warned)
+        unchanging = int((~self.tested).sum())
+        if unchanging:
+            said.append(
+                f"{unchanging} of {len(self.chosen)} subsets showed no variation: whatever was drawn, nothing changed "
+                "to the last digit. They cannot be important and left the family."
+            )
+        if not self.chosen.any():
+            lone = ORDINARY if not departs("p", self.evidence.p, self.tested) else WEAK
+            said.append(NO_SKILL if self.mode == "holdout" else lone)
+        return tuple(said)
+
+    @cached_property
+    def table(self) -> pd.DataFrame:
+        """A DataFrame with one row per subset.
+
+        `statistic` is the observed sum over inputs; `difference` the mean effect on the draws of the test, for every
+        subset, flattered by the selection; `effect` and its interval come from fresh draws, for chosen subsets only.
+        """
+        found = self.evidence
+        frame: pd.DataFrame = later("pandas:DataFrame")(
+            {
+                "subset": np.array(self.subset_names, dtype=object),
+                "statistic": found.statistic,
+                "difference": found.difference,
+                "p": found.p,
+                "chosen": self.chosen,
+                "effect": self.effects.effect,
+                "effect_low": self.effects.low,
+                "effect_high": self.effects.high,
+                "draws": found.draws,
+                "passes": found.passes,
+                "status": np.where(self.tested, "tested", "no variation"),
+            }
+        )
+        return frame
+
+    def select(self, *, alpha: float | None = None, rule: str | None = None) -> GlobalResult:
+        """The same evidence at another level or rule: no new draws, effects kept where they were estimated."""
+        alpha = self.alpha if alpha is None else alpha
+        rule = self.rule if rule is None else rule
+        return replace(self, alpha=alpha, rule=rule, chosen=choose(self.evidence, alpha, rule))
+
+    def summary(self) -> str:
+        """The result in words: how many, which subsets, what is promised, what to beware of."""
+        return global_summary.summary(self)
+
+    def _repr_html_(self) -> str:
+        return global_summary.summary_html(self)
+
+    def to_json(self) -> str:
+        """Settings, guarantee, notes and the table, as JSON."""
+        described = {
+            "mode": self.mode,
+            "alpha": self.alpha,
+            "rule": self.rule,
+            "inputs": self.inputs,
+            "rows": self.rows,
+            "chosen": int(self.chosen.sum()),
+            "guarantee": str(self.guarantee),
+            "notes": list(self.notes),
+            "provenance": self.provenance,
+        }
+        return json.dumps({**described, "table": json.loads(self.table.to_json(orient="records"))}, default=str)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Bars of the effects, as `butfor.plots.importance`; returns the axes."""
+        return later("butfor.plots:importance")(self, ax=ax)
+
+    def save(self, path: str | Path) -> Path:
+        """Write a zip of arrays (npz) and JSON; `butfor.load` reads it back. Nothing in it is ever executed."""
+        found, effects = self.evidence, self.effects
+        arrays = {name: getattr(found, name) for name in ("p", "varied", "statistic", "difference", "classes")}
+        arrays |= {"chosen": self.chosen, "effect": effects.effect, "low": effects.low, "high": effects.high}
+        metadata = {name: getattr(self, name) for name in PLAIN}
+        return storage.write(
+            Path(path), {"class": "GlobalResult", "draws": found.draws, "passes": found.passes, **metadata}, arrays
+        )
+
+
+PLAIN = ("subset_names", "mode", "inputs", "alpha", "rule", "rows", "warned", "provenance")
+
+
+def unpack_global(metadata: dict[str, Any], arrays: dict[str, Array]) -> GlobalResult:
+    """The inverse of what `save` wrote."""
+    evidence = GlobalEvidence(
+        p=arrays["p"],
+        varied=arrays["varied"],
+        statistic=arrays["statistic"],
+        difference=arrays["difference"],
+        classes=arrays["classes"],
+        draws=metadata["draws"],
+        passes=metadata["passes"],
+    )
+    plain = {name: metadata[name] for name in PLAIN}
+    return GlobalResult(
+        **plain | {"subset_names": tuple(metadata["subset_names"]), "warned": tuple(metadata["warned"])},
+        evidence=evidence,
+        effects=Effects(arrays["effect"], arrays["low"], arrays["high"]),
+        chosen=arrays["chosen"],
+    )
+
+
+def choose(evidence: GlobalEvidence, alpha: float, rule: str) -> Bools:
+    """Chosen subsets (S,): the rule over all that were tested."""
+    if rule not in P_RULES:
+        fits = ", ".join(repr(name) for name in P_RULES)
+        raise InputError(f"rule={rule!r} has no guarantee with global_importance; use one of {fits}")
+    tested = family_members(evidence, rule)
+    chosen = np.zeros(len(tested), bool)
+    chosen[tested] = selection.RULES[rule](evidence.p[tested], alpha)
+    return chosen
+
+
+def family_members(evidence: GlobalEvidence, rule: str) -> Bools:
+    """Subsets the rule is applied to. Only BH over many inputs may drop those without variation: the other rules
+    promise their level under any dependence, and dropping needs independence (see `result.family_members`)."""
+    drops = rule == "bh" and len(evidence.classes) >= LEAST_INPUTS
+    return evidence.varied if drops else np.ones(len(evidence.p), bool)

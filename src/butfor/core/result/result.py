@@ -1,0 +1,243 @@
+"""Result: what was found and what it guarantees. Data only: nothing in it asks a model, or a sampler unasked."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from butfor.core.draw.blocks import Problem, redraw
+from butfor.core.result import summary
+from butfor.core.result.effects import Effects
+from butfor.core.result.kept import Kept
+from butfor.core.result.later import later
+from butfor.core.result.storage import write
+from butfor.core.result.table import columns, family_members
+from butfor.core.select import rules
+from butfor.core.select.bounds import simes_bounds
+from butfor.core.select.guarantees import Guarantee, check_alpha, check_rule, guarantee
+from butfor.core.select.reach import notes_of_selection
+from butfor.core.test.evidence import Evidence
+from butfor.core.types import Batch, Bools, Family, Floats, InputError, Ints
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """One row per hypothesis (input, subset), with what was chosen and the guarantee of that choice."""
+
+    input_names: tuple[Any, ...]
+    subset_names: tuple[str, ...]
+    input_of: Ints  # (H,)
+    subset_of: Ints  # (H,)
+    evidence: Evidence
+    effects: Effects
+    chosen: Bools  # (H,)
+    alpha: float
+    rule: str
+    family: Family
+    rows: int
+    problem: Problem
+    outputs: Floats  # (inputs, outputs) what the model said of the inputs
+    kept: Kept = field(default_factory=Kept)
+    rows_asked: int = 0  # evaluated or remembered: more than `rows` where draws repeat
+    run_notes: tuple[str, ...] = ()  # what happened while drawing, and what is to be said of the sampler
+    provenance: dict[str, Any] = field(default_factory=dict)
+    output_names: tuple[Any, ...] | None = None
+
+    def __repr__(self) -> str:
+        return f"<butfor.Result: {self.chosen.sum()} of {len(self.chosen)} hypotheses chosen>"
+
+    @property
+    def modality(self) -> str:
+        """What the inputs are: table, image, text or multimodal."""
+        return str(self.provenance.get("modality", "table"))
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What this choice promises, under which assumption, proven by whom."""
+        provenance = self.provenance
+        return guarantee(
+            provenance["test"],
+            self.rule,
+            self.family,
+            self.alpha,
+            observed_class=provenance["target"] == "observed-class",
+            filtered=self._unchanging > 0,
+            dependence_ignored=provenance["dependence_ignored"],
+            floor=provenance.get("floor", 0.0),
+            data_dependent=provenance.get("data_dependent", provenance.get("looked", False)),  # its former name
+            picked=provenance["picked"],
+            deterministic=provenance.get("deterministic", False),
+            delta=provenance["delta"],
+        )
+
+    @property
+    def tested(self) -> Bools:
+        """False where a hypothesis left the family before the selection (METHODS 6, zero variation)."""
+        return family_members(self.evidence, self.rule, self.family, len(self.input_names))
+
+    @property
+    def _unchanging(self) -> int:
+        """Hypotheses that left the family because nothing that was drawn changed anything."""
+        return int((self.evidence.drawable & ~self.tested).sum())
+
+    @cached_property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader should know: what was out of reach, what happened while drawing, what the evidence says."""
+        groups = self.input_of if self.family == "input" else None
+        before, after = notes_of_selection(
+            self.evidence.kind,
+            self.evidence.values,
+            self.tested,
+            self.chosen,
+            groups,
+            (self.rule, self.alpha, self.family),
+            self._unchanging,
+            self.provenance,
+        )
+        return (*before, *self.run_notes, *after)
+
+    def bound(self, rows: ArrayLike | None = None, confidence: float = 0.95) -> int:
+        """At least this many of these hypotheses are true discoveries, with this confidence for all sets at once.
+
+        Needs p-values for which Simes' inequality holds: independent or positively dependent (METHODS 10).
+
+        Parameters
+        ----------
+        rows : positions or a boolean mask of the table, picked before or after looking; None is all.
+        confidence : of all such statements together.
+        """
+        if self.evidence.kind != "p":
+            raise InputError(
+                f"bound needs p-values, this result has {self.evidence.kind}; use test='sequential' or 'irt'"
+            )
+        return simes_bounds(self.evidence.values, confidence)(np.arange(len(self.chosen)) if rows is None else rows)
+
+    @cached_property
+    def table(self) -> pd.DataFrame:
+        """A DataFrame with one row per hypothesis."""
+        frame: pd.DataFrame = later("pandas:DataFrame")(columns(self))
+        return frame
+
+    def select(self, *, alpha: float | None = None, rule: str | None = None, family: Family | None = None) -> Result:
+        """The same evidence at another level, rule or family: no new draws, effects kept where they were estimated.
+
+        Parameters
+        ----------
+        alpha, rule, family : as in `butfor.explain`; None keeps what the result has.
+        """
+        alpha = check_alpha(self.alpha if alpha is None else alpha)
+        rule = self.rule if rule is None else rule
+        family = self.family if family is None else family
+        self._check_selectable(alpha, rule, family)
+        groups = self.input_of if family == "input" else None
+        tested = family_members(self.evidence, rule, family, len(self.input_names))
+        chosen = rules.select(self.evidence.scaled, alpha, rule, tested, groups, self.provenance["draws"])
+        return replace(self, alpha=alpha, rule=rule, family=family, chosen=chosen)
+
+    def _check_selectable(self, alpha: float, rule: str, family: str) -> None:
+        check_rule(self.provenance["test"], rule)
+        if family not in get_args(Family):
+            raise InputError(f"family must be one of 'run', 'input', got {family!r}")
+        if (rule == "e-bh") != (self.evidence.kind == "e"):
+            raise InputError(
+                f"this result has {self.evidence.kind} evidence, rule={rule!r} needs another; run it again"
+            )
+        if self.provenance["delta"] is not None and (alpha, rule, family) != (self.alpha, self.rule, self.family):
+            raise InputError(
+                "a run with early_stop=True stopped drawing once its own decisions were settled; run it again with the "
+                "new alpha, rule or family, or without early_stop"
+            )
+
+    def counterfactuals(self, input: object, subset: str, n: int = 3) -> Batch:
+        """The first `n` counterfactuals that this run drew for one hypothesis, as it kept them.
+
+        What it did not keep is drawn again from the seed: that asks the sampler, never the model. Where they were
+        listed, the likeliest are kept.
+
+        Parameters
+        ----------
+        input, subset : the names of both, as in the table.
+        n : how many.
+        """
+        if self.provenance["picked"]:
+            raise InputError("a run with picked= notes no draws, since most are rejected; draw from the sampler itself")
+        row, provenance = self.row(input, subset), self.provenance
+        found = self.kept.whole(self.problem, row, n) if isinstance(n, int) and n > 0 else []
+        if len(found) != n:
+            found = redraw(self.problem, row, n, provenance["rounds"], provenance["set_aside"])
+        return self.problem.items.shown(found)
+
+    def row(self, input: object, subset: str) -> int:
+        """Where a hypothesis stands in the table.
+
+        Parameters
+        ----------
+        input, subset : the names of both, as in the table.
+        """
+        if subset not in self.subset_names:
+            raise InputError(f"unknown subset {subset!r}; this result has {_some(self.subset_names)}")
+        if input not in self.input_names and str(input) in self.input_names:
+            input = str(input)  # times and the like are text in a file
+        if input not in self.input_names:
+            raise InputError(f"unknown input {input!r}; this result has {_some(self.input_names)}")
+        wanted = (self.input_of == self.input_names.index(input)) & (self.subset_of == self.subset_names.index(subset))
+        return int(np.flatnonzero(wanted)[0])
+
+    def summary(self) -> str:
+        """The result in words: how many, which subsets, what is promised, what to beware of."""
+        return summary.summary(self)
+
+    def _repr_html_(self) -> str:
+        return summary.summary_html(self)
+
+    def to_json(self) -> str:
+        """Settings, guarantee, notes and the table, as JSON."""
+        rows = self.table.astype(object).where(self.table.notna(), None).to_dict("records")
+        described = {
+            "alpha": self.alpha,
+            "rule": self.rule,
+            "family": self.family,
+            "rows": self.rows,
+            "rows_asked": self.rows_asked,
+            "hypotheses": len(self.chosen),
+            "chosen": int(self.chosen.sum()),
+            "guarantee": str(self.guarantee),
+            "notes": list(self.notes),
+            "provenance": self.provenance,
+        }
+        return json.dumps({**described, "table": rows}, default=str)
+
+    def report(self, path: str | Path) -> Path:
+        """Write one offline HTML file and return its path.
+
+        Parameters
+        ----------
+        path : of the file; its folder must exist.
+        """
+        written: Path = later("butfor.report:write")(self, Path(path))
+        return written
+
+    def save(self, path: str | Path) -> Path:
+        """Write a zip of arrays (npz) and JSON; `butfor.load` reads it back. Nothing in it is ever executed.
+
+        Parameters
+        ----------
+        path : of the file; its folder must exist.
+        """
+        from butfor.core.result.archive import pack
+
+        return write(Path(path), *pack(self))
+
+
+def _some(names: tuple[Any, ...], most: int = 8) -> str:
+    shown = ", ".join(repr(name) for name in names[:most])
+    return shown if len(names) <= most else f"{shown}, ... ({len(names)} in all)"

@@ -1,0 +1,172 @@
+"""One p-value per subset over all inputs: the observed sum against sums in which every input's version is redrawn.
+
+Why p is exactly valid at every number of draws K >= 1, of passes B >= 1 and of inputs. Under the null the K + 1
+versions of an input (itself and its draws) are exchangeable given the rest of it and its label, independently from
+input to input. So, given the unordered sets of versions, which version of an input was observed is uniform on them:
+the observed sum is one draw of sum_i v[i, c_i] with c_i uniform on 0..K. A pass is another such draw, *with the
+observed version among those it may take*. Observed and passes are then B + 1 independent draws from one law, and
+p = (1 + #{passes at least as surprising}) / (B + 1) has P(p <= u) <= u; ties count against us. It is the Monte-Carlo
+test of the group of permutations within inputs, the identity included (Hemerik & Goeman 2018, Theorem 2; the statistic
+is that of Tansey et al. 2018). Passes put together from the K draws alone are *not* valid: at K = 1 they are all one
+and the same, and p = 1 / (B + 1) half of the time. Full passes, B fresh draws of every input, are valid too but cost
+B rows an input.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import groupby
+
+import numpy as np
+
+from butfor.core.draw.blocks import Block, Job, Problem, sliced
+from butfor.core.draw.streams import stream
+from butfor.core.evaluate.batches import GROUP_VALUES, Evaluator, evaluate
+from butfor.core.evaluate.outputs import Rounding, Target, linked, pick
+from butfor.core.test.losses import Loss
+from butfor.core.test.tails import tail_statistic
+from butfor.core.types import Alternative, Bools, Floats, Ints
+
+CHUNK = 2**20  # choices of a version that are held at once
+SNAP = 2.0**-32  # settled values are exact to 33 bits
+
+
+@dataclass(frozen=True)
+class Measure:
+    """What is summed over inputs: one number per version, which direction is surprising, and the sign of its effect."""
+
+    values: Callable[[Floats, Ints, Ints | None], tuple[Floats, Ints]]  # outputs, inputs, classes -> values, classes
+    alternative: Alternative
+    sign: int  # effect = sign * (observed - mean draw)
+    relative: float = SNAP  # rounding of the values
+
+
+@dataclass(frozen=True)
+class GlobalEvidence:
+    """What was found, one entry per subset."""
+
+    p: Floats  # (S,)
+    varied: Bools  # (S,) False: no draw of any input ever changed anything
+    statistic: Floats  # (S,) observed sum
+    difference: Floats  # (S,) mean effect on the very draws of the test: for show, not for inference
+    classes: Ints  # (inputs, S) output that was tested
+    draws: int
+    passes: int
+
+
+def holdout(loss: Loss, rounding: Rounding) -> Measure:
+    """Holdout randomisation test (Tansey et al. 2018): a small loss on the observed inputs is surprising."""
+
+    def values(outputs: Floats, inputs: Ints, _: Ints | None) -> tuple[Floats, Ints]:
+        count, versions, width = outputs.shape
+        flat = rounding.merge_rounding_ties(outputs.transpose(0, 2, 1).reshape(count * width, versions))
+        settled = flat.reshape(count, width, versions).transpose(0, 2, 1)
+        losses = Rounding(64 * float(np.finfo(np.float64).eps), 0.0).merge_rounding_ties(loss(inputs, settled))
+        return losses, np.zeros(count, np.int64)
+
+    return Measure(values, "less", -1, max(rounding.relative, SNAP))
+
+
+def contrast(target: Target, link: str | None, rounding: Rounding, alternative: Alternative) -> Measure:
+    """Contrast with the foil Q (METHODS 7): outputs of the observed inputs against those of their counterfactuals."""
+
+    def values(outputs: Floats, inputs: Ints, classes: Ints | None) -> tuple[Floats, Ints]:
+        if classes is None:
+            numbers, classes = pick(outputs, target, inputs)
+        else:  # fresh draws for an effect keep the class that was tested
+            numbers, _ = pick(outputs, Target("per-input", classes), np.arange(len(classes)))
+        return linked(rounding.merge_rounding_ties(numbers), link), classes
+
+    return Measure(values, alternative, 1, max(rounding.relative, SNAP))
+
+
+def randomise(problem: Problem, evaluator: Evaluator, measure: Measure, draws: int, passes: int) -> GlobalEvidence:
+    """The test of every subset, from `draws` counterfactuals of every input and `passes` recombinations of them."""
+    size = len(problem.subset_names)
+    classes = np.zeros((len(problem.items), size), np.int64)
+    p, varied, statistic, difference = np.ones(size), np.zeros(size, bool), np.zeros(size), np.zeros(size)
+    for subset, parts in groupby(
+        _parts(problem, evaluator, draws), key=lambda part: subset_place(problem, part[0].block)
+    ):
+        sums, slack = np.zeros(passes), 0.0
+        for job, outputs in parts:
+            inputs = job.block.start + job.members
+            values, classes[inputs, subset] = measure.values(outputs, inputs, None)
+            wonder = tail_statistic(values, measure.alternative, values.mean(axis=1))  # symmetric in the versions
+            gaps = wonder - wonder[:, :1]
+            moved = (gaps != 0).any(axis=1)
+            sums += pass_sums(gaps[moved], passes, _stream(problem, job))
+            slack += measure.relative * float(np.abs(wonder[moved]).max(axis=1).sum())
+            statistic[subset] += float((wonder if measure.alternative == "two-sided" else values)[:, 0].sum())
+            difference[subset] += float(gain(values, measure).sum()) / len(problem.items)
+            varied[subset] |= bool(moved.any())
+        p[subset] = p_passes(sums, slack)
+    return GlobalEvidence(p, varied, statistic, difference, classes, draws, passes)
+
+
+def subset_place(problem: Problem, block: Block) -> int:
+    return int(problem.subset_of[block.rows[0]])
+
+
+def _stream(problem: Problem, job: Job) -> np.random.Generator:
+    return stream(problem.seed, job.block.subset.name, job.block.key, "passes", int(job.members[0]))
+
+
+def gain(values: Floats, measure: Measure) -> Floats:
+    """Effect on each input (n,): what the observed version has over the mean of its draws."""
+    return np.asarray(measure.sign * (values[:, 0] - values[:, 1:].mean(axis=1)))
+
+
+def pass_sums(gaps: Floats, passes: int, rng: np.random.Generator) -> Floats:
+    """Sums (passes,) of one version per input, each taken uniformly from all its versions, gaps (n, versions).
+
+    >>> gaps = np.array([[0.0, -1.0], [0.0, -2.0]])
+    >>> sorted({float(total) for total in pass_sums(gaps, 99, np.random.default_rng(0))})
+    [-3.0, -2.0, -1.0, 0.0]
+    """
+    count, versions = gaps.shape
+    if not count:
+        return np.zeros(passes)
+    flat, first = gaps.ravel(), np.arange(count, dtype=np.intp) * versions
+    step = max(1, CHUNK // count)
+    kind = np.uint8 if versions < 256 else np.uint32
+    return np.concatenate(
+        [
+            flat[first + rng.integers(versions, size=(min(step, passes - done), count), dtype=kind)].sum(axis=1)
+            for done in range(0, passes, step)
+        ]
+    )
+
+
+def p_passes(sums: Floats, slack: float = 0.0) -> float:
+    """The p-value from how much more surprising each pass was than what was observed, (passes,).
+
+    >>> p_passes(np.array([-1.0, -2.0, 0.0]))
+    0.5
+    """
+    hits = int((sums >= -slack).sum())  # ties, also those up to rounding, count against us: keeps p valid
+    return (1 + hits) / (len(sums) + 1)
+
+
+def passes_needed(rule: str, alpha: float, subsets: int) -> int:
+    """Passes that a lone signal needs to be chosen: its p-value, 1 / (passes + 1), must clear the rule.
+
+    >>> passes_needed("bh", 0.1, 50)
+    499
+    """
+    harmonic = sum(1 / i for i in range(1, subsets + 1)) if rule == "by" else 1.0
+    return math.ceil(subsets * harmonic / alpha - 1 - 1e-9)
+
+
+def _parts(problem: Problem, evaluator: Evaluator, draws: int) -> Iterator[tuple[Job, Floats]]:
+    """Inputs with all their outputs (n, 1 + draws, outputs), subset by subset: few enough inputs to hold them all."""
+    most = max(1, 64 * GROUP_VALUES // ((draws + 1) * evaluator.outputs))
+    blocks = sorted(problem.blocks, key=lambda block: subset_place(problem, block))
+    held: list[Floats] = []
+    for job, outputs in evaluate(problem, evaluator, sliced(blocks, draws, problem.round_draws, most)):
+        held.append(outputs if not held else outputs[:, 1:])
+        if sum(part.shape[1] for part in held) == draws + 1:
+            yield job, np.concatenate(held, axis=1)
+            held = []

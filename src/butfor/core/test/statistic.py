@@ -1,0 +1,83 @@
+"""Outputs of an input and its counterfactuals -> the statistic of a hypothesis: pick, merge ties, compare."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from butfor.core.draw.blocks import Job, Problem, sliced
+from butfor.core.evaluate.batches import GROUP_VALUES, Evaluator, evaluate
+from butfor.core.evaluate.outputs import Rounding, Target, linked, pick, snap
+from butfor.core.test.picking import Picked, picked_outputs
+from butfor.core.test.tails import tail_statistic
+from butfor.core.types import Alternative, Floats, Ints
+
+
+@dataclass(frozen=True)
+class StatisticSpec:
+    """What is asked of every hypothesis: which number, on which scale, in which direction, around which centre."""
+
+    target: Target
+    rounding: Rounding
+    alternative: Alternative
+    link: str | None = None
+    center: int = 0  # pilot draws whose mean is the centre of the statistic; 0 where it has none
+    picked: Picked | None = None  # the rule by which the inputs were picked, if their outputs had a say
+
+
+@dataclass(frozen=True)
+class ValueSet:
+    """All values of some hypotheses that share a block: (n, 1 + draws), the observed one first."""
+
+    rows: Ints  # (n,) positions in the table
+    values: Floats
+    statistic: Floats
+    classes: Ints
+
+
+def value_sets(problem: Problem, evaluator: Evaluator, spec: StatisticSpec, draws: int) -> Iterator[ValueSet]:
+    """Every hypothesis once, with all its values at hand: the observed one and `draws` counterfactuals.
+
+    The pilot draws that give a two-sided statistic its centre come first in the same stream and are then set aside:
+    the centre must not be made of the values it is compared with.
+    """
+    total = spec.center + draws
+    if spec.picked is not None:
+        for job, outputs in picked_outputs(problem, evaluator, total, spec.picked):
+            yield value_set(job, outputs, spec)
+        return
+    most = max(1, 64 * GROUP_VALUES // ((total + 1) * evaluator.outputs))  # inputs whose outputs are all held
+    parts: list[Floats] = []
+    for job, outputs in evaluate(problem, evaluator, sliced(problem.blocks, total, problem.round_draws, most)):
+        parts.append(outputs if not parts else outputs[:, 1:])
+        if sum(part.shape[1] for part in parts) == total + 1:
+            yield value_set(job, parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1), spec)
+            parts = []
+
+
+def value_set(job: Job, outputs: Floats, spec: StatisticSpec) -> ValueSet:
+    """Outputs (n, 1 + center + draws, outputs) -> values and statistic."""
+    pilot, kept = outputs[:, 1 : 1 + spec.center], outputs
+    if spec.center:
+        kept = np.delete(outputs, slice(1, 1 + spec.center), axis=1)
+    values, classes = pick(kept, spec.target, job.block.start + job.members)
+    values = linked(spec.rounding.merge_rounding_ties(values), spec.link)
+    centre = None
+    if spec.center:
+        pilots, _ = pick(pilot, Target("per-input", classes), np.arange(len(classes)))
+        centre = linked(snap(pilots), spec.link).mean(axis=1)  # snapped as the values are
+    if spec.alternative == "two-sided" and centre is None:
+        return ValueSet(job.rows, values, values, classes)  # few-shot makes its own centre
+    return ValueSet(job.rows, values, tail_statistic(values, spec.alternative, centre), classes)
+
+
+def centred_statistic(
+    job: Job, outputs: Floats, spec: StatisticSpec, centre: Floats | None
+) -> tuple[Floats, Floats, Ints]:
+    """Statistic (n, versions), the observed value and its class (n,), when centres (H, outputs) are known already."""
+    values, classes = pick(outputs, spec.target, job.block.start + job.members)
+    values = linked(spec.rounding.merge_rounding_ties(values), spec.link)
+    middle = None if centre is None else np.take_along_axis(centre[job.rows], classes[:, None], axis=1)[:, 0]
+    return tail_statistic(values, spec.alternative, middle), values[:, 0], classes

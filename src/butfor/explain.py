@@ -1,0 +1,168 @@
+"""The public calls that dispatch on what the inputs are: tables, images or texts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from itertools import islice
+from typing import Any, Literal
+
+import numpy as np
+
+from butfor.core.result.result import Result
+from butfor.core.types import InputError
+from butfor.models.rows import is_pandas
+from butfor.run.progress import Progress, reporting
+from butfor.run.settings import Settings, takes_settings
+from butfor.tabular.check import check_table
+from butfor.tabular.explain import explain as explain_table
+
+Modality = Literal["table", "image", "text"]
+
+
+@takes_settings
+def explain(
+    model: Any, X: Any, sampler: Any = None, *, reference: Any = None, subsets: Any = None, **options: object
+) -> Result:
+    """Which features of each row of `X` matter to the model: those whose output would be surprising but for them.
+
+    If `X` comes from the very population of the reference, nothing is there to be found. Frames may hold numbers,
+    booleans, categories, text, times and missing values; the model sees the types, names and labels you gave. A list
+    (or mapping) of images or of texts goes to `butfor.image.explain` (`subsets` are its boxes) or `butfor.text.explain`
+    (its units), with their defaults. Ctrl-C in a sequential run returns what is decided so far. The result's
+    `guarantee` says what is promised.
+
+    Parameters
+    ----------
+    model : any black box: a function of a batch, a scikit-learn estimator, what `butfor.models` wraps.
+    X : the inputs: an array or a frame with a row each, one row as a Series, or a list of images or texts.
+    sampler : redraws features as they look when there is nothing to report: one of `butfor.tabular`, any callable
+        `(inputs, subset, draws, rng) -> rows`, or reference data (then `butfor.tabular.auto` chooses one that fits).
+    reference : reference data: what you compare against. Give it or a sampler.
+    subsets : what to test: None for each column, a list of columns, or a mapping name -> columns.
+    **options : settings.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> reference, patients = rng.normal(size=(500, 4)), rng.normal([3, 0, 0, 0], 1, size=(20, 4))
+    >>> from butfor.tabular import gaussian
+    >>> result = explain(lambda rows: rows[:, 0] + rows[:, 1], patients, gaussian(reference))
+    >>> result.table[result.chosen].subset.unique().tolist()
+    ['x0']
+    """
+    if (sampler is None) == (reference is None):
+        raise InputError("give a sampler or reference data to draw from: explain(model, X, reference)")
+    sampler = reference if sampler is None else sampler
+    kind = modality(X)
+    if kind == "table":
+        return explain_table(model, X, sampler, subsets, Settings.of(options, test="sequential"))
+    if kind == "image":
+        from butfor import image
+
+        return image.explain(model, X, sampler, boxes=subsets, **options)
+    from butfor import text
+
+    return text.explain(model, X, sampler, units="word" if subsets is None else subsets, **options)
+
+
+def check_sampler(
+    sampler: Any,
+    X_held_out: Any,
+    model: Any = None,
+    *,
+    subsets: Any = None,
+    draws: int | None = None,
+    alpha: float = 0.01,
+    seed: int = 0,
+    progress: bool | Callable[[Progress], None] | None = None,
+) -> Any:
+    """Whether `sampler` redraws features as they are, judged on held-out rows of the population it was fitted on.
+
+    Give rows of the *reference* kind that the sampler has not seen, not the rows you want to explain: those may well
+    be surprising. Per subset: the rank of the real value among its draws must be uniform (Neyman's smooth test),
+    extremely randomised trees must not tell real rows from counterfactuals better than chance, and with a `model` the
+    rank of its output among the outputs of counterfactuals must be uniform, too.
+
+    A list of images or texts, which need a `model`, goes to `butfor.image.ranks` (`subsets` are its boxes) or
+    `butfor.text.ranks` (its units): where do real patches or words stand among 5 draws of their own? The answer has
+    `ok`, `verdict`, `summary()` and `plot()`.
+
+    Parameters
+    ----------
+    sampler : the sampler, or reference data.
+    X_held_out : rows (at least 50), images or texts that the sampler has not seen.
+    model : a model whose outputs are to be ranked as well.
+    subsets : what to check; None for each column.
+    draws : of each held-out row; None is 99, of images and texts 5.
+    alpha : bounds the share of checks in which a right sampler is called wrong anywhere (Bonferroni within a subset,
+        Benjamini-Hochberg over subsets).
+    seed : the same seed gives the same check.
+    progress : True for a bar on standard error, or a function that is called with a `butfor.Progress`.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> rows = rng.normal(size=(300, 1)) + 0.3 * rng.normal(size=(300, 2))  # two columns that go together
+    >>> from butfor.tabular import empirical, gaussian
+    >>> check_sampler(gaussian(rows[:200]), rows[200:]).ok
+    True
+    >>> check_sampler(empirical(rows[:200]), rows[200:]).verdicts
+    ('off-manifold', 'off-manifold')
+    """
+    kind = modality(X_held_out)
+    if kind == "table":
+        with reporting(progress) as report:
+            return check_table(
+                sampler,
+                X_held_out,
+                model,
+                subsets=subsets,
+                draws=99 if draws is None else draws,
+                alpha=alpha,
+                seed=seed,
+                done=lambda rows, total: report(Progress("check", rows, total)),
+            )
+    if model is None:
+        raise InputError(f"checking a sampler of {kind}s needs a model, by whose output they are ranked; give model=")
+    draws = 5 if draws is None else draws
+    if kind == "image":
+        from butfor import image
+
+        return image.ranks(model, X_held_out, sampler, boxes=subsets, draws=draws, seed=seed)
+    from butfor import text
+
+    units = "word" if subsets is None else subsets
+    return text.ranks(model, X_held_out, sampler, units=units, draws=draws, seed=seed)
+
+
+def modality(inputs: Any) -> Modality:
+    """What `inputs` are, by their type and that of the first of them; a table where nothing else fits.
+
+    Texts: a list, mapping, Series or array of strings. Images: a list or mapping of arrays of two dimensions and more,
+    of Pillow images or of paths, one uint8 array of four dimensions, or what `butfor.image.folder` opens.
+
+    >>> modality(["a fine film", "a dull one"]), modality([[1.0, 2.0]]), modality([np.zeros((8, 8, 3), np.uint8)])
+    ('text', 'table', 'image')
+    """
+    if type(inputs).__module__.startswith("butfor.image"):
+        return "image"
+    if isinstance(inputs, np.ndarray):
+        return "image" if inputs.ndim == 4 else "text" if inputs.ndim == 1 and _is_text(inputs[:1]) else "table"
+    if is_pandas(inputs):
+        return "text" if inputs.ndim == 1 and _is_text(inputs.iloc[:1]) else "table"
+    if not isinstance(inputs, list | tuple | Mapping):
+        return "table"
+    first = list(islice(inputs.values() if isinstance(inputs, Mapping) else inputs, 1))
+    if _is_text(first):
+        return "text"
+    return "image" if any(_is_image(one) for one in first) else "table"
+
+
+def _is_text(some: Any) -> bool:
+    return any(isinstance(one, str) for one in some)
+
+
+def _is_image(one: Any) -> bool:
+    if isinstance(one, np.ndarray):
+        return one.ndim >= 2
+    return hasattr(one, "__fspath__") or type(one).__module__.startswith("PIL.")

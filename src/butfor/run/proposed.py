@@ -1,0 +1,151 @@
+"""Named inputs and what proposes subsets -> what is tested in each; what cannot be used is left out or raised."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, overload
+
+import numpy as np
+
+from butfor.core.draw.content import size
+from butfor.core.draw.proposers import Proposer, proposals, unique
+from butfor.core.types import InputError, Subset
+
+OnError = Literal["raise", "skip"]
+MOST_NAMED = 5  # inputs in one sentence
+
+
+@dataclass(frozen=True, eq=False)
+class NamedItems(Sequence[Any]):
+    """Inputs by name. `open` makes one from what was given when it is asked for: files are never all in memory."""
+
+    names: tuple[Any, ...]
+    sources: tuple[Any, ...]
+    open: Callable[[Any, Any], Any]  # name, source -> input
+
+    def __len__(self) -> int:
+        return len(self.sources)
+
+    @overload
+    def __getitem__(self, place: int) -> Any: ...
+    @overload
+    def __getitem__(self, place: slice) -> NamedItems: ...
+    def __getitem__(self, place: int | slice) -> Any:
+        if isinstance(place, slice):
+            return self.some(range(*place.indices(len(self))))
+        return self.open(self.names[place], self.sources[place])
+
+    def some(self, places: Iterable[int]) -> NamedItems:
+        """Only the inputs at these places."""
+        kept = list(places)
+        return replace(self, names=tuple(self.names[i] for i in kept), sources=tuple(self.sources[i] for i in kept))
+
+
+def check_names(names: Sequence[Any], what: str, hint: str = "") -> None:
+    """Refuse no inputs at all, and two of the same name; `what` is the plural."""
+    if not names:
+        raise InputError(f"there are no {what}; give at least one")
+    if len(set(names)) < len(names):
+        taken: set[Any] = set()
+        twice = next(name for name in names if name in taken or taken.add(name))  # type: ignore[func-returns-value]
+        raise InputError(f"two {what} are called {twice!r}; names must differ{hint}")
+
+
+@dataclass(frozen=True)
+class Words:
+    """How a modality speaks of its inputs."""
+
+    one: str  # "image"
+    many: str  # "images"
+    argument: str  # "boxes"
+    nothing: str  # "no region"
+    sign: str  # before the number of a name that comes again
+
+
+@dataclass(frozen=True)
+class Proposed:
+    """The inputs that have something to test, their subsets, sentences on the others, and the largest one's size."""
+
+    items: NamedItems
+    subsets: tuple[tuple[Subset, ...], ...]
+    notes: tuple[str, ...]
+    largest: int
+
+    @property
+    def names(self) -> tuple[Any, ...]:
+        return self.items.names
+
+
+def propose(
+    items: NamedItems,
+    proposer: Proposer,
+    words: Words,
+    on_error: OnError,
+    check: Callable[[Any, Any, Sequence[Subset]], None],
+    more_notes: Sequence[str] = (),
+    warning: type[UserWarning] = UserWarning,
+) -> Proposed:
+    """Look at every input once. `on_error="skip"` leaves out those that cannot be used; `check` says which."""
+    kept: list[int] = []
+    found: list[tuple[Subset, ...]] = []
+    failed: dict[str, str] = {}
+    empty: list[str] = []
+    largest = 0
+    for place, name in enumerate(items.names):
+        try:
+            item = items[place]
+            own = tuple(unique(proposals(words.argument, proposer, name, item), words.sign))
+            check(name, item, own)
+        except InputError as error:
+            if on_error == "raise":
+                raise
+            failed[str(name)] = str(error)
+            continue
+        if own:
+            kept.append(place)
+            found.append(own)
+            largest = max(largest, size(item))
+        else:
+            empty.append(str(name))
+    notes = [*_skipped(failed, words), *_without(empty, words), *more_notes]
+    if not kept:
+        raise InputError(f"no {words.one} is left to test; {notes[0] if notes else 'give at least one'}")
+    for note in notes:
+        warnings.warn(note, warning, stacklevel=3)
+    return Proposed(items.some(kept), tuple(found), tuple(notes), largest)
+
+
+def _skipped(failed: Mapping[str, str], words: Words) -> Iterator[str]:
+    if failed:
+        shown = [f"{name!r} ({why})" for name, why in list(failed.items())[:MOST_NAMED]]
+        more = f"; and {len(failed) - MOST_NAMED} more" if len(failed) > MOST_NAMED else ""
+        yield f"{_were(len(failed), words)} skipped: {'; '.join(shown)}{more}."
+
+
+def _without(names: Sequence[str], words: Words) -> Iterator[str]:
+    if names:
+        yield f"{_were(len(names), words)} left out, having {words.nothing} to test: {some_names(names)}."
+
+
+def _were(count: int, words: Words) -> str:
+    return f"1 {words.one} was" if count == 1 else f"{count} {words.many} were"
+
+
+def some_names(names: Sequence[str]) -> str:
+    """The first few names, and how many more there are."""
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return ", ".join(map(repr, names[:MOST_NAMED])) + more
+
+
+def labels_left(y: Any, given: Sequence[Any], left: Sequence[Any]) -> Any:
+    """The labels of the images or texts that are left, by name, where `y` has one for each that was given.
+
+    >>> labels_left(["cat", "dog", "cat"], ["a", "b", "c"], ["a", "c"])
+    ['cat', 'cat']
+    """
+    if y is None or np.ndim(y) != 1 or len(y) != len(given):
+        return y  # whoever needs it says what is the matter
+    kept = set(left)
+    return [label for label, name in zip(y, given, strict=True) if name in kept]

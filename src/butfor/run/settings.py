@@ -1,0 +1,172 @@
+"""Settings: what a run is asked for, checked once; the one list of keywords for tables, images, texts and the shell."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, fields
+from difflib import get_close_matches
+from functools import wraps
+from pathlib import Path
+from typing import Any, Literal, ParamSpec, TypeVar, cast, get_args
+
+import numpy as np
+
+from butfor.core.checks import one_of, whole
+from butfor.core.select.guarantees import DEFAULT_RULE, check_alpha, check_rule
+from butfor.core.types import Alternative, Family, InputError
+from butfor.run.procedure import Procedure, procedure
+from butfor.run.progress import Progress
+from butfor.run.proposed import OnError
+
+Link = Literal["logit", "log"]
+EffectsOf = Literal["all", "chosen"]
+MOVED = {  # what only one test knows goes with the test
+    "h": "test=butfor.sequential(h=...)",
+    "early_stop": "test=butfor.irt(early_stop=True)",
+    "delta": "test=butfor.irt(early_stop=True, delta=...)",
+    "scale": "test=butfor.few_shot(scale=...)",
+    "center": "test=butfor.irt(center=...), sequential or osft",
+    "keep_effects": "effects='chosen', or effects=None to save those rows",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Settings:
+    """What the user asked for.
+
+    Parameters
+    ----------
+    test : "sequential" (draws until each hypothesis is decided), "irt" (a p-value from a fixed number of draws),
+        "few-shot" (a few draws, for expensive samplers), "osft" (one draw), or a test with its own options:
+        `butfor.sequential(h=10)`, `irt(draws=1000, early_stop=False)`, `few_shot(scale=None)`, `osft()`. None is
+        what suits the inputs: "sequential" for tables.
+    alternative : "greater", "less" or "two-sided"; None is "greater" for the predicted class of a classifier, else
+        two-sided.
+    rule : how hypotheses are chosen from the evidence: "bh", "by", "holm", "bonferroni", "e-bh"; None suits the test.
+    family : "run" promises alpha over all hypotheses of the run, "input" over those of each single input.
+    target : which output is tested: its index or label, "predicted" (the default where there are several), "truth"
+        (with `y`), or "observed-class" (the paper's way, for comparison only).
+    y : the true labels, for `target="truth"`.
+    link : "logit" or "log": the scale of the test and of effects.
+    alpha : the error rate that is promised.
+    draws : counterfactuals per hypothesis; for the sequential test the most of them. None suits the test.
+    picked : the rule, outputs -> booleans, by which the inputs were picked, if their outputs had a say.
+    effects : "chosen" estimates effects from fresh draws for what was chosen, "all" for every hypothesis, None saves
+        those rows.
+    seed : the same seed gives the same result, whatever `batch_rows` is.
+    batch_rows : inputs that the model is given at a time.
+    run_dir : a folder that keeps the model's answers until the run is done: after a crash, a kill or an endpoint that
+        went away the same call goes on from there.
+    progress : True for a bar on standard error, or a function that is called with a `butfor.Progress`.
+    on_error : of images and texts "skip" leaves out those that cannot be used, with a warning and a note.
+    """
+
+    test: Procedure
+    alternative: Alternative | None = None
+    rule: str = "bh"
+    family: Family = "run"
+    target: Any = None
+    y: Any = None
+    link: Link | None = None
+    alpha: float = 0.1
+    draws: int | None = None
+    picked: Callable[[Any], Any] | None = None
+    effects: EffectsOf | None = "chosen"
+    seed: int = 0
+    batch_rows: int | None = None
+    run_dir: str | Path | None = None
+    progress: bool | Callable[[Progress], None] | None = None
+    on_error: OnError = "raise"
+
+    @classmethod
+    def of(cls, options: Mapping[str, object], function: str = "explain", **defaults: object) -> Settings:
+        """Keywords of a public function, checked, with its defaults for those that were not given or are None."""
+        _check_names(options, function)
+        suited = {name: value for name, value in defaults.items() if options.get(name) is None}
+        given = cast("dict[str, Any]", {**DEFAULTS, **options, **suited})
+        if "effects" in options:
+            given["effects"] = options["effects"]  # None is a choice here
+        made = procedure(given["test"] or "sequential", given["draws"])
+        one_of("alternative", given["alternative"], (None, *get_args(Alternative)))
+        one_of("family", given["family"], get_args(Family))
+        one_of("link", given["link"], (None, *get_args(Link)))
+        one_of("effects", given["effects"], (None, *get_args(EffectsOf)))
+        one_of("on_error", given["on_error"], get_args(OnError))
+        alpha = check_alpha(given["alpha"])
+        rule = DEFAULT_RULE[made.name] if given["rule"] is None else given["rule"]
+        check_rule(made.name, rule)
+        _check_together(made, rule, given["picked"])
+        size = given["batch_rows"]
+        checked = {
+            "test": made,
+            "rule": rule,
+            "alpha": alpha,
+            "draws": made.draws,
+            "seed": _seed(given["seed"], given.pop("rng", None)),
+            "batch_rows": None if size is None else whole("batch_rows", size, 1),
+        }
+        return cls(**{**given, **checked})
+
+    def draws_for(self, hypotheses: int) -> int:
+        """Draws per hypothesis; for the sequential test the most it may take."""
+        return self.test.draws_for(hypotheses, self.rule, self.alpha)
+
+
+DEFAULTS: dict[str, object] = {
+    field.name: None if field.default is MISSING else field.default for field in fields(Settings)
+} | {"rule": None}
+
+
+def _check_names(options: Mapping[str, object], function: str) -> None:
+    for name in options:
+        if name in MOVED:
+            raise TypeError(f"{function}() takes no {name!r} any more; use {MOVED[name]}")
+        if name not in (*DEFAULTS, "rng"):
+            near = get_close_matches(name, [*DEFAULTS, "rng"], n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise TypeError(f"{function}() got an unexpected keyword argument {name!r}{hint}")
+
+
+def _check_together(test: Procedure, rule: str, picked: object) -> None:
+    if test.early_stop and rule == "e-bh":
+        raise InputError("early_stop is for p-values, not for rule='e-bh'; drop it")
+    if test.early_stop and picked is not None:
+        raise InputError("early_stop does not go with picked; use test='sequential' with picked")
+    if picked is not None and not callable(picked):
+        raise InputError(f"picked must be a function of outputs that returns booleans, got {type(picked).__name__}")
+
+
+def _seed(seed: object, rng: object) -> int:
+    """One whole number from which all streams come; a Generator or SeedSequence gives one (SPEC 7)."""
+    if rng is None:
+        return whole("seed", seed, 0)
+    if seed != 0:
+        raise InputError(f"got seed={seed!r} and rng={rng!r}; give one of them")
+    if isinstance(rng, np.random.Generator):
+        return int(rng.integers(2**63))
+    if isinstance(rng, np.random.SeedSequence):
+        return int(rng.generate_state(1, np.uint64)[0])
+    return whole("rng", rng, 0)
+
+
+Given = ParamSpec("Given")
+Returned = TypeVar("Returned")
+
+
+def takes_settings(function: Callable[Given, Returned]) -> Callable[Given, Returned]:
+    """Show the fields of Settings in the signature and the Parameters of a function that takes them as `**options`."""
+
+    @wraps(function)
+    def shown(*args: Given.args, **options: Given.kwargs) -> Returned:
+        return function(*args, **options)
+
+    own = [p for p in inspect.signature(function).parameters.values() if p.kind is not p.VAR_KEYWORD]
+    more = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=value) for name, value in DEFAULTS.items()]
+    rng = inspect.Parameter("rng", inspect.Parameter.KEYWORD_ONLY, default=None)
+    returned = inspect.signature(function).return_annotation
+    shown.__signature__ = inspect.Signature([*own, *more, rng], return_annotation=returned)  # type: ignore[attr-defined]
+    listed = inspect.cleandoc(Settings.__doc__ or "").split("----------\n")[1]
+    rng_line = "rng : a NumPy Generator or SeedSequence in place of `seed` (SPEC 7)."
+    shown.__doc__ = inspect.cleandoc(function.__doc__ or "").replace("**options : settings.", f"{listed}\n{rng_line}")
+    return shown
