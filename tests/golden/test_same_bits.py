@@ -1,0 +1,127 @@
+"""Every test, rule, sampler and modality gives what it gave before: a net under a refactoring.
+
+To renew after an intended change: python tests/golden/test_same_bits.py, or with --words-only if only rows, notes and
+guarantees are to be other ones (and say so under "Changed results" in the CHANGELOG).
+"""
+
+import json
+import os
+import sys
+import tempfile
+import warnings
+from hashlib import blake2b
+from pathlib import Path
+
+if __name__ == "__main__":  # as pytest has it
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import butfor
+from golden.cases import CASES, plain
+
+STORED = Path(__file__).with_name("same_bits.json")
+SAVED = [
+    "array: test=sequential, sampler=gaussian",
+    "frame: test=irt, sampler=mixed forest, model=mixed, alpha=0.4",
+    "global: y=score, loss=squared, rule=bh",
+    "image: test=few-shot, sampler=donor",
+    "text: test=sequential, sampler=ngram",
+    "multimodal: test=default",
+]
+
+
+@pytest.fixture(scope="module")
+def stored():
+    return read()
+
+
+def read():
+    """What is stored, by case. A sentence stands in the file once, under its digest: a new wording is one new line."""
+    lines = json.loads(STORED.read_text(encoding="utf-8"))
+    return {case: reworded(one, lines.__getitem__) for case, one in lines.items() if isinstance(one, dict)}
+
+
+def write(found):
+    """One line for each case, after one for each sentence."""
+    sentences = {}
+
+    def digest(sentence):
+        key = blake2b(sentence.encode(), digest_size=6).hexdigest()
+        sentences[key] = sentence
+        return key
+
+    cases = {case: reworded(one, digest) for case, one in found.items()}
+    told = dict(sorted(sentences.items(), key=lambda item: item[1]))
+    lines = (f"{json.dumps(key)}: {json.dumps(one, separators=(',', ':'))}" for key, one in (told | cases).items())
+    STORED.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+
+
+def reworded(one, change):
+    """A stored result with each sentence that is told in it changed."""
+    told = {**one["told"], "notes": [change(note) for note in one["told"]["notes"]]}
+    if "guarantee" in told:
+        told["guarantee"] = change(told["guarantee"])
+    return {**one, "told": told}
+
+
+def text(value):
+    """JSON, which unlike numbers is equal to itself where something is missing."""
+    return json.dumps(value, indent=1)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_same_bits(case, stored, tmp_path):
+    found, wanted = plain(CASES[case](tmp_path)), stored[case]
+    assert text(found["exact"]) == text(wanted["exact"])
+    assert list(found["close"]) == list(wanted["close"])
+    for name, values in wanted["close"].items():
+        np.testing.assert_allclose(found["close"][name], values, rtol=0, atol=1e-9, err_msg=name)
+    assert text(found["told"]) == text(wanted["told"])
+
+
+def test_they_are_stored_results_of_these_cases_that_say_something(stored):
+    assert list(stored) == list(CASES)
+    chosen = {name: one["exact"]["chosen"] for name, one in stored.items() if "chosen" in one["exact"]}
+    for modality in ("array", "frame", "global", "image", "text", "multimodal"):
+        own = [bits for name, bits in chosen.items() if name.startswith(f"{modality}: ")]
+        assert sum("1" in bits and "0" in bits for bits in own) > len(own) / 2
+    kinds = {name for one in stored.values() for name in (*one["exact"], *one["close"])}
+    assert kinds >= {"p", "z", "w", "e", "auc", "verdicts", "counterfactuals"}
+
+
+@pytest.mark.parametrize("test", ["sequential", "few-shot"])
+def test_the_batch_size_is_no_part_of_the_result(test, stored):
+    """But for the rows: the first look at the outputs asks a batch once more."""
+    one, seven, default = (stored[f"array: test={test}, batch_rows={rows}"] for rows in (1, 7, None))
+    for part in ("exact", "close"):
+        assert one[part] == seven[part] == default[part]
+
+
+@pytest.mark.parametrize("case", SAVED)
+def test_what_is_saved_comes_back(case, tmp_path):
+    result = CASES[case](tmp_path)
+    again = butfor.load(result.save(tmp_path / "result.butfor"))
+    pd.testing.assert_frame_equal(again.table, result.table, check_exact=True)
+    assert (again.rows, again.notes, str(again.guarantee)) == (result.rows, result.notes, str(result.guarantee))
+
+
+def renew(words_only):
+    """Write what is found now, and say in how many cases each part is another."""
+    before = read() if STORED.exists() else {}
+    found = {}
+    for name, run in CASES.items():
+        with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+            warnings.simplefilter("ignore", butfor.ReachWarning)
+            found[name] = plain(run(Path(folder)))
+    for part in ("exact", "close", "told"):
+        other = sum(text(one[part]) != text(before.get(name, {}).get(part)) for name, one in found.items())
+        sys.stdout.write(f"{part}: {other} of {len(found)} cases are not what was stored\n")
+    write({name: {**before[name], "told": one["told"]} for name, one in found.items()} if words_only else found)
+
+
+if __name__ == "__main__":
+    renew("--words-only" in sys.argv[1:])
