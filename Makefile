@@ -12,8 +12,8 @@ demo: $(VENV)/.base
 test: lint types pytest
 
 lint: $(VENV)/.dev
-	$(BIN)/ruff check src tests examples
-	$(BIN)/ruff format --check src tests examples
+	$(BIN)/ruff check src tests examples tools
+	$(BIN)/ruff format --check src tests examples tools
 
 types: $(VENV)/.dev
 	$(BIN)/mypy

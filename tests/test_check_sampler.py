@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy.stats import kstest
 
-from butfor.tabular.check import check_sampler
+from butfor.explain import check_sampler
 from butfor.bench import samplers as bench
 from butfor.core.types import InputError
 from butfor.tabular import empirical, from_values, gaussian

@@ -2,7 +2,7 @@
 
 import pytest
 
-from butfor.tabular.demo import ALPHA, measurements, patients, tabular_demo, told
+from butfor.tabular.demo import ALPHA, measurements, patients, tabular_demo
 
 pytestmark = pytest.mark.filterwarnings("ignore::butfor.ReachWarning")
 
@@ -34,7 +34,7 @@ def test_the_model_is_worth_explaining(demo):
 
 
 def test_says_what_the_reference_is(demo):
-    text = told(demo)
+    text = demo.summary()
     assert "The reference is the 214 benign" in text
     assert f"chooses {demo.benign.chosen.sum()} of 1430" in " ".join(text.split())
     assert demo.malignant.provenance["reference"] == "214 benign training patients"

@@ -146,9 +146,9 @@ def test_acceptance_is_the_share_of_plausible_draws():
 def test_notes_tell_the_rate_and_the_inputs_that_would_not_pass():
     sampler = plausible(SAMPLERS["gaussian"], inside, -4.0)
     inputs = np.zeros((40, 3))
-    assert len(sampler.notes(inputs, [X1, X02])) == 1
+    assert len(sampler.notes(inputs, [X1, X02], 0)) == 1
     inputs[:3] = 2.5
-    told = sampler.notes(inputs, [X1, X02])
+    told = sampler.notes(inputs, [X1, X02], 0)
     assert "of the counterfactuals drawn are plausible (least:" in told[0]
     assert "for 'x0+x2'" in told[0]
     assert told[1].startswith("3 of 40 inputs are not plausible themselves")
@@ -172,7 +172,7 @@ def test_p_values_stay_valid_under_the_filter(filtered, valid):
         test="irt",
         draws=99,
         alternative="greater",
-        keep_effects=False,
+        effects=None,
     )
     p = result.table["p"].to_numpy()
     kept = all((p <= u).sum() <= binom.isf(1e-6, len(p), u) for u in (0.01, 0.05, 0.1, 0.2, 0.5))

@@ -6,24 +6,22 @@ from typing import Any
 
 import numpy as np
 
-from butfor.run.settings import checked
-from butfor.run.run import Setting, run
 from butfor.core.draw.blocks import list_problem
+from butfor.core.draw.items import ListItems
 from butfor.core.result.result import Result
 from butfor.models import wrap
+from butfor.run.run import RunContext, run
+from butfor.run.settings import Settings
 from butfor.simulate.texts import TextBed
 
 
-def explained(bed: TextBed, sampler: Any = None, *, batch_rows: int = 4096, **settings: Any) -> Result:
+def explained(bed: TextBed, sampler: Any = None, *, batch_rows: int = 4096, **options: Any) -> Result:
     """What the test finds on the bed; a sampler may stand in for the bed's own."""
+    settings = Settings.of({"alternative": "two-sided", "effects": None, **options})
     names = list(bed.inputs)
-    texts = [bed.inputs[name] for name in names]
-    problem = list_problem(
-        texts, names, [bed.subsets[n] for n in names], sampler or bed.sampler, settings.pop("seed", 0)
-    )
-    setting = Setting(problem, wrap(bed.model), "reader", batch_rows, str, list, list, {})
-    asked = checked(**{"alternative": "two-sided", **settings})
-    return run(setting, asked, target=None, y=None, progress=None, keep_effects=False)
+    items, subsets = ListItems([bed.inputs[name] for name in names]), [bed.subsets[name] for name in names]
+    problem = list_problem(items, names, subsets, sampler or bed.sampler, settings.seed)
+    return run(RunContext(problem, wrap(bed.model), "reader", batch_rows, str, list, {}, (3, 2**20)), settings)
 
 
 def rates(result: Result, bed: TextBed) -> tuple[float, float]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from butfor.core.result.result import Result
 from butfor.core.types import InputError
-from butfor.models.rows import is_pandas
+from butfor.models.rows import is_series
 from butfor.run.progress import Progress, reporting
 from butfor.run.settings import Settings, takes_settings
 from butfor.tabular.check import check_table
@@ -148,8 +148,9 @@ def modality(inputs: Any) -> Modality:
         return "image"
     if isinstance(inputs, np.ndarray):
         return "image" if inputs.ndim == 4 else "text" if inputs.ndim == 1 and _is_text(inputs[:1]) else "table"
-    if is_pandas(inputs):
-        return "text" if inputs.ndim == 1 and _is_text(inputs.iloc[:1]) else "table"
+    if is_series(inputs):  # a row of a table may begin with a text
+        present = inputs.dropna().tolist()
+        return "text" if present and all(isinstance(one, str) for one in present) else "table"
     if not isinstance(inputs, list | tuple | Mapping):
         return "table"
     first = list(islice(inputs.values() if isinstance(inputs, Mapping) else inputs, 1))
@@ -162,7 +163,7 @@ def _is_text(some: Any) -> bool:
     return any(isinstance(one, str) for one in some)
 
 
-def _is_image(one: Any) -> bool:
+def _is_image(one: object) -> bool:
     if isinstance(one, np.ndarray):
         return one.ndim >= 2
     return hasattr(one, "__fspath__") or type(one).__module__.startswith("PIL.")

@@ -11,12 +11,12 @@ import numpy as np
 from butfor.core.draw.blocks import Problem, list_problem, table_problem
 from butfor.core.draw.items import ListItems
 from butfor.core.draw.samplers import Sampler
-from butfor.core.result.archive import unpack
 from butfor.core.result.global_result import GlobalResult, unpack_global
+from butfor.core.result.restored import unpack
 from butfor.core.result.result import Result
 from butfor.core.result.storage import read, unplain
 from butfor.core.types import Array, Batch, InputError, Subset
-from butfor.tabular.splice import bind_sampler
+from butfor.tabular.bind import bind_sampler
 from butfor.tabular.table import from_metadata, items_of
 
 
@@ -76,8 +76,7 @@ def _held(inputs: Any, provenance: dict[str, Any]) -> Sequence[Any] | None:
         from butfor.image.saved import images_of
 
         return images_of(inputs, provenance)
-    found: Sequence[Any] | None = provenance.get("texts") if inputs is None else list(inputs)
-    return found
+    return provenance.get("texts") if inputs is None else list(inputs)
 
 
 def _by_name(inputs: Any, names: Sequence[Any]) -> Any:
@@ -90,7 +89,7 @@ def _by_name(inputs: Any, names: Sequence[Any]) -> Any:
     return {name: inputs[name] for name in names}
 
 
-def _index(index: Any, provenance: dict[str, Any]) -> Any:
+def _index(index: object, provenance: dict[str, Any]) -> object:
     if provenance.get("modality") != "image":
         return index
     from butfor.image.saved import attribute

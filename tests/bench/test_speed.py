@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ import pytest
 import butfor
 from butfor.bench import speed
 from butfor.bench.output import write_figures
+from butfor.bench.timed import Timed
+from butfor.core.draw.samplers import info_of
 
 
 @pytest.fixture(scope="module")
@@ -44,11 +47,29 @@ def test_overhead_is_a_ratio_of_one_run(figures: dict[str, Any]) -> None:
     assert (first["met"], second["met"]) == (True, False)
 
 
-def test_stopwatch_adds_up_calls() -> None:
-    watch = speed.Stopwatch(lambda rows: time.sleep(0.01) or rows.sum(axis=1))
+def test_time_inside_a_model_adds_up_over_calls() -> None:
+    watch = Timed(lambda rows: time.sleep(0.01) or rows.sum(axis=1))
     np.testing.assert_array_equal(watch(np.ones((2, 3))), [3, 3])
     watch(np.ones((2, 3)))
     assert 0.02 <= watch.seconds < 1
+    assert watch.calls == 2
+    assert watch.work < watch.seconds  # asleep it costs nothing
+
+
+def test_a_timed_sampler_is_the_sampler_that_it_times() -> None:
+    class Own:
+        deterministic, listed, ignores_dependence = True, 3, True
+
+        def __call__(self, inputs: list[str], *_: object) -> list[str]:
+            return inputs
+
+        def unfit(self, item: str) -> str | None:
+            return "empty" if not item else None
+
+    timed = Timed(Own())
+    assert timed.info == replace(info_of(timed.inner), listed=0)  # only draws are timed
+    assert (timed.unfit(""), timed.unfit("a"), Timed(len).unfit("")) == ("empty", None, None)
+    assert repr(timed) == repr(timed.inner)
 
 
 def test_markdown_says_what_was_missed(figures: dict[str, Any]) -> None:

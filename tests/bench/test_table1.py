@@ -12,8 +12,8 @@ import pytest
 import butfor
 from butfor.bench import table1
 from butfor.bench.output import write_figures
-from butfor.bench.reference import BEDS, TABLE1
-from butfor.bench.table1_text import text
+from butfor.bench.runs import rates
+from butfor.bench.table1 import BEDS, TABLE1
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +62,7 @@ def test_markdown_with_more_alphas_and_one_run() -> None:
         {**shared, "alpha": 0.2, "fdr": rates | known, "tpr": rates | known},
     ]
     about = {"version": "0", "seed": 0, "runs": 1, "draws": 100, "seconds": 1, "workers": 1, "floor": 0.002}
-    shown = text({**about, "machine": {"processor": "abacus"}, "cells": cells})
+    shown = table1.markdown({**about, "machine": {"processor": "abacus"}, "cells": cells})
     assert "| independent-discontinuous | OSFT 1-sided | .100/.100 | 0/0 | .500/.500 | **no**, **no** |  |" in shown
     assert "| bed | test | family | 0.1 | 0.2 |" in shown
 
@@ -95,11 +95,11 @@ def test_wrong_arguments_are_refused() -> None:
 
 def test_reference_covers_the_table() -> None:
     assert len(TABLE1) == len(BEDS) * 4
-    assert all(0 <= rate <= 1 for known in TABLE1.values() for rates in known for rate in rates)
+    assert all(0 <= rate <= 1 for known in TABLE1.values() for both in known for rate in both)
 
 
 def test_rates() -> None:
     truth = np.array([True, True, False, False])
-    assert table1._rates(np.array([True, False, True, False]), truth) == {"fdr": 0.5, "tpr": 0.5}
-    assert table1._rates(np.zeros(4, bool), truth) == {"fdr": 0.0, "tpr": 0.0}
-    assert table1._rates(np.ones(4, bool), ~truth & truth) == {"fdr": 1.0, "tpr": 0.0}
+    assert rates(np.array([True, False, True, False]), truth) == {"fdr": 0.5, "tpr": 0.5}
+    assert rates(np.zeros(4, bool), truth) == {"fdr": 0.0, "tpr": 0.0}
+    assert rates(np.ones(4, bool), ~truth & truth) == {"fdr": 1.0, "tpr": 0.0}

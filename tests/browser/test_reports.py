@@ -41,7 +41,7 @@ def images(tmp_path_factory):
 def texts(tmp_path_factory):
     bed = butfor.simulate.bed("sentences", 0)
     texts = {f"{name} {NAME}": text for name, text in bed.inputs.items()}
-    result = butfor.text.explain(bed.model, texts, bed.sampler, alpha=0.2, keep_effects=True)
+    result = butfor.text.explain(bed.model, texts, bed.sampler, alpha=0.2)
     assert result.chosen.any()
     return result.report(tmp_path_factory.mktemp("texts") / "report.html")
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import butfor
-from butfor.core.test.evidence import p_fixed, varies, z_one_shot
 from butfor.core.select.rules import bh, knockoff_plus, select
+from butfor.core.test.evidence import p_fixed, varies, z_one_shot
 from calibration_checks import (
     NULLS,
     check_irt,
@@ -149,7 +149,7 @@ def test_osft_fails_on_tied_signs_and_irt_does_not(bed, alpha, osft, irt):
 @pytest.mark.parametrize("test", ["irt", "osft"])
 def test_clones_and_parity_in_a_run(test):
     """The same through `explain`: 60 runs of one input each."""
-    settings = {"test": test, "alternative": "greater", "keep_effects": False}
+    settings = {"test": test, "alternative": "greater", "effects": None}
 
     def coin(rows, subset, count, rng):
         return rng.choice([-1.0, 1.0], size=(len(rows) * count, 1))

@@ -5,10 +5,11 @@ import pytest
 from scipy.stats import binom
 
 import butfor
-from butfor.core.test import evidence, statistic as procedures
 from butfor.core.select import rules as selection
-from butfor.core.test.evidence import competition
 from butfor.core.select.rules import seqstep
+from butfor.core.test import evidence
+from butfor.core.test import few_shot as procedure
+from butfor.core.test.evidence import competition
 from butfor.tabular import from_values
 
 pytestmark = pytest.mark.filterwarnings("ignore::butfor.ReachWarning")
@@ -61,7 +62,7 @@ def sums(rows):
 
 
 def run(rows, model=sums, sampler=NORMAL, **settings):
-    settings = {"test": "few-shot", "alternative": "greater", "keep_effects": False, **settings}
+    settings = {"test": "few-shot", "alternative": "greater", "effects": None, **settings}
     return butfor.explain(model, rows, sampler, **settings)
 
 
@@ -83,7 +84,7 @@ def keeps_level(fdp, alpha=0.1, errors=4):
     return fdp.mean() <= alpha + errors * fdp.std(ddof=1) / np.sqrt(len(fdp))
 
 
-@pytest.mark.parametrize("settings", [{}, {"scale": "shrunk"}, {"alternative": "two-sided"}])
+@pytest.mark.parametrize("settings", [{}, {"test": butfor.few_shot(scale="shrunk")}, {"alternative": "two-sided"}])
 @pytest.mark.parametrize("law", ["normal", "four values"])
 def test_the_false_discovery_rate_of_a_mixture_is_kept_with_power(law, settings):
     fdp, tpr = mixture(law=law, **settings)
@@ -136,7 +137,7 @@ def test_a_tied_top_that_counts_as_a_win_is_caught_in_runs(monkeypatch):
         label, score, rest = tied_top_wins(statistic)
         return label, np.maximum(score, statistic.max(axis=1) - statistic.mean(axis=1)), rest
 
-    monkeypatch.setattr(procedures, "competition", scored)
+    monkeypatch.setattr(procedure, "competition", scored)
     assert not keeps_level(mixture(runs=100, law="four values", share=0.0)[0])
 
 
@@ -184,7 +185,7 @@ def test_clones_with_draws_of_their_own_keep_the_level():
 def test_clones_with_draws_of_their_own_are_a_known_limit_of_the_shrunk_scale():
     """Labels hang together without being the same, and a small weight orders them by their own spread: .19 (s.e. .02)
     of runs at alpha .1. The guarantee speaks of labels that are the same for all of an input."""
-    false = clone_runs(250, shared=False, draws=10, width=60, scale="shrunk")
+    false = clone_runs(250, shared=False, test=butfor.few_shot(scale="shrunk"), draws=10, width=60)
     assert 0.11 <= false.mean() <= 0.28
 
 
@@ -224,7 +225,7 @@ def test_the_level_is_kept_where_the_model_saturates(name, shape, scale):
     is small and its score huge. With every null true at alpha .1, 40 inputs x 5: .29, .25 and .93 of runs. Divided by
     the hypothesis' own spread, shrunk to the run's median, it is .10 to .13.
     """
-    assert keeps_level(null_runs(SATURATING[name], shape=shape, scale=scale))
+    assert keeps_level(null_runs(SATURATING[name], shape=shape, test=butfor.few_shot(scale=scale)))
 
 
 def test_the_median_spread_of_the_input_as_scale_is_caught():

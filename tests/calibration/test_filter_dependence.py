@@ -19,7 +19,7 @@ def alarm(rows):
 
 
 def run(rows, **settings):
-    settings = {"test": "irt", "draws": 99, "alternative": "greater", "alpha": 0.1, "keep_effects": False, **settings}
+    settings = {"test": "irt", "draws": 99, "alternative": "greater", "alpha": 0.1, "effects": None, **settings}
     return butfor.explain(alarm, rows, NORMAL, **settings)
 
 
@@ -55,7 +55,9 @@ def test_a_run_of_many_inputs_averages_it_out(inputs):
     assert np.mean(false) <= allowed(runs)
 
 
-@pytest.mark.parametrize("settings", [{"test": "sequential"}, {"rule": "by"}, {"rule": "holm"}, {"early_stop": True}])
+@pytest.mark.parametrize(
+    "settings", [{"test": "sequential"}, {"rule": "by"}, {"rule": "holm"}, {"test": butfor.irt(early_stop=True)}]
+)
 def test_nobody_leaves_in_the_other_tests_and_rules(settings):
     false = []
     for seed in range(40):

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from butfor.tabular.global_importance import global_importance
 from butfor.core.test.contrast import p_passes, pass_sums
 from butfor.tabular import from_values
 from butfor.tabular.gaussian import Gaussian
+from butfor.tabular.splice import from_values
+from butfor.tabular.global_importance import global_importance
 
 LEVELS = (0.01, 0.05, 0.1, 0.2, 0.5)
 REPEATS, INPUTS = 4000, 12
@@ -94,8 +95,7 @@ def test_faults_are_found(fault, null, draws):
 
 WIDTH = 10
 COVARIANCE = 0.6 ** np.abs(np.subtract.outer(np.arange(WIDTH), np.arange(WIDTH)))
-COLUMNS = tuple(f"x{i}" for i in range(WIDTH))
-POPULATION = Gaussian(np.zeros(WIDTH), np.linalg.inv(COVARIANCE), COLUMNS, None, 0, (None,) * WIDTH)
+POPULATION = from_values(Gaussian(np.zeros(WIDTH), np.linalg.inv(COVARIANCE), (None,) * WIDTH).values)
 TRUTH = np.arange(WIDTH) % 4 == 0  # 0, 4, 8: every null has a relevant neighbour
 
 

@@ -84,8 +84,8 @@ def false_runs(boxes):
         images = [blocks(rng) for _ in range(8)]
         result = bi.explain(light, images, redrawn, boxes=boxes, alternative="greater", seed=seed)
         found += bool(result.chosen.any())
-    assert result.provenance["looked"] == ("picked by what is in it" in str(result.guarantee))
-    return found, result.provenance["looked"]
+    assert result.provenance["data_dependent"] == ("picked by what is in it" in str(result.guarantee))
+    return found, result.provenance["data_dependent"]
 
 
 def light(batch):
@@ -94,6 +94,6 @@ def light(batch):
 
 def test_regions_that_follow_what_they_hold_are_chosen_falsely_and_the_guarantee_says_so():
     assert false_runs(bi.superpixels(16, method="felzenszwalb")) == (6, True)
-    found, looked = false_runs(bi.grid(3))
+    found, data_dependent = false_runs(bi.grid(3))
     assert found <= 2
-    assert not looked
+    assert not data_dependent

@@ -30,7 +30,7 @@ def flagged(seed, inputs):
 
 def runs(test, count, inputs, **settings):
     """Whether a run makes any false discovery."""
-    settings = {"alternative": "greater", "alpha": ALPHA, "draws": DRAWS[test], "keep_effects": False, **settings}
+    settings = {"alternative": "greater", "alpha": ALPHA, "draws": DRAWS[test], "effects": None, **settings}
     data = (flagged(seed, inputs) for seed in range(count))
     results = (butfor.explain(sums, rows, NORMAL, test=test, seed=seed, **settings) for seed, rows in enumerate(data))
     return np.array([result.chosen.any() for result in results], float)
@@ -65,7 +65,7 @@ def test_picked_is_not_bought_with_blindness():
     for seed in range(10):
         rows = flagged(seed, 8)
         rows[:, 0] += 4.0
-        result = butfor.explain(sums, rows, NORMAL, alternative="greater", draws=1000, picked=top, keep_effects=False)
+        result = butfor.explain(sums, rows, NORMAL, alternative="greater", draws=1000, picked=top, effects=None)
         found.append(result.chosen.reshape(8, 5)[:, 0].mean())
     assert np.mean(found) >= 0.5
 

@@ -5,9 +5,9 @@ import pytest
 from scipy.stats import binom
 
 import butfor
+from butfor.core.select.rules import bh
 from butfor.core.test import sequential
 from butfor.core.test.evidence import besag_clifford, p_sequential
-from butfor.core.select.rules import bh
 from butfor.core.test.sequential import batches
 from butfor.tabular import from_values
 
@@ -108,7 +108,7 @@ def sums(rows):
 
 def null_run(law, seed=0, inputs=1500, **settings):
     rows = NULLS[law](np.random.default_rng(seed), (inputs, 8))
-    settings = {"alternative": "greater", "draws": 120, "keep_effects": False, **settings}
+    settings = {"alternative": "greater", "draws": 120, "effects": None, **settings}
     return butfor.explain(sums, rows, sampler(law), seed=seed, **settings).table.p.to_numpy()
 
 
@@ -158,7 +158,7 @@ def proportions(runs=60, alpha=0.1, **settings):
         rows, truth = mixture(seed)
         result = butfor.explain(
             lambda batch: np.abs(batch).sum(axis=1), rows, sampler("normal"), alternative="greater", alpha=alpha,
-            seed=seed, keep_effects=False, **settings,
+            seed=seed, effects=None, **settings,
         )  # fmt: skip
         chosen = result.chosen
         fdp.append((chosen & ~truth).sum() / max(chosen.sum(), 1))
@@ -190,7 +190,7 @@ def class_runs(target, runs, test="sequential", **settings):
         weights = rng.normal(size=(5, 10))
         result = butfor.explain(
             lambda rows, w=weights: rows @ w, rng.normal(size=(40, 5)), sampler("normal"), target=target, seed=seed,
-            test=test, alpha=0.1, keep_effects=False, **settings,
+            test=test, alpha=0.1, effects=None, **settings,
         )  # fmt: skip
         p.append(result.evidence.values)
         false.append(result.chosen.any())

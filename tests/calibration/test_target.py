@@ -5,9 +5,9 @@ import pytest
 from scipy.stats import binom
 
 import butfor
-from butfor.core.test.evidence import p_fixed, z_one_shot
 from butfor.core.evaluate.outputs import Target, pick
 from butfor.core.select.rules import bh, knockoff_plus
+from butfor.core.test.evidence import p_fixed, z_one_shot
 from calibration_checks import controlled, powerful, proportions
 
 INPUTS, ALPHA, RUNS = 40, 0.2, 200
@@ -113,7 +113,7 @@ def test_the_same_through_explain(test):
                 alpha=ALPHA,
                 draws=999 if test == "irt" else None,
                 seed=seed,
-                keep_effects=False,
+                effects=None,
             )
             found[target] += result.chosen.any()
     most = ALPHA + 3 * np.sqrt(ALPHA * (1 - ALPHA) / runs)
@@ -150,7 +150,7 @@ def total(rows):
     return rows.sum(axis=1)
 
 
-FOIL = {"test": "irt", "alternative": "greater", "draws": 499, "alpha": 0.1, "keep_effects": False}
+FOIL = {"test": "irt", "alternative": "greater", "draws": 499, "alpha": 0.1, "effects": None}
 
 
 def test_with_the_population_for_q_nothing_is_found():
@@ -207,12 +207,10 @@ def test_two_sided_tests_keep_their_level(test, center):
             total,
             rng.normal(size=(20, 5)),
             butfor.tabular.from_values(lambda rows, subset, count, rng: rng.normal(size=(len(rows) * count, 1))),
-            test=test,
+            test=butfor.irt(499, center=center) if test == "irt" else butfor.osft(center=center),
             alternative="two-sided",
-            center=center,
-            draws=499 if test == "irt" else None,
             alpha=0.2,
             seed=seed,
-            keep_effects=False,
+            effects=None,
         ).chosen.any()
     assert found <= binom.isf(1e-4, runs, 0.2)

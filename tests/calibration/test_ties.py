@@ -76,7 +76,7 @@ MODELS = {
 
 
 def run(model, inputs, **settings):
-    settings = {"subsets": [UNUSED], "alternative": "greater", "keep_effects": False, **settings}
+    settings = {"subsets": [UNUSED], "alternative": "greater", "effects": None, **settings}
     return butfor.explain(model, inputs, SAMPLER, **settings).table
 
 

@@ -18,8 +18,24 @@ EFFECTS = ["effect", "effect_low", "effect_high"]
 
 
 def call(explain, *args, **options):
-    """Every call of the package that takes options of a test."""
+    """Every call of the package that takes options of a test: those of its own go with the test."""
+    own = {name: options.pop(name) for name in OWN if name in options}
+    if "keep_effects" in options:
+        options["effects"] = "chosen" if options.pop("keep_effects") else None
+    if own:
+        make = {"irt": butfor.irt, "sequential": butfor.sequential, "few-shot": butfor.few_shot, "osft": butfor.osft}
+        test = options.get("test") or "sequential"
+        options["test"] = make[test](**{name: value for name, value in own.items() if name in TAKES[test]})
     return explain(*args, **options)
+
+
+TAKES = {
+    "irt": ("early_stop", "delta", "center"),
+    "sequential": ("h", "center"),
+    "few-shot": ("scale",),
+    "osft": ("center",),
+}
+OWN = ("h", "early_stop", "delta", "scale", "center")
 
 
 TESTS = {

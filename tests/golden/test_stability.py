@@ -55,7 +55,7 @@ def same(one, other):
 @pytest.mark.parametrize("model", MODELS)
 def test_the_batch_size_changes_no_bit(model, test, side):
     tables = [
-        run(MODELS[model], INPUTS[:20], test=test, alternative=side, batch_rows=batch_rows, keep_effects=False).table
+        run(MODELS[model], INPUTS[:20], test=test, alternative=side, batch_rows=batch_rows, effects=None).table
         for batch_rows in (1, 7, 1000)
     ]
     same(tables[0], tables[2])
@@ -81,7 +81,7 @@ def test_a_float32_network_gives_the_same_choice_and_nearly_the_same_evidence():
 
     for test, side in TESTS:
         tables = [
-            run(net, INPUTS[:30], test=test, alternative=side, batch_rows=batch_rows, keep_effects=False).table
+            run(net, INPUTS[:30], test=test, alternative=side, batch_rows=batch_rows, effects=None).table
             for batch_rows in (7, 1000, 10_000)
         ]
         for table in tables[1:]:
@@ -119,8 +119,7 @@ def test_the_batch_size_changes_no_bit_of_uneven_outputs(large):
 def test_appended_inputs_change_nothing(model, test, side, few, many):
     """Also over the edge of a block, which is at 256 rows."""
     short, long = (
-        evidence(run(MODELS[model], INPUTS[:count], test=test, alternative=side, keep_effects=False))
-        for count in (few, many)
+        evidence(run(MODELS[model], INPUTS[:count], test=test, alternative=side, effects=None)) for count in (few, many)
     )
     same(short, long.iloc[: few * WIDTH])
 
@@ -138,7 +137,7 @@ def test_appended_inputs_of_another_size_change_nothing():
 @pytest.mark.parametrize(("test", "side"), TESTS)
 @pytest.mark.parametrize("model", MODELS)
 def test_a_subset_that_is_left_out_changes_nothing_for_the_others(model, test, side, sampler):
-    settings = {"test": test, "alternative": side, "keep_effects": False, "sampler": sampler(REFERENCE)}
+    settings = {"test": test, "alternative": side, "effects": None, "sampler": sampler(REFERENCE)}
     whole = evidence(run(MODELS[model], INPUTS[:260], subsets={"a": [0, 3], "b": [1], "c": [2], "d": [5]}, **settings))
     part = evidence(run(MODELS[model], INPUTS[:260], subsets={"d": [5], "a": [0, 3]}, **settings))
     same(whole.loc[part.index], part)

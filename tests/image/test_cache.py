@@ -10,6 +10,7 @@ import pytest
 import butfor
 import butfor.image as bi
 from butfor import InputError, Subset
+from butfor.core.draw.samplers import info_of
 from butfor.core.draw.streams import stream
 
 IMAGE = np.random.default_rng(0).integers(0, 255, (30, 40, 3), dtype=np.uint8)
@@ -87,7 +88,7 @@ def test_whatever_decides_a_fill_is_part_of_its_name(tmp_path, change):
 def test_a_deterministic_fill_serves_every_seed(tmp_path):
     inner = Counting(deterministic=True)
     sampler = bi.cached(inner, tmp_path)
-    assert sampler.deterministic
+    assert info_of(sampler).deterministic
     for seed in range(3):
         sampler([IMAGE], Subset(f"box {seed}", BOX.index), 2, np.random.default_rng(seed))
     assert len(inner.asked) == 1
@@ -178,7 +179,7 @@ def test_draws_that_take_nothing_from_rng_are_not_kept(tmp_path):
 def test_filters_are_told_apart(tmp_path):
     dark, bright = np.full((20, 20, 3), 9, np.uint8), np.full((20, 20, 3), 200, np.uint8)
     made = [butfor.plausible(bi.donor([image]), level, 0.5) for image in (dark, bright)]
-    assert bi.cached(made[0], tmp_path).identity != bi.cached(made[1], tmp_path).identity
+    assert info_of(bi.cached(made[0], tmp_path)).identity != info_of(bi.cached(made[1], tmp_path)).identity
     with pytest.raises(InputError, match="name it: cached"):
         bi.cached(butfor.plausible(bi.donor(), lambda batch: np.ones(len(batch)), 0.5), tmp_path)
 

@@ -174,9 +174,9 @@ def test_what_torch_modules_return():
     np.testing.assert_array_equal(outputs(lambda y: y.squeeze()), plain)  # the last batch is one image
     np.testing.assert_array_equal(outputs(lambda y: y[:, :1].squeeze()), plain[:, :1])
     np.testing.assert_array_equal(outputs(lambda y: (y, 2 * y)), plain)
-    np.testing.assert_array_equal(outputs(lambda y: types.SimpleNamespace(logits=y)), plain)
-    with pytest.raises(ModelError, match="gave dict; expected a tensor"):
-        outputs(lambda y: {"a": y})
+    np.testing.assert_array_equal(outputs(lambda y: {"loss": 2 * y, "logits": y}), plain)  # as of Hugging Face
+    with pytest.raises(ModelError, match="the module returned str, expected a tensor"):
+        outputs(lambda y: "cat")
     with pytest.raises(ModelError, match=r"gave outputs \(\) for 2 images; expected a row for each"):
         outputs(torch.sum)
 

@@ -8,6 +8,7 @@ import pytest
 
 import butfor.image as bi
 from butfor import InputError, ModelError, Subset
+from butfor.core.draw.samplers import info_of
 
 IMAGE = np.random.default_rng(0).integers(0, 255, (40, 50, 3), dtype=np.uint8)
 BOX = Subset("box 1", (5, 6, 25, 30))
@@ -70,7 +71,8 @@ def test_it_draws_like_any_sampler(pipe):
     np.testing.assert_array_equal(sampler([emptied], BOX, 1, rng())[0], one)
     assert sampler([IMAGE], BOX, 0, rng()) == []
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(sampler))([IMAGE], BOX, 1, rng())[0], one)
-    assert not hasattr(sampler, "deterministic")
+    assert not info_of(sampler).deterministic
+    assert info_of(sampler).changes_subset_only
 
 
 def test_a_folder_is_loaded_when_it_is_needed(pipe, tmp_path):

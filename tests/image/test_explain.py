@@ -1,5 +1,7 @@
 """butfor.image.explain: from photographs to regions, however they are given and whatever is wrong with some."""
 
+import weakref
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,8 +9,10 @@ from PIL import Image as Files
 
 import butfor
 import butfor.image as bi
+from butfor.image import files
 from butfor.image.explain import explain
-from butfor.image.files import ImageFiles
+from butfor.image.inputs import load_items, propose_regions
+from butfor.image.view import pictures as pictures_of
 
 CORNER = (0, 0, 8, 8)
 BOXES = {"corner": CORNER, "middle": (8, 8, 16, 16), "edge": (16, 16, 24, 24)}
@@ -82,19 +86,30 @@ def test_an_image_keeps_its_draws_whatever_else_there_is_and_however_many_go_at_
 
 
 def test_files_are_opened_one_at_a_time(album, monkeypatch):
-    held = []
-    read = ImageFiles.__getitem__
-    monkeypatch.setattr(ImageFiles, "__getitem__", lambda self, place: (held.append(len(self)), read(self, place))[1])
-    run(album)
-    assert set(held) == {1}
+    alive, most = weakref.WeakValueDictionary(), []
+    read = files.read_image
+
+    def counted(path, **options):
+        image = read(path, **options)
+        alive[len(most)] = image
+        most.append(len(alive))
+        return image
+
+    monkeypatch.setattr(files, "read_image", counted)
+    found = propose_regions(load_items(album), bi.grid(2), "raise")
+    assert len(most) == 10
+    assert max(most) <= 3  # that which is looked at, and the last two that were read
+    for image in found.items:
+        assert image.shape == (24, 24, 3)
+    assert len(most) >= 18
+    assert max(most) <= 3
 
 
 def test_the_model_gets_no_more_than_a_few_large_images():
     from butfor.image.explain import rows_at_a_time
-    from butfor.image.opened import opened
-    from butfor.image.proposed import Proposed
+    from butfor.run.proposed import Proposed
 
-    some = opened(pictures(2))
+    some = load_items(pictures(2))
     assert rows_at_a_time(Proposed(some, ((), ()), (), 24 * 24 * 3)) == 32
     assert rows_at_a_time(Proposed(some, ((), ()), (), 90_000_000)) == 1
 
@@ -113,17 +128,20 @@ def test_counterfactuals_come_again_and_files_too(album, tmp_path):
 
 
 def test_a_loaded_result_shows_its_pictures_while_the_files_are_there(album, tmp_path):
-    path = run(album).save(tmp_path / "r.butfor")
+    result = run(album)
+    path = result.save(tmp_path / "r.butfor")
     again = butfor.load(path)
-    photo = again.view(again).photographs[0]
+    assert pictures_of(again) == pictures_of(result)  # without sampler and model: what the run kept is in the file
+    photo = pictures_of(again).photographs[0]
     assert photo.marked.startswith("data:image/jpeg")
-    assert photo.regions[0].tiles == ()  # without the sampler
-    whole = butfor.load(path, bi.donor(), model=corner)
-    tile = whole.view(whole).photographs[0].regions[0].tiles[0]
+    tile = photo.regions[0].tiles[0]
     assert tile.value
     assert tile.change
     next(album.iterdir()).unlink()
-    assert butfor.load(path).view is None
+    assert pictures_of(butfor.load(path)) is None
+    assert pictures_of(result) is None
+    given = pictures_of(butfor.load(path, inputs=pictures()))
+    assert given.photographs[0].regions[0].tiles[0] == tile
 
 
 def test_masks_are_stored(tmp_path):
@@ -167,14 +185,16 @@ def test_a_sampler_that_always_draws_the_same_runs_osft_and_promises_nothing():
     assert "Q is a single point" in str(result.guarantee)
     with pytest.raises(butfor.InputError, match=r"always draws the same; .*diversify.*osft"):
         run(pictures(), sampler, test="few-shot")
-    with pytest.raises(butfor.InputError, match=r"keep_effects needs fresh draws.*diversify"):
-        run(pictures(), sampler, keep_effects=True)
+    for effects in ("chosen", "all"):
+        with pytest.raises(butfor.InputError, match=r"effects need fresh draws.*diversify"):
+            run(pictures(), sampler, effects=effects)
 
 
 def test_effects_come_when_asked_for():
     assert run(pictures()).table.effect.isna().all()
-    table = run(pictures(), keep_effects=True).table
+    table = run(pictures(), effects="chosen").table
     assert (table.effect[table.chosen] > 50).all()
+    assert table.effect[~table.chosen].isna().all()
 
 
 def test_the_symmetric_class_is_the_default_and_classes_are_tested_upwards():
@@ -194,6 +214,78 @@ def test_attributes_are_one_more_hypothesis():
     result = run(pictures(), boxes=regions)
     assert set(result.table.subset[result.chosen]) == {"corner", "bright"}
     assert result.counterfactuals("image 1", "bright", n=1)[0].mean() < pictures()[0].mean()
+
+
+# One list of boxes for each image, in their order
+
+
+def test_boxes_of_each_image_in_their_order():
+    each = [[CORNER, (8, 8, 16, 16)], [], [(16, 16, 24, 24)], *[[CORNER]] * 7]
+    with pytest.warns(bi.RegionWarning, match=r"1 image was left out, having no region to test: 'image 2'"):
+        found = run(pictures(), boxes=each, alpha=0.2)
+    by_name = {f"image {k}": own for k, own in enumerate(each, start=1)}
+    with pytest.warns(bi.RegionWarning, match="'image 2'"):
+        named = run(pictures(), boxes=by_name, alpha=0.2)
+    pd.testing.assert_frame_equal(found.table, named.table)
+    where = [(found.input_names[block.start], block.subset.index) for block in found.problem.blocks]
+    assert where == [(name, box) for name, own in by_name.items() for box in own]
+
+
+@pytest.mark.parametrize(
+    "each",
+    [
+        [[list(CORNER)], [list(CORNER)]],
+        [np.array([CORNER]), np.array([CORNER])],
+        np.array([[CORNER], [CORNER]]),
+        ([CORNER], (CORNER,)),
+        [{"box 1": CORNER}, [{"name": "box 1", "box": CORNER}]],
+    ],
+)
+def test_lists_of_boxes_come_in_many_ways(each):
+    found = run(pictures(2), boxes=each, test="osft", alpha=0.5)
+    assert [block.subset.index for block in found.problem.blocks] == [CORNER, CORNER]
+    assert found.provenance["boxes"] == "boxes(2 in 2 images)"
+
+
+@pytest.mark.parametrize("everywhere", [[CORNER], [list(CORNER)], np.array([CORNER]), [{"name": "a", "box": CORNER}]])
+def test_four_numbers_are_a_box_of_every_image(everywhere):
+    found = run(pictures(2), boxes=everywhere, test="osft", alpha=0.5)
+    assert [block.subset.index for block in found.problem.blocks] == [CORNER, CORNER]
+    assert found.provenance["boxes"] == "boxes(1 for every image)"
+
+
+def test_masks_of_each_image_in_their_order():
+    mask = np.zeros((24, 24), bool)
+    mask[:8, :8] = True
+    with pytest.warns(bi.RegionWarning, match="'image 1'"):
+        found = run(pictures(2), boxes=[[], [mask, mask[::-1]]], test="osft", alpha=0.5)
+    assert [block.start for block in found.problem.blocks] == [0, 0]
+    assert found.input_names == ("image 2",)
+    assert (found.problem.blocks[0].subset.index == mask).all()
+
+
+@pytest.mark.parametrize(
+    ("boxes", "sentence"),
+    [
+        ([[CORNER]] * 3, "boxes has lists of boxes for 3 images, but there are 2; give one list for each image, in "),
+        ([[CORNER], CORNER], r"a box of every image is \[\(0, 0, 8, 8\)\]; expected four finite numbers"),
+        ([[CORNER], [(1, 2, 3)]], r"a box of image 'image 2' is \(1, 2, 3\); expected four finite numbers"),
+        ([(1, 2, 3), (4, 5, 6)], r"a box of every image is \(1, 2, 3\); expected four finite numbers"),
+        ([[], []], "no image is left to test; 2 images were left out"),
+    ],
+)
+def test_lists_of_boxes_that_do_not_fit(boxes, sentence):
+    with pytest.raises(butfor.InputError, match=sentence):
+        run(pictures(2), boxes=boxes)
+
+
+def test_lists_of_boxes_go_through_every_call():
+    each = [[CORNER]] * 10
+    assert bi.ranks(corner, pictures(), bi.donor(), boxes=each).total == 10
+    moved = bi.sensitivity(corner, pictures(), bi.donor(), boxes=each, alternative="greater", alpha=0.2)
+    assert moved.results[1].problem.blocks[0].subset.index == CORNER  # at the edge it cannot move
+    one = butfor.explain(corner, pictures(), bi.donor(), subsets=each)
+    assert one.table.subset.tolist() == ["box 1"] * 10
 
 
 @pytest.mark.parametrize("name", [None, "grid", "superpixels", "random"])
@@ -359,7 +451,7 @@ def test_the_one_call_for_everything_takes_images():
 
 # Was wrong once: with every null true, superpixels and detectors chose in most runs and the guarantee said nothing.
 @pytest.mark.parametrize(
-    ("boxes", "looked"),
+    ("boxes", "dependent"),
     [
         ("grid", False),
         ("random", False),
@@ -368,14 +460,16 @@ def test_the_one_call_for_everything_takes_images():
         (bi.shifted(bi.grid(2))[0], False),
         (bi.superpixels(9, compactness=1000), True),
         ({"a": [(0, 0, 8, 8)]}, True),
+        ([[(0, 0, 8, 8)]], True),
         (bi.detected_boxes(lambda image: ([[0, 0, 9, 9]], [1.0])), True),
         (lambda name, image: [butfor.Subset("own", (0, 0, 8, 8))], True),
     ],
 )
-def test_regions_that_were_picked_by_what_they_hold_are_named_in_the_guarantee(boxes, looked):
+def test_regions_that_were_picked_by_what_they_hold_are_named_in_the_guarantee(boxes, dependent):
     noise = np.random.default_rng(0).integers(0, 256, (24, 24, 3), dtype=np.uint8)
     result = bi.explain(lambda batch: [x.mean() for x in batch], {"a": noise}, bi.donor(), boxes=boxes)
-    assert any("picked by what is in it" in caveat for caveat in result.guarantee.caveats) == looked
+    assert any("picked by what is in it" in caveat for caveat in result.guarantee.caveats) == dependent
+    assert result.provenance["data_dependent"] == dependent
 
 
 @pytest.mark.parametrize(

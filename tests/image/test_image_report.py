@@ -1,14 +1,16 @@
 """The report of a run on images: pictures inside the file, nothing from the network, tables as before."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import butfor
 import butfor.image as bi
+from butfor.core.result.kept import Kept
 from butfor.core.result.numbers import probabilities
-from butfor.image.view import View
+from butfor.image import view
 from butfor.report.write import render
 
 MASK = np.zeros((24, 24), bool)
@@ -65,12 +67,23 @@ def test_every_region_is_shown_with_its_counterfactuals(page):
 
 def test_what_the_view_says_is_what_the_run_found():
     found = result()
-    view = found.view(found)
-    chosen = [region.chosen for photo in view.photographs for region in photo.regions]
+    shown = view.pictures(found)
+    chosen = [region.chosen for photo in shown.photographs for region in photo.regions]
     assert chosen == found.chosen.tolist()
-    assert view.photographs[0].said.startswith("<b>corner</b>, p = ")
-    assert view.photographs[0].regions[0].where == (0, 0, pytest.approx(100 * 8 / 36), pytest.approx(100 / 3))
-    assert all(tile.change.startswith("−") for tile in view.photographs[0].regions[0].tiles)
+    assert shown.photographs[0].said.startswith("<b>corner</b>, p = ")
+    assert shown.photographs[0].regions[0].where == (0, 0, pytest.approx(100 * 8 / 36), pytest.approx(100 / 3))
+    assert all(tile.change.startswith("−") for tile in shown.photographs[0].regions[0].tiles)
+    assert all(len(region.tiles) == 3 for photo in shown.photographs for region in photo.regions)
+
+
+def test_what_stands_under_a_counterfactual_is_what_the_model_says_of_it():
+    found = result()
+    made = found.counterfactuals("<i>0</i>.png", "corner", n=3)
+    given = probabilities(np.concatenate([Net()(made), Net()([pictures()["<i>0</i>.png"]])]))[:, 0]
+    region = view.pictures(found).photographs[0].regions[0]
+    assert [tile.value for tile in region.tiles] == [f"{value:.3f}" for value in given[:3]]
+    assert region.value == f"{given[3]:.3f}"
+    assert [tile.picture for tile in region.tiles] == [view.picture_of(image) for image in made]
 
 
 def test_masks_attributes_and_one_draw_are_shown(tmp_path):
@@ -90,12 +103,23 @@ def test_a_result_without_its_sampler_still_has_a_report(tmp_path):
     assert "Regions and their counterfactuals" not in render(again)
 
 
-def test_pictures_without_a_model_and_without_discoveries():
+def test_pictures_without_discoveries_and_of_a_file_without_outputs():
     found = result(alpha=0.01, draws=5)
     assert not found.chosen.any()
-    view = View(None)(found)
-    assert view.photographs[0].said == ""
-    assert view.photographs[0].regions[0].tiles[0].value == ""
+    assert view.pictures(found).photographs[0].regions[0].tiles[0].value
+    old = replace(found, outputs=np.full((6, 0), np.nan), kept=Kept())  # saved by an earlier version
+    photo = view.pictures(old).photographs[0]
+    assert photo.said == photo.regions[0].value == ""
+    assert photo.regions[0].tiles == ()
+
+
+def test_regions_whose_counterfactuals_were_not_kept_have_no_tiles():
+    found = result()
+    half = replace(found, kept=Kept(found.kept.chunks[:6]))
+    tiles = [len(region.tiles) for photo in view.pictures(half).photographs for region in photo.regions]
+    assert tiles == [3] * 6 + [0] * 6
+    picked = replace(found, provenance={**found.provenance, "picked": True})  # most of its draws were rejected
+    assert not view.pictures(picked).drawn
 
 
 def test_a_table_has_no_pictures():
@@ -127,9 +151,9 @@ def test_outputs_of_many_labels_are_shown_as_they_are():
             light = np.array([image[:8, :8].mean() / 255 for image in batch])
             return np.stack([light, 0.97 + 0 * light, 0.05 + 0 * light], axis=1)
 
-    view = (found := explained(Labels())).view(found)
-    assert view.label == "output"
-    assert view.photographs[0].said == "dog, output = 0.970"
+    shown = view.pictures(found := explained(Labels()))
+    assert shown.label == "output"
+    assert shown.photographs[0].said == "dog, output = 0.970"
     assert "dog output = 0.970" in render(found)
 
 
@@ -141,7 +165,7 @@ def test_all_images_of_a_run_are_shown_on_one_scale():
         return [[0.2, 0.9] if (image == first).all() else [4.0, 0.0] for image in batch]
 
     found = explained(net)
-    said = [photo.said for photo in found.view(found).photographs]
+    said = [photo.said for photo in view.pictures(found).photographs]
     assert said[:2] == ["class 1, p = 0.668", "class 0, p = 0.982"]
 
 
@@ -149,8 +173,8 @@ def test_all_images_of_a_run_are_shown_on_one_scale():
 def test_only_so_many_photographs_are_shown(count):
     given = [np.zeros((8, 8, 3), np.uint8)] * count
     found = bi.explain(lambda batch: [x.mean() for x in batch], given, bi.donor(), boxes=[(0, 0, 4, 4)], test="osft")
-    view = View(None)(found)
-    assert (len(view.photographs), view.more) == (60, 10)
+    shown = view.pictures(found)
+    assert (len(shown.photographs), shown.more) == (60, 10)
 
 
 def test_an_implausible_fill_that_makes_empty_sky_important_is_flagged():
@@ -170,9 +194,58 @@ def test_an_implausible_fill_that_makes_empty_sky_important_is_flagged():
 
     found = bi.explain(grain, sky, flat, boxes={"sky": (40, 30, 100, 80)}, alternative="greater", alpha=0.3, draws=4)
     assert found.chosen.all()
-    view = found.view(found)
-    assert all(tile.flagged for photo in view.photographs for tile in photo.regions[0].tiles)
+    shown = view.pictures(found)
+    assert all(tile.flagged for photo in shown.photographs for tile in photo.regions[0].tiles)
     assert "implausible</span>" in render(found)
+
+
+class CountedNet(Net):
+    """Three classes, and how often they were asked for."""
+
+    def __init__(self):
+        self.asked = 0
+
+    def __call__(self, batch):
+        self.asked += len(batch)
+        return super().__call__(batch)
+
+
+class CountedDonor:
+    """A sampler that counts its draws."""
+
+    changes_subset_only = True
+
+    def __init__(self):
+        self.asked = 0
+
+    def __call__(self, inputs, subset, draws, rng):
+        self.asked += len(inputs) * draws
+        return bi.donor()(inputs, subset, draws, rng)
+
+
+def test_a_result_asks_nobody(tmp_path):
+    """Whatever is done with a result: the model and the sampler have had their say."""
+    net, sampler = CountedNet(), CountedDonor()
+    regions = bi.together(bi.boxes({"corner": (0, 0, 8, 8), "rest": (8, 8, 20, 20)}), bi.attributes("colour"))
+    found = bi.explain(net, pictures(), sampler, boxes=regions, alpha=0.2, effects="chosen")
+    before = net.asked, sampler.asked
+    assert net.asked == found.rows
+    page = found.report(tmp_path / "r.html").read_text()
+    assert page.count('type="checkbox"') == 6 * 3 * 3
+    assert found.summary()
+    assert found.notes is not None
+    assert found._repr_html_()
+    assert found.to_json()
+    assert len(found.table) == 18
+    assert str(found.guarantee)
+    loaded = butfor.load(found.save(tmp_path / "r.butfor"), sampler, pictures())
+    for other in (found.select(alpha=0.3), loaded):
+        assert other.summary()
+        assert other.report(tmp_path / "again.html").read_text().count('type="checkbox"') == 6 * 3 * 3
+        assert len(other.counterfactuals("<i>0</i>.png", "corner")) == 3
+    assert (net.asked, sampler.asked) == before
+    found.counterfactuals("<i>0</i>.png", "corner", n=4)  # more than were kept: the sampler, and never the model
+    assert (net.asked, sampler.asked > before[1]) == (before[0], True)
 
 
 def test_the_demo_finds_where_an_eight_is_closed_and_nothing_in_eights():
@@ -182,4 +255,4 @@ def test_the_demo_finds_where_an_eight_is_closed_and_nothing_in_eights():
     often = demo.found.table[demo.found.chosen].subset.value_counts()
     assert set(often.index[:2]) == {"row 2 column 2", "row 3 column 2"}
     assert demo.check.chosen.mean() < 0.02
-    assert "held-out eights chooses" in demo.told()
+    assert "held-out eights chooses" in demo.summary()

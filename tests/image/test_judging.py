@@ -5,6 +5,7 @@ import pytest
 
 import butfor.image as bi
 from butfor import InputError, ModelError, Subset
+from butfor.core.draw.samplers import info_of
 from butfor.image.plausibility import FLAG
 from butfor.image.shifts import iou, shift
 
@@ -176,5 +177,5 @@ def test_attributes_of_a_user_s_own():
             sampler([image], subset(wrong), 1, np.random.default_rng(0))
     with pytest.raises(InputError, match="nothing to fill it"):
         sampler([image], EMPTY, 1, np.random.default_rng(0))
-    assert not sampler.deterministic
-    assert bi.with_attributes(bi.telea()).deterministic
+    assert not info_of(sampler).deterministic
+    assert info_of(bi.with_attributes(bi.telea())).deterministic

@@ -1,13 +1,15 @@
 """One table over all samplers of images: what every one of them must do."""
 
 import pickle
+from dataclasses import dataclass, fields
 
 import numpy as np
 import pytest
 
 import butfor
 import butfor.image as bi
-from butfor import InputError, ModelError, Subset
+from butfor import InputError, ModelError, SamplerInfo, Subset
+from butfor.core.draw.samplers import info_of
 from butfor.image.region import mask_of
 
 
@@ -119,7 +121,7 @@ def test_the_same_rng_gives_the_same_draws_and_another_one_others(sampler):
         np.testing.assert_array_equal(a, b)
     different = any((a != b).any() for a, b in zip(one, other, strict=True))
     among = any((one[0] != image).any() for image in one[1:4])
-    assert different == among == (not getattr(sampler, "deterministic", False))
+    assert different == among == (not info_of(sampler).deterministic)
 
 
 def test_global_state_is_not_used(sampler):
@@ -323,7 +325,95 @@ def test_each_region_is_judged_by_its_own_image():
         assert (bi.judge(image, subset)(only([image], subset, 6, np.random.default_rng(2))) >= 0.05).all()
         plain = sometimes_smeared([image], subset, 6, np.random.default_rng(2))
         assert (bi.judge(image, subset)(plain) < 0.05).any()
-    assert only.unlike(images, [[subset], [subset]]) == 0
+    assert only.notes(images, [[subset], [subset]], 0) == []
     smeared = images[0].copy()
     smeared[30:80, 40:100] = 90
-    assert only.unlike([smeared], [[subset]]) == 1
+    for wrapped in (only, bi.cached(only, "fills", name="only"), bi.diversify(only), bi.with_attributes(only)):
+        (note,) = wrapped.notes([smeared], [[subset]], 0)
+        assert note.startswith("1 of 1 regions are not plausible as they are")
+    (colour,) = bi.attributes("colour")("a", smeared)  # is not filtered, so it does not count
+    (note,) = bi.with_attributes(only).notes([smeared], [[subset, colour]], 0)
+    assert note.startswith("1 of 1 regions")
+
+
+# Facts
+
+
+@dataclass(frozen=True)
+class Odd:
+    """A sampler of which everything is true that can be."""
+
+    info = SamplerInfo(
+        identity="odd",
+        deterministic=True,
+        ignores_dependence=True,
+        takes_missing=True,
+        changes_subset_only=False,
+        whole=True,
+        floor=len,
+        reference_rows=7,
+        kinds={"a": 1},
+        tokenizer="words",
+        listed=3,
+    )
+
+    def __call__(self, inputs, subset, draws, rng):
+        return [image for image in inputs for _ in range(draws)]
+
+
+WRAPPERS = {  # and what each of them must know better
+    "plausible": (lambda inner: butfor.plausible(inner, bi.judge, 0.05), {"listed": 0}),
+    "diversify": (bi.diversify, {"deterministic": False, "changes_subset_only": True}),
+    "cached": (lambda inner: bi.cached(inner, "fills"), {}),
+    "with_attributes": (bi.with_attributes, {}),
+}
+
+
+@pytest.mark.parametrize("name", WRAPPERS)
+def test_a_wrapper_keeps_every_fact_of_what_it_wraps(name):
+    wrap, better = WRAPPERS[name]
+    inner, outer = info_of(Odd()), info_of(wrap(Odd()))
+    for field in fields(SamplerInfo):
+        if field.name != "identity":
+            assert getattr(outer, field.name) == better.get(field.name, getattr(inner, field.name)), field.name
+    assert "odd" in outer.identity
+    usual = SamplerInfo()
+    assert all(
+        getattr(inner, f.name) != getattr(usual, f.name) for f in fields(usual) if f.name != "changes_subset_only"
+    )
+
+
+@pytest.mark.parametrize("outer", WRAPPERS)
+@pytest.mark.parametrize("inner", WRAPPERS)
+def test_wrappers_of_wrappers_keep_them_too(outer, inner):
+    found = info_of(WRAPPERS[outer][0](WRAPPERS[inner][0](Odd())))
+    assert found.ignores_dependence
+    assert found.reference_rows == 7
+    assert found.deterministic == ("diversify" not in (outer, inner))
+
+
+@pytest.mark.parametrize("sampler", [bi.donor(), bi.telea(), bi.navier_stokes(), bi.diversify(bi.telea())])
+def test_what_pastes_is_trusted_and_what_is_a_user_s_own_is_not(sampler):
+    def own(inputs, subset, draws, rng):
+        return list(inputs) * draws
+
+    for wrap, _ in WRAPPERS.values():
+        assert info_of(wrap(sampler)).changes_subset_only
+    assert info_of(bi.with_attributes()).changes_subset_only
+    assert not info_of(bi.with_attributes(own)).changes_subset_only
+    assert not info_of(bi.cached(own, "fills", name="own")).changes_subset_only
+
+
+def test_a_donor_is_told_by_its_reference_however_that_is_held(tmp_path):
+    from PIL import Image
+
+    Image.fromarray(INPUTS[0]).save(tmp_path / "a.png")
+    known = {
+        info_of(bi.donor(reference)).identity
+        for reference in (None, INPUTS, INPUTS[:1], np.stack(INPUTS[:1]), bi.folder(tmp_path), bi.folder(tmp_path))
+    }
+    assert (
+        len(known) == 4
+    )  # a list and an array of the same images are the same, and so is a folder that did not change
+    Image.fromarray(INPUTS[1]).save(tmp_path / "a.png")
+    assert info_of(bi.donor(bi.folder(tmp_path))).identity not in known

@@ -11,7 +11,7 @@ from PIL import Image
 import butfor.image as bi
 from butfor import InputError, ModelError, Subset
 from butfor.image.found_boxes import overlapping
-from butfor.image.proposed import as_subsets
+from butfor.image.regions import as_proposer
 
 IMAGE = np.random.default_rng(0).integers(0, 255, (100, 200, 3), dtype=np.uint8)  # 200 wide, 100 high
 
@@ -387,7 +387,7 @@ def test_masks_of_every_kind_are_taken_for_masks(tmp_path):
     image = np.zeros((8, 10, 3), np.uint8)
     for given in (mask.astype(bool), [mask], {"left": mask}, [str(file)], {"a": [file]}, tmp_path / "masks"):
         given = [given] if isinstance(given, np.ndarray) else given
-        (subset,) = as_subsets(given, 0)("a.png", image)
+        (subset,) = as_proposer(given, 0)("a.png", image)
         assert (subset.index == mask.astype(bool)).all()
-    (box,) = as_subsets(np.array([[1, 2, 5, 6]], np.uint8), 0)("a.png", image)
+    (box,) = as_proposer(np.array([[1, 2, 5, 6]], np.uint8), 0)("a.png", image)
     assert box.index == (1, 2, 5, 6)

@@ -7,8 +7,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
-from butfor.tabular.global_importance import global_importance
 from butfor.plots import importance
+from butfor.tabular.global_importance import global_importance
 
 
 @pytest.fixture(autouse=True)

@@ -54,8 +54,11 @@ def run(model=one, inputs=INPUTS, sampler=REFERENCE, **settings):
         ({"seed": -1}, "seed must be a whole number of at least 0"),
         ({"seed": 0.5}, "seed must be a whole number"),
         ({"batch_rows": 0}, "batch_rows must be a whole number of at least 1"),
-        ({"center": 0, "alternative": "two-sided"}, "center must be"),
-        ({"center": 4, "alternative": "greater"}, "center is for two-sided"),
+        ({"test": butfor.irt(center=4), "alternative": "greater"}, "center is for two-sided"),
+        ({"test": butfor.irt(99), "draws": 9}, "draws=9 but the test has draws=99; give it once"),
+        ({"effects": "some"}, "effects must be one of None, 'all', 'chosen', got 'some'"),
+        ({"reference": REFERENCE}, "give a sampler or reference data"),
+        ({"seed": 3, "rng": np.random.default_rng(0)}, "got seed=3 and rng=.*; give one of them"),
         ({"subsets": ["weight"]}, "unknown column 'weight'"),
         ({"target": 1}, "unknown target 1; the model has outputs 0 to 0"),
         ({"target": "predicted"}, "needs a model with several outputs"),
@@ -78,13 +81,53 @@ def run(model=one, inputs=INPUTS, sampler=REFERENCE, **settings):
         ({"inputs": []}, "the data"),
         ({"inputs": np.empty((0, 3))}, "the data is empty \\(0 rows, 3 columns\\)"),
         ({"inputs": "data.csv"}, "the data has shape"),
-        ({"sampler": None}, "sampler must be"),
+        ({"sampler": None}, "give a sampler or reference data"),
+        ({"sampler": 3}, "sampler must be"),
     ],
 )
 def test_a_mistake_gets_one_sentence(settings, message):
     with pytest.raises(butfor.InputError, match=message) as caught:
         run(**settings)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: butfor.irt(0), "draws must be a whole number of at least 1, got 0"),
+        (lambda: butfor.irt(center=0), "center must be a whole number of at least 1"),
+        (lambda: butfor.irt(early_stop=True, delta=2), "delta must lie strictly between 0 and 1, got 2"),
+        (lambda: butfor.sequential(h=0), "h must be a whole number of at least 1"),
+        (lambda: butfor.few_shot(1), "draws must be a whole number of at least 2"),
+        (lambda: butfor.few_shot(scale="wide"), "scale must be one of None, 'shrunk', got 'wide'"),
+    ],
+)
+def test_a_mistake_in_a_test_gets_one_sentence(make, message):
+    with pytest.raises(butfor.InputError, match=message):
+        make()
+
+
+@pytest.mark.parametrize("old", ["h", "early_stop", "delta", "scale", "center", "keep_effects"])
+def test_what_has_moved_says_where(old):
+    with pytest.raises(TypeError, match=f"explain\\(\\) takes no '{old}' any more; use (test=butfor|effects=)"):
+        run(**{old: 1})
+
+
+def test_a_slip_of_the_pen_is_guessed():
+    with pytest.raises(TypeError, match="unexpected keyword argument 'alhpa'; did you mean 'alpha'"):
+        run(alhpa=0.1)
+
+
+def test_a_test_and_its_name_are_the_same():
+    by_name, by_object = run(test="irt", draws=19), run(test=butfor.irt(19), draws=None)
+    assert (by_name.evidence.values == by_object.evidence.values).all()
+    assert run(sampler=None, reference=REFERENCE).table.equals(run().table)
+
+
+def test_effects_of_all():
+    every = run(effects="all", draws=19).table
+    assert every.effect.notna().all()
+    assert run(effects=None, draws=19).table.effect.isna().all()
 
 
 def test_truth_of_a_classifier_goes_by_its_labels():

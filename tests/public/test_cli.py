@@ -80,7 +80,8 @@ def explain(files, tmp_path, monkeypatch):
     def run(*given, **asked):
         out = tmp_path / "out"
         asked = {"model": "m.py:score", "data": "data.csv", "reference": "reference.csv", "out": str(out)} | asked
-        options = [part for name, value in asked.items() if value is not None for part in (f"--{name}", value)]
+        pairs = [(f"--{name}", value) for name, value in asked.items() if value is not None]
+        options = [part for pair in pairs for part in pair if part is not True]  # a flag has no value
         return main(["explain", *options, *given]), out
 
     return run
@@ -147,6 +148,19 @@ def test_notes_are_plain_lines(explain, capsys):
     assert capsys.readouterr().err == ""
 
 
+def test_options_of_one_test(explain, files):
+    sampler = butfor.tabular.gaussian(pd.read_csv(files / "reference.csv"))
+    data, model = pd.read_csv(files / "data.csv"), lambda rows: rows["a"] + 0.5 * rows["b"]
+    for options, test in {
+        ("--h", "3"): butfor.sequential(h=3),
+        ("--test", "irt", "--draws", "300", "--early-stop"): butfor.irt(300, early_stop=True),
+        ("--test", "few-shot", "--scale", "shrunk"): butfor.few_shot(scale="shrunk"),
+    }.items():
+        _, out = explain(*options, "--sampler", "gaussian", "--quiet")
+        expected = butfor.explain(model, data, sampler, test=test)
+        pd.testing.assert_frame_equal(butfor.load(out / "result.butfor").table, expected.table)
+
+
 def test_no_discoveries_is_done_too(explain, capsys):
     code, out = explain("--alpha", "0.01", data="reference.csv")  # one run in ten has a false discovery at 0.1
     assert code == 0
@@ -175,6 +189,14 @@ BAD = {
     "seed": ({"seed": "-1"}, "seed must be .*at least 0, got -1"),
     "test": ({"test": "magic"}, "test must be one of .*'irt'.*, got 'magic'"),
     "rule": ({"test": "osft", "rule": "holm"}, "rule='holm' .*test='osft'"),
+    "early stop of another": (
+        {"early-stop": True},
+        "--early-stop is for --test irt, not for sequential; drop it",
+    ),
+    "h of another": ({"h": "3", "test": "irt"}, "--h is for --test sequential, not for irt; drop it"),
+    "scale of another": ({"scale": "shrunk", "test": "osft"}, "--scale is for --test few-shot, not for osft"),
+    "h 0": ({"h": "0"}, "h must be .*at least 1, got 0"),
+    "scale": ({"scale": "x", "test": "few-shot"}, "scale must be one of None, 'shrunk', got 'x'"),
     "sampler": ({"sampler": "magic"}, "--sampler must be one of auto, gaussian, .*, got 'magic'"),
     "target": ({"target": "magic"}, "unknown target 'magic'"),
     "link": ({"link": "logit"}, "link='logit' needs probabilities"),
@@ -228,15 +250,17 @@ def test_out_that_is_a_file(explain, capsys):
 
 
 def test_report_again(explain, capsys):
+    """result.butfor keeps what the report shows, counterfactuals too: written again it is the same."""
     _, out = explain("--quiet")
-    (out / "report.html").unlink()
+    page = (out / "report.html").read_text(encoding="utf-8")
+    assert "counterfactual" in page
+    (out / "report.html").write_text("something else")
+    capsys.readouterr()
     assert main(["report", str(out)]) == 0
-    assert "discoveries among" in (out / "report.html").read_text(encoding="utf-8")
-    (out / "report.html").write_text("with counterfactuals")
-    assert main(["report", str(out)]) == 0
-    assert (out / "report.html").read_text() == "with counterfactuals"
-    assert "discoveries among" in (out / "report-again.html").read_text(encoding="utf-8")
-    assert "was kept: it has counterfactuals" in capsys.readouterr().err
+    assert (out / "report.html").read_text(encoding="utf-8") == page
+    assert sorted(path.name for path in out.iterdir()) == ["report.html", "result.butfor", "table.csv"]
+    said = capsys.readouterr()
+    assert (said.out, said.err) == (f"Report: {out / 'report.html'}\n", "")
     assert main(["report", str(out.parent / "none")]) == 2
     assert "does not exist" in capsys.readouterr().err
 

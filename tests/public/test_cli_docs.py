@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 import butfor
-from butfor.cli import main as cli
-from butfor.cli.options import SAMPLERS
+from butfor.cli.app import app, main
+from butfor.cli.tables import SAMPLERS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "command-line.md").read_text(encoding="utf-8")
 
@@ -32,7 +32,7 @@ def folder(tmp_path_factory):
         for command in blocks("sh"):
             program, *arguments = shlex.split(command)
             assert program == "butfor"
-            assert cli.main([*arguments, "--quiet"] if arguments[0] != "report" else arguments) == 0, command
+            assert main([*arguments, "--quiet"] if arguments[0] != "report" else arguments) == 0, command
     return place
 
 
@@ -52,7 +52,7 @@ def test_they_find_what_there_is(folder):
 
 
 def test_all_commands_and_samplers_are_there():
-    names = {command.name or command.callback.__name__ for command in cli.app.registered_commands} | {"bench"}
+    names = {command.name or command.callback.__name__ for command in app.registered_commands} | {"bench"}
     for name in names:
         assert f"| `butfor {name}` |" in PAGE
     assert all(f"`{name}`" in PAGE for name in SAMPLERS)

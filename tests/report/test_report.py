@@ -1,14 +1,17 @@
 """The report: complete, escaped, offline, and there whole or not at all."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import butfor
+from butfor.core.result.kept import Kept
+from butfor.core.result.numbers import number
 from butfor.core.types import InputError
-from butfor.report.facts import by_evidence, facts, number
+from butfor.report.content import by_evidence, content
 from butfor.report.folder import REPORT, RESULT, TABLE, check_folder, write_folder
 from butfor.report.write import render
 
@@ -68,7 +71,7 @@ def test_the_same_result_gives_the_same_page(result):
 def test_strongest_evidence_first(result):
     order = by_evidence(result)
     assert (np.diff(result.evidence.values[order]) >= 0).all()
-    shown = facts(result)["discoveries"]
+    shown = content(result)["discoveries"]
     assert shown[0].subset == result.subset_names[result.subset_of[order[0]]]
     assert all(0 <= line.low <= line.middle <= line.high <= 100 for line in shown)
 
@@ -81,15 +84,19 @@ def test_one_shot_evidence_is_largest_first():
 
 
 def test_shows_counterfactuals_of_this_run(result):
-    example = facts(result)["examples"][0]
+    example = content(result)["examples"][0]
     drawn = result.counterfactuals(example.input, example.subset, n=3)
     assert example.columns[0][2] == tuple(number(value) for value in drawn[EVIL])
     assert "Counterfactuals to look at" in render(result)
 
 
-def test_without_the_sampler_there_are_none(result, tmp_path):
+def test_a_loaded_result_has_the_same_report(result, tmp_path):
     result.save(tmp_path / "r.butfor")
-    html = render(butfor.load(tmp_path / "r.butfor"))
+    assert render(butfor.load(tmp_path / "r.butfor")) == render(result)
+
+
+def test_without_kept_counterfactuals_there_are_none(result):
+    html = render(replace(result, kept=Kept()))
     assert "Counterfactuals to look at" not in html
     assert "discoveries among" in html
 
@@ -104,7 +111,7 @@ def test_no_discoveries():
 
 
 def test_no_effects():
-    text = words(render(found(keep_effects=False)))
+    text = words(render(found(effects=None)))
     assert "interval" not in text
     assert "The discoveries" in text
 
@@ -121,7 +128,7 @@ def test_several_outputs_are_named():
     model = lambda rows: np.column_stack([rows[:, 0], -rows[:, 0]])  # noqa: E731
     inputs = rng.normal([3, 0], 1, size=(20, 2)) * np.array([[1, 1]] * 10 + [[-1, 1]] * 10)
     result = butfor.explain(model, inputs, rng.normal(size=(200, 2)), test="irt", draws=499)
-    assert {line.output for line in facts(result)["discoveries"]} == {"0", "1"}
+    assert {line.output for line in content(result)["discoveries"]} == {"0", "1"}
     assert "Output" in words(render(result))
 
 

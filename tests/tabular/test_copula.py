@@ -72,7 +72,7 @@ TAILS = {"normal": lambda x: x, "lognormal": np.exp, "square root": lambda x: np
 def test_scores_and_values_beyond_the_reference(tail):
     """Scores come out right to half a standard deviation, or too near where a bound is; and back."""
     x = np.random.default_rng(3).normal(size=3000)
-    margin = copula(np.column_stack([TAILS[tail](x), x]), beyond="extend").margins[0]
+    margin = copula(np.column_stack([TAILS[tail](x), x]), beyond="extend").law.margins[0]
     beyond = np.array([-5.0, -4.5, 4.5, 5.0])
     scores = margin.score(TAILS[tail](beyond))
     np.testing.assert_allclose(scores[2:], beyond[2:], atol=0.5)
@@ -114,7 +114,7 @@ def test_what_cannot_be_fitted():
         copula([[1.0, 7.0], [2.0, 7.0]])
     with pytest.raises(InputError, match="reference has nan in row 0, column 'x1'"):
         copula([[1.0, np.nan], [2.0, 7.0]])
-    with pytest.raises(InputError, match="beyond must be 'hold' or 'extend', got 'clip'"):
+    with pytest.raises(InputError, match="beyond must be one of 'hold', 'extend', got 'clip'"):
         copula(SKEWED, beyond="clip")
 
 

@@ -262,7 +262,7 @@ def test_one_skewed_column_is_enough_for_auto_not_to_take_the_gaussian():
         rows = rng.normal(size=(400, 6))
         rows[:, 0] = np.exp(rows[:, 0])
         found = butfor.explain(
-            lambda x: x.sum(axis=1) + 3 * x[:, 0], rows[200:], rows[:200], alternative="greater", keep_effects=False
+            lambda x: x.sum(axis=1) + 3 * x[:, 0], rows[200:], rows[:200], alternative="greater", effects=None
         )
         false += int(found.chosen.sum())
     assert false == 0

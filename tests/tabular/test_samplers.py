@@ -9,8 +9,8 @@ import pytest
 import butfor
 from butfor.core.draw.blocks import Job, draw, table_problem
 from butfor.core.types import Subset
-from butfor.tabular.splice import table_sampler
-from butfor.tabular.table import as_table
+from butfor.tabular.bind import table_sampler
+from butfor.tabular.table import as_table, items_of
 
 
 def own_values(inputs, subset, draws, rng):
@@ -184,7 +184,7 @@ def test_the_type_of_numbers_in_a_run(name_of_sampler, dtype):
     values = np.round(INPUTS * 10).astype(dtype)
     table = as_table(values, "data")
     fitted = table_sampler(SAMPLERS[name_of_sampler](REFERENCE * 10), table)
-    problem = table_problem(table.values, table.index, SUBSETS[:1], fitted, 0)
+    problem = table_problem(items_of(table), table.index, SUBSETS[:1], fitted, 0)
     assert draw(problem, Job(problem.blocks[0], 3, 0)).values.dtype == (
         np.float32 if dtype == np.float32 else np.float64
     )

@@ -22,7 +22,7 @@ def length(texts):
 def explained(texts, sampler, model=length, **settings):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", bt.TextWarning)
-        return bt.explain(model, texts, sampler, keep_effects=False, **settings)
+        return bt.explain(model, texts, sampler, effects=None, **settings)
 
 
 def test_empty_text(sampler):

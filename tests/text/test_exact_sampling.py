@@ -40,7 +40,7 @@ LISTED = 500  # words: all that are drawn from with top_k, so that nothing is le
 def test_with_the_embedded_pair():
     model = small_sentiment()
     picked = [subset for subset in words()("", REVIEW) if subset.name in ("dull", "acting", "wonderful", "and")]
-    settings = {"units": lambda _, text: picked, "test": "irt", "alternative": "greater", "keep_effects": False}
+    settings = {"units": lambda _, text: picked, "test": "irt", "alternative": "greater", "effects": None}
     exact = explain(model, [REVIEW], small_infiller(top_k=LISTED, listed=LISTED), **settings)
     assert (exact.table.draws == LISTED).all()
     sampled = []

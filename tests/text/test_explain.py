@@ -79,7 +79,7 @@ def test_texts_in_any_form(sampler, tmp_path):
 
 def test_units(sampler, tmp_path):
     def tested(units):
-        return len(bt.explain(bad, [REVIEWS[0] + " Never."], sampler, units=units, keep_effects=False).chosen)
+        return len(bt.explain(bad, [REVIEWS[0] + " Never."], sampler, units=units, effects=None).chosen)
 
     assert tested("word") == 13
     assert tested("sentence") == 2
@@ -96,14 +96,14 @@ def test_units(sampler, tmp_path):
 
 
 def test_phrases_by_rules_are_said_in_the_notes(sampler):
-    result = bt.explain(bad, REVIEWS[:2], sampler, units=bt.phrases(rules=True), keep_effects=False)
+    result = bt.explain(bad, REVIEWS[:2], sampler, units=bt.phrases(rules=True), effects=None)
     assert any("found by rules" in note for note in result.notes)
 
 
 def test_words_outside_the_vocabulary_are_counted_in_the_notes(sampler):
-    result = bt.explain(bad, ["I liked Zyxwvut and the film."], sampler, keep_effects=False)
+    result = bt.explain(bad, ["I liked Zyxwvut and the film."], sampler, effects=None)
     assert any("1 of 6 words tested are outside the infiller's vocabulary" in note for note in result.notes)
-    result = bt.explain(bad, ["I liked the film."], sampler, keep_effects=False)
+    result = bt.explain(bad, ["I liked the film."], sampler, effects=None)
     assert not any("vocabulary" in note for note in result.notes)
 
 
@@ -204,7 +204,7 @@ def test_the_observed_text_is_among_the_rows_of_its_draws(sampler):
     def noisy(texts):
         return np.full(len(texts), 0.5, np.float32) + np.float32(1e-7) * len(texts)
 
-    result = bt.explain(noisy, REVIEWS[:3], sampler, keep_effects=False)
+    result = bt.explain(noisy, REVIEWS[:3], sampler, effects=None)
     assert not result.chosen.any()
 
 
@@ -245,7 +245,7 @@ def test_spans_of_one_name_are_told_apart():
 
 
 @pytest.mark.parametrize(
-    ("units", "looked"),
+    ("units", "data_dependent"),
     [
         ("word", False),
         ("sentence", False),
@@ -256,6 +256,6 @@ def test_spans_of_one_name_are_told_apart():
         (lambda name, text: [butfor.Subset("own", (2, 6))], True),
     ],
 )
-def test_spans_that_were_picked_by_what_they_hold_are_named_in_the_guarantee(units, looked):
+def test_spans_that_were_picked_by_what_they_hold_are_named_in_the_guarantee(units, data_dependent):
     found = bt.explain(lambda texts: list(map(len, texts)), {"a": "a good film"}, bt.small_infiller(), units=units)
-    assert ("picked by what is in it" in str(found.guarantee)) == looked
+    assert ("picked by what is in it" in str(found.guarantee)) == data_dependent

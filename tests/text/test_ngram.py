@@ -11,7 +11,7 @@ from butfor.simulate.texts import WORDS, Markov, sentences, word_subsets
 from butfor.text import changed, explain, words
 from butfor.text.kneser_ney import EDGE, count
 from butfor.text.ngram import ngram
-from butfor.text.word_tokens import word_tokens
+from butfor.text.segment import word_tokens
 
 CORPUS = ["The cat sat on the mat.", "The dog sat on the rug.", "A cat ran to the dog!", "The dog ran to a cat?"] * 2
 SAMPLER = ngram(CORPUS)
@@ -151,7 +151,7 @@ def test_a_run_finds_the_foreign_word_and_tests_by_its_list():
     texts = [f"The cat sat on the {last}." for last in ("zebra", "zebu", "zoo", "zinc")] * 3
     model = lambda batch: [float(" z" in text) for text in batch]  # noqa: E731
     for sampler, test in ((ngram(CORPUS, listed=100), "irt"), (SAMPLER, "few-shot")):
-        result = explain(model, texts, sampler, test=test, keep_effects=False)
+        result = explain(model, texts, sampler, test=test, effects=None)
         assert set(result.table.subset[result.chosen]) == {"zebra", "zebu", "zoo", "zinc"}
 
 

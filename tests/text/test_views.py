@@ -9,13 +9,14 @@ import pytest
 
 import butfor
 from butfor.core.draw.blocks import Block
+from butfor.core.result.kept import Kept
 from butfor.core.types import Subset
 from butfor.report.folder import write_folder
 from butfor.report.write import render
 from butfor.text.highlight import Gap, directions, kind_of, pieces, shortened, window
-from butfor.text.shown import marked
+from butfor.text.terminal import marked
 from butfor.text.terminal import found_in, harmless, often, rendered
-from butfor.text.view import MOST_TEXTS, View
+from butfor.text.view import MOST_TEXTS, marked_texts
 
 GOOD, BAD, PLAIN = ("lovely", "superb", "fine"), ("dreadful", "boring", "awful"), ("long", "new", "french", "short")
 EVIL = "<script>alert('x')</script>"
@@ -62,7 +63,7 @@ def page(result):
 
 
 def stretches(result, name):
-    view = result.view(result)
+    view = marked_texts(result)
     return next(text for text in view.texts if text.name == name).stretches
 
 
@@ -133,7 +134,7 @@ def test_evidence_effect_and_output_are_on_hover(result):
 
 
 def test_counterfactual_sentences_have_the_changed_word_and_the_change(result):
-    view = result.view(result)
+    view = marked_texts(result)
     words = {word.name: word for word in view.texts[0].words}
     assert list(words) == ["lovely", "LOVELY", "dreadful"]
     line = words["dreadful"].changed[0]
@@ -152,7 +153,7 @@ def test_counterfactual_sentences_have_the_changed_word_and_the_change(result):
 def test_a_long_text_has_a_window_around_the_change():
     texts = [f"{'plain words here ' * 40}a lovely day{' and so on' * 40} {k}" for k in range(12)]
     found = explained(texts, butfor.text.matches("lovely"))
-    word = found.view(found).texts[0].words[0]
+    word = marked_texts(found).texts[0].words[0]
     assert word.original.before.startswith("… ")
     assert word.original.before.endswith(" a ")
     assert word.original.after.endswith(" …")
@@ -161,7 +162,7 @@ def test_a_long_text_has_a_window_around_the_change():
 
 def test_breaks_of_html_stand_apart_and_are_one_line_in_sentences():
     found = explained([f"So long.<br /><br />A lovely<br>end {k}." for k in range(12)], butfor.text.matches("lovely"))
-    (word,) = found.view(found).texts[0].words
+    (word,) = marked_texts(found).texts[0].words
     assert word.original.before == "So long. ⏎ A "
     assert word.original.after.startswith(" ⏎ end")
     assert '<span class="break">&lt;br /&gt;</span>' in render(found)
@@ -227,7 +228,7 @@ def test_wordpieces_are_joined_back_into_words():
 
     found = explained(texts, cut)
     found = replace(found, provenance={**found.provenance, "units": "wordpieces(tokenizer)"})
-    view = found.view(found)
+    view = marked_texts(found)
     (stretch,) = (s for s in view.texts[0].stretches if s.kind == "up")
     assert stretch.parts == (("un", "tested"), ("lovely", "up"))
     assert [tip.split(",")[0] for tip in stretch.tip] == ["un: not chosen", "lovely: chosen"]
@@ -263,20 +264,26 @@ def test_lone_surrogates_can_be_written(tmp_path):
     write_folder(found, tmp_path)
     assert "half �" in (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "half \\ud800" in (tmp_path / "table.csv").read_text(encoding="utf-8")
-    assert butfor.load(tmp_path / "result.butfor").problem.inputs[0] == "A lovely \ud801 day"
+    assert butfor.load(tmp_path / "result.butfor").problem.items.inputs[0] == "A lovely \ud801 day"
     rendered(found, "half \ud800", colour=False).encode("utf-8")
 
 
-def test_a_saved_result_is_shown_again_without_the_model_s_answers(result, tmp_path):
+def test_a_saved_result_is_shown_again_with_what_the_run_kept(result, tmp_path):
     again = butfor.load(result.save(tmp_path / "r.butfor"))
-    assert body(render(again)) == body(render(result))
-    assert "What the sampler drew instead" not in render(again)
+    assert render(again) == render(result)
+    assert "What the sampler drew instead" in render(again)
+    assert marked_texts(again) == marked_texts(result)
     assert rendered(again, "a", colour=False) == rendered(result, "a", colour=False)
     assert repr(butfor.text.word_counts(again)) == repr(butfor.text.word_counts(result))
-    drawn = butfor.load(tmp_path / "r.butfor", sampler=plain)
-    assert "What the sampler drew instead" in render(drawn)
-    word = drawn.view(drawn).texts[0].words[0]
-    assert word.changed[0].value == ""
+
+
+def test_a_file_of_an_earlier_version_is_shown_without_the_model_s_answers(result):
+    """It has neither outputs nor counterfactuals."""
+    bare = replace(result, kept=Kept(), outputs=np.full((len(result.input_names), 0), np.nan))
+    assert "What the sampler drew instead" not in render(bare)
+    assert body(render(bare)) == body(render(result))
+    assert marked_texts(bare).texts[0].said == ""
+    assert not marked_texts(bare).drawn
 
 
 def test_without_discoveries(tmp_path):
@@ -293,8 +300,10 @@ def test_without_discoveries(tmp_path):
 def with_empty(result):
     """The result with one text more that is empty, as a user's own modality might have it."""
     problem = result.problem
-    problem = replace(problem, inputs=[*problem.inputs, ""], input_names=(*problem.input_names, "empty"))
-    return replace(result, problem=problem, input_names=problem.input_names)
+    items = replace(problem.items, inputs=[*problem.items.inputs, ""])
+    problem = replace(problem, items=items, input_names=(*problem.input_names, "empty"))
+    outputs = np.vstack([result.outputs, [[0.0]]])
+    return replace(result, problem=problem, input_names=problem.input_names, outputs=outputs)
 
 
 def test_an_empty_text(result):
@@ -305,11 +314,11 @@ def test_an_empty_text(result):
 
 
 def test_directions_without_effects_are_those_of_the_alternative():
-    two = explained(keep_effects=False)
-    assert "up" not in two.view(two).kinds
+    two = explained(effects=None)
+    assert "up" not in marked_texts(two).kinds
     assert "keep_effects=True" in render(two)
     assert "[*lovely]" in rendered(two, "a", colour=False)
-    one = explained(keep_effects=False, alternative="less")
+    one = explained(effects=None, alternative="less")
     assert set(directions(one)) == {-1}
     assert "[−dreadful]" in rendered(one, "a", colour=False)
 
@@ -317,7 +326,7 @@ def test_directions_without_effects_are_those_of_the_alternative():
 def test_large_runs_show_so_many_texts_and_say_what_is_left_out():
     texts = [f"A lovely, superb and fine film number {k}" for k in range(MOST_TEXTS + 20)]
     found = explained(texts)
-    view = found.view(found)
+    view = marked_texts(found)
     assert (len(view.texts), view.more) == (MOST_TEXTS, 20)
     page = render(found)
     assert "20 more texts are in the table of the result" in page
@@ -330,14 +339,14 @@ def test_large_runs_show_so_many_texts_and_say_what_is_left_out():
 def test_counterfactuals_have_a_budget(monkeypatch):
     monkeypatch.setattr("butfor.text.view.MOST_CHANGED", 5)
     found = explained([f"A lovely and superb film number {k}" for k in range(12)])
-    words = [len(text.words) for text in found.view(found).texts]
+    words = [len(text.words) for text in marked_texts(found).texts]
     assert words == [2, 2, 1, *[0] * 9]
 
 
 def test_a_very_long_text_is_shown_around_its_chosen_words():
     text = "plain " * 3000 + "a lovely day " + "plain " * 3000
     found = explained([f"{text}{k}" for k in range(12)], butfor.text.matches("lovely|dreadful"))
-    shown = found.view(found).texts[0].stretches
+    shown = marked_texts(found).texts[0].stretches
     seen = sum(len(part) for stretch in shown for part, _ in stretch.parts)
     assert seen < 700
     assert [bool(stretch.gap) for stretch in shown] == [True, False, False, False, True]
@@ -350,16 +359,16 @@ def test_a_very_long_text_is_shown_around_its_chosen_words():
 def test_shortened_accounts_for_every_character():
     rng = np.random.default_rng(0)
     text = "".join(rng.choice(list("ab  e\u0301\n"), 9000))
-    found = explained([text + "lovely"], butfor.text.matches(r"ab+"), test="osft", keep_effects=False)
+    found = explained([text + "lovely"], butfor.text.matches(r"ab+"), test="osft", effects=None)
     found = replace(found, chosen=rng.random(len(found.chosen)) < 0.4)
     rows = np.flatnonzero(found.input_of == 0).tolist()
     cut = pieces(found, 0, rows, np.ones(len(found.chosen), int))
     for most in (50, 500, 5000):
-        short = shortened(found.problem.inputs[0], cut, most)
+        short = shortened(found.problem.items.inputs[0], cut, most)
         kept = sum(piece.end - piece.start for piece in short if not isinstance(piece, Gap))
         assert kept <= most
         gaps = [gap for gap in short if isinstance(gap, Gap)]
-        assert kept + sum(gap.characters for gap in gaps) == len(found.problem.inputs[0])
+        assert kept + sum(gap.characters for gap in gaps) == len(found.problem.items.inputs[0])
         marks = {row for piece in short if not isinstance(piece, Gap) for row in piece.rows if found.chosen[row]}
         assert len(marks) + sum(gap.chosen for gap in gaps) == found.chosen[rows].sum()
 
@@ -381,24 +390,25 @@ def test_several_outputs_are_named_and_their_probabilities_shown():
             return np.stack([-score, score], axis=1)
 
     found = butfor.text.explain(Two(), TEXTS, plain, target="good")
-    view = found.view(found)
+    view = marked_texts(found)
     assert view.output == "good"
     assert view.texts[0].said.startswith("the model says good, p = 0.8")
     assert view.texts[0].words[0].changed[0].value.startswith("0.")
     assert "<b>bad</b>" not in render(found)
 
 
-def test_a_view_without_a_model(result):
-    view = View(None)(result)
-    assert view.texts[0].said == ""
-    assert view.texts[0].words[0].changed[0].value == ""
+def test_a_result_of_another_modality_has_no_texts():
+    table = butfor.explain(
+        lambda x: x[:, 0], np.ones((12, 2)), np.random.default_rng(0).normal(size=(99, 2)), test="osft"
+    )
+    assert marked_texts(table) is None
 
 
 def test_what_was_tested_is_underlined_where_that_is_little():
     texts = [f"A lovely film, number {k}, a film for a long winter night" for k in range(12)]
     few = explained(texts, butfor.text.matches("lovely|winter"))
-    assert few.view(few).sparse
-    assert not explained(texts).view(explained(texts)).sparse
+    assert marked_texts(few).sparse
+    assert not marked_texts(explained(texts)).sparse
     assert 'class="words sparse"' in render(few)
 
 
@@ -493,7 +503,7 @@ def test_the_report_of_a_large_run_does_not_search_for_every_word():
     blocks = tuple(Counting(b.subset, b.start, b.stop, b.key, b.rows) for b in found.problem.blocks)
     found = replace(found, problem=replace(found.problem, blocks=blocks))
     looked.clear()
-    found.view(found)
+    marked_texts(found)
     assert len(looked) < 10 * len(blocks)
 
 

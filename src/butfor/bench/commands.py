@@ -6,9 +6,14 @@ import sys
 from collections.abc import Callable
 from json import dumps
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from butfor.bench.output import Figures
+
+    Study = tuple[Callable[..., Figures], Callable[[Figures], str]]  # measures, and says it in Markdown
 
 app = typer.Typer(no_args_is_help=True, help="Measure: the paper's Table 1, the methods beyond it, samplers, speed.")
 
@@ -18,6 +23,7 @@ Seed = Annotated[int, typer.Option(help="The same seed gives the same data.")]
 Runs = Annotated[int, typer.Option(help="Data sets per bed.")]
 Workers = Annotated[int, typer.Option(help="Processes.")]
 Quick = Annotated[bool, typer.Option("--quick", help="A smaller trial, to see that it works.")]
+Threads = Annotated[int | None, typer.Option(help="Threads of each network.")]
 
 
 @app.command()
@@ -27,9 +33,8 @@ def table1(
     """FDR and TPR of every cell of the paper's Table 1, beside the paper's figures."""
     from butfor.bench import table1 as bench
 
-    _check(out)
-    figures = bench.run(runs=runs, quick=quick, seed=seed, workers=workers, progress=sys.stderr.isatty())
-    _show("table1", figures, bench.markdown, out, json)
+    options = {"runs": runs, "quick": quick, "seed": seed, "workers": workers, "progress": sys.stderr.isatty()}
+    _measure("table1", (bench.run, bench.markdown), out, json, **options)
 
 
 @app.command()
@@ -39,9 +44,8 @@ def methods(
     """Sequential, early stop and few-shot beside IRT with 10,000 draws: FDR, TPR and rows, with standard errors."""
     from butfor.bench import methods as bench
 
-    _check(out)
-    figures = bench.run(runs=runs, quick=quick, seed=seed, workers=workers, progress=sys.stderr.isatty())
-    _show("methods", figures, bench.markdown, out, json)
+    options = {"runs": runs, "quick": quick, "seed": seed, "workers": workers, "progress": sys.stderr.isatty()}
+    _measure("methods", (bench.run, bench.markdown), out, json, **options)
 
 
 @app.command("global")
@@ -49,9 +53,7 @@ def global_(runs: Runs = 40, seed: Seed = 0, out: Out = None, json: Json = False
     """One decision per feature: the contrast with a foil, and the holdout randomisation test beside knockoffs."""
     from butfor.bench import global_ as bench
 
-    _check(out)
-    figures = bench.run(runs=runs, seed=seed)
-    _show("global", figures, bench.markdown, out, json)
+    _measure("global", (bench.run, bench.markdown), out, json, runs=runs, seed=seed)
 
 
 @app.command()
@@ -59,9 +61,7 @@ def samplers(runs: Runs = 20, out: Out = None, json: Json = False) -> None:
     """How often check_sampler flags a wrong sampler, and passes the true one."""
     from butfor.bench import samplers as bench
 
-    _check(out)
-    figures = bench.run(seeds=runs)
-    _show("samplers", figures, bench.markdown, out, json)
+    _measure("samplers", (bench.run, bench.markdown), out, json, seeds=runs)
 
 
 @app.command()
@@ -69,9 +69,7 @@ def tables(runs: Runs = 20, seed: Seed = 0, out: Out = None, json: Json = False)
     """Samplers of tables: false discoveries on correlated columns with known truth, and speed on one core."""
     from butfor.bench import tables as bench
 
-    _check(out)
-    figures = bench.run(runs=runs, seed=seed)
-    _show("tables", figures, bench.markdown, out, json)
+    _measure("tables", (bench.run, bench.markdown), out, json, runs=runs, seed=seed)
 
 
 @app.command()
@@ -79,9 +77,7 @@ def speed(seed: Seed = 0, out: Out = None, json: Json = False) -> None:
     """Wall time over bare model calls on the same rows, and the memory of a million hypotheses."""
     from butfor.bench import speed as bench
 
-    _check(out)
-    figures = bench.run(seed=seed)
-    _show("speed", figures, bench.markdown, out, json)
+    _measure("speed", (bench.run, bench.markdown), out, json, seed=seed)
 
 
 @app.command()
@@ -93,28 +89,22 @@ def images(
     automatic: Annotated[bool, typer.Option("--automatic", help="A detector's boxes and random ones, too.")] = False,
     lime: Annotated[list[str] | None, typer.Option(help="A photograph to run LIME on; may be repeated.")] = None,
     images: Annotated[int | None, typer.Option(help="Only the first so many photographs.")] = None,
-    threads: Annotated[int | None, typer.Option(help="Threads of each network.")] = None,
+    threads: Threads = None,
     out: Out = None,
     json: Json = False,
 ) -> None:
     """The paper's 50 photographs and 222 boxes with EfficientNet-Lite0 and MI-GAN: counts, sensitivity, cost."""
     from butfor.bench import images as bench
-    from butfor.cli.common import save_png
 
-    _check(out)
-    figures = bench.run(
-        assets,
-        fills=fills,
-        sensitivity=sensitivity,
-        draws=draws,
-        automatic=automatic,
-        lime=lime or (),
-        images=images,
-        threads=threads,
-    )
-    _show("images", figures, bench.markdown, out, json)
+    adding = {"sensitivity": sensitivity, "draws": draws, "automatic": automatic, "lime": lime or ()}
+    study = {"assets": assets, "fills": fills, "images": images, "threads": threads, **adding}
+    figures = _measure("images", (bench.run, bench.markdown), out, json, **study)
     if out is not None and "ranks" in figures:
-        save_png(bench.places(figures).plot, out / "ranks.png", 8)
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(7, 3.9), layout="constrained")
+        bench.places(figures).plot(figure.add_subplot())
+        figure.savefig(out / "ranks.png", dpi=120)
 
 
 @app.command()
@@ -123,7 +113,7 @@ def texts(
     reviews: Annotated[int, typer.Option(min=1, help="How many test reviews of under 256 pieces.")] = 1000,
     models: Annotated[bool, typer.Option("--models", help="Measure the embedded networks instead.")] = False,
     floats: Annotated[Path | None, typer.Option(help="With --models: folder of their float versions.")] = None,
-    threads: Annotated[int | None, typer.Option(help="Threads of each network.")] = None,
+    threads: Threads = None,
     seed: Seed = 0,
     out: Out = None,
     json: Json = False,
@@ -131,27 +121,23 @@ def texts(
     """The paper's study of film reviews with the embedded pair: words tested, chosen, which ones, time and memory."""
     from butfor.bench import texts as bench
 
-    _check(out)
+    study = {"assets": assets, "seed": seed, "threads": threads}
     if models:
-        figures = bench.models(assets, seed=seed, threads=threads, floats=floats)
-        _show("text-models", figures, bench.models_markdown, out, json)
+        _measure("text-models", (bench.models, bench.models_markdown), out, json, **study, floats=floats)
     else:
-        figures = bench.run(assets, reviews=reviews, seed=seed, threads=threads)
-        _show("texts", figures, bench.markdown, out, json)
+        _measure("texts", (bench.run, bench.markdown), out, json, **study, reviews=reviews)
 
 
-def _check(out: Path | None) -> None:
+def _measure(name: str, study: Study, out: Path | None, json: bool, **options: object) -> Figures:
+    """Run a study, write its figures where asked to, and print them."""
+    from butfor.bench.output import write_figures
     from butfor.report.folder import check_folder
 
     if out is not None:
         check_folder(out)
-
-
-def _show(
-    name: str, figures: dict[str, Any], markdown: Callable[[dict[str, Any]], str], out: Path | None, json: bool
-) -> None:
-    from butfor.bench.output import write_figures
-
+    run, markdown = study
+    figures = run(**options)
     if out is not None:
         write_figures(name, figures, markdown(figures), out)
     typer.echo(dumps(figures) if json else markdown(figures))
+    return figures

@@ -5,20 +5,24 @@ from __future__ import annotations
 import os
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 
-from butfor import image
-from butfor.bench.output import machine, table
+from butfor import Result, image
+from butfor.bench.output import Figures, listed, machine
 from butfor.bench.timed import Timed, peak
-from butfor.core.result.result import Result
-from butfor.core.types import InputError, Subset
+from butfor.core.draw.samplers import Sampler
+from butfor.core.types import Array, Batch, InputError, Model
+from butfor.image.models import ImageClassifier
 
+Found = TypeVar("Found")
 ALPHAS = (0.2, 0.1)
+LEVELS = "alpha .2 | alpha .1"
 TARGETS = ("observed-class", "predicted")
 NEEDED = ("efficientnet_lite0.onnx", "migan_pipeline_v2.onnx", "paper/boxes.json")
 EXPECTED = {  # (preprocessing, target): boxes of 222 chosen by OSFT at .2 and .1 in an independent run of ours
@@ -54,7 +58,7 @@ def run(
     lime: Sequence[str] = (),
     images: int | None = None,
     threads: int | None = None,
-) -> dict[str, Any]:
+) -> Figures:
     """All figures. `images` takes the first so many photographs only.
 
     `fills` keeps the fills; `sensitivity` adds four runs with moved boxes; `draws` adds the ranks of so many
@@ -62,11 +66,10 @@ def run(
     ones; `lime` names photographs on which LIME is run beside. Each costs a second or so for every fill.
     """
     bench = Bench(assets_folder(assets), fills, threads, images)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # two pairs of boxes overlap by a pixel, and reach is not the point here
-        figures: dict[str, Any] = {"machine": machine(), "why": WHY, "cost": bench.cost(), "counts": bench.counts()}
+    with warnings.catch_warnings(action="ignore"):  # two pairs of boxes overlap by a pixel; reach is not the point here
+        figures: Figures = {"machine": machine(), "why": WHY, "cost": bench.cost(), "counts": bench.counts()}
         if sensitivity:
-            figures["sensitivity"] = bench.moved()
+            figures["sensitivity"] = bench.moved(bench.inpainter, ALPHAS)
         if draws:
             figures["ranks"] = bench.ranks(draws)
             figures["few_shot"] = bench.few_shot(draws, sensitivity)
@@ -86,47 +89,34 @@ class Bench:
     threads: int | None
     images: int | None
 
-    @property
-    def photographs(self) -> Any:
+    @cached_property
+    def photographs(self) -> Sequence[Array]:
         return image.folder(self.assets / "paper")[: self.images]
 
-    @property
-    def boxes(self) -> Any:
-        return image.boxes(self.assets / "paper" / "boxes.json")
-
-    def classifier(self, preprocess: str = "whole") -> Any:
-        names = self.assets / "paper" / "imagenet_class_names.json"
-        return image.onnx_classifier(
-            self.assets / "efficientnet_lite0.onnx", preprocess, classes=names, threads=self.threads
-        )
-
-    def inpainter(self) -> Any:
+    @cached_property
+    def inpainter(self) -> Sampler:
         return image.onnx_inpainter(self.assets / "migan_pipeline_v2.onnx", threads=self.threads)
 
-    def osft(self, preprocess: str, target: str, boxes: Any = None) -> Result:
-        return image.explain(
-            self.classifier(preprocess),
-            self.photographs,
-            self.inpainter(),
-            boxes=self.boxes if boxes is None else boxes,
-            target=target,
-            alpha=ALPHAS[0],
-            fills=self.fills,
-        )
+    def classifier(self, preprocess: str = "whole") -> ImageClassifier:
+        names, path = self.assets / "paper" / "imagenet_class_names.json", self.assets / "efficientnet_lite0.onnx"
+        return image.onnx_classifier(path, preprocess, classes=names, threads=self.threads)
 
-    def cost(self) -> dict[str, Any]:
+    def ask(
+        self, function: Callable[..., Found], model: Model, sampler: Sampler, boxes: object = None, **options: object
+    ) -> Found:
+        """What a function of images says of the photographs with their boxes, or with others."""
+        boxes = image.boxes(self.assets / "paper" / "boxes.json") if boxes is None else boxes
+        return function(model, self.photographs, sampler, boxes=boxes, fills=self.fills, **options)
+
+    def osft(self, preprocess: str, target: str, boxes: object = None) -> Result:
+        model = self.classifier(preprocess)
+        return self.ask(image.explain, model, self.inpainter, boxes, target=target, alpha=ALPHAS[0])
+
+    def cost(self) -> Figures:
         """Seconds of one run by where they went, and the classifier's bare seconds on as many images."""
-        model, sampler = Timed(self.classifier()), Timed(self.inpainter())
+        model, sampler = Timed(self.classifier()), Timed(self.inpainter)
         start = time.perf_counter()
-        result = image.explain(
-            model,
-            self.photographs,
-            sampler,
-            boxes=self.boxes,
-            alpha=ALPHAS[0],
-            target="observed-class",
-            fills=self.fills,
-        )
+        result = self.ask(image.explain, model, sampler, target="observed-class", alpha=ALPHAS[0])
         wall = time.perf_counter() - start
         bare = _bare(model.inner, self.photographs, result.rows)
         return {
@@ -142,142 +132,93 @@ class Bench:
             "peak_megabytes": peak(),
         }
 
-    def counts(self) -> list[dict[str, Any]]:
+    def counts(self) -> list[Figures]:
         """How many boxes OSFT chooses, whole image and centre crop, with the paper's class and the symmetric one."""
         rows = []
-        for preprocess in ("whole", "crop"):
-            for target in TARGETS:
-                result = self.osft(preprocess, target)
-                chosen = [int(result.select(alpha=alpha).chosen.sum()) for alpha in ALPHAS]
-                rows.append(
-                    {
-                        "preprocess": preprocess,
-                        "target": target,
-                        "boxes": len(result.chosen),
-                        "chosen": chosen,
-                        "expected": EXPECTED.get((preprocess, target)),
-                        "guarantee": result.guarantee.controls,
-                    }
-                )
+        for setting in ((preprocess, target) for preprocess in ("whole", "crop") for target in TARGETS):
+            result = self.osft(*setting)
+            about = dict(zip(("preprocess", "target"), setting, strict=True)) | _chosen(result)
+            rows.append({**about, "expected": EXPECTED.get(setting), "guarantee": result.guarantee.controls})
         return rows
 
-    def moved(self) -> list[dict[str, Any]]:
-        """OSFT with every box moved by a pixel: the mean pairwise IOU at both levels."""
-        return self._moved(self.inpainter(), ALPHAS)
-
-    def _moved(self, sampler: Any, alphas: Sequence[float], **settings: Any) -> list[dict[str, Any]]:
+    def moved(self, sampler: Sampler, alphas: Sequence[float], **options: object) -> list[Figures]:
+        """Every box moved by a pixel: the mean pairwise IOU at each level."""
         rows = []
         for target in TARGETS:
-            found = image.sensitivity(
-                self.classifier(),
-                self.photographs,
-                sampler,
-                boxes=self.boxes,
-                target=target,
-                alpha=alphas[0],
-                fills=self.fills,
-                **settings,
-            )
-            rows += [{"target": target, "alpha": alpha, **_stability(found.select(alpha))} for alpha in alphas]
+            options |= {"target": target, "alpha": alphas[0]}
+            found = self.ask(image.sensitivity, self.classifier(), sampler, **options)
+            for alpha, one in ((alpha, found.select(alpha)) for alpha in alphas):
+                chosen = [int(selection.sum()) for selection in one.selections]
+                rows.append({"target": target, "alpha": alpha, "chosen": chosen, "iou": one.iou})
         return rows
 
-    def ranks(self, draws: int) -> dict[str, Any]:
-        found = image.ranks(
-            self.classifier(),
-            self.photographs,
-            image.diversify(self.inpainter()),
-            boxes=self.boxes,
-            draws=draws,
-            fills=self.fills,
-        )
-        return {
-            "counts": found.counts.tolist(),
-            "p_bottom": found.p_bottom,
-            "median_spread": found.median_spread,
-            "verdict": found.verdict,
-        }
+    def ranks(self, draws: int) -> Figures:
+        found = self.ask(image.ranks, self.classifier(), image.diversify(self.inpainter), draws=draws)
+        judged = {"p_bottom": found.p_bottom, "median_spread": found.median_spread, "verdict": found.verdict}
+        return {"counts": found.counts.tolist(), **judged}
 
-    def few_shot(self, draws: int, sensitivity: bool) -> list[dict[str, Any]]:
+    def few_shot(self, draws: int, sensitivity: bool) -> list[Figures]:
         """The few-shot test at .1 with diversified draws, and how it bears moved boxes."""
-        sampler = image.diversify(self.inpainter())
-        settings: dict[str, Any] = {"test": "few-shot", "draws": draws}
+        sampler = image.diversify(self.inpainter)
         if sensitivity:
-            return [{"draws": draws, **row} for row in self._moved(sampler, [0.1], **settings)]
-        result = image.explain(
-            self.classifier(),
-            self.photographs,
-            sampler,
-            boxes=self.boxes,
-            alpha=0.1,
-            fills=self.fills,
-            **settings,
-        )
-        chosen = [int(result.chosen.sum())]
-        return [{"draws": draws, "target": "predicted", "alpha": 0.1, "chosen": chosen, "iou": None}]
+            rows = self.moved(sampler, [0.1], test="few-shot", draws=draws)
+        else:
+            found = self.ask(image.explain, self.classifier(), sampler, test="few-shot", draws=draws, alpha=0.1)
+            rows = [{"target": "predicted", "alpha": 0.1, "chosen": [int(found.chosen.sum())], "iou": None}]
+        return [{"draws": draws, **row} for row in rows]
 
-    def automatic(self) -> list[dict[str, Any]]:
+    def automatic(self) -> list[Figures]:
         """Boxes of the detector and random ones, and random ones alone."""
-        yolo = image.onnx_yolo(
-            self.assets / "yolov8n.onnx", classes=self.assets / "coco_classes.txt", threads=self.threads
-        )
-        rows = []
-        for name, boxes in {"automatic": image.detected_boxes(yolo), "random": image.random_boxes()}.items():
-            for target in TARGETS:
-                result = self.osft("whole", target, boxes)
-                chosen = [int(result.select(alpha=alpha).chosen.sum()) for alpha in ALPHAS]
-                rows.append({"boxes_from": name, "target": target, "boxes": len(result.chosen), "chosen": chosen})
-        return rows
+        classes = self.assets / "coco_classes.txt"
+        yolo = image.onnx_yolo(self.assets / "yolov8n.onnx", classes=classes, threads=self.threads)
+        return [
+            {"boxes_from": name, "target": target, **_chosen(self.osft("whole", target, boxes))}
+            for name, boxes in {"automatic": image.detected_boxes(yolo), "random": image.random_boxes()}.items()
+            for target in TARGETS
+        ]
 
-    def lime(self, name: str) -> dict[str, Any]:
+    def lime(self, name: str) -> Figures:
         """Which boxes of one photograph we choose, and how much of each LIME's five best superpixels cover."""
         from lime.lime_image import LimeImageExplainer
 
         result = self.osft("whole", "observed-class")
         place = result.input_names.index(name)
-        picture, net = result.problem.inputs[place], self.classifier()
-        logits = net([picture])[0]
+        picture, net = self.photographs[place], self.classifier()
+        top = int(net([picture])[0].argmax())
 
-        def probabilities(batch: Any) -> Any:
+        def probabilities(batch: Batch) -> Array:
             raised = np.exp(net([np.asarray(one, np.uint8) for one in batch]))
-            return raised / raised.sum(axis=1, keepdims=True)
+            return np.asarray(raised / raised.sum(axis=1, keepdims=True))
 
         start = time.perf_counter()
-        explainer = LimeImageExplainer(random_state=0)
-        explanation = explainer.explain_instance(
+        explanation = LimeImageExplainer(random_state=0).explain_instance(
             picture.copy(), probabilities, top_labels=1, num_samples=1000, batch_size=32
         )
-        _, cover = explanation.get_image_and_mask(int(logits.argmax()), positive_only=True, num_features=5)
+        _, cover = explanation.get_image_and_mask(top, positive_only=True, num_features=5)
         seconds = time.perf_counter() - start
         rows = np.flatnonzero(result.input_of == place)
-        regions = [result.problem.blocks[row].subset for row in rows]
         return {
             "image": name,
-            "class": str(net.classes[int(logits.argmax())]) if net.classes else int(logits.argmax()),
+            "class": str(net.classes[top]) if net.classes else top,
             "seconds": seconds,
-            "boxes": [
-                {
-                    "name": region.name,
-                    "z": float(result.evidence.values[row]),
-                    "chosen": bool(result.chosen[row]),
-                    "lime_cover": _cover(cover, region),
-                }
-                for row, region in zip(rows, regions, strict=True)
-            ],
+            "boxes": [_beside_lime(result, int(row), cover) for row in rows],
         }
 
 
-def places(figures: dict[str, Any]) -> image.Ranks:
-    """The ranks of the real patches again, to be plotted."""
-    found = figures["ranks"]
-    return image.Ranks(np.array(found["counts"]), found["median_spread"])
+def _chosen(result: Result) -> Figures:
+    """How many boxes there are, and how many are chosen at each level."""
+    chosen = [int(result.select(alpha=alpha).chosen.sum()) for alpha in ALPHAS]
+    return {"boxes": len(result.chosen), "chosen": chosen}
 
 
-def _cover(mask: Any, region: Subset) -> float:
+def _beside_lime(result: Result, row: int, cover: Array) -> Figures:
+    region = result.problem.block_of(row).subset
     x1, y1, x2, y2 = region.index
-    return float(np.asarray(mask[y1:y2, x1:x2], bool).mean())
+    z, covered = float(result.evidence.values[row]), float(np.asarray(cover[y1:y2, x1:x2], bool).mean())
+    return {"name": region.name, "z": z, "chosen": bool(result.chosen[row]), "lime_cover": covered}
 
 
-def _bare(net: Any, photographs: Any, rows: int) -> float:
+def _bare(net: Model, photographs: Sequence[Array], rows: int) -> float:
     """Seconds of the processor for as many images without butfor, a few at a time so that they are not all held."""
     timed, most = Timed(net), 8
     for start in range(0, rows, most):
@@ -285,61 +226,61 @@ def _bare(net: Any, photographs: Any, rows: int) -> float:
     return timed.work
 
 
-def _stability(found: Any) -> dict[str, Any]:
-    return {"chosen": [int(chosen.sum()) for chosen in found.selections], "iou": found.iou}
+def places(figures: Figures) -> image.Ranks:
+    """The ranks of the real patches again, to be plotted."""
+    found = figures["ranks"]
+    return image.Ranks(np.array(found["counts"]), found["median_spread"])
 
 
-def markdown(figures: dict[str, Any]) -> str:
+def markdown(figures: Figures) -> str:
     """The figures for people."""
     cost = figures["cost"]
-    lines = ["# Images: the paper's photographs, EfficientNet-Lite0, MI-GAN", "", "## Boxes chosen by OSFT", ""]
-    rows = [
-        [row["preprocess"], row["target"], str(row["boxes"]), *map(str, row["chosen"]), _expected(row["expected"])]
-        for row in figures["counts"]
-    ]
-    lines += table(["preprocessing", "target", "boxes", "alpha .2", "alpha .1", "independent run"], rows)
-    lines += ["", f"The paper, with Inception v3: {PAPER['manual']}. {figures['why']}", "", "## Cost", ""]
-    lines += [
+    counts = [{**row, "expected": _expected(row["expected"])} for row in figures["counts"]]
+    line = "{preprocess} | {target} | {boxes} | {chosen[0]} | {chosen[1]} | {expected}"
+    lines = [
+        "# Images: the paper's photographs, EfficientNet-Lite0, MI-GAN",
+        "",
+        *_part("Boxes chosen by OSFT", f"preprocessing | target | boxes | {LEVELS} | independent run", line, counts),
+        f"The paper, with Inception v3: {PAPER['manual']}. {figures['why']}",
+        "",
+        "## Cost",
+        "",
         f"{cost['boxes']} boxes, one draw each: {cost['wall']:.0f} s, of which {cost['fill_seconds']:.0f} s for "
         f"{cost['fills_made']} fills (those not kept from an earlier run) and {cost['classifier_seconds']:.1f} s in "
         f"the classifier for {cost['rows']} images, {cost['classifier_ratio']:.2f} times its bare time (of the "
         f"processor, not the clock). Peak memory {cost['peak_megabytes']:.0f} MB.",
         "",
     ]
+    few = [{**row, "test": "few-shot, {draws} diversified draws".format(**row)} for row in figures.get("few_shot", [])]
     if "sensitivity" in figures:
-        lines += [f"## Boxes moved by one pixel (paper: IOU {PAPER['sensitivity']})", ""]
-        rows = [["osft", *_stable(row)] for row in figures["sensitivity"]]
-        rows += [[f"few-shot, {row['draws']} diversified draws", *_stable(row)] for row in figures.get("few_shot", [])]
-        lines += [*table(["test", "target", "alpha", "chosen in the five runs", "mean pairwise IOU"], rows), ""]
-    elif "few_shot" in figures:
-        rows = [[str(row["draws"]), *_stable(row)[:-1]] for row in figures["few_shot"]]
-        lines += ["## Few-shot", "", *table(["diversified draws", "target", "alpha", "chosen"], rows), ""]
+        title = f"Boxes moved by one pixel (paper: IOU {PAPER['sensitivity']})"
+        header = "test | target | alpha | chosen in the five runs | mean pairwise IOU"
+        rows = map(_stable, [{**row, "test": "osft"} for row in figures["sensitivity"]] + few)
+        lines += _part(title, header, "{test} | {target} | {alpha:g} | {chosen} | {iou:.3f}", rows)
+    elif few:
+        line = "{draws} | {target} | {alpha:g} | {chosen}"
+        lines += _part("Few-shot", "diversified draws | target | alpha | chosen", line, map(_stable, few))
     if "ranks" in figures:
-        lines += [
-            f"Ranks of the real patches among them: {figures['ranks']['counts']}. {figures['ranks']['verdict']}",
-            "",
-        ]
+        lines += ["Ranks of the real patches among them: {counts}. {verdict}".format(**figures["ranks"]), ""]
     if "automatic" in figures:
-        lines += [f"## Boxes without a person (paper: {PAPER['automatic']})", ""]
-        rows = [
-            [row["boxes_from"], row["target"], str(row["boxes"]), *map(str, row["chosen"])]
-            for row in figures["automatic"]
-        ]
-        lines += [*table(["boxes", "target", "how many", "alpha .2", "alpha .1"], rows), ""]
+        title = f"Boxes without a person (paper: {PAPER['automatic']})"
+        line = "{boxes_from} | {target} | {boxes} | {chosen[0]} | {chosen[1]}"
+        lines += _part(title, f"boxes | target | how many | {LEVELS}", line, figures["automatic"])
     for found in figures.get("lime", []):
-        lines += [f"## LIME beside: {found['image']} ({found['class']}), {found['seconds']:.0f} s", ""]
-        rows = [
-            [box["name"], f"{box['z']:.2f}", "yes" if box["chosen"] else "no", f"{box['lime_cover']:.0%}"]
-            for box in found["boxes"]
-        ]
-        lines += [*table(["box", "z", "chosen", "covered by LIME's five best superpixels"], rows), ""]
+        title = f"LIME beside: {found['image']} ({found['class']}), {found['seconds']:.0f} s"
+        header = "box | z | chosen | covered by LIME's five best superpixels"
+        boxes = ({**box, "chosen": "yes" if box["chosen"] else "no"} for box in found["boxes"])
+        lines += _part(title, header, "{name} | {z:.2f} | {chosen} | {lime_cover:.0%}", boxes)
     return "\n".join(lines)
 
 
-def _expected(counts: Any) -> str:
-    return "" if counts is None else " / ".join("" if count is None else str(count) for count in counts).strip(" /")
+def _part(title: str, header: str, line: str, rows: Iterable[Figures]) -> list[str]:
+    return [f"## {title}", "", *listed(header, line, rows), ""]
 
 
-def _stable(row: dict[str, Any]) -> list[str]:
-    chosen, iou = " ".join(map(str, row["chosen"])), "" if row["iou"] is None else f"{row['iou']:.3f}"
-    return [row["target"], f"{row['alpha']:g}", chosen, iou]
+def _expected(counts: Sequence[int | None] | None) -> str:
+    return " / ".join("" if count is None else str(count) for count in counts or ()).strip(" /")
+
+
+def _stable(row: Figures) -> Figures:
+    return {**row, "chosen": " ".join(map(str, row["chosen"]))}

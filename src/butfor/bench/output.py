@@ -5,15 +5,25 @@ from __future__ import annotations
 import json
 import os
 import platform
+from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from butfor.core.types import InputError
+from butfor._version import __version__
+from butfor.report.folder import write_files
+
+Figures = dict[str, Any]  # what a study measured, as JSON can hold it
 
 
-def machine() -> dict[str, Any]:
+def about(seed: int, **settings: object) -> Figures:
+    """What figures say of themselves: version, seed, settings and machine."""
+    return {"version": __version__, "seed": seed, **settings, "machine": machine()}
+
+
+def machine() -> Figures:
     """What a time depends on: processor, cores, versions."""
     return {
         "platform": platform.platform(),
@@ -32,22 +42,27 @@ def _processor() -> str:
     return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "unknown")
 
 
-def write_figures(name: str, figures: dict[str, Any], text: str, out: Path) -> list[Path]:
+def write_figures(name: str, figures: Figures, text: str, out: Path) -> list[Path]:
     """Write `name`.json and `name`.md into the folder `out`, made if need be; returns both paths."""
-    paths = [Path(out) / f"{name}.json", Path(out) / f"{name}.md"]
-    try:
-        paths[0].parent.mkdir(parents=True, exist_ok=True)
-        paths[0].write_text(json.dumps(figures, indent=1, allow_nan=False) + "\n", encoding="utf-8")
-        paths[1].write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"cannot write into {out}: {error.strerror or error}; choose another folder") from error
-    return paths
+    texts = {f"{name}.json": json.dumps(figures, indent=1, allow_nan=False) + "\n", f"{name}.md": text}
+    write_files({file: partial(Path.write_text, data=texts[file], encoding="utf-8") for file in texts}, out)
+    return [out / file for file in texts]
 
 
-def table(header: list[str], rows: list[list[str]]) -> list[str]:
+def table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
     """Lines of a Markdown table.
 
-    >>> table(["a", "b"], [["1", "2"]])
+    >>> table(["a", "b"], [["1", 2]])
     ['| a | b |', '|---|---|', '| 1 | 2 |']
     """
-    return [f"| {' | '.join(row)} |" if row else f"|{'---|' * len(header)}" for row in [header, [], *rows]]
+    first, *others = (f"| {' | '.join(map(str, line))} |" for line in (header, *rows))
+    return [first, f"|{'---|' * len(header)}", *others]
+
+
+def listed(header: str, line: str, rows: Iterable[Figures]) -> list[str]:
+    """Lines of a Markdown table, from its header and how each of the rows is written.
+
+    >>> listed("bed | rows", "{bed} | {rows:,}", [{"bed": "few", "rows": 1000}])
+    ['| bed | rows |', '|---|---|', '| few | 1,000 |']
+    """
+    return table(header.split(" | "), [[line.format(**row)] for row in rows])

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from butfor.tabular.check import check_sampler
+from butfor import check_sampler
+from butfor.bench.output import Figures, listed
 from butfor.core.draw.streams import stream
 from butfor.core.types import Floats, Subset
 from butfor.tabular import empirical, from_values, gaussian
@@ -19,8 +20,8 @@ POINTS = 3001
 
 
 @dataclass(frozen=True)
-class Bed:
-    """Rows x1..x4 are normal, correlated by rho; the first column is what the bed is named after."""
+class KnownDensity:
+    """A bed: rows x1..x4 are normal, correlated by rho; the first column is what the bed is named after."""
 
     rho: float
     first: Callable[[Floats, np.random.Generator], Floats]  # rest of the row (n, 4) -> x0 (n,)
@@ -50,25 +51,20 @@ class Bed:
         return np.full((WIDTH - 1, WIDTH - 1), self.rho) + (1 - self.rho) * np.eye(WIDTH - 1)
 
 
-def _humps(x: Floats, rest: Floats) -> Floats:
-    middle = 0.3 * rest[:, 0]
-    return np.logaddexp(-2 * (x - middle - 2) ** 2, -2 * (x - middle + 2) ** 2)
-
-
 BEDS = {
-    "correlated": Bed(
+    "correlated": KnownDensity(
         rho=0.6,
         first=lambda rest, rng: rest.mean(axis=1) + 0.5 * rng.standard_normal(len(rest)),
         log_density=lambda x, rest: -2 * (x - rest.mean(axis=1)) ** 2,
     ),
-    "bimodal": Bed(
+    "bimodal": KnownDensity(
         rho=0.3,
         first=lambda rest, rng: (
             0.3 * rest[:, 0] + rng.choice([-2.0, 2.0], len(rest)) + 0.5 * rng.normal(size=len(rest))
         ),
-        log_density=_humps,
+        log_density=lambda x, rest: np.logaddexp(*(-2 * (x - 0.3 * rest[:, 0] - hump) ** 2 for hump in (2, -2))),
     ),
-    "heteroscedastic": Bed(
+    "heteroscedastic": KnownDensity(
         rho=0.3,
         first=lambda rest, rng: np.exp(0.6 * rest[:, 0]) * rng.standard_normal(len(rest)),
         log_density=lambda x, rest: -0.6 * rest[:, 0] - (x * np.exp(-0.6 * rest[:, 0])) ** 2 / 2,
@@ -77,51 +73,35 @@ BEDS = {
 WRONG = {"correlated": empirical, "bimodal": gaussian, "heteroscedastic": gaussian}
 
 
-def run(seeds: int = 20) -> dict[str, Any]:
+def run(seeds: int = 20) -> Figures:
     """Per bed: seeds in which the wrong sampler was flagged, and the true one passed, with verdicts and seconds."""
     return {"seeds": seeds, "beds": [_measure(name, seeds) for name in BEDS]}
 
 
-def _measure(name: str, seeds: int) -> dict[str, Any]:
-    bed, said, passed, seconds = BEDS[name], [], 0, 0.0
+def _measure(name: str, seeds: int) -> Figures:
+    bed, found, passed, seconds = BEDS[name], [], 0, 0.0
     for seed in range(seeds):
         rng = stream(seed, "bench", name)
         reference, held_out = bed.rows(REFERENCE, rng), bed.rows(HELD_OUT, rng)
         started = time.perf_counter()
-        said.append(check_sampler(WRONG[name](reference), held_out, seed=seed).verdicts)
+        found.append(check_sampler(WRONG[name](reference), held_out, seed=seed).verdicts)
         seconds += time.perf_counter() - started
         passed += check_sampler(from_values(bed.values), held_out, seed=seed).ok
     return {
         "bed": name,
         "wrong": WRONG[name].__name__,
-        "flagged": sum(set(verdicts) != {"ok"} for verdicts in said),
-        "first_flagged": sum(verdicts[0] != "ok" for verdicts in said),
-        "verdicts": {verdict: sum(v[0] == verdict for v in said) for verdict in sorted({v[0] for v in said})},
+        "flagged": sum(set(verdicts) != {"ok"} for verdicts in found),
+        "first_flagged": sum(verdicts[0] != "ok" for verdicts in found),
+        "verdicts": dict(sorted(Counter(verdicts[0] for verdicts in found).items())),
         "passed": passed,
         "seconds": seconds / seeds,
     }
 
 
-def markdown(figures: dict[str, Any]) -> str:
-    """The figures as a table.
-
-    >>> print(markdown({"seeds": 1, "beds": []}))
-    Sampler check, 1 seeds; 500 held-out rows, 5 columns, samplers fitted on 2000 rows.
-    <BLANKLINE>
-    | bed | wrong sampler | flagged | flagged in x0 | verdicts on x0 | true sampler passed | seconds a check |
-    |---|---|---|---|---|---|---|
-    """
-    lines = [
-        f"Sampler check, {figures['seeds']} seeds; {HELD_OUT} held-out rows, {WIDTH} columns, samplers fitted on "
-        f"{REFERENCE} rows.",
-        "",
-        "| bed | wrong sampler | flagged | flagged in x0 | verdicts on x0 | true sampler passed | seconds a check |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    for row in figures["beds"]:
-        said = ", ".join(f"{verdict} {count}" for verdict, count in row["verdicts"].items())
-        lines.append(
-            f"| {row['bed']} | {row['wrong']} | {row['flagged']} | {row['first_flagged']} | {said} | {row['passed']} "
-            f"| {row['seconds']:.1f} |"
-        )
-    return "\n".join(lines)
+def markdown(figures: Figures) -> str:
+    """The figures as a table."""
+    header = "bed | wrong sampler | flagged | flagged in x0 | verdicts on x0 | true sampler passed | seconds a check"
+    line = "{bed} | {wrong} | {flagged} | {first_flagged} | {said} | {passed} | {seconds:.1f}"
+    rows = [{**row, "said": ", ".join(f"{key} {n}" for key, n in row["verdicts"].items())} for row in figures["beds"]]
+    head = f"Sampler check, {figures['seeds']} seeds; {HELD_OUT} held-out rows, {WIDTH} columns, samplers fitted on "
+    return "\n".join([f"{head}{REFERENCE} rows.", "", *listed(header, line, rows)])

@@ -6,16 +6,14 @@ import subprocess
 import sys
 import time
 import warnings
-from pathlib import Path
-from typing import Any
+from functools import partial
 
 import numpy as np
 
-from butfor import simulate, tabular
-from butfor.tabular.explain import explain
-from butfor._version import __version__
-from butfor.bench.output import machine, table
-from butfor.core.types import Batch, Floats, Model, ModelError, ReachWarning
+from butfor import ReachWarning, explain, irt, simulate, tabular
+from butfor.bench.output import Figures, about, listed
+from butfor.bench.timed import Timed, peak
+from butfor.core.types import ModelError
 from butfor.simulate.samplers import normal
 
 REPEATS = 5
@@ -29,20 +27,13 @@ MEMORY_INPUTS, MEMORY_WIDTH = 10_000, 100  # a million hypotheses
 MEMORY_TARGET = 1.5e9  # bytes
 
 
-def run(seed: int = 0) -> dict[str, Any]:
+def run(seed: int = 0) -> Figures:
     """Overhead on two beds and peak memory, each beside its target."""
-    return {
-        "version": __version__,
-        "seed": seed,
-        "draws": DRAWS,
-        "repeats": REPEATS,
-        "machine": machine(),
-        "overhead": [overhead(name, batch_rows, target, seed) for name, batch_rows, target in OVERHEAD],
-        "memory": memory(),
-    }
+    measured = [overhead(name, batch_rows, target, seed) for name, batch_rows, target in OVERHEAD]
+    return {**about(seed, draws=DRAWS, repeats=REPEATS), "overhead": measured, "memory": memory()}
 
 
-def overhead(name: str, batch_rows: int, target: float, seed: int = 0) -> dict[str, Any]:
+def overhead(name: str, batch_rows: int, target: float, seed: int = 0) -> Figures:
     """Wall time of `explain` over the time inside the model: the same rows in the same calls, one BLAS thread.
 
     One warm-up, then the median of the ratios of the repeats.
@@ -50,8 +41,7 @@ def overhead(name: str, batch_rows: int, target: float, seed: int = 0) -> dict[s
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
     bed = simulate.bed(name, seed)
-    with threadpool_limits(1), warnings.catch_warnings():
-        warnings.simplefilter("ignore", ReachWarning)
+    with threadpool_limits(1), warnings.catch_warnings(action="ignore", category=ReachWarning):
         timed = [_timed(bed, batch_rows, seed) for _ in range(REPEATS + 1)][1:]
     ratios = [wall / inside for wall, inside in timed]
     middle = int(np.argsort(ratios)[REPEATS // 2])
@@ -68,97 +58,50 @@ def overhead(name: str, batch_rows: int, target: float, seed: int = 0) -> dict[s
     }
 
 
-class Stopwatch:
-    """A model that adds up the time spent inside it."""
-
-    def __init__(self, model: Model) -> None:
-        self.model, self.seconds = model, 0.0
-
-    def __call__(self, batch: Batch) -> Any:
-        start = time.perf_counter()
-        outputs = self.model(batch)
-        self.seconds += time.perf_counter() - start
-        return outputs
-
-
 def _timed(bed: simulate.Bed, batch_rows: int, seed: int) -> tuple[float, float]:
     """Seconds of one run in all, and inside the model."""
-    watch = Stopwatch(bed.model)
+    model = Timed(bed.model)
+    settings = {"test": irt(DRAWS), "alternative": "greater", "batch_rows": batch_rows, "effects": None, "seed": seed}
     start = time.perf_counter()
-    explain(
-        watch,
-        bed.inputs,
-        bed.sampler,
-        test="irt",
-        draws=DRAWS,
-        alternative="greater",
-        batch_rows=batch_rows,
-        keep_effects=False,
-        seed=seed,
-    )
-    return time.perf_counter() - start, watch.seconds
+    explain(model, bed.inputs, bed.sampler, **settings)
+    return time.perf_counter() - start, model.seconds
 
 
-def memory() -> dict[str, Any]:
+def memory() -> Figures:
     """Peak resident memory of a fresh process that runs OSFT on a million hypotheses, in bytes."""
     code = "from butfor.bench.speed import one_shot_peak; print(*one_shot_peak())"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     if done.returncode:
         raise ModelError(f"the memory run failed: {done.stderr.strip().splitlines()[-1:]}")
-    before, peak, seconds = map(float, done.stdout.split())
+    before, most, seconds = map(float, done.stdout.split())
     return {
         "hypotheses": MEMORY_INPUTS * MEMORY_WIDTH,
-        "peak_bytes": int(peak),
+        "peak_bytes": int(most),
         "before_bytes": int(before),
         "seconds": seconds,
         "target_bytes": int(MEMORY_TARGET),
-        "met": peak < MEMORY_TARGET,
+        "met": most < MEMORY_TARGET,
     }
 
 
 def one_shot_peak() -> tuple[float, float, float]:
     """Peak bytes of this process before and after OSFT on 10,000 inputs with 100 features, and its seconds."""
     inputs = np.random.default_rng(0).standard_normal((MEMORY_INPUTS, MEMORY_WIDTH))
-    before, start = _peak(), time.perf_counter()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ReachWarning)
-        explain(_last_feature_counts_twice, inputs, tabular.from_values(normal), test="osft", alternative="greater")
-    return before, _peak(), time.perf_counter() - start
+    before, start = peak(), time.perf_counter()
+    with warnings.catch_warnings(action="ignore", category=ReachWarning):
+        # A cheap model, without memory of its own.
+        explain(partial(np.sum, axis=1), inputs, tabular.from_values(normal), test="osft", alternative="greater")
+    return before * 2**20, peak() * 2**20, time.perf_counter() - start
 
 
-def _last_feature_counts_twice(rows: Batch) -> Floats:
-    return np.asarray(rows.sum(axis=1) + rows[:, -1])  # cheap, and without memory of its own
-
-
-def _peak() -> float:
-    """Peak resident bytes of this process.
-
-    From /proc where there is one: Linux hands `ru_maxrss` of the parent on to a child, which may be larger.
-    """
-    try:
-        status = Path("/proc/self/status").read_text(encoding="ascii")
-        return 1024.0 * next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM"))
-    except OSError:
-        import resource
-
-        largest = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        return float(largest if sys.platform == "darwin" else 1024 * largest)
-
-
-def markdown(figures: dict[str, Any]) -> str:
+def markdown(figures: Figures) -> str:
     """The figures for people."""
+    header = "bed | hypotheses | batch rows | wall s | model s | overhead | target | met"
+    line = "{bed} | {hypotheses:,} | {batch_rows:,} | {wall_seconds:.3f} | {model_seconds:.3f} | "
+    line += "{overhead:.2f} ({least:.2f} to {most:.2f}) | {target:g} | {met}"
     rows = [
-        [
-            one["bed"],
-            f"{one['hypotheses']:,}",
-            f"{one['batch_rows']:,}",
-            f"{one['wall_seconds']:.3f}",
-            f"{one['model_seconds']:.3f}",
-            f"{one['overhead']:.2f} ({min(one['repeats']):.2f} to {max(one['repeats']):.2f})",
-            f"{one['target']:g}",
-            "yes" if one["met"] else "**no**",
-        ]
-        for one in figures["overhead"]
+        {**row, "least": min(row["repeats"]), "most": max(row["repeats"]), "met": "yes" if row["met"] else "**no**"}
+        for row in figures["overhead"]
     ]
     used = figures["memory"]
     lines = [
@@ -168,7 +111,7 @@ def markdown(figures: dict[str, Any]) -> str:
         f"Overhead: wall time of IRT with {figures['draws']} draws, one-sided, without effects, over the time inside",
         f"the model in the same run; median of {figures['repeats']} repeats after one warm-up, and their range.",
         "",
-        *table(["bed", "hypotheses", "batch rows", "wall s", "model s", "overhead", "target", "met"], rows),
+        *listed(header, line, rows),
         "",
         f"Memory: OSFT on {used['hypotheses']:,} hypotheses peaked at {used['peak_bytes'] / 1e9:.2f} GB resident",
         f"({used['before_bytes'] / 1e9:.2f} GB before it began) in {used['seconds']:.1f} s; target below",

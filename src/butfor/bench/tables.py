@@ -10,15 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from butfor import tabular
-from butfor.tabular.explain import explain
-from butfor._version import __version__
-from butfor.bench.output import machine, table
+from butfor import ReachWarning, explain, tabular
+from butfor.bench.output import Figures, about, listed, table
+from butfor.bench.runs import mean_rates
 from butfor.core.draw.streams import stream
-from butfor.core.types import Floats, ReachWarning, Subset
+from butfor.core.types import Floats, Subset
 from butfor.simulate.known import linear_gaussian
 
-SAMPLERS: dict[str, Callable[[Any], Any]] = {
+SAMPLERS: dict[str, Callable[[Floats], Any]] = {
     "gaussian": tabular.gaussian,
     "copula": tabular.copula,
     "copula, extended": partial(tabular.copula, beyond="extend"),
@@ -32,13 +31,10 @@ SPEEDS = {"gaussian": 100, "copula": 100, "forest": 30}  # columns
 ASKED = {"gaussian": 5e6, "copula": 5e6, "forest": 2e5}
 
 
-def run(runs: int = 20, seed: int = 0) -> dict[str, Any]:
+def run(runs: int = 20, seed: int = 0) -> Figures:
     """FDR and TPR of every sampler on correlated tables, values drawn per second of one core, seconds of a fit."""
     return {
-        "version": __version__,
-        "seed": seed,
-        "runs": runs,
-        "machine": machine(),
+        **about(seed, runs=runs),
         "discoveries": {
             f"{name}, shift {shift:g}": _discoveries(make, runs, seed, shift)
             for shift in SHIFTS
@@ -49,29 +45,20 @@ def run(runs: int = 20, seed: int = 0) -> dict[str, Any]:
     }
 
 
-def _discoveries(make: Callable[[Any], Any], runs: int, seed: int, shift: float) -> dict[str, float]:
+def _discoveries(make: Callable[[Floats], Any], runs: int, seed: int, shift: float) -> dict[str, float]:
     """The linear bed: 20 correlated columns, a fifth of the entries shifted, every other column without a weight."""
-    false, power, chosen = [], [], []
+    found = []
     for number in range(seed, seed + runs):
         data = linear_gaussian("linear", number, shift=shift)
         width = data.inputs.shape[1]
         covariance = 0.5 ** np.abs(np.subtract.outer(np.arange(width), np.arange(width)))
         rows = stream(number, "tables", "reference").standard_normal((REFERENCE, width))
         sampler = make(rows @ np.linalg.cholesky(covariance).T)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ReachWarning)
-            found = explain(data.model, data.inputs, sampler, alpha=ALPHA, seed=number, keep_effects=False).chosen
-        truth = data.truth.reshape(-1)
-        false.append((found & ~truth).sum() / max(found.sum(), 1))
-        power.append(found[truth].mean())
-        chosen.append(found.sum())
-    error = float(np.std(false, ddof=1) / np.sqrt(runs)) if runs > 1 else 0.0
-    return {
-        "fdr": float(np.mean(false)),
-        "fdr_error": error,
-        "tpr": float(np.mean(power)),
-        "false": float(np.mean(np.multiply(false, chosen))),
-    }
+        with warnings.catch_warnings(action="ignore", category=ReachWarning):
+            chosen = explain(data.model, data.inputs, sampler, alpha=ALPHA, seed=number, effects=None).chosen
+        found.append((chosen, data.truth.ravel()))
+    cell, false = mean_rates(found), float(np.mean([(chosen & ~truth).sum() for chosen, truth in found]))
+    return {"fdr": cell["fdr"], "fdr_error": cell["fdr_se"], "tpr": cell["tpr"], "false": false}
 
 
 def _speed(name: str, columns: int, seed: int) -> float:
@@ -98,24 +85,20 @@ def _correlated(rows: int, columns: int, rng: np.random.Generator) -> Floats:
     return np.asarray(rng.standard_normal((rows, 1)) + rng.standard_normal((rows, columns)))
 
 
-def markdown(figures: dict[str, Any]) -> str:
+def markdown(figures: Figures) -> str:
     """The figures as tables for docs/benchmarks.md."""
-    found, speeds = figures["discoveries"], figures["draws_per_second"]
+    header = "sampler, shift of the true entries | FDR (s.e.) | TPR | false discoveries a data set"
+    line = "{name} | {fdr:.3f} ({fdr_error:.3f}) | {tpr:.3f} | {false:.1f}"
+    speeds = figures["draws_per_second"].items()
     lines = [
         f"butfor {figures['version']}, seed {figures['seed']}, {figures['runs']} data sets, alpha {ALPHA:g}, "
         f"sequential, {REFERENCE} reference rows",
         "",
-        *table(
-            ["sampler, shift of the true entries", "FDR (s.e.)", "TPR", "false discoveries a data set"],
-            [
-                [name, f"{one['fdr']:.3f} ({one['fdr_error']:.3f})", f"{one['tpr']:.3f}", f"{one['false']:.1f}"]
-                for name, one in found.items()
-            ],
-        ),
+        *listed(header, line, ({"name": name, **one} for name, one in figures["discoveries"].items())),
         "",
         *table(
             ["sampler", "columns", "values a second of one core", "asked"],
-            [[name, str(SPEEDS[name]), f"{rate:,.0f}", f"{ASKED[name]:,.0f}"] for name, rate in speeds.items()],
+            [[name, SPEEDS[name], f"{rate:,.0f}", f"{ASKED[name]:,.0f}"] for name, rate in speeds],
         ),
         "",
         *(

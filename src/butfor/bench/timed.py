@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-import resource
 import sys
 import time
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
+
+from butfor.core.draw.samplers import RefusesInputs, SamplerInfo, info_of
 
 
 @dataclass
 class Timed:
     """A model or a sampler, and the seconds spent in it: of the clock, and of the processor (a busy machine's clock
-    says little)."""
+    says little). A sampler that can list what it draws is asked for draws all the same."""
 
-    inner: Any
+    inner: Callable[..., Any]
     seconds: float = 0.0
     work: float = 0.0
     calls: int = 0
 
-    def __call__(self, *given: Any) -> Any:
+    def __call__(self, *given: object) -> Any:
         start, work = time.perf_counter(), time.process_time()
         try:
             return self.inner(*given)
@@ -32,15 +35,23 @@ class Timed:
         return repr(self.inner)
 
     @property
-    def deterministic(self) -> bool:
-        return bool(getattr(self.inner, "deterministic", False))
+    def info(self) -> SamplerInfo:
+        return replace(info_of(self.inner), listed=0)
 
-    @property
-    def identity(self) -> str:
-        return str(self.inner.identity)
+    def unfit(self, item: object) -> str | None:
+        return self.inner.unfit(item) if isinstance(self.inner, RefusesInputs) else None
 
 
 def peak() -> float:
-    """The most memory this process has held, in megabytes."""
-    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return used / (2**20 if sys.platform == "darwin" else 2**10)
+    """The most memory this process has held, in megabytes.
+
+    From /proc where there is one: Linux hands `ru_maxrss` of the parent on to a child, which may be larger.
+    """
+    try:
+        status = Path("/proc/self/status").read_text(encoding="ascii")
+        return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM")) / 2**10
+    except OSError:
+        import resource
+
+        used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return used / (2**20 if sys.platform == "darwin" else 2**10)

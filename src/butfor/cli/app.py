@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from butfor.load import load
 from butfor._version import __version__
 from butfor.bench.commands import app as bench
 from butfor.cli.check import check
-from butfor.cli.common import bar, notes, print_written
-from butfor.cli.demo_image import demo_image
-from butfor.cli.demo_text import demo_text
+from butfor.cli.common import bar, finish, working
 from butfor.cli.explain import explain
 from butfor.cli.global_ import global_
 from butfor.cli.image import image
-from butfor.cli.options import Json, Out, Quiet, Seed
+from butfor.cli.options import Output
+from butfor.cli.panels import command
 from butfor.cli.text import text
 from butfor.core.result.result import Result
 from butfor.core.types import InputError
+from butfor.load import load
+from butfor.report.folder import REPORT, RESULT, write_folder
+from butfor.report.write import write
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -53,48 +56,47 @@ def _sorry(sentence: str) -> int:
     return 2
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _version(wanted: bool) -> None:
+    if wanted:
         typer.echo(__version__)
         raise typer.Exit
 
 
 @app.callback()
-def common(
+def every(
     _: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
 ) -> None:
     """Options of every command."""
 
 
 @app.command()
-def demo(
-    out: Out,
-    kind: Annotated[str, typer.Argument(help="tabular, image or text")] = "tabular",
-    seed: Seed = 0,
-    json: Json = False,
-    quiet: Quiet = False,
-) -> None:
+@command(without=("config",))
+def demo(*, output: Output, kind: Annotated[str, typer.Argument(help="tabular, image or text")] = "tabular") -> None:
     """The embedded example: which measurements make malignant tumours look malignant to a model."""
-    from butfor.tabular.demo import tabular_demo, told
-    from butfor.report.folder import REPORT, RESULT, TABLE, check_folder, write_folder
+    with working(replace(output, quiet=True)):  # the summary has the notes
+        result, words, as_json = _ran(kind, output)
+        write_folder(result, output.out)
+    finish(output, words, as_json)
 
+
+def _ran(kind: str, output: Output) -> tuple[Result, Callable[[], str], Callable[[], str]]:
+    """What a demo found, and how it is printed: in words, and as JSON."""
+    if kind == "tabular":
+        from butfor.tabular.demo import tabular_demo
+
+        patients = tabular_demo(output.seed, progress=bar(output))
+        return patients.malignant, patients.summary, patients.to_json
     if kind == "image":
-        demo_image(out, seed, json, quiet)
-        return
+        from butfor.image.demo import image_demo, named_assets
+
+        digits = image_demo(output.seed, progress=bar(output), assets=named_assets(), fills=output.out / "fills")
+        return digits.found, digits.summary, digits.found.to_json
     if kind == "text":
-        demo_text(out, seed, json, quiet)
-        return
-    if kind != "tabular":
-        raise InputError(f"there is no demo {kind!r} in this version; use tabular, image or text")
-    check_folder(out)
-    with notes(quiet=True):  # the summary has them
-        found = tabular_demo(seed, progress=bar(quiet))
-    write_folder(found.malignant, out)
-    if json:
-        typer.echo(f'{{"malignant": {found.malignant.to_json()}, "benign": {found.benign.to_json()}}}')
-        return
-    typer.echo(told(found))
-    print_written(out, {"Report": REPORT, "Table": TABLE, "Result": RESULT})
+        from butfor.text.demo import text_demo
+
+        reviews = text_demo(output.seed, progress=bar(output))
+        return reviews.found, reviews.told, reviews.found.to_json
+    raise InputError(f"there is no demo {kind!r} in this version; use tabular, image or text")
 
 
 app.command()(explain)
@@ -108,20 +110,16 @@ app.command()(text)
 def report(
     folder: Annotated[Path, typer.Argument(help="A folder that butfor wrote, with result.butfor in it.")],
 ) -> None:
-    """Write the report again from result.butfor, without counterfactuals: those need the sampler.
-
-    A report.html that is there has them and is kept; the other is then report-again.html.
-    """
-    from butfor.report import write
-    from butfor.report.folder import AGAIN, REPORT, RESULT
-
+    """Write report.html again from result.butfor; images are read from where they were."""
     result = load(folder / RESULT)
     if not isinstance(result, Result):
         raise InputError(f"{folder / RESULT} is of butfor global, which has no report; see table.csv beside it")
-    there = (folder / REPORT).exists()
-    typer.echo(f"Report: {write(result, folder / (AGAIN if there else REPORT))}")
-    if there:
-        typer.echo(f"{folder / REPORT} was kept: it has counterfactuals, which need the sampler.", err=True)
+    typer.echo(f"Report: {write(result, folder / REPORT)}")
+    if result.modality == "image":
+        from butfor.image.saved import images_of
+
+        if images_of(None, result.provenance) is None:
+            typer.echo("The images are no longer where they were, so this report has no pictures.", err=True)
 
 
 app.add_typer(bench, name="bench")

@@ -2,143 +2,101 @@
 
 from __future__ import annotations
 
-import sys
-from contextlib import redirect_stdout
+from functools import partial
 from json import dumps, loads
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from butfor.tabular.check import SamplerCheck, check_sampler
-from butfor.cli import options as o
-from butfor.cli.common import bar, given, loaded, notes, print_written, sampler_named, save_png
+from butfor import check_sampler
+from butfor.cli.common import bar, finish, working
+from butfor.cli.options import MODEL, ROWS, TEST, Output, Trust, given
+from butfor.cli.panels import command, needed, option, panel
+from butfor.cli.tables import MODEL_HELP, REFERENCE_HELP, SamplerName, TableColumns, sampler_named, tables
 from butfor.core.types import InputError
+from butfor.report.folder import TABLE, write_files
+from butfor.report.picture import save_png
+from butfor.tabular.check import SamplerCheck
+from butfor.tabular.splice import TableSampler
 
 CHECK = "check.png"
 SHARE = 0.2
+BOX_HELP = f"Check also what the model says of the draws: {MODEL_HELP}"
+DRAWS_HELP = "Counterfactuals of each held-out row. Default: 99."
+ALPHA_HELP = "Share of checks that call a right sampler wrong. Default: 0.01."
 
 
+@panel(ROWS)
+class HeldOut:
+    reference: Path = needed(REFERENCE_HELP)
+    held_out: Path | None = option(
+        "CSV or .parquet file with rows of the reference's own population that the sampler is not fitted on."
+    )
+    hold_out: float | None = option(f"Or the share of the reference to hold out, at random. Default: {SHARE}.")
+    reference_where: str | None = option("Rows of the reference, such as \"diagnosis == 'benign'\".")
+    held_out_where: str | None = option("Rows of the --held-out file, likewise.")
+
+    def rows(self) -> dict[str, object]:
+        """As the tables of a run: the held-out rows are its data."""
+        self._check()
+        where = {"data_where": self.held_out_where, "reference_where": self.reference_where}
+        if self.held_out is not None:
+            return {"data": self.held_out, "reference": self.reference, **where, "what": "held-out data"}
+        share = SHARE if self.hold_out is None else self.hold_out
+        return {"data": self.reference, **where, "hold_out": share, "what": "reference"}
+
+    def _check(self) -> None:
+        held_out, reference = self.held_out, self.reference
+        if held_out is not None and self.hold_out is not None:
+            raise InputError("--held-out and --hold-out were both given; use one of them")
+        if held_out is None and self.held_out_where is not None:
+            raise InputError("--held-out-where picks rows of the --held-out file, and none was given; name it")
+        if held_out is not None and held_out.exists() and reference.exists() and held_out.samefile(reference):
+            raise InputError(
+                f"--held-out {held_out} is the reference itself, which the sampler is fitted on; use --hold-out {SHARE}"
+            )
+
+
+@command(without=("index",))
 def check(
-    reference: Annotated[Path, typer.Option(help=o.REFERENCE_HELP, rich_help_panel=o.ROWS)],
-    out: o.Out,
-    held_out: Annotated[
-        Path | None,
-        typer.Option(
-            help="CSV or .parquet file with rows of the reference's own population that the sampler is not fitted on.",
-            rich_help_panel=o.ROWS,
-        ),
-    ] = None,
-    hold_out: Annotated[
-        float | None,
-        typer.Option(
-            help=f"Or the share of the reference to hold out, at random. Default: {SHARE}.", rich_help_panel=o.ROWS
-        ),
-    ] = None,
-    reference_where: Annotated[
-        str | None,
-        typer.Option(help="Rows of the reference, such as \"diagnosis == 'benign'\".", rich_help_panel=o.ROWS),
-    ] = None,
-    held_out_where: Annotated[
-        str | None, typer.Option(help="Rows of the --held-out file, likewise.", rich_help_panel=o.ROWS)
-    ] = None,
-    model: Annotated[
-        str | None,
-        typer.Option(help=f"Check also what the model says of the draws: {o.MODEL_HELP}", rich_help_panel=o.MODEL),
-    ] = None,
-    features: o.Features = None,
-    drop: o.Drop = None,
-    dates: o.Dates = None,
-    categories: o.Categories = None,
-    subsets: o.Subsets = None,
-    sampler: o.Sampler = "auto",
-    draws: Annotated[
-        int | None, typer.Option(help="Counterfactuals of each held-out row. Default: 99.", rich_help_panel=o.TEST)
-    ] = None,
-    alpha: Annotated[
-        float | None,
-        typer.Option(help="Share of checks that call a right sampler wrong. Default: 0.01.", rich_help_panel=o.TEST),
-    ] = None,
-    seed: o.Seed = 0,
-    trust_pickle: o.TrustPickle = False,
-    trust: o.Trust = None,
-    config: o.Config = None,  # noqa: ARG001 - read before all others
-    json: o.Json = False,
-    quiet: o.Quiet = False,
+    *,
+    held: HeldOut,
+    model: Annotated[str | None, typer.Option(help=BOX_HELP, rich_help_panel=MODEL)] = None,
+    columns: TableColumns,
+    sampler: SamplerName = "auto",
+    draws: Annotated[int | None, typer.Option(help=DRAWS_HELP, rich_help_panel=TEST)] = None,
+    alpha: Annotated[float | None, typer.Option(help=ALPHA_HELP, rich_help_panel=TEST)] = None,
+    trust: Trust,
+    output: Output,
 ) -> None:
     """Hold a sampler against held-out rows; print a verdict per feature, write table.csv and check.png.
 
     The exit code is 0 whatever the verdict is.
     """
-    from butfor.report.folder import TABLE, check_folder, write_files
-    from butfor.tabular.files import read_subsets
-    from butfor.tabular.rows import Asked, read_tables
-
-    check_folder(out)
-    make = sampler_named(sampler)
-    _check_rows(reference, held_out, hold_out, held_out_where)
-    with notes(quiet), redirect_stdout(sys.stderr):  # a model that prints must not get into the JSON
-        box, known = (None, None) if model is None else loaded(model, trust_pickle, trust)
-        tables = read_tables(
-            Asked(
-                data=held_out or reference,
-                reference=None if held_out is None else reference,
-                data_where=held_out_where,
-                reference_where=reference_where,
-                features=features or (),
-                drop=drop or (),
-                known=known,
-                dates=dates or (),
-                categories=categories or (),
-                hold_out=(SHARE if hold_out is None else hold_out) if held_out is None else None,
-                what="reference" if held_out is None else "held-out data",
-                seed=seed,
-            )
-        )
-        groups = None if subsets is None else read_subsets(subsets)
-        made = make(tables.reference)
-        found = check_sampler(
-            made,
-            tables.data,
-            box,
-            subsets=groups,
-            seed=seed,
-            progress=bar(quiet),
-            **given(draws=draws, alpha=alpha),
-        )
-    files = {
-        TABLE: lambda path: found.table.to_csv(path, index=False),
-        CHECK: lambda path: save_png(found.plot, path, len(found.verdicts)),
-    }
-    write_files(files, out)
-    if json:
-        typer.echo(_as_json(found, repr(made)))
-    else:
-        why = f"{made.why}\n" if hasattr(made, "why") else ""
-        typer.echo(f"{why}{made!r}, checked on {tables.told['data']}\n\n{found.summary()}")
-        print_written(out, {"Picture": CHECK, "Table": TABLE})
+    with working(output):
+        make, rows = sampler_named(sampler), held.rows()
+        box = None if model is None else trust.load(model)
+        read = tables(columns, box, **rows, seed=output.seed)
+        asked = given(subsets=columns.groups(), draws=draws, alpha=alpha)
+        made = make(read.reference)
+        found = check_sampler(made, read.data, box, seed=output.seed, progress=bar(output), **asked)
+        files = {
+            TABLE: lambda path: found.table.to_csv(path, index=False),
+            CHECK: lambda path: save_png(found.plot, path, len(found.verdicts)),
+        }
+        write_files(files, output.out)
+    words = partial(_in_words, found, made, read.told["data"])
+    finish(output, words, partial(_as_json, found, repr(made)), {"Picture": CHECK, "Table": TABLE})
 
 
-def _check_rows(reference: Path, held_out: Path | None, hold_out: float | None, held_out_where: str | None) -> None:
-    if held_out is not None and hold_out is not None:
-        raise InputError("--held-out and --hold-out were both given; use one of them")
-    if held_out is None and held_out_where is not None:
-        raise InputError("--held-out-where picks rows of the --held-out file, and none was given; name it")
-    if held_out is not None and held_out.exists() and reference.exists() and held_out.samefile(reference):
-        raise InputError(
-            f"--held-out {held_out} is the reference itself, which the sampler is fitted on; use --hold-out {SHARE}"
-        )
+def _in_words(found: SamplerCheck, sampler: object, rows: str) -> str:
+    why = f"{sampler.why}\n" if isinstance(sampler, TableSampler) and sampler.why else ""
+    return f"{why}{sampler!r}, checked on {rows}\n\n{found.summary()}"
 
 
 def _as_json(found: SamplerCheck, sampler: str) -> str:
     """The check as JSON."""
-    described = {
-        "sampler": sampler,
-        "ok": found.ok,
-        "headline": found.headline,
-        "alpha": found.alpha,
-        "rows": found.rows,
-        "draws": found.draws,
-        "notes": list(found.notes),
-    }
-    return dumps({**described, "table": loads(found.table.to_json(orient="records"))})
+    described = {"sampler": sampler, "ok": found.ok, "headline": found.headline, "alpha": found.alpha}
+    counts = {"rows": found.rows, "draws": found.draws, "notes": list(found.notes)}
+    return dumps({**described, **counts, "table": loads(found.table.to_json(orient="records"))})

@@ -1,58 +1,45 @@
-"""What the commands share beyond their options: notes, the progress bar, targets, samplers, models."""
+"""What the commands share beyond their options: notes, the progress bar, what is written and printed."""
 
 from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, redirect_stdout
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import typer
 
-from butfor.cli.options import SAMPLERS
+from butfor.cli.options import Output
+from butfor.core.result.global_result import GlobalResult
+from butfor.core.result.result import Result
 from butfor.core.types import InputError
-from butfor.models import wrap
+from butfor.models.python_file import attribute_of
+from butfor.report.folder import REPORT, RESULT, TABLE, check_folder
+
+Some = TypeVar("Some", Result, GlobalResult)
+FOLDER = {"Report": REPORT, "Table": TABLE, "Result": RESULT}  # what `write_folder` writes
 
 
-def given(**options: Any) -> dict[str, Any]:
-    """What was given; the rest is left to the library, so that its defaults stand in one place."""
-    return {name: value for name, value in options.items() if value is not None}
-
-
-def sampler_named(name: str) -> Callable[[Any], Any]:
-    if name not in SAMPLERS:
-        raise InputError(f"--sampler must be one of {', '.join(SAMPLERS)}, got {name!r}")
-    return SAMPLERS[name]
-
-
-def loaded(model: str, trust_pickle: bool, trust: Sequence[str] | None) -> tuple[Any, Sequence[str] | None]:
-    """The model, and the columns that it says it was fitted on."""
-    from butfor.models.files import load_model
-
-    box = load_model(model, trust_pickle=trust_pickle, trusted=trust or ())
-    columns = wrap(box).columns
-    return box, None if columns is None else [str(name) for name in columns]
-
-
-def target_of(typed: str | None, model: Any) -> Any:
-    """A label of the model's, a number or a word; typed text stands for a label of any type."""
-    labels = [label for label in wrap(model).classes or () if str(label) == typed]
-    if labels or typed is None:
-        return labels[0] if labels else None
-    return int(typed) if typed.isdecimal() else typed
+@contextmanager
+def working(output: Output) -> Iterator[None]:
+    """Refuse a folder that cannot be written; then notes go to standard error, and so does what a model prints."""
+    check_folder(output.out)
+    with notes(output.quiet), redirect_stdout(sys.stderr):  # it must not get into the JSON
+        yield
 
 
 @contextmanager
 def notes(quiet: bool) -> Iterator[None]:
     """Warnings as one plain line each on standard error, the same one only once."""
-    said: set[str] = set()
+    shown: set[str] = set()
 
-    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+    def show(message: Warning | str, *_: object, **__: object) -> None:
         line = " ".join(str(message).split())
-        if line not in said:
-            said.add(line)
+        if line not in shown:
+            shown.add(line)
             typer.echo(f"note: {line}", err=True)
 
     with warnings.catch_warnings():
@@ -64,20 +51,35 @@ def notes(quiet: bool) -> Iterator[None]:
         yield
 
 
-def bar(quiet: bool) -> bool:
-    return not quiet and sys.stderr.isatty()  # a log file is no place for a bar
+def bar(output: Output) -> bool:
+    return not output.quiet and sys.stderr.isatty()  # a log file is no place for a bar
 
 
-def save_png(plot: Callable[[Any], Any], path: Path, lines: int) -> None:
-    """A plot of so many lines as a picture; no window system is asked for."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(7, min(1.5 + 0.3 * lines, 40)), layout="constrained")
-    plot(figure.add_subplot())
-    figure.savefig(path, dpi=120)
+def sourced(result: Some, **where: str) -> Some:
+    """The result with words on where it came from, for its report."""
+    return replace(result, provenance={**result.provenance, **where})
 
 
-def print_written(out: Path, files: dict[str, str]) -> None:
-    """Where things are now, one line each."""
+def finish(
+    output: Output, words: Callable[[], str], as_json: Callable[[], str], files: Mapping[str, str] = FOLDER
+) -> None:
+    """Print JSON and nothing else; or words, and where the files are, one line each."""
+    if output.json:
+        typer.echo(as_json())
+        return
     width = max(map(len, files)) + 2
-    typer.echo("\n" + "\n".join(f"{f'{what}:':<{width}}{out / name}" for what, name in files.items()))
+    lines = [f"{f'{what}:':<{width}}{output.out / name}" for what, name in files.items()]
+    typer.echo("\n".join([words(), "", *lines]))
+
+
+def file_of(spec: str) -> Path:
+    """The file of file.py:function."""
+    path = Path(spec.rpartition(":")[0])
+    if not path.is_file():
+        raise InputError(f"the file {path} does not exist; expected file.py:function")
+    return path
+
+
+def function_at(spec: str) -> Any:
+    """What file.py:function names; the file is imported, so its code runs."""
+    return attribute_of(file_of(spec), spec.rpartition(":")[2])

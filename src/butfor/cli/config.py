@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import typer
+from typer.core import TyperOption
 
 from butfor.core.types import InputError
 
@@ -18,14 +19,11 @@ FILES = ("data", "held_out", "model", "out", "reference", "run_dir", "subsets") 
 def read_config(context: typer.Context, path: Path | None) -> Path | None:
     """Make the values of the file the defaults of the command that is about to run."""
     if path is not None:
-        options = {name: option for option in context.command.params for name in _names(option)}
+        given = [option for option in context.command.params if isinstance(option, TyperOption)]
+        options = {name.removeprefix("--"): option for option in given for name in option.opts}
+        del options["config"]
         context.default_map = _defaults(_parsed(path), options, path)
     return path
-
-
-def _names(option: Any) -> list[str]:
-    """What an option may be called in the file: its names on the command line, without the dashes."""
-    return [name.removeprefix("--") for name in option.opts if name not in ("--config", "--help")]
 
 
 def _parsed(path: Path) -> dict[str, Any]:
@@ -37,7 +35,7 @@ def _parsed(path: Path) -> dict[str, Any]:
         raise InputError(f"--config {path} is not TOML: {' '.join(str(error).split())}") from error
 
 
-def _defaults(given: dict[str, Any], options: dict[str, Any], path: Path) -> dict[str, Any]:
+def _defaults(given: dict[str, Any], options: dict[str, TyperOption], path: Path) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key, value in given.items():
         name = key.replace("_", "-")
@@ -51,20 +49,14 @@ def _defaults(given: dict[str, Any], options: dict[str, Any], path: Path) -> dic
     return found
 
 
-def _value(key: str, value: Any, option: Any, path: Path) -> Any:
+def _value(key: str, value: object, option: TyperOption, path: Path) -> str | list[str]:
     """The value as it would be typed, since then it is checked as if it were."""
     values = value if isinstance(value, list) else [value]
     if not all(isinstance(one, str | int | float) for one in values):
         raise InputError(f"--config {path}: {key} = {value!r} is no text, number or true/false")
     if isinstance(value, list) and not option.multiple:
         raise InputError(f"--config {path}: {key} takes one value, got a list of {len(value)}")
-    typed = [_text(one, option, path.parent) for one in values]
+    typed = [str(one).lower() if isinstance(one, bool) else str(one) for one in values]
+    if option.name in FILES:
+        typed = [one if one.lower().startswith(ADDRESS) else str(path.parent / Path(one).expanduser()) for one in typed]
     return typed if option.multiple else typed[0]
-
-
-def _text(value: Any, option: Any, folder: Path) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    if option.name in FILES and isinstance(value, str) and not value.lower().startswith(ADDRESS):
-        return str(folder / Path(value).expanduser())
-    return str(value)

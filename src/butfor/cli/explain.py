@@ -2,163 +2,98 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stdout
-from dataclasses import replace
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, get_args
+from typing import Annotated
 
 import typer
 
-from butfor.tabular.explain import explain as run
-from butfor.cli import options as o
-from butfor.cli.common import bar, given, loaded, notes, print_written, sampler_named, target_of
+from butfor import explain as run
+from butfor.cli.common import bar, finish, sourced, working
 from butfor.cli.config import ADDRESS
-from butfor.core.types import Family, InputError, Rule, Test
+from butfor.cli.options import ROWS, TEST, Output, TestOptions, Trust
+from butfor.cli.panels import command, flag, option, panel
+from butfor.cli.tables import Rows, SamplerName, TableColumns, TableModel, sampler_named, tables
+from butfor.core.types import InputError
+from butfor.engine.journal import ANSWERS, RUN
+from butfor.models import ModelUnreachable
+from butfor.report.folder import write_folder
+from butfor.run.procedure import Procedure, few_shot, irt, sequential
+
+TRUTH_HELP = "Column with the true labels, for --target truth; not for the model."
+RUN_DIR_HELP = (
+    "Folder that keeps the model's answers until the run is done, so that the same command goes on where it was cut "
+    "short. Default: none, or OUT/run for a model at an http(s) address."
+)
+OWNERS: dict[str, Callable[..., Procedure]] = {"h": sequential, "early_stop": irt, "scale": few_shot}
 
 
+@panel(TEST)
+class OneTest:
+    h: int | None = option("Exceedances at which the sequential test stops. Default: 10.")
+    early_stop: bool = flag("With --test irt: the same answer for fewer rows.")
+    scale: str | None = option("shrunk: for --test few-shot where subsets differ in scale.")
+
+    def of(self, test: str | None) -> dict[str, Procedure]:
+        """The test as an object, where there is an option of its own; nothing where its name says it all."""
+        made, name = {}, test or "sequential"
+        for typed, value in vars(self).items():
+            if value is None or value is False:
+                continue
+            own = OWNERS[typed](**{typed: value})
+            if own.name != name:
+                raise InputError(f"--{typed.replace('_', '-')} is for --test {own.name}, not for {name}; drop it")
+            made["test"] = own
+        return made
+
+
+@command()
 def explain(
-    model: o.Model,
-    data: o.Data,
-    out: o.Out,
-    reference: o.Reference = None,
-    reference_where: o.ReferenceWhere = None,
-    data_where: o.DataWhere = None,
-    features: o.Features = None,
-    drop: o.Drop = None,
-    dates: o.Dates = None,
-    categories: o.Categories = None,
-    index: o.Index = None,
-    subsets: o.Subsets = None,
-    sampler: o.Sampler = "auto",
-    test: Annotated[
-        str | None, typer.Option(help=f"One of {', '.join(get_args(Test))}.", rich_help_panel=o.TEST)
-    ] = None,
-    alternative: o.OneSided = None,
-    rule: Annotated[
-        str | None, typer.Option(help=f"One of {', '.join(get_args(Rule))}.", rich_help_panel=o.TEST)
-    ] = None,
-    family: Annotated[
-        str | None, typer.Option(help=f"One of {', '.join(get_args(Family))}.", rich_help_panel=o.TEST)
-    ] = None,
-    alpha: o.Alpha = None,
-    target: Annotated[
-        str | None,
-        typer.Option(
-            help="Which output: its label or number, predicted, observed-class, or truth with --truth.",
-            rich_help_panel=o.TEST,
-        ),
-    ] = None,
-    truth: Annotated[
-        str | None,
-        typer.Option(
-            help="Column with the true labels, for --target truth; not for the model.", rich_help_panel=o.ROWS
-        ),
-    ] = None,
-    link: o.Link = None,
-    draws: Annotated[
-        int | None,
-        typer.Option(help="Counterfactuals per hypothesis, or the most of them.", rich_help_panel=o.TEST),
-    ] = None,
-    h: Annotated[
-        int | None,
-        typer.Option(help="Exceedances at which the sequential test stops. Default: 10.", rich_help_panel=o.TEST),
-    ] = None,
-    early_stop: Annotated[
-        bool,
-        typer.Option("--early-stop", help="With --test irt: the same answer for fewer rows.", rich_help_panel=o.TEST),
-    ] = False,
-    scale: Annotated[
-        str | None,
-        typer.Option(help="shrunk: for --test few-shot where subsets differ in scale.", rich_help_panel=o.TEST),
-    ] = None,
-    batch_rows: o.BatchRows = None,
-    run_dir: Annotated[
-        Path | None,
-        typer.Option(
-            help="Folder that keeps the model's answers until the run is done, so that the same command goes on where "
-            "it was cut short. Default: none, or OUT/run for a model at an http(s) address.",
-        ),
-    ] = None,
-    seed: o.Seed = 0,
-    trust_pickle: o.TrustPickle = False,
-    trust: o.Trust = None,
-    config: o.Config = None,  # noqa: ARG001 - read before all others
-    json: o.Json = False,
-    quiet: o.Quiet = False,
+    *,
+    model: TableModel,
+    trust: Trust,
+    rows: Rows,
+    columns: TableColumns,
+    truth: Annotated[str | None, typer.Option(help=TRUTH_HELP, rich_help_panel=ROWS)] = None,
+    sampler: SamplerName = "auto",
+    tests: TestOptions,
+    own: OneTest,
+    output: Output,
+    run_dir: Annotated[Path | None, typer.Option(help=RUN_DIR_HELP)] = None,
 ) -> None:
     """Test the features of every row of a table; write result.butfor, table.csv and report.html."""
-    from butfor.report.folder import REPORT, RESULT, TABLE, check_folder, write_folder
-    from butfor.tabular.files import read_subsets
-    from butfor.tabular.rows import Asked, read_tables
-
-    check_folder(out)
-    make = sampler_named(sampler)
-    if target == "truth" and truth is None:
+    if tests.target == "truth" and truth is None:
         raise InputError("--target truth needs the true labels; name their column with --truth")
-    if run_dir is None and model.lower().startswith(ADDRESS):
-        run_dir = out / "run"
-    chosen = given(
-        test=test,
-        alternative=alternative,
-        rule=rule,
-        family=family,
-        alpha=alpha,
-        link=link,
-        draws=draws,
-        h=h,
-        early_stop=early_stop or None,
-        scale=scale,
-    )
-    with notes(quiet), redirect_stdout(sys.stderr):  # a model that prints must not get into the JSON
-        box, known = loaded(model, trust_pickle, trust)
-        tables = read_tables(
-            Asked(
-                data=data,
-                reference=reference,
-                data_where=data_where,
-                reference_where=reference_where,
-                features=features or (),
-                drop=drop or (),
-                index=index,
-                truth=truth,
-                known=known,
-                dates=dates or (),
-                categories=categories or (),
-            )
-        )
-        groups = None if subsets is None else read_subsets(subsets)
-        aim = "truth" if target is None and truth is not None else target_of(target, box)
-        with _kept(run_dir, out):
+    if run_dir is None and model.model.lower().startswith(ADDRESS):
+        run_dir = output.out / "run"
+    test = own.of(tests.test)
+    with working(output):
+        make, box = sampler_named(sampler), trust.load(model.model)
+        read = tables(columns, box, **vars(rows), truth=truth)
+        settings = {"target": None if truth is None else "truth", **tests.settings(box), **test}
+        groups = columns.groups()
+        with _kept(run_dir, output.out):
             result = run(
                 box,
-                tables.data,
-                make(tables.reference),
+                read.data,
+                make(read.reference),
                 subsets=groups,
-                target=aim,
-                y=tables.truth,
-                seed=seed,
-                batch_rows=batch_rows,
+                y=read.truth,
+                seed=output.seed,
+                batch_rows=model.batch_rows,
                 run_dir=run_dir,
-                progress=bar(quiet),
-                **chosen,
+                progress=bar(output),
+                **settings,
             )
-    result = replace(result, provenance={**result.provenance, "model": model, **tables.told})
-    write_folder(result, out)
-    if json:
-        typer.echo(result.to_json())
-    else:
-        typer.echo(result.summary())
-        print_written(out, {"Report": REPORT, "Table": TABLE, "Result": RESULT})
+        result = sourced(result, model=model.model, **read.told)
+        write_folder(result, output.out)
+    finish(output, result.summary, result.to_json)
 
 
 @contextmanager
 def _kept(run_dir: Path | None, out: Path) -> Iterator[None]:
     """Say where the answers are when the model cannot be asked any more; leave no folder in which there are none."""
-    from butfor.engine.journal import ANSWERS, RUN
-    from butfor.models import ModelUnreachable
-
     if run_dir is None:
         yield
         return
@@ -168,11 +103,10 @@ def _kept(run_dir: Path | None, out: Path) -> Iterator[None]:
     except BaseException as error:
         answers = run_dir / ANSWERS
         if answers.exists() and answers.stat().st_size:
-            if isinstance(error, ModelUnreachable):
-                raise InputError(
-                    f"{error}; what it answered is kept in {run_dir}: run the same command again to go on from there"
-                ) from error
-            raise
+            if not isinstance(error, ModelUnreachable):
+                raise
+            again = "run the same command again to go on from there"
+            raise InputError(f"{error}; what it answered is kept in {run_dir}: {again}") from error
         if run_dir in missing and run_dir.is_dir():
             answers.unlink(missing_ok=True)
             (run_dir / RUN).unlink(missing_ok=True)

@@ -9,28 +9,31 @@ from pathlib import Path
 from typing import Any
 
 from butfor import image
-from butfor.core.types import InputError, Sampler
+from butfor.cli.common import file_of, function_at
+from butfor.cli.image import ImageModel, Inpainter, Regions
+from butfor.core.draw.proposers import Overlap, Proposer
+from butfor.core.draw.samplers import Sampler, info_of
+from butfor.core.types import InputError
+from butfor.image.masks import holds_masks
 from butfor.image.models import class_names
-from butfor.image.proposed import holds_masks
-from butfor.image.subsets import Overlap, Subsets
 from butfor.models import Wrapped
-from butfor.models.python_file import attribute_of
 
-INPAINTERS: dict[str, Callable[[], Any]] = {
+INPAINTERS: dict[str, Callable[[], Sampler]] = {
     "donor": image.donor,
     "telea": image.telea,
     "navier-stokes": image.navier_stokes,
 }
 
 
-def named_model(spec: str, preprocess: str | None, classes: Path | None, threads: int | None) -> Any:
+def named_model(named: ImageModel) -> Any:
     """file.onnx, file.py:function, hf:NAME or a folder, or the name of a torchvision model."""
+    spec, preprocess, classes = named.model, named.preprocess, named.classes
     if spec.lower().endswith(".onnx"):
-        return image.onnx_classifier(spec, preprocess or "whole", classes=classes, threads=threads)
+        return image.onnx_classifier(spec, preprocess or "whole", classes=classes, threads=named.threads)
     if ".py:" in spec:
         if preprocess is not None:
             raise InputError("--preprocess is for networks; a function is given the images as they are")
-        return Wrapped(_function(spec), class_names(classes))
+        return Wrapped(function_at(spec), class_names(classes))
     if classes is not None:
         raise InputError(f"--classes is for .onnx files and functions; {spec!r} has names of its own")
     if spec.startswith("hf:") or Path(spec).is_dir():
@@ -42,9 +45,10 @@ def named_model(spec: str, preprocess: str | None, classes: Path | None, threads
     return image.torchvision_model(spec, preprocess=preprocess)
 
 
-def named_sampler(spec: str, diversify: bool, test: str | None, threads: int | None, fills: Path) -> Sampler:
+def named_sampler(named: Inpainter, test: str | None, threads: int | None, fills: Path) -> Sampler:
     """A sampler whose fills are kept."""
-    name = None
+    spec, name = named.sampler, None
+    made: Sampler
     if spec in INPAINTERS:
         made = INPAINTERS[spec]()
     elif spec.lower().endswith(".onnx"):
@@ -52,15 +56,15 @@ def named_sampler(spec: str, diversify: bool, test: str | None, threads: int | N
     elif spec.startswith("diffusers:"):
         made = image.diffusers_inpainter(spec.removeprefix("diffusers:"))
     elif ".py:" in spec:
-        made = _function(spec)
-        name = f"{spec.rpartition(':')[2]} of {hashlib.sha256(_file(spec).read_bytes()).hexdigest()}"
+        made = function_at(spec)
+        name = f"{spec.rpartition(':')[2]} of {hashlib.sha256(file_of(spec).read_bytes()).hexdigest()}"
     else:
         raise InputError(
             f"--sampler must be {', '.join(INPAINTERS)}, file.onnx, file.py:function or diffusers:NAME, got {spec!r}"
         )
-    if diversify:
+    if named.diversify:
         made, name = image.diversify(made), None if name is None else f"diversified {name}"
-    if getattr(made, "deterministic", False) and test not in (None, "osft"):
+    if info_of(made).deterministic and test not in (None, "osft"):
         raise InputError(
             f"--test {test} needs draws that differ, but {spec} always fills alike; add --diversify, or use --test "
             "osft as in the paper, without a guarantee"
@@ -68,37 +72,26 @@ def named_sampler(spec: str, diversify: bool, test: str | None, threads: int | N
     return image.cached(made, fills, name=name)
 
 
-def _file(spec: str) -> Path:
-    path = Path(spec.rpartition(":")[0])
-    if not path.is_file():
-        raise InputError(f"the file {path} does not exist; expected file.py:function")
-    return path
-
-
-def _function(spec: str) -> Any:
-    return attribute_of(_file(spec), spec.rpartition(":")[2])
-
-
-def opened_at(path: Path, recursive: bool, longest: int | None) -> Any:
+def opened_at(named: Regions) -> image.ImageFiles:
     """The images of a folder, or one."""
+    path = named.images
     if path.is_file():
-        return image.ImageFiles((path,), (path.name,), longest)
-    return image.folder(path, recursive=recursive, longest=longest)
+        return image.ImageFiles((path,), (path.name,), named.longest)
+    return image.folder(path, recursive=named.recursive, longest=named.longest)
 
 
-def regions(spec: str, detector: Path | None, overlap: Any, attributes: str | None, seed: int) -> Subsets:
+def regions_of(named: Regions, seed: int) -> Proposer:
     """A file of boxes, grid, grid:4x5, superpixels, superpixels:30, random or auto; and attributes beside them."""
+    overlap: Any = named.overlap
+    found = _regions(named.boxes, named.detector, overlap, seed)
+    if named.attributes is None:
+        return found
+    return image.together(found, image.attributes(*named.attributes.split(",")), overlap=overlap)
+
+
+def _regions(spec: str, detector: Path | None, overlap: Overlap, seed: int) -> Proposer:
     if (spec == "auto") != (detector is not None):
         raise InputError("--boxes auto and --detector file.onnx go together; without a detector use --boxes random")
-    found = _regions(spec, detector, overlap, seed)
-    return (
-        found
-        if attributes is None
-        else image.together(found, image.attributes(*attributes.split(",")), overlap=overlap)
-    )
-
-
-def _regions(spec: str, detector: Path | None, overlap: Overlap, seed: int) -> Subsets:
     if detector is not None:
         return image.detected_boxes(image.onnx_yolo(detector), seed=seed)
     if spec == "random":

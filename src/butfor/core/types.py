@@ -14,6 +14,7 @@ Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 Array = np.ndarray[Any, Any]  # of any shape and type
 Batch = Any  # an array (n, width), a frame, or a list of n images or texts
+Item = Any  # one input: a row, an image, a text, or a mapping of such parts
 
 Alternative = Literal["greater", "less", "two-sided"]
 Rule = Literal["bh", "by", "holm", "bonferroni", "e-bh", "knockoff+", "seqstep"]

@@ -1,6 +1,6 @@
 """Images: what to test in them, how to redraw it, which classifiers to ask, and how to show what was found."""
 
-from butfor.image.attributes import Attribute, attributes, with_attributes
+from butfor.image.attributes import attributes, with_attributes
 from butfor.image.boxes import boxes
 from butfor.image.cache import cached
 from butfor.image.detectors import onnx_yolo
@@ -19,10 +19,10 @@ from butfor.image.opencv import navier_stokes, telea
 from butfor.image.plausibility import Plausibility, judge
 from butfor.image.preprocess import preprocess
 from butfor.image.ranks import Ranks, ranks
-from butfor.image.region import RegionWarning
+from butfor.image.region import Attribute, RegionWarning
 from butfor.image.segments import grid, superpixels
-from butfor.image.shifts import mean_pairwise_iou, shifted
 from butfor.image.sensitivity import Sensitivity, sensitivity
+from butfor.image.shifts import mean_pairwise_iou, shifted
 from butfor.image.subsets import together
 
 __all__ = [

@@ -2,27 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from butfor.core.types import InputError, ModelError, Sampler, Subset
-from butfor.image.region import Image, check_image, identity
-
-Transform = Callable[[Image, np.random.Generator], Image]  # one stochastic version of an image, of the same size
-
-
-@dataclass(frozen=True)
-class Attribute:
-    """A named stochastic transformation of the whole image: the index of a subset such as "colour"."""
-
-    name: str
-    transform: Transform
-
-    def __repr__(self) -> str:
-        return f"Attribute({self.name!r})"
+from butfor.core.draw.samplers import HasNotes, Sampler, SamplerInfo, info_of
+from butfor.core.types import InputError, ModelError, Subset
+from butfor.image.region import Attribute, Image, Transform, check_image, described, is_region
 
 
 def colour(image: Image, rng: np.random.Generator) -> Image:
@@ -89,16 +76,20 @@ class Attributes:
 
     blind = True  # whatever is there
 
-    def __call__(self, name: str, image: Image) -> list[Subset]:  # noqa: ARG002
+    def __call__(self, name: object, image: Image) -> list[Subset]:  # noqa: ARG002
         return [Subset(attribute.name, attribute) for attribute in self.chosen]
 
 
 def attributes(*names: str, **own: Transform) -> Attributes:
-    """Properties of the whole image to test beside its regions: "colour", "texture", "greyscale", or your own.
+    """Properties of the whole image to test beside its regions: "Does it rely on texture?" is one more hypothesis.
 
-    "Does it rely on texture?" is then one more hypothesis of the run. `own=function` adds a generator of yours,
-    `(image, rng) -> image` of the same size: a style transfer, a change of skin colour.
+    Parameters
+    ----------
+    *names : "colour", "texture" or "greyscale".
+    **own : name=function of your own, `(image, rng) -> image` of the same size: a style transfer, say.
 
+    Examples
+    --------
     >>> mirrored = attributes("texture", mirrored=lambda image, rng: image[:, :: rng.choice([-1, 1])])
     >>> [subset.name for subset in mirrored("cat.jpg", np.zeros((4, 4, 3), np.uint8))]
     ['texture', 'mirrored']
@@ -124,26 +115,40 @@ class WithAttributes:
         return f"with_attributes({'' if self.inpainter is None else repr(self.inpainter)})"
 
     @property
-    def identity(self) -> str:
-        return f"with_attributes({'' if self.inpainter is None else identity(self.inpainter)})"
+    def info(self) -> SamplerInfo:
+        """That of the inpainter, under another name."""
+        if self.inpainter is None:
+            return SamplerInfo(identity=repr(self), changes_subset_only=True)
+        inner = info_of(self.inpainter)
+        return replace(inner, identity=f"with_attributes({inner.identity})")
 
-    @property
-    def deterministic(self) -> bool:
-        return bool(getattr(self.inpainter, "deterministic", False))
-
-    def __call__(self, inputs: Sequence[Image], subset: Subset, draws: int, rng: np.random.Generator) -> Any:
+    def __call__(
+        self, inputs: Sequence[Image], subset: Subset, draws: int, rng: np.random.Generator
+    ) -> Sequence[Image]:
         if isinstance(subset.index, Attribute):
             return [_transformed(image, subset.index, rng) for image in inputs for _ in range(draws)]
         if self.inpainter is None:
             raise InputError(
                 f"subset {subset.name!r} is a region, but there is nothing to fill it; use with_attributes(inpainter)"
             )
-        return self.inpainter(inputs, subset, draws, rng)
+        made: Sequence[Image] = self.inpainter(inputs, subset, draws, rng)
+        return made
+
+    def notes(self, inputs: Sequence[Image], subsets: Sequence[Sequence[Subset]], seed: int) -> list[str]:
+        """What the inpainter has to say of its regions."""
+        regions = [list(filter(is_region, own)) for own in subsets]
+        return self.inpainter.notes(inputs, regions, seed) if isinstance(self.inpainter, HasNotes) else []
 
 
 def with_attributes(inpainter: Sampler | None = None) -> WithAttributes:
-    """A sampler for runs that test attributes, alone or beside regions, which `inpainter` fills.
+    """A sampler for runs that test attributes, alone or beside regions.
 
+    Parameters
+    ----------
+    inpainter : fills the regions: any sampler of images.
+
+    Examples
+    --------
     >>> from butfor.image import telea
     >>> with_attributes(telea())
     with_attributes(telea(radius=3))
@@ -160,6 +165,5 @@ def _transformed(image: Image, attribute: Attribute, rng: np.random.Generator) -
     except Exception as error:
         raise ModelError(f"attribute {attribute.name!r} raised {type(error).__name__}: {error}") from error
     if not isinstance(made, np.ndarray) or made.dtype != np.uint8 or made.shape != image.shape:
-        shape = f"{made.dtype} {made.shape}" if isinstance(made, np.ndarray) else type(made).__name__
-        raise ModelError(f"attribute {attribute.name!r} returned {shape}, expected uint8 {image.shape}")
+        raise ModelError(f"attribute {attribute.name!r} returned {described(made)}, expected uint8 {image.shape}")
     return np.ascontiguousarray(made)

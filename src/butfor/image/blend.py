@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from butfor.core.types import Bools
-from butfor.image.region import Image, bounds, grown
+from butfor.core.types import Array, Bools
+from butfor.image.region import Image, at, bounds, grown
 
 
 def empty(image: Image, mask: Bools) -> Image:
@@ -21,14 +19,13 @@ def empty(image: Image, mask: Bools) -> Image:
     """
     from scipy.ndimage import distance_transform_edt
 
-    height, width = mask.shape
-    x1, y1, x2, y2 = grown(bounds(mask), 1, height, width)
-    inside = mask[y1:y2, x1:x2]
+    around = at(grown(bounds(mask), 1, *mask.shape))
+    inside = mask[around]
     if inside.all():  # nothing outside
         return np.full_like(image, 127)
     rows, columns = distance_transform_edt(inside, return_distances=False, return_indices=True)
     out = image.copy()
-    part = out[y1:y2, x1:x2]
+    part = out[around]
     part[inside] = part[rows[inside], columns[inside]]
     return out
 
@@ -44,23 +41,20 @@ def settle_seam(image: Image, fill: Image, mask: Bools, feather: float, filled: 
     >>> settle_seam(dark, light, hole, feather=2)[4, 2:7, 0].tolist()
     [0, 20, 40, 20, 0]
     """
-    height, width = mask.shape
-    x1, y1, x2, y2 = grown(bounds(mask), 8, height, width)
-    inside = mask[y1:y2, x1:x2]
-    if inside.all() or feather <= 0:
+    around = at(grown(bounds(mask), 8, *mask.shape))
+    inside = mask[around]
+    ring = ~inside if filled is None else filled[around] & ~inside
+    if not ring.any() or feather <= 0:
         return fill
-    ring = ~inside if filled is None else filled[y1:y2, x1:x2] & ~inside
-    if not ring.any():
-        return fill
-    off = image[y1:y2, x1:x2].astype(np.float32) - fill[y1:y2, x1:x2]
+    off = image[around].astype(np.float32) - fill[around]
     off, distance = _carried_in(off, ring.astype(np.float32), inside, feather)
     fade = np.clip(1 - (distance - 1) / feather, 0, 1)[..., None]
     out = fill.copy()
-    out[y1:y2, x1:x2] = np.clip(np.rint(fill[y1:y2, x1:x2] + off * fade), 0, 255).astype(np.uint8)
+    out[around] = np.clip(np.rint(fill[around] + off * fade), 0, 255).astype(np.uint8)
     return out
 
 
-def _carried_in(off: Any, ring: Any, inside: Bools, feather: float) -> tuple[Any, Any]:
+def _carried_in(off: Array, ring: Array, inside: Bools, feather: float) -> tuple[Array, Array]:
     """Values known in the ring, inside: the nearest one at the edge, means of many deeper in; and how deep it is."""
     import cv2
 
@@ -75,3 +69,11 @@ def _carried_in(off: Any, ring: Any, inside: Bools, feather: float) -> tuple[Any
     side = 2 * int(feather / 2) + 1
     deep = np.clip(distance / (0.5 * feather), 0, 1)[..., None]
     return raw + deep * (cv2.blur(cv2.blur(raw, (side, side)), (side, side)) - raw), distance
+
+
+def to_size(array: Array, width: int, height: int) -> Array:
+    """An image or a mask of shares at another size; what shrinks is averaged."""
+    import cv2
+
+    method = cv2.INTER_AREA if width < array.shape[1] else cv2.INTER_LINEAR
+    return np.asarray(cv2.resize(array, (width, height), interpolation=method))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeGuard
 from xml.etree import ElementTree
 
 import numpy as np
@@ -15,6 +15,7 @@ import numpy as np
 from butfor.core.types import InputError
 
 Corners = tuple[float, float, float, float]
+Units = Literal["pixel", "relative"]
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,10 @@ class Drawn:
 
     boxes: tuple[tuple[str | None, Corners], ...]
     size: tuple[int, int] | None = None
-    units: Any = None  # "pixel", "relative", or None: the file does not say
+    units: Units | None = None  # None: the file does not say
+
+    def __len__(self) -> int:
+        return len(self.boxes)
 
 
 def read_boxes(path: Path) -> dict[str, Drawn]:
@@ -57,7 +61,7 @@ def _each_once(drawn: Sequence[tuple[str, Drawn]], path: Path) -> dict[str, Draw
     return dict(drawn)
 
 
-def _ours(found: Any, path: Path) -> dict[str, Drawn]:
+def _ours(found: object, path: Path) -> dict[str, Drawn]:
     """{"boxes": {image: [[x1, y1, x2, y2] or {"name": ..., "box": [...]}, ...]}, "units": "pixel" or "relative"}."""
     units = found.get("units") if isinstance(found, Mapping) else None
     by_image = found.get("boxes", found) if isinstance(found, Mapping) else None
@@ -121,14 +125,14 @@ def _text(box: ElementTree.Element, side: str) -> str:
     return text
 
 
-def is_corners(value: Any) -> bool:
+def is_corners(value: object) -> TypeGuard[Collection[float]]:
     """Whether a value is four numbers."""
-    if isinstance(value, str | bytes | Mapping) or not hasattr(value, "__len__") or len(value) != 4:
+    if not isinstance(value, Collection) or isinstance(value, str | bytes | Mapping) or len(value) != 4:
         return False
     return all(isinstance(number, int | float | np.number) and not isinstance(number, bool) for number in value)
 
 
-def entries(source: Any, where: str) -> tuple[tuple[str | None, Corners], ...]:
+def entries(source: object, where: str) -> tuple[tuple[str | None, Corners], ...]:
     """(name or None, corners) of each box in a list or a mapping of names to boxes."""
     if is_corners(source):
         raise InputError(f"the boxes of {where} are four numbers; put the box into a list: [{list(source)}]")
@@ -142,7 +146,7 @@ def entries(source: Any, where: str) -> tuple[tuple[str | None, Corners], ...]:
     for name, box in pairs:
         if not is_corners(box) or not np.isfinite(np.asarray(box, dtype=float)).all():
             shown = " ".join(f"{box!r:.80}".split())
-            advice = "; give masks with butfor.image.masks" if np.ndim(box) == 2 else ""
+            advice = "; give masks with butfor.image.masks" if isinstance(box, np.ndarray) and box.ndim == 2 else ""
             raise InputError(f"a box of {where} is {shown}; expected four finite numbers x1, y1, x2, y2{advice}")
         x1, y1, x2, y2 = (float(value) for value in box)
         found.append((None if name is None else str(name), (x1, y1, x2, y2)))

@@ -9,15 +9,18 @@ import os
 import tempfile
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from butfor._version import __version__
-from butfor.core.types import InputError, ModelError, Sampler, Subset
-from butfor.image.region import Box, Image, RegionWarning, bounds, check_image, identity, mask_of
+from butfor.core.draw.samplers import HasNotes, Sampler, SamplerInfo, info_of
+from butfor.core.types import Bools, InputError, ModelError, Subset
+from butfor.image.region import Attribute, Box, Image, RegionWarning, at, bounds, check_image, mask_of
+
+State = dict[str, Any]  # of a random stream, as JSON can hold it
 
 
 @dataclass(frozen=True)
@@ -32,15 +35,16 @@ class Cached:
         return f"cached({self.sampler!r})"
 
     @property
-    def identity(self) -> str:
-        return self.name
+    def info(self) -> SamplerInfo:
+        """That of the sampler underneath, under its lasting name."""
+        return replace(info_of(self.sampler), identity=self.name)
 
-    @property
-    def deterministic(self) -> bool:
-        return bool(getattr(self.sampler, "deterministic", False))
+    def notes(self, inputs: Sequence[Image], subsets: Sequence[Sequence[Subset]], seed: int) -> list[str]:
+        """What the sampler underneath has to say."""
+        return self.sampler.notes(inputs, subsets, seed) if isinstance(self.sampler, HasNotes) else []
 
     def __call__(self, inputs: Sequence[Image], subset: Subset, draws: int, rng: np.random.Generator) -> list[Image]:
-        if hasattr(subset.index, "transform"):  # cheap, and a user's function has no name that lasts
+        if isinstance(subset.index, Attribute):  # cheap, and a user's function has no name that lasts
             return list(self.sampler(inputs, subset, draws, rng))
         return [self._one(image, subset, rng) for image in inputs for _ in range(draws)]
 
@@ -49,22 +53,26 @@ class Cached:
         check_image(image)
         mask = mask_of(subset, *image.shape[:2])
         box = bounds(mask) if mask.any() else (0, 0, 0, 0)
-        state = "" if self.deterministic else _told(_state(rng))
+        state = "" if self.info.deterministic else _written(_state(rng))
         file = self._file(image, mask, state)
         found = _read(file, box)
-        if found is not None:
-            part, state = found
-            if state is not None:
-                _advance(rng, state)  # as if it had been drawn
-            out = image.copy()
-            inside = mask[box[1] : box[3], box[0] : box[2]]
-            out[box[1] : box[3], box[0] : box[2]][inside] = part[inside]
-            return out
+        if found is None:
+            return self._drawn(image, subset, rng, state, file, box)
+        part, after = found
+        if after is not None:
+            _advance(rng, after)  # as if it had been drawn
+        out, inside = image.copy(), mask[at(box)]
+        out[at(box)][inside] = part[inside]
+        return out
+
+    def _drawn(self, image: Image, subset: Subset, rng: np.random.Generator, state: str, file: Path, box: Box) -> Image:
+        """A new draw, which is kept."""
         made = self.sampler([image], subset, 1, rng)
         if len(made) != 1:
             raise ModelError(f"{self.sampler!r} returned {len(made)} images for one image and one draw")
         check_image(made[0])
-        if not self.deterministic and _told(_state(rng)) == state:  # the next draw would be taken for this one
+        fixed = self.info.deterministic
+        if not fixed and _written(_state(rng)) == state:  # the next draw would be taken for this one
             warnings.warn(
                 f"{self.sampler!r} takes no randomness from the rng that it is given: its fills cannot be kept, nor "
                 "drawn again; use rng for all that is random",
@@ -72,10 +80,10 @@ class Cached:
                 stacklevel=2,
             )
         else:
-            _write(file, made[0][box[1] : box[3], box[0] : box[2]], None if self.deterministic else rng)
+            _write(file, made[0][at(box)], None if fixed else rng)
         return np.asarray(made[0])
 
-    def _file(self, image: Image, mask: np.ndarray[Any, Any], state: str) -> Path:
+    def _file(self, image: Image, mask: Bools, state: str) -> Path:
         key = hashlib.blake2b(digest_size=20)
         key.update(f"{__version__}|{self.name}|{image.shape}|{state}|".encode())
         key.update(np.ascontiguousarray(image).tobytes())
@@ -85,20 +93,27 @@ class Cached:
 
 
 def cached(sampler: Sampler, folder: str | Path, *, name: str | None = None) -> Cached:
-    """`sampler` with its fills kept in `folder`: another alpha, test or model then costs no inpainting.
+    """A sampler whose fills are kept: another alpha, test or model then costs no inpainting.
 
     A fill is found again by the bytes of the image, the region's pixels, the sampler's identity and the state of the
     random stream (of deterministic samplers: without it), so nothing else can be mistaken for it; changed inputs are
-    drawn anew. Only the box around the region is stored, as PNG. Several processes may share a folder. `name` stands
-    for the sampler where it cannot be told from its repr; change it when the sampler changes.
+    drawn anew. Only the box around the region is stored, as PNG.
 
+    Parameters
+    ----------
+    sampler : any sampler of images.
+    folder : where the fills are; several processes may share it.
+    name : stands for the sampler where it cannot be told from its repr; change it when the sampler changes.
+
+    Examples
+    --------
     >>> from butfor.image import telea
     >>> cached(telea(), "fills")
     cached(telea(radius=3))
     """
     if not callable(sampler):
         raise InputError(f"cached needs a sampler, got {type(sampler).__name__}")
-    name = name or identity(sampler)
+    name = name or info_of(sampler).identity
     if " at 0x" in name:
         raise InputError(
             f"cached cannot tell {name} from others in a later run; name it: cached(sampler, folder, name='...')"
@@ -106,29 +121,31 @@ def cached(sampler: Sampler, folder: str | Path, *, name: str | None = None) -> 
     return Cached(sampler, Path(folder), name)
 
 
-def _state(rng: np.random.Generator) -> dict[str, Any]:
+def _state(rng: np.random.Generator) -> State:
     """All that decides what `rng` gives next, its children included."""
-    seeds: Any = rng.bit_generator.seed_seq
-    born = {name: getattr(seeds, name, None) for name in ("entropy", "spawn_key", "n_children_spawned")}
-    return {"bits": rng.bit_generator.state, "seeds": born}
+    seeds = rng.bit_generator.seed_seq
+    if not isinstance(seeds, np.random.SeedSequence):
+        return {"bits": rng.bit_generator.state, "seeds": None, "spawned": 0}
+    born = {"entropy": seeds.entropy, "spawn_key": seeds.spawn_key}
+    return {"bits": rng.bit_generator.state, "seeds": born, "spawned": seeds.n_children_spawned}
 
 
-def _advance(rng: np.random.Generator, state: dict[str, Any]) -> None:
+def _advance(rng: np.random.Generator, state: State) -> None:
+    more = state["spawned"] - _state(rng)["spawned"]
     rng.bit_generator.state = state["bits"]
-    more = (state["seeds"]["n_children_spawned"] or 0) - (getattr(rng.bit_generator.seed_seq, "n_children_spawned", 0))
     if more > 0:
         rng.spawn(more)
 
 
-def _told(state: Any) -> str:
+def _written(state: State) -> str:
     return json.dumps(state, sort_keys=True, default=_plain)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     return value.tolist() if isinstance(value, np.ndarray | np.integer) else str(value)
 
 
-def _read(file: Path, box: Box) -> tuple[Image, Any] | None:
+def _read(file: Path, box: Box) -> tuple[Image, State | None] | None:
     """The part of the image in `box` and the state of the stream after it; None if there is no such fill."""
     from PIL import Image as Pictures
 
@@ -141,10 +158,10 @@ def _read(file: Path, box: Box) -> tuple[Image, Any] | None:
         return None  # absent or damaged: drawn again
 
 
-def _restored(stated: str | None) -> Any:
+def _restored(stated: str | None) -> State | None:
     if not stated:
         return None
-    state = json.loads(stated)
+    state: State = json.loads(stated)
     inner = state["bits"]["state"]
     state["bits"]["state"] = {k: np.array(v, np.uint64) if isinstance(v, list) else v for k, v in inner.items()}
     return state
@@ -157,7 +174,7 @@ def _write(file: Path, part: Image, rng: np.random.Generator | None) -> None:
 
     info = PngInfo()
     if rng is not None:
-        info.add_text("state", _told(_state(rng)))
+        info.add_text("state", _written(_state(rng)))
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         handle, beside = tempfile.mkstemp(dir=file.parent, suffix=".part")

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from butfor.core.types import Bools, ModelError, Subset
-from butfor.image.region import Image, bounds, mask_of
+from butfor.image.region import Attribute, Image, at, bounds, described, mask_of
 
 
-def check_drawn(image: Image, drawn: Any, subset: Subset) -> None:
+def check_drawn(image: Image, drawn: object, subset: Subset) -> None:
     """Refuse a counterfactual that is not the image with another region, or with another attribute.
 
     >>> image = np.zeros((4, 4, 3), np.uint8)
@@ -19,14 +17,11 @@ def check_drawn(image: Image, drawn: Any, subset: Subset) -> None:
     butfor.core.types.ModelError: the sampler changed pixels outside subset 'box 1'; only the region may change, so ...
     """
     if not isinstance(drawn, np.ndarray) or drawn.dtype != np.uint8 or drawn.shape != image.shape:
-        what = f"{drawn.dtype} {drawn.shape}" if isinstance(drawn, np.ndarray) else type(drawn).__name__
         raise ModelError(
-            f"the sampler returned {what} for subset {subset.name!r}; expected whole images like the one that it was "
-            f"given, uint8 {image.shape}"
+            f"the sampler returned {described(drawn)} for subset {subset.name!r}; expected whole images like the one "
+            f"that it was given, uint8 {image.shape}"
         )
-    if hasattr(subset.index, "transform"):
-        return
-    if not _same_outside(drawn, image, mask_of(subset, *image.shape[:2])):
+    if not isinstance(subset.index, Attribute) and not _same_outside(drawn, image, mask_of(subset, *image.shape[:2])):
         raise ModelError(
             f"the sampler changed pixels outside subset {subset.name!r}; only the region may change, so paste what it "
             "makes: np.where(mask[..., None], made, image)"
@@ -36,6 +31,6 @@ def check_drawn(image: Image, drawn: Any, subset: Subset) -> None:
 def _same_outside(drawn: Image, image: Image, mask: Bools) -> bool:
     x1, y1, x2, y2 = bounds(mask)
     around = np.s_[:y1], np.s_[y2:], np.s_[y1:y2, :x1], np.s_[y1:y2, x2:]
-    inside = np.s_[y1:y2, x1:x2]
+    inside = at((x1, y1, x2, y2))
     differ = (drawn[inside] != image[inside]).any(axis=2) & ~mask[inside]
     return not differ.any() and all(np.array_equal(drawn[part], image[part]) for part in around)

@@ -11,16 +11,19 @@ from typing import Any
 
 import numpy as np
 
-from butfor.run.progress import Progress
 from butfor.core.result.result import Result
-from butfor.core.types import Floats, InputError, Subset
+from butfor.core.types import Array, Floats, InputError, Subset
 from butfor.image.boxes import boxes
 from butfor.image.explain import explain
 from butfor.image.files import folder
 from butfor.image.models import onnx_classifier
 from butfor.image.onnx_inpainter import onnx_inpainter
-from butfor.image.region import Image
+from butfor.image.region import Image, at
 from butfor.image.segments import grid
+from butfor.run.procedure import few_shot
+from butfor.run.progress import Progress
+
+Reporting = bool | Callable[[Progress], None] | None
 
 ENLARGED = 4  # each of the 8 x 8 pixels becomes so many squared: pictures are to be looked at
 LIKE = 60  # reference digits that a patch may come from
@@ -36,7 +39,7 @@ class ImageDemo:
     check: Result | None
     before: str
 
-    def told(self) -> str:
+    def summary(self) -> str:
         """What the demo did and found, for a terminal."""
         parts = [textwrap.fill(self.before, WIDTH), "", self.found.summary()]
         if self.check is not None:
@@ -50,10 +53,7 @@ class ImageDemo:
 
 
 def image_demo(
-    seed: int = 0,
-    progress: bool | Callable[[Progress], None] | None = None,
-    assets: Path | None = None,
-    fills: Path | None = None,
+    seed: int = 0, progress: Reporting = None, assets: Path | None = None, fills: Path | None = None
 ) -> ImageDemo:
     """Digits where no assets are given; the paper's photographs with real networks where they are."""
     return digits(seed, progress) if assets is None else photographs(assets, progress, fills)
@@ -70,7 +70,7 @@ def named_assets() -> Path | None:
     return place
 
 
-def digits(seed: int = 0, progress: bool | Callable[[Progress], None] | None = None, count: int = 24) -> ImageDemo:
+def digits(seed: int = 0, progress: Reporting = None, count: int = 24) -> ImageDemo:
     """A network trained on half of scikit-learn's digits; squares of held-out threes, with eights as the reference."""
     from sklearn.datasets import load_digits
     from sklearn.model_selection import train_test_split
@@ -82,8 +82,12 @@ def digits(seed: int = 0, progress: bool | Callable[[Progress], None] | None = N
     network = MLPClassifier((64,), alpha=1.0, max_iter=1000, random_state=seed).fit(features(seen), known)
     model = Digits(network)
     sampler = Alike(seen[known == 8])
+    asked: dict[str, Any] = {"boxes": grid(4), "target": 3, "test": few_shot(scale="shrunk")}
+    asked |= {"seed": seed, "progress": progress}
+    source = {"model": "MLPClassifier, 64 hidden units", "reference": "eights of the training half"}
     found, check = (
-        _squares(model, _named(held_out[truth == digit][:count], digit), sampler, seed, progress) for digit in (3, 8)
+        _sourced(explain(model, _named(held_out[truth == digit][:count], digit), sampler, **asked), **source)
+        for digit in (3, 8)
     )
     right = float((model(held_out).argmax(axis=1) == truth).mean())
     before = (
@@ -92,22 +96,15 @@ def digits(seed: int = 0, progress: bool | Callable[[Progress], None] | None = N
         'redrawn as it looks in eights that are alike elsewhere. Which squares make the threes look "3" to the '
         "network, beyond what an eight's would?"
     )
-    said = {"model": "MLPClassifier, 64 hidden units", "reference": "eights of the training half"}
-    return ImageDemo(_sourced(found, **said), _sourced(check, **said), before)
-
-
-def _squares(model: Any, images: Any, sampler: Any, seed: int, progress: Any) -> Result:
-    return explain(
-        model, images, sampler, boxes=grid(4), target=3, alpha=0.1, scale="shrunk", seed=seed, progress=progress
-    )
+    return ImageDemo(found, check, before)
 
 
 def _named(images: Sequence[Image], digit: int) -> dict[str, Image]:
     return {f"{digit}, number {number}": image for number, image in enumerate(images, start=1)}
 
 
-def _sourced(result: Result, **said: str) -> Result:
-    return replace(result, provenance={**result.provenance, **said})
+def _sourced(result: Result, **source: str) -> Result:
+    return replace(result, provenance={**result.provenance, **source})
 
 
 def enlarged(row: Floats) -> Image:
@@ -120,7 +117,7 @@ def enlarged(row: Floats) -> Image:
     return np.repeat(np.kron(grey, np.ones((ENLARGED, ENLARGED), np.uint8))[:, :, None], 3, axis=2)
 
 
-def features(images: Any) -> Floats:
+def features(images: Sequence[Image]) -> Floats:
     """The 64 shades of each picture, between 0 and 1, (n, 64)."""
     small = np.stack(list(images))[:, ::ENLARGED, ::ENLARGED, 0]
     return np.asarray((255.0 - small.reshape(len(small), -1)) / 255)
@@ -142,28 +139,28 @@ class Digits:
 class Alike:
     """Sampler: the same place in one of the reference pictures that are most alike everywhere else."""
 
-    reference: Any  # (n, height, width, 3)
+    reference: Array  # (n, height, width, 3)
+
+    changes_subset_only = True
 
     def __repr__(self) -> str:
         return f"Alike({len(self.reference)} pictures)"
 
     def __call__(self, inputs: Sequence[Image], subset: Subset, draws: int, rng: np.random.Generator) -> list[Image]:
-        x1, y1, x2, y2 = subset.index
+        where = at(subset.index)
         out = []
         for image in inputs:
             apart = np.abs(self.reference.astype(np.int16) - image.astype(np.int16)).astype(np.int64)
-            apart[:, y1:y2, x1:x2] = 0
+            apart[:, *where] = 0
             likest = np.argsort(apart.sum(axis=(1, 2, 3)), kind="stable")[:LIKE]
             for donor in rng.choice(likest, draws):
                 made = image.copy()
-                made[y1:y2, x1:x2] = self.reference[donor, y1:y2, x1:x2]
+                made[where] = self.reference[donor][where]
                 out.append(made)
         return out
 
 
-def photographs(
-    assets: Path, progress: bool | Callable[[Progress], None] | None = None, fills: Path | None = None
-) -> ImageDemo:
+def photographs(assets: Path, progress: Reporting = None, fills: Path | None = None) -> ImageDemo:
     """A few of the paper's photographs and boxes, as in the paper: one fill a box, OSFT at .2."""
     names = assets / "paper" / "imagenet_class_names.json"
     found = explain(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from butfor.core.types import Bools, Floats, InputError, Ints, ModelError
+from butfor.core.types import Array, Bools, Floats, InputError, Ints, ModelError
 from butfor.image.models import class_names
 from butfor.image.onnx_graph import Graph, open_graph
 from butfor.image.region import Image, check_image
@@ -58,18 +58,26 @@ def onnx_yolo(
     *,
     confidence: float = 0.25,
     overlap: float = 0.45,
-    classes: Any = None,
+    classes: object = None,
     threads: int | None = None,
 ) -> Yolo:
     """A detector from a YOLO network in ONNX: `detector(image)` gives boxes, scores and names.
 
-    Reads outputs (1, 4 + classes, n) of YOLOv8 and later, and (1, n, 5 + classes) of v5 and v7. Boxes below
-    `confidence` are dropped; of two of the same class whose intersection over union exceeds `overlap`, the surer
-    stays. `classes` is a list of names or a JSON or text file of them.
+    Reads outputs (1, 4 + classes, n) of YOLOv8 and later, and (1, n, 5 + classes) of v5 and v7.
 
+    Parameters
+    ----------
+    path : the ONNX file.
+    confidence : boxes with a smaller score are dropped.
+    overlap : of two boxes of the same class whose intersection over union exceeds this, the surer stays.
+    classes : a list of names, or a JSON or text file of them.
+    threads : None is OMP_NUM_THREADS if set, else as many as onnxruntime likes.
+
+    Examples
+    --------
     >>> onnx_yolo("yolov8n.onnx")
     Traceback (most recent call last):
-    butfor.core.types.InputError: the ONNX file yolov8n.onnx does not exist
+    butfor.core.types.InputError: the ONNX file yolov8n.onnx does not exist; give the path of an ONNX file
     """
     if not (0 <= confidence <= 1 and 0 <= overlap <= 1):
         raise InputError(f"confidence and overlap must lie between 0 and 1, got {confidence!r} and {overlap!r}")
@@ -94,7 +102,7 @@ def letterbox(image: Image, side: int) -> tuple[Image, float, int, int]:
     return square, scale, left, top
 
 
-def _decoded(output: np.ndarray[Any, Any], confidence: float) -> tuple[Floats, Floats, Ints]:
+def _decoded(output: Array, confidence: float) -> tuple[Floats, Floats, Ints]:
     """Corners, scores and classes of the candidates that are sure enough."""
     rows = output[0].astype(np.float64) if output.ndim == 3 else np.zeros((0, 0))
     if rows.shape[0] < rows.shape[1]:  # (4 + classes, n): YOLOv8

@@ -22,7 +22,9 @@ class DiffusersInpainter:
     pipe: Any
     prompt: str
     side: int | None
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, object] = field(default_factory=dict)
+
+    changes_subset_only = True
 
     def __repr__(self) -> str:
         pipe = repr(self.pipe) if isinstance(self.pipe, str) else type(self.pipe).__name__
@@ -31,10 +33,11 @@ class DiffusersInpainter:
 
     @property
     def identity(self) -> str:
+        """With where the pipeline was loaded from; `cached` asks for a name where nothing says that."""
         if isinstance(self.pipe, str):
             return repr(self)
-        loaded = getattr(getattr(self.pipe, "config", None), "_name_or_path", None)
-        return f"{self!r} from {loaded}" if loaded else f"{self!r} at 0x{id(self.pipe):x}"  # cached asks for a name
+        source = _source(self.pipe)
+        return f"{self!r} from {source}" if source else f"{self!r} at 0x{id(self.pipe):x}"
 
     def __call__(self, inputs: Sequence[Image], subset: Subset, draws: int, rng: np.random.Generator) -> list[Image]:
         return fill_each(inputs, subset, draws, rng, self.fill)
@@ -61,6 +64,14 @@ class DiffusersInpainter:
         return np.asarray(made.convert("RGB").resize((width, height), Pictures.Resampling.BICUBIC))
 
 
+def _source(pipe: Any) -> str | None:
+    """What a pipeline was loaded from, where it says so."""
+    try:
+        return str(pipe.config._name_or_path or "")
+    except AttributeError:
+        return None
+
+
 def _working_size(height: int, width: int, side: int | None) -> tuple[int, int]:
     """Width and height in steps of eight, the longer one `side` (None: as the image is)."""
     scale = 1.0 if side is None else side / max(height, width)
@@ -82,13 +93,22 @@ def _loaded(name: str) -> Any:
     return pipe
 
 
-def diffusers_inpainter(pipe: Any, *, prompt: str = "", side: int | None = 512, **options: Any) -> DiffusersInpainter:
+def diffusers_inpainter(
+    pipe: object, *, prompt: str = "", side: int | None = 512, **options: object
+) -> DiffusersInpainter:
     """A sampler that draws from a diffusers inpainting pipeline, each draw from the run's own random stream.
 
-    `pipe` is a pipeline, or a name or folder for `AutoPipelineForInpainting.from_pretrained`, loaded once per process.
-    The image is worked on with its longer side at `side` pixels (None: as it is). `options` go to the pipeline, such as
-    `num_inference_steps=30`. The hole is emptied before the pipeline sees it.
+    The hole is emptied before the pipeline sees it.
 
+    Parameters
+    ----------
+    pipe : a pipeline, or a name or folder for `AutoPipelineForInpainting.from_pretrained`, loaded once per process.
+    prompt : what it is told to fill in.
+    side : pixels of the longer side of the image that it works on; None leaves the image as it is.
+    **options : for the pipeline, such as `num_inference_steps=30`.
+
+    Examples
+    --------
     >>> diffusers_inpainter("stabilityai/stable-diffusion-2-inpainting", num_inference_steps=30)
     diffusers_inpainter('stabilityai/stable-diffusion-2-inpainting', prompt='', side=512, num_inference_steps=30)
     """

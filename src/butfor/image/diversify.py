@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from butfor.core.types import Bools, InputError, ModelError, Sampler, Subset
-from butfor.image.blend import empty, settle_seam
-from butfor.image.region import Image, bounds, check_image, fill_each, grown, identity
+from butfor.core.draw.samplers import HasNotes, Sampler, SamplerInfo, info_of
+from butfor.core.types import Bools, InputError, ModelError, Subset
+from butfor.image.blend import empty, settle_seam, to_size
+from butfor.image.region import Image, at, bounds, check_image, fill_each, grown
 
 RING = 16  # pixels around the hole that get the noise
 
@@ -26,15 +26,18 @@ class Diversify:
     noise: float
 
     def __repr__(self) -> str:
-        return f"diversify({self.inpainter!r})" if self._usual else self._spelt(repr(self.inpainter))
+        usual = (self.flip, self.scale, self.grow, self.noise) == (True, (0.8, 1.2), 4, 6.0)
+        return f"diversify({self.inpainter!r})" if usual else self._spelt(repr(self.inpainter))
 
     @property
-    def identity(self) -> str:
-        return self._spelt(identity(self.inpainter))
+    def info(self) -> SamplerInfo:
+        """That of the inpainter, but that it draws by chance; a fill is pasted, so nothing else can change."""
+        inner = info_of(self.inpainter)
+        return replace(inner, identity=self._spelt(inner.identity), deterministic=False, changes_subset_only=True)
 
-    @property
-    def _usual(self) -> bool:
-        return (self.flip, self.scale, self.grow, self.noise) == (True, (0.8, 1.2), 4, 6.0)
+    def notes(self, inputs: Sequence[Image], subsets: Sequence[Sequence[Subset]], seed: int) -> list[str]:
+        """What the inpainter has to say."""
+        return self.inpainter.notes(inputs, subsets, seed) if isinstance(self.inpainter, HasNotes) else []
 
     def _spelt(self, inner: str) -> str:
         return f"diversify({inner}, flip={self.flip}, scale={self.scale}, grow={self.grow}, noise={self.noise:g})"
@@ -58,7 +61,7 @@ class Diversify:
         check_image(made[0])
         filled = made[0][:, ::-1] if flip else made[0]
         if filled.shape != image.shape:
-            filled = _to_size(np.ascontiguousarray(filled), image.shape[1], image.shape[0])
+            filled = to_size(np.ascontiguousarray(filled), image.shape[1], image.shape[0])
         return settle_seam(image, np.ascontiguousarray(filled), mask, 2.0 * self.grow + 4, filled=larger)
 
 
@@ -75,12 +78,10 @@ def _dilated(mask: Bools, pixels: int) -> Bools:
 
 def _noisy(image: Image, hole: Bools, spread: float, rng: np.random.Generator) -> Image:
     """Noise of so many grey levels around the hole: what the inpainter continues is then not quite the same."""
-    height, width = hole.shape
-    x1, y1, x2, y2 = grown(bounds(hole), RING, height, width)
-    noise = rng.standard_normal((y2 - y1, x2 - x1, 3), dtype=np.float32) * spread
-    out = image.copy()
-    ring = ~hole[y1:y2, x1:x2]
-    part = out[y1:y2, x1:x2]
+    around = at(grown(bounds(hole), RING, *hole.shape))
+    out, ring = image.copy(), ~hole[around]
+    noise = rng.standard_normal((*ring.shape, 3), dtype=np.float32) * spread
+    part = out[around]
     part[ring] = np.clip(np.rint(part[ring] + noise[ring]), 0, 255).astype(np.uint8)
     return out
 
@@ -89,34 +90,31 @@ def _resized(image: Image, hole: Bools, scale: float) -> tuple[Image, Bools]:
     """Both at another size; every pixel that has anything of the hole in it belongs to the hole."""
     height, width = hole.shape
     across, down = max(1, round(width * scale)), max(1, round(height * scale))
-    small = _to_size(hole.astype(np.float32), across, down) > 0
+    small = to_size(hole.astype(np.float32), across, down) > 0
     if small.all() or not small.any():
         return image, hole
-    return _to_size(image, across, down), small
-
-
-def _to_size(array: Any, width: int, height: int) -> Any:
-    import cv2
-
-    shrinks = width < array.shape[1]
-    return cv2.resize(array, (width, height), interpolation=cv2.INTER_AREA if shrinks else cv2.INTER_LINEAR)
+    return to_size(image, across, down), small
 
 
 def diversify(
-    inpainter: Sampler,
-    *,
-    flip: bool = True,
-    scale: tuple[float, float] = (0.8, 1.2),
-    grow: int = 4,
-    noise: float = 6.0,
+    inpainter: Sampler, *, flip: bool = True, scale: tuple[float, float] = (0.8, 1.2), grow: int = 4, noise: float = 6.0
 ) -> Diversify:
     """Draws from a deterministic inpainter, so that irt, sequential and few-shot can run on it.
 
-    For every draw the inpainter is shown the image flipped or not, at a scale between the two of `scale`, with the hole
-    grown by 0 to `grow` pixels and noise of up to `noise` grey levels in a ring around it. The fill is pasted into the
-    hole proper, and what it is off by just outside fades over a few pixels inside: no seam. The inpainter sees nothing
-    of what was in the hole. How far the draws spread is a choice, not a law: look at them (`check_sampler`, gallery).
+    For every draw the inpainter is shown a slightly different picture. The fill is pasted into the hole proper, and
+    what it is off by just outside fades over a few pixels inside: no seam. The inpainter sees nothing of what was in
+    the hole. How far the draws spread is a choice, not a law: look at them (`check_sampler`, gallery).
 
+    Parameters
+    ----------
+    inpainter : any sampler of images.
+    flip : whether the image is mirrored, every other time.
+    scale : it is resized by a factor between these two.
+    grow : the hole is grown by 0 to so many pixels.
+    noise : grey levels of the noise in a ring around the hole, at most.
+
+    Examples
+    --------
     >>> from butfor.image import telea
     >>> image = np.random.default_rng(0).integers(0, 255, (40, 40, 3), dtype=np.uint8)
     >>> one, two = diversify(telea())([image], Subset("box 1", (10, 10, 30, 30)), 2, np.random.default_rng(0))

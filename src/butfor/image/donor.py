@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
+from functools import cached_property, partial
+from hashlib import blake2b
 
 import numpy as np
 
+from butfor.core.draw.content import digest
+from butfor.core.draw.samplers import SamplerInfo
 from butfor.core.types import Bools, Floats, InputError, Ints, Subset
 from butfor.image.blend import empty, settle_seam
-from butfor.image.region import Box, Image, bounds, check_context, check_image, fill_each, grown
+from butfor.image.files import ImageFiles
+from butfor.image.region import Box, Image, at, bounds, check_context, check_image, fill_each, grown
+from butfor.image.windows import box_sums, integral
 
 COARSE = 96  # places are compared at about this size of the image, which takes a millisecond
 ENOUGH = 24  # so many places must be left at a scale, else smaller pieces are taken and enlarged
@@ -21,33 +25,30 @@ ENOUGH = 24  # so many places must be left at a scale, else smaller pieces are t
 class Donor:
     """Pieces of real images, the better they fit the likelier. Made by `donor`."""
 
-    reference: Sequence[Image] | None
+    reference: Sequence[Image] | Image | None
     spread: float
 
     def __repr__(self) -> str:
         where = "the image itself" if self.reference is None else f"{len(self.reference)} reference images"
         return f"donor({where}, spread={self.spread:g})"
 
-    @property
-    def identity(self) -> str:
-        from hashlib import blake2b
-
-        digest = blake2b(digest_size=8)
-        for image in self.reference or ():
-            digest.update(repr(image.shape).encode() + np.ascontiguousarray(image).tobytes())
-        return f"{self!r} {digest.hexdigest()}"
+    @cached_property
+    def info(self) -> SamplerInfo:
+        """Told from others by the reference images."""
+        held = () if self.reference is None else self.reference
+        parts = _stamps(held) if isinstance(held, ImageFiles) else map(digest, held)
+        name = f"{self!r} {blake2b(b''.join(parts), digest_size=8).hexdigest()}"
+        return SamplerInfo(identity=name, changes_subset_only=True)
 
     def __call__(self, inputs: Sequence[Image], subset: Subset, draws: int, rng: np.random.Generator) -> list[Image]:
-        fits: dict[Any, Places] = {}  # places found once serve all draws of an image
         out: list[Image] = []
         for image in inputs:
-            fits.clear()
+            fits: Fits = {}  # places found once serve all draws of an image
             out += fill_each([image], subset, draws, rng, partial(self.fill, fits=fits))
         return out
 
-    def fill(self, image: Image, mask: Bools, rng: np.random.Generator, fits: dict[Any, Places] | None = None) -> Image:
+    def fill(self, image: Image, mask: Bools, rng: np.random.Generator, fits: Fits) -> Image:
         """One fill; `fits` remembers the places found for this image and mask."""
-        fits = {} if fits is None else fits
         if self.reference is None:
             check_context(image, mask, "donor")
         source, flip = self._source(rng, mask), bool(rng.random() < 0.5)
@@ -66,8 +67,14 @@ class Donor:
         return None if itself and not mask.all() else which
 
 
+def _stamps(files: ImageFiles) -> list[bytes]:
+    """What tells files from others, and from what they were before, without reading them."""
+    found = [(path.absolute(), path.stat()) for path in files.paths]
+    return [f"{path} {stat.st_size} {stat.st_mtime_ns} {files.longest}".encode() for path, stat in found]
+
+
 @dataclass(frozen=True, eq=False)
-class Places:
+class DonorPlaces:
     """Corners (n, 2) of the pieces that may fill a hole, how badly each fits, and how it is to be turned."""
 
     corners: Ints
@@ -83,6 +90,9 @@ class Places:
         return np.asarray(self.corners[min(int(place), len(self.corners) - 1)])
 
 
+Fits = dict[tuple[int | None, bool], DonorPlaces]  # by reference image (None: the image itself) and flip
+
+
 def _window(mask: Bools) -> Box:
     """The hole and the ring around it that a piece must fit."""
     x1, y1, x2, y2 = bounds(mask)
@@ -90,32 +100,29 @@ def _window(mask: Bools) -> Box:
     return grown((x1, y1, x2, y2), margin, *mask.shape)
 
 
-def _places(image: Image, mask: Bools, source: Image, forbidden: Bools | None, flip: bool) -> Places:
+def _places(image: Image, mask: Bools, source: Image, forbidden: Bools | None, flip: bool) -> DonorPlaces:
     """Where in `source` a piece can be taken, and how well its rim fits the ring around the hole."""
-    x1, y1, x2, y2 = _window(mask)
-    across, down = x2 - x1, y2 - y1
-    height, width = source.shape[:2]
-    integral = np.zeros((height + 1, width + 1), np.int64)
-    if forbidden is not None:
-        integral[1:, 1:] = forbidden.cumsum(0).cumsum(1)
+    window, (height, width) = at(_window(mask)), source.shape[:2]
+    down, across = mask[window].shape
+    taken = np.zeros((height, width), np.bool_) if forbidden is None else forbidden
+    summed = integral(taken)
     scale = min(1.0, width / across, height / down)
     while True:
         size = max(1, int(across * scale)), max(1, int(down * scale))
-        corners = _free(integral, size, step=max(1, max(height, width) // COARSE))
+        corners = _free(summed, size, step=max(1, max(height, width) // COARSE))
         if len(corners) >= ENOUGH or size == (1, 1) or (len(corners) and forbidden is None):
             break
         scale *= 0.75
-    cost = _misfit(image[y1:y2, x1:x2], ~mask[y1:y2, x1:x2], source, corners, size, flip)
-    return Places(corners, cost, size, source, flip)
+    cost = _misfit(image[window], ~mask[window], source, corners, size, flip)
+    return DonorPlaces(corners, cost, size, source, flip)
 
 
-def _free(integral: Ints, size: tuple[int, int], step: int) -> Ints:
+def _free(summed: Ints, size: tuple[int, int], step: int) -> Ints:
     """Corners (x, y) of windows of this size, `step` apart, in which nothing is forbidden."""
-    height, width = integral.shape[0] - 1, integral.shape[1] - 1
+    height, width = summed.shape[0] - 1, summed.shape[1] - 1
     x = np.unique(np.append(np.arange(0, width - size[0] + 1, step), width - size[0]))
     y = np.unique(np.append(np.arange(0, height - size[1] + 1, step), height - size[1]))[:, None]
-    inside = integral[y + size[1], x + size[0]] - integral[y, x + size[0]] - integral[y + size[1], x] + integral[y, x]
-    rows, columns = np.nonzero(inside == 0)
+    rows, columns = np.nonzero(box_sums(summed, x, y, x + size[0], y + size[1]) == 0)
     return np.stack([x[columns], y[rows, 0]], axis=1)
 
 
@@ -145,32 +152,38 @@ def _misfit(window: Image, ring: Bools, source: Image, corners: Ints, size: tupl
     return np.asarray(np.maximum(found, 0) / known.sum())
 
 
-def _pasted(image: Image, mask: Bools, places: Places, corner: Ints) -> Image:
+def _pasted(image: Image, mask: Bools, places: DonorPlaces, corner: Ints) -> Image:
     import cv2
 
-    x1, y1, x2, y2 = _window(mask)
-    (x, y), (across, down) = corner, places.size
-    piece: Any = places.image[y : y + down, x : x + across]
+    window, (across, down) = at(_window(mask)), places.size
+    x, y = corner.tolist()
+    piece = places.image[at((x, y, x + across, y + down))]
     if places.flip:
         piece = piece[:, ::-1]
-    shape = (x2 - x1, y2 - y1)
-    if (across, down) != shape:
-        method = cv2.INTER_AREA if across > shape[0] else cv2.INTER_CUBIC
-        piece = cv2.resize(np.ascontiguousarray(piece), shape, interpolation=method).reshape(shape[1], shape[0], 3)
+    height, width = mask[window].shape
+    if (across, down) != (width, height):
+        method = cv2.INTER_AREA if across > width else cv2.INTER_CUBIC
+        resized = cv2.resize(np.ascontiguousarray(piece), (width, height), interpolation=method)
+        piece = np.asarray(resized, np.uint8).reshape(height, width, 3)
     filled = image.copy()
-    filled[y1:y2, x1:x2] = piece
+    filled[window] = piece
     inner = bounds(mask)
     return settle_seam(image, filled, mask, feather=max(4.0, min(inner[2] - inner[0], inner[3] - inner[1]) / 4))
 
 
-def donor(reference: Any = None, *, spread: float = 0.5) -> Donor:
+def donor(reference: Sequence[Image] | Image | None = None, *, spread: float = 0.5) -> Donor:
     """A stochastic fill of a few milliseconds: a piece from another place, matched on the ring around the hole.
 
-    Pieces come from the rest of the image and, half of the time, from the images of `reference` (a list, or a folder
-    read with `butfor.image.folder`). A place is likelier the better its rim fits: e times less likely where its squared
-    misfit exceeds the best one's by the share `spread`. The seam is blended away inside the hole. Where the rest of the
-    image has no room for a piece of that size, a smaller one is enlarged.
+    Pieces come from the rest of the image and, half of the time, from the reference. The seam is blended away inside
+    the hole. Where the rest of the image has no room for a piece of that size, a smaller one is enlarged.
 
+    Parameters
+    ----------
+    reference : a list of images, or a folder read with `butfor.image.folder`.
+    spread : a place is e times less likely where its squared misfit exceeds the best one's by this share.
+
+    Examples
+    --------
     >>> image = np.random.default_rng(0).integers(0, 255, (60, 60, 3), dtype=np.uint8)
     >>> one, two = donor()([image], Subset("box 1", (10, 10, 30, 30)), 2, np.random.default_rng(0))
     >>> bool((one != two).any()), bool((one[30:] == image[30:]).all())
@@ -181,7 +194,9 @@ def donor(reference: Any = None, *, spread: float = 0.5) -> Donor:
     if reference is not None:
         if isinstance(reference, np.ndarray) and reference.ndim == 3:
             reference = [reference]
-        if not hasattr(reference, "__getitem__") or not len(reference):
-            raise InputError(f"reference must be a list of images, got {type(reference).__name__}")
-        check_image(reference[0])
+        try:
+            first = reference[0]
+        except (TypeError, LookupError) as error:
+            raise InputError(f"reference must be a list of images, got {type(reference).__name__}") from error
+        check_image(first)
     return Donor(reference, float(spread))

@@ -5,17 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from io import BytesIO
+from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from butfor.core.types import Bools, Ints, Subset
-from butfor.image.region import Box, Image, bounds, is_box, is_mask, mask_of
+from butfor.image.region import Box, Image, at, bounds, is_box, is_mask, is_region, mask_of
+from butfor.image.windows import integral
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from PIL.Image import Image as Picture
     from PIL.ImageDraw import ImageDraw
+    from PIL.ImageFont import FreeTypeFont
 
 BLUE, RED = (21, 92, 214), (208, 36, 36)  # chosen, not chosen
 INK, PALE, PAPER = (25, 28, 33), (105, 112, 122), (255, 255, 255)
@@ -26,7 +31,14 @@ NOBODY, TAKEN = -1, -2  # pixels that belong to no region, and those under a pla
 
 @dataclass(frozen=True)
 class Mark:
-    """One region of a photograph: what is written into it, and whether it was chosen (None: not tested yet)."""
+    """One region of a photograph.
+
+    Parameters
+    ----------
+    subset : where it is.
+    text : what is written into it.
+    chosen : whether it was chosen; None: not tested yet.
+    """
 
     subset: Subset
     text: str = ""
@@ -40,11 +52,18 @@ class Mark:
 def photograph(image: Image, marks: Sequence[Mark] = (), *, side: int = 720) -> Image:
     """The photograph with its regions outlined, blue if chosen and red if not, and the text of each inside it.
 
-    The longer side of what comes back is about `side` pixels whatever the image's size, so that lines and letters are
-    always readable (for a sheet, make it the width of a column). A text that does not fit into its region is made
-    smaller, or stands beside it where there is no other region, or is left out; attributes of the whole image are
-    listed below.
+    A text that does not fit into its region is made smaller, or stands beside it where there is no other region, or is
+    left out; attributes of the whole image are listed below.
 
+    Parameters
+    ----------
+    image : the photograph.
+    marks : its regions and what is said of them.
+    side : about so many pixels has the longer side of what comes back, whatever the image's size, so that lines and
+        letters are always readable (for a sheet, make it the width of a column).
+
+    Examples
+    --------
     >>> photograph(np.zeros((30, 40, 3), np.uint8), [Mark(Subset("box 1", (5, 5, 20, 20)), "1.2", True)]).shape
     (540, 720, 3)
     """
@@ -52,12 +71,13 @@ def photograph(image: Image, marks: Sequence[Mark] = (), *, side: int = 720) -> 
     from PIL import ImageDraw
 
     scale = side / max(image.shape[:2])
-    picture = _scaled(image, scale)
+    picture = resized(image, scale)
     pen = ImageDraw.Draw(picture)
     line = max(2, round(side / 240))
-    regions = [mark for mark in marks if _is_region(mark)]
-    whole = [mark for mark in marks if not _is_region(mark)]
-    order = sorted(range(len(regions)), key=lambda k: -_area(regions[k], image))  # small ones over large ones
+    regions = [mark for mark in marks if is_region(mark.subset)]
+    whole = [mark for mark in marks if not is_region(mark.subset)]
+    areas = [mask_of(mark.subset, *image.shape[:2]).sum() for mark in regions]
+    order = sorted(range(len(regions)), key=lambda k: -areas[k])  # small ones over large ones
     owner = np.full((picture.height, picture.width), NOBODY)
     for k in order:
         inside = _pixels(regions[k], image, scale, line, picture.size)
@@ -74,20 +94,13 @@ def photograph(image: Image, marks: Sequence[Mark] = (), *, side: int = 720) -> 
     return np.array(sheet)
 
 
-def _is_region(mark: Mark) -> bool:
-    return is_box(mark.subset.index) or is_mask(mark.subset.index)
-
-
-def _scaled(image: Image, scale: float) -> Picture:
+def resized(image: Image, scale: float) -> Picture:
+    """The image at another size; small ones that are much enlarged keep their pixels."""
     from PIL import Image as Pictures
 
     size = max(1, round(image.shape[1] * scale)), max(1, round(image.shape[0] * scale))
-    method = Pictures.Resampling.BICUBIC if scale < 4 else Pictures.Resampling.NEAREST  # small images keep their pixels
-    return Pictures.fromarray(image).resize(size, method)
-
-
-def _area(mark: Mark, image: Image) -> int:
-    return int(mask_of(mark.subset, *image.shape[:2]).sum())
+    method = Pictures.Resampling.BICUBIC if scale < 4 else Pictures.Resampling.NEAREST
+    return Pictures.fromarray(np.ascontiguousarray(image)).resize(size, method)
 
 
 def _pixels(mark: Mark, image: Image, scale: float, line: int, size: tuple[int, int]) -> Bools:
@@ -125,7 +138,7 @@ def _outline(picture: Picture, pen: ImageDraw, mark: Mark, inside: Bools, line: 
 
 
 @lru_cache(maxsize=64)
-def _font(size: int) -> Any:
+def font_of(size: int) -> FreeTypeFont:
     """Matplotlib's own letters: Pillow's have no minus, no Greek and no Cyrillic."""
     import matplotlib
     from PIL import ImageFont
@@ -144,42 +157,36 @@ def _label(pen: ImageDraw, mark: Mark, k: int, owner: Ints, line: int) -> None:
     box = bounds(own)
     aim = None if is_mask(mark.subset.index) else (box[0] + line, box[1] + line)
     largest = max(12, round(max(owner.shape) / 32))
-    for find, sizes in (
-        (partial(_within, own, box, aim), range(largest, 11, -2)),
-        (partial(_beside, owner, box), range(largest, 11, -2)),
-        (partial(_within, own, box, aim), (10, 9)),
-        (partial(_beside, owner, box), (10, 9)),
-    ):
-        for size in sizes:
-            left, top, right, bottom = pen.textbbox((0, 0), mark.text, font=_font(size))
-            pad = max(1, round(size / 7))
-            width, height = int(right - left) + 2 * pad, int(bottom - top) + 2 * pad
-            place = find(width, height)
-            if place is None:
-                continue
+    within, beside = partial(_within, own, box, aim), partial(_beside, owner, box)
+    large, small = range(largest, 11, -2), (10, 9)
+    for find, size in (*product((within, beside), large), *product((within, beside), small)):
+        left, top, right, bottom = pen.textbbox((0, 0), mark.text, font=font_of(size))
+        pad = max(1, round(size / 7))
+        width, height = int(right - left) + 2 * pad, int(bottom - top) + 2 * pad
+        place = find(width, height)
+        if place is not None:
             x, y = place
             pen.rectangle((x, y, x + width - 1, y + height - 1), fill=mark.colour)
-            pen.text((x + pad - left, y + pad - top), mark.text, fill=PAPER, font=_font(size))
+            pen.text((x + pad - left, y + pad - top), mark.text, fill=PAPER, font=font_of(size))
             owner[y : y + height, x : x + width] = TAKEN
             return
 
 
 def _within(own: Bools, box: Box, aim: tuple[int, int] | None, width: int, height: int) -> tuple[int, int] | None:
     """Where a plate covers nothing but its own region, and little of that: nearest to `aim`, or to the middle."""
-    x1, y1, x2, y2 = box
-    own = own[y1:y2, x1:x2]
-    if width > x2 - x1 or height > y2 - y1 or width * height > MOST_HIDDEN * own.sum():
+    own = own[at(box)]
+    if width > own.shape[1] or height > own.shape[0] or width * height > MOST_HIDDEN * own.sum():
         return None
-    sums = np.pad(own.cumsum(axis=0).cumsum(axis=1), ((1, 0), (1, 0)))
+    sums = integral(own)
     count = sums[height:, width:] - sums[:-height, width:] - sums[height:, :-width] + sums[:-height, :-width]
     ys, xs = np.nonzero(count == width * height)
     if not ys.size:
         return None
     x, y = (values.mean() - side / 2 for values, side in zip(np.nonzero(own)[::-1], (width, height), strict=True))
     if aim is not None:
-        x, y = aim[0] - x1, aim[1] - y1
+        x, y = aim[0] - box[0], aim[1] - box[1]
     nearest = np.argmin((xs - x) ** 2 + (ys - y) ** 2)
-    return x1 + int(xs[nearest]), y1 + int(ys[nearest])
+    return box[0] + int(xs[nearest]), box[1] + int(ys[nearest])
 
 
 def _beside(owner: Ints, box: Box, width: int, height: int) -> tuple[int, int] | None:
@@ -198,14 +205,13 @@ def _chips(marks: Sequence[Mark], width: int) -> Picture:
     from PIL import Image as Pictures
     from PIL import ImageDraw
 
-    font = _font(round(width / 36))
-    pen = ImageDraw.Draw(Pictures.new("RGB", (1, 1)))
+    font = font_of(round(width / 36))
     gap, x, row = 6, 6, 0
     height = int(sum(font.getmetrics())) + 2 * PAD
     placed = []
     for mark in marks:
         text = f"{mark.subset.name}  {mark.text}".strip()
-        long = int(pen.textlength(text, font=font)) + 4 * PAD
+        long = int(font.getlength(text)) + 4 * PAD
         if x > gap and x + long > width - gap:
             x, row = gap, row + 1
         placed.append((x, row, long, text, mark))
@@ -219,19 +225,22 @@ def _chips(marks: Sequence[Mark], width: int) -> Picture:
     return strip
 
 
-def photograph_axes(image: Image, marks: Sequence[Mark] = (), ax: Any = None) -> Any:
-    """The same as `photograph` on matplotlib axes, drawn with lines and letters, for papers. Returns the axes."""
-    if ax is None:
-        import matplotlib.pyplot as plt
+def photograph_axes(image: Image, marks: Sequence[Mark] = (), ax: Axes | None = None) -> Axes:
+    """The same as `photograph` on matplotlib axes, drawn with lines and letters, for papers. Returns the axes.
 
-        ax = plt.subplots(layout="constrained")[1]
+    Parameters
+    ----------
+    image, marks : as in `photograph`.
+    ax : the axes; None makes some.
+    """
     from matplotlib.patches import Rectangle
 
+    ax = ax or _new_axes()
     ax.imshow(image)
     ax.set_axis_off()
     for mark in marks:
         colour = tuple(value / 255 for value in mark.colour)
-        if not _is_region(mark):
+        if not is_region(mark.subset):
             continue
         mask = mask_of(mark.subset, *image.shape[:2])
         x1, y1, x2, y2 = bounds(mask)
@@ -243,35 +252,53 @@ def photograph_axes(image: Image, marks: Sequence[Mark] = (), ax: Any = None) ->
             ax.add_patch(Rectangle((x1 - 0.5, y1 - 0.5), x2 - x1, y2 - y1, fill=False, edgecolor=colour, linewidth=2))
         plate = {"facecolor": colour, "edgecolor": "none", "pad": 1.5}
         ax.text(x, y, mark.text, color="white", fontsize=8, va="top", bbox=plate)
-    whole = [m for m in marks if not _is_region(m)]
+    whole = [mark for mark in marks if not is_region(mark.subset)]
     if whole:
-        said = ", ".join(f"{m.subset.name} {m.text}".strip() + (" (chosen)" if m.chosen else "") for m in whole)
-        ax.set_title(said, fontsize=8, loc="left", y=-0.08)
+        parts = (f"{mark.subset.name} {mark.text}".strip() + (" (chosen)" if mark.chosen else "") for mark in whole)
+        ax.set_title(", ".join(parts), fontsize=8, loc="left", y=-0.08)
     return ax
 
 
-def show(picture: Image, ax: Any = None) -> Any:
-    """A picture made by this module on matplotlib axes, without a frame. Returns the axes."""
-    if ax is None:
-        import matplotlib.pyplot as plt
+def show(picture: Image, ax: Axes | None = None) -> Axes:
+    """A picture made by this module on matplotlib axes, without a frame. Returns the axes.
 
-        size = (picture.shape[1] / 100, picture.shape[0] / 100)
-        ax = plt.subplots(figsize=size, layout="constrained")[1]
+    Parameters
+    ----------
+    picture : what `photograph`, `gallery` or `contact_sheet` returned.
+    ax : the axes; None makes some of the picture's size.
+    """
+    ax = ax or _new_axes(figsize=(picture.shape[1] / 100, picture.shape[0] / 100))
     ax.imshow(picture)
     ax.set_axis_off()
+    return ax
+
+
+def _new_axes(figsize: tuple[float, float] | None = None) -> Axes:
+    import matplotlib.pyplot as plt
+
+    ax: Axes = plt.subplots(figsize=figsize, layout="constrained")[1]
     return ax
 
 
 def png(picture: Image) -> bytes:
     """A picture as the bytes of a PNG file.
 
+    Parameters
+    ----------
+    picture : an array (height, width, 3).
+
+    Examples
+    --------
     >>> png(np.zeros((2, 2, 3), np.uint8))[1:4]
     b'PNG'
     """
-    from io import BytesIO
-
     from PIL import Image as Pictures
 
+    return encoded(Pictures.fromarray(np.ascontiguousarray(picture)), "PNG")
+
+
+def encoded(picture: Picture, kind: str, **options: int) -> bytes:
+    """The bytes of a file of this kind."""
     out = BytesIO()
-    Pictures.fromarray(picture).save(out, "PNG", optimize=True)
+    picture.save(out, kind, optimize=True, **options)
     return out.getvalue()

@@ -8,12 +8,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, TypeGuard, overload
 
 import numpy as np
 
 from butfor.core.types import InputError
 from butfor.image.region import Image
+from butfor.models.optional import loaded
 
 if TYPE_CHECKING:
     from PIL.Image import Image as Picture
@@ -27,9 +28,17 @@ def read_image(path: str | Path, *, longest: int | None = None, most_pixels: int
 
     EXIF rotation is applied; grey and palette images become RGB; transparent ones are laid on white; CMYK is
     converted without its colour profile; 16 bits become 8 (divided by 257, never stretched); of an animation the first
-    frame is taken. `longest` shrinks images whose longer side is more than that: boxes in pixels are then those of the
-    smaller image, unless their file says on which size they were drawn (COCO and VOC do).
+    frame is taken.
 
+    Parameters
+    ----------
+    path : the file.
+    longest : images whose longer side has more pixels are shrunk to that: boxes in pixels are then those of the smaller
+        image, unless their file says on which size they were drawn (COCO and VOC do).
+    most_pixels : larger images are refused, unless they are shrunk.
+
+    Examples
+    --------
     >>> import tempfile; from PIL import Image
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     Image.new("L", (3, 2), 7).save(f"{folder}/grey.png")
@@ -107,18 +116,28 @@ def _rgb(picture: Picture, name: str) -> Image:
     return np.array(picture.convert("RGB"))
 
 
-def as_image(thing: Any) -> Image:
-    """A path, a Pillow image or an array of pixels -> a uint8 array (height, width, 3).
+def is_pillow(thing: object) -> TypeGuard[Picture]:
+    """Whether it is a Pillow image: nobody can hold one while Pillow is not loaded."""
+    pillow = loaded("PIL.Image")
+    return pillow is not None and isinstance(thing, pillow.Image)
 
-    Pillow images are turned as their EXIF says, like files. Arrays: uint8 or uint16, (height, width) grey, or with 1, 3
-    (RGB) or 4 (RGB and opacity) channels last.
 
+def as_image(thing: object) -> Image:
+    """Whatever is an image -> a uint8 array (height, width, 3).
+
+    Parameters
+    ----------
+    thing : a path, a Pillow image (turned as its EXIF says, like files), or an array of uint8 or uint16, (height,
+        width) grey, or with 1, 3 (RGB) or 4 (RGB and opacity) channels last.
+
+    Examples
+    --------
     >>> as_image(np.zeros((2, 5), np.uint8)).shape
     (2, 5, 3)
     """
     if isinstance(thing, str | Path):
         return read_image(thing)
-    if hasattr(thing, "convert") and hasattr(thing, "mode"):
+    if is_pillow(thing):
         from PIL import ImageOps
 
         return _rgb(ImageOps.exif_transpose(thing), "given")
@@ -141,13 +160,20 @@ def as_image(thing: Any) -> Image:
 
 @dataclass(frozen=True)
 class ImageFiles(Sequence[Image]):
-    """Images on disk that look like a list, read when asked for, so that they are never all in memory."""
+    """Images on disk that look like a list, read when asked for, so that they are never all in memory.
+
+    Parameters
+    ----------
+    paths, names : of the files.
+    longest, most_pixels : as in `read_image`.
+    ignored : files of the folder that are no images.
+    """
 
     paths: tuple[Path, ...]
     names: tuple[str, ...]
     longest: int | None = None
     most_pixels: int = MOST_PIXELS
-    ignored: tuple[str, ...] = ()  # files of the folder that are no images
+    ignored: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         return f"ImageFiles({len(self.paths)} images)"
@@ -162,15 +188,19 @@ class ImageFiles(Sequence[Image]):
     def __getitem__(self, place: int | slice) -> Image | ImageFiles:
         if isinstance(place, slice):
             return replace(self, paths=self.paths[place], names=self.names[place])
-        path = self.paths[place]
-        try:
-            changed = path.stat().st_mtime_ns
-        except OSError:
-            changed = 0  # read_image says what is the matter
-        return _recent(path, changed, self.longest, self.most_pixels)
+        return recent_image(self.paths[place], self.longest, self.most_pixels)
 
     def __iter__(self) -> Iterator[Image]:
         return (self[i] for i in range(len(self)))
+
+
+def recent_image(path: Path, longest: int | None, most_pixels: int) -> Image:
+    """A file's image, read-only; the last two stay in memory until they change on disk."""
+    try:
+        changed = path.stat().st_mtime_ns
+    except OSError:
+        changed = 0  # read_image says what is the matter
+    return _recent(path, changed, longest, most_pixels)
 
 
 @lru_cache(maxsize=2)  # the subsets of one image are asked for one after the other
@@ -186,7 +216,12 @@ def folder(
     """The images of a directory in their natural order (img2 before img10), named by their file names.
 
     Files that are not called like images are left out and listed in `.ignored`; a broken image raises when it is read.
-    With `recursive` the directories inside are searched too, and names are paths such as "cats/1.jpg".
+
+    Parameters
+    ----------
+    path : the directory.
+    recursive : search the directories inside, too; names are then paths such as "cats/1.jpg".
+    longest, most_pixels : as in `read_image`.
     """
     root = Path(path)
     if not root.is_dir():

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from butfor.core.checks import whole
+from butfor.core.draw.proposers import unique
 from butfor.core.draw.streams import stream
 from butfor.core.types import Floats, InputError, ModelError, Subset
 from butfor.image.region import Box, Image
-from butfor.image.subsets import unique
 
 Detector = Callable[[Image], Any]  # image -> boxes (n, 4) and scores (n,), and names (n) if it has them
 
@@ -25,8 +26,8 @@ class RandomBoxes:
 
     blind = True  # whatever is there
 
-    def __call__(self, name: str, image: Image) -> list[Subset]:
-        return self.beside([], name, image)
+    def __call__(self, name: object, image: Image) -> list[Subset]:
+        return self.beside([], str(name), image)
 
     def beside(self, kept: Sequence[Box], name: str, image: Image) -> list[Subset]:
         """`tries` times: sides uniform between a quarter and a half of the image's, placed uniformly where the box
@@ -62,13 +63,18 @@ def overlapping(a: Box, b: Box) -> bool:
 def random_boxes(*, seed: int = 0, tries: int = 100) -> RandomBoxes:
     """Random boxes as in the paper: an image gets the same ones whatever images come before it.
 
+    Parameters
+    ----------
+    seed : the same seed gives the same boxes.
+    tries : boxes that are drawn; those that overlap none before them are kept.
+
+    Examples
+    --------
     >>> found = random_boxes(seed=1)("cat.jpg", np.zeros((100, 100, 3), np.uint8))
     >>> len(found) > 1 and not overlapping(found[0].index, found[1].index)
     True
     """
-    if isinstance(tries, bool) or not isinstance(tries, int | np.integer) or tries < 1:
-        raise InputError(f"tries must be a whole number of at least 1, got {tries!r}")
-    return RandomBoxes(int(seed), int(tries))
+    return RandomBoxes(int(seed), whole("tries", tries, 1))
 
 
 @dataclass(frozen=True)
@@ -79,9 +85,9 @@ class DetectedBoxes:
     area: tuple[float, float]
     random: RandomBoxes | None
 
-    def __call__(self, name: str, image: Image) -> list[Subset]:
+    def __call__(self, name: object, image: Image) -> list[Subset]:
         height, width = image.shape[:2]
-        boxes, scores, labels = detect(self.detector, name, image)
+        boxes, scores, labels = detect(self.detector, str(name), image)
         kept: list[Box] = []
         found: list[Subset] = []
         for i in np.argsort(-scores, kind="stable"):
@@ -90,7 +96,7 @@ class DetectedBoxes:
             if self.area[0] <= share <= self.area[1] and not any(overlapping(box, other) for other in kept):
                 kept.append(box)
                 found.append(Subset(labels[i] if labels else f"detected {len(kept)}", box))
-        return unique(found + (self.random.beside(kept, name, image) if self.random else []))
+        return unique(found + (self.random.beside(kept, str(name), image) if self.random else []))
 
 
 def _inside(corners: Floats, height: int, width: int) -> Box:
@@ -100,19 +106,22 @@ def _inside(corners: Floats, height: int, width: int) -> Box:
 
 
 def detected_boxes(
-    detector: Detector,
-    *,
-    area: tuple[float, float] = (0.1, 0.5),
-    random: bool = True,
-    seed: int = 0,
-    tries: int = 100,
+    detector: Detector, *, area: tuple[float, float] = (0.1, 0.5), random: bool = True, seed: int = 0, tries: int = 100
 ) -> DetectedBoxes:
     """Boxes as the paper's appendix chooses them, without a person.
 
-    The detector's boxes by descending score, each kept if its area is a share of the image within `area` and it
-    overlaps none kept so far; then, with `random`, those of `random_boxes` that overlap nothing. `detector(image)`
-    returns boxes (n, 4) in pixels and scores (n,), and may return names (n).
+    The detector's boxes by descending score, each kept if it overlaps none kept so far; then random ones that overlap
+    nothing.
 
+    Parameters
+    ----------
+    detector : image -> boxes (n, 4) in pixels and scores (n,), and names (n) if it has them.
+    area : the least and the largest share of the image that a detector's box may cover.
+    random : whether those of `random_boxes` come behind.
+    seed, tries : of `random_boxes`.
+
+    Examples
+    --------
     >>> one = detected_boxes(lambda image: ([[0, 0, 40, 40], [10, 10, 50, 50]], [0.5, 0.9]), random=False)
     >>> [(s.name, s.index) for s in one("cat.jpg", np.zeros((100, 100, 3), np.uint8))]
     [('detected 1', (10, 10, 50, 50))]
@@ -129,9 +138,12 @@ def detected_boxes(
 def detect(detector: Detector, name: str, image: Image) -> tuple[Floats, Floats, list[str] | None]:
     """What a detector says of an image, checked: boxes (n, 4), scores (n,), and names if it gives them."""
     try:
-        said = detector(image)
-        boxes, scores = np.asarray(said[0], np.float64).reshape(-1, 4), np.asarray(said[1], np.float64).reshape(-1)
-        labels = [str(label) for label in said[2]] if len(said) > 2 and said[2] is not None else None
+        answer = detector(image)
+        boxes, scores = (
+            np.asarray(answer[0], np.float64).reshape(-1, 4),
+            np.asarray(answer[1], np.float64).reshape(-1),
+        )
+        labels = [str(label) for label in answer[2]] if len(answer) > 2 and answer[2] is not None else None
     except Exception as error:
         raise ModelError(
             f"the detector failed on image {name!r} ({type(error).__name__}: {error}); it must return boxes (n, 4) and "

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from butfor.core.types import InputError, Subset
-from butfor.image.draw import BLUE, INK, PALE, PAPER, RED, _font
-from butfor.image.region import Image, is_box, is_mask, mask_of
+from butfor.image.draw import INK, PALE, PAPER, RED, Mark, font_of, resized
+from butfor.image.region import Image, is_region, mask_of
 
 if TYPE_CHECKING:
     from PIL.Image import Image as Picture
+    from PIL.ImageFont import FreeTypeFont
 
 GAP = 10
 Line = tuple[str, tuple[int, int, int]]  # one line of a caption and its colour
@@ -32,9 +33,17 @@ def gallery(
 ) -> Image:
     """The original, the original with the region blanked, and the counterfactuals, side by side.
 
-    Under each stands `label` with its value (`observed`, `values`), and under a counterfactual the change; those that
-    `flagged` calls implausible say so. The region is outlined blue if `chosen`, red if not.
+    Parameters
+    ----------
+    image, subset, counterfactuals : the original, its region, and what was drawn.
+    observed, values : the model's output on the original and on each counterfactual, written under them.
+    label : what that output is called.
+    chosen : the region is outlined blue if it was chosen, red if not.
+    flagged : which counterfactuals are implausible: these say so.
+    height : pixels of each picture.
 
+    Examples
+    --------
     >>> image = np.zeros((30, 40, 3), np.uint8)
     >>> gallery(image, Subset("box 1", (5, 5, 9, 9)), [image], observed=0.97, values=[0.81], height=90).shape[2]
     3
@@ -42,14 +51,14 @@ def gallery(
     for given, what in ((values, "values"), (flagged, "flags")):
         if given is not None and len(given) != len(counterfactuals):
             raise InputError(f"gallery got {len(counterfactuals)} counterfactuals but {len(given)} {what}")
-    said = "" if observed is None else f"{label} = {observed:.3f}"
-    tiles: list[tuple[Image, list[Line]]] = [(image, [("original", INK), (said, PALE)])]
-    if is_box(subset.index) or is_mask(subset.index):
-        edge = PALE if chosen is None else BLUE if chosen else RED
-        tiles.append((_blanked(image, subset, edge), [(subset.name, edge), ("removed", PALE)]))
+    output = "" if observed is None else f"{label} = {observed:.3f}"
+    tiles = [_tile(image, [("original", INK), (output, PALE)], height)]
+    if is_region(subset):
+        edge = Mark(subset, chosen=chosen).colour
+        tiles.append(_tile(_blanked(image, subset, edge), [(subset.name, edge), ("removed", PALE)], height))
     for k, counterfactual in enumerate(counterfactuals):
-        tiles.append((counterfactual, _caption(k, label, observed, values, flagged)))
-    return _row(tiles, height)
+        tiles.append(_tile(counterfactual, _caption(k, label, observed, values, flagged), height))
+    return _sheet([tiles])
 
 
 def _caption(
@@ -79,63 +88,64 @@ def _blanked(image: Image, subset: Subset, edge: tuple[int, int, int]) -> Image:
     return out
 
 
-def _row(tiles: Sequence[tuple[Image, list[Line]]], height: int) -> Image:
-    from PIL import Image as Pictures
-
-    pictures = [_tile(image, lines, height) for image, lines in tiles]
-    width = sum(picture.width for picture in pictures) + GAP * (len(pictures) + 1)
-    tall = max(picture.height for picture in pictures) + 2 * GAP
-    sheet = Pictures.new("RGB", (width, tall), PAPER)
-    x = GAP
-    for picture in pictures:
-        sheet.paste(picture, (x, GAP))
-        x += picture.width + GAP
-    return np.array(sheet)
-
-
 def _tile(image: Image, lines: Sequence[Line], height: int, width: int | None = None) -> Picture:
     """An image at this height (or fitted into width x height) with its caption, as wide as the wider of the two."""
     from PIL import Image as Pictures
     from PIL import ImageDraw
 
-    scale = height / image.shape[0] if width is None else min(height / image.shape[0], width / image.shape[1])
-    size = max(1, round(image.shape[1] * scale)), max(1, round(image.shape[0] * scale))
-    method = Pictures.Resampling.BICUBIC if scale < 4 else Pictures.Resampling.NEAREST
-    picture = Pictures.fromarray(image).resize(size, method)
-    font = _font(max(12, round(height / 16)))
-    measure = ImageDraw.Draw(Pictures.new("RGB", (1, 1)))
+    picture = resized(image, min(height / image.shape[0], width / image.shape[1] if width else np.inf))
+    font = font_of(max(12, round(height / 16)))
     step = int(sum(font.getmetrics())) + 2
-    least = 0 if width else max(int(measure.textlength(text, font=font)) + 2 for text, _ in lines)
-    wide = width or max(size[0], least)
+    wide = width or max(picture.width, *(int(font.getlength(text)) + 2 for text, _ in lines))
     tile = Pictures.new("RGB", (wide, height + 6 + step * len(lines)), PAPER)
-    tile.paste(picture, ((wide - size[0]) // 2, (height - size[1]) // 2))
+    tile.paste(picture, ((wide - picture.width) // 2, (height - picture.height) // 2))
     pen = ImageDraw.Draw(tile)
     for k, (text, colour) in enumerate(lines):
-        text = _shortened(text, font, measure, wide)
-        pen.text(
-            ((wide - measure.textlength(text, font=font)) / 2, height + 6 + k * step), text, fill=colour, font=font
-        )
+        shown = _shortened(text, font, wide)
+        pen.text(((wide - font.getlength(shown)) / 2, height + 6 + k * step), shown, fill=colour, font=font)
     return tile
 
 
-def _shortened(text: str, font: Any, pen: Any, width: int) -> str:
-    if pen.textlength(text, font=font) <= width:
+def _shortened(text: str, font: FreeTypeFont, width: int) -> str:
+    if font.getlength(text) <= width:
         return text
-    while text and pen.textlength(text + "...", font=font) > width:
+    while text and font.getlength(text + "...") > width:
         text = text[:-1]
     return text + "..."
+
+
+def _sheet(rows: Sequence[Sequence[Picture]], width: int | None = None) -> Image:
+    """Rows of tiles, one below the other."""
+    from PIL import Image as Pictures
+
+    wide = width or max(sum(tile.width + GAP for tile in row) for row in rows) + GAP
+    tall = [max(tile.height for tile in row) + GAP for row in rows]
+    sheet = Pictures.new("RGB", (wide, sum(tall) + GAP), PAPER)
+    for row, y in zip(rows, np.cumsum([GAP, *tall]).tolist(), strict=False):
+        x = GAP
+        for tile in row:
+            sheet.paste(tile, (x, y))
+            x += tile.width + GAP
+    return np.array(sheet)
 
 
 def contact_sheet(
     pictures: Sequence[Image], captions: Sequence[Sequence[str] | str], *, columns: int = 4, width: int = 1400
 ) -> Image:
-    """Many pictures on one sheet, `columns` a row, with the lines of their captions under them.
+    """Many pictures on one sheet, with their captions under them.
 
+    Parameters
+    ----------
+    pictures : arrays (height, width, 3).
+    captions : a line, or several, for each.
+    columns : pictures a row.
+    width : pixels of the sheet.
+
+    Examples
+    --------
     >>> contact_sheet([np.zeros((30, 40, 3), np.uint8)] * 5, ["a"] * 5, columns=3, width=600).shape[1]
     600
     """
-    from PIL import Image as Pictures
-
     if not pictures or len(pictures) != len(captions):
         raise InputError(f"contact_sheet needs a caption for each picture, got {len(pictures)} and {len(captions)}")
     if columns < 1:
@@ -146,15 +156,6 @@ def contact_sheet(
     height = max(40, round(side * min(shape, 1.0)))
     tiles = []
     for picture, caption in zip(pictures, captions, strict=True):
-        said = [caption] if isinstance(caption, str) else list(caption)
-        lines: list[Line] = [(text, INK if k == 0 else PALE) for k, text in enumerate(said)]
-        tiles.append(_tile(picture, lines, height, side))
-    rows = [tiles[k : k + columns] for k in range(0, len(tiles), columns)]
-    tall = [max(tile.height for tile in row) for row in rows]
-    sheet = Pictures.new("RGB", (width, sum(tall) + GAP * (len(rows) + 1)), PAPER)
-    y = GAP
-    for row, high in zip(rows, tall, strict=True):
-        for k, tile in enumerate(row):
-            sheet.paste(tile, (GAP + k * (side + GAP), y))
-        y += high + GAP
-    return np.array(sheet)
+        texts = [caption] if isinstance(caption, str) else caption
+        tiles.append(_tile(picture, [(text, PALE if k else INK) for k, text in enumerate(texts)], height, side))
+    return _sheet([tiles[k : k + columns] for k in range(0, len(tiles), columns)], width)

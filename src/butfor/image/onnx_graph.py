@@ -1,9 +1,8 @@
-"""An ONNX file, opened once per process: what holds only its path can be pickled and sent to workers."""
+"""An ONNX network of images: its path and how it is run, which can be pickled and sent to workers."""
 
 from __future__ import annotations
 
 import hashlib
-import os
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -11,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from butfor.core.types import InputError, ModelError
+from butfor.core.types import Array, InputError, ModelError
+from butfor.models.onnx_session import check_threads, open_session
 
 
 @dataclass(frozen=True)
@@ -24,66 +24,29 @@ class Graph:
 
     @property
     def session(self) -> Any:
-        try:
-            changed = self.path.stat().st_mtime_ns
-        except OSError as error:
-            raise InputError(f"the ONNX file {self.path} is gone: {error}") from error
-        return _session(str(self.path), changed, _threads(self.threads), self.arena)
+        return open_session(self.path, threads=self.threads, arena=self.arena, extra="image")
 
     @property
     def digest(self) -> str:
         """A short hash of the file's bytes: the same network under another name is the same network."""
         return _digest(str(self.path), self.path.stat().st_mtime_ns)
 
-    def run(self, feeds: dict[str, Any]) -> list[np.ndarray[Any, Any]]:
+    def run(self, feeds: dict[str, Array]) -> list[Array]:
+        """All outputs."""
         try:
             return [np.asarray(output) for output in self.session.run(None, feeds)]
         except InputError:
             raise
         except Exception as error:  # ONNX Runtime has errors of its own kinds
             shapes = ", ".join(f"{name} {value.dtype} {value.shape}" for name, value in feeds.items())
-            said = " ".join(str(error).split())
-            raise ModelError(f"{self.path.name} failed on {shapes}: {said[:300]}") from error
+            why = " ".join(str(error).split())
+            raise ModelError(f"{self.path.name} failed on {shapes}: {why[:300]}") from error
 
 
 def open_graph(path: str | Path, threads: int | None, *, arena: bool = False) -> Graph:
     """The graph at `path`, after seeing that it opens."""
-    path = Path(path).expanduser()
-    if not path.is_file():
-        raise InputError(f"the ONNX file {path} {'is a directory' if path.is_dir() else 'does not exist'}")
-    if threads is not None and (isinstance(threads, bool) or threads < 1):
-        raise InputError(f"threads must be at least 1, or None, got {threads!r}")
-    graph = Graph(path.resolve(), threads, arena)
-    try:
-        graph.session  # noqa: B018
-    except ImportError as error:
-        raise InputError("ONNX files need onnxruntime; install it with: pip install 'butfor[image]'") from error
-    except Exception as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(
-            f"{path} is not an ONNX file that can be opened: {' '.join(str(error).split())[:300]}"
-        ) from error
-    return graph
-
-
-def _threads(asked: int | None) -> int:
-    if asked is not None:
-        return asked
-    stated = os.environ.get("OMP_NUM_THREADS", "")
-    return int(stated) if stated.isdecimal() else 0
-
-
-@lru_cache(maxsize=4)
-def _session(path: str, changed: int, threads: int, arena: bool) -> Any:  # noqa: ARG001
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
-    options.inter_op_num_threads = 1
-    options.log_severity_level = 3
-    options.enable_cpu_mem_arena = arena
-    return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    open_session(path, threads=check_threads(threads), arena=arena, extra="image")
+    return Graph(Path(path).expanduser().resolve(), threads, arena)
 
 
 @lru_cache(maxsize=8)

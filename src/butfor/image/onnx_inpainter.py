@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
-from butfor.core.types import Bools, InputError, ModelError, Subset
-from butfor.image.blend import empty
+from butfor.core.checks import one_of
+from butfor.core.types import Array, Bools, InputError, ModelError, Subset
+from butfor.image.blend import empty, to_size
 from butfor.image.onnx_graph import Graph, open_graph
-from butfor.image.region import Box, Image, bounds, fill_each
+from butfor.image.region import Box, Image, at, bounds, fill_each
 
 Convention = Literal["migan", "lama"]
 KEPT_VALUES = 2**23  # of a photograph: what a larger one takes is given back
@@ -30,6 +31,7 @@ class OnnxInpainter:
     blind: bool
 
     deterministic = True
+    changes_subset_only = True
 
     def __repr__(self) -> str:
         emptied = ", blind=True" if self.blind else ""
@@ -48,45 +50,42 @@ class OnnxInpainter:
 
     def _migan(self, image: Image, mask: Bools) -> Image:
         known = np.where(mask, 0, 255).astype(np.uint8)
-        pixels = np.ascontiguousarray(image.transpose(2, 0, 1)[None])
-        result = self._run(pixels, known[None, None])
-        if result.shape != pixels.shape:
-            raise ModelError(f"{self.graph.path.name} returned shape {result.shape} for an image {pixels.shape}")
-        return np.asarray(np.clip(result[0].transpose(1, 2, 0), 0, 255), np.uint8)
+        result = self._run(np.ascontiguousarray(image.transpose(2, 0, 1)[None]), known[None, None])
+        return np.asarray(np.clip(result, 0, 255), np.uint8)
 
     def _lama(self, image: Image, mask: Bools) -> Image:
+        """The surroundings of the hole at the network's size, or at any in steps of eight pixels."""
         import cv2
 
-        x1, y1, x2, y2 = _around(mask, self.side)
-        part: Any = image[y1:y2, x1:x2]
-        hole: Any = mask[y1:y2, x1:x2].astype(np.float32)
+        where = at(_around(mask, self.side))
+        part: Array = image[where]
+        hole: Array = mask[where].astype(np.float32)
         height, width = hole.shape
-        across, down = (self.side, self.side) if self.side else (-(-width // 8) * 8, -(-height // 8) * 8)
         if self.side:
-            part = cv2.resize(
-                part, (across, down), interpolation=cv2.INTER_AREA if width > across else cv2.INTER_LINEAR
-            )
-            hole = cv2.resize(hole, (across, down), interpolation=cv2.INTER_LINEAR)
-        else:  # any size, in steps of eight pixels
-            part = np.pad(part, ((0, down - height), (0, across - width), (0, 0)), mode="edge")
-            hole = np.pad(hole, ((0, down - height), (0, across - width)), mode="edge")
+            part, hole = to_size(part, self.side, self.side), cv2.resize(hole, (self.side, self.side))
+        else:
+            missing = (0, -height % 8), (0, -width % 8)
+            part, hole = np.pad(part, (*missing, (0, 0)), mode="edge"), np.pad(hole, missing, mode="edge")
         pixels = np.ascontiguousarray(part.transpose(2, 0, 1)[None], dtype=np.float32) / 255
-        result = self._run(pixels, (hole > 0).astype(np.float32)[None, None])
-        if result.shape != pixels.shape:
-            raise ModelError(f"{self.graph.path.name} returned shape {result.shape} for an image {pixels.shape}")
-        result = result[0].transpose(1, 2, 0).astype(np.float32)
+        result = self._run(pixels, (hole > 0).astype(np.float32)[None, None]).astype(np.float32)
         if result.max() <= 1.5:  # some exports return shares, some grey levels
             result = result * 255
         fitted = cv2.resize(result, (width, height), interpolation=cv2.INTER_CUBIC) if self.side else result
         out = image.copy()
-        out[y1:y2, x1:x2] = np.clip(np.rint(fitted[:height, :width]), 0, 255).astype(np.uint8)
+        out[where] = np.clip(np.rint(fitted[:height, :width]), 0, 255).astype(np.uint8)
         return out
 
-    def _run(self, image: np.ndarray[Any, Any], mask: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        # Inside, these work at one size whatever the photograph's is: memory kept between calls saves a quarter of it.
+    def _run(self, pixels: Array, mask: Array) -> Array:
+        """What the network makes of one image, (height, width, 3).
+
+        Inside, these work at one size whatever the photograph's is: memory kept between calls saves a quarter of it.
+        """
         fixed = self.convention == "migan" or self.side is not None
-        graph = replace(self.graph, arena=fixed and image.size <= KEPT_VALUES)
-        return graph.run({self.image_input: image, self.mask_input: mask})[0]
+        graph = replace(self.graph, arena=fixed and pixels.size <= KEPT_VALUES)
+        result = graph.run({self.image_input: pixels, self.mask_input: mask})[0]
+        if result.shape != pixels.shape:
+            raise ModelError(f"{graph.path.name} returned shape {result.shape} for an image {pixels.shape}")
+        return np.asarray(result[0].transpose(1, 2, 0))
 
 
 def _around(mask: Bools, side: int | None) -> Box:
@@ -103,23 +102,28 @@ def _around(mask: Bools, side: int | None) -> Box:
 def onnx_inpainter(
     path: str | Path, *, convention: Convention | None = None, blind: bool = False, threads: int | None = None
 ) -> OnnxInpainter:
-    """A sampler that fills the hole with the network at `path`. Deterministic: see `diversify`.
-
-    `convention=None` tells from the graph's inputs: "migan" takes image and mask as uint8 of any size, mask 255 where
-    pixels are known; "lama" takes both as float32, the image from 0 to 1 and the mask 1 in the hole (the part of the
-    image around the hole is fitted to a fixed size).
+    """A sampler that fills the hole with a network. Deterministic: see `diversify`.
 
     The network is shown the image as it is, as published results were made. Networks that resize before they mask then
     let the hole's content seep into the fill, so that Q(x_S | x_-S) depends on x_S: MI-GAN's fills change by 10 to 45
-    grey levels with it. `blind=True` empties the hole first; `diversify`, which a test with a guarantee needs, always
-    does.
+    grey levels with it.
 
+    Parameters
+    ----------
+    path : an ONNX file with the inputs of MI-GAN's pipeline or of LaMa.
+    convention : "migan" takes image and mask as uint8 of any size, mask 255 where pixels are known; "lama" takes both
+        as float32, the image from 0 to 1 and the mask 1 in the hole (the part of the image around the hole is fitted
+        to a fixed size). None tells from the file's inputs.
+    blind : whether the hole is emptied first; `diversify`, which a test with a guarantee needs, always does that.
+    threads : None is OMP_NUM_THREADS if set, else as many as onnxruntime likes.
+
+    Examples
+    --------
     >>> onnx_inpainter("migan.onnx")
     Traceback (most recent call last):
-    butfor.core.types.InputError: the ONNX file migan.onnx does not exist
+    butfor.core.types.InputError: the ONNX file migan.onnx does not exist; give the path of an ONNX file
     """
-    if convention not in (None, "migan", "lama"):
-        raise InputError(f"convention must be 'migan', 'lama' or None, got {convention!r}")
+    one_of("convention", convention, (None, "migan", "lama"))
     graph = open_graph(path, threads)
     inputs = {entry.name: entry for entry in graph.session.get_inputs()}
     masks = [name for name, entry in inputs.items() if "mask" in name.lower() or entry.shape[1] == 1]
@@ -131,8 +135,8 @@ def onnx_inpainter(
             "height, width) as of MI-GAN's pipeline or LaMa; wrap other networks in a function of your own"
         )
     entry = inputs[images[0]]
-    told: Convention = "migan" if entry.type == "tensor(uint8)" else "lama"
+    guessed: Convention = "migan" if entry.type == "tensor(uint8)" else "lama"
     fixed = [size for size in entry.shape[2:] if isinstance(size, int)]
     if len(set(fixed)) > 1:
         raise InputError(f"{graph.path.name} takes images of {entry.shape}; expected a square or any size")
-    return OnnxInpainter(graph, convention or told, images[0], masks[0], fixed[0] if fixed else None, bool(blind))
+    return OnnxInpainter(graph, convention or guessed, images[0], masks[0], fixed[0] if fixed else None, bool(blind))

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from butfor.core.types import Bools, InputError, Subset
-from butfor.image.region import Image, bounds, check_context, fill_each, grown
+from butfor.image.region import Image, at, bounds, check_context, fill_each, grown
 
 
 @dataclass(frozen=True)
@@ -20,6 +20,7 @@ class OpenCV:
     radius: float
 
     deterministic = True
+    changes_subset_only = True
 
     def __repr__(self) -> str:
         return f"{self.method}(radius={self.radius:g})"
@@ -31,13 +32,12 @@ class OpenCV:
         import cv2
 
         check_context(image, mask, self.method)
-        height, width = mask.shape
-        x1, y1, x2, y2 = grown(bounds(mask), int(self.radius) + 2, height, width)
-        part, hole = image[y1:y2, x1:x2].copy(), mask[y1:y2, x1:x2].astype(np.uint8)
+        around = at(grown(bounds(mask), int(self.radius) + 2, *mask.shape))
+        part, hole = image[around].copy(), mask[around].astype(np.uint8)
         part[hole > 0] = 0  # whatever OpenCV may look at, it is not what was there
         flag = cv2.INPAINT_TELEA if self.method == "telea" else cv2.INPAINT_NS
         out = image.copy()
-        out[y1:y2, x1:x2] = cv2.inpaint(part, hole, self.radius, flag)
+        out[around] = cv2.inpaint(part, hole, self.radius, flag)
         return out
 
 
@@ -46,6 +46,12 @@ def telea(radius: float = 3.0) -> OpenCV:
 
     Deterministic: only osft runs on it, without a guarantee (Q is a single point); `diversify` makes draws of it.
 
+    Parameters
+    ----------
+    radius : pixels around each that it looks at, 1 to 100.
+
+    Examples
+    --------
     >>> telea()
     telea(radius=3)
     """
@@ -55,6 +61,12 @@ def telea(radius: float = 3.0) -> OpenCV:
 def navier_stokes(radius: float = 3.0) -> OpenCV:
     """Bertalmio's Navier-Stokes fill (OpenCV). **For smoke tests only**, like `telea`, and deterministic.
 
+    Parameters
+    ----------
+    radius : pixels around each that it looks at, 1 to 100.
+
+    Examples
+    --------
     >>> navier_stokes()
     navier_stokes(radius=3)
     """

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from butfor.core.types import Bools, Floats, Ints, Subset
 from butfor.image.blend import empty
-from butfor.image.region import Box, Image, bounds, grown, mask_of
+from butfor.image.region import Box, Image, at, bounds, grown, mask_of
+from butfor.image.windows import box_sums, integral
 
 FLAG = 0.05  # scores below this are flagged
 WINDOWS, LIKE = 1200, 100  # real patches looked at, and how many of them, the likest around, a fill is ranked among
@@ -20,7 +20,13 @@ FLOOR = 4.0  # squared grey levels: differences that nobody sees count for nothi
 
 @dataclass(frozen=True)
 class Plausibility:
-    """Ranks between 0 and 1 among real patches; the score is at most twice the smaller. Small is implausible."""
+    """Ranks between 0 and 1 among real patches; small is implausible.
+
+    Parameters
+    ----------
+    score : at most twice the smaller of the two.
+    texture, seam : how many real patches have so odd a texture, and so sharp an edge.
+    """
 
     score: float
     texture: float
@@ -35,7 +41,6 @@ class Plausibility:
 class Judge:
     """What real patches of one image look like where their surroundings are like those of one region. See `judge`."""
 
-    image: Image
     mask: Bools
     around: Floats  # (features,) of the ring around the region
     contrasts: Floats  # (n, features) of the likest real patches, against their own rings
@@ -49,14 +54,14 @@ class Judge:
         """The score of one counterfactual and what it is made of."""
         if not len(self.contrasts):
             return Plausibility(1.0, 1.0, 1.0)  # nothing to compare with, nothing to say
-        x1, y1, x2, y2 = grown(bounds(self.mask), 8, *self.mask.shape)
-        inside = self.mask[y1:y2, x1:x2]
-        inner = _summary(_maps(counterfactual[y1:y2, x1:x2])[:, inside].mean(axis=1))
+        around = at(grown(bounds(self.mask), 8, *self.mask.shape))
+        inside = self.mask[around]
+        inner = _summary(_maps(counterfactual[around])[:, inside].mean(axis=1))
         centre = np.median(self.contrasts, axis=0)
         spread = 1.4826 * np.median(np.abs(self.contrasts - centre), axis=0) + 0.05
         real = (((self.contrasts - centre) / spread) ** 2).sum(axis=1)
         texture = _rank(float((((inner - self.around - centre) / spread) ** 2).sum()), real)
-        seam = _rank(seam_of(counterfactual[y1:y2, x1:x2], inside), self.seams)
+        seam = _rank(seam_of(counterfactual[around], inside), self.seams)
         return Plausibility(min(1.0, 2 * min(texture, seam)), texture, seam)
 
 
@@ -72,6 +77,13 @@ def judge(image: Image, subset: Subset) -> Judge:
     second airship is as plausible to it as the first. Of the paper's 222 hand-drawn boxes it flags 35 % as they are
     (people draw boxes around what stands out), 42 % filled by MI-GAN, 83 % by `telea` and 99 % painted over.
 
+    Parameters
+    ----------
+    image : the photograph as it is.
+    subset : the region that the counterfactuals fill.
+
+    Examples
+    --------
     >>> sky = np.random.default_rng(0).normal(160, 4, (120, 160, 3)).clip(0, 255).astype(np.uint8)
     >>> subset, smeared = Subset("sky", (40, 30, 100, 80)), sky.copy()
     >>> smeared[30:80, 40:100] = 160
@@ -82,17 +94,17 @@ def judge(image: Image, subset: Subset) -> Judge:
     mask = mask_of(subset, *image.shape[:2])
     box = bounds(mask)
     maps = _maps(empty(image, mask))  # blurring must not carry out what was in there
-    ring_box = grown(box, _margin(box), *mask.shape)
-    ring = ~mask[ring_box[1] : ring_box[3], ring_box[0] : ring_box[2]]
+    around_box = at(grown(box, _margin(box), *mask.shape))
+    ring = ~mask[around_box]
     places = _places(box, mask) if ring.any() else np.zeros((0, 4), np.int64)
     if not len(places):
-        nothing = np.zeros((0, len(maps)))
-        return Judge(image, mask, np.zeros(len(maps)), nothing, np.zeros(0))
-    around = _summary(maps[:, ring_box[1] : ring_box[3], ring_box[0] : ring_box[2]][:, ring].mean(axis=1))
+        return Judge(mask, np.zeros(len(maps)), np.zeros((0, len(maps))), np.zeros(0))
+    around = _summary(maps[:, *around_box][:, ring].mean(axis=1))
     inner, rings = _windows(maps, places)
-    likest = np.argsort(_unlike(rings, around), kind="stable")[:LIKE]
+    unlike = (((rings - around) / (rings.std(axis=0) + 0.1)) ** 2).sum(axis=1)
+    likest = np.argsort(unlike, kind="stable")[:LIKE]
     seams = np.array([_box_seam(image, tuple(places[i].tolist())) for i in likest])
-    return Judge(image, mask, around, (inner - rings)[likest], seams)
+    return Judge(mask, around, (inner - rings)[likest], seams)
 
 
 judge.per_region = True  # type: ignore[attr-defined]  # `butfor.plausible` makes one for each region
@@ -125,8 +137,7 @@ def _margin(box: Box) -> int:
 def _places(box: Box, mask: Bools) -> Ints:
     """Real patches that touch nothing of the region, (n, 4), of its shape and smaller, spread evenly."""
     height, width = mask.shape
-    taken = np.zeros((height + 1, width + 1), np.int64)
-    taken[1:, 1:] = mask.cumsum(0).cumsum(1)
+    taken = integral(mask)
     found: list[Ints] = []
     for share in SHAPES:
         across, down = (max(6, round(share * side)) for side in (box[2] - box[0], box[3] - box[1]))
@@ -136,7 +147,7 @@ def _places(box: Box, mask: Bools) -> Ints:
         y = np.arange(margin, height - down - margin + 1, step)[:, None]
         if not x.size or not y.size:
             continue
-        inside = _sums(taken, x - margin, y - margin, x + across + margin, y + down + margin)
+        inside = box_sums(taken, x - margin, y - margin, x + across + margin, y + down + margin)
         rows, columns = np.nonzero(inside == 0)
         found.append(np.stack([x[columns], y[rows, 0], x[columns] + across, y[rows, 0] + down], axis=1))
         if sum(map(len, found)) >= 2 * LIKE:
@@ -144,26 +155,16 @@ def _places(box: Box, mask: Bools) -> Ints:
     return np.concatenate(found) if found else np.zeros((0, 4), np.int64)
 
 
-def _sums(integral: Any, x1: Any, y1: Any, x2: Any, y2: Any) -> Any:
-    return integral[..., y2, x2] - integral[..., y1, x2] - integral[..., y2, x1] + integral[..., y1, x1]
-
-
 def _windows(maps: Floats, places: Ints) -> tuple[Floats, Floats]:
     """Summaries (n, features) of the patches and of the rings around them."""
-    integral = np.zeros((len(maps), maps.shape[1] + 1, maps.shape[2] + 1))
-    integral[:, 1:, 1:] = maps.cumsum(axis=1).cumsum(axis=2)
+    summed = integral(maps)
     x1, y1, x2, y2 = places.T
     margin = np.clip(0.2 * np.minimum(x2 - x1, y2 - y1), 4, 24).astype(int)
-    inner = _sums(integral, x1, y1, x2, y2)
-    outer = _sums(integral, x1 - margin, y1 - margin, x2 + margin, y2 + margin)
+    inner = box_sums(summed, x1, y1, x2, y2)
+    outer = box_sums(summed, x1 - margin, y1 - margin, x2 + margin, y2 + margin)
     area = (x2 - x1) * (y2 - y1)
     rim = (x2 - x1 + 2 * margin) * (y2 - y1 + 2 * margin) - area
     return _summary(inner / area).T, _summary((outer - inner) / rim).T
-
-
-def _unlike(rings: Floats, around: Floats) -> Floats:
-    scale = rings.std(axis=0) + 0.1
-    return np.asarray((((rings - around) / scale) ** 2).sum(axis=1))
 
 
 def _box_seam(image: Image, box: tuple[int, ...]) -> float:

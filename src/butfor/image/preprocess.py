@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from butfor.core.types import InputError
+from butfor.core.checks import one_of, whole
+from butfor.core.types import Batch, Bools, InputError
 from butfor.image.region import Image, check_image
 
 Interpolation = Literal["nearest", "bilinear", "bicubic"]
+Levels = float | tuple[float, float, float]  # grey levels, one for all channels or one for each
+Prepare = Callable[[Sequence[Image]], Batch]  # images -> the batch that a network takes
 IMAGENET_MEAN, IMAGENET_SCALE = (123.675, 116.28, 103.53), (58.395, 57.12, 57.375)
 
 
@@ -106,7 +109,7 @@ def _nearest(image: Image, recent: Sequence[Fitted]) -> tuple[Fitted | None, sli
     return best, where
 
 
-def _extent(flags: NDArray[np.bool_]) -> slice | None:
+def _extent(flags: Bools) -> slice | None:
     """From the first to the last that is set."""
     found = np.flatnonzero(flags)
     return slice(int(found[0]), int(found[-1]) + 1) if found.size else None
@@ -117,31 +120,36 @@ def preprocess(
     *,
     crop: float | None = None,
     interpolation: Interpolation = "bicubic",
-    mean: Any = 127,
-    scale: Any = 128,
+    mean: Levels = 127,
+    scale: Levels = 128,
     channels_last: bool = False,
 ) -> Preprocess:
     """Images -> float32 batch: resized (Pillow, which smooths when it shrinks), then (pixel - mean) / scale.
 
-    `crop=None` squeezes the whole image into size x size, so that every region counts; a number such as 224/256 takes
-    the square in the middle whose side is that share of the shorter side: regions outside it can never matter. `mean`
-    and `scale` are grey levels from 0 to 255, one number or one per channel.
+    Parameters
+    ----------
+    size : pixels of both sides.
+    crop : None squeezes the whole image into size x size, so that every region counts; a number such as 224/256 takes
+        the square in the middle whose side is that share of the shorter side: regions outside it can never matter.
+    interpolation : "nearest", "bilinear" or "bicubic".
+    mean, scale : grey levels from 0 to 255, one number or one per channel.
+    channels_last : whether the batch is (n, size, size, 3).
 
+    Examples
+    --------
     >>> preprocess(4)([np.full((6, 8, 3), 255, np.uint8)]).shape
     (1, 3, 4, 4)
     """
-    if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1:
-        raise InputError(f"size must be a whole number of pixels, got {size!r}")
     if crop is not None and not 0 < crop <= 1:
         raise InputError(f"crop must be a share of the shorter side such as 224/256, or None, got {crop!r}")
-    if interpolation not in ("nearest", "bilinear", "bicubic"):
-        raise InputError(f"interpolation must be 'nearest', 'bilinear' or 'bicubic', got {interpolation!r}")
+    one_of("interpolation", interpolation, ("nearest", "bilinear", "bicubic"))
     if (np.asarray(scale, dtype=float) == 0).any():
         raise InputError("scale divides the pixels and cannot be 0")
-    return Preprocess(int(size), crop, interpolation, _three(mean, "mean"), _three(scale, "scale"), bool(channels_last))
+    levels = _three(mean, "mean"), _three(scale, "scale")
+    return Preprocess(whole("size", size, 1), crop, interpolation, *levels, bool(channels_last))
 
 
-def _three(value: Any, what: str) -> tuple[float, float, float]:
+def _three(value: Levels, what: str) -> tuple[float, float, float]:
     try:
         red, green, blue = np.broadcast_to(np.asarray(value, dtype=np.float64), 3).tolist()
     except ValueError as error:
@@ -159,7 +167,7 @@ PRESETS: dict[str, Preprocess] = {
 }
 
 
-def as_preprocess(given: Any) -> Any:
+def as_preprocess(given: object) -> Prepare:
     """A preset by name, or any function from a list of images to a batch."""
     if isinstance(given, str):
         if given not in PRESETS:

@@ -8,44 +8,63 @@ from typing import Any
 
 import numpy as np
 
-from butfor.run.settings import whole
-from butfor.core.evaluate.batches import Calls, evaluate
-from butfor.core.draw.blocks import list_problem, rounds
+from butfor.core.checks import whole
+from butfor.core.draw.blocks import Problem, list_problem, rounds
+from butfor.core.draw.items import ListItems
+from butfor.core.draw.samplers import info_of
+from butfor.core.evaluate.batches import Evaluator, evaluate
 from butfor.core.evaluate.outputs import Target, pick
 from butfor.core.result.places import Places
 from butfor.core.types import InputError
 from butfor.image.explain import classifier, prepared, rows_at_a_time
-from butfor.image.opened import opened
-from butfor.image.proposed import OnError, as_subsets, proposed
+from butfor.image.inputs import load_items, propose_regions
+from butfor.image.regions import as_proposer
+from butfor.run.proposed import OnError
 
 
 @dataclass(frozen=True, eq=False)
 class Ranks(Places):
-    """How many real patches stand first (largest output), second, ... last among their draws. Made by `ranks`."""
+    """How many real patches stand first (largest output), second, ... last among their draws. Made by `ranks`.
 
-    median_spread: float  # median over regions of the standard deviation of the output over draws
+    Parameters
+    ----------
+    counts : of real patches in each place.
+    median_spread : median over regions of the standard deviation of the output over draws.
+    """
+
+    median_spread: float
 
     what = "patches"
 
 
 def ranks(
     model: Any,
-    images: Any,
+    images: object,
     sampler: Any,
     *,
-    boxes: Any = None,
+    boxes: object = None,
     draws: int = 5,
     seed: int = 0,
     batch_rows: int | None = None,
     fills: str | Path | None = None,
     on_error: OnError = "raise",
 ) -> Ranks:
-    """Where each real patch stands among `draws` draws of the sampler, by the output of the symmetric predicted class.
+    """Where each real patch stands among draws of the sampler, by the output of the symmetric predicted class.
 
     Important patches stand first. What is not important stands anywhere, so an excess at the bottom says that fills
-    are not like photographs, whatever the model relies on. The draws are those of a few-shot run with this seed; ties
-    are broken at random, and regions where nothing that is drawn changes the output are left out.
+    are not like photographs, whatever the model relies on. Ties are broken at random, and regions where nothing that
+    is drawn changes the output are left out.
 
+    Parameters
+    ----------
+    model, images, sampler, boxes, fills : as in `explain`.
+    draws : of each patch, at least two: those of a few-shot run with this seed.
+    seed : the same seed gives the same draws.
+    batch_rows : images that the model is given at a time.
+    on_error : "skip" leaves out images that cannot be used, with a warning.
+
+    Examples
+    --------
     >>> from butfor.simulate.images import textures
     >>> bed = textures(0)
     >>> found = ranks(bed.model, bed.inputs, bed.sampler, boxes=bed.boxes)
@@ -53,17 +72,23 @@ def ranks(
     (True, 160)
     """
     whole("draws", draws, 2)
-    if getattr(sampler, "deterministic", False):
+    if info_of(sampler).deterministic:
         raise InputError(f"ranks needs draws that differ, but {sampler!r} always draws the same; see diversify")
-    found = proposed(opened(images), as_subsets(boxes, seed), on_error)
-    problem = list_problem(found.images, found.images.names, found.subsets, prepared(sampler, found, fills), seed)
+    given = load_items(images)
+    found = propose_regions(given, as_proposer(boxes, seed, given.names), on_error)
+    drawing = prepared(sampler, found, fills)
+    problem = list_problem(ListItems(found.items), found.names, found.subsets, drawing, seed)
     call = classifier(model).call
-    outputs = np.asarray(call([found.images[0]])).reshape(1, -1).shape[1]
-    calls = Calls(call, batch_rows or rows_at_a_time(found), outputs, lambda _: None)
-    target = Target("output" if outputs == 1 else "predicted")
+    outputs = np.asarray(call([found.items[0]])).reshape(1, -1).shape[1]
+    evaluator = Evaluator(call, batch_rows or rows_at_a_time(found), outputs)
+    return _ranked(problem, evaluator, draws)
+
+
+def _ranked(problem: Problem, evaluator: Evaluator, draws: int) -> Ranks:
+    target = Target("output" if evaluator.outputs == 1 else "predicted")
     places, spreads = [], []
-    rng = np.random.default_rng(seed)
-    for _, answers in evaluate(problem, calls, rounds(problem.blocks, draws, draws)):
+    rng = np.random.default_rng(problem.seed)
+    for _, answers in evaluate(problem, evaluator, rounds(problem.blocks, draws, draws)):
         values, _ = pick(answers, target, np.arange(1))
         above, ties = (values[:, 1:] > values[:, :1]).sum(), (values[:, 1:] == values[:, :1]).sum()
         if ties == draws:

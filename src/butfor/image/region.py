@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,20 +14,43 @@ from butfor.core.types import Bools, InputError, Subset
 Image = NDArray[np.uint8]  # (height, width, 3), RGB
 Box = tuple[int, int, int, int]  # x1, y1, x2, y2 in pixels, half-open
 Fill = Callable[[Image, Bools, np.random.Generator], Image]  # what an inpainter does to one image and one hole
+Transform = Callable[[Image, np.random.Generator], Image]  # one stochastic version of an image, of the same size
 
 
 class RegionWarning(UserWarning):
     """A region was used, but not quite as it was given: it was clipped, or it overlaps another a little."""
 
 
-def is_box(index: Any) -> bool:
+@dataclass(frozen=True)
+class Attribute:
+    """A named stochastic transformation of the whole image: the index of a subset such as "colour".
+
+    Parameters
+    ----------
+    name : what it is called.
+    transform : (image, rng) -> another version of the image, of the same size.
+    """
+
+    name: str
+    transform: Transform
+
+    def __repr__(self) -> str:
+        return f"Attribute({self.name!r})"
+
+
+def is_box(index: object) -> TypeGuard[Box]:
     """Whether a subset's index is a box, (x1, y1, x2, y2)."""
     return isinstance(index, tuple) and len(index) == 4
 
 
-def is_mask(index: Any) -> bool:
+def is_mask(index: object) -> TypeGuard[Bools]:
     """Whether a subset's index is a mask, a boolean array (height, width)."""
     return isinstance(index, np.ndarray) and index.dtype == np.bool_ and index.ndim == 2
+
+
+def is_region(subset: Subset) -> bool:
+    """Whether a subset is a part of the image, rather than a property of all of it."""
+    return is_box(subset.index) or is_mask(subset.index)
 
 
 def mask_of(subset: Subset, height: int, width: int) -> Bools:
@@ -51,14 +75,20 @@ def mask_of(subset: Subset, height: int, width: int) -> Bools:
                 f"box {subset.name!r} is {index} but the image has {width} x {height} pixels; a box is x1, y1, x2, y2 "
                 "with 0 <= x1 < x2 <= width and 0 <= y1 < y2 <= height"
             )
-        mask[y1:y2, x1:x2] = True
+        mask[at(index)] = True
         return mask
-    if hasattr(index, "transform"):  # an attribute: see attributes.py
+    if isinstance(index, Attribute):
         return ~mask
     raise InputError(
         f"subset {subset.name!r} has the index {index!r}; expected a box (x1, y1, x2, y2), a boolean array (height, "
         "width) or an attribute"
     )
+
+
+def at(box: Box) -> tuple[slice, slice]:
+    """Where a box is in an array (height, width, ...)."""
+    x1, y1, x2, y2 = box
+    return slice(y1, y2), slice(x1, x2)
 
 
 def bounds(mask: Bools) -> Box:
@@ -87,10 +117,31 @@ def paste(image: Image, fill: Image, mask: Bools) -> Image:
     >>> paste(np.zeros((1, 2, 3), np.uint8), np.full((1, 2, 3), 9, np.uint8), np.array([[True, False]])).tolist()
     [[[9, 9, 9], [0, 0, 0]]]
     """
-    out = image.copy()
-    x1, y1, x2, y2 = bounds(mask)
-    np.copyto(out[y1:y2, x1:x2], fill[y1:y2, x1:x2], where=mask[y1:y2, x1:x2, None])
+    out, where = image.copy(), at(bounds(mask))
+    np.copyto(out[where], fill[where], where=mask[where][..., None])
     return out
+
+
+class RegionPacking:
+    """Of a counterfactual only the box around its region is kept; one of an attribute is kept whole."""
+
+    def cut(self, observed: Image, counterfactual: Image, subset: Subset) -> Image:  # noqa: ARG002
+        """What is kept: a copy, which does not hold the whole image."""
+        return counterfactual[_around(subset)].copy()
+
+    def restore(self, observed: Image, piece: Image, subset: Subset) -> Image:
+        """The counterfactual again."""
+        out = observed.copy()
+        if out[_around(subset)].shape != piece.shape:
+            raise InputError(f"the counterfactual of {subset.name!r} was drawn on another image than the one given")
+        out[_around(subset)] = piece
+        return out
+
+
+def _around(subset: Subset) -> tuple[slice, slice]:
+    if is_box(subset.index):
+        return at(subset.index)
+    return at(bounds(subset.index)) if is_mask(subset.index) else (slice(None), slice(None))
 
 
 def fill_each(
@@ -114,14 +165,18 @@ def fill_each(
     return out
 
 
-def check_image(image: Any) -> None:
+def check_image(image: object) -> None:
     """Refuse what is not a uint8 array (height, width, 3)."""
     if not isinstance(image, np.ndarray) or image.dtype != np.uint8 or image.ndim != 3 or image.shape[2] != 3:
-        what = f"{image.dtype} {image.shape}" if isinstance(image, np.ndarray) else type(image).__name__
         raise InputError(
-            f"an image inside butfor is a uint8 array (height, width, 3), got {what}; butfor.image.as_image converts "
-            "files, Pillow images, grey and transparent arrays"
+            f"an image inside butfor is a uint8 array (height, width, 3), got {described(image)}; "
+            "butfor.image.as_image converts files, Pillow images, grey and transparent arrays"
         )
+
+
+def described(thing: object) -> str:
+    """What came in place of an image, in an error."""
+    return f"{thing.dtype} {thing.shape}" if isinstance(thing, np.ndarray) else type(thing).__name__
 
 
 def check_context(image: Image, mask: Bools, who: str) -> None:
@@ -132,8 +187,3 @@ def check_context(image: Image, mask: Bools, who: str) -> None:
             f"{who} fills a hole from what surrounds it, but this one covers the whole image ({width} x {height}); use "
             "a smaller region, or an attribute for the image as a whole"
         )
-
-
-def identity(sampler: Any) -> str:
-    """A text that is the same for samplers that draw alike: `sampler.identity` where it has one, else its repr."""
-    return str(getattr(sampler, "identity", None) or repr(sampler))

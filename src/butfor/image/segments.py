@@ -7,7 +7,8 @@ from typing import Literal
 
 import numpy as np
 
-from butfor.core.types import InputError, Subset
+from butfor.core.checks import one_of, whole
+from butfor.core.types import InputError, Ints, Subset
 from butfor.image.region import Image
 
 
@@ -20,7 +21,7 @@ class Grid:
 
     blind = True  # whatever is there
 
-    def __call__(self, name: str, image: Image) -> list[Subset]:
+    def __call__(self, name: object, image: Image) -> list[Subset]:
         height, width = image.shape[:2]
         if height < self.rows or width < self.columns:
             raise InputError(
@@ -37,18 +38,18 @@ class Grid:
 
 
 def grid(rows: int, columns: int | None = None) -> Grid:
-    """The image cut into rows x columns boxes (`columns=None`: as many as rows).
+    """The image cut into boxes of nearly equal size.
 
+    Parameters
+    ----------
+    rows, columns : how many; `columns=None` is as many as rows.
+
+    Examples
+    --------
     >>> [s.index for s in grid(1, 2)("cat.jpg", np.zeros((4, 5, 3), np.uint8))]
     [(0, 0, 2, 4), (2, 0, 5, 4)]
     """
-    columns = rows if columns is None else columns
-    for value in (rows, columns):
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-            raise InputError(
-                f"grid needs whole numbers of rows and columns of at least 1, got {rows!r} and {columns!r}"
-            )
-    return Grid(int(rows), int(columns))
+    return Grid(whole("rows", rows, 1), whole("columns", rows if columns is None else columns, 1))
 
 
 @dataclass(frozen=True)
@@ -59,11 +60,11 @@ class Superpixels:
     method: Literal["slic", "felzenszwalb"]
     compactness: float
 
-    def __call__(self, name: str, image: Image) -> list[Subset]:  # noqa: ARG002
+    def __call__(self, name: object, image: Image) -> list[Subset]:  # noqa: ARG002
         labels = self._labels(image)
         return [Subset(f"superpixel {i}", labels == label) for i, label in enumerate(np.unique(labels), start=1)]
 
-    def _labels(self, image: Image) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
+    def _labels(self, image: Image) -> Ints:
         height, width = image.shape[:2]
         if height * width == 1 or self.count == 1:
             return np.zeros((height, width), np.int64)
@@ -81,16 +82,19 @@ class Superpixels:
 def superpixels(
     count: int = 30, *, method: Literal["slic", "felzenszwalb"] = "slic", compactness: float = 10.0
 ) -> Superpixels:
-    """About `count` regions of similar colour that together make up the image (scikit-image's SLIC or Felzenszwalb).
+    """Regions of similar colour that together make up the image (scikit-image's SLIC or Felzenszwalb).
 
-    `compactness` is SLIC's: larger makes them squarer.
+    Parameters
+    ----------
+    count : about how many.
+    method : "slic" or "felzenszwalb".
+    compactness : of SLIC: larger makes them squarer.
 
+    Examples
+    --------
     >>> found = superpixels(4)("cat.jpg", np.zeros((20, 20, 3), np.uint8))
     >>> sum(int(s.index.sum()) for s in found)
     400
     """
-    if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
-        raise InputError(f"superpixels needs a whole number of regions of at least 1, got {count!r}")
-    if method not in ("slic", "felzenszwalb"):
-        raise InputError(f"method must be 'slic' or 'felzenszwalb', got {method!r}")
-    return Superpixels(int(count), method, float(compactness))
+    one_of("method", method, ("slic", "felzenszwalb"))
+    return Superpixels(whole("count", count, 1), method, float(compactness))

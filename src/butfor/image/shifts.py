@@ -1,17 +1,18 @@
-"""How much a selection depends on where exactly the boxes lie: the paper's section on sensitivity, for k pixels."""
+"""Regions moved by some pixels, and how much two selections agree: the paper's section on sensitivity."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from butfor.core.types import Bools, InputError, Subset
+from butfor.core.checks import whole
+from butfor.core.draw.proposers import Proposer, is_blind
+from butfor.core.types import InputError, Subset
 from butfor.image.region import Image, is_box, is_mask
-from butfor.image.subsets import Subsets
 
 DIAGONALS = ((-1, -1), (1, -1), (-1, 1), (1, 1))  # left up, right up, left down, right down: the paper's order
 
@@ -20,30 +21,36 @@ DIAGONALS = ((-1, -1), (1, -1), (-1, 1), (1, 1))  # left up, right up, left down
 class Shifted:
     """The subsets of another proposer, each moved by the same step. Made by `shifted`."""
 
-    subsets: Subsets
+    subsets: Proposer
     across: int
     down: int
 
     @property
     def blind(self) -> bool:
         """Whether they are laid blindly: what is tested was then not picked by what it holds."""
-        return bool(getattr(self.subsets, "blind", False))
+        return is_blind(self.subsets)
 
-    def __call__(self, name: str, image: Image) -> list[Subset]:
+    def __call__(self, name: object, image: Image) -> list[Subset]:
         return [shift(subset, self.across, self.down, *image.shape[:2]) for subset in self.subsets(name, image)]
 
 
-def shifted(subsets: Subsets, pixels: int = 1) -> list[Shifted]:
-    """Four versions of `subsets`, moved diagonally by so many pixels: the paper's perturbations of its boxes.
+def shifted(subsets: Proposer, pixels: int = 1) -> list[Shifted]:
+    """Four versions of `subsets`, moved diagonally: the paper's perturbations of its boxes.
 
+    Parameters
+    ----------
+    subsets : a function (name, image) -> subsets such as `boxes(...)`.
+    pixels : how far they move.
+
+    Examples
+    --------
     >>> from butfor.image import boxes
     >>> image = np.zeros((10, 10, 3), np.uint8)
     >>> [moved("a", image)[0].index for moved in shifted(boxes([(2, 2, 5, 5)]))]
     [(1, 1, 4, 4), (3, 1, 6, 4), (1, 3, 4, 6), (3, 3, 6, 6)]
     """
-    if isinstance(pixels, bool) or not isinstance(pixels, int | np.integer) or pixels < 1:
-        raise InputError(f"pixels must be a whole number of at least 1, got {pixels!r}")
-    return [Shifted(subsets, int(pixels) * across, int(pixels) * down) for across, down in DIAGONALS]
+    step = whole("pixels", pixels, 1)
+    return [Shifted(subsets, step * across, step * down) for across, down in DIAGONALS]
 
 
 def shift(subset: Subset, across: int, down: int, height: int, width: int) -> Subset:
@@ -74,7 +81,7 @@ def _overlap(step: int, length: int) -> tuple[slice, slice]:
     return slice(max(step, 0), length + min(step, 0)), slice(max(-step, 0), length + min(-step, 0))
 
 
-def iou(first: Any, second: Any) -> float:
+def iou(first: ArrayLike, second: ArrayLike) -> float:
     """Hypotheses that both selections chose over those that either chose; two empty selections agree: 1.
 
     >>> iou([True, True, False], [True, False, True])
@@ -87,9 +94,17 @@ def iou(first: Any, second: Any) -> float:
     return int((a & b).sum()) / either if either else 1.0
 
 
-def mean_pairwise_iou(selections: Sequence[Bools]) -> float:
-    """The mean of `iou` over all pairs of selections (the paper: five, .749 for OSFT).
+def mean_pairwise_iou(selections: Sequence[ArrayLike]) -> float:
+    """Hypotheses that both of two selections chose over those that either chose, on average over all pairs.
 
+    The paper's five selections by OSFT have .749.
+
+    Parameters
+    ----------
+    selections : booleans over the same hypotheses, at least two of them.
+
+    Examples
+    --------
     >>> mean_pairwise_iou([np.array([True, True]), np.array([True, False]), np.array([True, False])])
     0.6666666666666666
     """

@@ -1,82 +1,81 @@
-"""What to test in an image: one shape, `(name, image) -> subsets`, for everything that proposes regions."""
+"""What to test in an image: regions of several kinds in one run, and whether they overlap."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from pathlib import Path
+from typing import Generic, TypeVar
 
 import numpy as np
 
+from butfor.core.draw.proposers import Overlap, Proposer, Together, join, unique
 from butfor.core.types import InputError, Subset
-from butfor.image.region import Image, RegionWarning, is_box, mask_of
+from butfor.image.region import Attribute, Image, RegionWarning, is_box, mask_of
 
-Overlap = Literal["refuse", "alone"]
 SLIGHT = 0.02  # of the smaller region: two boxes drawn by hand that touch
+Drawings = TypeVar("Drawings", bound=Sized)  # the boxes or masks of one image
 
 
-class Subsets(Protocol):
-    """Gives the subsets of one image. Called with the image's name, so that what is random can be keyed by it."""
-
-    def __call__(self, name: str, image: Image, /) -> list[Subset]: ...
-
-
-@dataclass(frozen=True)
-class Together:
-    """The subsets of several proposers, one after the other. Made by `together`."""
-
-    parts: tuple[Subsets, ...]
-    overlap: Overlap
-
-    @property
-    def blind(self) -> bool:
-        """Whether all of them are laid blindly: what is tested was then not picked by what it holds."""
-        return all(getattr(part, "blind", False) for part in self.parts)
-
-    def __call__(self, name: str, image: Image) -> list[Subset]:
-        found = unique(subset for part in self.parts for subset in part(name, image))
-        check_overlap(name, found, image, self.overlap)
-        return found
-
-
-def together(*parts: Subsets, overlap: Overlap = "refuse") -> Together:
+def together(*parts: Proposer, overlap: Overlap = "refuse") -> Together:
     """The subsets of all `parts` in one run: boxes and attributes, say. Attributes never count as overlapping.
 
+    Parameters
+    ----------
+    *parts : functions (name, image) -> subsets, such as `grid(3)` and `attributes("texture")`.
+    overlap : "refuse" regions that overlap, or test each "alone" all the same.
+
+    Examples
+    --------
     >>> from butfor.image import attributes, grid
     >>> both = together(grid(1, 2), attributes("greyscale"))
     >>> [subset.name for subset in both("cat.jpg", np.zeros((4, 4, 3), np.uint8))]
     ['row 1 column 1', 'row 1 column 2', 'greyscale']
     """
-    check_overlap_option(overlap)
-    for part in parts:
-        if not callable(part):
-            raise InputError(f"together takes functions (name, image) -> subsets, got {type(part).__name__}")
-    return Together(tuple(parts), overlap)
+    return join(parts, overlap, check_overlap, "image")
 
 
-def unique(subsets: Iterable[Subset]) -> list[Subset]:
-    """The same subsets with names of their own: a second "dog" becomes "dog 2".
+@dataclass(frozen=True, eq=False)
+class GivenRegions(Generic[Drawings]):
+    """Regions by image name, or the same for every image. Made by `boxes` and `masks`."""
 
-    >>> [s.name for s in unique([Subset("dog", 0), Subset("cat", 1), Subset("dog", 2)])]
-    ['dog', 'cat', 'dog 2']
-    """
-    subsets = list(subsets)
-    given = {subset.name for subset in subsets}
-    taken: set[str] = set()
-    out = []
-    for subset in subsets:
-        name, number = subset.name, 2
-        while name in taken or (name != subset.name and name in given):
-            name, number = f"{subset.name} {number}", number + 1
-        taken.add(name)
-        out.append(Subset(name, subset.index))
-    return out
+    what: str
+    by_image: Mapping[str, Drawings] | None
+    everywhere: Drawings | None
+    place: Callable[[str, Image, Drawings], Iterable[Subset]]  # image name, image, what was drawn -> regions
+    overlap: Overlap
 
+    @property
+    def blind(self) -> bool:
+        """Whether they are the same for every image: what is tested was then not picked by what it holds."""
+        return self.by_image is None
 
-def check_overlap_option(overlap: str) -> None:
-    if overlap not in ("refuse", "alone"):
-        raise InputError(f"overlap must be 'refuse' or 'alone' (test them anyway, each alone), got {overlap!r}")
+    def __repr__(self) -> str:
+        if self.by_image is None:
+            return f"{self.what}({len(self.everywhere or ())} for every image)"
+        return f"{self.what}({sum(map(len, self.by_image.values()))} in {len(self.by_image)} images)"
+
+    def __call__(self, name: object, image: Image) -> list[Subset]:
+        drawn = self.everywhere or self._of(str(name))
+        found = unique(self.place(str(name), image, drawn))
+        check_overlap(str(name), found, image, self.overlap)
+        return found
+
+    def _of(self, name: str) -> Drawings:
+        """What was given for an image: by its name, with or without its folder and its suffix."""
+        by_image = self.by_image or {}
+        for key in (name, Path(name).name, Path(name).stem):
+            if key in by_image:
+                return by_image[key]
+        deeper = [key for key in by_image if key.endswith(f"/{name}")]  # COCO writes "imgs/cat.jpg"
+        if len(deeper) == 1:
+            return by_image[deeper[0]]
+        if deeper:
+            keys = " or ".join(deeper)
+            raise InputError(f"the {self.what} of image {name!r} may be those of {keys}; name it as there")
+        known = ", ".join(list(by_image)[:5]) + (", ..." if len(by_image) > 5 else "")
+        raise InputError(f"there are no {self.what} for image {name!r}; {self.what} are given for {known}")
 
 
 def check_overlap(name: str, subsets: Sequence[Subset], image: Image, overlap: Overlap) -> None:
@@ -86,7 +85,7 @@ def check_overlap(name: str, subsets: Sequence[Subset], image: Image, overlap: O
     """
     if overlap == "alone":
         return
-    regions = [subset for subset in subsets if not hasattr(subset.index, "transform")]
+    regions = [subset for subset in subsets if not isinstance(subset.index, Attribute)]
     for j, second in enumerate(regions):
         for first in regions[:j]:
             share, pixels = _shared(first, second, image)

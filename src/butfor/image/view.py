@@ -1,24 +1,18 @@
-"""Result -> the pictures of its report, as data that a template can place: nothing is drawn or asked there."""
+"""Result -> the pictures of its report, as data that a template can place: no model and no sampler is asked."""
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
 from dataclasses import dataclass
-from io import BytesIO
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from butfor.core.draw.blocks import Block
 from butfor.core.result.numbers import are_logits, are_probabilities, change, softmax
-from butfor.core.types import Floats, InputError, Model
-from butfor.image.draw import Mark, photograph
+from butfor.core.result.result import Result
+from butfor.core.types import Floats, InputError, Subset
+from butfor.image.draw import Mark, encoded, photograph, resized
 from butfor.image.plausibility import judge
-from butfor.image.region import Image, is_box, is_mask, mask_of
-
-if TYPE_CHECKING:
-    from butfor.core.result.result import Result
+from butfor.image.region import Image, is_box, is_mask, is_region, mask_of
 
 MOST_PHOTOGRAPHS, MOST_REGIONS, MOST_DRAWS = 60, 40, 3
 SIDE, THUMB, TILE = 720, 220, 300  # longer sides in pixels: the photograph, on the sheet, one counterfactual
@@ -29,7 +23,6 @@ STATISTICS = {
     "output among its counterfactuals",
     "p": "its p-value",
 }
-AT_ONCE = 16  # images the model is given at a time
 
 
 @dataclass(frozen=True)
@@ -79,133 +72,109 @@ class Pictures:
     more: int
     label: str  # what the values under the pictures are
     statistic: str  # what stands in the regions
-    drawn: bool  # whether counterfactuals could be drawn again
+    drawn: bool  # whether there are counterfactuals
+
+
+def pictures(result: Result) -> Pictures | None:
+    """The photographs of a result on images with the counterfactuals that the run kept; None if they are gone.
+
+    Parameters
+    ----------
+    result : of `butfor.image.explain`, or loaded.
+    """
+    count = len(result.input_names)
+    found = np.bincount(result.input_of, weights=result.chosen, minlength=count)
+    shown = sorted(np.argsort(-found, kind="stable")[:MOST_PHOTOGRAPHS].tolist())  # those with most discoveries
+    outputs = OutputsShown.of(result, result.outputs[shown])
+    try:
+        photographs = tuple(_photograph(result, place, outputs) for place in shown)
+    except InputError:  # the files are no longer where they were
+        return None
+    return Pictures(
+        photographs,
+        more=count - len(shown),
+        label=outputs.label,
+        statistic=STATISTICS.get(result.evidence.kind, f"its {result.evidence.kind}"),
+        drawn=any(region.tiles for photo in photographs for region in photo.regions),
+    )
 
 
 @dataclass(frozen=True)
-class View:
-    """How a run on images is shown: call it with the result. `model` None: pictures without the model's answers."""
-
-    model: Model | None
-
-    def __call__(self, result: Result) -> Pictures:
-        shown = _shown(result)
-        outputs = [self._outputs([result.problem.inputs[place]]) for place in shown]
-        scale = _scale(result, outputs)
-        photographs = tuple(
-            self._photograph(result, place, own, scale) for place, own in zip(shown, outputs, strict=True)
-        )
-        drawn = any(region.tiles for photo in photographs for region in photo.regions)
-        kind = result.evidence.kind
-        return Pictures(
-            photographs, len(result.input_names) - len(shown), scale.label, STATISTICS.get(kind, f"its {kind}"), drawn
-        )
-
-    def _photograph(self, result: Result, place: int, outputs: Floats | None, scale: Scale) -> Photograph:
-        image = result.problem.inputs[place]
-        rows = np.flatnonzero(result.input_of == place)
-        marks = [_mark(result, int(row)) for row in rows]
-        kept = (
-            rows[np.argsort(~result.chosen[rows], kind="stable")][:MOST_REGIONS] if len(rows) > MOST_REGIONS else rows
-        )
-        observed = scale.shown(outputs)
-        return Photograph(
-            name=str(result.input_names[place]),
-            said=_said(result, observed, scale.label),
-            marked=jpeg(photograph(image, marks, side=SIDE)),
-            thumb=jpeg(photograph(image, [Mark(m.subset, "", m.chosen) for m in marks], side=THUMB)),
-            original=jpeg(fitted(image, TILE)),
-            shape=(image.shape[1], image.shape[0]),
-            chosen=int(result.chosen[rows].sum()),
-            regions=tuple(self._region(result, int(row), image, observed, scale) for row in kept),
-            more=len(rows) - len(kept),
-        )
-
-    def _region(self, result: Result, row: int, image: Image, observed: Floats | None, scale: Scale) -> Region:
-        block = block_of(result, row)
-        drawn = redrawn(result, block, MOST_DRAWS)
-        values = scale.shown(self._outputs(drawn)) if drawn else None
-        column = int(result.evidence.classes[row]) if observed is not None and observed.shape[1] > 1 else 0
-        plausible = _flags(image, block, drawn)
-        return Region(
-            name=block.subset.name,
-            chosen=bool(result.chosen[row]),
-            statistic=f"{result.evidence.kind} {statistic(result, row)}".replace("-", "−"),
-            output="" if result.output_names is None else _short(result.output_names[result.evidence.classes[row]]),
-            value="" if observed is None else _value(observed, 0, column),
-            where=_where(block, image),
-            mask=_overlay(block, image),
-            tiles=tuple(
-                Tile(
-                    jpeg(fitted(made, TILE)),
-                    "" if values is None else _value(values, k, column),
-                    "" if values is None or observed is None else change(values[k, column] - observed[0, column]),
-                    plausible[k],
-                )
-                for k, made in enumerate(drawn)
-            ),
-        )
-
-    def _outputs(self, images: Sequence[Image]) -> Floats | None:
-        """What the model says, (n, outputs)."""
-        if self.model is None:
-            return None
-        parts = [
-            np.asarray(self.model(list(images[a : a + AT_ONCE])), np.float64) for a in range(0, len(images), AT_ONCE)
-        ]
-        return np.concatenate(parts).reshape(len(images), -1)
-
-
-@dataclass(frozen=True)
-class Scale:
+class OutputsShown:
     """How outputs are shown: whether as their softmax, and what that is called. One for all images of a run."""
 
     logits: bool
     label: str
+    known: bool  # files of earlier versions do not hold them
 
-    def shown(self, outputs: Floats | None) -> Floats | None:
-        return softmax(outputs) if self.logits and outputs is not None else outputs
+    @classmethod
+    def of(cls, result: Result, outputs: Floats) -> OutputsShown:
+        if result.output_names is None or not outputs.size:
+            return cls(False, "output" if result.output_names is None else "p", bool(outputs.size))
+        logits = are_logits(outputs)
+        return cls(logits, "p" if logits or are_probabilities(outputs) else "output", True)
 
-
-def _scale(result: Result, outputs: Sequence[Floats | None]) -> Scale:
-    known = [own for own in outputs if own is not None]
-    if result.output_names is None or not known:
-        return Scale(False, "output" if result.output_names is None else "p")
-    together = np.concatenate(known)
-    logits = are_logits(together)
-    return Scale(logits, "p" if logits or are_probabilities(together) else "output")
-
-
-def _shown(result: Result) -> list[int]:
-    """All images, or those with most discoveries where there are too many; in their order."""
-    count = len(result.input_names)
-    found = np.bincount(result.input_of, weights=result.chosen, minlength=count)
-    return sorted(np.argsort(-found, kind="stable")[:MOST_PHOTOGRAPHS].tolist())
+    def __call__(self, outputs: Floats) -> Floats:
+        return softmax(outputs) if self.logits else outputs
 
 
-def block_of(result: Result, row: int) -> Block:
-    """The image and the region of one hypothesis; hypotheses of lists are their blocks, in order."""
-    return result.problem.blocks[row]
+def _photograph(result: Result, place: int, shown: OutputsShown) -> Photograph:
+    image: Image = result.problem.items.block(place, place + 1)[0]
+    rows = np.flatnonzero(result.input_of == place)
+    marks = [Mark(_subset(result, row), statistic(result, row), bool(result.chosen[row])) for row in rows.tolist()]
+    first = np.argsort(~result.chosen[rows], kind="stable")[:MOST_REGIONS]
+    kept = rows[first] if len(rows) > MOST_REGIONS else rows
+    observed = shown(result.outputs[place : place + 1])
+    return Photograph(
+        name=str(result.input_names[place]),
+        said=_prediction(result, observed[0], shown.label) if shown.known else "",
+        marked=jpeg(photograph(image, marks, side=SIDE)),
+        thumb=jpeg(photograph(image, [Mark(mark.subset, "", mark.chosen) for mark in marks], side=THUMB)),
+        original=picture_of(image),
+        shape=(image.shape[1], image.shape[0]),
+        chosen=int(result.chosen[rows].sum()),
+        regions=tuple(_region(result, row, image, observed, shown) for row in kept.tolist()),
+        more=len(rows) - len(kept),
+    )
 
 
-def redrawn(result: Result, block: Block, most: int) -> list[Image]:
-    """The first counterfactuals of one hypothesis, at most so many; none where they cannot be drawn again."""
-    said = result.provenance
-    count = min(most, sum(said["rounds"]) - said["set_aside"])
-    try:
-        return list(result.counterfactuals(result.input_names[block.start], block.subset.name, n=count))
-    except InputError:  # loaded without its sampler, or of picked inputs
-        return []
+def _region(result: Result, row: int, image: Image, observed: Floats, shown: OutputsShown) -> Region:
+    subset, label = _subset(result, row), int(result.evidence.classes[row])
+    column = label if observed.shape[1] > 1 else 0
+    return Region(
+        name=subset.name,
+        chosen=bool(result.chosen[row]),
+        statistic=f"{result.evidence.kind} {statistic(result, row)}".replace("-", "−"),
+        output="" if result.output_names is None else _named(result.output_names[label]).split(",")[0],
+        value=_value(observed[0], column) if shown.known else "",
+        where=_where(subset, image),
+        mask=_overlay(subset, image),
+        tiles=_tiles(result, row, image, observed, shown, column),
+    )
+
+
+def _tiles(
+    result: Result, row: int, image: Image, observed: Floats, shown: OutputsShown, column: int
+) -> tuple[Tile, ...]:
+    """The first counterfactuals that were kept; of picked inputs none, since most of them were rejected."""
+    if row not in result.kept or result.provenance["picked"] or not shown.known:
+        return ()
+    drawn: list[Image] = list(result.kept.whole(result.problem, row, MOST_DRAWS))
+    values, flags = shown(result.kept.outputs(row)[: len(drawn)]), _flags(image, _subset(result, row), drawn)
+    return tuple(
+        Tile(picture_of(made), _value(own, column), change(own[column] - observed[0, column]), flagged)
+        for made, own, flagged in zip(drawn, values, flags, strict=True)
+    )
+
+
+def _subset(result: Result, row: int) -> Subset:
+    return result.problem.block_of(row).subset
 
 
 def statistic(result: Result, row: int) -> str:
     """The evidence of one hypothesis, short enough to stand in a picture; Pillow's own font has no true minus."""
     value = float(result.evidence.scaled[row])  # what the rule compares
     return f"{value:.2g}" if result.evidence.kind in ("p", "e") else f"{value:.2f}".replace("-0.00", "0.00")
-
-
-def _mark(result: Result, row: int) -> Mark:
-    return Mark(block_of(result, row).subset, statistic(result, row), bool(result.chosen[row]))
 
 
 def _number(value: float) -> str:
@@ -217,71 +186,54 @@ def _number(value: float) -> str:
     return f"{value:.3g}".replace("-", "−")
 
 
-def _value(values: Floats, row: int, column: int) -> str:
-    return f"{values[row, column]:.3f}" if values.shape[1] > 1 else _number(float(values[row, 0]))
+def _value(outputs: Floats, column: int) -> str:
+    return f"{outputs[column]:.3f}" if len(outputs) > 1 else _number(float(outputs[0]))
 
 
-def _named(name: Any) -> str:
+def _named(name: object) -> str:
     """A class as it is called; one that is only a number says that it is a class."""
     return f"class {name}" if str(name).isdigit() else str(name)
 
 
-def _short(name: Any) -> str:
-    """The first of several names of a class: "binoculars, field glasses, opera glasses"."""
-    return _named(name).split(",")[0]
-
-
-def _said(result: Result, observed: Floats | None, label: str) -> str:
-    if observed is None:
-        return ""
+def _prediction(result: Result, observed: Floats, label: str) -> str:
     if result.output_names is None:
-        return f"output {_number(float(observed[0, 0]))}"
-    best = int(observed[0].argmax())
-    return f"{_named(result.output_names[best])}, {label} = {observed[0, best]:.3f}"
+        return f"output {_number(float(observed[0]))}"
+    best = int(observed.argmax())
+    return f"{_named(result.output_names[best])}, {label} = {observed[best]:.3f}"
 
 
-def _flags(image: Image, block: Block, drawn: Sequence[Image]) -> list[bool]:
-    index = block.subset.index
-    if not drawn or min(image.shape[:2]) < LEAST_SIDE or not (is_box(index) or is_mask(index)):
+def _flags(image: Image, subset: Subset, drawn: list[Image]) -> list[bool]:
+    """Which counterfactuals look implausible."""
+    if min(image.shape[:2]) < LEAST_SIDE or not is_region(subset):
         return [False] * len(drawn)
-    look = judge(image, block.subset).look
-    return [look(made).flagged for made in drawn]
+    score = judge(image, subset)
+    return [score.look(made).flagged for made in drawn]
 
 
-def _where(block: Block, image: Image) -> tuple[float, float, float, float] | None:
-    if not is_box(block.subset.index):
+def _where(subset: Subset, image: Image) -> tuple[float, float, float, float] | None:
+    if not is_box(subset.index):
         return None
     height, width = image.shape[:2]
-    x1, y1, x2, y2 = block.subset.index
+    x1, y1, x2, y2 = subset.index
     return 100 * x1 / width, 100 * y1 / height, 100 * (x2 - x1) / width, 100 * (y2 - y1) / height
 
 
-def _overlay(block: Block, image: Image) -> str | None:
+def _overlay(subset: Subset, image: Image) -> str | None:
     """The mask as a picture that is grey inside and clear outside."""
-    if not is_mask(block.subset.index):
+    if not is_mask(subset.index):
         return None
     from PIL import Image as Files
 
-    mask = mask_of(block.subset, *image.shape[:2])
-    small = Files.fromarray(mask.astype(np.uint8) * 255).resize(_size(image, TILE))
+    mask = mask_of(subset, *image.shape[:2])
+    small = Files.fromarray(mask.astype(np.uint8) * 255).resize(resized(image, TILE / max(image.shape[:2])).size)
     out = Files.new("LA", small.size, (214, 0))
     out.putalpha(small)
-    buffer = BytesIO()
-    out.save(buffer, "PNG", optimize=True)
-    return _uri("image/png", buffer.getvalue())
+    return _uri("image/png", encoded(out, "PNG"))
 
 
-def _size(image: Image, side: int) -> tuple[int, int]:
-    scale = side / max(image.shape[:2])
-    return max(1, round(image.shape[1] * scale)), max(1, round(image.shape[0] * scale))
-
-
-def fitted(image: Image, side: int) -> Image:
-    """The image with its longer side so many pixels; very small ones keep their pixels visible."""
-    from PIL import Image as Files
-
-    method = Files.Resampling.NEAREST if side >= 4 * max(image.shape[:2]) else Files.Resampling.BICUBIC
-    return np.asarray(Files.fromarray(np.ascontiguousarray(image)).resize(_size(image, side), method))
+def picture_of(image: Image) -> str:
+    """An image, small."""
+    return jpeg(np.asarray(resized(image, TILE / max(image.shape[:2]))))
 
 
 def jpeg(picture: Image, quality: int = 82) -> str:
@@ -292,9 +244,7 @@ def jpeg(picture: Image, quality: int = 82) -> str:
     """
     from PIL import Image as Files
 
-    buffer = BytesIO()
-    Files.fromarray(np.ascontiguousarray(picture)).save(buffer, "JPEG", quality=quality, optimize=True)
-    return _uri("image/jpeg", buffer.getvalue())
+    return _uri("image/jpeg", encoded(Files.fromarray(picture), "JPEG", quality=quality))
 
 
 def _uri(kind: str, raw: bytes) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from butfor.core.types import InputError
 from butfor.models.onnx import onnx_model
-from butfor.models.optional import need
+from butfor.models.optional import need, one_line
 from butfor.models.python_file import attribute_of, check_usable
 from butfor.models.remote import endpoint
 
@@ -23,11 +23,18 @@ SUPPORTED = (
 def load_model(name: str, *, trust_pickle: bool = False, trusted: Iterable[str] = ()) -> Any:
     """The model that `name` points at.
 
-    ONNX files hold no code, and of skops files only types that are known to be harmless or are named in `trusted` are
-    made. `file.py:function` imports the file, so its code runs: it can be read first. Unpickling runs code that nobody
-    can read first; that is why it must be asked for. The ending of the name decides which of these is done, never
-    the content: a pickle that is called model.skops is refused, not unpickled.
+    ONNX files hold no code. `file.py:function` imports the file, so its code runs: it can be read first. The ending of
+    the name decides which of these is done, never the content: a pickle that is called model.skops is refused, not
+    unpickled.
 
+    Parameters
+    ----------
+    name : a file, `file.py:function`, or an address of the Open Inference Protocol.
+    trust_pickle : unpickling runs code that nobody can read first; that is why it must be asked for.
+    trusted : types that a skops file may make beside those that are known to be harmless.
+
+    Examples
+    --------
     >>> load_model("model.pt")
     Traceback (most recent call last):
     butfor.core.types.InputError: model.pt holds a torch module or its weights as a pickle; export it to ONNX, or ...
@@ -38,7 +45,10 @@ def load_model(name: str, *, trust_pickle: bool = False, trusted: Iterable[str] 
     if lower.endswith(PICKLES):
         return _unpickled(_existing(name), trust_pickle)
     if lower.endswith(".onnx"):
-        return _onnx(_existing(name))
+        path = _existing(name)
+        with path.open("rb") as content:
+            _check_not_pickled(path, content.read(2), "an ONNX model")
+        return onnx_model(path)
     if lower.endswith(".skops"):
         return _skops(_existing(name), sorted(set(trusted)))
     if lower.endswith(TORCH):
@@ -73,14 +83,8 @@ def _unpickled(path: Path, trusted: bool) -> Any:
     try:
         model = joblib.load(path)
     except Exception as error:  # a pickle may raise anything
-        raise InputError(f"the model {path} cannot be unpickled: {told(error)}") from error
+        raise InputError(f"the model {path} cannot be unpickled: {_named(error)}") from error
     return check_usable(model, f"the model {path}")
-
-
-def _onnx(path: Path) -> Any:
-    with path.open("rb") as file:
-        _check_not_pickled(path, file.read(2), "an ONNX model")
-    return onnx_model(path)
 
 
 def _skops(path: Path, trusted: list[str]) -> Any:
@@ -91,7 +95,7 @@ def _skops(path: Path, trusted: list[str]) -> Any:
     try:
         untrusted = skops.get_untrusted_types(data=content)
     except Exception as error:  # a broken file may raise anything
-        raise InputError(f"{path} is not a skops file that can be read: {told(error)}") from error
+        raise InputError(f"{path} is not a skops file that can be read: {_named(error)}") from error
     if unnamed := [kind for kind in untrusted if kind not in trusted]:
         raise InputError(
             f"the model {path} has types that are not known to be harmless: {', '.join(unnamed)}; if you know "
@@ -100,23 +104,17 @@ def _skops(path: Path, trusted: list[str]) -> Any:
     try:
         model = skops.loads(content, trusted=untrusted)
     except Exception as error:  # types made elsewhere may raise anything
-        raise InputError(f"the model {path} cannot be loaded: {told(error)}") from error
+        raise InputError(f"the model {path} cannot be loaded: {_named(error)}") from error
     return check_usable(model, f"the model {path}")
 
 
 def _check_not_pickled(path: Path, start: bytes, expected: str) -> None:
-    if start[:1] == b"\x80" and start[1:2] in (
-        b"\x02",
-        b"\x03",
-        b"\x04",
-        b"\x05",
-    ):  # how pickles of protocol 2 to 5 begin
+    if start in (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05"):  # how pickles of protocol 2 to 5 begin
         raise InputError(
             f"{path} is a pickle and not {expected}, whatever it is called; it was not opened, since loading a pickle "
             "runs whatever code its maker put in"
         )
 
 
-def told(error: BaseException) -> str:
-    """An error in one line."""
-    return " ".join(f"{type(error).__name__}: {error}".split())
+def _named(error: BaseException) -> str:
+    return one_line(f"{type(error).__name__}: {error}")

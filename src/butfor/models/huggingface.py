@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from butfor.core.checks import one_of
 from butfor.core.types import Batch, Floats, InputError, ModelError
-from butfor.models.optional import need
+from butfor.models.optional import need, one_line
 from butfor.models.rows import is_frame
 from butfor.models.wrap import Wrapped
 
@@ -18,36 +19,45 @@ TASKS = {"ForSequenceClassification": "text-classification", "ForImageClassifica
 
 
 def hugging_face(
-    model: Any, *, batch_rows: int = 32, function_to_apply: str | None = None, device: Any = None
+    model: object, *, batch_rows: int = 32, function_to_apply: str | None = None, device: object = None
 ) -> Wrapped:
     """A text-classification or image-classification pipeline, or the folder or name of its model, as a black box.
 
-    Texts come as a list of strings, cut where the model's tokenizer ends; images as a list of uint8 arrays (height,
-    width, 3) or (height, width). Outputs stand in the order of the model's labels (`config.id2label`).
-    `function_to_apply` is "softmax", "sigmoid" or "none" (logits); None leaves it to the pipeline. `batch_rows` inputs
-    go through the network at a time. Code that comes with a model is never run (`trust_remote_code` stays off).
+    Outputs stand in the order of the model's labels (`config.id2label`). Texts come as a list of strings, cut where the
+    model's tokenizer ends; images as a list of uint8 arrays (height, width, 3) or (height, width). Code that comes with
+    a model is never run (`trust_remote_code` stays off).
 
+    Parameters
+    ----------
+    model : the pipeline, or the folder or name of a model.
+    batch_rows : inputs that go through the network at a time.
+    function_to_apply : "softmax", "sigmoid" or "none" (logits); None leaves it to the pipeline.
+    device : of a model that is named: where torch runs it.
+
+    Examples
+    --------
     >>> hugging_face(len)
     Traceback (most recent call last):
     butfor.core.types.InputError: hugging_face takes a pipeline or the folder or name of a model, got ...
     """
-    pipeline = _loaded(str(model), device) if isinstance(model, str | Path) else model
-    task, config = getattr(pipeline, "task", None), getattr(getattr(pipeline, "model", None), "config", None)
-    if config is None:
-        raise InputError(f"hugging_face takes a pipeline or the folder or name of a model, got {type(model).__name__}")
+    pipeline: Any = _loaded(str(model), device) if isinstance(model, str | Path) else model
+    try:
+        task, config = pipeline.task, pipeline.model.config
+    except AttributeError:
+        kind = type(model).__name__
+        raise InputError(f"hugging_face takes a pipeline or the folder or name of a model, got {kind}") from None
     if task not in PREPARED:
         raise InputError(
             f"the pipeline is for {task}, expected one of {', '.join(PREPARED)}; wrap others in a function"
         )
-    if function_to_apply not in (None, "softmax", "sigmoid", "none"):
-        raise InputError(f"function_to_apply must be 'softmax', 'sigmoid', 'none' or None, got {function_to_apply!r}")
+    one_of("function_to_apply", function_to_apply, ("softmax", "sigmoid", "none", None))
     labels = tuple(config.id2label[place] for place in range(config.num_labels))
     if len(set(labels)) < len(labels):
         raise InputError(f"two of the model's labels have the same name: {list(labels)}; set model.config.id2label")
     return Wrapped(Classifier(pipeline, labels, batch_rows, function_to_apply), labels)
 
 
-def _loaded(name: str, device: Any) -> Any:
+def _loaded(name: str, device: object) -> Any:
     transformers = need("transformers", "text")
     try:
         config = transformers.AutoConfig.from_pretrained(name)
@@ -56,7 +66,7 @@ def _loaded(name: str, device: Any) -> Any:
             raise ValueError(f"it is a {config.architectures}, expected a model for text or image classification")
         return transformers.pipeline(kinds[0], model=name, device=device)
     except (OSError, ValueError) as error:
-        raise InputError(f"the model {name} cannot be loaded: {' '.join(str(error).split())}") from error
+        raise InputError(f"the model {name} cannot be loaded: {one_line(error)}") from error
 
 
 @dataclass(frozen=True)
@@ -94,9 +104,9 @@ def _texts(batch: list[Any]) -> tuple[list[str], dict[str, Any]]:
 def _images(batch: list[Any]) -> tuple[list[Any], dict[str, Any]]:
     image = need("PIL.Image", "image")
     for array in batch:
-        kind = getattr(array, "dtype", None)
-        if kind != np.uint8 or array.ndim not in (2, 3):
-            shape = "" if kind is None else f" of {kind}, shape {array.shape}"
+        known = isinstance(array, np.ndarray)
+        if not known or array.dtype != np.uint8 or array.ndim not in (2, 3):
+            shape = f" of {array.dtype}, shape {array.shape}" if known else ""
             raise ModelError(f"an image-classification pipeline takes uint8 arrays, got {type(array).__name__}{shape}")
     return [image.fromarray(np.ascontiguousarray(array)).convert("RGB") for array in batch], {}
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from butfor.core.types import Batch, InputError, ModelError
-from butfor.models.optional import need
-from butfor.models.rows import as_type, chunks, is_frame, matrix, padded, taken
-from butfor.models.wrap import Array, Wrapped
+from butfor.core.types import Array, Batch, InputError, ModelError
+from butfor.models.onnx_session import open_session
+from butfor.models.rows import as_type, chunks, is_frame, is_series, matrix, padded, taken
+from butfor.models.wrap import Wrapped
 
 TYPES = {
     "tensor(float)": np.float32,
@@ -31,61 +32,39 @@ def onnx_model(
     path: str | Path,
     *,
     output: str | None = None,
-    preprocess: Callable[[Any], Any] | None = None,
-    classes: Sequence[Any] | None = None,
+    preprocess: Callable[[Batch], Array] | None = None,
+    classes: Sequence[object] | None = None,
     threads: int | None = 1,
     providers: Sequence[str] = ("CPUExecutionProvider",),
 ) -> Wrapped:
     """The ONNX file as a black box.
 
     A file with one input gets the matrix, cast to the type it declares; a file with several gets the columns of a frame
-    by name (numbers, or strings as they are; a missing string is ""). Images need `preprocess`, from the list to the
-    array that the file takes. The output is the one named; else the probabilities that scikit-learn converters write,
-    else the only one. A ZipMap names its classes itself, for other files they are numbers unless `classes` are given.
-    A file that takes a fixed number of rows gets that number. `threads` None lets onnxruntime use every core.
+    by name (numbers, or strings as they are; a missing string is ""). A file that takes a fixed number of rows gets
+    that number.
 
+    Parameters
+    ----------
+    path : the file.
+    output : the name of the output; None is the probabilities that scikit-learn converters write, else the only one.
+    preprocess : from a list of images or texts to the array that the file takes.
+    classes : the names of the outputs; None is those of a ZipMap, else numbers.
+    threads : of onnxruntime; None lets it use every core, or OMP_NUM_THREADS.
+    providers : where onnxruntime runs it.
+
+    Examples
+    --------
     >>> onnx_model("no-such-file.onnx")
     Traceback (most recent call last):
     butfor.core.types.InputError: the model file no-such-file.onnx does not exist; give the path of an ONNX file
     """
-    path = Path(path).expanduser()
-    if not path.is_file():
-        raise InputError(f"the model file {path} does not exist; give the path of an ONNX file")
-    session = Session(str(path.absolute()), threads, tuple(providers))
-    asked = Onnx(session, _chosen(session.live(), output, path), preprocess)
-    columns = asked.columns()
-    return Wrapped(asked, _classes(asked) if classes is None else tuple(classes), columns)
-
-
-@dataclass(frozen=True)
-class Session:
-    """A session that is opened again where it is unpickled: onnxruntime's own cannot travel."""
-
-    path: str
-    threads: int | None
-    providers: tuple[str, ...]
-    _open: list[Any] = field(default_factory=list, compare=False, repr=False)
-
-    def live(self) -> Any:
-        if not self._open:
-            self._open.append(_opened(self.path, self.threads, self.providers))
-        return self._open[0]
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Session, (self.path, self.threads, self.providers)
-
-
-def _opened(path: str, threads: int | None, providers: tuple[str, ...]) -> Any:
-    runtime = need("onnxruntime", "onnx")
-    options = runtime.SessionOptions()
-    options.log_severity_level = 4  # what goes wrong comes as an exception
-    if threads is not None:
-        options.intra_op_num_threads = options.inter_op_num_threads = threads
-    try:
-        return runtime.InferenceSession(path, options, providers=list(providers))
-    except Exception as error:  # onnxruntime has a class of its own for every reason
-        why = " ".join(str(error).split())
-        raise InputError(f"{path} is not an ONNX model that onnxruntime can load: {why}") from error
+    file = Path(path).expanduser()
+    session = open_session(file, "the model file", threads, providers=providers)
+    chosen = _chosen(session, output, file)
+    call = OnnxCall(str(file.absolute()), chosen, preprocess, threads, tuple(providers))
+    inputs = session.get_inputs()
+    columns = tuple(found.name for found in inputs) if len(inputs) > 1 else None
+    return Wrapped(call, _classes(session, chosen) if classes is None else tuple(classes), columns)
 
 
 def _chosen(session: Any, output: str | None, path: Path) -> str:
@@ -104,14 +83,13 @@ def _chosen(session: Any, output: str | None, path: Path) -> str:
     raise InputError(f"{path} has the outputs {', '.join(outputs)}; say which with output=")
 
 
-def _classes(asked: Onnx) -> tuple[Any, ...] | None:
+def _classes(session: Any, output: str) -> tuple[Any, ...] | None:
     """What a ZipMap calls its classes: it says so only of a row, so it is given one of zeros."""
-    session = asked.session.live()
-    if not any(found.name == asked.output and found.type.startswith("seq(map(") for found in session.get_outputs()):
+    if not any(found.name == output and found.type.startswith("seq(map(") for found in session.get_outputs()):
         return None
     try:
         row = {found.name: _blank(found) for found in session.get_inputs()}
-        return tuple(session.run([asked.output], row)[0][0])
+        return tuple(session.run([output], row)[0][0])
     except Exception:  # the file does not take such a row: its outputs have numbers
         return None
 
@@ -123,26 +101,31 @@ def _blank(declared: Any) -> Array:
 
 
 @dataclass(frozen=True)
-class Onnx:
+class OnnxCall:
     """What `onnx_model` asks."""
 
-    session: Session
+    path: str
     output: str
-    preprocess: Callable[[Any], Any] | None
+    preprocess: Callable[[Batch], Array] | None
+    threads: int | None
+    providers: tuple[str, ...]
 
-    def columns(self) -> tuple[str, ...] | None:
-        inputs = self.session.live().get_inputs()
-        return tuple(found.name for found in inputs) if len(inputs) > 1 else None
+    @cached_property
+    def session(self) -> Any:
+        """Held as long as this is, whatever becomes of the file."""
+        return open_session(self.path, "the model file", self.threads, providers=self.providers)
+
+    def __reduce__(self) -> tuple[Any, ...]:  # a session cannot travel: it is opened again
+        return OnnxCall, (self.path, self.output, self.preprocess, self.threads, self.providers)
 
     def __call__(self, batch: Batch) -> Array:
-        session = self.session.live()
-        declared = session.get_inputs()
+        declared = self.session.get_inputs()
         fixed = declared[0].shape[0] if declared[0].shape else None
         rows = fixed if isinstance(fixed, int) and fixed > 0 else None
         parts = []
         for start, stop in chunks(len(batch), rows or max(len(batch), 1)):
             part = padded(taken(batch, start, stop), rows or 0)
-            found = session.run([self.output], self._fed(declared, part))[0]
+            found = self.session.run([self.output], self._fed(declared, part))[0]
             parts.append(_numbers(found)[: stop - start])
         return np.concatenate(parts)
 
@@ -177,13 +160,13 @@ def _column(declared: Any, batch: Batch, place: int, count: int) -> Array:
     return values.reshape([-1] + [1] * (len(declared.shape) - 1))
 
 
-def _strings(column: Any) -> Array:
+def _strings(column: object) -> Array:
     values = np.asarray(column)
-    gone = column.isna() if hasattr(column, "isna") else np.zeros(len(values), dtype=bool)
+    gone = column.isna() if is_series(column) else np.zeros(len(values), dtype=bool)
     return np.array(["" if no else str(value) for value, no in zip(values, gone, strict=True)], dtype=np.object_)
 
 
-def _numbers(found: Any) -> Array:
+def _numbers(found: object) -> Array:
     """(n, outputs), or (n,) for one output; a ZipMap gives a dict per row, all with the same keys."""
     if isinstance(found, list):
         names = list(found[0])

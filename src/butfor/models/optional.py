@@ -1,4 +1,4 @@
-"""Libraries that only some models need, imported when such a model comes."""
+"""What models need that may not be there: libraries, attributes; and their errors in one line."""
 
 from __future__ import annotations
 
@@ -27,3 +27,21 @@ def need(module: str, extra: str) -> Any:
 def loaded(module: str) -> Any:
     """The module if somebody has imported it, else None: nobody can hold an object of a library that is not loaded."""
     return sys.modules.get(module)
+
+
+def attribute(thing: object, name: str) -> Any:
+    """What a foreign object says of itself, or None; scikit-learn hides what it cannot be asked.
+
+    >>> attribute(3, "classes_") is None
+    True
+    """
+    return getattr(thing, name, None)
+
+
+def one_line(error: object) -> str:
+    """What an error says, in one line.
+
+    >>> one_line(ValueError("two\\n  lines"))
+    'two lines'
+    """
+    return " ".join(str(error).split())

@@ -67,9 +67,7 @@ def answered(send: Callable[[], Any], patience: Patience) -> Any:
             why = _passing(response, patience, attempts)
             wait = _asked_to_wait(response)
         limit = patience.seconds if reached else min(patience.seconds, FIRST_CONTACT)
-        wait = max(
-            wait, pause * random.SystemRandom().uniform(0.5, 1.5)
-        )  # clients that failed together come back apart
+        wait = max(wait, pause * random.SystemRandom().uniform(0.5, 1.5))  # who failed together comes back apart
         if (waited := monotonic() - start) >= limit:
             raise ModelUnreachable(_given_up(patience.address, waited, attempts, why))
         if patience.stop.wait(min(wait, limit - waited)):  # the last try is at the very end
@@ -86,11 +84,11 @@ def _why(error: Exception) -> str:
 
 def _passing(response: Any, patience: Patience, attempts: int) -> str:
     """Why an answer that is no answer may pass; raises if it will not."""
-    status, told = response.status_code, message(response)
-    why = f"the server answered {status}: {told}"
+    status, text = response.status_code, message(response)
+    why = f"the server answered {status}: {text}"
     if status == 500 and attempts >= ATTEMPTS_ON_500:
         raise ModelError(f"the model at {patience.address} failed {attempts} times over; {why}")
-    if status >= 500 or status == 429 or "not ready" in told or (status == 404 and patience.served):
+    if status >= 500 or status == 429 or "not ready" in text or (status == 404 and patience.served):
         return why
     raise (NotThere if status == 404 else Refused)(f"the model at {patience.address} refused the request; {why}")
 
@@ -98,18 +96,18 @@ def _passing(response: Any, patience: Patience, attempts: int) -> str:
 def message(response: Any) -> str:
     """What the server has to say, in one line: the error of a JSON answer, the last line of a traceback."""
     try:
-        told = response.json()
-        told = told.get("error", told.get("detail", told)) if isinstance(told, dict) else told
+        body = response.json()
+        body = body.get("error", body.get("detail", body)) if isinstance(body, dict) else body
     except ValueError:
-        told = response.text
-    lines = [line for line in str(told).splitlines() if line.strip()] or ["(nothing said)"]
+        body = response.text
+    lines = [line for line in str(body).splitlines() if line.strip()] or ["(nothing said)"]
     raised = [line for line in lines if re.match(r"[\w.]+(Error|Exception|Warning)\b", line)]
     return " ".join((raised or lines)[-1].split())[:300]
 
 
 def _asked_to_wait(response: Any) -> float:
-    told = response.headers.get("retry-after", "")
-    return float(told) if told.isdecimal() else 0.0
+    seconds = response.headers.get("retry-after", "")
+    return float(seconds) if seconds.isdecimal() else 0.0
 
 
 def _given_up(address: str, waited: float, attempts: int, why: str) -> str:

@@ -10,20 +10,20 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from butfor.core.types import InputError
+from butfor.models.optional import one_line
+from butfor.models.wrap import is_estimator
 
 
 def attribute_of(path: Path, attribute: str) -> Any:
     """What is called `attribute` in the Python file; the file is imported, so its code runs."""
     module = _module(path)
-    if not hasattr(module, attribute):
-        own = {
-            name: thing
-            for name, thing in vars(module).items()
-            if not (name.startswith("_") or _imported(thing, module))
-        }
-        usable = [name for name, thing in own.items() if _usable(thing)]
-        raise InputError(f"{path} has no {attribute!r}; it has {', '.join(usable[:8]) or 'nothing that can be called'}")
-    return check_usable(getattr(module, attribute), f"{attribute!r} in {path}")
+    try:
+        found = getattr(module, attribute)
+    except AttributeError:
+        usable = [name for name, thing in vars(module).items() if _is_own(name, thing, module) and _usable(thing)]
+        has = ", ".join(usable[:8]) or "nothing that can be called"
+        raise InputError(f"{path} has no {attribute!r}; it has {has}") from None
+    return check_usable(found, f"{attribute!r} in {path}")
 
 
 def _module(path: Path) -> ModuleType:
@@ -41,13 +41,14 @@ def _module(path: Path) -> ModuleType:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
         del sys.modules[name]
-        why = " ".join(f"{type(error).__name__}: {error}".split())
+        why = one_line(f"{type(error).__name__}: {error}")
         raise InputError(f"the model file {path} failed when imported: {why}") from error
     return module
 
 
-def _imported(thing: Any, module: ModuleType) -> bool:
-    return isinstance(thing, FunctionType) and thing.__module__ != module.__name__
+def _is_own(name: str, thing: object, module: ModuleType) -> bool:
+    """Whether the file is the place where it is made, and it is not hidden."""
+    return not name.startswith("_") and not (isinstance(thing, FunctionType) and thing.__module__ != module.__name__)
 
 
 def check_usable(thing: Any, where: str) -> Any:
@@ -64,7 +65,5 @@ def check_usable(thing: Any, where: str) -> Any:
     return thing
 
 
-def _usable(thing: Any) -> bool:
-    if isinstance(thing, type | ModuleType):
-        return False
-    return callable(thing) or hasattr(thing, "predict_proba") or hasattr(thing, "predict")
+def _usable(thing: object) -> bool:
+    return not isinstance(thing, type | ModuleType) and (callable(thing) or is_estimator(thing))

@@ -18,12 +18,13 @@ from weakref import finalize
 
 import numpy as np
 
-from butfor.core.types import Batch, InputError, ModelError
+from butfor.core.checks import one_of, whole
+from butfor.core.types import Array, Batch, InputError, ModelError
 from butfor.models.optional import need
 from butfor.models.patience import ModelUnreachable, NotThere, Patience, Refused, answered
 from butfor.models.rows import chunks, padded, taken
 from butfor.models.v2 import Contract, Inputs, answer, contract, request
-from butfor.models.wrap import Array, Wrapped
+from butfor.models.wrap import Wrapped
 
 __all__ = ["Endpoint", "ModelUnreachable", "endpoint"]
 
@@ -37,34 +38,39 @@ def endpoint(
     rows_per_request: int = 1000,
     inputs: Inputs | None = None,
     output: str | None = None,
-    classes: Sequence[Any] | None = None,
+    classes: Sequence[object] | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> Wrapped:
-    """The model at `http://host:port/v2/models/NAME` (or `.../versions/V`) as a black box, first asked when rows come.
+    """The model behind an address as a black box, first asked when rows come.
 
-    A batch travels in requests of `rows_per_request` rows, `concurrency` of them at a time, and comes back in its own
-    order. A request that meets a lost connection, no answer within `timeout` seconds, 429 or 5xx is sent again, with
-    growing pauses, for `patience` seconds; then ModelUnreachable is raised. So a server may be restarted in the middle.
+    A batch comes back in its own order. A request that meets a lost connection, no answer in time, 429 or 5xx is sent
+    again, with growing pauses: so a server may be restarted in the middle. The object is thread safe and can be
+    pickled; connections are closed with `.call.close()`, or when it is no longer held.
 
-    Frames are sent column by column and matrices as one tensor, or as the server's metadata declare; `inputs` "matrix"
-    or "columns" settles it. The output is `predict_proba` where the server has it, else the only one; `output` names
-    another. `classes` names the outputs: the protocol does not. `headers` may carry a token. The object is thread safe
-    and can be pickled; connections are closed with `.call.close()`, or when it is no longer held.
+    Parameters
+    ----------
+    url : `http://host:port/v2/models/NAME`, or `.../versions/V`.
+    timeout : seconds to wait for one answer.
+    patience : seconds for which a request is sent again; then ModelUnreachable is raised.
+    concurrency : requests that are under way at a time.
+    rows_per_request : rows that travel in one request.
+    inputs : "columns" sends a frame column by column, "matrix" as one tensor; None is what the server declares, else
+        columns for a frame.
+    output : the name of the output; None is `predict_proba` where the server has it, else the only one.
+    classes : the names of the outputs: the protocol has none.
+    headers : sent along; they may carry a token.
 
+    Examples
+    --------
     >>> endpoint("http://localhost:8080/v2/models/iris/infer").call
     Endpoint('http://localhost:8080/v2/models/iris')
     """
-    settings = Settings(
-        url=_model_url(url),
-        timeout=timeout,
-        patience=patience,
-        concurrency=concurrency,
-        rows_per_request=rows_per_request,
-        inputs=inputs,
-        output=output,
-        headers=dict(headers or {}),
-    )
-    _check(settings)
+    for name, seconds in (("timeout", timeout), ("patience", patience)):
+        if not seconds > 0:
+            raise InputError(f"{name} must be a number of seconds above 0, got {seconds}")
+    one_of("inputs", inputs, ("matrix", "columns", None))
+    asked, rows = whole("concurrency", concurrency, 1), whole("rows_per_request", rows_per_request, 1)
+    settings = EndpointSettings(_model_url(url), timeout, patience, asked, rows, inputs, output, dict(headers or {}))
     need("httpx", "endpoint")
     return Wrapped(Endpoint(settings), None if classes is None else tuple(classes))
 
@@ -80,7 +86,7 @@ def _model_url(url: str) -> str:
 
 
 @dataclass(frozen=True)
-class Settings:
+class EndpointSettings:
     """What the user said of an endpoint; who may be asked, and how."""
 
     url: str
@@ -104,21 +110,10 @@ class Settings:
         return urlunsplit(parts._replace(path=parts.path + end))
 
 
-def _check(settings: Settings) -> None:
-    for name in ("timeout", "patience"):
-        if not getattr(settings, name) > 0:
-            raise InputError(f"{name} must be a number of seconds above 0, got {getattr(settings, name)}")
-    for name in ("concurrency", "rows_per_request"):
-        if getattr(settings, name) < 1:
-            raise InputError(f"{name} must be at least 1, got {getattr(settings, name)}")
-    if settings.inputs not in (None, "matrix", "columns"):
-        raise InputError(f"inputs must be 'matrix', 'columns' or None, got {settings.inputs!r}")
-
-
 class Endpoint:
     """What `endpoint` asks. It keeps its connections open, and what it has found out about the server."""
 
-    def __init__(self, settings: Settings, agreed: Contract | None = None) -> None:
+    def __init__(self, settings: EndpointSettings, agreed: Contract | None = None) -> None:
         self.settings = settings
         self._agreed = agreed
         self._client: Any = None
@@ -158,18 +153,18 @@ class Endpoint:
 
     def _agree(self, batch: Batch, stop: Event) -> tuple[Contract, Array]:
         """What the server takes and gives, and its answer to the first rows of the batch."""
-        told = self._metadata(stop)
-        known = told or Contract()
+        declared = self._metadata(stop)
+        known = declared or Contract()
         rows = taken(batch, 0, known.fixed_rows or self.settings.rows_per_request)
         *first, last = (replace(known, output=output) for output in _outputs(known, self.settings.output))
         for agreed in first:
             try:
-                return agreed, self._ask(rows, agreed, stop, served=told is not None)
+                return agreed, self._ask(rows, agreed, stop, served=declared is not None)
             except NotThere:
                 raise
             except Refused:  # it has the model but not this output of it: the next choice
                 pass
-        return last, self._ask(rows, last, stop, served=told is not None)
+        return last, self._ask(rows, last, stop, served=declared is not None)
 
     def _metadata(self, stop: Event) -> Contract | None:
         """What the server declares; None where it does not: the protocol does not oblige it to."""
@@ -205,12 +200,11 @@ class Endpoint:
         patience = Patience(self.settings.shown, self.settings.patience, stop, served=served)
         response = answered(lambda: self._open().post(where, content=body), patience)
         try:
-            told = response.json()
+            content = response.json()
         except ValueError as error:
-            raise ModelError(
-                f"the model at {self.settings.shown} answered in no JSON: {response.text[:200]!r}"
-            ) from error
-        return answer(told, agreed, len(full), name)[:rows]
+            shown = response.text[:200]
+            raise ModelError(f"the model at {self.settings.shown} answered in no JSON: {shown!r}") from error
+        return answer(content, agreed, len(full), name)[:rows]
 
     def _open(self) -> Any:
         with self._opening:
@@ -225,12 +219,12 @@ class Endpoint:
             return self._client
 
 
-def _outputs(told: Contract, wanted: str | None) -> list[str | None]:
+def _outputs(declared: Contract, wanted: str | None) -> list[str | None]:
     """Names of outputs to try, in order; None leaves it to the server."""
     if wanted is not None:
         return [wanted]
-    names = [one.name for one in told.outputs]
-    numbers = [one.name for one in told.outputs if one.datatype.startswith("FP")]
+    names = [one.name for one in declared.outputs]
+    numbers = [one.name for one in declared.outputs if one.datatype.startswith("FP")]
     for candidates in (
         [name for name in names if name == "predict_proba"],
         [name for name in numbers if "prob" in name.lower()],

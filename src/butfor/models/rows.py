@@ -2,21 +2,50 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
+from numpy.typing import DTypeLike
 
-from butfor.core.types import Batch, ModelError
-from butfor.models.wrap import Array
+from butfor.core.types import Array, Batch, InputError, ModelError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
-def is_frame(batch: Batch) -> bool:
-    """Whether it is a pandas frame, found out without pandas.
+@runtime_checkable
+class HasIndex(Protocol):
+    """What frames and series have, and nothing else that is given here: told without importing pandas."""
+
+    iloc: object
+
+
+@runtime_checkable
+class HasColumns(HasIndex, Protocol):
+    """What only frames have."""
+
+    columns: object
+
+
+def is_frame(batch: object) -> TypeGuard[pd.DataFrame]:
+    """Whether it is a pandas frame.
 
     >>> is_frame(np.zeros((2, 2)))
     False
     """
-    return hasattr(batch, "columns") and hasattr(batch, "iloc")
+    return isinstance(batch, HasColumns)
+
+
+def is_series(data: object) -> TypeGuard[pd.Series[Any]]:
+    """Whether it is a pandas series: a column, or one row."""
+    return isinstance(data, HasIndex) and not isinstance(data, HasColumns)
+
+
+def check_aligned(y: object, data: object) -> None:
+    """Refuse labels whose index is another than that of the data, where both have one."""
+    labelled, rows = (thing if is_series(thing) or is_frame(thing) else None for thing in (y, data))
+    if labelled is not None and rows is not None and list(labelled.index) != list(rows.index):
+        raise InputError("y and the data have different indexes; align them, or give y.to_numpy() if rows match")
 
 
 def matrix(batch: Batch, who: str) -> Array:
@@ -27,17 +56,13 @@ def matrix(batch: Batch, who: str) -> Array:
     """
     if not is_frame(batch):
         return np.asarray(batch)
-    odd = [f"{name!r} ({kind})" for name, kind in batch.dtypes.items() if not _numeric(kind)]
+    odd = [f"{name!r} ({kind})" for name, kind in batch.dtypes.items() if kind.kind not in "fiub"]
     if odd:
         raise ModelError(
             f"{who} takes numbers, but the frame has {', '.join(odd[:4])}{' and more' if len(odd) > 4 else ''}; encode "
             "these columns in a function around the model, or use a pipeline that does"
         )
     return np.asarray(batch.to_numpy(dtype=np.float64, na_value=np.nan))
-
-
-def _numeric(kind: Any) -> bool:
-    return getattr(kind, "kind", "O") in "fiub" and str(kind) != "category"
 
 
 def chunks(rows: int, most: int) -> list[tuple[int, int]]:
@@ -72,7 +97,7 @@ def padded(batch: Batch, rows: int) -> Batch:
     return batch.iloc[places] if is_frame(batch) else batch[places]
 
 
-def as_type(values: Array, kind: Any, name: str) -> Array:
+def as_type(values: Array, kind: DTypeLike | None, name: str) -> Array:
     """The values as the type that a model declares for its input `name`; nothing is rounded to be whole.
 
     >>> as_type(np.array([1.0, 2.0]), np.int64, "age").tolist()
@@ -85,14 +110,3 @@ def as_type(values: Array, kind: Any, name: str) -> Array:
         return numbers.astype(kind, copy=False)
     except (TypeError, ValueError) as error:
         raise ModelError(f"the model takes {np.dtype(kind).name} in {name!r}, got other values: {error}") from error
-
-
-def is_pandas(data: object) -> bool:
-    """Whether it is a frame or a series, which have an index of their own."""
-    return hasattr(data, "iloc")
-
-
-def check_aligned(y: Any, data: Any) -> None:
-    """Refuse labels whose index is another than that of the data, where both have one."""
-    if is_pandas(y) and is_pandas(data) and list(y.index) != list(data.index):
-        raise InputError("y and the data have different indexes; align them, or give y.to_numpy() if rows match")

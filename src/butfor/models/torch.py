@@ -9,31 +9,37 @@ from typing import Any
 
 import numpy as np
 
-from butfor.core.types import Batch, InputError, ModelError
+from butfor.core.types import Array, Batch, InputError, ModelError
 from butfor.models.optional import need
 from butfor.models.rows import chunks, matrix, taken
-from butfor.models.wrap import Array, Wrapped
+from butfor.models.wrap import Wrapped
 
 
 def torch_module(
     module: Any,
     *,
-    device: Any = None,
+    device: object = None,
     batch_rows: int | None = None,
-    preprocess: Callable[[Any], Any] | None = None,
-    postprocess: Callable[[Any], Any] | None = None,
-    dtype: Any = None,
-    classes: tuple[Any, ...] | None = None,
+    preprocess: Callable[[Batch], object] | None = None,
+    postprocess: Callable[[Any], object] | None = None,
+    dtype: object = None,
+    classes: tuple[object, ...] | None = None,
 ) -> Wrapped:
-    """The module as a black box.
+    """The module as a black box: in evaluation mode (every part gets its own mode back afterwards), without gradients.
 
-    It is called in evaluation mode (every part gets its own mode back afterwards) and without gradients. `device` moves
-    it there for good; None leaves it where it is. Rows become a tensor of `dtype`, by default that of the module's
-    parameters; images and texts need `preprocess`, from the list to a tensor or to a dict of the module's arguments.
-    `postprocess` turns what the module returns into one row per input: `lambda logits: logits.softmax(-1)`. Without it
-    a tensor is taken as it is, of a tuple the first part, of a dict the "logits" or else the first. `batch_rows` rows
-    go through at a time.
+    Parameters
+    ----------
+    module : a `torch.nn.Module`.
+    device : where the module is moved to, for good; None leaves it where it is.
+    batch_rows : rows that go through at a time; None is all that come.
+    preprocess : from a list of images or texts to a tensor or to a dict of the module's arguments.
+    postprocess : from what the module returns to one row per input: `lambda logits: logits.softmax(-1)`. None takes a
+        tensor as it is, of a tuple the first part, of a dict the "logits" or else the first.
+    dtype : of the tensor that rows become; None is that of the module's parameters.
+    classes : the names of the outputs.
 
+    Examples
+    --------
     >>> import torch
     >>> model = torch_module(torch.nn.Linear(3, 2), classes=("no", "yes"))
     >>> model(np.zeros((5, 3))).shape
@@ -46,31 +52,31 @@ def torch_module(
         raise InputError(f"batch_rows must be at least 1, got {batch_rows}")
     if device is not None:
         module = module.to(device)
-    return Wrapped(Module(module, device, batch_rows, preprocess, postprocess, dtype), classes)
+    return Wrapped(TorchCall(module, device, batch_rows, preprocess, postprocess, dtype), classes)
 
 
 @dataclass(frozen=True)
-class Module:
+class TorchCall:
     """What `torch_module` asks."""
 
     module: Any
-    device: Any
+    device: object
     batch_rows: int | None
-    preprocess: Callable[[Any], Any] | None
-    postprocess: Callable[[Any], Any] | None
-    dtype: Any
+    preprocess: Callable[[Batch], object] | None
+    postprocess: Callable[[Any], object] | None
+    dtype: object
 
     def __call__(self, batch: Batch) -> Array:
         torch = need("torch", "torch")
         rows = self.batch_rows or max(len(batch), 1)
         with evaluating(self.module), torch.inference_mode():
             parts = [self._outputs(torch, taken(batch, *span)) for span in chunks(len(batch), rows)]
-        return np.concatenate(parts)
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)  # a lone number cannot be joined
 
     def _outputs(self, torch: Any, batch: Batch) -> Array:
         fed = self._tensor(torch, batch)
         returned = self.module(**fed) if isinstance(fed, Mapping) else self.module(fed)
-        outputs = self.postprocess(returned) if self.postprocess else _tensor_in(torch, returned)
+        outputs: Any = self.postprocess(returned) if self.postprocess else _tensor_in(torch, returned)
         if not isinstance(outputs, torch.Tensor):
             return np.asarray(outputs)
         outputs = outputs.detach().cpu()
@@ -94,7 +100,7 @@ class Module:
         return torch.tensor(matrix(batch, "torch_module"), dtype=dtype, device=device)  # a copy: the batch is not ours
 
 
-def _tensor_in(torch: Any, returned: Any) -> Any:
+def _tensor_in(torch: Any, returned: object) -> object:
     if isinstance(returned, torch.Tensor):
         return returned
     if isinstance(returned, Mapping):  # also what transformers return

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from butfor.core.types import Batch, ModelError
+from butfor.core.types import Array, Batch, ModelError
 from butfor.models.rows import as_type, is_frame, matrix
-from butfor.models.wrap import Array
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 DATATYPES: dict[str, Any] = {
     "FP16": np.float16,
@@ -88,27 +90,28 @@ def _columns(batch: Batch, declared: tuple[Tensor, ...]) -> list[dict[str, Any]]
     return [_column(one.name, batch[one.name], one) for one in declared]
 
 
-def _column(name: str, column: Any, declared: Tensor | None) -> dict[str, Any]:
+def _column(name: str, column: pd.Series[Any], declared: Tensor | None) -> dict[str, Any]:
     values = np.asarray(column)
-    if getattr(column.dtype, "kind", "O") in "iuf" and values.dtype.kind == "O":  # pandas' own integers, some missing
+    if column.dtype.kind in "iuf" and values.dtype.kind == "O":  # pandas' own integers, some missing
         values = column.to_numpy(dtype=np.float64, na_value=np.nan)
-    shape = [len(values), 1] if declared is None or len(declared.shape) > 1 else [len(values)]
-    if values.dtype.kind == "M":
-        told = [None if missing else str(value) for value, missing in zip(values, np.isnat(values), strict=True)]
-        return _tensor(name, "BYTES", shape, told) | {"parameters": {"content_type": "datetime"}}
-    if values.dtype.kind not in "iufb" or (declared is not None and declared.datatype == "BYTES"):
-        gone = column.isna()
-        strings = [None if no else str(value) for value, no in zip(values, gone, strict=True)]
-        return _tensor(name, "BYTES", shape, strings)
-    return _numbers(name, values, declared) | {"shape": shape}
+    shape = _shape_of_one(len(values), declared)
+    if values.dtype.kind in "iufb" and (declared is None or declared.datatype != "BYTES"):
+        return _numbers(name, values, declared) | {"shape": shape}
+    strings = [None if gone else str(value) for value, gone in zip(values, column.isna(), strict=True)]
+    kind = {"parameters": {"content_type": "datetime"}} if values.dtype.kind == "M" else {}
+    return _tensor(name, "BYTES", shape, strings) | kind
+
+
+def _shape_of_one(rows: int, declared: Tensor | None) -> list[int]:
+    return [rows, 1] if declared is None or len(declared.shape) > 1 else [rows]
 
 
 def _whole(batch: Batch, declared: Tensor | None) -> dict[str, Any]:
     """The batch as one tensor: a matrix, images of one size, or texts."""
     name = "predict" if declared is None else declared.name  # MLServer's models take any name
     if isinstance(batch, list) and all(isinstance(text, str) for text in batch):
-        shape = [len(batch), 1] if declared is None or len(declared.shape) > 1 else [len(batch)]
-        return _tensor(name, "BYTES", shape, [str(text) for text in batch]) | {"parameters": {"content_type": "str"}}
+        texts = _tensor(name, "BYTES", _shape_of_one(len(batch), declared), list(batch))
+        return texts | {"parameters": {"content_type": "str"}}
     if isinstance(batch, list) and len({np.shape(image) for image in batch}) > 1:
         raise ModelError("the endpoint takes images of one size only; resize them first")
     return _numbers(name, matrix(batch, "the endpoint"), declared)
@@ -132,7 +135,7 @@ def _tensor(name: str, datatype: str, shape: list[int], data: list[Any]) -> dict
     return {"name": name, "shape": shape, "datatype": datatype, "data": data}
 
 
-def answer(body: Any, agreed: Contract, rows: int, name: str) -> Array:
+def answer(body: object, agreed: Contract, rows: int, name: str) -> Array:
     """The numbers in an answer, (rows,) or (rows, outputs), after checking that they answer this very request."""
     if not isinstance(body, dict) or not isinstance(body.get("outputs"), list) or not body["outputs"]:
         raise ModelError(f"the endpoint's answer has no outputs: {str(body)[:200]}")

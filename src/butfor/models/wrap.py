@@ -9,16 +9,22 @@ from typing import Any
 
 import numpy as np
 
-from butfor.core.types import Batch, InputError, Model
-from butfor.models.optional import loaded
-
-Array = np.ndarray[Any, Any]
+from butfor.core.types import Array, Batch, InputError, Model
+from butfor.models.optional import attribute, loaded
 
 
 @dataclass(frozen=True)
 class Wrapped:
     """How to ask a model, what its outputs are called, which columns it takes (None: it does not say).
 
+    Parameters
+    ----------
+    call : a function of a batch of n inputs that returns (n,) or (n, outputs).
+    classes : the names of the outputs.
+    columns : the names of the columns that the model takes, in its order.
+
+    Examples
+    --------
     >>> Wrapped(sum, classes=("total",))([1, 2])
     3
     """
@@ -31,13 +37,19 @@ class Wrapped:
         return self.call(batch)
 
 
-def wrap(model: Any) -> Wrapped:
+def wrap(model: object) -> Wrapped:
     """The best that the model can say: probabilities, else scores, else predictions, else what the callable returns.
 
     A classifier has one output per class whatever it can say: probabilities, the decision function (of two classes: the
     margin and its negative, so that either can be the target), or 1 for the label it predicts and 0 for the others. A
     classifier of several things at once has one output per thing and class, called "0=yes", "0=no", "1=yes" and so on.
 
+    Parameters
+    ----------
+    model : a function, a scikit-learn estimator, a Hugging Face pipeline, a torch module, or what is wrapped already.
+
+    Examples
+    --------
     >>> wrap(len).classes is None
     True
     >>> from sklearn.svm import LinearSVC
@@ -48,13 +60,14 @@ def wrap(model: Any) -> Wrapped:
         return model
     if isinstance(model, type):
         raise InputError(f"model is the class {model.__name__}, expected a fitted object of it or a function")
-    if _is_pipeline(model):
+    if any(kind.__module__.startswith("transformers.pipelines") for kind in type(model).__mro__):
         from butfor.models.huggingface import hugging_face
 
         return hugging_face(model)
-    if any(hasattr(model, name) for name in ("predict_proba", "decision_function", "predict")):
+    if is_estimator(model):
         return _estimator(model)
-    if _is_module(model):
+    torch = loaded("torch")
+    if torch is not None and isinstance(model, torch.nn.Module):
         from butfor.models.torch import torch_module
 
         return torch_module(model)
@@ -63,56 +76,43 @@ def wrap(model: Any) -> Wrapped:
     raise InputError(f"model must be a function or have predict_proba or predict, got {type(model).__name__}")
 
 
-def _is_pipeline(model: Any) -> bool:
-    return any(kind.__module__.startswith("transformers.pipelines") for kind in type(model).__mro__)
+def is_estimator(model: object) -> bool:
+    """Whether it can be asked as scikit-learn's models are."""
+    return any(attribute(model, name) is not None for name in ("predict_proba", "decision_function", "predict"))
 
 
-def _is_module(model: Any) -> bool:
-    torch = loaded("torch")
-    return torch is not None and isinstance(model, torch.nn.Module)
-
-
-def _estimator(model: Any) -> Wrapped:
-    columns = getattr(model, "feature_names_in_", None)
-    call, classes = _asked(model, getattr(model, "classes_", None))
-    return Wrapped(call, classes, None if columns is None else tuple(np.asarray(columns).tolist()))
-
-
-def _asked(model: Any, classes: Any) -> tuple[Model, tuple[Any, ...] | None]:
-    """What to call, and the names of what it returns."""
-    if hasattr(model, "predict_proba"):
-        if _several(classes):
-            return Joined(model.predict_proba), _joined_names(classes)
-        return model.predict_proba, _names(classes)
-    if hasattr(model, "decision_function"):
-        if classes is None:  # an outlier detector: its score, rather than the -1 or 1 that it predicts
-            return model.decision_function, None
-        if len(classes) > 2 and getattr(_last(model), "decision_function_shape", "ovr") == "ovo":
+def _estimator(model: object) -> Wrapped:
+    columns = _names(attribute(model, "feature_names_in_"))
+    classes = attribute(model, "classes_")
+    probabilities, scores = attribute(model, "predict_proba"), attribute(model, "decision_function")
+    several = isinstance(classes, list) and len(classes) > 0 and all(np.ndim(labels) == 1 for labels in classes)
+    if probabilities is not None and several:  # one array of classes per output
+        return Wrapped(Joined(probabilities), _joined_names(classes), columns)
+    if probabilities is not None:
+        return Wrapped(probabilities, _names(classes), columns)
+    if scores is not None and classes is None:  # an outlier detector: its score, rather than the -1 or 1 it predicts
+        return Wrapped(scores, None, columns)
+    if scores is not None:
+        if len(classes) > 2 and attribute(_last(model), "decision_function_shape") == "ovo":
             raise InputError(
                 "the model's decision function compares pairs of classes; set decision_function_shape='ovr'"
             )
-        return Margins(model.decision_function), _names(classes)
-    if classes is None or _several(classes):
-        return model.predict, None
-    return Indicators(model.predict, np.asarray(classes)), _names(classes)
+        return Wrapped(Margins(scores), _names(classes), columns)
+    predict = attribute(model, "predict")
+    if classes is None or several:
+        return Wrapped(predict, None, columns)
+    return Wrapped(Indicators(predict, np.asarray(classes)), _names(classes), columns)
 
 
-def _last(model: Any) -> Any:
+def _last(model: object) -> object:
     """The estimator at the end of a pipeline, or the best one of a search."""
-    while True:
-        inner = getattr(model, "best_estimator_", None) or (getattr(model, "steps", None) or [(None, None)])[-1][1]
-        if inner is None:
-            return model
-        model = inner
+    steps = attribute(model, "steps")
+    inner = attribute(model, "best_estimator_") or (steps[-1][1] if steps else None)
+    return model if inner is None else _last(inner)
 
 
-def _several(classes: Any) -> bool:
-    """scikit-learn lists one array of classes per output where there are several."""
-    return isinstance(classes, list) and len(classes) > 0 and all(np.ndim(labels) == 1 for labels in classes)
-
-
-def _names(classes: Any) -> tuple[Any, ...] | None:
-    return None if classes is None else tuple(np.asarray(classes).tolist())
+def _names(labels: object) -> tuple[Any, ...] | None:
+    return None if labels is None else tuple(np.asarray(labels).tolist())
 
 
 def _joined_names(classes: list[Any]) -> tuple[str, ...]:
@@ -158,6 +158,7 @@ class Indicators:
 
 def model_name(model: object) -> str:
     """What tells a model from others: where a function is defined, or how an object describes itself."""
-    if hasattr(model, "__qualname__"):
-        return f"{model.__module__}.{model.__qualname__}"
+    name = attribute(model, "__qualname__")
+    if name is not None:
+        return f"{attribute(model, '__module__')}.{name}"
     return re.sub(r" at 0x[0-9a-f]+", "", " ".join(repr(model).split()))[:500]  # an address is of one process only

@@ -10,24 +10,17 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from butfor.core.checks import whole
-from butfor.core.draw.samplers import (
-    AlignsColumns,
-    DrawsColumns,
-    HasNotes,
-    RefusesInputs,
-    Sampler,
-    SamplerInfo,
-    info_of,
-    name_of,
-)
+from butfor.core.draw.samplers import AlignsColumns, HasNotes, RefusesInputs, Sampler, SamplerInfo, info_of, name_of
 from butfor.core.draw.streams import stream
 from butfor.core.types import Array, Batch, Bools, Floats, InputError, Ints, ModelError, Subset
-from butfor.tabular.splice import splice
-from butfor.tabular.table import is_frame
+from butfor.models.rows import is_frame
+from butfor.tabular.splice import draws_columns, splice
 
 SCORE_ROWS = {True: 10_000, False: 256}  # rows of a table, or images and texts, given to the score at a time
 PILOT_INPUTS, PILOT_DRAWS = 64, 16
-Score = Callable[[Any], Any]  # a batch of n inputs -> array (n,)
+Score = Callable[..., Any]  # a batch of n inputs -> array (n,)
+Propose = Callable[[Ints, int, np.random.Generator], tuple[Batch, Batch]]  # members, draws -> what is new, and whole
+Show = Callable[[Array], Batch]  # rows of a matrix as the score is to see them
 
 
 @runtime_checkable
@@ -36,7 +29,7 @@ class JudgesRegions(Protocol):
 
     per_region: bool
 
-    def __call__(self, item: Any, subset: Subset) -> Score: ...
+    def __call__(self, item: object, subset: Subset) -> Score: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +40,7 @@ class Plausible:
     score: Score
     threshold: float
     tries: int
-    show: Callable[[Any], Any] | None = None  # rows of a matrix as the score is to see them
+    show: Show | None = None
 
     def __repr__(self) -> str:
         return f"plausible({self.sampler!r}, {name_of(self.score)} >= {self.threshold:g})"
@@ -69,12 +62,12 @@ class Plausible:
 
         return self._filled(propose, inputs, subset, draws, rng)
 
-    def _judging(self, one: Any, subset: Subset) -> Plausible:
+    def _judging(self, one: object, subset: Subset) -> Plausible:
         """The same for one input and region, by a score made for them."""
         assert isinstance(self.score, JudgesRegions)
         return replace(self, score=self.score(one, subset))
 
-    def unfit(self, item: Any) -> str | None:
+    def unfit(self, item: object) -> str | None:
         """Why the sampler underneath cannot take an input."""
         return self.sampler.unfit(item) if isinstance(self.sampler, RefusesInputs) else None
 
@@ -133,7 +126,7 @@ class Plausible:
         parts = [_ask(self.score, take(batch, slice(a, a + size))) for a in range(0, len(batch), size)]
         return np.concatenate(parts) if parts else np.zeros(0)
 
-    def _filled(self, propose: Any, inputs: Batch, subset: Subset, draws: int, rng: np.random.Generator) -> Any:
+    def _filled(self, propose: Propose, inputs: Batch, subset: Subset, draws: int, rng: np.random.Generator) -> Batch:
         """`draws` plausible proposals of each input, in the order in which they came, input-major.
 
         Every round has a stream and a size of its own, whatever was accepted before: what one input gets does not
@@ -171,17 +164,17 @@ class Plausible:
         )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class PlausibleColumns(Plausible):
     """The same of a sampler of tables that can return the new columns only."""
 
     def __call__(self, inputs: Batch, subset: Subset, draws: int, rng: np.random.Generator) -> Batch:
         return splice(inputs, subset, draws, rng, self)
 
-    def values(self, inputs: Array, subset: Subset, draws: int, rng: np.random.Generator) -> Any:
+    def values(self, inputs: Array, subset: Subset, draws: int, rng: np.random.Generator) -> Array:
         """New values of the subset's columns, (len(inputs) * draws, columns), input-major."""
         sampler = self.sampler
-        assert isinstance(sampler, DrawsColumns)
+        assert draws_columns(sampler)
 
         def propose(members: Ints, size: int, rng: np.random.Generator) -> tuple[Batch, Batch]:
             fresh = np.asarray(sampler.values(inputs[members], subset, size, rng))
@@ -189,27 +182,34 @@ class PlausibleColumns(Plausible):
             whole[:, subset.index] = fresh.reshape(len(whole), len(subset.index))
             return fresh, whole
 
-        return self._filled(propose, inputs, subset, draws, rng)
+        return np.asarray(self._filled(propose, inputs, subset, draws, rng))
 
     def for_columns(self, wanted: tuple[str, ...] | None, width: int) -> PlausibleColumns:
         """The same sampler for data whose columns stand in another order."""
         inner = self.sampler
         return replace(self, sampler=inner.for_columns(wanted, width)) if isinstance(inner, AlignsColumns) else self
 
-    def shown_by(self, show: Callable[[Any], Any]) -> PlausibleColumns:
+    def shown_by(self, show: Show) -> PlausibleColumns:
         """The same sampler, whose score sees rows of a matrix as `show` makes them: frames with names and types."""
         return replace(self, show=show)
 
 
 def plausible(sampler: Sampler, score: Score, threshold: float, *, tries: int = 100) -> Plausible:
-    """A sampler that keeps only those draws of `sampler` whose `score` is at least `threshold`.
+    """A sampler that keeps only those draws of `sampler` whose score is at least `threshold`.
 
-    `score(batch) -> (n,)` is a discriminator, a density, a language model: anything that says how real an input is; it
-    sees whole counterfactuals, of the type the model sees. `butfor.image.judge` judges each region by its own image.
     Tests stay valid because the filter is part of Q, for inputs that pass it themselves: no draw can be like an input
-    that does not. At most `tries` proposals are made for every draw that is asked for, then an error names the subset
-    and the rate.
+    that does not.
 
+    Parameters
+    ----------
+    sampler : any sampler, of tables, images or texts.
+    score : batch -> (n,): a discriminator, a density, a language model; anything that says how real an input is. It
+        sees whole counterfactuals, of the type the model sees. `butfor.image.judge` judges regions by their own image.
+    threshold : the least score of a draw that is kept.
+    tries : proposals for every draw that is asked for, at most; then an error names the subset and the rate.
+
+    Examples
+    --------
     >>> from butfor.tabular import gaussian
     >>> reference = np.random.default_rng(0).normal(size=(200, 2))
     >>> positive = plausible(gaussian(reference), lambda rows: rows.min(axis=1), 0.0)
@@ -225,7 +225,7 @@ def plausible(sampler: Sampler, score: Score, threshold: float, *, tries: int = 
     if isinstance(threshold, bool) or not isinstance(threshold, int | float | np.number) or np.isnan(threshold):
         raise InputError(f"threshold must be a number, got {threshold!r}")
     whole("tries", tries, 1)
-    made = PlausibleColumns if isinstance(sampler, DrawsColumns) else Plausible
+    made = PlausibleColumns if draws_columns(sampler) else Plausible
     return made(sampler, score, float(threshold), int(tries))
 
 
@@ -254,7 +254,7 @@ def _check_count(got: int, expected: int, subset: Subset) -> None:
         raise ModelError(f"the sampler returned {got} counterfactuals for subset {subset.name!r}, expected {expected}")
 
 
-def take(batch: Batch, positions: Any) -> Batch:
+def take(batch: Batch, positions: slice | list[int] | Ints) -> Batch:
     """Some of a batch: rows of an array or a frame, items of a list."""
     if is_frame(batch):
         return batch.iloc[positions]

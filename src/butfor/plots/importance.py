@@ -2,33 +2,41 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from butfor.core.result.global_summary import effect_name
+from butfor.plots.axes import axes
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from butfor.core.result.global_result import GlobalResult
 
 CHOSEN, REST = "#1f5a8a", "#c9ced4"
 
 
-def importance(result: GlobalResult, ax: Any = None, most: int = 30) -> Any:
+def importance(result: GlobalResult, ax: Axes | None = None, most: int = 30) -> Axes:
     """Axes with one bar per subset, the largest on top: chosen ones dark, with the 95 % interval of their effect.
 
-    Subsets that were not chosen are pale and show the difference on the draws of the test. At most `most` bars.
+    Subsets that were not chosen are pale and show the difference on the draws of the test.
 
+    Parameters
+    ----------
+    result : what `butfor.global_importance` returned.
+    ax : axes to draw on; None makes a figure.
+    most : bars at most.
+
+    Examples
+    --------
     >>> from butfor.tabular.global_importance import global_importance
     >>> rows = np.random.default_rng(0).normal(size=(50, 2))
     >>> result = global_importance(lambda X: X[:, 0], rows, rows, y=rows[:, 0])
     >>> [label.get_text() for label in importance(result).get_yticklabels()]
     ['x0', 'x1']
     """
-    if ax is None:
-        import matplotlib.pyplot as plt
-
-        ax = plt.subplots(layout="constrained")[1]
+    ax = axes(ax)
     effects = result.effects
     known = result.chosen & ~np.isnan(effects.effect)
     length = np.where(known, effects.effect, result.evidence.difference)

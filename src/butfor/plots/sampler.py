@@ -2,29 +2,37 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from butfor.plots.axes import axes
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from butfor.tabular.check import SamplerCheck
 
 
-def rank_histograms(check: SamplerCheck, ax: Any = None) -> Any:
-    """One line per subset, one cell per tenth of its draws: white is as many real values as there should be.
+def rank_histograms(check: SamplerCheck, ax: Axes | None = None) -> Axes:
+    """Axes with one line per subset, one cell per tenth of its draws: white is as many real values as there should be.
 
     Orange ends: too narrow; orange middle: too wide; one orange end: shifted. A group of columns shows the rank of its
-    distance from the draws. Returns the ax.
+    distance from the draws.
 
+    Parameters
+    ----------
+    check : what `butfor.check_sampler` returned for a table.
+    ax : axes to draw on; None makes a figure.
+
+    Examples
+    --------
     >>> import matplotlib; matplotlib.use("agg")
-    >>> import numpy as np; import butfor; from butfor.tabular.check import check_sampler
+    >>> import numpy as np; import butfor
     >>> rows = np.random.default_rng(0).normal(size=(120, 2))
-    >>> rank_histograms(check_sampler(butfor.tabular.gaussian(rows[:60]), rows[60:])).get_xlabel()
+    >>> rank_histograms(butfor.check_sampler(butfor.tabular.gaussian(rows[:60]), rows[60:])).get_xlabel()
     'place of the real value among its draws'
     """
-    if ax is None:
-        import matplotlib.pyplot as plt
-
-        ax = plt.figure(figsize=(6, 1.5 + 0.3 * len(check.subset_names)), layout="constrained").add_subplot()
     size = len(check.subset_names)
+    ax = axes(ax, (6, 1.5 + 0.3 * size))
     image = ax.imshow(
         10 * check.histogram, cmap="PuOr_r", vmin=0, vmax=2, aspect="auto", extent=(0, 1, size - 0.5, -0.5)
     )

@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from butfor.plots.axes import axes
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from butfor.core.result.result import Result
 
 UP, DOWN, OTHER = "#155cd6", "#e08a2c", "#8a96a2"  # told apart by every kind of colour vision
 
 
-def chosen_words(result: Result, ax: Any = None, most: int = 25) -> Any:
-    """Axes with one bar per word, the most often chosen on top: to the right where it raises the output, to the left
-    where it lowers it. Its label says how often it was chosen of how many places. Returns the axes.
+def chosen_words(result: Result, ax: Axes | None = None, most: int = 25) -> Axes:
+    """Axes with one bar per word, the most often chosen on top, labelled with how often of how many places.
 
-    Words whose direction is not known, since no effect was estimated, have a grey bar to the right.
+    It goes to the right where the word raises the output and to the left where it lowers it. Words whose direction is
+    not known, since no effect was estimated, have a grey bar to the right.
+
+    Parameters
+    ----------
+    result : what `butfor.text.explain` returned.
+    ax : axes to draw on; None makes a figure.
+    most : bars at most.
     """
-    if ax is None:
-        import matplotlib.pyplot as plt
-
-        ax = plt.subplots(layout="constrained")[1]
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
     from butfor.text.word_counts import word_counts
 
+    ax = axes(ax)
     shown = [count for count in word_counts(result) if count.chosen][:most]
     places = range(len(shown))
     others = [max(0, count.chosen - count.up - count.down) for count in shown]

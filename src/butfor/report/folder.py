@@ -14,7 +14,6 @@ from butfor.core.types import InputError
 from butfor.report.write import write
 
 RESULT, TABLE, REPORT = "result.butfor", "table.csv", "report.html"
-AGAIN = "report-again.html"  # a second report, which has no counterfactuals
 
 
 def check_folder(out: Path) -> None:

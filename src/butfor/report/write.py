@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-import os
 import re
 from pathlib import Path
 
 from butfor.core.result.result import Result
-from butfor.core.types import InputError
-from butfor.report.facts import facts
+from butfor.core.result.storage import write_whole
+from butfor.report.content import content
 
 LONE = re.compile("[\ud800-\udfff\x00]")  # half a character, which no file can hold; and what ends a page
 
 
 def write(result: Result, path: Path) -> Path:
-    """Write the report, or nothing: the file appears whole under its name or not at all."""
+    """Write the report, or nothing."""
     html = render(result)
-    part = path.with_name(path.name + ".part")
-    try:
-        part.write_text(html, encoding="utf-8")
-        os.replace(part, path)
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror or error}; choose a folder that exists") from error
-    finally:
-        part.unlink(missing_ok=True)
-    return path
+    return write_whole(path, lambda part: part.write_text(html, encoding="utf-8"))
 
 
 def render(result: Result) -> str:
@@ -38,4 +29,4 @@ def render(result: Result) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    return LONE.sub("\ufffd", environment.get_template("report.html.j2").render(facts(result)))
+    return LONE.sub("\ufffd", environment.get_template("report.html.j2").render(content(result)))

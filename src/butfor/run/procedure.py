@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 from butfor.core.checks import between, one_of, whole
@@ -127,7 +128,12 @@ def osft(*, center: int | None = None) -> Procedure:
     return Procedure("osft", draws=1, center=None if center is None else whole("center", center, 1))
 
 
-BY_NAME = {"irt": irt, "sequential": sequential, "few-shot": few_shot, "osft": osft}
+BY_NAME: dict[str, Callable[[], Procedure]] = {
+    "irt": irt,
+    "sequential": sequential,
+    "few-shot": few_shot,
+    "osft": osft,
+}
 
 
 def procedure(test: object, draws: object = None) -> Procedure:
@@ -148,4 +154,4 @@ def procedure(test: object, draws: object = None) -> Procedure:
     count = whole("draws", draws, 2 if made.name == "few-shot" else 1)
     if isinstance(test, Procedure) and test.draws not in (None, count):
         raise InputError(f"draws={count} but the test has draws={test.draws}; give it once")
-    return Procedure(made.name, count, made.center, made.h, made.early_stop, made.delta, made.scale)
+    return replace(made, draws=count)

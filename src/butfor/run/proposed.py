@@ -11,10 +11,11 @@ import numpy as np
 
 from butfor.core.draw.content import size
 from butfor.core.draw.proposers import Proposer, proposals, unique
-from butfor.core.types import InputError, Subset
+from butfor.core.types import InputError, Item, Subset
 
 OnError = Literal["raise", "skip"]
 MOST_NAMED = 5  # inputs in one sentence
+Labels = Any  # one for each input: a list, an array, a Series; or None
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,10 +30,10 @@ class NamedItems(Sequence[Any]):
         return len(self.sources)
 
     @overload
-    def __getitem__(self, place: int) -> Any: ...
+    def __getitem__(self, place: int) -> Item: ...
     @overload
     def __getitem__(self, place: slice) -> NamedItems: ...
-    def __getitem__(self, place: int | slice) -> Any:
+    def __getitem__(self, place: int | slice) -> Item | NamedItems:
         if isinstance(place, slice):
             return self.some(range(*place.indices(len(self))))
         return self.open(self.names[place], self.sources[place])
@@ -139,7 +140,7 @@ def some_names(names: Sequence[str]) -> str:
     return ", ".join(map(repr, names[:MOST_NAMED])) + more
 
 
-def labels_left(y: Any, given: Sequence[Any], left: Sequence[Any]) -> Any:
+def labels_left(y: Labels, given: Sequence[Any], left: Sequence[Any]) -> Labels:
     """The labels of the images or texts that are left, by name, where `y` has one for each that was given.
 
     >>> labels_left(["cat", "dog", "cat"], ["a", "b", "c"], ["a", "c"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import traceback
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -61,7 +63,8 @@ def run(context: RunContext, settings: Settings) -> Result:
         name, names = target_name(settings.target, outputs), output_names(wrapped, outputs)
         spec = _statistic_spec(settings, name, resolve(name, settings.y, seen.outputs, wrapped), seen, context)
         drawn = _drawn(problem, settings, spec)
-        meter, keeper = Meter(report, seen.rows), Keeper(problem, context.keep[0], drawn["set_aside"], context.keep[1])
+        count, room = context.keep if settings.picked is None else (0, 0)  # the rule rejects some of what is drawn
+        meter, keeper = Meter(report, seen.rows), Keeper(problem, count, drawn["set_aside"], room)
         memory = remembering(problem, seen.outputs, again=settings.test.name in ("irt", "sequential"))
         evaluator = Evaluator(kept.model, size, outputs, meter, memory, keeper)
         evidence, notes, interrupted = perform(problem, evaluator, spec, settings, meter)
@@ -107,7 +110,15 @@ def _warn_of_reach(problem: Problem, settings: Settings) -> None:
     if test.name in ("irt", "sequential") and settings.rule != "e-bh" and not sentences:
         sentences = reach_of_sampler(settings.rule, settings.alpha, size, _floor(problem))
     for sentence in sentences:
-        warnings.warn(sentence, ReachWarning, stacklevel=5)
+        warnings.warn(sentence, ReachWarning, stacklevel=_levels_to_user())
+
+
+def _levels_to_user() -> int:
+    """How many frames up the first one is that is not ours: that is where a warning should point."""
+    outer = traceback.walk_stack(sys._getframe(1))
+    return next(
+        (k for k, (frame, _) in enumerate(outer, 1) if not frame.f_globals.get("__name__", "").startswith("butfor.")), 1
+    )
 
 
 def _with_chance(problem: Problem, settings: Settings) -> Problem:
@@ -155,7 +166,8 @@ def _drawn(problem: Problem, settings: Settings, spec: StatisticSpec) -> dict[st
     """How the draws of a hypothesis come: in rounds of which sizes, and how many of them are set aside."""
     draws = settings.draws_for(problem.size)
     if settings.test.name == "sequential":
-        return {"draws": draws, "rounds": [next(batches(settings.test.h, draws))], "set_aside": 0}
+        first = min(next(batches(settings.test.h, draws)), problem.round_draws)  # the others are other rounds
+        return {"draws": draws, "rounds": [first], "set_aside": 0}
     sizes = round_sizes(spec.center + draws, problem.round_draws)
     return {"draws": draws, "rounds": sizes, "set_aside": spec.center}
 

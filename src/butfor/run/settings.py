@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from difflib import get_close_matches
 from functools import wraps
@@ -80,11 +81,21 @@ class Settings:
     on_error: OnError = "raise"
 
     @classmethod
-    def of(cls, options: Mapping[str, object], function: str = "explain", **defaults: object) -> Settings:
-        """Keywords of a public function, checked, with its defaults for those that were not given or are None."""
-        _check_names(options, function)
+    def of(
+        cls,
+        options: Mapping[str, object],
+        function: str = "explain",
+        only: Sequence[str] | None = None,
+        **defaults: object,
+    ) -> Settings:
+        """Keywords of a public function, checked, with its defaults for those that were not given or are None.
+
+        `only` names those that the function takes, where it does not take all of them.
+        """
+        _check_names(options, function, NAMES if only is None else only)
         suited = {name: value for name, value in defaults.items() if options.get(name) is None}
-        given = cast("dict[str, Any]", {**DEFAULTS, **options, **suited})
+        given = cast("dict[str, Any]", {**DEFAULTS, **options, **suited, "seed": _seed(options)})
+        given.pop("rng", None)
         if "effects" in options:
             given["effects"] = options["effects"]  # None is a choice here
         made = procedure(given["test"] or "sequential", given["draws"])
@@ -103,7 +114,6 @@ class Settings:
             "rule": rule,
             "alpha": alpha,
             "draws": made.draws,
-            "seed": _seed(given["seed"], given.pop("rng", None)),
             "batch_rows": None if size is None else whole("batch_rows", size, 1),
         }
         return cls(**{**given, **checked})
@@ -116,14 +126,15 @@ class Settings:
 DEFAULTS: dict[str, object] = {
     field.name: None if field.default is MISSING else field.default for field in fields(Settings)
 } | {"rule": None}
+NAMES = (*DEFAULTS, "rng")
 
 
-def _check_names(options: Mapping[str, object], function: str) -> None:
+def _check_names(options: Mapping[str, object], function: str, known: Sequence[str]) -> None:
     for name in options:
         if name in MOVED:
             raise TypeError(f"{function}() takes no {name!r} any more; use {MOVED[name]}")
-        if name not in (*DEFAULTS, "rng"):
-            near = get_close_matches(name, [*DEFAULTS, "rng"], n=1)
+        if name not in known:
+            near = get_close_matches(name, known, n=1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
             raise TypeError(f"{function}() got an unexpected keyword argument {name!r}{hint}")
 
@@ -137,12 +148,13 @@ def _check_together(test: Procedure, rule: str, picked: object) -> None:
         raise InputError(f"picked must be a function of outputs that returns booleans, got {type(picked).__name__}")
 
 
-def _seed(seed: object, rng: object) -> int:
+def _seed(options: Mapping[str, object]) -> int:
     """One whole number from which all streams come; a Generator or SeedSequence gives one (SPEC 7)."""
+    rng = options.get("rng")
     if rng is None:
-        return whole("seed", seed, 0)
-    if seed != 0:
-        raise InputError(f"got seed={seed!r} and rng={rng!r}; give one of them")
+        return whole("seed", options.get("seed", DEFAULTS["seed"]), 0)
+    if "seed" in options:
+        raise InputError(f"got seed={options['seed']!r} and rng={rng!r}; give one of them")
     if isinstance(rng, np.random.Generator):
         return int(rng.integers(2**63))
     if isinstance(rng, np.random.SeedSequence):
@@ -156,17 +168,29 @@ Returned = TypeVar("Returned")
 
 def takes_settings(function: Callable[Given, Returned]) -> Callable[Given, Returned]:
     """Show the fields of Settings in the signature and the Parameters of a function that takes them as `**options`."""
+    return takes(NAMES)(function)
 
-    @wraps(function)
-    def shown(*args: Given.args, **options: Given.kwargs) -> Returned:
-        return function(*args, **options)
 
-    own = [p for p in inspect.signature(function).parameters.values() if p.kind is not p.VAR_KEYWORD]
-    more = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=value) for name, value in DEFAULTS.items()]
-    rng = inspect.Parameter("rng", inspect.Parameter.KEYWORD_ONLY, default=None)
-    returned = inspect.signature(function).return_annotation
-    shown.__signature__ = inspect.Signature([*own, *more, rng], return_annotation=returned)  # type: ignore[attr-defined]
-    listed = inspect.cleandoc(Settings.__doc__ or "").split("----------\n")[1]
-    rng_line = "rng : a NumPy Generator or SeedSequence in place of `seed` (SPEC 7)."
-    shown.__doc__ = inspect.cleandoc(function.__doc__ or "").replace("**options : settings.", f"{listed}\n{rng_line}")
-    return shown
+def takes(names: Sequence[str]) -> Callable[[Callable[Given, Returned]], Callable[Given, Returned]]:
+    """The same for some of them; what the function's own Parameters explain is not explained again."""
+
+    def decorate(function: Callable[Given, Returned]) -> Callable[Given, Returned]:
+        @wraps(function)
+        def shown(*args: Given.args, **options: Given.kwargs) -> Returned:
+            return function(*args, **options)
+
+        signature, doc = inspect.signature(function), inspect.cleandoc(function.__doc__ or "")
+        own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+        more = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=DEFAULTS.get(name)) for name in names]
+        shown.__signature__ = signature.replace(parameters=[*own, *more])  # type: ignore[attr-defined]
+        listed = [EXPLAINED[name] for name in names if f"\n{name} : " not in doc]
+        shown.__doc__ = doc.replace("**options : settings.", "\n".join(listed))
+        return shown
+
+    return decorate
+
+
+EXPLAINED = {  # the Parameters of Settings, one by one
+    entry.split(" : ")[0]: entry
+    for entry in re.split(r"\n(?=\w+ : )", inspect.cleandoc(Settings.__doc__ or "").split("----------\n")[1])
+} | {"rng": "rng : a NumPy Generator or SeedSequence in place of `seed` (SPEC 7)."}

@@ -13,13 +13,13 @@ from butfor.models import Wrapped
 NAMED = ("output", "predicted", "observed-class", "truth")
 
 
-def target_name(target: Any, outputs: int) -> Any:
+def target_name(target: object, outputs: int) -> object:
     """The target, with its default filled in: the output itself, or the predicted class where there are several."""
     name = ("output" if outputs == 1 else "predicted") if target is None else target
     return name.item() if isinstance(name, np.generic) else name
 
 
-def resolve(name: Any, y: Any, observed: Floats, wrapped: Wrapped) -> Target:
+def resolve(name: object, y: object, observed: Floats, wrapped: Wrapped) -> Target:
     """The target as the core understands it; `observed` (n, outputs) are the outputs on the inputs."""
     outputs = observed.shape[1]
     if y is not None and name != "truth":
@@ -37,7 +37,7 @@ def resolve(name: Any, y: Any, observed: Floats, wrapped: Wrapped) -> Target:
     return Target("predicted" if name == "predicted" else "output")
 
 
-def _truth(y: Any, observed: Floats, wrapped: Wrapped) -> Ints:
+def _truth(y: object, observed: Floats, wrapped: Wrapped) -> Ints:
     if y is None:
         raise InputError("target='truth' needs the true labels; give them as y=")
     labels = np.asarray(y).reshape(-1).tolist()
@@ -48,7 +48,7 @@ def _truth(y: Any, observed: Floats, wrapped: Wrapped) -> Ints:
     return np.array([_index(label, observed.shape[1], wrapped) for label in labels])
 
 
-def _index(label: Any, outputs: int, wrapped: Wrapped) -> int:
+def _index(label: object, outputs: int, wrapped: Wrapped) -> int:
     if wrapped.classes is not None and label in wrapped.classes:
         return wrapped.classes.index(label)
     if isinstance(label, int | np.integer) and not isinstance(label, bool) and 0 <= label < outputs:

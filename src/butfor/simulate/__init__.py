@@ -6,8 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Literal, overload
 
-import numpy as np
-
+from butfor.core.checks import whole
 from butfor.core.types import InputError
 from butfor.simulate import known, paper
 from butfor.simulate.beds import Bed
@@ -56,18 +55,22 @@ def bed(name: str, seed: int = 0) -> Bed: ...
 def bed(name: str, seed: int = 0) -> Bed | ImageBed | TextBed:
     """The bed of that name for one run: `.inputs`, `.model`, `.sampler` and `.truth`, all fixed by the seed.
 
-    "textures" has images and their `.boxes`, "sentences" and "sentences-tied" have texts and their `.subsets`; the
-    others are tables.
+    Parameters
+    ----------
+    name : "textures" has images and their `.boxes`, "sentences" and "sentences-tied" have texts and their `.subsets`;
+        those of `BEDS` are tables.
+    seed : the same seed gives the same bed.
 
+    Examples
+    --------
     >>> bed("interactions", seed=1)
     <Bed 'interactions': 100 inputs, 24 columns, 473 true signals>
     >>> bed("sentences", seed=1)
     <TextBed 'sentences': 30 texts, 12 words, 55 true signals>
     """
-    if name not in {**BEDS, **IMAGES, **TEXTS}:
-        raise InputError(f"unknown bed {name!r}; choose one of {', '.join([*BEDS, *IMAGES, *TEXTS])}")
-    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
-        raise InputError(f"seed must be a whole number of at least 0, got {seed!r}")
+    seed = whole("seed", seed, 0)
     if name in IMAGES:
-        return IMAGES[name](int(seed))
-    return TEXTS[name](name, int(seed)) if name in TEXTS else BEDS[name](name, int(seed))
+        return IMAGES[name](seed)
+    if name not in {**BEDS, **TEXTS}:
+        raise InputError(f"unknown bed {name!r}; choose one of {', '.join([*BEDS, *IMAGES, *TEXTS])}")
+    return TEXTS[name](name, seed) if name in TEXTS else BEDS[name](name, seed)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from butfor.core.types import Bools, Floats, Model, Sampler
+from butfor.core.draw.samplers import Sampler
+from butfor.core.types import Bools, Floats, Model
 
 
 @dataclass(frozen=True, eq=False)

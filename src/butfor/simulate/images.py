@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from butfor.core.draw.samplers import Sampler
 from butfor.core.draw.streams import stream
-from butfor.core.types import Bools, Floats, Model, Sampler, Subset
+from butfor.core.types import Bools, Floats, Model, Subset
 
 Image = NDArray[np.uint8]
 PATCH = 8  # pixels

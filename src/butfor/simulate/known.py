@@ -9,17 +9,15 @@ import numpy as np
 from butfor.core.draw.streams import stream
 from butfor.core.types import Bools, Floats
 from butfor.simulate.beds import Bed
-from butfor.simulate.models import linear, parity, products, sum_of_abs
-from butfor.simulate.samplers import coin, humps, normal, signs, two_humps
+from butfor.simulate.models import linear, products, sum_of_abs
+from butfor.simulate.samplers import humps, independent, normal, signs
 from butfor.tabular.gaussian import Gaussian
 from butfor.tabular.splice import from_values
 
 CONTRAST_SHARES = (0.02, 0.05, 0.1, 0.2, 0.3)  # METHODS 7: three features each
 
 
-def linear_gaussian(
-    name: str, seed: int, *, inputs: int = 100, width: int = 20, share: float = 0.2, shift: float = 5.0
-) -> Bed:
+def linear_gaussian(name: str, seed: int, *, inputs: int = 100, width: int = 20, shift: float = 5.0) -> Bed:
     """A linear model that ignores every other column of correlated normal inputs; Q is their exact conditional.
 
     The shifted entries of a row come from N(shift, 1) first and the others from the reference given them. So x_j given
@@ -28,7 +26,7 @@ def linear_gaussian(
     rng = stream(seed, "linear", width)
     covariance = 0.5 ** np.abs(np.subtract.outer(np.arange(width), np.arange(width)))
     weights = np.where(np.arange(width) % 2 == 0, rng.uniform(0.5, 2.0, width), 0.0)
-    shifted = rng.random((inputs, width)) < share
+    shifted = rng.random((inputs, width)) < 0.2
     rows = np.stack([_given_shifted(row, covariance, shift, rng) for row in shifted])
     sampler = from_values(_conditional(covariance).values)
     return Bed(name, rows, partial(linear, weights=weights), sampler, shifted & (weights != 0))
@@ -37,8 +35,7 @@ def linear_gaussian(
 def _conditional(covariance: Floats) -> Gaussian:
     """The conditional of N(0, covariance), known and not fitted."""
     precision = np.asarray(np.linalg.inv(covariance), np.float64)
-    columns = tuple(f"x{i}" for i in range(len(covariance)))
-    return Gaussian(np.zeros(len(columns)), precision, columns, kinds=None, rows=0, whole=(None,) * len(columns))
+    return Gaussian(np.zeros(len(covariance)), precision, (None,) * len(covariance))
 
 
 def _given_shifted(shifted: Bools, covariance: Floats, shift: float, rng: np.random.Generator) -> Floats:
@@ -80,8 +77,9 @@ def clones(name: str, seed: int, *, width: int = 100, jitter: float = 0.35) -> B
     to the others. So every p-value is uniform, but all of them hang on that one number: OSFT at alpha = 0.1 makes a
     false discovery in half of the runs, whenever the number is near 1 (METHODS 8).
     """
-    rows = np.repeat(humps((1, 1), jitter, stream(seed, "clones")), width, axis=1)
-    sampler = from_values(partial(two_humps, jitter=jitter))
+    law = partial(humps, jitter=jitter)
+    rows = np.repeat(law((1, 1), stream(seed, "clones")), width, axis=1)
+    sampler = from_values(partial(independent, law=law))
     return Bed(name, rows, partial(linear, weights=np.ones(width)), sampler, np.zeros(rows.shape, bool))
 
 
@@ -92,7 +90,8 @@ def parities(name: str, seed: int, *, width: int = 20) -> Bed:
     OSFT at alpha = 0.2 makes a false discovery in half of the runs (METHODS 8).
     """
     rows = signs((1, width), stream(seed, "parity", width))
-    return Bed(name, rows, parity, from_values(coin), np.zeros(rows.shape, bool))
+    sampler = from_values(partial(independent, law=signs))
+    return Bed(name, rows, partial(np.prod, axis=1), sampler, np.zeros(rows.shape, bool))
 
 
 def global_contrast(name: str, seed: int, *, inputs: int = 100, width: int = 50) -> Bed:

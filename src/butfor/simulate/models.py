@@ -36,15 +36,6 @@ def linear(rows: Batch, weights: Floats) -> Floats:
     return np.asarray((rows * weights).sum(axis=1))
 
 
-def parity(rows: Batch) -> Floats:
-    """prod_j x_j: each feature decides the sign of the whole.
-
-    >>> parity(np.array([[1.0, -1.0, -1.0], [1.0, 1.0, -1.0]]))
-    array([ 1., -1.])
-    """
-    return np.asarray(rows.prod(axis=1))
-
-
 def products(rows: Batch, pairs: int) -> Floats:
     """sum_i |x_{2i} x_{2i+1}| over the first pairs of columns: interactions without main effects.
 

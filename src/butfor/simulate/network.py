@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 import zipfile
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from butfor.core.draw.streams import stream
-from butfor.core.types import Batch, Floats
+from butfor.core.types import Batch, Floats, InputError
+from butfor.report.folder import write_files
 from butfor.simulate.models import sum_of_abs
 
 Singles = NDArray[np.float32]
@@ -59,14 +57,10 @@ def trained(distribution: str, seed: int, draw: Draw) -> tuple[Floats, ...]:
 
 def cache_folder() -> Path:
     """Where trained weights are kept between sessions."""
-    chosen = os.environ.get("BUTFOR_CACHE")
-    if chosen:
-        return Path(chosen)
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local")) / "butfor"
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "butfor"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "butfor"
+    systems = {"win32": ("LOCALAPPDATA", "AppData/Local"), "darwin": ("", "Library/Caches")}
+    variable, usual = systems.get(sys.platform, ("XDG_CACHE_HOME", ".cache"))
+    home = Path(os.environ.get(variable) or Path.home() / usual)
+    return Path(os.environ.get("BUTFOR_CACHE") or home / "butfor")
 
 
 def _read(path: Path) -> tuple[Floats, ...] | None:
@@ -81,15 +75,10 @@ def _read(path: Path) -> tuple[Floats, ...] | None:
 
 
 def _write(path: Path, weights: tuple[Floats, ...]) -> None:
-    with suppress(OSError):  # a folder that cannot be written costs time, not the run
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, part = tempfile.mkstemp(dir=path.parent, prefix=path.stem, suffix=".part")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                np.savez(file, allow_pickle=False, **{f"w{i}": w for i, w in enumerate(weights)})
-            os.replace(part, path)  # two workers may train the same network: the file is always whole
-        finally:
-            Path(part).unlink(missing_ok=True)
+    arrays = {f"w{i}": w for i, w in enumerate(weights)}
+    with suppress(InputError):  # a folder that cannot be written costs time, not the run
+        # Two workers may train the same network: the file is always whole.
+        write_files({path.name: lambda part: np.savez(part, allow_pickle=False, **arrays)}, path.parent)
 
 
 def _shapes() -> tuple[tuple[int, ...], ...]:
@@ -102,51 +91,35 @@ def train(distribution: str, seed: int, draw: Draw) -> tuple[Floats, ...]:
 
     rng = stream(seed, "network", distribution)
     held_out = draw(50_000, rng)
-    scale = _scale(held_out)
+    response = sum_of_abs(held_out)
+    middle, spread = held_out.mean(axis=0), float(held_out.std(axis=0).mean())  # the response has one slope for all
+    mean, deviation = float(response.mean()), float(response.std())
+
+    def scaled(count: int) -> tuple[Singles, Singles]:
+        rows = draw(count, rng)
+        responses = (sum_of_abs(rows) - mean) / deviation
+        return ((rows - middle) / spread).astype(np.float32), responses.astype(np.float32)
+
     flat, parts = _start(rng)
     with threadpool_limits(1):  # the bits then do not depend on the number of cores, and small products are faster
         for _ in range(MOST_CYCLES):
-            _cycle(flat, parts, draw, scale, rng)
-            weights = _unscaled(parts, scale)
-            error = float(np.mean((predict(held_out, weights) - sum_of_abs(held_out)) ** 2))
+            _cycle(flat, parts, scaled)
+            first, bias, second, second_bias, last, last_bias = (part.astype(np.float64) for part in parts)
+            first = first / spread  # the weights for rows and responses as they are
+            weights = first, bias - middle @ first, second, second_bias, last * deviation, last_bias * deviation + mean
+            error = float(np.mean((predict(held_out, weights) - response) ** 2))
             if error <= LARGEST_ERROR:
                 return weights
     raise RuntimeError(f"the network of distribution {distribution!r}, seed {seed}, kept an error of {error:.3g}")
 
 
-@dataclass(frozen=True)
-class Scale:
-    """What is taken off rows and responses before training, and what they are divided by."""
-
-    middle: Floats  # (25,)
-    spread: float  # one for all features: the response has one slope for all of them
-    mean: float
-    deviation: float
-
-
-def _scale(rows: Floats) -> Scale:
-    response = sum_of_abs(rows)
-    return Scale(rows.mean(axis=0), float(rows.std(axis=0).mean()), float(response.mean()), float(response.std()))
-
-
-def _unscaled(parts: list[Singles], scale: Scale) -> tuple[Floats, ...]:
-    """The weights for rows and responses as they are, in float64."""
-    first, first_bias, second, second_bias, last, last_bias = (part.astype(np.float64) for part in parts)
-    first = first / scale.spread
-    first_bias = first_bias - scale.middle @ first
-    return first, first_bias, second, second_bias, last * scale.deviation, last_bias * scale.deviation + scale.mean
-
-
-def _cycle(flat: Singles, parts: list[Singles], draw: Draw, scale: Scale, rng: np.random.Generator) -> None:
-    """One cycle of training, in place: STEPS batches of fresh rows."""
+def _cycle(flat: Singles, parts: list[Singles], scaled: Callable[[int], tuple[Singles, Singles]]) -> None:
+    """One cycle of training, in place: STEPS batches of fresh rows and responses."""
     moments = np.zeros((2, flat.size), np.float32)
-    inputs, targets = np.empty((0, SIZES[0]), np.float32), np.empty(0, np.float32)
     for step in range(STEPS):
         at = step * BATCH % POOL
         if at == 0:
-            rows = draw(POOL, rng)
-            inputs = ((rows - scale.middle) / scale.spread).astype(np.float32)
-            targets = ((sum_of_abs(rows) - scale.mean) / scale.deviation).astype(np.float32)
+            inputs, targets = scaled(POOL)
         gradient = _gradient(parts, inputs[at : at + BATCH], targets[at : at + BATCH])
         _adam(flat, moments, gradient, step, _rate(step / STEPS))
 
@@ -170,10 +143,8 @@ def _gradient(parts: list[Singles], inputs: Singles, targets: Singles) -> Single
     residual = ((two @ last)[:, 0] + last_bias - targets)[:, None] * np.float32(2 / len(inputs))
     back_two = residual * last.T * (two > 0)
     back_one = (back_two @ second.T) * (one > 0)
-    layers: list[Any] = []
-    for below, back in ((inputs, back_one), (one, back_two), (two, residual)):
-        layers += [(below.T @ back).ravel(), back.sum(axis=0)]
-    return np.concatenate(layers)
+    layers = ((inputs, back_one), (one, back_two), (two, residual))
+    return np.concatenate([part for below, back in layers for part in ((below.T @ back).ravel(), back.sum(axis=0))])
 
 
 def _adam(flat: Singles, moments: Singles, gradient: Singles, step: int, rate: float) -> None:

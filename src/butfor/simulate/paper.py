@@ -6,8 +6,9 @@ from functools import partial
 
 import numpy as np
 
+from butfor.core.draw.samplers import Sampler
 from butfor.core.draw.streams import stream
-from butfor.core.types import Bools, Floats, Sampler
+from butfor.core.types import Bools, Floats
 from butfor.simulate.beds import Bed
 from butfor.simulate.models import paired_threshold, sum_of_abs
 from butfor.simulate.network import predict, trained
@@ -18,6 +19,7 @@ INPUTS = 100
 PAIRS, THRESHOLD = 50, 3.0
 WIDTH = 25  # of the network and of sum |x_j|
 SHARE = 0.3  # h: the probability of a feature to come from N(4, 1)
+Beta = Floats | None  # (width,) how features depend on those before them; None where they are independent
 
 
 def discontinuous(name: str, seed: int, *, correlated: bool) -> Bed:
@@ -52,19 +54,13 @@ def absolute(name: str, seed: int, *, correlated: bool, inputs: int = INPUTS, sh
     return Bed(name, rows, sum_of_abs, paper_sampler(beta), signal)
 
 
-def paper_inputs(
-    seed: int, count: int, width: int, share: float, *, correlated: bool
-) -> tuple[Floats, Bools, Floats | None]:
-    """Inputs, which of their entries came from N(4, 1), and the run's beta (None where features are independent)."""
-    beta = None
-    if correlated:
-        beta = stream(seed, "beta", width).normal(0.0, 0.25, width)  # variance 1/16 (METHODS 1)
+def paper_inputs(seed: int, count: int, width: int, share: float, *, correlated: bool) -> tuple[Floats, Bools, Beta]:
+    """Inputs, which of their entries came from N(4, 1), and the run's beta."""
+    beta = stream(seed, "beta", width).normal(0.0, 0.25, width) if correlated else None  # variance 1/16 (METHODS 1)
     return *_mixture(count, width, share, beta, stream(seed, "inputs", width, correlated)), beta
 
 
-def _mixture(
-    count: int, width: int, share: float, beta: Floats | None, rng: np.random.Generator
-) -> tuple[Floats, Bools]:
+def _mixture(count: int, width: int, share: float, beta: Beta, rng: np.random.Generator) -> tuple[Floats, Bools]:
     """x_i ~ N(4, 1) with probability `share`, else N(m_i, 1) with m_i = sum_{j<i} beta_j x_j (or 0)."""
     signal = rng.random((count, width)) < share
     rows = rng.standard_normal((count, width))
@@ -77,6 +73,6 @@ def _mixture(
     return rows, signal
 
 
-def paper_sampler(beta: Floats | None) -> Sampler:
+def paper_sampler(beta: Beta) -> Sampler:
     """Q(x_i | x_-i) = N(m_i, 1), the law of a feature that is not a signal."""
     return from_values(normal if beta is None else partial(regression, beta=beta))

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 
-from butfor.core.types import Floats, Subset
+from butfor.core.types import Array, Floats, Subset
 
-Array = np.ndarray[Any, Any]
+Law = Callable[[tuple[int, ...], np.random.Generator], Floats]  # independent values of any shape
+
+
+def independent(inputs: Array, subset: Subset, draws: int, rng: np.random.Generator, law: Law) -> Floats:
+    """Values of `law`, whatever the rest of the row is."""
+    return law((len(inputs), draws, len(subset.index)), rng).reshape(-1, len(subset.index))
 
 
 def normal(inputs: Array, subset: Subset, draws: int, rng: np.random.Generator) -> Floats:
     """Independent N(0, 1), whatever the rest of the row is."""
-    return rng.standard_normal((len(inputs), draws, len(subset.index))).reshape(-1, len(subset.index))
+    return independent(inputs, subset, draws, rng, lambda shape, rng: rng.standard_normal(shape))
 
 
 def regression(inputs: Array, subset: Subset, draws: int, rng: np.random.Generator, beta: Floats) -> Floats:
@@ -35,22 +40,12 @@ def regression(inputs: Array, subset: Subset, draws: int, rng: np.random.Generat
     return fresh.reshape(-1, len(columns))
 
 
-def coin(inputs: Array, subset: Subset, draws: int, rng: np.random.Generator) -> Floats:
-    """Independent signs, -1 or 1."""
-    return signs((len(inputs), draws, len(subset.index)), rng).reshape(-1, len(subset.index))
-
-
 def signs(shape: tuple[int, ...], rng: np.random.Generator) -> Floats:
-    """What `coin` redraws, of any shape."""
+    """-1 or 1."""
     return np.asarray(rng.integers(0, 2, size=shape) * 2.0 - 1.0, np.float64)
 
 
-def two_humps(inputs: Array, subset: Subset, draws: int, rng: np.random.Generator, jitter: float) -> Floats:
-    """Independent values of the mixture of N(-1, jitter^2) and N(1, jitter^2)."""
-    return humps((len(inputs), draws, len(subset.index)), jitter, rng).reshape(-1, len(subset.index))
-
-
-def humps(shape: tuple[int, ...], jitter: float, rng: np.random.Generator) -> Floats:
-    """What `two_humps` redraws, of any shape: the sign of one normal and a little of another."""
+def humps(shape: tuple[int, ...], rng: np.random.Generator, jitter: float) -> Floats:
+    """The mixture of N(-1, jitter^2) and N(1, jitter^2): the sign of one normal and a little of another."""
     raw = rng.standard_normal((*shape, 2))  # both from one array: appending inputs leaves the draws of the others
     return np.asarray(np.copysign(1.0, raw[..., 0]) + jitter * raw[..., 1])

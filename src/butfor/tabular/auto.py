@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from butfor.core.draw.samplers import HasNotes, ListsSupport, RepeatsDraws, SamplerInfo, info_of
 from butfor.core.draw.streams import stream
-from butfor.core.types import Array, Batch, Floats, InputError, Subset
+from butfor.core.types import Floats, InputError
+from butfor.models.rows import is_frame
 from butfor.tabular.check import check_table
 from butfor.tabular.copula import copula
 from butfor.tabular.donors import mark
@@ -18,71 +18,21 @@ from butfor.tabular.empirical import empirical
 from butfor.tabular.forest import forest
 from butfor.tabular.gaussian import gaussian
 from butfor.tabular.neighbours import neighbours
-from butfor.tabular.splice import splice
-from butfor.tabular.table import Table, as_table, check_complete
+from butfor.tabular.splice import TableSampler
+from butfor.tabular.table import Table, as_frame, as_table, check_complete
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 LEAST_HELD_OUT, MOST_HELD_OUT = 50, 200  # rows of the check
 MOST_FITTED = 5_000  # rows that a sampler is fitted on to be checked; the one that is chosen gets all
 MOST_COLUMNS, CHECK_DRAWS = 6, 49
 FOREST_ROWS = 20
 ODD = 1.0  # normal columns of a hundred rows and more are never so far from normal
-Makers = dict[str, Callable[[Any], "TableSampler"]]
+Makers = dict[str, Callable[[object], TableSampler]]
 
 
-class TableSampler(Protocol):
-    """What the samplers that `auto` chooses from can all do."""
-
-    def __call__(self, inputs: Batch, subset: Subset, draws: int, rng: np.random.Generator, /) -> Batch: ...
-    def values(self, inputs: Array, subset: Subset, draws: int, rng: np.random.Generator) -> Array: ...
-    def for_columns(self, wanted: tuple[str, ...] | None, width: int) -> Any: ...
-
-
-@dataclass(frozen=True, eq=False)
-class Auto:
-    """The sampler that was chosen, and why. Made by `auto`; what the sampler can do, it can do."""
-
-    sampler: TableSampler
-    why: str
-
-    def __repr__(self) -> str:
-        return repr(self.sampler)
-
-    @property
-    def info(self) -> SamplerInfo:
-        """That of the sampler."""
-        return info_of(self.sampler)
-
-    def __call__(self, inputs: Batch, subset: Subset, draws: int, rng: np.random.Generator) -> Batch:
-        return splice(inputs, subset, draws, rng, self)
-
-    def values(self, inputs: Array, subset: Subset, draws: int, rng: np.random.Generator) -> Array:
-        """New values of the subset's columns, (len(inputs) * draws, columns), input-major."""
-        return self.sampler.values(inputs, subset, draws, rng)
-
-    def lists(self, subset: Subset) -> bool:
-        """Whether the sampler can list the subset."""
-        return isinstance(self.sampler, ListsSupport) and self.sampler.lists(subset)
-
-    def support(self, inputs: Array, subset: Subset) -> tuple[Array, Floats]:
-        """What the sampler lists."""
-        assert isinstance(self.sampler, ListsSupport)
-        return self.sampler.support(inputs, subset)
-
-    def repeats(self, subset: Subset) -> bool:
-        """Whether draws of the sampler come again."""
-        return isinstance(self.sampler, RepeatsDraws) and self.sampler.repeats(subset)
-
-    def for_columns(self, wanted: tuple[str, ...] | None, width: int) -> Auto:
-        """The same sampler for data whose columns stand in another order."""
-        return replace(self, sampler=self.sampler.for_columns(wanted, width))
-
-    def notes(self, inputs: Batch, subsets: Sequence[Subset], seed: int) -> list[str]:
-        """Why this sampler, and what it says of itself, for the summary of a run."""
-        more = self.sampler.notes(inputs, subsets, seed) if isinstance(self.sampler, HasNotes) else []
-        return [self.why, *more]
-
-
-def auto(reference: Any, *, seed: int = 0) -> Auto:
+def auto(reference: object, *, seed: int = 0) -> TableSampler:
     """A sampler from `reference` that suits its columns; `.why` says in a sentence why this one.
 
     Categories and missing values need donors (forest or neighbours); numbers get a Gaussian, a Gaussian copula or a
@@ -91,23 +41,30 @@ def auto(reference: Any, *, seed: int = 0) -> Auto:
     taken. It is then fitted again on all rows. Give a sampler of your own choice, and check it, where much depends on
     it.
 
+    Parameters
+    ----------
+    reference : rows as they look when there is nothing to report.
+    seed : decides over the rows that are held out for the check.
+
+    Examples
+    --------
     >>> auto(np.random.default_rng(0).normal(size=(100, 2))).why
     'auto chose gaussian: columns are numbers without much skew, and 100 reference rows are too few to hold some out.'
     """
-    table = as_table(reference, "reference")
+    data = as_frame(reference, "reference")
+    table = as_table(data, "reference")
     check_complete(table, "reference", missing=True)
-    if len(table.values) < 2:
+    rows = len(table.values)
+    if rows < 2:
         raise InputError("the reference has one row; give more of what you compare against, at least 2")
-    data = reference.to_pandas() if hasattr(reference, "to_pandas") else reference
     candidates, kind = _candidates(table)
-    if len(candidates) > 1 and len(table.values) // 5 >= LEAST_HELD_OUT:
+    if len(candidates) > 1 and rows // 5 >= LEAST_HELD_OUT:
         name, found = _checked(data, table, candidates, seed)
-        return Auto(candidates[name](data), f"auto chose {name}: {kind}, and {found}.")
-    name = next(iter(candidates))
-    few = f", and {len(table.values)} reference rows are too few to hold some out"
-    if name == "empirical":
-        few = f", and {len(table.values)} reference rows are too few to learn how columns hang together"
-    return Auto(candidates[name](data), f"auto chose {name}: {kind}{few}.")
+    else:
+        name = next(iter(candidates))
+        what = "learn how columns hang together" if name == "empirical" else "hold some out"
+        found = f"{rows} reference rows are too few to {what}"
+    return replace(candidates[name](data), why=f"auto chose {name}: {kind}, and {found}.")
 
 
 def _candidates(table: Table) -> tuple[Makers, str]:
@@ -126,14 +83,12 @@ def _candidates(table: Table) -> tuple[Makers, str]:
     return {"gaussian": gaussian, "copula": copula, **donors}, "columns are numbers without much skew"
 
 
-def _odd(table: Table, values: Any) -> list[str]:
+def _odd(table: Table, values: Floats) -> list[str]:
     """What a sampler that computes with its columns cannot redraw, in words."""
-    low, high = (f(values, axis=0, initial=edge) for f, edge in ((np.nanmin, np.inf), (np.nanmax, -np.inf)))
+    found = ["there are categories"] * bool(table.has("category"))
+    found += ["there are missing values"] * bool(np.isnan(values).any())
+    low, high = np.nanmin(values, axis=0, initial=np.inf), np.nanmax(values, axis=0, initial=-np.inf)
     constant = [name for name, same in zip(table.columns, high <= low, strict=True) if same]
-    found = [
-        *(["there are categories"] if table.has("category") else []),
-        *(["there are missing values"] if np.isnan(values).any() else []),
-    ]
     if constant and not found:
         found = [f"column {constant[0]!r} is constant (without it other samplers could be used)"]
     return found
@@ -151,7 +106,7 @@ def _shape(values: Floats) -> Floats:
     return np.asarray(np.maximum(np.abs(skewness), (kurtosis - 3) / 2))
 
 
-def _checked(data: Any, table: Table, candidates: Makers, seed: int) -> tuple[str, str]:
+def _checked(data: object, table: Table, candidates: Makers, seed: int) -> tuple[str, str]:
     """The first candidate with nothing against it, or else the least wrong; and words.
 
     Draws that are too wide cost power, all other faults make false discoveries: these count first. Then comes how well
@@ -164,27 +119,27 @@ def _checked(data: Any, table: Table, candidates: Makers, seed: int) -> tuple[st
     held, kept = rows.iloc[np.sort(mixed[:size])], rows.iloc[np.sort(mixed[size:][:MOST_FITTED])]
     far = _shape(np.nan_to_num(table.values[:, order].astype(np.float64)))
     columns = list(rows.columns[np.sort(np.argsort(-far, kind="stable")[:MOST_COLUMNS])])  # faults are likeliest there
+    left = len(order) - len(columns)
+    looked_at = f"{len(columns)} columns" + (
+        f" (those farthest from normal; {left} were not looked at)" if left else ""
+    )
+    where = f"{looked_at} of {size} held-out reference rows"
     score: dict[str, tuple[int, int, float]] = {}
     for name, make in candidates.items():
         check = check_table(make(kept), held, subsets=columns, draws=CHECK_DRAWS, seed=seed)
         if check.ok:
-            return name, f"nothing was found against it in {_of(columns, order)} of {size} held-out reference rows"
+            return name, f"nothing was found against it in {where}"
         wrong = [verdict for verdict in check.verdicts if verdict != "ok"]
-        told = float(np.round(np.maximum(check.auc - 0.5, 0).mean(), 2))
-        score[name] = len(wrong) - wrong.count("too wide"), len(wrong), told
+        apart = float(np.round(np.maximum(check.auc - 0.5, 0).mean(), 2))
+        score[name] = len(wrong) - wrong.count("too wide"), len(wrong), apart
     best = min(score, key=lambda name: score[name])  # the first of equals
     found = ", ".join(f"{name} {wrong}" for name, (_, wrong, _) in score.items())
-    return best, f"of {_of(columns, order)} of {size} held-out reference rows these looked wrong: {found}"
+    return best, f"of {where} these looked wrong: {found}"
 
 
-def _of(columns: Sequence[str], order: Sequence[int]) -> str:
-    left = len(order) - len(columns)
-    return f"{len(columns)} columns" + (f" (those farthest from normal; {left} were not looked at)" if left else "")
-
-
-def _in_turn(data: Any, order: list[int]) -> Any:
+def _in_turn(data: object, order: list[int]) -> pd.DataFrame:
     """A frame whose columns depend neither on the names nor on the order given: then the choice does not, either."""
     import pandas as pd
 
-    frame = data if hasattr(data, "iloc") else pd.DataFrame(np.asarray(data))
+    frame = data if is_frame(data) else pd.DataFrame(np.asarray(data))
     return frame.iloc[:, order].set_axis([f"column {k}" for k in range(len(order))], axis=1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from html import escape
@@ -14,20 +14,21 @@ from butfor.core.checks import between, whole
 from butfor.core.draw.blocks import Block, Job, Problem, draw, table_problem
 from butfor.core.draw.streams import stream
 from butfor.core.evaluate.batches import Evaluator, evaluate
-from butfor.core.evaluate.outputs import Rounding, Target, pick
+from butfor.core.evaluate.outputs import Target, pick
 from butfor.core.evaluate.probe import probe
 from butfor.core.result.later import later
 from butfor.core.select.rules import bh
 from butfor.core.test.sampler_checks import RankCheck, Verdict, check_ranks, filled, told_apart
-from butfor.core.types import Floats, InputError, Model
-from butfor.models import wrap
-from butfor.tabular.splice import bind_sampler
+from butfor.core.types import Floats, InputError
+from butfor.models import Wrapped
+from butfor.tabular.bind import bind_model, bind_sampler
 from butfor.tabular.subsets import column_subsets
 from butfor.tabular.table import items_of
 from butfor.tabular.two_sample import score_ranks
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
 
 LEAST_ROWS = 50
 MOST_ROWS = 1000  # a fitted sampler is never exactly right: more rows would flag what does no harm
@@ -98,9 +99,9 @@ class SamplerCheck:
         return "\n".join([f"Sampler check: {self.headline}", "", shown, "", *self._sentences()])
 
     def _repr_html_(self) -> str:
-        said = "".join(f"<p>{escape(sentence)}</p>" for sentence in self._sentences())
+        words = "".join(f"<p>{escape(sentence)}</p>" for sentence in self._sentences())
         shown = self.table.to_html(index=False, float_format=lambda value: f"{value:.3g}", border=0)
-        return f"<p>Sampler check: {escape(self.headline)}</p>{shown}{said}"
+        return f"<p>Sampler check: {escape(self.headline)}</p>{shown}{words}"
 
     def _sentences(self) -> list[str]:
         found = [
@@ -112,9 +113,15 @@ class SamplerCheck:
         passed = "Passing means that nothing was found in this many rows, not that the sampler is exact."
         return [*(found or [passed]), *self.notes]
 
-    def plot(self, ax: Any = None) -> Any:
-        """Where held-out values stand among their draws, one line per subset; returns the axes."""
-        return later("butfor.plots.sampler:rank_histograms")(self, ax)
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Where held-out values stand among their draws, one line per subset.
+
+        Parameters
+        ----------
+        ax : the axes to draw on, which come back; None makes some.
+        """
+        drawn: Axes = later("butfor.plots.sampler:rank_histograms")(self, ax)
+        return drawn
 
 
 def check_table(
@@ -126,7 +133,7 @@ def check_table(
     draws: int = 99,
     alpha: float = 0.01,
     seed: int = 0,
-    done: Callable[[int, int], None] = lambda rows, total: None,
+    done: Callable[[int, int], None] | None = None,
 ) -> SamplerCheck:
     """Whether a sampler of tables redraws features as they are; `butfor.check_sampler` has the words.
 
@@ -135,6 +142,7 @@ def check_table(
     whole("draws", draws, 19)
     between("alpha", alpha, "0.01 is a good choice")
     whole("seed", seed, 0)
+    wrapped = None if model is None else bind_model(model, X_held_out, "held-out data")
     table, fitted = bind_sampler(X_held_out, sampler, "held-out data")
     count = len(table.values)
     if count < LEAST_ROWS:
@@ -143,58 +151,52 @@ def check_table(
     groups = column_subsets(table, subsets)
     items = replace(items_of(table), values=table.values[kept])
     problem = table_problem(items, [table.index[i] for i in kept], groups, fitted, seed)
-    asker = None if model is None else _asker(wrap(model).call, problem)
+    asked = None if wrapped is None else _statistic(wrapped, problem)
     found = []
     for j, group in enumerate(groups):
         blocks = [block for block in problem.blocks if block.subset is group]
-        found.append(_check_subset(problem, blocks, draws, asker))
-        done((j + 1) * len(kept) * draws, problem.size * draws)
-    ranked = tuple(one.ranked for one in found)
-    auc, auc_p = np.array([one.told for one in found]).T
-    model_p = None if model is None else np.array([one.model_p for one in found])
+        found.append(_check_subset(problem, blocks, draws, asked))
+        if done is not None:
+            done((j + 1) * len(kept) * draws, problem.size * draws)
+    ranked = tuple(ranks for ranks, _, _ in found)
+    auc, auc_p = np.array([apart for _, apart, _ in found]).T
+    model_p = None if asked is None else np.array([p for _, _, p in found])
     called, _ = verdicts(ranked, [auc_p] if model_p is None else [auc_p, model_p], alpha)
     notes = (f"{len(kept)} of {count} held-out rows were used.",) if len(kept) < count else ()
     names = problem.subset_names
     return SamplerCheck(names, ranked, auc, auc_p, model_p, tuple(called), alpha, len(kept), draws, notes)
 
 
-@dataclass(frozen=True)
-class _Asker:
-    """How to get one number per row from the model."""
-
-    evaluator: Evaluator
-    target: Target
-    rounding: Rounding
+Statistic = Callable[[Sequence[Job]], Iterator[Floats]]  # one number per version of each input, job by job
 
 
-def _asker(model: Model, problem: Problem) -> _Asker:
-    seen = probe(model, problem.items, BATCH_ROWS, lambda row: f"held-out row {row}")
+def _statistic(model: Wrapped, problem: Problem) -> Statistic:
+    """The model's output, or that of the class it predicts, of what some jobs draw."""
+    seen = probe(model.call, problem.items, BATCH_ROWS, lambda row: f"held-out row {row}")
     width = seen.outputs.shape[1]
-    return _Asker(Evaluator(model, BATCH_ROWS, width), Target("output" if width == 1 else "predicted"), seen.rounding)
+    evaluator, target = Evaluator(model.call, BATCH_ROWS, width), Target("output" if width == 1 else "predicted")
+
+    def values(jobs: Sequence[Job]) -> Iterator[Floats]:
+        for _, outputs in evaluate(problem, evaluator, jobs):
+            yield seen.rounding.merge_rounding_ties(pick(outputs, target, np.arange(len(outputs)))[0])
+
+    return values
 
 
-@dataclass(frozen=True)
-class _Found:
-    ranked: RankCheck
-    told: tuple[float, float]
-    model_p: float | None
-
-
-def _check_subset(problem: Problem, blocks: list[Block], draws: int, asker: _Asker | None) -> _Found:
+def _check_subset(
+    problem: Problem, blocks: list[Block], draws: int, statistic: Statistic | None
+) -> tuple[RankCheck, tuple[float, float], float | None]:
+    """The ranks of held-out values, how well trees tell them from draws (auc and p), and p of the model's outputs."""
     jobs = [Job(block, draws, "check") for block in blocks]
     subset, inputs = blocks[0].subset, problem.items.block(0, len(problem.items))
     pool = np.concatenate([draw(problem, job).values for job in jobs]).astype(np.float64)
     pool = filled(pool.reshape(len(problem.items), draws + 1, -1))
     rng = stream(problem.seed, "check", subset.name)
     ranked = check_ranks(pool, rng)
-    told = told_apart(score_ranks(filled(inputs), np.asarray(subset.index), pool, rng))
-    if asker is None:
-        return _Found(ranked, told, None)
-    parts = [
-        asker.rounding.merge_rounding_ties(pick(values, asker.target, np.arange(len(values)))[0])
-        for _, values in evaluate(problem, asker.evaluator, jobs)
-    ]
-    return _Found(ranked, told, check_ranks(np.concatenate(parts)[:, :, None], rng).p)
+    apart = told_apart(score_ranks(filled(inputs), np.asarray(subset.index), pool, rng))
+    if statistic is None:
+        return ranked, apart, None
+    return ranked, apart, check_ranks(np.concatenate(list(statistic(jobs)))[:, :, None], rng).p
 
 
 def verdicts(checks: Sequence[RankCheck], others: Sequence[Floats], alpha: float) -> tuple[list[Verdict], Floats]:

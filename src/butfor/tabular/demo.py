@@ -5,16 +5,19 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from butfor.core.draw.samplers import Sampler
 from butfor.core.result.result import Result
 from butfor.core.result.summary import WIDTH
+from butfor.explain import explain
 from butfor.run.progress import Progress
-from butfor.tabular import copula
-from butfor.tabular.explain import explain
+from butfor.tabular.copula import copula
 
 if TYPE_CHECKING:
     import pandas as pd
+
+Reporting = bool | Callable[[Progress], None] | None
 
 DRAWS = 1000
 ALPHA = 0.1
@@ -29,8 +32,28 @@ class Demo:
     accuracy: float
     reference_rows: int
 
+    def summary(self) -> str:
+        """What the demo did and found, for a terminal."""
+        benign, found = len(self.benign.input_names), int(self.benign.chosen.sum())
+        before = (
+            f"Scikit-learn's breast-cancer data. A model is fitted on one part of the patients and is right on "
+            f"{self.accuracy:.0%} of the others. The reference is the {self.reference_rows} benign patients of the "
+            "first part: it says what a measurement looks like when there is nothing to report. Which measurements "
+            'make the held-out malignant patients look "malignant" to the model, beyond what a benign patient\'s would?'
+        )
+        after = (
+            f"Check: the same call on the {benign} held-out benign patients chooses {found} of "
+            f"{len(self.benign.chosen)}. They come from the reference's own population, so a valid test finds (nearly) "
+            "nothing there."
+        )
+        return "\n".join([textwrap.fill(before, WIDTH), "", self.malignant.summary(), "", textwrap.fill(after, WIDTH)])
 
-def tabular_demo(seed: int = 0, progress: bool | Callable[[Progress], None] | None = None) -> Demo:
+    def to_json(self) -> str:
+        """Both results as JSON."""
+        return f'{{"malignant": {self.malignant.to_json()}, "benign": {self.benign.to_json()}}}'
+
+
+def tabular_demo(seed: int = 0, progress: Reporting = None) -> Demo:
     """Fit a model on the bundled breast-cancer data and test the ten measurements of held-out patients.
 
     The reference is the benign training patients. A malignant patient's measurement is chosen if the model's
@@ -50,10 +73,8 @@ def tabular_demo(seed: int = 0, progress: bool | Callable[[Progress], None] | No
         malignant = _test(model, held_out[truth == "malignant"], sampler, seed, progress)
         benign = _test(model, held_out[truth == "benign"], sampler, seed, progress)
         accuracy = float(model.score(held_out, truth))
-    rows_said = f"{len(reference)} benign training patients"
-    return Demo(
-        _sourced(malignant, "malignant", rows_said), _sourced(benign, "benign", rows_said), accuracy, len(reference)
-    )
+    source = f"{len(reference)} benign training patients"
+    return Demo(_sourced(malignant, "malignant", source), _sourced(benign, "benign", source), accuracy, len(reference))
 
 
 def patients() -> tuple[pd.DataFrame, pd.Series[str]]:
@@ -77,7 +98,7 @@ def measurements(rows: pd.DataFrame) -> dict[str, list[str]]:
     return groups
 
 
-def _test(model: Any, rows: pd.DataFrame, sampler: Any, seed: int, progress: Any) -> Result:
+def _test(model: object, rows: pd.DataFrame, sampler: Sampler, seed: int, progress: Reporting) -> Result:
     return explain(
         model,
         rows,
@@ -96,25 +117,9 @@ def _test(model: Any, rows: pd.DataFrame, sampler: Any, seed: int, progress: Any
 
 def _sourced(result: Result, who: str, reference: str) -> Result:
     """The result with words on where it came from, for its report."""
-    said = {
+    provenance = {
         "model": "HistGradientBoostingClassifier, fitted on the training patients",
         "data": f"{len(result.input_names)} held-out {who} patients of scikit-learn's breast-cancer data",
         "reference": reference,
     }
-    return replace(result, provenance={**result.provenance, **said})
-
-
-def told(demo: Demo) -> str:
-    """What the demo did and found, for a terminal."""
-    benign, found = len(demo.benign.input_names), int(demo.benign.chosen.sum())
-    before = (
-        f"Scikit-learn's breast-cancer data. A model is fitted on one part of the patients and is right on "
-        f"{demo.accuracy:.0%} of the others. The reference is the {demo.reference_rows} benign patients of the first "
-        "part: it says what a measurement looks like when there is nothing to report. Which measurements make the "
-        'held-out malignant patients look "malignant" to the model, beyond what a benign patient\'s would?'
-    )
-    after = (
-        f"Check: the same call on the {benign} held-out benign patients chooses {found} of {len(demo.benign.chosen)}. "
-        "They come from the reference's own population, so a valid test finds (nearly) nothing there."
-    )
-    return "\n".join([textwrap.fill(before, WIDTH), "", demo.malignant.summary(), "", textwrap.fill(after, WIDTH)])
+    return replace(result, provenance={**result.provenance, **provenance})

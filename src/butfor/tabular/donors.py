@@ -8,49 +8,45 @@ m + 1 is on either side, would get p = 1 / (draws + 1).)
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
-from typing import Any
 
 import numpy as np
 
-from butfor.core.types import Floats, Ints, Subset
-from butfor.tabular.columns import Column
-from butfor.tabular.splice import order_of
-from butfor.tabular.table import as_table, check_complete
+from butfor.core.types import Array, Bools, Floats, Ints, Subset
+from butfor.tabular.table import Table, as_table, check_complete
 
 MOST_LEVELS = 16  # categories that a description tells apart, the most frequent ones
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
-    """The rows of a reference, with the names and kinds of its columns."""
+class ReferenceRows:
+    """The rows of a reference, and which of its columns hold categories."""
 
-    values: np.ndarray[Any, Any]  # (m, d)
-    columns: tuple[str, ...]
-    kinds: dict[str, Column] | None  # None: an array, whose columns have no names of their own
+    values: Array  # (m, d)
     categories: tuple[bool, ...]  # (d,)
 
     def __len__(self) -> int:
         return len(self.values)
 
-    def in_order(self, wanted: tuple[str, ...] | None, width: int) -> Rows:
-        """The same rows for data whose columns stand in another order."""
-        order = order_of(wanted, width, self.columns, self.kinds is not None)
-        if order == list(range(width)):
-            return self
-        names, flags = tuple(self.columns[i] for i in order), tuple(self.categories[i] for i in order)
-        return replace(self, values=self.values[:, order], columns=names, categories=flags)
+    def is_all(self, subset: Subset) -> bool:
+        """Whether the subset has every column."""
+        return bool(len(subset.index) == self.values.shape[1])
 
     @cached_property
     def marks(self) -> tuple[str, ...]:
         """What tells columns apart, whatever they are called and wherever they stand: their values, (d,)."""
         return tuple(mark(column) for column in self.values.T)
 
-    def in_turn(self, positions: Any) -> Ints:
-        """Positions in an order of their own: what is fitted then depends neither on names nor on the order given."""
-        return np.array(sorted(positions, key=lambda i: self.marks[i]), dtype=np.int64)
+    def parts(self, subset: Subset) -> tuple[Ints, Ints]:
+        """The subset's columns and the others, in an order of their own: no fit may depend on the order given."""
+        chosen = np.isin(self._turn, subset.index)
+        return self._turn[chosen], self._turn[~chosen]
+
+    @cached_property
+    def _turn(self) -> Ints:
+        return np.array(sorted(range(self.values.shape[1]), key=lambda i: self.marks[i]))
 
     @cached_property
     def distinct(self) -> Ints:
@@ -58,15 +54,16 @@ class Rows:
         return np.array([len(np.unique(column)) for column in self.values.T])
 
 
-def mark(column: np.ndarray[Any, Any]) -> str:
+def mark(column: Array) -> str:
     """A short text that is equal for equal columns."""
     return blake2b(np.ascontiguousarray(column, np.float64).tobytes(), digest_size=16).hexdigest()
 
 
-def rows_of(reference: Any) -> Rows:
+def rows_of(reference: object) -> tuple[ReferenceRows, Table]:
+    """The rows of a reference in which values may be missing, and its table."""
     table = as_table(reference, "reference")
     check_complete(table, "reference", missing=True)
-    return Rows(table.values, table.columns, table.named_kinds, tuple(c.kind == "category" for c in table.kinds))
+    return ReferenceRows(table.values, tuple(column.kind == "category" for column in table.kinds)), table
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +96,7 @@ class Description:
         return np.concatenate(parts, axis=1) if parts else np.zeros((len(rows), 0))
 
 
-def describe(rows: Rows, columns: Ints) -> Description:
+def describe(rows: ReferenceRows, columns: Ints) -> Description:
     """The description of these columns that is fitted on the reference."""
     chosen = rows.values[:, columns].astype(np.float64)
     missing = np.isnan(chosen)
@@ -115,9 +112,7 @@ def _frequent(codes: Floats) -> Floats:
     return np.sort(levels[np.argsort(-counts, kind="stable")[:MOST_LEVELS]])
 
 
-def donate(
-    rows: Rows, inputs: np.ndarray[Any, Any], subset: Subset, donors: Ints, own: np.ndarray[Any, Any]
-) -> np.ndarray[Any, Any]:
+def donate(rows: ReferenceRows, inputs: Array, subset: Subset, donors: Ints, own: Bools) -> Array:
     """The donors' values of the subset's columns, (n * draws, columns); where `own` (n, draws), the input's own."""
     chosen = np.asarray(subset.index)
     fresh = rows.values[donors[..., None], chosen]
@@ -125,6 +120,6 @@ def donate(
     return fresh.reshape(-1, len(chosen)).astype(inputs.dtype, copy=False)
 
 
-def repeats(rows: Rows, subset: Subset) -> bool:
+def repeats(rows: ReferenceRows, subset: Subset) -> bool:
     """Whether draws of these columns come again so often that remembering the model's answers pays."""
     return bool((rows.distinct[np.asarray(subset.index)] <= max(len(rows) / 20, 2)).all())

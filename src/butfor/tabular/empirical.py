@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
-from butfor.core.types import Batch, Floats, Subset
-from butfor.tabular.columns import Column
-from butfor.tabular.donors import Rows, donate, rows_of
-from butfor.tabular.splice import splice
+from butfor.core.types import Array, Floats, Subset
+from butfor.tabular.donors import ReferenceRows, donate, rows_of
+from butfor.tabular.splice import TableSampler, fitted
 
 LISTED = 32  # values that are evaluated one by one rather than drawn
 
@@ -19,20 +17,12 @@ LISTED = 32  # values that are evaluated one by one rather than drawn
 class Empirical:
     """The marginal of the reference; the columns of a group come from one row together. Made by `empirical`."""
 
-    rows: Rows
+    rows: ReferenceRows
 
     ignores_dependence = True
     takes_missing = True
 
-    def __repr__(self) -> str:
-        return f"empirical({len(self.rows)} reference rows, {len(self.rows.columns)} columns)"
-
-    def __call__(self, inputs: Batch, subset: Subset, draws: int, rng: np.random.Generator) -> Batch:
-        return splice(inputs, subset, draws, rng, self)
-
-    def values(
-        self, inputs: np.ndarray[Any, Any], subset: Subset, draws: int, rng: np.random.Generator
-    ) -> np.ndarray[Any, Any]:
+    def values(self, inputs: Array, subset: Subset, draws: int, rng: np.random.Generator) -> Array:
         """New values of the subset's columns, (len(inputs) * draws, columns), input-major."""
         size = len(self.rows)
         donors = rng.integers(size + 1, size=(len(inputs), draws))  # the observed row is one donor more
@@ -46,7 +36,7 @@ class Empirical:
         """Whether the support is short enough to be evaluated whole."""
         return self.repeats(subset) and len(self._support(subset)[0]) <= LISTED
 
-    def support(self, inputs: np.ndarray[Any, Any], subset: Subset) -> tuple[np.ndarray[Any, Any], Floats]:
+    def support(self, inputs: Array, subset: Subset) -> tuple[Array, Floats]:
         """All values (n, m, columns) and their probabilities (n, m).
 
         The observed value stands among the reference's with the weight of one more row: under the null it is one of
@@ -58,7 +48,7 @@ class Empirical:
         mass = np.append(1, counts) / (len(self.rows) + 1)
         return np.concatenate([observed, listed], axis=1), np.broadcast_to(mass, (len(inputs), len(mass)))
 
-    def _support(self, subset: Subset) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    def _support(self, subset: Subset) -> tuple[Array, Array]:
         chosen = self.rows.values[:, np.asarray(subset.index)]
         held = np.where(np.isnan(chosen), np.inf, chosen)  # missing values are one value, not each another
         values, counts = np.unique(held, axis=0, return_counts=True)
@@ -68,22 +58,21 @@ class Empirical:
         """The share of draws that are the observed values again: no p-value is much below it (see `donors`)."""
         return 1 / (len(self.rows) + 1)
 
-    @property
-    def kinds(self) -> dict[str, Column] | None:
-        return self.rows.kinds
 
-    def for_columns(self, wanted: tuple[str, ...] | None, width: int) -> Empirical:
-        """The same sampler for data whose columns stand in another order."""
-        return replace(self, rows=self.rows.in_order(wanted, width))
-
-
-def empirical(reference: Any) -> Empirical:
-    """A sampler from `reference` that ignores how columns hang together: right only for independent columns.
+def empirical(reference: object) -> TableSampler:
+    """A sampler that ignores how columns hang together: right only for independent columns.
 
     On correlated columns it makes rows that never occur, and correlated features pull each other in; the guarantee of
     every result says so. Prefer any other sampler.
 
+    Parameters
+    ----------
+    reference : rows as they look when there is nothing to report.
+
+    Examples
+    --------
     >>> empirical(np.zeros((5, 2)))
     empirical(5 reference rows, 2 columns)
     """
-    return Empirical(rows_of(reference))
+    rows, table = rows_of(reference)
+    return fitted(Empirical(rows), "empirical", table)

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from butfor.core.checks import whole
 from butfor.core.draw.streams import stream
-from butfor.core.types import Batch, Floats, InputError, Ints, Subset
-from butfor.tabular.columns import Column
-from butfor.tabular.donors import Description, Rows, describe, donate, repeats, rows_of
-from butfor.tabular.splice import splice
+from butfor.core.types import Array, Floats, InputError, Ints, Subset
+from butfor.tabular.donors import Description, ReferenceRows, describe, donate, repeats, rows_of
+from butfor.tabular.splice import TableSampler, fitted
 
 LEAF = 30  # more donors reach smaller p-values, fewer are more alike: from here on neither gains
 PILOTS = 100  # reference rows whose donors are counted
@@ -30,7 +30,7 @@ class Grown:
     members: Ints
     floor: float = 0.0
 
-    def leaves(self, inputs: np.ndarray[Any, Any]) -> tuple[Ints, Ints]:
+    def leaves(self, inputs: Array) -> tuple[Ints, Ints]:
         """Where the rows of each input's leaf begin, and how many there are, (n, trees) both."""
         described = _features(self.describe, inputs)
         nodes = [tree.apply(described) for tree in self.trees]
@@ -43,23 +43,15 @@ class Grown:
 class Forest:
     """x_S of a row in the same leaf of a random tree: approximately Q(x_S | x_-S). Made by `forest`."""
 
-    rows: Rows
+    rows: ReferenceRows
     trees: int
     leaf: int
     seed: int
-    grown: dict[tuple[str, ...], Grown] = field(default_factory=dict)  # per subset, filled as they are asked for
+    grown: dict[tuple[int, ...], Grown] = field(default_factory=dict)  # per subset, filled as they are asked for
 
     takes_missing = True
 
-    def __repr__(self) -> str:
-        return f"forest({len(self.rows)} reference rows, {len(self.rows.columns)} columns)"
-
-    def __call__(self, inputs: Batch, subset: Subset, draws: int, rng: np.random.Generator) -> Batch:
-        return splice(inputs, subset, draws, rng, self)
-
-    def values(
-        self, inputs: np.ndarray[Any, Any], subset: Subset, draws: int, rng: np.random.Generator
-    ) -> np.ndarray[Any, Any]:
+    def values(self, inputs: Array, subset: Subset, draws: int, rng: np.random.Generator) -> Array:
         """New values of the subset's columns, (len(inputs) * draws, columns), input-major."""
         grown = self._grown(subset)
         first, count = grown.leaves(inputs)
@@ -78,61 +70,55 @@ class Forest:
         """The share of draws that are the observed values again: no p-value is much below it (see `donors`)."""
         return self._grown(subset).floor
 
-    @property
-    def kinds(self) -> dict[str, Column] | None:
-        return self.rows.kinds
-
-    def for_columns(self, wanted: tuple[str, ...] | None, width: int) -> Forest:
-        """The same sampler for data whose columns stand in another order; what one grows, the other has."""
-        rows = self.rows.in_order(wanted, width)
-        return self if rows is self.rows else replace(self, rows=rows)
-
     def _grown(self, subset: Subset) -> Grown:
-        targets = self.rows.in_turn(np.asarray(subset.index))
-        rest = self.rows.in_turn(np.setdiff1d(np.arange(len(self.rows.columns)), targets))
-        names = tuple(self.rows.columns[i] for i in targets)
-        if names not in self.grown:
+        targets, rest = self.rows.parts(subset)
+        key = tuple(targets.tolist())
+        if key not in self.grown:
             rng = stream(self.seed, *(self.rows.marks[i] for i in targets))
-            self.grown[names] = _grow(self.rows, targets, rest, self.trees, self.leaf, rng)
-        grown = self.grown[names]
-        return replace(grown, describe=replace(grown.describe, columns=rest))
+            self.grown[key] = _grow(self.rows, targets, rest, self.trees, self.leaf, rng)
+        return self.grown[key]
 
 
-def forest(reference: Any, *, trees: int = 50, leaf: int | None = None, seed: int = 0) -> Forest:
-    """A sampler from `reference` for tables of any kind: categories, whole numbers, missing values, groups.
+def forest(reference: object, *, trees: int = 50, leaf: int | None = None, seed: int = 0) -> TableSampler:
+    """A sampler for tables of any kind: categories, whole numbers, missing values, groups.
 
     For every subset a forest is grown that predicts its columns from the rest of the row. A draw takes a random tree,
     a random row of the reference in the input's leaf, and that row's values of the whole subset: they occur together
     in some real row, and what is missing there is missing. Each tree is grown on one half of the rows and donates from
-    the other (honest trees), with at least `leaf` rows in a leaf: None is 30, or an eighth of the rows if that is
-    fewer. Draws are wider than the true conditional, since the rows of a leaf are alike but not equal: p-values are
-    rather too large than too small, and none is much below one over the number of donors.
+    the other (honest trees). Draws are wider than the true conditional, since the rows of a leaf are alike but not
+    equal: p-values are rather too large than too small, and none is much below one over the number of donors.
 
+    Parameters
+    ----------
+    reference : rows as they look when there is nothing to report.
+    trees : of each forest.
+    leaf : the least number of rows in a leaf; None is 30, or an eighth of the rows if that is fewer.
+    seed : the same seed grows the same trees.
+
+    Examples
+    --------
     >>> reference = np.random.default_rng(0).normal(size=(200, 3))
     >>> forest(reference)
     forest(200 reference rows, 3 columns)
     """
-    rows = rows_of(reference)
-    if leaf is None:
-        leaf = min(LEAF, max(2, len(rows) // 8))
-    for name, value, least in (("trees", trees, 1), ("leaf", leaf, 1), ("seed", seed, 0)):
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-            raise InputError(f"{name} must be a whole number of at least {least}, got {value!r}")
+    rows, table = rows_of(reference)
+    leaf = min(LEAF, max(2, len(rows) // 8)) if leaf is None else whole("leaf", leaf, 1)
+    law = Forest(rows, whole("trees", trees, 1), leaf, whole("seed", seed, 0))
     if len(rows) < 4 * leaf:
         raise InputError(
             f"the reference has {len(rows)} rows; a forest with leaves of {leaf} needs at least {4 * leaf}: give more "
             "rows, or a smaller leaf"
         )
-    return Forest(rows, int(trees), int(leaf), int(seed))
+    return fitted(law, "forest", table)
 
 
-def _features(description: Description, rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def _features(description: Description, rows: Array) -> Array:
     """What trees see of the rest of a row; where there is no rest, the same of every row."""
     described = description(rows.astype(np.float64)).astype(np.float32)
     return described if described.shape[1] else np.zeros((len(rows), 1), np.float32)
 
 
-def _grow(rows: Rows, targets: Ints, rest: Ints, trees: int, leaf: int, rng: np.random.Generator) -> Grown:
+def _grow(rows: ReferenceRows, targets: Ints, rest: Ints, trees: int, leaf: int, rng: np.random.Generator) -> Grown:
     description = describe(rows, rest)
     known = _features(description, rows.values)
     wanted = _scores(describe(rows, targets)(rows.values.astype(np.float64)))
@@ -159,7 +145,7 @@ def _scores(described: Floats) -> Floats:
     return np.asarray((ranks - ranks.mean(axis=0)) / np.where(scale > 0, scale, 1.0))
 
 
-def _tree(known: np.ndarray[Any, Any], wanted: Floats, leaf: int, rng: np.random.Generator) -> tuple[Any, Ints, Ints]:
+def _tree(known: Array, wanted: Floats, leaf: int, rng: np.random.Generator) -> tuple[Any, Ints, Ints]:
     """A tree grown on one half of the rows; the rows of the other half, and the leaf of each of them."""
     from sklearn.tree import DecisionTreeRegressor
 
@@ -172,14 +158,14 @@ def _tree(known: np.ndarray[Any, Any], wanted: Floats, leaf: int, rng: np.random
     return fitted, *_no_leaf_without(fitted, donors, nodes, seen, known)
 
 
-def _no_leaf_without(tree: Any, donors: Ints, nodes: Ints, seen: Ints, known: Any) -> tuple[Ints, Ints]:
+def _no_leaf_without(tree: Any, donors: Ints, nodes: Ints, seen: Ints, known: Array) -> tuple[Ints, Ints]:
     """Leaves that no row of the other half falls into keep the rows they were grown on."""
     grown_on = tree.apply(known[seen])
     lonely = ~np.isin(grown_on, nodes)
     return np.concatenate([donors, seen[lonely]]), np.concatenate([nodes, grown_on[lonely]])
 
 
-def _floor(made: Grown, rows: Rows, rng: np.random.Generator) -> float:
+def _floor(made: Grown, rows: ReferenceRows, rng: np.random.Generator) -> float:
     """The weight of the observed row beside its donors, the mean over some rows of the reference.
 
     Under the null the weight W of the donors at or above the observed value is a sum of as many weights, in random

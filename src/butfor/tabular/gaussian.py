@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
-from butfor.core.types import Batch, Floats, InputError, Subset
-from butfor.tabular.columns import Column
-from butfor.tabular.splice import order_of, splice
-from butfor.tabular.table import as_table, check_complete, check_numeric
+from butfor.core.types import Array, Floats, Ints, Subset
+from butfor.tabular.splice import TableSampler, fitted
+from butfor.tabular.table import constant, numbers_of
 
 LEFT_OUT = 1_000  # reference rows that are predicted from the others: more would not tell their spread any better
 
@@ -27,7 +25,7 @@ class LeftOut:
     share: float  # w
     farther: float  # the mean without a row lies farther from it by this factor
 
-    def wider(self, precision: Floats, covariance: Floats, chosen: Any) -> float:
+    def wider(self, precision: Floats, covariance: Floats, chosen: Ints) -> float:
         """By how much the variance of x_S given the rest is larger than the fit says, at least 1.
 
         A fit to few rows of many columns explains too much of them, and of none but them.
@@ -48,22 +46,11 @@ class Gaussian:
 
     mean: Floats  # (d,)
     precision: Floats  # (d, d)
-    columns: tuple[str, ...]
-    kinds: dict[str, Column] | None  # None: an array, whose columns have no names of their own
-    rows: int
-    whole_numbers: tuple[
-        tuple[float, float] | None, ...
-    ]  # (d,) bounds of a column of whole numbers: its draws are, too
+    whole_numbers: tuple[tuple[float, float] | None, ...]  # (d,) bounds of a column whose draws are whole, too
     left_out: LeftOut | None = None  # None: the normal is known, not fitted
     freedom: int | None = None  # degrees of freedom of Student's t in place of the normal; None: the normal
 
-    def __repr__(self) -> str:
-        return f"gaussian({self.rows} reference rows, {len(self.columns)} columns)"
-
-    def __call__(self, inputs: Batch, subset: Subset, draws: int, rng: np.random.Generator) -> Batch:
-        return splice(inputs, subset, draws, rng, self)
-
-    def values(self, inputs: np.ndarray[Any, Any], subset: Subset, draws: int, rng: np.random.Generator) -> Floats:
+    def values(self, inputs: Array, subset: Subset, draws: int, rng: np.random.Generator) -> Floats:
         """New values of the subset's columns, (len(inputs) * draws, columns), input-major."""
         chosen = np.asarray(subset.index)
         precision = self.precision[np.ix_(chosen, chosen)]
@@ -86,60 +73,44 @@ class Gaussian:
                 fresh[:, k] = np.clip(np.rint(fresh[:, k]), *span)
         return fresh
 
-    def for_columns(self, wanted: tuple[str, ...] | None, width: int) -> Gaussian:
-        """The same sampler for data whose columns stand in another order."""
-        order = order_of(wanted, width, self.columns, self.kinds is not None)
-        if order == list(range(width)):
-            return self
-        columns, whole = tuple(self.columns[i] for i in order), tuple(self.whole_numbers[i] for i in order)
-        precision, left = self.precision[np.ix_(order, order)], self.left_out
-        left = left and replace(left, turned=np.asfortranarray(left.turned[:, order]))
-        return replace(
-            self, mean=self.mean[order], precision=precision, columns=columns, whole_numbers=whole, left_out=left
-        )
 
+def gaussian(reference: object) -> TableSampler:
+    """A sampler from a multivariate normal, fitted with Ledoit-Wolf shrinkage (on standardised columns).
 
-def gaussian(reference: Any) -> Gaussian:
-    """A sampler from `reference`: what features look like when there is nothing to report (controls, another class).
+    Redraws any group of columns from its conditional given the rest of the row: as wide as reference rows scatter that
+    the fit has not seen (each left out in turn), with Student's t for a spread known from that many rows. Right for
+    roughly normal, correlated columns, also where there are more of them than rows. Draws of a column of whole numbers
+    are rounded, and not negative where the reference has nothing negative.
 
-    Fits a multivariate normal with Ledoit-Wolf shrinkage (on standardised columns) and redraws any group of columns
-    from its conditional given the rest of the row: as wide as reference rows scatter that the fit has not seen (each
-    left out in turn), with Student's t for a spread known from that many rows. Right for roughly normal, correlated
-    columns, also where there are more of them than rows. Draws of a column of whole numbers are rounded, and not
-    negative where the reference has nothing negative.
+    Parameters
+    ----------
+    reference : rows as they look when there is nothing to report: controls, another class, last year.
 
+    Examples
+    --------
     >>> reference = np.random.default_rng(0).normal(size=(200, 3))
     >>> gaussian(reference)
     gaussian(200 reference rows, 3 columns)
     """
-    table = as_table(reference, "reference")
-    check_numeric(table, "a Gaussian")
-    check_complete(table, "reference")
-    if len(table.values) < 2:
-        raise InputError("the reference has one row; a Gaussian sampler needs at least 2, and better 10 per column")
+    table = numbers_of(reference, "a Gaussian")
     values = table.values.astype(np.float64)
     mean, scale = values.mean(axis=0), values.std(axis=0)
     flat = scale <= 1e-12 * np.maximum(np.abs(mean), 1e-300)
     if flat.any():
         column = int(np.flatnonzero(flat)[0])
-        raise InputError(
-            f"column {table.columns[column]!r} of the reference is constant ({values[0, column]:g}): a Gaussian cannot "
-            "redraw it; drop the column from data and reference, or use butfor.tabular.empirical"
-        )
+        raise constant(table.columns[column], values[0, column], "a Gaussian")
+    return fitted(fit(values), "gaussian", table)
+
+
+def fit(values: Floats) -> Gaussian:
+    """The normal of rows (m, d) in which every column varies."""
+    mean, scale = values.mean(axis=0), values.std(axis=0)
     covariance, shrunk = ledoit_wolf((values - mean) / scale)
     covariance += 1e-6 * np.eye(len(covariance))  # two rows, or a balanced yes/no in two columns, shrink by nothing
     precision = np.linalg.inv(covariance) / np.outer(scale, scale)
     precision = (precision + precision.T) / 2
-    return Gaussian(
-        mean=mean,
-        precision=precision,
-        columns=table.columns,
-        kinds=table.named_kinds,
-        rows=len(values),
-        whole_numbers=tuple(bounds(x) if (x % 1 == 0).all() else None for x in values.T),
-        left_out=_left_out(values - mean, precision, shrunk),
-        freedom=len(values) - 1,
-    )
+    whole_numbers = tuple(bounds(x) if (x % 1 == 0).all() else None for x in values.T)
+    return Gaussian(mean, precision, whole_numbers, _left_out(values - mean, precision, shrunk), len(values) - 1)
 
 
 def bounds(column: Floats) -> tuple[float, float]:

@@ -3,112 +3,128 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import partial
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 
 from butfor._version import __version__
-from butfor.core.checks import between, one_of, whole
-from butfor.core.draw.blocks import round_sizes, table_problem
+from butfor.core.checks import one_of, whole
+from butfor.core.draw.blocks import Problem, round_sizes, table_problem
 from butfor.core.draw.samplers import info_of, name_of
 from butfor.core.evaluate.batches import Evaluator
 from butfor.core.evaluate.memory import remembering
-from butfor.core.evaluate.outputs import Rounding, linked
-from butfor.core.evaluate.probe import probe
+from butfor.core.evaluate.outputs import linked
+from butfor.core.evaluate.probe import Probe, probe
 from butfor.core.result.effects import mean_effects, no_effects
 from butfor.core.result.global_result import GlobalResult, choose
 from butfor.core.select.guarantees import P_RULES
 from butfor.core.test import losses
 from butfor.core.test.contrast import Measure, contrast, holdout, passes_needed, randomise
 from butfor.core.types import Alternative, Array, Floats, InputError, Ints, ReachWarning
-from butfor.models import Wrapped, wrap
+from butfor.models import Wrapped
 from butfor.models.rows import check_aligned
-from butfor.run.progress import Meter, Progress, reporting
+from butfor.run.progress import Meter, reporting
+from butfor.run.settings import Settings, takes
 from butfor.run.targets import resolve, target_name
+from butfor.tabular.bind import bind_model, bind_sampler
 from butfor.tabular.explain import default_batch_rows, name_row
-from butfor.tabular.splice import bind_sampler
 from butfor.tabular.subsets import column_subsets
-from butfor.tabular.table import items_of
+from butfor.tabular.table import Table, items_of
 
 DRAWS, EFFECT_DRAWS = 20, 20
 PASSES, MOST_PASSES = 999, 9_999
+SHARED = ("alpha", "rule", "alternative", "target", "link", "draws", "seed", "batch_rows", "progress", "rng")
+Loss = Literal["squared", "log"] | Callable[[Array, Array], Any]
 
 
+@takes(SHARED)
 def global_importance(
-    model: Any,
-    X: Any,
-    sampler: Any,
-    y: Any = None,
+    model: object,
+    X: object,
+    sampler: object,
+    y: object = None,
     *,
-    subsets: Sequence[Any] | Mapping[str, Any] | None = None,
-    alpha: float = 0.1,
-    rule: str = "bh",
-    loss: Literal["squared", "log"] | Callable[[Any, Any], Any] | None = None,
-    alternative: Alternative | None = None,
-    target: Any = None,
-    link: Literal["logit", "log"] | None = None,
-    draws: int | None = None,
+    subsets: object = None,
+    loss: Loss | None = None,
     passes: int | None = None,
-    seed: int = 0,
-    batch_rows: int | None = None,
-    progress: bool | Callable[[Progress], None] | None = None,
+    **options: object,
 ) -> GlobalResult:
     """Which features matter over the whole of `X`: one decision each, with the false discovery rate under control.
 
-    With labels `y` of rows the model was not fitted on: the holdout randomisation test, "does the model's skill rest on
-    this feature?". `sampler` then describes the *population* of `X`, and `loss` is "squared", "log" or a function
-    `(y, outputs) -> (n,)`; None is "log" for several outputs (class probabilities), else "squared".
+    With labels, the holdout randomisation test: "does the model's skill rest on this feature?" Without, the contrast:
+    "is this feature as in the reference?" p-values are exactly valid at any number of draws and passes. The effect of a
+    chosen subset is the mean increase of the loss when it is redrawn, or the mean output minus the mean counterfactual
+    one, with a 95 % interval over inputs from fresh draws; the inputs are those that chose it, so a false discovery
+    looks better than it is.
 
-    Without labels: contrast, "is this feature as in the reference?". `sampler` then describes what you compare against;
-    with one of the population of `X` nothing can be found. `target`, `link` and `alternative` are as in
-    `butfor.explain`, though "two-sided" centres on the mean of an input's versions and so needs `draws` of 2 or more.
+    Parameters
+    ----------
+    model : any black box, as in `butfor.explain`.
+    X : an array or a frame with a row for each input.
+    sampler : a sampler or reference data: with labels of the *population* of `X`; without, of what you compare against,
+        since with one of the population of `X` nothing can be found.
+    y : labels of rows that the model was not fitted on; `target`, `link` and `alternative` are for the contrast only.
+    subsets : what to test: None for each column, a list of columns, or a mapping name -> columns.
+    loss : "squared", "log" or a function `(y, outputs) -> (n,)`; None is "log" for class probabilities, else "squared".
+    passes : recombinations of the draws, at no model rows; None is 999, or what a lone signal needs, to 9,999.
+    rule : "bh", "by", "holm" or "bonferroni"; None is "bh".
+    draws : of each input and subset, at `draws + 1` model rows; None is 20, "two-sided" needs at least 2.
+    **options : settings.
 
-    Every input is redrawn `draws` times (None: 20) for each subset, at `draws + 1` model rows; `passes` (None: 999, or
-    what a lone signal needs, to 9,999) recombine them at no further rows. p-values are exactly valid at any number of
-    both. The effect of a chosen subset is the mean increase of the loss when it is redrawn, or the mean output minus
-    the mean counterfactual one, with a 95 % interval over inputs from fresh draws; the inputs are those that chose it,
-    so a false discovery looks better than it is.
-
+    Examples
+    --------
     >>> rng = np.random.default_rng(0)
     >>> rows, noise = rng.normal(size=(200, 4)), rng.normal(size=200)
     >>> result = global_importance(lambda X: X[:, 0] + X[:, 1], rows, rows, y=rows[:, 0] + noise)
     >>> result.table[result.chosen].subset.tolist()
     ['x0']
     """
-    settings = _checked(alpha, rule, alternative, link, draws, passes, seed, batch_rows)
+    one_of("rule", options.get("rule") or "bh", tuple(P_RULES))
+    settings = Settings.of(options, "global_importance", only=SHARED, test="irt", rule="bh", draws=DRAWS)
+    passes = None if passes is None else whole("passes", passes, 1)
+    wrapped = bind_model(model, X)  # what it cannot take is refused before anything is fitted
     table, fitted = bind_sampler(X, sampler)
-    groups = column_subsets(table, subsets)
-    problem = table_problem(items_of(table), table.index, groups, fitted, settings.seed)
-    wrapped = wrap(model)
+    problem = table_problem(items_of(table), table.index, column_subsets(table, subsets), fitted, settings.seed)
+    return _importance(problem, table, wrapped, partial(_measure, X, y, loss), settings, passes)
+
+
+Measured = tuple[Measure, dict[str, Any]]  # what is summed, and words on it for the provenance
+
+
+def _importance(
+    problem: Problem,
+    table: Table,
+    wrapped: Wrapped,
+    measure_of: Callable[[Settings, Probe, Wrapped], Measured],
+    settings: Settings,
+    passes: int | None,
+) -> GlobalResult:
     size = settings.batch_rows or default_batch_rows(table)
     seen = probe(wrapped.call, problem.items, size, partial(name_row, table))
-    observed, rounding = seen.outputs, seen.rounding
-    if y is None:
-        measure, described = _contrast(target, loss, settings, observed, rounding, wrapped)
-    else:
-        _refuse(settings, target)
-        measure, described = _holdout(_labels(y, X, len(observed)), loss, observed, rounding, wrapped)
-    warned = _warn_of_reach(settings, len(groups))
-    with reporting(progress) as report:
-        meter = Meter(report, seen.rows)
-        memory = remembering(problem, observed)
-        evaluator = Evaluator(wrapped.call, size, observed.shape[1], meter, memory)
-        total = problem.size * (settings.draws + len(round_sizes(settings.draws, problem.round_draws)))
+    measure, described = measure_of(settings, seen, wrapped)
+    draws, count = settings.draws_for(problem.size), len(problem.subset_names)
+    needed = passes_needed(settings.rule, settings.alpha, count)
+    passes = int(np.clip(needed, PASSES, MOST_PASSES)) if passes is None else passes
+    warned = _warn_of_reach(passes, needed, settings, count)
+    with reporting(settings.progress) as report:
+        meter, memory = Meter(report, seen.rows), remembering(problem, seen.outputs)
+        evaluator = Evaluator(wrapped.call, size, seen.outputs.shape[1], meter, memory)
+        total = problem.size * (draws + len(round_sizes(draws, problem.round_draws)))
         meter.stage("global", total if memory is None else None)
-        evidence = randomise(problem, evaluator, measure, settings.draws, settings.passes_for(len(groups)))
+        evidence = randomise(problem, evaluator, measure, draws, passes)
         chosen = choose(evidence, settings.alpha, settings.rule)
-        meter.set_chosen(int(chosen.sum()))
-        meter.stage("effects", int(chosen.sum()) * len(observed) * (EFFECT_DRAWS + 1) if memory is None else None)
-        effects = no_effects(len(groups))
-        if chosen.any():
+        found = int(chosen.sum())
+        meter.set_chosen(found)
+        meter.stage("effects", found * len(problem.items) * (EFFECT_DRAWS + 1) if memory is None else None)
+        effects = no_effects(count)
+        if found:
             effects = mean_effects(problem, evaluator, measure, chosen, evidence.classes, EFFECT_DRAWS)
     return GlobalResult(
         subset_names=problem.subset_names,
-        mode="contrast" if y is None else "holdout",
-        inputs=len(observed),
+        mode=described["test"],
+        inputs=len(problem.items),
         evidence=evidence,
         effects=effects,
         chosen=chosen,
@@ -119,62 +135,29 @@ def global_importance(
         provenance={
             "version": __version__,
             **described,
-            "draws": settings.draws,
+            "draws": draws,
             "seed": settings.seed,
             "columns": list(table.columns),
-            "subsets": {group.name: group.index.tolist() for group in groups},
+            "subsets": {subset.name: subset.index.tolist() for subset in problem.subsets},
             "frame": table.labels is not None,
             "sampler": repr(problem.sampler),
-            "dependence_ignored": info_of(fitted).ignores_dependence,
+            "dependence_ignored": info_of(problem.sampler).ignores_dependence,
         },
     )
 
 
-@dataclass(frozen=True)
-class GlobalSettings:
-    """Arguments after checking, with their defaults filled in."""
-
-    alpha: float
-    rule: str
-    alternative: Alternative | None
-    link: str | None
-    draws: int
-    passes: int | None
-    seed: int
-    batch_rows: int | None
-
-    def passes_for(self, subsets: int) -> int:
-        """Passes; by default enough for a lone signal, within reason."""
-        needed = passes_needed(self.rule, self.alpha, subsets)
-        return int(np.clip(needed, PASSES, MOST_PASSES)) if self.passes is None else self.passes
-
-
-def _checked(
-    alpha: Any, rule: Any, alternative: Any, link: Any, draws: Any, passes: Any, seed: Any, batch_rows: Any
-) -> GlobalSettings:
-    one_of("rule", rule, tuple(P_RULES))
-    one_of("alternative", alternative, (None, *get_args(Alternative)))
-    one_of("link", link, (None, "logit", "log"))
-    return GlobalSettings(
-        alpha=between("alpha", alpha, "0.1 is a common choice"),
-        rule=rule,
-        alternative=alternative,
-        link=link,
-        draws=DRAWS if draws is None else whole("draws", draws, 1),
-        passes=None if passes is None else whole("passes", passes, 1),
-        seed=whole("seed", seed, 0),
-        batch_rows=None if batch_rows is None else whole("batch_rows", batch_rows, 1),
-    )
-
-
-def _refuse(settings: GlobalSettings, target: Any) -> None:
-    given = {"target": target, "link": settings.link, "alternative": settings.alternative}
-    for name, value in given.items():
+def _measure(X: object, y: object, loss: Loss | None, settings: Settings, seen: Probe, wrapped: Wrapped) -> Measured:
+    """What is summed over inputs: the loss where there are labels, else the output."""
+    if y is None:
+        return _contrast(loss, settings, seen, wrapped)
+    for name in ("target", "link", "alternative"):
+        value = vars(settings)[name]
         if value is not None:
             raise InputError(f"{name} is for the contrast without labels, got {name}={value!r} with y; drop it")
+    return _holdout(_labels(y, X, len(seen.outputs)), loss, seen, wrapped)
 
 
-def _labels(y: Any, X: Any, count: int) -> Array:
+def _labels(y: object, X: object, count: int) -> Array:
     import pandas as pd
 
     labels = np.asarray(y)
@@ -188,24 +171,21 @@ def _labels(y: Any, X: Any, count: int) -> Array:
     return labels
 
 
-def _holdout(
-    y: Array, loss: Any, observed: Floats, rounding: Rounding, wrapped: Wrapped
-) -> tuple[Measure, dict[str, Any]]:
+def _holdout(y: Array, loss: Loss | None, seen: Probe, wrapped: Wrapped) -> Measured:
+    observed = seen.outputs
     outputs = observed.shape[1]
     name = ("squared" if outputs == 1 else "log") if loss is None else loss
     if callable(name):
         measured = losses.own(name, y)
-        name = name_of(name)
     else:
         one_of("loss", name, ("squared", "log"))
-        measured = (
-            losses.squared(_numbers(y, outputs)) if name == "squared" else losses.log(_classes(y, wrapped, observed))
-        )
+        log = name == "log"
+        measured = losses.log(_classes(y, wrapped, observed)) if log else losses.squared(_numbers(y, outputs))
     every = np.arange(len(observed))
     whole_run, half = measured(every, observed[:, None, :]), measured(every[::2], observed[::2, None, :])
     if not np.allclose(whole_run[::2], half, rtol=1e-6, atol=1e-12):
         raise InputError("loss gives a row another value when other rows are left out; it must look at each row alone")
-    return holdout(measured, rounding), {"test": "holdout", "loss": name}
+    return holdout(measured, seen.rounding), {"test": "holdout", "loss": name_of(name) if callable(name) else name}
 
 
 def _numbers(y: Array, outputs: int) -> Floats:
@@ -230,30 +210,27 @@ def _classes(y: Array, wrapped: Wrapped, observed: Floats) -> Ints:
     return np.array([places[label] for label in labels])
 
 
-def _contrast(
-    target: Any, loss: Any, settings: GlobalSettings, observed: Floats, rounding: Rounding, wrapped: Wrapped
-) -> tuple[Measure, dict[str, Any]]:
-    name = target_name(target, observed.shape[1])
+def _contrast(loss: Loss | None, settings: Settings, seen: Probe, wrapped: Wrapped) -> Measured:
+    name, link = target_name(settings.target, seen.outputs.shape[1]), settings.link
     if loss is not None:
         raise InputError("loss needs labels; give them as y=, or drop loss")
     if isinstance(name, str) and name in ("truth", "observed-class"):
         raise InputError(f"target={name!r} is not for global_importance; use 'predicted', a label, or y= for the loss")
-    aim = resolve(name, None, observed, wrapped)
-    linked(observed, settings.link)  # refuses a link that does not fit, before anything is drawn
+    aim = resolve(name, None, seen.outputs, wrapped)
+    linked(seen.outputs, link)  # refuses a link that does not fit, before anything is drawn
     direction: Alternative = settings.alternative or ("greater" if aim.kind == "predicted" else "two-sided")
-    if direction == "two-sided" and settings.draws < 2:
+    if direction == "two-sided" and settings.draws == 1:
         raise InputError("alternative='two-sided' needs draws=2 or more: two versions are equally far from their mean")
-    described = {"test": "contrast", "target": name, "link": settings.link, "alternative": direction}
-    return contrast(aim, settings.link, rounding, direction), described
+    described = {"test": "contrast", "target": name, "link": link, "alternative": direction}
+    return contrast(aim, link, seen.rounding, direction), described
 
 
-def _warn_of_reach(settings: GlobalSettings, subsets: int) -> list[str]:
-    passes, needed = settings.passes_for(subsets), passes_needed(settings.rule, settings.alpha, subsets)
+def _warn_of_reach(passes: int, needed: int, settings: Settings, subsets: int) -> list[str]:
     if passes >= needed:
         return []
     sentence = (
         f"A lone signal cannot be found: with {passes} passes no p-value is below 1/{passes + 1}; {settings.rule} over "
         f"{subsets} subsets at alpha={settings.alpha:g} needs passes={needed} for it, which cost no model rows."
     )
-    warnings.warn(sentence, ReachWarning, stacklevel=3)
+    warnings.warn(sentence, ReachWarning, stacklevel=5)
     return [sentence]

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
-from butfor.core.types import Floats
+from butfor.core.types import Array, Floats
 
 TAIL = 5  # values at either end that are too few to say how the column goes on
 BENT = 100  # fewer values cannot tell whether it bends
@@ -51,11 +50,11 @@ class Margin:
     low: Tail | None = None  # of the negated column; None: nothing lies beyond the least value
     high: Tail | None = None
 
-    def ranked(self, values: Any) -> Floats:
+    def ranked(self, values: Array) -> Floats:
         """The normal score of the middle rank; what lies beyond the reference is read as its most extreme value."""
         return np.asarray(np.interp(values, self.distinct, self.middles))
 
-    def score(self, values: Any) -> Floats:
+    def score(self, values: Array) -> Floats:
         """Where values stand in the reference, or beyond it where it has tails."""
         found = self.ranked(values)
         for tail, sign in ((self.low, -1.0), (self.high, 1.0)):

@@ -1,182 +1,60 @@
-"""Putting new values of some columns into whole rows, and binding a sampler to the columns of the data."""
+"""Samplers of tables: new values of some columns put into whole rows, whatever the order of the columns."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from types import FunctionType
-from typing import Any, Protocol, runtime_checkable
+from functools import cached_property
+from typing import Any, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
 
 from butfor.core.draw.samplers import (
     AlignsColumns,
     DrawsColumns,
+    HasNotes,
     ListsSupport,
     RepeatsDraws,
-    Sampler,
     SamplerInfo,
     info_of,
     name_of,
 )
-from butfor.core.types import Array, Batch, Floats, InputError, ModelError, Subset
-from butfor.tabular.table import Table, as_table, check_complete, is_frame
+from butfor.core.types import Array, Batch, Floats, InputError, Ints, Subset
+from butfor.tabular.table import ColumnTypes, Table, as_table
 
-Values = Callable[[Array, Subset, int, np.random.Generator], Any]
+Values = Callable[[Array, Subset, int, np.random.Generator], Array]
 
 
-def splice(inputs: Batch, subset: Subset, draws: int, rng: np.random.Generator, sampler: Any) -> Batch:
+class DrawsRows(DrawsColumns, Protocol):
+    """A sampler of tables that draws columns, and whole rows by them."""
+
+    def __call__(self, inputs: Batch, subset: Subset, draws: int, rng: np.random.Generator, /) -> Batch: ...
+
+
+def draws_columns(sampler: object) -> TypeGuard[DrawsRows]:
+    """Whether it can return the new columns only; a user's own may hold something else that is called `values`."""
+    return isinstance(sampler, DrawsColumns) and callable(sampler.values) and callable(sampler)
+
+
+def splice(inputs: Batch, subset: Subset, draws: int, rng: np.random.Generator, sampler: DrawsRows) -> Batch:
     """Whole counterfactual rows, of the type of `inputs`, in which only the subset's columns are new: `sampler.values`.
 
     The columns of the inputs may stand in another order than those of the sampler's reference.
     """
     table = as_table(inputs, "data", empty=True, like=info_of(sampler).kinds)
-    sampler = align_columns(sampler, table)
     rows = np.repeat(table.values, draws, axis=0)
-    rows[:, subset.index] = sampler.values(table.values, subset, draws, rng)
+    rows[:, subset.index] = align_columns(sampler, table).values(table.values, subset, draws, rng)
     return table.show(rows)
-
-
-@dataclass(frozen=True, eq=False)
-class FromValues:
-    """A sampler made of a function that returns only the new values of the subset's columns."""
-
-    values: Values
-
-    def __repr__(self) -> str:
-        return f"from_values({name_of(self.values)})"
-
-    def __call__(self, inputs: Batch, subset: Subset, draws: int, rng: np.random.Generator) -> Batch:
-        return splice(inputs, subset, draws, rng, self)
-
-
-def from_values(values: Values) -> FromValues:
-    """A sampler from `values(inputs, subset, draws, rng)` -> (len(inputs) * draws, columns of the subset), input-major.
-
-    Faster than returning whole rows, and it cannot touch the rest of a row by mistake.
-
-    >>> noise = from_values(lambda inputs, subset, draws, rng: rng.normal(size=(len(inputs) * draws, 1)))
-    >>> noise(np.zeros((1, 2)), Subset("x1", np.array([1])), 3, np.random.default_rng(0)).shape
-    (3, 2)
-    """
-    return FromValues(values)
-
-
-@dataclass(frozen=True, eq=False)
-class Checked:
-    """A user's sampler of whole rows: what it returns is checked on every block, then reduced to the new values."""
-
-    sampler: Sampler
-    table: Table
-
-    def __repr__(self) -> str:
-        return self.sampler.__name__ if isinstance(self.sampler, FunctionType) else repr(self.sampler)
-
-    @property
-    def info(self) -> SamplerInfo:
-        """What the user's sampler says of itself; missing values are values where the data has some."""
-        inner = info_of(self.sampler)
-        return replace(inner, takes_missing=inner.takes_missing or bool(np.isnan(self.table.values).any()))
-
-    def __call__(self, inputs: Batch, subset: Subset, draws: int, rng: np.random.Generator) -> Batch:
-        return self.sampler(inputs, subset, draws, rng)
-
-    def values(self, inputs: Array, subset: Subset, draws: int, rng: np.random.Generator) -> Array:
-        try:
-            rows = self._matrix(self.sampler(self.table.show(inputs.copy()), subset, draws, rng), subset)
-        except InputError:
-            raise
-        except Exception as error:
-            raise ModelError(f"the sampler raised {type(error).__name__} on subset {subset.name!r}: {error}") from error
-        expected = (len(inputs) * draws, inputs.shape[1])
-        if rows.shape != expected:
-            raise ModelError(
-                f"the sampler returned shape {rows.shape} for subset {subset.name!r}, expected {expected}: whole rows, "
-                f"{len(inputs)} inputs x {draws} draws, input-major"
-            )
-        same = rows.reshape(len(inputs), draws, -1) == inputs[:, None, :]
-        same[..., subset.index] = True
-        if not same.all():
-            same |= np.isnan(inputs)[:, None, :] & np.isnan(rows.reshape(same.shape).astype(float))
-        if not same.all():
-            column = self.table.columns[int(np.argwhere(~same)[0, 2])]
-            raise ModelError(
-                f"the sampler changed column {column!r}, which is not in subset {subset.name!r}; it may redraw the "
-                "subset's columns only, and must return the draws of the first input first"
-            )
-        return rows[:, subset.index]
-
-    def _matrix(self, rows: Any, subset: Subset) -> Array:
-        """What the user's sampler returned, as numbers; a frame is read as the data was."""
-        if not is_frame(rows) or self.table.labels is None:
-            return np.asarray(rows)
-        if list(map(str, rows.columns)) != list(self.table.columns):
-            raise ModelError(
-                f"the sampler returned columns {list(rows.columns)[:4]} for subset {subset.name!r}; it must return "
-                f"those it was given, {list(self.table.columns)[:4]}"
-            )
-        read = as_table(rows.reset_index(drop=True), "sampler's draws", empty=True, like=self.table.named_kinds)
-        for name, new, old in zip(self.table.columns, read.kinds, self.table.kinds, strict=True):
-            if old.levels is not None and len(new.levels) > len(old.levels):
-                raise ModelError(
-                    f"the sampler drew {new.levels[-1]!r} in column {name!r}, which the data does not have; give the "
-                    "column as a pandas category with all its levels"
-                )
-        return read.values
-
-
-@dataclass(frozen=True, eq=False)
-class Listing(Checked):
-    """A user's sampler that lists its support too; one that does not say which subsets it lists, lists all."""
-
-    def lists(self, subset: Subset) -> bool:
-        return not isinstance(self.sampler, ListsSupport) or bool(self.sampler.lists(subset))
-
-    def repeats(self, subset: Subset) -> bool:
-        return bool(self.sampler.repeats(subset)) if isinstance(self.sampler, RepeatsDraws) else self.lists(subset)
-
-    def support(self, inputs: Array, subset: Subset) -> tuple[Any, Floats]:
-        sampler: Any = self.sampler
-        listed: tuple[Any, Floats] = sampler.support(self.table.show(inputs.copy()), subset)
-        return listed
-
-
-def bind_sampler(data: Any, sampler: Any, what: str = "data") -> tuple[Table, Sampler]:
-    """The user's table, and a sampler that the core can use on it; reference data gets a sampler that fits it."""
-    if is_data(sampler):
-        from butfor.tabular.auto import auto
-
-        sampler = auto(sampler)
-    table = as_table(data, what, like=info_of(sampler).kinds)
-    return table, table_sampler(sampler, table, what)
-
-
-def table_sampler(sampler: object, table: Table, what: str = "data") -> Sampler:
-    """A sampler that the core can use on this table: its columns in the table's order, or a user's one, checked."""
-    if not callable(sampler):
-        raise InputError(f"sampler must be a sampler, a callable or reference data, got {type(sampler).__name__}")
-    if not isinstance(sampler, DrawsColumns):
-        return Listing(sampler, table) if isinstance(sampler, CanList) else Checked(sampler, table)
-    if isinstance(sampler, AlignsColumns):
-        check_complete(table, what, missing=info_of(sampler).takes_missing)
-    return align_columns(sampler, table)  # type: ignore[return-value]
-
-
-@runtime_checkable
-class CanList(Protocol):
-    """A user's sampler with a list of what it may draw."""
-
-    def support(self, inputs: Batch, subset: Subset) -> tuple[Any, Floats]: ...
 
 
 @runtime_checkable
 class SeesRows(Protocol):
     """A sampler that has to see rows of a matrix as the user would write them."""
 
-    def shown_by(self, show: Callable[[Array], Batch]) -> Sampler: ...
+    def shown_by(self, show: Callable[[Array], Batch]) -> DrawsRows: ...
 
 
-def align_columns(sampler: DrawsColumns, table: Table) -> DrawsColumns:
+def align_columns(sampler: DrawsRows, table: Table) -> DrawsRows:
     """The sampler for columns in the order of this table, and for its types if it looks at whole rows."""
     aligned: Any = sampler
     if isinstance(aligned, AlignsColumns):
@@ -186,27 +64,141 @@ def align_columns(sampler: DrawsColumns, table: Table) -> DrawsColumns:
     return aligned  # type: ignore[no-any-return]
 
 
-def order_of(wanted: tuple[str, ...] | None, width: int, columns: tuple[str, ...], named: bool) -> list[int]:
-    """Positions of the reference's columns in the order of the data, or one sentence on how they differ."""
-    if wanted is None or not named:
-        if width != len(columns):
-            raise InputError(
-                f"the data has {width} columns but the sampler's reference has {len(columns)}; both must have the same"
-            )
-        return list(range(width))
-    if set(wanted) != set(columns) or width != len(columns):
-        missing = sorted(set(wanted) - set(columns))[:3]
-        extra = sorted(set(columns) - set(wanted))[:3]
-        told = [f"{', '.join(missing)} only in the data"] * bool(missing) + [f"{', '.join(extra)} only there"] * bool(
-            extra
-        )
+@dataclass(frozen=True, eq=False)
+class TableSampler:
+    """A law fitted on a reference: given columns in the order of the reference, whatever their order in the data.
+
+    What the law can do (list its support, take notes), the sampler can do.
+    """
+
+    law: DrawsColumns
+    name: str
+    columns: tuple[str, ...]
+    kinds: ColumnTypes | None  # None: an array, whose columns have no names of their own
+    rows: int
+    options: str = ""  # shown behind the name
+    why: str | None = None  # this sampler and no other
+    order: tuple[str, ...] | None = None  # of the data's columns; None: that of the reference
+
+    def __repr__(self) -> str:
+        return f"{self.name}({self.rows} reference rows, {len(self.columns)} columns{self.options})"
+
+    @property
+    def info(self) -> SamplerInfo:
+        """The facts of the law, and those that the reference tells."""
+        own = info_of(self.law)
+        floor = own.floor if self.order is None else lambda subset: own.floor(self._placed(subset))
+        return replace(own, identity=repr(self), kinds=self.kinds, reference_rows=self.rows, floor=floor)
+
+    def __call__(self, inputs: Batch, subset: Subset, draws: int, rng: np.random.Generator) -> Batch:
+        return splice(inputs, subset, draws, rng, self)
+
+    def values(self, inputs: Array, subset: Subset, draws: int, rng: np.random.Generator) -> Array:
+        """New values of the subset's columns, (len(inputs) * draws, columns), input-major."""
+        return self.law.values(self._given(inputs), self._placed(subset), draws, rng)
+
+    def for_columns(self, wanted: tuple[str, ...] | None, width: int) -> TableSampler:
+        """The same sampler for data whose columns stand in another order."""
+        check_columns(wanted, width, self.columns, self.kinds is not None)
+        return replace(self, order=None if self.kinds is None or wanted == self.columns else wanted)
+
+    @cached_property
+    def _places(self) -> tuple[Ints, Ints]:
+        """Where the columns of the reference stand in the data, and those of the data in the reference."""
+        there, here = ({name: i for i, name in enumerate(names)} for names in (self.order or (), self.columns))
+        return np.array([there[name] for name in here]), np.array([here[name] for name in there])
+
+    def _given(self, inputs: Array) -> Array:
+        return inputs if self.order is None else inputs[:, self._places[0]]
+
+    def _placed(self, subset: Subset) -> Subset:
+        return subset if self.order is None else Subset(subset.name, self._places[1][subset.index])
+
+    def lists(self, subset: Subset) -> bool:
+        """Whether it can list the subset."""
+        return isinstance(self.law, ListsSupport) and self.law.lists(self._placed(subset))
+
+    def support(self, inputs: Array, subset: Subset) -> tuple[Array, Floats]:
+        """All values (n, m, columns) and their probabilities (n, m)."""
+        assert isinstance(self.law, ListsSupport)
+        return self.law.support(self._given(inputs), self._placed(subset))
+
+    def repeats(self, subset: Subset) -> bool:
+        """Whether draws come again so often that remembering the model's answers pays."""
+        return isinstance(self.law, RepeatsDraws) and self.law.repeats(self._placed(subset))
+
+    def notes(self, inputs: Batch, subsets: Sequence[Any], seed: int) -> list[str]:
+        """Why this sampler, and what the law says of the inputs, for the summary of a run."""
+        why = [] if self.why is None else [self.why]
+        if not isinstance(self.law, HasNotes):
+            return why
+        values = as_table(inputs, "data", like=self.kinds).values
+        return why + self.law.notes(self._given(values), [self._placed(subset) for subset in subsets], seed)
+
+
+def fitted(law: DrawsColumns, name: str, table: Table, options: str = "") -> TableSampler:
+    """The sampler of a law that was fitted on this reference."""
+    return TableSampler(law, name, table.columns, table.named_kinds, len(table.values), options)
+
+
+def check_columns(wanted: tuple[str, ...] | None, width: int, columns: tuple[str, ...], named: bool) -> None:
+    """Refuse data with other columns than the reference, in one sentence on how they differ."""
+    if wanted is not None and named and set(wanted) != set(columns):
+        differing = {"only in the data": set(wanted) - set(columns), "only there": set(columns) - set(wanted)}
         raise InputError(
-            f"the sampler's reference has other columns than the data ({'; '.join(told)}); give both the same columns"
+            f"the sampler's reference has other columns than the data ({in_words(differing)}); give both the same "
+            "columns"
         )
-    return [columns.index(name) for name in wanted]
+    if width != len(columns):
+        raise InputError(
+            f"the data has {width} columns but the sampler's reference has {len(columns)}; both must have the same"
+        )
 
 
-def is_data(thing: Any) -> bool:
-    """Reference data given in place of a sampler."""
-    lazy = type(thing).__name__ == "LazyFrame"  # no data yet, which `as_table` says
-    return lazy or is_frame(thing) or isinstance(thing, np.ndarray | list) or hasattr(thing, "to_pandas")
+def in_words(differing: Mapping[str, Set[str]]) -> str:
+    """A few names, and where they are."""
+    return "; ".join(f"{', '.join(sorted(names)[:3])} {where}" for where, names in differing.items() if names)
+
+
+@dataclass(frozen=True, eq=False)
+class FromValues:
+    """A sampler made of a function that returns only the new values of the subset's columns."""
+
+    function: Values
+
+    def __repr__(self) -> str:
+        return f"from_values({name_of(self.function)})"
+
+    @property
+    def info(self) -> SamplerInfo:
+        """The facts that the function carries."""
+        return replace(info_of(self.function), identity=repr(self))
+
+    def __call__(self, inputs: Batch, subset: Subset, draws: int, rng: np.random.Generator) -> Batch:
+        return splice(inputs, subset, draws, rng, self)
+
+    def values(self, inputs: Array, subset: Subset, draws: int, rng: np.random.Generator) -> Array:
+        """New values of the subset's columns, (len(inputs) * draws, columns), input-major."""
+        return self.function(inputs, subset, draws, rng)
+
+
+def from_values(values: Values, reference: object = None) -> FromValues | TableSampler:
+    """A sampler from a function that returns the new values of the subset's columns only.
+
+    Faster than returning whole rows, and it cannot touch the rest of a row by mistake. Facts that the function carries
+    as attributes (`ignores_dependence = True`, see `butfor.SamplerInfo`) are those of the sampler.
+
+    Parameters
+    ----------
+    values : `(inputs, subset, draws, rng)` -> an array (len(inputs) * draws, columns of the subset), input-major.
+    reference : what it was fitted on, if anything: the function is then given columns in the order of the reference,
+        whatever their order in the data, and categories by the same codes.
+
+    Examples
+    --------
+    >>> noise = from_values(lambda inputs, subset, draws, rng: rng.normal(size=(len(inputs) * draws, 1)))
+    >>> noise(np.zeros((1, 2)), Subset("x1", np.array([1])), 3, np.random.default_rng(0)).shape
+    (3, 2)
+    """
+    made = FromValues(values)
+    return made if reference is None else fitted(made, name_of(values), as_table(reference, "reference"))

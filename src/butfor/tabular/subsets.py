@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -11,7 +10,7 @@ from butfor.core.types import InputError, Subset
 from butfor.tabular.table import Table
 
 
-def column_subsets(table: Table, subsets: Sequence[Any] | Mapping[str, Any] | None) -> list[Subset]:
+def column_subsets(table: Table, subsets: object) -> list[Subset]:
     """Subsets by column name or position; None is every column by itself.
 
     A list entry is one column or a list of columns; a mapping gives each group its name.
@@ -38,7 +37,7 @@ def column_subsets(table: Table, subsets: Sequence[Any] | Mapping[str, Any] | No
     return [Subset(name, np.array(positions)) for name, positions in groups.items()]
 
 
-def _positions(table: Table, entry: Any) -> list[int]:
+def _positions(table: Table, entry: object) -> list[int]:
     if not isinstance(entry, str | int | np.integer | Sequence | np.ndarray):
         raise InputError(f"a subset must be a column or a list of columns, got {entry!r}")
     entries = [entry] if isinstance(entry, str | int | np.integer) else list(entry)
@@ -49,11 +48,11 @@ def _positions(table: Table, entry: Any) -> list[int]:
     return [_position(table, column) for column in entries]
 
 
-def _position(table: Table, column: Any) -> int:
+def _position(table: Table, column: object) -> int:
     if isinstance(column, list | dict | set):
         raise InputError(f"a subset may not hold {column!r}; name single columns in it")
     if table.labels is not None and column in table.labels:
-        return int(table.labels.get_loc(column))
+        return int(table.labels.get_loc(column))  # type: ignore[arg-type]  # they are unique
     if isinstance(column, str) and column in table.columns:
         return table.columns.index(column)
     if isinstance(column, int | np.integer) and -len(table.columns) <= column < len(table.columns):

@@ -4,32 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from butfor.core.draw.items import TableItems
-from butfor.core.types import Batch, InputError, Ints
-from butfor.tabular.columns import Column, column_from_metadata, encode
+from butfor.core.types import Array, Batch, InputError, Ints
+from butfor.models.rows import is_frame, is_series
+from butfor.tabular.columns import ColumnType, column_from_metadata, encode
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+ColumnTypes = Mapping[str, ColumnType]
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
     """A matrix (n, columns), the names of rows and columns, what the columns stand for, and how the table was given."""
 
-    values: np.ndarray[Any, Any]
+    values: Array
     columns: tuple[str, ...]
     index: tuple[Any, ...]
-    kinds: tuple[Column, ...]
-    labels: Any = None  # pandas.Index of a frame's columns
-    row_labels: Any = None  # pandas.Index of a frame's rows
+    kinds: tuple[ColumnType, ...]
+    labels: pd.Index[Any] | None = None  # of a frame's columns
+    row_labels: pd.Index[Any] | None = None
 
-    def show(self, values: Batch, rows: Ints | None = None) -> Batch:
+    def show(self, values: Array, rows: Ints | None = None) -> Batch:
         """A matrix as the user would write it: a frame of the same column types, or an array of the same type.
 
         `rows` are the positions of the inputs that the rows of the matrix come from: they keep those labels.
         """
-        if self.labels is None:
+        if self.labels is None or self.row_labels is None:
             return self.kinds[0].show(values) if self.kinds[0].dtype is not None else values
         import pandas as pd
 
@@ -44,12 +50,12 @@ class Table:
 
     def metadata(self) -> dict[str, Any]:
         """All but the numbers and the row labels, for a file; `from_metadata` reads it."""
-        labels = None if self.labels is None else [x.item() if hasattr(x, "item") else x for x in self.labels]
+        labels = None if self.labels is None else [x.item() if isinstance(x, np.generic) else x for x in self.labels]
         kinds = [column.metadata() for column in self.kinds]
         return {"columns": list(self.columns), "labels": labels, "frame": labels is not None, "kinds": kinds}
 
     @property
-    def named_kinds(self) -> dict[str, Column] | None:
+    def named_kinds(self) -> dict[str, ColumnType] | None:
         """What each column stands for, by name; None for an array, whose columns have no names of their own."""
         return None if self.labels is None else dict(zip(self.columns, self.kinds, strict=True))
 
@@ -64,10 +70,11 @@ def items_of(table: Table) -> TableItems:
     return TableItems(table.values, None if plain else table.show)
 
 
-def from_metadata(metadata: dict[str, Any], values: np.ndarray[Any, Any], index: tuple[Any, ...]) -> Table:
+def from_metadata(metadata: dict[str, Any], values: Array, index: tuple[Any, ...]) -> Table:
     """The table whose `metadata` was written."""
     columns = tuple(metadata["columns"])
-    kinds = tuple(map(column_from_metadata, metadata["kinds"])) if "kinds" in metadata else (Column(),) * len(columns)
+    plain = (ColumnType(),) * len(columns)
+    kinds = tuple(map(column_from_metadata, metadata["kinds"])) if "kinds" in metadata else plain
     if not metadata["frame"]:
         return Table(values, columns, index, kinds)
     import pandas as pd
@@ -75,25 +82,50 @@ def from_metadata(metadata: dict[str, Any], values: np.ndarray[Any, Any], index:
     return Table(values, columns, index, kinds, pd.Index(metadata["labels"]), pd.Index(index, tupleize_cols=False))
 
 
-def is_frame(data: Any) -> bool:
-    return hasattr(data, "columns") and hasattr(data, "iloc")
+@runtime_checkable
+class ToPandas(Protocol):
+    """A frame of another library: polars, pyarrow."""
+
+    def to_pandas(self) -> pd.DataFrame: ...
 
 
-def as_table(data: Any, what: str, *, empty: bool = False, like: Mapping[str, Column] | None = None) -> Table:
+def is_lazy(data: object) -> bool:
+    """Whether it is polars' promise of a frame."""
+    return type(data).__name__ == "LazyFrame"
+
+
+def as_frame(data: object, what: str, like: ColumnTypes | None = None) -> object:
+    """pandas' own of a frame of another library and of one row; what is no frame as it is."""
+    if is_lazy(data):
+        raise InputError(f"the {what} is a LazyFrame, which holds no rows yet; give it as .collect()")
+    if is_series(data):
+        return _one_row(data, like or {})
+    return data.to_pandas() if isinstance(data, ToPandas) and not is_frame(data) else data
+
+
+def _one_row(row: pd.Series[Any], like: ColumnTypes) -> pd.DataFrame:
+    """A frame of one row, which `frame.iloc[0]` made of it: its columns lost their types, the reference knows them."""
+    frame = row.to_frame().T.infer_objects()
+    for label in frame.columns:
+        known = like.get(str(label))
+        if known is None or known.dtype is None or known.dtype == frame[label].dtype:
+            continue
+        try:
+            typed = frame[label].astype(known.dtype)
+        except (TypeError, ValueError):
+            continue
+        if typed.isna().equals(frame[label].isna()) and (typed.isna() | (typed == frame[label])).all():  # nothing lost
+            frame[label] = typed
+    return frame
+
+
+def as_table(data: object, what: str, *, empty: bool = False, like: ColumnTypes | None = None) -> Table:
     """The user's table, checked; `what` names it in errors ("data", "reference").
 
     `like` are the columns of a sampler's reference: categories then have the codes they have there.
     """
-    if type(data).__name__ == "LazyFrame" and hasattr(data, "collect"):
-        raise InputError(f"the {what} is a LazyFrame, which holds no rows yet; give it as .collect()")
-    if hasattr(data, "to_pandas") and not is_frame(data):
-        data = data.to_pandas()  # polars, pyarrow
-    if is_frame(data):
-        table = _from_frame(data, what, like or {})
-    else:
-        values, column = _array_values(data, what)
-        names, index = tuple(f"x{i}" for i in range(values.shape[1])), tuple(range(len(values)))
-        table = Table(values, names, index, (column,) * len(names))
+    data = as_frame(data, what, like)
+    table = _from_frame(data, what, like or {}) if is_frame(data) else _from_array(data, what)
     names, index = table.columns, table.index
     repeated = sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
     if repeated:
@@ -107,7 +139,7 @@ def as_table(data: Any, what: str, *, empty: bool = False, like: Mapping[str, Co
     return table
 
 
-def _from_frame(frame: Any, what: str, like: Mapping[str, Column]) -> Table:
+def _from_frame(frame: pd.DataFrame, what: str, like: ColumnTypes) -> Table:
     names = tuple(str(label) for label in frame.columns)
     kinds, values = [], np.empty(frame.shape)
     for j, name in enumerate(names):
@@ -118,7 +150,7 @@ def _from_frame(frame: Any, what: str, like: Mapping[str, Column]) -> Table:
     return Table(values, names, tuple(frame.index), tuple(kinds), frame.columns, frame.index)
 
 
-def _array_values(data: Any, what: str) -> tuple[np.ndarray[Any, Any], Column]:
+def _from_array(data: object, what: str) -> Table:
     try:
         values = np.array(data, order="C")
     except ValueError as error:
@@ -130,32 +162,48 @@ def _array_values(data: Any, what: str) -> tuple[np.ndarray[Any, Any], Column]:
             f"the {what} is an array of {values.dtype} values; expected numbers: give columns of other types as a "
             "pandas DataFrame"
         )
-    if values.dtype in (np.float32, np.float64):
-        return values, Column()
-    return values.astype(np.float64), Column("flag" if values.dtype.kind == "b" else "number", values.dtype)
+    kind = ColumnType()
+    if values.dtype not in (np.float32, np.float64):
+        kind = ColumnType("flag" if values.dtype.kind == "b" else "number", values.dtype)
+        values = values.astype(np.float64)
+    names = tuple(f"x{i}" for i in range(values.shape[1]))
+    return Table(values, names, tuple(range(len(values))), (kind,) * len(names))
 
 
 def check_complete(table: Table, what: str, *, missing: bool = False) -> None:
     """Raise at the first infinite value, and at the first missing one unless they are allowed, naming its place."""
     bad = np.isinf(table.values) if missing else ~np.isfinite(table.values)
-    if bad.any():
-        row, column = np.argwhere(bad)[0]
-        remedy = (
-            "mend or drop it"
-            if missing or np.isinf(table.values[row, column])
-            else ("fill or drop it, or use butfor.tabular.forest or neighbours, which know missing values")
-        )
-        raise InputError(
-            f"the {what} has {table.values[row, column]} in row {table.index[row]!r}, column "
-            f"{table.columns[column]!r}; {remedy}"
-        )
+    if not bad.any():
+        return
+    row, column = np.argwhere(bad)[0]
+    value = table.values[row, column]
+    place = f"the {what} has {value} in row {table.index[row]!r}, column {table.columns[column]!r}"
+    if missing or np.isinf(value):
+        raise InputError(f"{place}; mend or drop it")
+    hint = "fill or drop it, or use butfor.tabular.forest or neighbours, which know missing values"
+    raise InputError(f"{place}; {hint}")
 
 
-def check_numeric(table: Table, sampler: str) -> None:
-    """Raise where a sampler that computes with its columns is given categories."""
-    categories = table.has("category")
-    if categories:
+def numbers_of(reference: object, sampler: str) -> Table:
+    """The reference of a sampler that computes with its columns: numbers only, all of them there, two rows or more.
+
+    `sampler` is what it is called in errors ("a Gaussian").
+    """
+    table = as_table(reference, "reference")
+    if categories := table.has("category"):
         raise InputError(
             f"column {categories[0]!r} of the reference holds categories, which {sampler} cannot redraw; use "
             "butfor.tabular.forest or neighbours, or give the reference itself in place of a sampler"
         )
+    check_complete(table, "reference")
+    if len(table.values) < 2:
+        raise InputError(f"the reference has one row; {sampler} sampler needs at least 2, and better 10 per column")
+    return table
+
+
+def constant(name: str, value: float, sampler: str) -> InputError:
+    """What to do about a column that does not vary."""
+    return InputError(
+        f"column {name!r} of the reference is constant ({value:g}): {sampler} cannot redraw it; drop the column from "
+        "data and reference, or use butfor.tabular.empirical"
+    )

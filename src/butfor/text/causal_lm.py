@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
+from butfor.core.checks import whole
 from butfor.core.types import Floats, InputError, Ints, Subset
 from butfor.text.case import case_of, cased
-from butfor.text.distribution import Shape, drawn, likeliest, shape, whole_number
-from butfor.text.edit import Span, check_draws, check_texts, span_of
-from butfor.text.filling import stacked
+from butfor.text.distribution import Shape, shape, spelled
+from butfor.text.edit import Span, rewritten, span_of
+from butfor.text.filling import WordByWord, draw_spans, list_spans, lists_short
 from butfor.text.language_models import LanguageModel, language_model
 from butfor.text.recent import Recent
 from butfor.text.segment import splits_character, word_spans
 
 KEPT = 64  # distributions that are remembered
-LISTED_CHARACTERS = 40  # of longer spans no list of likely fills holds a mass worth listing
 NEAR = 32  # characters for each piece that is read: more than it can have
 
 
@@ -34,67 +34,46 @@ class CausalLM:
     left: int
     right: int
     batch: int
-    _masses: Recent = field(default_factory=lambda: Recent(KEPT), repr=False)
+    _masses: Recent[tuple[Ints, Floats]] = field(default_factory=lambda: Recent(KEPT), repr=False)
+
+    changes_subset_only = True
 
     def __repr__(self) -> str:
-        said = [repr(self.language), *([str(self.shape)] if str(self.shape) else [])]
-        said += [f"listed={self.listed}"] if self.listed else []
-        return f"causal_lm({', '.join(said)}, candidates={self.candidates}, left={self.left}, right={self.right})"
+        read = f"candidates={self.candidates}, left={self.left}, right={self.right}"
+        listed = f"listed={self.listed}" if self.listed else ""
+        return spelled("causal_lm", repr(self.language), str(self.shape), listed, read)
 
     @property
     def tokenizer(self) -> Any:
+        """That of the language model."""
         return self.language.tokenizer
 
     def __call__(self, texts: Sequence[str], subset: Subset, draws: int, rng: np.random.Generator) -> list[str]:
-        texts, draws = check_texts(texts), check_draws(draws)
-        out: list[str] = []
-        for text in texts:
-            words = _words(text, subset)
-            for numbers in rng.random((draws, len(words))):
-                made = text[: words[0][0]]
-                for place, number in enumerate(numbers):
-                    fills, mass = self._fills(text, words, place, made)
-                    made += fills[drawn(mass, number[None])[0]] + _after(text, words, place, subset)
-                out.append(made + text[subset.index[1] :])
-        return out
+        return draw_spans(texts, subset, draws, rng, partial(self._open, subset))
 
     def lists(self, subset: Subset) -> bool:
         """Whether the likeliest fills of a subset are listed: if that was asked for, and the span is short."""
-        return self.listed > 0 and subset.index[1] - subset.index[0] <= LISTED_CHARACTERS
+        return lists_short(self.listed, subset)
 
-    def support(self, texts: Sequence[str], subset: Subset) -> tuple[list[list[str]], Floats]:
+    def support(self, inputs: Sequence[str], subset: Subset) -> tuple[list[list[str]], Floats]:
         """The `listed` likeliest counterfactuals of each text, and their probabilities (n, m)."""
-        versions, masses = [], []
-        for text in check_texts(texts):
-            words = _words(text, subset)
-            found = [(text[: words[0][0]], 1.0)]
-            for place in range(len(words)):
-                found = self._longer(text, words, place, found, _after(text, words, place, subset))
-            versions.append([made + text[subset.index[1] :] for made, _ in found])
-            masses.append(np.array([mass for _, mass in found]))
-        return stacked(texts, versions, masses)
+        return list_spans(inputs, subset, self.listed, partial(self._open, subset))
 
-    def _longer(
-        self, text: str, words: list[Span], place: int, found: list[tuple[str, float]], after: str
-    ) -> list[tuple[str, float]]:
-        """The likeliest beginnings with one word more."""
-        out: list[tuple[str, float]] = []
-        for made, total in found:
-            fills, mass = self._fills(text, words, place, made)
-            out += [(made + fills[best] + after, total * float(mass[best])) for best in likeliest(mass, self.listed)]
-        order = likeliest(np.array([mass for _, mass in out]), self.listed)
-        return [out[place] for place in order]
+    def _open(self, subset: Subset, text: str) -> WordByWord:
+        words = _words(text, subset)
+        law, written = partial(self._law, text, words), partial(rewritten, text, span_of(text, subset), words)
+        return WordByWord(len(words), law, written)
 
-    def _fills(self, text: str, words: list[Span], place: int, made: str) -> tuple[list[str], Floats]:
-        """The words that may follow `made` in place of a word, and the probability of each."""
-        last = place == len(words) - 1  # what follows the others is not known yet
-        follows = text[words[place][1] : words[place][1] + NEAR * self.right] if last else ""
-        found: tuple[Ints, Floats] = self._masses.get(
-            (made[-NEAR * self.left :], follows), lambda: self._distribution(made[-NEAR * self.left :], follows)
-        )
-        table, case = self.language.table, case_of(text, *words[place])
-        reads = [str(table.reads[piece]) for piece in found[0]]
-        return ([cased(read, case) for read in reads] if table.lower else reads), found[1]
+    def _law(self, text: str, words: list[Span], begun: tuple[str, ...]) -> tuple[list[str], Floats]:
+        """The words that may follow those filled so far, and the probability of each."""
+        start, end = words[len(begun)]
+        near = rewritten(text, (0, start), words[: len(begun)], begun)[-NEAR * self.left :]
+        last = len(begun) == len(words) - 1  # what follows the others is not known yet
+        follows = text[end : end + NEAR * self.right] if last else ""
+        pieces, mass = self._masses.get((near, follows), lambda: self._distribution(near, follows))
+        table, case = self.language.table, case_of(text, start, end)
+        reads = [str(table.reads[piece]) for piece in pieces]
+        return ([cased(read, case) for read in reads] if table.lower else reads), mass
 
     def _distribution(self, made: str, follows: str) -> tuple[Ints, Floats]:
         table, tokens = self.language.table, self.language.tokens
@@ -160,26 +139,34 @@ def causal_lm(
 ) -> CausalLM:
     """Redraws words from a causal language model such as GPT-2: what fits the left, rescored by what follows.
 
-    A word is drawn among the `candidates` likeliest after the `left` pieces before it, each one piece that is a word,
-    with probability proportional to p(word | left) p(right | left, word), `right` being the pieces that follow. In a
-    span of several words all but the last are drawn by what is on their left only, since what follows them is not
-    there yet; what stands between them stays. Case is the model's own, unless it knows none.
+    A word is drawn among the `candidates` likeliest after what stands before it, each one piece that is a word, with
+    probability proportional to p(word | left) p(right | left, word). In a span of several words all but the last are
+    drawn by what is on their left only, since what follows them is not there yet; what stands between them stays. Case
+    is the model's own, unless it knows none.
 
     Limits: a masked language model reads both sides at once and is better and far cheaper: here each word costs
-    `candidates` rows. A word that is not among the candidates may look surprising for that alone. Other arguments as in
-    `masked_lm`.
+    `candidates` rows. A word that is not among the candidates may look surprising for that alone.
 
+    Parameters
+    ----------
+    model, tokenizer, temperature, top_k, top_p, listed, device : as in `masked_lm`.
+    candidates : words that are rescored by what follows.
+    left, right : pieces that are read before and after a word.
+    batch : candidates that the model is given at a time.
+
+    Examples
+    --------
     >>> causal_lm("gpt2", top_p=0.9)  # loaded when it is first asked
     causal_lm('gpt2', top_p=0.9, candidates=100, left=64, right=8)
     """
     return CausalLM(
         language_model(model, tokenizer, "causal", device),
         shape(temperature, top_k, top_p),
-        whole_number("listed", listed, 0),
-        whole_number("candidates", candidates, 1),
-        whole_number("left", left, 1),
-        whole_number("right", right, 0),
-        whole_number("batch", batch, 1),
+        whole("listed", listed, 0),
+        whole("candidates", candidates, 1),
+        whole("left", left, 1),
+        whole("right", right, 0),
+        whole("batch", batch, 1),
     )
 
 
@@ -197,8 +184,3 @@ def _words(text: str, subset: Subset) -> list[Span]:
 def _inside_word(text: str, place: int) -> bool:
     near = max(0, place - 40)
     return any(a < place - near < b for a, b in word_spans(text[near : place + 40]))
-
-
-def _after(text: str, words: list[Span], place: int, subset: Subset) -> str:
-    """What stands between a word of the span and the next, or the end of the span."""
-    return text[words[place][1] : words[place + 1][0] if place + 1 < len(words) else subset.index[1]]

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from butfor.run.progress import Progress
 from butfor.core.result.result import Result
+from butfor.run.progress import Progress
 from butfor.text.explain import explain
 from butfor.text.small_infiller import small_infiller
 from butfor.text.small_sentiment import small_sentiment
@@ -84,8 +84,8 @@ def _words(among: Literal["plain"] | None, seed: int, progress: bool | Callable[
         seed=seed,
         progress=progress,
     )
-    said = {
+    known = {
         "model": "small_sentiment, the embedded classifier of film reviews",
         "data": f"{len(REVIEWS)} reviews written for this example",
     }
-    return replace(found, provenance={**found.provenance, **said})
+    return replace(found, provenance={**found.provenance, **known})

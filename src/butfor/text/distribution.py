@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from butfor.core.types import Floats, InputError, Ints
+from butfor.core.checks import whole
+from butfor.core.types import Array, Floats, InputError, Ints
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Shape:
         parts += [] if self.top_p is None else [f"top_p={self.top_p:g}"]
         return ", ".join(parts)
 
-    def probabilities(self, logits: Any) -> Floats:
+    def probabilities(self, logits: Array) -> Floats:
         """Rows of log-odds (m, V) -> rows that sum to 1 (m, V)."""
         scaled = np.asarray(logits, np.float64) / self.temperature
         scaled -= scaled.max(axis=1, keepdims=True)
@@ -47,25 +47,19 @@ class Shape:
         return bent
 
 
-def shape(temperature: Any, top_k: Any, top_p: Any) -> Shape:
+def shape(temperature: object, top_k: object, top_p: object) -> Shape:
     """The arguments of a sampler, checked."""
-    if not _number(temperature) or not 0 < temperature < math.inf:
+    heat, share = _number(temperature), _number(top_p)
+    if heat is None or not 0 < heat < math.inf:
         raise InputError(f"temperature must be a number above 0, got {temperature!r}")
-    if top_k is not None and (isinstance(top_k, bool) or not isinstance(top_k, int | np.integer) or top_k < 1):
-        raise InputError(f"top_k must be a whole number of at least 1, or None, got {top_k!r}")
-    if top_p is not None and (not _number(top_p) or not 0 < top_p <= 1):
+    if top_p is not None and (share is None or not 0 < share <= 1):
         raise InputError(f"top_p must be a share above 0 and at most 1, or None, got {top_p!r}")
-    return Shape(float(temperature), None if top_k is None else int(top_k), None if top_p is None else float(top_p))
+    return Shape(heat, None if top_k is None else whole("top_k", top_k, 1), share)
 
 
-def whole_number(name: str, value: Any, least: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise InputError(f"{name} must be a whole number of at least {least}, got {value!r}")
-    return int(value)
-
-
-def _number(value: Any) -> bool:
-    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
+def _number(value: object) -> float | None:
+    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    return float(value) if number else None  # type: ignore[arg-type]
 
 
 def drawn(mass: Floats, uniform: Floats) -> Ints:
@@ -82,3 +76,13 @@ def likeliest(mass: Floats, count: int) -> Ints:
     """The places of the `count` largest of one distribution, the largest first, ties in order; none without mass."""
     count = min(count, int(np.count_nonzero(mass)))
     return np.argsort(-mass, kind="stable")[:count]
+
+
+def spelled(name: str, *parts: str, **options: object) -> str:
+    """A sampler as a call: the parts and options that are not empty.
+
+    >>> spelled("ngram", "9 words", "", listed=3, least=0)
+    'ngram(9 words, listed=3)'
+    """
+    shown = [f"{option}={value}" for option, value in options.items() if value]
+    return f"{name}({', '.join([*filter(None, parts), *shown])})"

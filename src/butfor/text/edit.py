@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from collections.abc import Iterable, Sequence
 
-import numpy as np
+from butfor.core.types import InputError, ModelError, Subset
 
-from butfor.core.types import InputError, Subset
-
+LONE = re.compile("[\ud800-\udfff]")
 Span = tuple[int, int]  # character offsets into a text, half-open
 
 
@@ -30,6 +30,14 @@ def span_of(text: str, subset: Subset) -> Span:
 def replaced(text: str, subset: Subset, fill: str) -> str:
     """The text with `fill` in place of the subset.
 
+    Parameters
+    ----------
+    text : the text.
+    subset : its index is the span (start, end) to replace.
+    fill : what is to stand there.
+
+    Examples
+    --------
     >>> replaced("a good film", Subset("good", (2, 6)), "fine")
     'a fine film'
     """
@@ -40,6 +48,13 @@ def replaced(text: str, subset: Subset, fill: str) -> str:
 def changed(text: str, other: str, subset: Subset) -> str:
     """What stands in a counterfactual in place of the subset.
 
+    Parameters
+    ----------
+    text, other : a text, and one of its counterfactuals.
+    subset : its index is the span (start, end) that was redrawn.
+
+    Examples
+    --------
     >>> changed("a good film", "a rather long film", Subset("good", (2, 6)))
     'rather long'
     """
@@ -47,7 +62,51 @@ def changed(text: str, other: str, subset: Subset) -> str:
     return other[start : len(other) - (len(text) - end)]
 
 
-def check_texts(texts: Any) -> list[str]:
+class SpanPacking:
+    """How counterfactuals of texts are kept: only what stands in the span."""
+
+    def cut(self, observed: str, counterfactual: str, subset: Subset) -> str:
+        """What is kept of a counterfactual."""
+        return changed(observed, counterfactual, subset)
+
+    def restore(self, observed: str, piece: str, subset: Subset) -> str:
+        """The whole counterfactual again."""
+        return replaced(observed, subset, piece)
+
+
+def rewritten(text: str, span: Span, places: Sequence[Span], words: Sequence[str]) -> str:
+    """The characters of a span with other words at some places in it, and what stands between them as it was.
+
+    >>> rewritten("a good, old film", (2, 11), [(2, 6), (8, 11)], ["bad", "new"])
+    'bad, new'
+    """
+    out, done = [], span[0]
+    for (start, end), word in zip(places, words, strict=True):
+        out += [text[done:start], word]
+        done = end
+    return "".join([*out, text[done : span[1]]])
+
+
+def check_drawn(text: str, drawn: object, subset: Subset) -> None:
+    """Refuse a counterfactual that is not the text with another span.
+
+    >>> check_drawn("a good film", "a bad film", Subset("good", (2, 6)))
+    >>> check_drawn("a good film", "a bad movie", Subset("good", (2, 6)))
+    Traceback (most recent call last):
+    butfor.core.types.ModelError: the sampler changed the text outside subset 'good'; only text[2:6] may change
+    """
+    if not isinstance(drawn, str):
+        what = type(drawn).__name__
+        raise ModelError(f"the sampler returned {what} for subset {subset.name!r}; expected whole texts")
+    start, end = subset.index
+    before, after = text[:start], text[end:]
+    if not (drawn.startswith(before) and drawn.endswith(after) and len(drawn) >= len(before) + len(after)):
+        raise ModelError(
+            f"the sampler changed the text outside subset {subset.name!r}; only text[{start}:{end}] may change"
+        )
+
+
+def check_texts(texts: Iterable[str]) -> list[str]:
     """The inputs of a sampler or a model, after seeing that they are strings."""
     if isinstance(texts, str):
         raise InputError("one text was given where a list of texts is expected; give [text]")
@@ -58,20 +117,10 @@ def check_texts(texts: Any) -> list[str]:
     return out
 
 
-def check_draws(draws: Any) -> int:
-    if isinstance(draws, bool) or not isinstance(draws, int | np.integer) or draws < 0:
-        raise InputError(f"draws must be a whole number of at least 0, got {draws!r}")
-    return int(draws)
-
-
 def encodable(text: str) -> str:
     """The same number of characters, but for lone surrogates, which no tokenizer takes: U+FFFD in their place.
 
     >>> encodable("a\\ud800b")
     'a�b'
     """
-    try:
-        text.encode("utf-8")
-        return text
-    except UnicodeEncodeError:
-        return "".join("�" if "\ud800" <= character <= "\udfff" else character for character in text)
+    return LONE.sub("�", text)

@@ -2,156 +2,138 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
-from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
-from butfor.run.settings import check_aligned, checked, is_ours, labels_left, model_name, one_of
-from butfor.run.progress import Progress
-from butfor.run.run import Setting, run
 from butfor.core.draw.blocks import list_problem
+from butfor.core.draw.items import ListItems
+from butfor.core.draw.proposers import Proposer, is_blind
+from butfor.core.draw.samplers import HasNotes, RefusesInputs, SamplerInfo, info_of
 from butfor.core.result.result import Result
-from butfor.core.types import Alternative, Batch, Family, InputError, Test
-from butfor.text.checked import check_drawn
+from butfor.core.types import InputError, Subset
+from butfor.models.rows import check_aligned
+from butfor.models.wrap import model_name
+from butfor.run.proposed import NamedItems, OnError, Proposed, Words, check_names, labels_left, propose
+from butfor.run.run import RunContext, run
+from butfor.run.settings import Settings, takes_settings
+from butfor.text.edit import SpanPacking, check_drawn, span_of
+from butfor.text.items import TextWarning, as_proposer, as_text, named_sources
 from butfor.text.models import text_model
-from butfor.text.opened import opened
-from butfor.text.proposed import OnError, Proposed, as_subsets, proposed
-from butfor.text.view import View
+from butfor.text.subsets import SIGN
 
 HELD_CHARACTERS = 2**22  # of the texts that the model is given at a time
 MOST_ROWS = 256
+KEEP = (8, 2**26)  # counterfactuals of each hypothesis that are kept, and the characters of all of them
+WORDS = Words("text", "texts", "units", "nothing", SIGN)
 
 
-def explain(
-    model: Any,
-    texts: Any,
-    sampler: Any,
-    *,
-    units: Any = "word",
-    test: Test | None = None,
-    alternative: Alternative | None = "two-sided",
-    rule: str | None = None,
-    family: Family = "run",
-    target: Any = None,
-    y: Any = None,
-    link: Literal["logit", "log"] | None = None,
-    alpha: float = 0.1,
-    draws: int | None = None,
-    center: int | None = None,
-    h: int = 10,
-    early_stop: bool = False,
-    delta: float = 0.01,
-    scale: Literal["shrunk"] | None = None,
-    picked: Callable[[Any], Any] | None = None,
-    seed: int = 0,
-    batch_rows: int | None = None,
-    run_dir: str | Path | None = None,
-    progress: bool | Callable[[Progress], None] | None = None,
-    keep_effects: bool = True,
-    on_error: OnError = "raise",
-) -> Result:
+@takes_settings
+def explain(model: Any, texts: Any, sampler: Any, *, units: Any = "word", **options: object) -> Result:
     """Which words of each text the classifier relies on: those but for which its answer would be surprising.
-
-    `model` is any function from a list of strings to outputs, `small_sentiment()`, a scikit-learn text pipeline, a
-    Hugging Face text-classification pipeline, or the folder or name of such a model. `texts` is a list of strings, a
-    mapping name -> text, a pandas Series (its index names the texts), or what `read_texts` gives. `sampler` redraws a
-    span given the rest of its text: `small_infiller()`, `masked_lm(...)`, `ngram(...)`, `causal_lm(...)`, or your own
-    `(texts, subset, draws, rng) -> texts`.
 
     A word is chosen if the output is surprising beside what the sampler would put in its place: the sampler is what you
     compare against. Where the texts are of the very kind it was trained on, nothing is there to be found (an angry
     review says "awful", as they do); a sampler of other texts is then the better one, `ngram` of the other class, say.
 
-    `units` says what to test: "word", "wordpiece" (of the sampler's tokenizer, or `wordpieces(tokenizer)`),
-    "sentence", "phrase", a list, mapping or file for `spans`, or any function (name, text) -> subsets such as
-    `matches(pattern)`. Texts without a word are left out with a note; `on_error="skip"` also leaves out those that
-    cannot be used: no string, too long for the model, not in the sampler's language.
+    Texts without a word are left out with a note; `on_error="skip"` also leaves out those that cannot be used: no
+    string, too long for the model, not in the sampler's language.
 
     `test=None` is "few-shot" (1/alpha draws a word), or "sequential" for a sampler with `listed` fills, whose p-values
     are exact. The paper's study is `test="osft"` with its one draw and one more for the centre. The alternative is
-    two-sided: words that pull either way; `alternative=None` is "greater" for the predicted class of a classifier, else
-    two-sided. Effects come from 16 fresh draws for each word chosen (200 after "irt" and "sequential");
-    `keep_effects=False` saves those. Everything else is as in `butfor.explain`.
+    two-sided, words that pull either way, unless you give one. Effects come from 16 fresh draws for each word chosen
+    (200 after "irt" and "sequential").
 
+    Parameters
+    ----------
+    model : any function from a list of strings to outputs, `small_sentiment()`, a scikit-learn text pipeline, a
+        Hugging Face text-classification pipeline, or the folder or name of such a model.
+    texts : a list of strings, a mapping name -> text, a pandas Series (its index names the texts), or what
+        `read_texts` gives.
+    sampler : redraws a span given the rest of its text: `small_infiller()`, `masked_lm(...)`, `ngram(...)`,
+        `causal_lm(...)`, or your own `(texts, subset, draws, rng) -> texts`.
+    units : what to test: "word", "wordpiece" (of the sampler's tokenizer, or `wordpieces(tokenizer)`), "sentence",
+        "phrase", a list, mapping or file for `spans`, or any function (name, text) -> subsets such as
+        `matches(pattern)`.
+    **options : settings.
+
+    Examples
+    --------
     >>> from butfor.text import small_infiller
     >>> reviews = [f"It was a {how} film and I would not see it again." for how in ("dreadful", "lousy", "vile")] * 5
     >>> bad = lambda texts: [any(word in text for word in ("dreadful", "lousy", "vile")) for text in texts]
-    >>> result = explain(bad, reviews, small_infiller(), keep_effects=False)
+    >>> result = explain(bad, reviews, small_infiller(), effects=None)
     >>> sorted(result.table[result.chosen].subset.unique())
     ['dreadful', 'lousy', 'vile']
     """
-    one_of("on_error", on_error, ("raise", "skip"))
-    check_aligned(y, texts)
-    _check_sampler(sampler)
-    asked = checked(
-        test=test or ("sequential" if getattr(sampler, "listed", 0) else "few-shot"),
-        alternative=alternative,
-        rule=rule,
-        family=family,
-        link=link,
-        alpha=alpha,
-        draws=draws,
-        center=center,
-        h=h,
-        early_stop=early_stop,
-        delta=delta,
-        scale=scale,
-        picked=picked,
-        seed=seed,
-        batch_rows=batch_rows,
-    )
-    wrapped, chosen = text_model(model), as_subsets(units, getattr(sampler, "tokenizer", None))
-    unfit = [judge for judge in (getattr(wrapped.call, "unfit", None), getattr(sampler, "unfit", None)) if judge]
-    given = opened(texts)
-    found = proposed(given, chosen, on_error, unfit)
-    y = labels_left(y, given.names, found.names)
-    check = None if is_ours(sampler) else check_drawn
-    problem = list_problem(found.texts, found.names, found.subsets, sampler, asked.seed, check)
-    setting = Setting(
-        problem=problem,
+    info = _checked_info(sampler)
+    test = "sequential" if info.listed else "few-shot"
+    settings = Settings.of({"alternative": "two-sided", **options}, "text.explain", test=test)
+    check_aligned(settings.y, texts)
+    wrapped, proposer = text_model(model), as_proposer(units, info.tokenizer)
+    given = load_items(texts)
+    found = propose_spans(given, proposer, settings.on_error, (wrapped.call, sampler))
+    held, names = tuple(found.items), found.names
+    items = ListItems(held, check=None if info.changes_subset_only else check_drawn, packing=SpanPacking())
+    context = RunContext(
+        problem=list_problem(items, names, found.subsets, sampler, settings.seed),
         wrapped=wrapped,
         model_name=model_name(model),
         batch_rows=rows_at_a_time(found),
-        describe=lambda row: f"text {found.names[row]!r}",
-        show=_as_list,
-        look=partial(_look, found, chosen, sampler),
-        facts={
+        describe=lambda row: f"text {names[row]!r}",
+        sampler_notes=partial(_notes, found, held, (proposer, sampler), settings.seed),
+        metadata={
             "modality": "text",
-            "units": repr(chosen),
-            "looked": not getattr(chosen, "blind", False),
-            "texts": list(found.texts),
+            "units": repr(proposer),
+            "data_dependent": not is_blind(proposer),
+            "texts": list(held),
         },
-        view=View(wrapped.call),
+        keep=KEEP,
     )
-    return run(setting, asked, target=target, y=y, progress=progress, keep_effects=keep_effects, run_dir=run_dir)
+    return run(context, replace(settings, y=labels_left(settings.y, given.names, names)))
 
 
-def _check_sampler(sampler: Any) -> None:
+def _checked_info(sampler: object) -> SamplerInfo:
     if not callable(sampler) or isinstance(sampler, type):
         raise InputError(
             "sampler must be a function (texts, subset, draws, rng) -> texts such as butfor.text.small_infiller(), got "
             f"{sampler!r}"
         )
+    return info_of(sampler)
 
 
-def _look(found: Proposed, chosen: Any, sampler: Any) -> list[str]:
+def load_items(texts: Any) -> NamedItems:
+    """The texts by name, after seeing that names differ; what is no text says so when it is asked for."""
+    names, sources = named_sources(texts)
+    check_names(names, "texts", " (reset_index gives a Series new ones)")
+    return NamedItems(names, sources, as_text)
+
+
+def propose_spans(given: NamedItems, proposer: Proposer, on_error: OnError, judges: Sequence[object]) -> Proposed:
+    """What is tested in each text; `judges` are the model and the sampler, which may refuse a text."""
+    return propose(given, proposer, WORDS, on_error, partial(_check, judges), warning=TextWarning)
+
+
+def _check(judges: Sequence[object], name: object, text: str, own: Sequence[Subset]) -> None:
+    for subset in own:
+        try:
+            span_of(text, subset)
+        except InputError as error:
+            raise InputError(f"text {name!r}: {error}") from error
+    refused = (judge.unfit(text) for judge in judges if own and isinstance(judge, RefusesInputs))
+    for reason in filter(None, refused):
+        raise InputError(f"text {name!r} cannot be tested: {reason}")
+
+
+def _notes(found: Proposed, texts: Sequence[str], speakers: Sequence[object], seed: int) -> list[str]:
     """Sentences on the texts, and what the proposer and the sampler say of themselves."""
-    notes = list(found.notes)
-    if hasattr(chosen, "says"):
-        notes.append(chosen.says())
-    if hasattr(sampler, "says"):
-        notes += sampler.says(found.texts, found.subsets)
-    return notes
+    own = [note for one in speakers if isinstance(one, HasNotes) for note in one.notes(texts, found.subsets, seed)]
+    return [*found.notes, *own]
 
 
 def rows_at_a_time(found: Proposed) -> int:
     """Texts the model gets at a time where the user does not say: about four million characters of them."""
-    longest = max(len(text) for text in found.texts)
-    return int(np.clip(HELD_CHARACTERS // longest, 16, MOST_ROWS))
-
-
-def _as_list(batch: Batch) -> Batch:
-    return list(batch)
+    return int(np.clip(HELD_CHARACTERS // found.largest, 16, MOST_ROWS))

@@ -40,6 +40,31 @@ class Gap:
     chosen: int
 
 
+def text_of(result: Result, place: int) -> str:
+    """The text of input number `place`."""
+    (text,) = result.problem.items.block(place, place + 1)
+    return str(text)
+
+
+def has_texts(result: Result) -> bool:
+    """Whether the texts are at hand: of other runs, and of some files, they are not."""
+    return len(result.problem.items) > 0 and isinstance(result.problem.items.block(0, 1)[0], str)
+
+
+def rows_by_input(result: Result) -> list[list[int]]:
+    """The hypotheses of each input, in the order of the table."""
+    out: list[list[int]] = [[] for _ in result.input_names]
+    for row, place in enumerate(result.input_of.tolist()):
+        out[place].append(row)
+    return out
+
+
+def most_found(result: Result, most: int) -> dict[int, int]:
+    """The inputs with most discoveries, the most first, and how many they have."""
+    found = np.bincount(result.input_of, weights=result.chosen, minlength=len(result.input_names))
+    return {place: int(found[place]) for place in np.argsort(-found, kind="stable")[:most].tolist()}
+
+
 def directions(result: Result) -> Ints:
     """+1 where the subset raises the output, -1 where it lowers it, 0 where that is not known, (H,).
 
@@ -59,9 +84,9 @@ def observed(result: Result, row: int) -> float:
 
 def unit_of(result: Result) -> str:
     """What was tested: "word", "wordpiece", "sentence", "span", "match", "phrase", or "" where that is unknown."""
-    said = str(result.provenance.get("units") or "")
+    units = str(result.provenance.get("units") or "")
     known = ("wordpiece", "word", "sentence", "span", "match", "phrase")
-    return next((unit for unit in known if said.startswith(unit)), "")
+    return next((unit for unit in known if units.startswith(unit)), "")
 
 
 def pieces(result: Result, place: int, rows: Sequence[int], toward: Ints) -> list[Piece]:
@@ -69,7 +94,7 @@ def pieces(result: Result, place: int, rows: Sequence[int], toward: Ints) -> lis
 
     Spans that overlap (each tested alone) give a piece for every combination. WordPieces of one word are one piece.
     """
-    text = result.problem.inputs[place]
+    text = text_of(result, place)
     spans = [(*span_of(text, result.problem.blocks[row].subset), row) for row in rows]
 
     def kind(rows: Iterable[int]) -> Kind:

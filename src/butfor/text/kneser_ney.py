@@ -14,7 +14,7 @@ UNKNOWN, EDGE = 0, 1  # numbers of a word that is not in the vocabulary and of t
 Small = NDArray[np.float32]
 
 
-class Column(NamedTuple):
+class CountColumn(NamedTuple):
     """What is known of a word at one place, by the words at the other places of its n-gram."""
 
     keys: Ints  # sorted
@@ -35,10 +35,10 @@ class Counts:
     """
 
     single: Floats  # (V,) P(c)
-    pairs: tuple[Column, Column]  # pair(b c) by c, for b; by b, for c
+    pairs: tuple[CountColumn, CountColumn]  # pair(b c) by c, for b; by b, for c
     rest: Floats  # (V,) rest(b)
-    triples: tuple[Column, Column, Column]  # triple(a b c) by b c, for a; by a c, for b; by a b, for c
-    rests: tuple[Column, Column]  # rest(a b) by b, for a; by a, for b
+    triples: tuple[CountColumn, CountColumn, CountColumn]  # triple(a b c) by b c, for a; by a c, for b; by a b, for c
+    rests: tuple[CountColumn, CountColumn]  # rest(a b) by b, for a; by a, for b
 
     def law(self, a: int | None, b: int | None, c: int | None, d: int | None) -> Floats:
         """Weights (V,) of every word w in a b w c d: P(w | a b) P(c | b w) P(d | w c); None is not known.
@@ -143,6 +143,6 @@ def _discounted(context: Ints, times: Ints) -> tuple[Floats, Floats]:
     return (times - discount) / total[inverse], discount * kinds / total
 
 
-def _column(keys: Ints, words: Ints, values: Floats) -> Column:
+def _column(keys: Ints, words: Ints, values: Floats) -> CountColumn:
     order = np.argsort(keys, kind="stable")
-    return Column(keys[order], words[order].astype(np.int32), values[order].astype(np.float32))
+    return CountColumn(keys[order], words[order].astype(np.int32), values[order].astype(np.float32))

@@ -1,8 +1,8 @@
-"""Language models of transformers, with what a sampler needs to know about their pieces."""
+"""Models of transformers, loaded by folder or name; of language models, what a sampler needs to know of their pieces."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,10 +12,11 @@ import numpy as np
 
 from butfor.core.types import Floats, InputError, Ints
 from butfor.models.optional import need
-from butfor.text.models import piece_limit
 from butfor.text.pieces import PieceTable, piece_table
-from butfor.text.tokens import Tokens, tokens_of
+from butfor.text.tokens import Tokens, stated, tokens_of
 
+# Families whose positions begin after the id of the padding
+SHIFTED = ("roberta", "camembert", "xlm-roberta", "longformer", "mpnet", "data2vec-text", "xmod", "luke", "ernie_m")
 CLASSES = {"masked": "AutoModelForMaskedLM", "causal": "AutoModelForCausalLM"}
 
 
@@ -36,18 +37,10 @@ class LanguageModel:
 
     @cached_property
     def _parts(self) -> tuple[Any, Any]:
-        if not isinstance(self.source, str):
-            self.source.eval()
-            return self.source, self.tokenizer_source
-        transformers = need("transformers", "hugging-face")
-        try:
-            model = getattr(transformers, CLASSES[self.kind]).from_pretrained(self.source)
-            tokenizer = self.tokenizer_source or transformers.AutoTokenizer.from_pretrained(self.source)
-        except (OSError, ValueError, ImportError) as error:
-            told = " ".join(str(error).split())
-            raise InputError(f"the {self.kind} language model {self.source} cannot be loaded: {told}") from error
-        model.eval()
-        return (model if self.device is None else model.to(self.device)), tokenizer
+        if isinstance(self.source, str):
+            what = f"{self.kind} language model"
+            return load_pretrained(CLASSES[self.kind], self.source, self.tokenizer_source, self.device, what)
+        return self.source.eval(), self.tokenizer_source
 
     @property
     def model(self) -> Any:
@@ -71,7 +64,7 @@ class LanguageModel:
 
     @cached_property
     def mask(self) -> int:
-        mask = getattr(self.tokenizer, "mask_token_id", None)
+        mask = stated(self.tokenizer, "mask_token_id")
         if mask is None:
             raise InputError(f"the tokenizer of {self!r} has no mask; masked_lm needs a masked language model")
         return int(mask)
@@ -96,16 +89,44 @@ class LanguageModel:
         ]
 
 
-def language_model(model: Any, tokenizer: Any, kind: str, device: Any) -> LanguageModel:
+def language_model(model: object, tokenizer: object, kind: str, device: object) -> LanguageModel:
     """A folder, a name, or a model with its fast tokenizer."""
     if isinstance(model, LanguageModel):
         return model
     if isinstance(model, str | Path):
         return LanguageModel(str(model), tokenizer, kind, device)
-    if not hasattr(model, "config") or not callable(model):
+    if stated(model, "config") is None or not callable(model):
         raise InputError(
             f"{kind}_lm takes the folder or name of a model, or a model with its tokenizer, got {type(model).__name__}"
         )
     if tokenizer is None:
         raise InputError(f"{kind}_lm was given a {type(model).__name__} without its tokenizer; give tokenizer=")
     return LanguageModel(model, tokenizer, kind, device)
+
+
+def load_pretrained(
+    kind: str, name: str, tokenizer: object, device: object, what: str, check: Callable[[Any], None] | None = None
+) -> tuple[Any, Any]:
+    """A model of the class `kind` of transformers, and its tokenizer unless one is given; `check` sees the config.
+
+    Code that comes with a model is never run.
+    """
+    transformers = need("transformers", "hugging-face")
+    try:
+        if check is not None:
+            check(transformers.AutoConfig.from_pretrained(name))
+        model = getattr(transformers, kind).from_pretrained(name).eval()
+        tokenizer = tokenizer or transformers.AutoTokenizer.from_pretrained(name)
+    except (OSError, ValueError, ImportError) as error:
+        raise InputError(f"the {what} {name} cannot be loaded: {' '.join(str(error).split())}") from error
+    return (model if device is None else model.to(device)), tokenizer
+
+
+def piece_limit(model: object, tokenizer: object) -> int | None:
+    """Pieces that a model can take at a time, special ones included; None: any number."""
+    config = stated(model, "config")
+    places = stated(config, "max_position_embeddings") or stated(config, "n_positions")
+    if places is not None and str(stated(config, "model_type")).startswith(SHIFTED):
+        places -= (stated(config, "pad_token_id") or 0) + 1
+    limits = [places, stated(tokenizer, "model_max_length")]
+    return min((int(limit) for limit in limits if limit is not None and 0 < limit < 10**9), default=None)

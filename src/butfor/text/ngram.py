@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from functools import cached_property, partial
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from butfor.core.checks import whole
 from butfor.core.types import Bools, Floats, InputError, Ints, Subset
 from butfor.text.case import case_of, cased
-from butfor.text.distribution import drawn, likeliest, whole_number
-from butfor.text.edit import Span, check_draws, check_texts, span_of
+from butfor.text.edit import Span, check_texts, rewritten, span_of
+from butfor.text.filling import WordByWord, draw_spans, list_spans
 from butfor.text.kneser_ney import EDGE, UNKNOWN, Counts, count
 from butfor.text.recent import Recent
-from butfor.text.word_tokens import is_word, word_tokens
+from butfor.text.segment import is_word, word_tokens
 
 KEPT_TEXTS, KEPT_LAWS = 8, 64  # what is remembered of the last texts and words: a pure saving
 
@@ -30,21 +32,27 @@ class NGram:
     order: int
     listed: int
     _numbers: dict[str, int] = field(repr=False)
-    _texts: Recent = field(default_factory=lambda: Recent(KEPT_TEXTS), repr=False)
-    _laws: Recent = field(default_factory=lambda: Recent(KEPT_LAWS), repr=False)
+    _texts: Recent[tuple[list[Span], Ints]] = field(default_factory=lambda: Recent(KEPT_TEXTS), repr=False)
+    _laws: Recent[Floats] = field(default_factory=lambda: Recent(KEPT_LAWS), repr=False)
+
+    changes_subset_only = True
+
+    @cached_property
+    def _known(self) -> tuple[str, ...]:
+        """The words that may be drawn."""
+        return tuple(self.words[number] for number in self.fills)
 
     def __repr__(self) -> str:
         listed = f", listed={self.listed}" if self.listed else ""
         return f"ngram({len(self.fills):,} words, order={self.order}{listed})"
 
     def __call__(self, texts: Sequence[str], subset: Subset, draws: int, rng: np.random.Generator) -> list[str]:
-        texts, draws = check_texts(texts), check_draws(draws)
-        out: list[str] = []
-        for text in texts:
-            place = self._place(text, subset)
-            numbers = rng.random((draws, len(place.spans)))
-            out += [place.written(text, self._drawn(text, place, own)) for own in numbers]
-        return out
+        return draw_spans(texts, subset, draws, rng, partial(self._open, subset))
+
+    def _open(self, subset: Subset, text: str) -> WordByWord:
+        place = self._place(text, subset)
+        law = partial(self._law, text, place)
+        return WordByWord(len(place.spans), lambda begun: (self._known, law(begun)), partial(place.written, text))
 
     def lists(self, _: Subset) -> bool:
         """Whether the likeliest fills are listed: if that was asked for."""
@@ -54,41 +62,35 @@ class NGram:
         """Draws of words come again and again."""
         return True
 
-    def support(self, texts: Sequence[str], subset: Subset) -> tuple[list[list[str]], Floats]:
+    def support(self, inputs: Sequence[str], subset: Subset) -> tuple[list[list[str]], Floats]:
         """The `listed` likeliest counterfactuals of each text, and their probabilities (n, m).
 
         Of several words the likeliest are sought from left to right, keeping `listed` beginnings at a time.
         """
-        versions, masses = [], []
-        for text in check_texts(texts):
-            place = self._place(text, subset)
-            begun: list[tuple[str, ...]] = [()]
-            mass = np.ones(1)
-            for _ in place.spans:
-                laws = np.array([self._law(text, place, own) for own in begun]) * mass[:, None]
-                best = likeliest(laws.ravel(), self.listed)
-                rows, words = np.divmod(best, len(self.fills))
-                begun = [(*begun[row], self.words[self.fills[word]]) for row, word in zip(rows, words, strict=True)]
-                mass = laws.ravel()[best]
-            versions.append([place.written(text, own) for own in begun])
-            masses.append(mass)
-        width = max((len(mass) for mass in masses), default=0)
-        for own, text in zip(versions, texts, strict=True):
-            own += [text] * (width - len(own))  # without mass
-        return versions, np.array([np.pad(mass, (0, width - len(mass))) for mass in masses]).reshape(-1, width)
+        return list_spans(inputs, subset, self.listed, partial(self._open, subset))
 
     def probabilities(self, text: str, subset: Subset) -> dict[str, float]:
-        """Q of every word at a subset of one word, the likeliest first."""
+        """Q of every word at a subset of one word, the likeliest first.
+
+        Parameters
+        ----------
+        text : the text.
+        subset : a span of one word of it.
+        """
         place = self._place(text, subset)
         if len(place.spans) != 1:
             raise InputError(f"subset {subset.name!r} holds {len(place.spans)} words; give one")
         law = self._law(text, place, ())
-        return {self.words[self.fills[i]]: float(law[i]) for i in np.argsort(-law, kind="stable")}
+        return {self._known[i]: float(law[i]) for i in np.argsort(-law, kind="stable")}
 
     def scores(self, texts: Sequence[str]) -> dict[str, float]:
         """How well each word of some texts that it knows is told from the rest of its text: top-1, top-5, perplexity.
 
         Ties count against it. `known` is the share of words that it knows.
+
+        Parameters
+        ----------
+        texts : of its language, which it has not seen.
         """
         logs, ranks, total = [], [], 0
         for text in check_texts(texts):
@@ -126,17 +128,9 @@ class NGram:
         spans = word_tokens(text)
         return spans, np.array([self._numbers.get(text[a:b].lower(), UNKNOWN) for a, b in spans], np.int64)
 
-    def _drawn(self, text: str, place: Place, uniform: Floats) -> tuple[str, ...]:
-        begun: tuple[str, ...] = ()
-        for number in uniform:
-            word = drawn(self._law(text, place, begun), number[None])[0]
-            begun = (*begun, self.words[self.fills[word]])
-        return begun
-
     def _law(self, text: str, place: Place, begun: tuple[str, ...]) -> Floats:
         """The law of the next word of a place, given those before it that are filled already, (fills,)."""
-        law: Floats = self._laws.get((text, place.span, begun), lambda: self._found(place, begun))
-        return law
+        return self._laws.get((text, place.span, begun), lambda: self._found(place, begun))
 
     def _found(self, place: Place, begun: tuple[str, ...]) -> Floats:
         numbers = place.numbers.copy()
@@ -162,26 +156,30 @@ class Place:
     numbers: Ints
 
     def written(self, text: str, words: Sequence[str]) -> str:
-        """The text with other words in the place, in the case of those that stood there, and all else as it was."""
-        out, done = [], 0
-        for (start, end), word in zip(self.spans, words, strict=True):
-            out += [text[done:start], cased(word, case_of(text, start, end))]
-            done = end
-        return "".join([*out, text[done:]])
+        """The span with other words, in the case of those that stood there."""
+        own = [cased(word, case_of(text, *span)) for span, word in zip(self.spans, words, strict=True)]
+        return rewritten(text, self.span, self.spans, own)
 
 
 def ngram(corpus: Iterable[str], order: Literal[2, 3] = 3, listed: int = 0, least: int = 2) -> NGram:
-    """Redraws words by a language model of order 2 or 3, interpolated Kneser-Ney, counted in `corpus`.
+    """Redraws words by a language model of order 2 or 3, interpolated Kneser-Ney, counted in a corpus.
 
     The law of a word given the rest is that of the model itself, P(word | left) P(right | word), normalised over the
-    words seen at least `least` times: with order 3, P(w | a b) P(c | b w) P(d | w c) between a b and c d. Nothing
-    further away has a say. The corpus is the reference: take texts in which there is nothing to report.
+    words it knows: with order 3, P(w | a b) P(c | b w) P(d | w c) between a b and c d. Nothing further away has a say.
 
     Letters are compared in lower case, and a fill is written in the case of the word it stands for, as
     `small_infiller` does: case is conditioned on, and not tested. Marks and tags are read, never drawn. The words of a
-    longer span are drawn from left to right, each given what is known of its neighbours by then. With `listed` the
-    exact tests ("irt" and "sequential") evaluate that many of the likeliest fills instead of drawing.
+    longer span are drawn from left to right, each given what is known of its neighbours by then.
 
+    Parameters
+    ----------
+    corpus : the reference: take texts in which there is nothing to report.
+    order : 2 or 3.
+    listed : the exact tests ("irt" and "sequential") evaluate so many of the likeliest fills instead of drawing.
+    least : words that the corpus has less often are not drawn.
+
+    Examples
+    --------
     >>> sampler = ngram(["the cat sat.", "the dog sat.", "the cat ran.", "a dog ran."])
     >>> sampler.probabilities("The cat sat.", Subset("cat", (4, 7)))  # doctest: +ELLIPSIS
     {'cat': 0.59..., 'dog': 0.38..., ...}
@@ -192,7 +190,7 @@ def ngram(corpus: Iterable[str], order: Literal[2, 3] = 3, listed: int = 0, leas
         raise InputError("corpus must be a list of texts, got one text; give [text]")
     if order not in (2, 3) or isinstance(order, bool):
         raise InputError(f"order must be 2 or 3, got {order!r}")
-    listed, least = whole_number("listed", listed, 0), whole_number("least", least, 1)
+    listed, least = whole("listed", listed, 0), whole("least", least, 1)
     texts = [[text[a:b].lower() for a, b in word_tokens(text)] for text in check_texts(corpus)]
     words, stream, wordly = _numbered(texts, least)
     fills = np.flatnonzero(wordly)
@@ -201,21 +199,13 @@ def ngram(corpus: Iterable[str], order: Literal[2, 3] = 3, listed: int = 0, leas
     return NGram(words, count(stream, len(words), order), fills, order, listed, {w: i for i, w in enumerate(words)})
 
 
-def _numbered(texts: list[list[str]], least: int) -> tuple[tuple[str, ...], NDArray[np.int64], Bools]:
+def _numbered(texts: list[list[str]], least: int) -> tuple[tuple[str, ...], Ints, Bools]:
     """The vocabulary, all texts as one row of numbers with two edges between them, and which are words."""
-    tally: dict[str, int] = {}
-    for text in texts:
-        for word in text:
-            tally[word] = tally.get(word, 0) + 1
+    tally = Counter(word for text in texts for word in text)
     words = ("", "\0", *sorted(word for word, times in tally.items() if times >= least))
-    numbers: dict[str, int] = {word: place for place, word in enumerate(words)}
-    stream: list[int] = [EDGE, EDGE]
+    numbers = {word: place for place, word in enumerate(words)}
+    stream = [EDGE, EDGE]
     for text in texts:
-        stream += [numbers.get(word, UNKNOWN) for word in text]
-        stream += [EDGE, EDGE]
-    wordly = np.array([place > EDGE and _spelled(word) for place, word in enumerate(words)])
-    return words, np.array(stream, np.int64), wordly
-
-
-def _spelled(word: str) -> Any:
-    return is_word(word, (0, len(word)))
+        stream += [*(numbers.get(word, UNKNOWN) for word in text), EDGE, EDGE]
+    wordly = [place > EDGE and is_word(word, (0, len(word))) for place, word in enumerate(words)]
+    return words, np.array(stream, np.int64), np.array(wordly)

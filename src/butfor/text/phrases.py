@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib.util import find_spec
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
-from butfor.core.types import InputError, Subset
+from butfor.core.checks import one_of, whole
+from butfor.core.draw.proposers import Overlap
+from butfor.core.types import InputError
 from butfor.models.optional import need
 from butfor.text.edit import Span, encodable
 from butfor.text.segment import word_spans
-from butfor.text.subsets import Overlap, check_overlap, check_overlap_option, named
+from butfor.text.subsets import SpanProposer
 
 Kind = Literal["noun chunks", "subtrees"]
 MODELS = ("en_core_web_sm", "en_core_web_md", "en_core_web_lg", "en_core_web_trf")
@@ -29,35 +30,11 @@ _BREAKERS = (
     "couldn't shouldn't not i you he she it we they me him us them there here then also too i'm i've i'd it's that's "
     "there's he's she's they're we're you're just only even"
 )
+BY_RULES = (
+    "Phrases were found by rules (runs of words between function words, verbs of being and punctuation), since no "
+    "model of spaCy is installed."
+)
 OPENERS, BREAKERS = frozenset(_OPENERS.split()), frozenset(_BREAKERS.split())
-
-
-@dataclass(frozen=True)
-class Phrases:
-    """The phrases of a text. Made by `phrases`."""
-
-    kind: Kind
-    model: str | None  # of spaCy; None: by rules
-    overlap: Overlap
-    longest: int
-
-    def __repr__(self) -> str:
-        return f"phrases({self.kind!r}, {f'spaCy {self.model}' if self.model else 'by rules'})"
-
-    def says(self) -> str:
-        """One sentence on how phrases were found."""
-        if self.model:
-            return f"Phrases are {self.kind} of spaCy's {self.model}."
-        return (
-            "Phrases were found by rules (runs of words between function words, verbs of being and punctuation), since "
-            "no model of spaCy is installed."
-        )
-
-    def __call__(self, name: str, text: str) -> list[Subset]:
-        spans = chunks(text, self.longest) if self.model is None else _parsed(text, self.model, self.kind, self.longest)
-        found = named(text, spans)
-        check_overlap(name, found, self.overlap)
-        return found
 
 
 def phrases(
@@ -67,32 +44,40 @@ def phrases(
     rules: bool = False,
     overlap: Overlap = "refuse",
     longest: int = 12,
-) -> Phrases:
+) -> SpanProposer:
     """Phrases to test whole: spaCy's noun chunks or the subtrees of its parse, or runs of words found by rules.
 
-    `model` is a pipeline of spaCy's; None takes an English one if there is one, and rules for English otherwise: runs
-    of content words with their article between function words and punctuation. `repr` and the result's notes say which
-    it was; `rules=True` takes them in any case. "subtrees" are the largest ones of at most `longest` words, which
-    needs spaCy.
+    Rules are for English: runs of content words with their article between function words and punctuation. `repr` and
+    the result's notes say what was used.
 
+    Parameters
+    ----------
+    kind : "noun chunks", or "subtrees": the largest ones of at most `longest` words, which needs spaCy.
+    model : a pipeline of spaCy's; None takes an English one if there is one, and rules otherwise.
+    rules : take rules in any case.
+    overlap : "refuse" spans that overlap, or test them anyway, each "alone".
+    longest : words that a phrase may have.
+
+    Examples
+    --------
     >>> text = "The old man and the sea were not very well cast."
     >>> [subset.name for subset in phrases(rules=True)("review", text)]
     ['The old man', 'the sea', 'very well cast']
     """
-    check_overlap_option(overlap)
-    if kind not in ("noun chunks", "subtrees"):
-        raise InputError(f"kind must be 'noun chunks' or 'subtrees', got {kind!r}")
-    if isinstance(longest, bool) or not isinstance(longest, int) or longest < 1:
-        raise InputError(f"longest must be a whole number of words, at least 1, got {longest!r}")
+    one_of("kind", kind, get_args(Kind))
+    whole("longest", longest, 1)
     if model is not None:
         _pipeline(model)
-    chosen = model if model is not None or rules else installed()
-    if chosen is None and kind == "subtrees":
+    parser = model if model is not None or rules else installed()
+    if parser is not None:
+        found, note = partial(_parsed, parser, kind, longest), f"Phrases are {kind} of spaCy's {parser}."
+        return SpanProposer(f"phrases({kind!r}, spaCy {parser})", found, False, overlap, note)
+    if kind == "subtrees":
         raise InputError(
             "subtrees need spaCy and a model of it; pip install spacy && python -m spacy download en_core_web_sm, or "
             "use kind='noun chunks'"
         )
-    return Phrases(kind, chosen, overlap, longest)
+    return SpanProposer(f"phrases({kind!r}, by rules)", partial(chunks, longest), False, overlap, BY_RULES)
 
 
 def installed() -> str | None:
@@ -110,7 +95,7 @@ def _pipeline(name: str) -> Any:
         raise InputError(f"spaCy has no model {name!r}; python -m spacy download {name}") from error
 
 
-def _parsed(text: str, model: str, kind: Kind, longest: int) -> list[Span]:
+def _parsed(model: str, kind: Kind, longest: int, text: str) -> list[Span]:
     parsed = _pipeline(model)(encodable(text))
     if kind == "noun chunks":
         return [(chunk.start_char, chunk.end_char) for chunk in parsed.noun_chunks]
@@ -130,7 +115,7 @@ def _subtrees(token: Any, longest: int) -> list[Span]:
     return [span for child in token.children for span in _subtrees(child, longest)]
 
 
-def chunks(text: str, longest: int) -> list[Span]:
+def chunks(longest: int, text: str) -> list[Span]:
     """Runs of content words between function words and punctuation, an article before them included."""
     out: list[Span] = []
     run: list[Span] = []

@@ -8,15 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from butfor.run.settings import whole
-from butfor.core.evaluate.batches import Calls, evaluate
+from butfor.core.checks import whole
 from butfor.core.draw.blocks import Problem, list_problem, rounds
+from butfor.core.draw.items import ListItems
+from butfor.core.draw.samplers import ListsSupport, Sampler, info_of
+from butfor.core.evaluate.batches import Evaluator, evaluate
 from butfor.core.result.places import SMALL, Places
 from butfor.core.types import Floats, InputError, Subset
-from butfor.text.explain import rows_at_a_time
+from butfor.text.explain import load_items, propose_spans, rows_at_a_time
+from butfor.text.items import as_proposer
 from butfor.text.models import text_model
-from butfor.text.opened import opened
-from butfor.text.proposed import Proposed, as_subsets, proposed
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,14 +28,23 @@ class WordRanks(Places):
 
 
 def ranks(
-    model: Any, texts: Any, sampler: Any, *, units: Any = "word", draws: int = 5, seed: int = 0, each: int = 10
+    model: Any, texts: Any, sampler: Sampler, *, units: Any = "word", draws: int = 5, seed: int = 0, each: int = 10
 ) -> WordRanks:
-    """Where real words stand among `draws` draws, by how far the output is from the mean of all of them.
+    """Where real words stand among draws of their own, by how far the output is from the mean of all of them.
 
     Important words stand first. What is not important stands anywhere, so an excess at the bottom says that fills are
-    not like real words, whatever the model relies on. At most `each` words of a text are asked, picked at random; ties
-    are broken at random, and words that no draw changes the output of are left out.
+    not like real words, whatever the model relies on. Ties are broken at random, and words that no draw changes the
+    output of are left out.
 
+    Parameters
+    ----------
+    model, texts, sampler, units : as in `butfor.text.explain`; the model has one output.
+    draws : that each word is ranked among.
+    seed : the same seed gives the same ranks.
+    each : words of a text that are asked at most, picked at random.
+
+    Examples
+    --------
     >>> from butfor.simulate.texts import sentences
     >>> bed = sentences(seed=0, inputs=60)
     >>> found = ranks(bed.model, bed.inputs, bed.sampler)
@@ -42,14 +52,13 @@ def ranks(
     (True, True)
     """
     whole("draws", draws, 2)
-    found, problem = _asked(texts, sampler, units, seed, each)
+    problem, batch_rows = _some_words(texts, sampler, units, seed, each)
     call = text_model(model).call
-    outputs = np.asarray(call([found.texts[0]])).reshape(1, -1).shape[1]
+    outputs = np.asarray(call(problem.items.block(0, 1))).reshape(1, -1).shape[1]
     if outputs > 1:
         raise InputError(f"the model has {outputs} outputs; wrap it to return one: lambda texts: model(texts)[:, 1]")
-    calls = Calls(call, rows_at_a_time(found), 1, lambda _: None)
     places, rng = [], np.random.default_rng(seed)
-    for _, answers in evaluate(problem, calls, rounds(problem.blocks, draws, draws)):
+    for _, answers in evaluate(problem, Evaluator(call, batch_rows, 1), rounds(problem.blocks, draws, draws)):
         distance = np.abs(answers[0, :, 0] - answers[0, :, 0].mean())  # symmetric in the word and its draws
         if np.ptp(answers) > 0:
             further, ties = int((distance[1:] > distance[0]).sum()), int((distance[1:] == distance[0]).sum())
@@ -74,6 +83,7 @@ class WordFit:
 
     @property
     def ok(self) -> bool:
+        """Whether Q may be the law of the words."""
         return self.p >= SMALL
 
     @property
@@ -90,50 +100,57 @@ class WordFit:
         return f"The sampler is too vague: {seen}; real words are likelier than it thinks, and the test has less power."
 
 
-def fit(sampler: Any, texts: Any, *, units: Any = "word", seed: int = 0, each: int = 3) -> WordFit:
+def fit(sampler: Sampler, texts: Any, *, units: Any = "word", seed: int = 0, each: int = 3) -> WordFit:
     """The probability integral transform of real words: is Q their law, whatever the model?
 
     For each word the probability of all fills that are likelier, plus a random part of its own, is uniform on (0, 1) if
-    the word was drawn from Q. The sampler must list its fills (`listed=`); what it does not list stands last. Use texts
-    of the reference, not those it was fitted on. At most `each` words of a text are asked, picked at random:
-    neighbours tell of each other.
+    the word was drawn from Q.
 
+    Parameters
+    ----------
+    sampler : must list its fills (`listed=`); what it does not list stands last.
+    texts : of the reference, not those that the sampler was fitted on.
+    units : as in `butfor.text.explain`.
+    seed : the same seed gives the same places.
+    each : words of a text that are asked at most, picked at random: neighbours tell of each other.
+
+    Examples
+    --------
     >>> from butfor.simulate.texts import sentences
     >>> bed = sentences(seed=1, inputs=60, share=0.0, listed=40)
     >>> fit(bed.sampler, bed.inputs).ok
     True
     """
-    _, problem = _asked(texts, sampler, units, seed, each)
+    problem, _ = _some_words(texts, sampler, units, seed, each)
     rng = np.random.default_rng(seed)
     places = [_place(problem, block.start, block.subset, rng.random()) for block in problem.blocks]
     return WordFit(np.array(places))
 
 
 def _place(problem: Problem, row: int, subset: Subset, chance: float) -> float:
-    sampler: Any = problem.sampler
-    if not getattr(sampler, "lists", lambda _: False)(subset):
+    sampler = problem.sampler
+    if not isinstance(sampler, ListsSupport) or not sampler.lists(subset):
         raise InputError(f"{sampler!r} does not list its fills; make it with listed=, as many as you can afford")
-    text = problem.inputs[row]
+    (text,) = problem.items.block(row, row + 1)
     (versions,), (mass,) = sampler.support([text], subset)
-    mass = np.asarray(mass, np.float64)
-    own = float(mass[[version == text for version in versions]].sum())
-    if own == 0:
-        listed = min(1.0, float(mass.sum()))
-        return listed + chance * (1 - listed)
     totals: dict[str, float] = {}
-    for version, share in zip(versions, mass.tolist(), strict=True):
+    for version, share in zip(versions, np.asarray(mass, np.float64).tolist(), strict=True):
         totals[version] = totals.get(version, 0.0) + share
+    if not totals.get(text):
+        listed = min(1.0, float(np.sum(mass)))
+        return listed + chance * (1 - listed)
     shares = np.array([*totals.values()])
+    own = totals[text]
     return float(shares[shares > own].sum() + chance * shares[shares == own].sum())
 
 
-def _asked(texts: Any, sampler: Any, units: Any, seed: int, each: int) -> tuple[Proposed, Problem]:
-    """Some of the words of each text."""
+def _some_words(texts: Any, sampler: Sampler, units: Any, seed: int, each: int) -> tuple[Problem, int]:
+    """Some of the words of each text, and how many texts the model gets at a time."""
     whole("each", each, 1)
-    found = proposed(opened(texts), as_subsets(units, getattr(sampler, "tokenizer", None)), "raise", [])
+    found = propose_spans(load_items(texts), as_proposer(units, info_of(sampler).tokenizer), "raise", [])
     rng = np.random.default_rng([seed, 1])
     some = [_some(own, each, rng) for own in found.subsets]
-    return found, list_problem(found.texts, found.names, some, sampler, seed)
+    return list_problem(ListItems(tuple(found.items)), found.names, some, sampler, seed), rows_at_a_time(found)
 
 
 def _some(own: Sequence[Subset], each: int, rng: np.random.Generator) -> list[Subset]:

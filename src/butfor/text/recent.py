@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from typing import Any
+from typing import Generic, TypeVar
+
+Value = TypeVar("Value")
 
 
-class Recent:
+class Recent(Generic[Value]):
     """The last few values by key.
 
     >>> squares = Recent(2)
@@ -17,9 +19,9 @@ class Recent:
 
     def __init__(self, most: int) -> None:
         self.most = most
-        self._known: OrderedDict[Hashable, Any] = OrderedDict()
+        self._known: OrderedDict[Hashable, Value] = OrderedDict()
 
-    def get(self, key: Hashable, make: Callable[[], Any]) -> Any:
+    def get(self, key: Hashable, make: Callable[[], Value]) -> Value:
         """What belongs to `key`, made if it is not there."""
         if key in self._known:
             self._known.move_to_end(key)
@@ -29,5 +31,5 @@ class Recent:
             self._known.popitem(last=False)
         return value
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[type[Recent[Value]], tuple[int]]:
         return Recent, (self.most,)

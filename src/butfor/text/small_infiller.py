@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from functools import partial
+from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
-from butfor.core.types import Bools, Floats, InputError, Ints, Subset
+from butfor.core.checks import whole
+from butfor.core.types import Array, Bools, Floats, InputError, Ints, Subset
+from butfor.models.onnx_session import check_threads
 from butfor.text.case import Case, case_of, cased
-from butfor.text.distribution import Shape, drawn, likeliest, shape, whole_number
-from butfor.text.edit import Span, check_draws, check_texts, span_of
-from butfor.text.filling import drawn_rows, likeliest_rows, stacked
-from butfor.text.network import EDGE, MASK, PAD, UNK, WEIGHTS, ask, check_threads, ids_of, pieces_of, vocabulary
+from butfor.text.distribution import Shape, shape, spelled
+from butfor.text.edit import Span, rewritten, span_of
+from butfor.text.filling import Blank, draw_spans, list_spans, lists_short
+from butfor.text.network import EDGE, MASK, PAD, UNK, WEIGHTS, ask, ids_of, pieces_of, vocabulary
 from butfor.text.recent import Recent
 from butfor.text.segment import word_spans
 
@@ -21,7 +25,6 @@ WINDOW = 256  # pieces whose distributions are found in one pass, and kept
 MARGIN = 64  # pieces around them, or around a word of several pieces, that the network reads
 KEPT = 8  # windows that are remembered: about 70 MB; and texts, and batches of words of several pieces
 ROWS = 8  # texts with something masked in each that the network gets at a time
-LISTED_CHARACTERS = 40  # of longer spans no list of likely fills holds a mass worth listing
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,28 +36,17 @@ class SmallInfiller:
     sweeps: int
     among: Among
     threads: int | None
-    _texts: Recent = field(default_factory=lambda: Recent(KEPT), repr=False)
-    _windows: Recent = field(default_factory=lambda: Recent(KEPT), repr=False)
-    _words: Recent = field(default_factory=lambda: Recent(KEPT), repr=False)
+    _texts: Recent[Encoded] = field(default_factory=lambda: Recent(KEPT), repr=False)
+    _windows: Recent[tuple[Ints, NDArray[np.float32]]] = field(default_factory=lambda: Recent(KEPT), repr=False)
+    _words: Recent[Floats] = field(default_factory=lambda: Recent(KEPT), repr=False)
+
+    changes_subset_only = True
 
     def __repr__(self) -> str:
-        said = [str(self.shape)] if str(self.shape) else []
-        said += [f"listed={self.listed}"] if self.listed else []
-        said += [f"sweeps={self.sweeps}"] if self.sweeps else []
-        if self.among.name:
-            said.append(f"among={self.among.name}")
-        return f"small_infiller({', '.join(said)})"
+        return spelled("small_infiller", str(self.shape), listed=self.listed, sweeps=self.sweeps, among=self.among.name)
 
     def __call__(self, texts: Sequence[str], subset: Subset, draws: int, rng: np.random.Generator) -> list[str]:
-        texts, draws = check_texts(texts), check_draws(draws)
-        out: list[str] = []
-        for text in texts:
-            start, end = span_of(text, subset)
-            units = units_in(text, subset)
-            numbers = rng.random((draws, len(units) * (1 + self.sweeps)))
-            for fill in self._fills(text, (start, end), units, numbers) if draws else []:
-                out.append(text[:start] + fill + text[end:])
-        return out
+        return draw_spans(texts, subset, draws, rng, partial(self._open, subset))
 
     def unfit(self, text: str) -> str | None:
         """Why this sampler is not for `text`, in words; None if it is."""
@@ -68,10 +60,10 @@ class SmallInfiller:
             "butfor.text.masked_lm with a model of its language"
         )
 
-    def says(self, texts: Sequence[str], subsets: Sequence[Sequence[Subset]]) -> list[str]:
+    def notes(self, inputs: Sequence[str], subsets: Sequence[Sequence[Subset]], seed: int) -> list[str]:  # noqa: ARG002
         """What should be known about these texts: how many of the words tested this sampler could not have drawn."""
         tested = unknown = 0
-        for text, own in zip(texts, subsets, strict=True):
+        for text, own in zip(inputs, subsets, strict=True):
             encoded = _encoded(text)
             tested += len(own)
             unknown += sum(tuple(subset.index) in encoded.several for subset in own)
@@ -84,9 +76,9 @@ class SmallInfiller:
 
     def lists(self, subset: Subset) -> bool:
         """Whether the likeliest fills of a subset are listed: if that was asked for, and the span is short."""
-        return self.listed > 0 and subset.index[1] - subset.index[0] <= LISTED_CHARACTERS
+        return lists_short(self.listed, subset)
 
-    def support(self, texts: Sequence[str], subset: Subset) -> tuple[list[list[str]], Floats]:
+    def support(self, inputs: Sequence[str], subset: Subset) -> tuple[list[list[str]], Floats]:
         """The `listed` likeliest counterfactuals of each text, and their probabilities (n, m).
 
         Of a span of several words the likeliest are sought word by word, keeping `listed` beginnings at a time; their
@@ -94,37 +86,18 @@ class SmallInfiller:
         """
         if self.sweeps:
             raise InputError("the fills of an infiller with sweeps cannot be listed; use sweeps=0, or listed=0")
-        versions, masses = [], []
-        for text in check_texts(texts):
-            start, end = span_of(text, subset)
-            fills, mass = self._likeliest(text, (start, end), units_in(text, subset))
-            versions.append([text[:start] + fill + text[end:] for fill in fills])
-            masses.append(mass)
-        return stacked(texts, versions, masses)
+        return list_spans(inputs, subset, self.listed, partial(self._open, subset))
 
-    def _fills(self, text: str, span: Span, units: list[Unit], numbers: Floats) -> list[str]:
-        if len(units) == 1:
-            mass = self._alone(text, units[0])
-            # a sweep over one word is another draw from the same distribution
-            return [cased(units[0].words[place], units[0].case) for place in drawn(mass, numbers[:, -1])]
-        ids, places = masked(text, span, units)
-        options = [unit.ids for unit in units]
-        rows = drawn_rows(
-            ids, places, options, numbers, lambda some, which: self._mass(some, places[which], units[which])
+    def _open(self, subset: Subset, text: str) -> Blank:
+        span, units = span_of(text, subset), units_in(text, subset)
+        return Blank(
+            options=[unit.ids for unit in units],
+            masked=partial(masked, text, span, units),
+            mass=lambda rows, place, which: self._mass(rows, place, units[which]),
+            alone=partial(self._alone, text, units[0]),
+            written=partial(_written, text, span, units),
+            sweeps=self.sweeps,
         )
-        return [_written(text, span, units, row[places]) for row in rows]
-
-    def _likeliest(self, text: str, span: Span, units: list[Unit]) -> tuple[list[str], Floats]:
-        if len(units) == 1:
-            mass = self._alone(text, units[0])
-            best = likeliest(mass, self.listed)
-            return [cased(units[0].words[place], units[0].case) for place in best], mass[best]
-        ids, places = masked(text, span, units)
-        options = [unit.ids for unit in units]
-        rows, total = likeliest_rows(
-            ids, places, options, self.listed, lambda some, which: self._mass(some, places[which], units[which])
-        )
-        return [_written(text, span, units, row[places]) for row in rows], total
 
     def _alone(self, text: str, unit: Unit) -> Floats:
         """The probability of each word that may stand in place of one word, (words,)."""
@@ -135,8 +108,7 @@ class SmallInfiller:
             if unit.span in encoded.several:
                 return self._in_batch(text, encoded, encoded.several[unit.span], unit)
         ids, (place,) = masked(text, unit.span, [unit])
-        mass: Floats = self._mass(ids[None], place, unit)[0]
-        return mass
+        return np.asarray(self._mass(ids[None], place, unit)[0])
 
     def _in_window(self, text: str, encoded: Encoded, place: int) -> Floats:
         """The distribution of a word that is one piece: a pass over its window gives those of all its neighbours."""
@@ -146,7 +118,7 @@ class SmallInfiller:
         found /= found.sum()
         return found
 
-    def _pass(self, ids: Ints, number: int) -> tuple[Ints, Any]:
+    def _pass(self, ids: Ints, number: int) -> tuple[Ints, NDArray[np.float32]]:
         """Distributions (m, whole words) of the whole words of a window, and which row is whose."""
         begin, end = number * WINDOW, min((number + 1) * WINDOW, len(ids))
         row, shift = _context(ids, begin, end)
@@ -164,19 +136,15 @@ class SmallInfiller:
 
         def ask_batch() -> Floats:
             some = [masked(text, span, [replace(unit, span=span)]) for span in spans[batch * ROWS : (batch + 1) * ROWS]]
-            near = [_near(ids, place) for ids, (place,) in some]
-            logits = _logits([row for row, _ in near], np.array([place for _, place in near]), self.threads)
+            logits = _logits_at([_near(ids, place) for ids, (place,) in some], self.threads)
             return self.shape.probabilities(self.among.limited(logits[:, vocabulary().whole]))
 
-        found: Floats = self._words.get((text, batch), ask_batch)[number % ROWS]
-        return found
+        return np.asarray(self._words.get((text, batch), ask_batch)[number % ROWS])
 
     def _mass(self, rows: Ints, place: int, unit: Unit) -> Floats:
         """Distributions over the words of a unit at one place of each row, (rows, words)."""
-        parts = []
-        for start in range(0, len(rows), ROWS):
-            near = [_near(row, place) for row in rows[start : start + ROWS]]
-            parts.append(_logits([row for row, _ in near], np.array([at for _, at in near]), self.threads)[:, unit.ids])
+        near = [_near(row, place) for row in rows]
+        parts = [_logits_at(near[a : a + ROWS], self.threads)[:, unit.ids] for a in range(0, len(near), ROWS)]
         logits = np.concatenate(parts)
         return self.shape.probabilities(self.among.limited(logits) if unit.starts else logits)
 
@@ -196,22 +164,28 @@ def small_infiller(
     A word is redrawn as one word, whatever it was: the network sees that a word stands there, not which one nor how
     many pieces it has. It draws lower-case words, which are written in the case of the observed one (small, Capital,
     ALL CAPITALS): case is conditioned on, and not tested. In a span of several words everything between the words
-    stays, and the words are drawn from left to right; each of `sweeps` then draws every word again given all others. A
-    span that begins inside a word gets pieces that go on with a word.
+    stays, and the words are drawn from left to right. A span that begins inside a word gets pieces that go on with one.
 
     The sampler is the foil: what it may draw decides what is surprising. Trained on film reviews and reading one, this
     one expects its praise or blame, and every word of a review may well be a draw of it: then no null is false, and
-    nothing is found. `among` are the only words it draws. With "plain" these are the 4,323 that are as common in praise
-    as in blame (training/plain_words.py): plain words of a text are still exchangeable with their draws, so they are
-    the nulls, and words of opinion are what a run finds.
-
-    `temperature`, `top_k` and `top_p` bend the distribution: the reference becomes the likelier words. With `listed`
-    the exact tests ("irt" and "sequential") evaluate that many of the likeliest fills instead of drawing.
+    nothing is found. With `among="plain"` it draws only the 4,323 words that are as common in praise as in blame
+    (training/plain_words.py): plain words of a text are still exchangeable with their draws, so they are the nulls, and
+    words of opinion are what a run finds.
 
     Limits: it was trained on film reviews. A word outside its vocabulary is redrawn from the words inside, so that it
     may look surprising for being rare. Texts in scripts it does not know are refused. Distributions of the last few
     texts are remembered; drawing is the same bits with or without.
 
+    Parameters
+    ----------
+    temperature, top_k, top_p : bend the distribution: the reference becomes the likelier words.
+    listed : the exact tests ("irt" and "sequential") evaluate so many of the likeliest fills instead of drawing.
+    sweeps : how often every word of a span is drawn again given all others.
+    among : the only words it draws: "plain", or a list of words; None is all of them.
+    threads : of the network; None is OMP_NUM_THREADS, else as many as ONNX Runtime likes.
+
+    Examples
+    --------
     >>> sampler = small_infiller()
     >>> made = sampler(["It was one of the best films."], Subset("of", (11, 13)), 2, np.random.default_rng(0))
     >>> made
@@ -219,8 +193,8 @@ def small_infiller(
     """
     return SmallInfiller(
         shape(temperature, top_k, top_p),
-        whole_number("listed", listed, 0),
-        whole_number("sweeps", sweeps, 0),
+        whole("listed", listed, 0),
+        whole("sweeps", sweeps, 0),
         among_words(among),
         check_threads(threads),
     )
@@ -233,7 +207,8 @@ class Among:
     name: str  # "" for all of them
     allowed: Bools | None  # (whole words,)
 
-    def limited(self, logits: Any) -> Any:
+    def limited(self, logits: Array) -> Array:
+        """The log-odds of all words, those of others next to nothing."""
         return logits if self.allowed is None else np.where(self.allowed, logits, np.float32(-1e9))
 
 
@@ -242,14 +217,14 @@ def plain_words() -> frozenset[str]:
     return frozenset((WEIGHTS / "plain.txt").read_text(encoding="utf-8").split())
 
 
-def among_words(given: Any) -> Among:
+def among_words(given: Iterable[str] | None) -> Among:
     """The argument of a sampler, checked."""
     if given is None:
         return Among("", None)
     if isinstance(given, str) and given != "plain":
         raise InputError(f"among must be 'plain', a list of words, or None, got {given!r}")
     wanted = plain_words() if given == "plain" else {str(word).lower() for word in given}
-    allowed = np.array([word in wanted for word in _strings(True)])
+    allowed = np.array([vocabulary().pieces[word] in wanted for word in vocabulary().whole])
     if allowed.sum() < 2:
         raise InputError(f"among has {int(allowed.sum())} words that the infiller knows; give at least 2 of them")
     return Among("'plain'" if given == "plain" else f"{int(allowed.sum())} words", allowed)
@@ -300,20 +275,6 @@ class Unit:
     @property
     def ids(self) -> Ints:
         return vocabulary().whole if self.starts else vocabulary().inside
-
-    @property
-    def words(self) -> Sequence[str]:
-        return _strings(self.starts)
-
-
-_STRINGS: dict[bool, tuple[str, ...]] = {}
-
-
-def _strings(starts: bool) -> tuple[str, ...]:
-    if starts not in _STRINGS:
-        known = vocabulary()
-        _STRINGS[starts] = tuple(known.pieces[i].removeprefix("##") for i in (known.whole if starts else known.inside))
-    return _STRINGS[starts]
 
 
 def units_in(text: str, subset: Subset) -> list[Unit]:
@@ -375,8 +336,13 @@ def _near(ids: Ints, place: int) -> tuple[Ints, int]:
     return ids[begin : place + MARGIN + 2], place - begin
 
 
-def _logits(rows: Sequence[Ints], places: Ints, threads: int | None) -> Any:
-    """Log-odds over all pieces, at `places` of one row or at one place of each row."""
+def _logits_at(near: Sequence[tuple[Ints, int]], threads: int | None) -> NDArray[np.float32]:
+    """Log-odds over all pieces at one place of each row, (rows, V)."""
+    return _logits([row for row, _ in near], np.array([place for _, place in near]), threads)
+
+
+def _logits(rows: Sequence[Ints], places: Ints, threads: int | None) -> NDArray[np.float32]:
+    """The same at `places` of one row, or at one place of each row."""
     ids = np.full((len(rows), max(map(len, rows))), PAD, np.int64)
     for line, own in zip(ids, rows, strict=True):
         line[: len(own)] = own
@@ -385,10 +351,10 @@ def _logits(rows: Sequence[Ints], places: Ints, threads: int | None) -> Any:
     return ask("infiller", threads, {"ids": ids, "lengths": lengths, "row": row, "position": places})
 
 
-def _written(text: str, span: Span, units: list[Unit], pieces: Ints) -> str:
+def _written(text: str, span: Span, units: list[Unit], pieces: Sequence[int]) -> str:
     """The span with other words in it, and what stands between them as it was."""
-    known, out, place = vocabulary().pieces, [], span[0]
-    for unit, piece in zip(units, pieces, strict=True):
-        out += [text[place : unit.span[0]], cased(known[piece].removeprefix("##"), unit.case)]
-        place = unit.span[1]
-    return "".join([*out, text[place : span[1]]])
+    known = vocabulary().pieces
+    words = [cased(known[piece].removeprefix("##"), unit.case) for unit, piece in zip(units, pieces, strict=True)]
+    if len(words) == 1:
+        return words[0]
+    return rewritten(text, span, [unit.span for unit in units], words)

@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from butfor.core.types import Floats
+from butfor.models.onnx_session import check_threads
 from butfor.text.edit import check_texts
-from butfor.text.network import PAD, UNK, ask, check_threads, ids_of, pieces_of
+from butfor.text.models import by_length
+from butfor.text.network import PAD, UNK, ask, ids_of, pieces_of
 
 BATCH_PIECES = 2**14  # pieces of the texts that the network gets at a time, filled up ones included
 
@@ -23,20 +25,17 @@ class SmallSentiment:
     def __repr__(self) -> str:
         return "small_sentiment()"
 
-    def __call__(self, texts: Sequence[str]) -> Floats:
+    def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]:
         rows = [ids_of(encoding) for encoding in pieces_of(check_texts(texts))]
         rows = [row if len(row) else np.array([UNK]) for row in rows]
-        order = sorted(range(len(rows)), key=lambda place: len(rows[place]))
-        out = np.zeros(len(rows), np.float32)
-        while order:
-            longest = len(rows[order[-1]])
-            some = order[-max(1, BATCH_PIECES // longest) :]
-            del order[-len(some) :]
-            ids = np.full((len(some), longest), PAD, np.int64)
-            for line, place in zip(ids, some, strict=True):
+
+        def answer(places: list[int]) -> NDArray[np.float32]:
+            ids = np.full((len(places), max(len(rows[place]) for place in places)), PAD, np.int64)
+            for line, place in zip(ids, places, strict=True):
                 line[: len(rows[place])] = rows[place]
-            out[some] = ask("sentiment", self.threads, {"ids": ids})
-        return out  # type: ignore[return-value]  # float32 says how exact it is
+            return ask("sentiment", self.threads, {"ids": ids})
+
+        return by_length(list(map(len, rows)), answer, BATCH_PIECES)
 
 
 def small_sentiment(*, threads: int | None = None) -> SmallSentiment:
@@ -44,6 +43,12 @@ def small_sentiment(*, threads: int | None = None) -> SmallSentiment:
 
     It reads lower-case pieces of a vocabulary of 10,000 and was trained on IMDB; 91.5 % of the test split are right.
 
+    Parameters
+    ----------
+    threads : of the network; None is OMP_NUM_THREADS, else as many as ONNX Runtime likes.
+
+    Examples
+    --------
     >>> low, high = small_sentiment()(["A dull and awful film.", "A wonderful film!"])
     >>> bool(low < 0.2 < 0.8 < high)
     True

@@ -6,12 +6,13 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, SupportsIndex
 
+from butfor.core.draw.proposers import Overlap, check_overlap_option, unique
 from butfor.core.types import InputError, Subset
 from butfor.text.edit import Span
 from butfor.text.segment import splits_character
-from butfor.text.subsets import Overlap, check_overlap, check_overlap_option, label, unique
+from butfor.text.subsets import SIGN, check_overlap, label
 
 Named = tuple[str | None, Span]
 FORM = 'a span is [start, end], ["name", start, end] or {"start": ..., "end": ..., "name": ...}'
@@ -35,15 +36,14 @@ class Spans:
             return f"spans({len(self.everywhere or [])} for every text)"
         return f"spans({sum(map(len, self.by_text.values()))} in {len(self.by_text)} texts)"
 
-    def __call__(self, name: str, text: str) -> list[Subset]:
+    def __call__(self, name: object, text: str) -> list[Subset]:
         given = self.everywhere if self.everywhere is not None else self._of(name)
-        found = unique(
-            Subset(called or label(text[a:b]) or f"{a}-{b}", _fitting(name, text, (a, b))) for called, (a, b) in given
-        )
-        check_overlap(name, found, self.overlap)
+        spans = [(called or label(text[a:b]) or f"{a}-{b}", _fitting(name, text, (a, b))) for called, (a, b) in given]
+        found = unique((Subset(called, span) for called, span in spans), SIGN)
+        check_overlap(name, found, text, self.overlap)
         return found
 
-    def _of(self, name: str) -> list[Named]:
+    def _of(self, name: object) -> list[Named]:
         assert self.by_text is not None
         for key in (str(name), Path(str(name)).name, Path(str(name)).stem):
             if key in self.by_text:
@@ -52,7 +52,7 @@ class Spans:
         raise InputError(f"there are no spans for text {name!r}; spans are given for {known}")
 
 
-def _fitting(name: str, text: str, span: Span) -> Span:
+def _fitting(name: object, text: str, span: Span) -> Span:
     start, end = span
     if not 0 <= start < end <= len(text):
         raise InputError(
@@ -70,10 +70,15 @@ def _fitting(name: str, text: str, span: Span) -> Span:
 def spans(source: Any, *, overlap: Overlap = "refuse") -> Spans:
     """Spans of characters, half-open, to test in each text.
 
-    `source` is a list of spans or a mapping {span name: (start, end)} for every text, a mapping {text name: such a list
-    or mapping}, or a JSON file of one of these, as it is or under the key "spans". A span is (start, end),
-    (name, start, end) or {"start", "end", "name"}. Spans that overlap are refused unless `overlap="alone"`.
+    Parameters
+    ----------
+    source : a list of spans or a mapping {span name: (start, end)} for every text, a mapping {text name: such a list
+        or mapping}, or a JSON file of one of these, as it is or under the key "spans". A span is (start, end),
+        (name, start, end) or {"start", "end", "name"}.
+    overlap : "refuse" spans that overlap, or test them anyway, each "alone".
 
+    Examples
+    --------
     >>> some = spans({"review": {"praise": (2, 12)}})
     >>> [(subset.name, subset.index) for subset in some("review", "A great film.")]
     [('praise', (2, 12))]
@@ -90,7 +95,7 @@ def spans(source: Any, *, overlap: Overlap = "refuse") -> Spans:
     return Spans(None, found, overlap)
 
 
-def _read(path: Path) -> Any:
+def _read(path: Path) -> object:
     try:
         content = json.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
@@ -100,18 +105,19 @@ def _read(path: Path) -> Any:
     return content["spans"] if isinstance(content, dict) and set(content) == {"spans"} else content
 
 
-def _is_number(value: Any) -> bool:
-    return hasattr(value, "__index__") and not isinstance(value, bool)
+def _is_number(value: object) -> bool:
+    return isinstance(value, SupportsIndex) and not isinstance(value, bool)
 
 
-def _is_span(value: Any) -> bool:
+def _is_span(value: object) -> bool:
     if isinstance(value, Mapping):
         return "start" in value and "end" in value and _is_number(value["start"])
-    plain = isinstance(value, Sequence) and not isinstance(value, str)
-    return plain and len(value) in (2, 3) and all(map(_is_number, value[-2:])) and not _is_span(value[0])
+    if not isinstance(value, Sequence) or isinstance(value, str) or len(value) not in (2, 3):
+        return False
+    return all(map(_is_number, value[-2:])) and not _is_span(value[0])
 
 
-def _entries(given: Any, where: str) -> list[Named]:
+def _entries(given: object, where: str) -> list[Named]:
     if isinstance(given, Mapping) and not _is_span(given):
         return [_entry((name, *_entry(value, where)[1]), where) for name, value in given.items()]
     if _is_span(given) or isinstance(given, str) or not isinstance(given, Sequence):

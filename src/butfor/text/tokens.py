@@ -5,11 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 from butfor.core.types import InputError
 from butfor.models.optional import need
 from butfor.text.edit import Span, encodable
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+
+def stated(thing: object, name: str) -> Any:
+    """What a model, its config or its tokenizer says of itself; None where it says nothing.
+
+    >>> stated("a name", "pad_token_id") is None
+    True
+    """
+    return getattr(thing, name, None)
 
 
 class Pieces(NamedTuple):
@@ -25,7 +37,7 @@ class Pieces(NamedTuple):
 class Tokens:
     """A tokenizer that says where its pieces come from. Made by `tokens_of`."""
 
-    inner: Any  # tokenizers.Tokenizer
+    inner: Tokenizer
     name: str
     pad: int
 
@@ -38,7 +50,22 @@ class Tokens:
         return [Pieces(e.ids, e.type_ids, e.offsets, [mask == 1 for mask in e.special_tokens_mask]) for e in encoded]
 
 
-def tokens_of(tokenizer: Any) -> Tokens:
+@runtime_checkable
+class FastTokenizer(Protocol):
+    """What transformers wraps around a `tokenizers.Tokenizer`."""
+
+    backend_tokenizer: Any
+
+
+@runtime_checkable
+class EncodesBatches(Protocol):
+    """A `tokenizers.Tokenizer`."""
+
+    def encode_batch(self, input: list[str], /) -> Any: ...
+    def get_vocab_size(self) -> int: ...
+
+
+def tokens_of(tokenizer: object) -> Tokens:
     """A `tokenizers.Tokenizer`, a fast tokenizer of transformers, or the path of a tokenizer.json or its folder.
 
     >>> tokens_of("nowhere")
@@ -49,21 +76,10 @@ def tokens_of(tokenizer: Any) -> Tokens:
         return tokenizer
     name = type(tokenizer).__name__
     if isinstance(tokenizer, str | Path):
-        path = Path(tokenizer).expanduser()
-        file = path / "tokenizer.json" if path.is_dir() else path
-        if not file.is_file():
-            raise InputError(
-                f"the tokenizer {tokenizer} does not exist; expected a tokenizer.json or a folder with one"
-            )
-        try:
-            inner, name = need("tokenizers", "text").Tokenizer.from_file(str(file)), str(tokenizer)
-        except InputError:
-            raise
-        except Exception as error:  # tokenizers raises bare exceptions
-            raise InputError(f"{file} is not a tokenizer that can be read: {' '.join(str(error).split())}") from error
-    elif hasattr(tokenizer, "backend_tokenizer"):
+        inner, name = _read(Path(tokenizer).expanduser()), str(tokenizer)
+    elif isinstance(tokenizer, FastTokenizer):
         inner = tokenizer.backend_tokenizer
-    elif hasattr(tokenizer, "encode_batch") and hasattr(tokenizer, "get_vocab_size"):
+    elif isinstance(tokenizer, EncodesBatches):
         inner = tokenizer
     else:
         raise InputError(
@@ -73,7 +89,19 @@ def tokens_of(tokenizer: Any) -> Tokens:
     return Tokens(_whole(inner), name, _pad(inner, tokenizer))
 
 
-def _whole(inner: Any) -> Any:
+def _read(path: Path) -> Any:
+    file = path / "tokenizer.json" if path.is_dir() else path
+    if not file.is_file():
+        raise InputError(f"the tokenizer {path} does not exist; expected a tokenizer.json or a folder with one")
+    try:
+        return need("tokenizers", "text").Tokenizer.from_file(str(file))
+    except InputError:
+        raise
+    except Exception as error:  # tokenizers raises bare exceptions
+        raise InputError(f"{file} is not a tokenizer that can be read: {' '.join(str(error).split())}") from error
+
+
+def _whole(inner: Tokenizer) -> Tokenizer:
     """The same tokenizer, but it neither cuts nor fills up: a copy, since the user's own may be set to."""
     if inner.truncation is None and inner.padding is None:
         return inner
@@ -83,9 +111,9 @@ def _whole(inner: Any) -> Any:
     return copy
 
 
-def _pad(inner: Any, tokenizer: Any) -> int:
-    said = getattr(tokenizer, "pad_token_id", None)
-    if said is None and inner.padding is not None:
-        said = inner.padding.get("pad_id")
-    found = (inner.token_to_id(token) for token in ("[PAD]", "<pad>"))
-    return int(said if said is not None else next((place for place in found if place is not None), 0))
+def _pad(inner: Tokenizer, tokenizer: object) -> int:
+    """The piece that fills rows up: as stated, else as it is usually called."""
+    padding = inner.padding or {}
+    known = [stated(tokenizer, "pad_token_id"), padding.get("pad_id")]
+    known += [inner.token_to_id(token) for token in ("[PAD]", "<pad>")]
+    return int(next((place for place in known if place is not None), 0))

@@ -5,17 +5,27 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from butfor.core.draw.blocks import redraw
 from butfor.core.result.numbers import change, number, probabilities
-from butfor.core.types import Floats, InputError, Ints, Model
+from butfor.core.types import Floats, Ints
 from butfor.text.edit import changed
-from butfor.text.highlight import Gap, Kind, Piece, directions, kind_of, observed, pieces, shortened, unit_of, window
-from butfor.text.word_counts import WordCount, rows_by_input, word_counts, word_of
+from butfor.text.highlight import (
+    Kind,
+    directions,
+    has_texts,
+    kind_of,
+    most_found,
+    rows_by_input,
+    text_of,
+    unit_of,
+    window,
+)
+from butfor.text.stretches import Stretch, effect, output_of, statistic, stretches
+from butfor.text.word_counts import WordCount, word_counts, word_of
 
 if TYPE_CHECKING:
     from butfor.core.result.result import Result
@@ -25,8 +35,6 @@ LEAST_COUNTED = 3  # words that make a table
 LOOKED_AT, MOST_FILLS = 8, 3  # counterfactuals of a word, and different ones of them that are shown
 OPEN = 30  # words whose counterfactuals are shown without a click
 AROUND = 34  # characters on each side of a changed word
-AT_ONCE = 64  # texts the model is given at a time
-BREAK = re.compile(r"(<br\s*/?>)", re.IGNORECASE)
 UNITS = {
     "word": ("word", "words"),
     "wordpiece": ("piece of a word", "pieces of words"),
@@ -41,16 +49,6 @@ STATISTICS = {
     "w": "its w (large: the text's output is by far the most extreme among its counterfactuals)",
     "e": "its e-value",
 }
-
-
-@dataclass(frozen=True)
-class Stretch:
-    """Characters in a row that look alike, `parts` of them with a kind of their own; or what is left out."""
-
-    kind: Kind
-    parts: tuple[tuple[str, Kind | str], ...]  # "break": a line break of HTML, spelt out in the text
-    tip: tuple[str, ...] = ()
-    gap: str = ""
 
 
 @dataclass(frozen=True)
@@ -126,92 +124,63 @@ class Texts:
     sparse: bool  # so little was tested that it is worth marking
 
 
-@dataclass(frozen=True, eq=False)
-class Seen:
-    """A result with the directions of all of its hypotheses, worked out once."""
+def marked_texts(result: Result) -> Texts | None:
+    """The texts of a run, those with most discoveries where there are too many; None where they are not at hand.
 
-    result: Result
-    toward: Ints  # (H,)
-
-
-@dataclass(frozen=True)
-class View:
-    """How a run on texts is shown: call it with the result. `model` None: texts without the model's answers."""
-
-    model: Model | None
-
-    def __call__(self, result: Result) -> Texts:
-        seen = seen_in(result)
-        shown, rows = _shown(result), rows_by_input(result)
-        budget = MOST_CHANGED
-        texts = []
-        for place in shown:
-            texts.append(self._text(seen, place, rows[place], budget))
-            budget -= len(texts[-1].words)
-        counted, more = _counted(result)
-        marks = seen.toward[result.chosen]
-        return Texts(
-            texts=tuple(texts),
-            more=len(result.input_names) - len(shown),
-            counted=counted,
-            more_counted=more,
-            unit=UNITS.get(unit_of(result), ("part", "parts")),
-            joined=unit_of(result) == "wordpiece",
-            statistic=STATISTICS[result.evidence.kind],
-            kinds=frozenset(kind_of({int(way)}) for way in np.unique(marks)),
-            output=_one_output(result),
-            drawn=any(word.changed for text in texts for word in text.words),
-            sparse=_sparse(result, shown, rows),
-        )
-
-    def _text(self, seen: Seen, place: int, rows: Sequence[int], budget: int) -> Text:
-        result = seen.result
-        text: str = result.problem.inputs[place]
-        chosen = [row for row in rows if result.chosen[row]]
-        strongest = sorted(chosen, key=lambda row: _strength(result, row))[: max(0, min(MOST_WORDS, budget))]
-        drawn = {row: _redrawn(result, row) for row in sorted(strongest)}
-        asked = list(dict.fromkeys([text, *(other for others in drawn.values() for other in others)]))
-        outputs = self._outputs(asked)
-        values = None if outputs is None else dict(zip(asked, outputs, strict=True))
-        words = tuple(_word(seen, row, text, others, values) for row, others in drawn.items() if others)
-        return Text(
-            name=str(result.input_names[place]),
-            said=_said(result, None if values is None else values[text]),
-            chosen=len(chosen),
-            tested=len(rows),
-            stretches=stretches(seen, place, rows),
-            words=words,
-            more=len(chosen) - len(words) if words else 0,
-            open=MOST_CHANGED - budget + len(words) <= OPEN,
-        )
-
-    def _outputs(self, texts: Sequence[str]) -> Floats | None:
-        """What the model says, (n, outputs): probabilities where there are several outputs, else the output itself."""
-        if self.model is None:
-            return None
-        parts = [
-            np.asarray(self.model(list(texts[a : a + AT_ONCE])), np.float64) for a in range(0, len(texts), AT_ONCE)
-        ]
-        return probabilities(np.concatenate(parts).reshape(len(texts), -1))
+    Counterfactuals and the model's outputs are those that the run kept: neither the model nor the sampler is asked.
+    """
+    if not has_texts(result):
+        return None
+    toward, shown, rows = directions(result), sorted(most_found(result, MOST_TEXTS)), rows_by_input(result)
+    texts: list[Text] = []
+    for place in shown:
+        texts.append(_text(result, toward, place, rows[place], sum(len(text.words) for text in texts)))
+    counted, more_counted = _counted(result)
+    return Texts(
+        texts=tuple(texts),
+        more=len(result.input_names) - len(shown),
+        counted=counted,
+        more_counted=more_counted,
+        unit=UNITS.get(unit_of(result), ("part", "parts")),
+        joined=unit_of(result) == "wordpiece",
+        statistic=STATISTICS[result.evidence.kind],
+        kinds=frozenset(kind_of({int(way)}) for way in np.unique(toward[result.chosen])),
+        output=_one_output(result),
+        drawn=any(word.changed for text in texts for word in text.words),
+        sparse=_sparse(result, shown, rows),
+    )
 
 
-def seen_in(result: Result) -> Seen:
-    """The result as the functions below need it."""
-    return Seen(result, directions(result))
-
-
-def _shown(result: Result) -> list[int]:
-    """All texts, or those with most discoveries where there are too many; in their order."""
-    count = len(result.input_names)
-    found = np.bincount(result.input_of, weights=result.chosen, minlength=count)
-    return sorted(np.argsort(-found, kind="stable")[:MOST_TEXTS].tolist())
+def _one_output(result: Result) -> str:
+    names = {output_of(result, int(row)) for row in np.flatnonzero(result.chosen)}
+    return names.pop() if len(names) == 1 else ""
 
 
 def _sparse(result: Result, shown: Sequence[int], rows: Sequence[Sequence[int]]) -> bool:
     """Whether less than half of the letters shown were tested: a reader cannot guess which."""
-    spans = [result.problem.blocks[row].subset.index for place in shown for row in rows[place]]
-    letters = sum(len("".join(result.problem.inputs[place].split())) for place in shown)
+    spans = [result.problem.block_of(row).subset.index for place in shown for row in rows[place]]
+    letters = sum(len("".join(text_of(result, place).split())) for place in shown)
     return bool(2 * sum(end - start for start, end in spans) < letters)
+
+
+def _text(result: Result, toward: Ints, place: int, rows: Sequence[int], done: int) -> Text:
+    """One text; `done` words have been shown with their counterfactuals before."""
+    chosen = [row for row in rows if result.chosen[row]]
+    strongest = sorted(chosen, key=lambda row: _strength(result, row))[: max(0, min(MOST_WORDS, MOST_CHANGED - done))]
+    kept = [row for row in sorted(strongest) if row in result.kept and not result.provenance["picked"]]
+    outputs = [result.outputs[place : place + 1], *(result.kept.outputs(row)[:LOOKED_AT] for row in kept)]
+    values = _as_probabilities(outputs)
+    words = tuple(_word(result, toward, row, values[0][0], own) for row, own in zip(kept, values[1:], strict=True))
+    return Text(
+        name=str(result.input_names[place]),
+        said=_answer(result, values[0][0]),
+        chosen=len(chosen),
+        tested=len(rows),
+        stretches=stretches(result, toward, place, rows),
+        words=words,
+        more=len(chosen) - len(words) if words else 0,
+        open=done + len(words) <= OPEN,
+    )
 
 
 def _strength(result: Result, row: int) -> tuple[float, float]:
@@ -219,49 +188,42 @@ def _strength(result: Result, row: int) -> tuple[float, float]:
     return value if result.evidence.kind == "p" else -value, -abs(float(np.nan_to_num(result.effects.effect[row])))
 
 
-def _redrawn(result: Result, row: int) -> list[str]:
-    """The first counterfactuals of one hypothesis; none where they cannot be drawn again."""
-    said = result.provenance
-    if said["picked"]:
-        return []
-    count = min(LOOKED_AT, sum(said["rounds"]) - said["set_aside"])
-    # One block only: searching 100,000 of them for each word would take longer than drawing.
-    alone = replace(result.problem, blocks=(result.problem.blocks[row],))
-    try:
-        return list(redraw(alone, row, count, said["rounds"], said["set_aside"]))
-    except InputError:  # loaded without its sampler
-        return []
+def _as_probabilities(parts: Sequence[Floats]) -> list[Floats]:
+    """Outputs of a text and its counterfactuals, (n, outputs) each: probabilities where there are several outputs."""
+    together = np.concatenate(parts)
+    values = probabilities(together) if together.shape[1] else together  # an old file has no outputs
+    return np.split(values, np.cumsum([len(part) for part in parts])[:-1])
 
 
-def _word(seen: Seen, row: int, text: str, drawn: Sequence[str], values: dict[str, Floats] | None) -> Word:
-    result = seen.result
-    subset = result.problem.blocks[row].subset
+def _word(result: Result, toward: Ints, row: int, observed: Floats, outputs: Floats) -> Word:
+    """One chosen word, with the outputs of its text (outputs,) and of its counterfactuals (k, outputs)."""
+    text, subset = text_of(result, int(result.input_of[row])), result.problem.block_of(row).subset
+    drawn = result.kept.whole(result.problem, row, len(outputs))
+    column = min(int(result.evidence.classes[row]), len(observed) - 1)
+    often: list[tuple[str, int]] = Counter(drawn).most_common()
     start, end = subset.index
-    column = int(result.evidence.classes[row])
-    often = Counter(drawn).most_common()
     a, b = window(text, start, end, AROUND)
     before = ("… " if a else "") + _unbroken(text[a:start])
     after = _unbroken(text[end:b]) + (" …" if b < len(text) else "")
 
-    def line(other: str, times: str = "") -> Changed:
-        word = changed(text, other, subset)
-        if values is None:
-            return Changed(before, word, after, "", "", "", times)
-        value, difference = _at(values[other], column), _at(values[other], column) - _at(values[text], column)
+    def line(other: str, value: float, times: str = "") -> Changed:
+        shown = f"{value:.3f}" if len(observed) > 1 else number(value)
+        # asked in another batch, the same answer may differ in its last bits
+        difference = 0.0 if np.isclose(value, observed[column], rtol=1e-6, atol=0) else value - float(observed[column])
         way = kind_of({int(np.sign(difference))}) if difference else ""
-        several = len(values[other]) > 1
-        said = f"{value:.3f}" if several else number(value)
-        return Changed(before, word, after, said, "" if other is text else change(difference), way, times)
+        moved = "" if other is text else change(difference)
+        return Changed(before, changed(text, other, subset), after, shown, moved, way, times)
 
+    fills = [(other, float(outputs[drawn.index(other), column]), n) for other, n in often[:MOST_FILLS]]
     repeated = len(often) < len(drawn)
     return Word(
         name=word_of(result, row),
-        kind=kind_of({int(seen.toward[row])}),
+        kind=kind_of({int(toward[row])}),
         statistic=statistic(result, row),
         effect=effect(result, row),
         output=output_of(result, row),
-        original=line(text),
-        changed=tuple(line(other, f"{n} of {len(drawn)}" if repeated else "") for other, n in often[:MOST_FILLS]),
+        original=line(text, float(observed[column])),
+        changed=tuple(line(other, value, f"{n} of {len(drawn)}" if repeated else "") for other, value, n in fills),
         others=max(0, len(often) - MOST_FILLS),
     )
 
@@ -271,85 +233,14 @@ def _unbroken(text: str) -> str:
     return re.sub(r"(<br\s*/?>|^(br)?\s*/?>|<b?r?\s*/?$)+", " ⏎ ", text, flags=re.IGNORECASE)
 
 
-def _at(outputs: Floats, column: int) -> float:
-    return float(outputs[column if len(outputs) > 1 else 0])
-
-
-def statistic(result: Result, row: int) -> str:
-    """The evidence of one hypothesis with its name, as in the table of the result: "p 0.0021"."""
-    return f"{result.evidence.kind} {number(result.evidence.values[row])}"
-
-
-def effect(result: Result, row: int) -> str:
-    """The effect of one hypothesis with its interval; empty where it was not estimated."""
-    found = result.effects
-    if np.isnan(found.effect[row]):
-        return ""
-    said = f"effect {number(found.effect[row], sign=True)}"
-    if np.isnan(found.low[row]):
-        return said
-    return f"{said} ({number(found.low[row], sign=True)} to {number(found.high[row], sign=True)})"
-
-
-def output_of(result: Result, row: int) -> str:
-    """The name of the output that was tested, if outputs have names."""
-    return "" if result.output_names is None else str(result.output_names[result.evidence.classes[row]])
-
-
-def _one_output(result: Result) -> str:
-    names = {output_of(result, int(row)) for row in np.flatnonzero(result.chosen)}
-    return names.pop() if len(names) == 1 else ""
-
-
-def _said(result: Result, outputs: Floats | None) -> str:
-    if outputs is None:
+def _answer(result: Result, outputs: Floats) -> str:
+    """What the model says of a text."""
+    if not len(outputs):
         return ""
     if result.output_names is None or len(outputs) == 1:
         return f"the model's output is {number(outputs[0])}"
     best = int(outputs.argmax())
     return f"the model says {result.output_names[best]}, p = {outputs[best]:.3f}"
-
-
-def stretches(seen: Seen, place: int, rows: Sequence[int]) -> tuple[Stretch, ...]:
-    """The text of one input, cut where what is to be seen changes; of a long text what stands around chosen words."""
-    text: str = seen.result.problem.inputs[place]
-    cut = pieces(seen.result, place, rows, seen.toward)
-    return tuple(_stretch(seen, text, piece) for piece in shortened(text, cut))
-
-
-def _stretch(seen: Seen, text: str, piece: Piece | Gap) -> Stretch:
-    if isinstance(piece, Gap):
-        return Stretch("", (), gap=_gap(piece))
-    if not piece.rows:
-        return Stretch("", tuple(_breaks(text[piece.start : piece.end], "")))
-    inner = piece.parts or ((piece.start, piece.end, piece.kind),)
-    parts = tuple(part for a, b, kind in inner for part in _breaks(text[a:b], kind))
-    chosen = piece.kind != "tested"
-    tip = tuple(_tip(seen.result, row, chosen) for row in piece.rows)
-    return Stretch(piece.kind, parts, tip)
-
-
-def _gap(gap: Gap) -> str:
-    found = f", {gap.chosen} chosen among them" if gap.chosen else ""
-    return f"{gap.characters:,} characters{found}"
-
-
-def _breaks(text: str, kind: Kind) -> list[tuple[str, Kind | str]]:
-    """The text, with the line breaks of HTML that are spelt out in it apart."""
-    split = BREAK.split(text)
-    return [(part, "break" if k % 2 else kind) for k, part in enumerate(split) if part]
-
-
-def _tip(result: Result, row: int, long: bool) -> str:
-    """What is said of one hypothesis; of one that was not chosen only its evidence."""
-    if not long:
-        return statistic(result, row)
-    chosen = "chosen" if result.chosen[row] else "not chosen"
-    output = f"{output_of(result, row) or 'output'} {number(observed(result, row))}"
-    name = result.problem.blocks[row].subset.name
-    name = name if len(name) <= 60 else f"{name[:57]}…"
-    said = (f"{name}: {chosen}", statistic(result, row), effect(result, row), output)
-    return ", ".join(part for part in said if part)
 
 
 def _counted(result: Result) -> tuple[tuple[Counted, ...], int]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from butfor.text.highlight import directions, pieces, unit_of
+from butfor.core.types import Ints
+from butfor.text.highlight import directions, has_texts, pieces, rows_by_input, text_of, unit_of
 
 if TYPE_CHECKING:
     from butfor.core.result.result import Result
@@ -28,52 +29,38 @@ class WordCount:
     effect: float  # mean over the places it was chosen in; NaN: not estimated
 
 
-@dataclass
-class _Tally:
-    written: Counter[str] = field(default_factory=Counter)
-    chosen: int = 0
-    up: int = 0
-    down: int = 0
-    effects: list[float] = field(default_factory=list)
-
-
 def word_counts(result: Result) -> list[WordCount]:
     """Every word that was tested, the most often chosen first; upper and lower case are one word.
 
     WordPieces count as the words they stand in: chosen if one of their pieces is.
+
+    Parameters
+    ----------
+    result : of `butfor.text.explain`.
     """
-    tallies: dict[str, _Tally] = {}
     toward = directions(result)
-    for word, rows in _places(result):
-        tally = tallies.setdefault(word.lower(), _Tally())
-        tally.written[word] += 1
-        chosen = [row for row in rows if result.chosen[row]]
-        if chosen:
-            ways = {int(toward[row]) for row in chosen}
-            tally.chosen += 1
-            tally.up += 1 in ways
-            tally.down += -1 in ways
-            tally.effects += [e for e in result.effects.effect[chosen].tolist() if not np.isnan(e)]
-    counts = [
-        WordCount(
-            tally.written.most_common(1)[0][0],
-            tally.chosen,
-            tally.written.total(),
-            tally.up,
-            tally.down,
-            float(np.mean(tally.effects)) if tally.effects else float("nan"),
-        )
-        for tally in tallies.values()
-    ]
+    places: dict[str, list[tuple[str, list[int]]]] = {}
+    for word, rows in _places(result, toward):
+        places.setdefault(word.lower(), []).append((word, [row for row in rows if result.chosen[row]]))
+    counts = [_counted(result, toward, own) for own in places.values()]
     return sorted(counts, key=lambda count: (-count.chosen, count.tested))  # of equals, the one that is chosen oftener
 
 
-def _places(result: Result) -> Iterator[tuple[str, tuple[int, ...]]]:
+def _counted(result: Result, toward: Ints, places: list[tuple[str, list[int]]]) -> WordCount:
+    """One word, from the places it stands in: how it is written there, and what of it was chosen."""
+    written = Counter(word for word, _ in places).most_common(1)[0][0]
+    chosen = [rows for _, rows in places if rows]
+    ways = [{int(toward[row]) for row in rows} for rows in chosen]
+    known = [e for rows in chosen for e in result.effects.effect[rows].tolist() if not np.isnan(e)]
+    effect = float(np.mean(known)) if known else float("nan")
+    return WordCount(written, len(chosen), len(places), sum(1 in w for w in ways), sum(-1 in w for w in ways), effect)
+
+
+def _places(result: Result, toward: Ints) -> Iterator[tuple[str, tuple[int, ...]]]:
     """Each place of the run that was tested: what stands there, and its hypotheses."""
-    if unit_of(result) == "wordpiece" and _has_texts(result):
-        toward = directions(result)
+    if unit_of(result) == "wordpiece" and has_texts(result):
         for place, rows in enumerate(rows_by_input(result)):
-            text = result.problem.inputs[place]
+            text = text_of(result, place)
             for piece in pieces(result, place, rows, toward):
                 if piece.rows:
                     yield _spaced(text[piece.start : piece.end]), piece.rows
@@ -85,23 +72,11 @@ def _places(result: Result) -> Iterator[tuple[str, tuple[int, ...]]]:
 def word_of(result: Result, row: int) -> str:
     """What one hypothesis is about: the characters themselves, or its name where the texts are not at hand."""
     block = result.problem.blocks[row]
-    if _has_texts(result):
+    if has_texts(result):
         start, end = block.subset.index
-        return _spaced(result.problem.inputs[block.start][start:end])
+        return _spaced(text_of(result, block.start)[start:end])
     return re.sub(r" #\d+$", "", block.subset.name)
-
-
-def _has_texts(result: Result) -> bool:
-    return len(result.problem.inputs) > 0 and isinstance(result.problem.inputs[0], str)
 
 
 def _spaced(word: str) -> str:
     return " ".join(word.split())
-
-
-def rows_by_input(result: Result) -> list[list[int]]:
-    """The hypotheses of each input, in the order of the table."""
-    out: list[list[int]] = [[] for _ in result.input_names]
-    for row, place in enumerate(result.input_of.tolist()):
-        out[place].append(row)
-    return out

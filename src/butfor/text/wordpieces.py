@@ -2,32 +2,40 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from functools import partial
 
-from butfor.core.types import Subset
 from butfor.text.edit import Span
+from butfor.text.network import tokenizer as embedded
 from butfor.text.segment import splits_character
-from butfor.text.subsets import named
+from butfor.text.subsets import SpanProposer
 from butfor.text.tokens import Tokens, tokens_of
 
 
-@dataclass(frozen=True, eq=False)
-class WordPieces:
-    """Every piece of a text that has a letter or digit. Made by `wordpieces`."""
+def wordpieces(tokenizer: object = None) -> SpanProposer:
+    """Every piece of the text that has a letter or digit, by the character offsets that the tokenizer gives.
 
-    tokens: Tokens
+    Texts are not cut, whatever the tokenizer is set to.
 
-    blind = True  # whatever is there
+    Parameters
+    ----------
+    tokenizer : a `tokenizers.Tokenizer`, a fast tokenizer of transformers, or the path of a tokenizer.json or its
+        folder; None is the embedded one.
 
-    def __repr__(self) -> str:
-        return f"wordpieces({self.tokens!r})"
+    Examples
+    --------
+    >>> [subset.name for subset in wordpieces()("review", "An unclear Kurosawa.")]
+    ['An', 'uncle', 'ar', 'Kurosawa']
+    """
+    tokens = tokens_of(embedded() if tokenizer is None else tokenizer)
+    return SpanProposer(f"wordpieces({tokens!r})", partial(_lettered, tokens))
 
-    def __call__(self, name: str, text: str) -> list[Subset]:  # noqa: ARG002
-        (pieces,) = self.tokens.encode([text], special=False)
-        known = [span for span, special in zip(pieces.spans, pieces.special, strict=True) if not special]
-        spans = joined(text, [trimmed(text, span) for span in known])
-        return named(text, [(a, b) for a, b in spans if any(letter.isalnum() for letter in text[a:b])])
+
+def _lettered(tokens: Tokens, text: str) -> list[Span]:
+    """The pieces of a text that have a letter or digit."""
+    (pieces,) = tokens.encode([text], special=False)
+    known = [span for span, special in zip(pieces.spans, pieces.special, strict=True) if not special]
+    spans = joined(text, [trimmed(text, span) for span in known])
+    return [(a, b) for a, b in spans if any(letter.isalnum() for letter in text[a:b])]
 
 
 def trimmed(text: str, span: Span) -> Span:
@@ -48,17 +56,3 @@ def joined(text: str, spans: list[Span]) -> list[Span]:
         else:
             out.append((start, end))
     return out
-
-
-def wordpieces(tokenizer: Any = None) -> WordPieces:
-    """Every piece of the text that has a letter or digit, by the character offsets that the tokenizer gives.
-
-    `tokenizer` is a `tokenizers.Tokenizer`, a fast tokenizer of transformers, or the path of a tokenizer.json or its
-    folder; None is the embedded one. Texts are not cut, whatever the tokenizer is set to.
-
-    >>> [subset.name for subset in wordpieces()("review", "An unclear Kurosawa.")]
-    ['An', 'uncle', 'ar', 'Kurosawa']
-    """
-    from butfor.text.network import tokenizer as embedded
-
-    return WordPieces(tokens_of(embedded() if tokenizer is None else tokenizer))

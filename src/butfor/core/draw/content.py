@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from butfor.core.types import Array
+from butfor.core.types import Array, Item
 
 
 @singledispatch
-def size(item: Any) -> int:
+def size(item: Item) -> int:
     """Values of an image, characters of a text, both of an input that has several parts.
 
     >>> size({"image": np.zeros((2, 2)), "caption": "so"})
@@ -28,7 +28,7 @@ size.register(Mapping, lambda item: sum(map(size, item.values())))
 
 
 @singledispatch
-def digest(item: Any) -> bytes:
+def digest(item: Item) -> bytes:
     """A few bytes that are equal for equal texts, images, and mappings of them.
 
     >>> digest({"a": "x", "b": np.ones(2)}) == digest({"b": np.ones(2), "a": "x"}) != digest({"a": "x"})
@@ -53,7 +53,7 @@ def _short(content: bytes) -> bytes:
 
 
 @singledispatch
-def same(one: Any, two: Any) -> bool:
+def same(one: Item, two: Item) -> bool:
     """Whether two rows, images, texts or mappings of them are equal.
 
     >>> same({"image": np.ones(2), "caption": "so"}, {"image": np.ones(2), "caption": "so"})

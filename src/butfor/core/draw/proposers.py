@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-from butfor.core.types import InputError, ModelError, Subset
+from butfor.core.types import InputError, Item, ModelError, Subset
 
 Overlap = Literal["refuse", "alone"]
 CheckOverlap = Callable[[Any, Sequence[Subset], Any, Overlap], None]  # name, subsets, input, what to do about it
@@ -15,7 +15,7 @@ CheckOverlap = Callable[[Any, Sequence[Subset], Any, Overlap], None]  # name, su
 class Proposer(Protocol):
     """Gives the subsets of one input. Called with the input's name, so that what is random can be keyed by it."""
 
-    def __call__(self, name: Any, item: Any, /) -> Sequence[Subset]: ...
+    def __call__(self, name: object, item: Item, /) -> Sequence[Subset]: ...
 
 
 def is_blind(proposer: object) -> bool:
@@ -29,15 +29,15 @@ class Together:
 
     parts: tuple[Proposer, ...]
     overlap: Overlap
-    check: CheckOverlap
-    sign: str
+    check: CheckOverlap = field(repr=False)
+    sign: str = field(repr=False)
 
     @property
     def blind(self) -> bool:
         """Whether all of them are laid blindly."""
         return all(map(is_blind, self.parts))
 
-    def __call__(self, name: Any, item: Any) -> list[Subset]:
+    def __call__(self, name: object, item: Item) -> list[Subset]:
         found = unique((subset for part in self.parts for subset in part(name, item)), self.sign)
         self.check(name, found, item, self.overlap)
         return found
@@ -79,7 +79,7 @@ def unique(subsets: Iterable[Subset], sign: str = " ") -> list[Subset]:
     return out
 
 
-def proposals(what: str, propose: Callable[[Any, Any], Any], name: Any, item: Any) -> list[Subset]:
+def proposals(what: str, propose: Callable[[Any, Any], Any], name: object, item: Item) -> list[Subset]:
     """What a proposer gives for one input; a user's function may give anything. `what` names the argument."""
     try:
         found = list(propose(name, item))

@@ -9,7 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from butfor.core.types import Array, Batch, Floats, Subset
+from butfor.core.types import Array, Batch, Floats, Item, Subset
 
 
 class Sampler(Protocol):
@@ -58,7 +58,7 @@ class HasNotes(Protocol):
 class RefusesInputs(Protocol):
     """A sampler (or model) that cannot take every input: says why in words, or None where it can."""
 
-    def unfit(self, item: Any) -> str | None: ...
+    def unfit(self, item: Item) -> str | None: ...
 
 
 @runtime_checkable

@@ -13,6 +13,9 @@ from butfor.core.types import Floats, Subset
 MOST_KNOWN = 2**20  # answers that are remembered at once; what comes again after that is asked again
 
 
+Key = tuple[int, bytes]  # a hypothesis, and what tells its versions apart
+
+
 @dataclass(frozen=True)
 class Memory:
     """Outputs on the observed inputs (n, outputs), and on counterfactuals by hypothesis and value of the subset.
@@ -22,7 +25,7 @@ class Memory:
 
     observed: Floats
     subsets: frozenset[str]
-    known: dict[tuple[int, bytes], Floats] = field(default_factory=dict)
+    known: dict[Key, Floats] = field(default_factory=dict)
 
     def lookup(
         self, problem: Problem, batch: CounterfactualBatch

@@ -1,19 +1,17 @@
-"""Result <-> arrays and metadata, as a file holds them."""
+"""Result -> arrays and metadata, as a file holds them."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from butfor.core.draw.blocks import Problem
 from butfor.core.draw.items import TableItems
-from butfor.core.result.effects import Effects
-from butfor.core.result.kept import Chunk, Kept
-from butfor.core.result.result import Result
 from butfor.core.result.storage import plain
-from butfor.core.test.evidence import Evidence
-from butfor.core.types import Array, Floats
+from butfor.core.types import Array
+
+if TYPE_CHECKING:
+    from butfor.core.result.result import Result
 
 PLAIN = ("alpha", "rule", "family", "rows", "rows_asked", "provenance")
 ARRAYS = ("varied", "observed", "classes", "draws", "open", "drawable", "scale")
@@ -67,45 +65,7 @@ def _pack_kept(result: Result, metadata: dict[str, Any], arrays: dict[str, Array
             continue
         arrays[f"kept outputs {row}"] = result.kept.outputs(row)
     metadata["kept"] = texts
-
-
-def _unpack_kept(metadata: dict[str, Any], arrays: dict[str, Array]) -> Kept:
-    texts = {int(row): pieces for row, pieces in metadata.get("kept", {}).items()}
-    numbers = {int(name[5:]): arrays[name] for name in arrays if name.startswith("kept ") and name[5:].isdigit()}
-    return Kept(
-        tuple(
-            Chunk(np.array([row]), [pieces], arrays[f"kept outputs {row}"][None])
-            for row, pieces in {**texts, **numbers}.items()
-        )
-    )
-
-
-def unpack(metadata: dict[str, Any], arrays: dict[str, Array], problem: Problem) -> Result:
-    """The inverse of what `pack` made."""
-    evidence = Evidence(
-        metadata["kind"], arrays["evidence"], *(arrays[name] for name in ARRAYS), np.zeros(len(arrays["evidence"]))
-    )
-    names = metadata["output_names"]
-    return Result(
-        input_names=tuple(metadata["input_names"]),
-        subset_names=tuple(metadata["subset_names"]),
-        input_of=arrays["input_of"],
-        subset_of=arrays["subset_of"],
-        evidence=evidence,
-        effects=Effects(arrays["effect"], arrays["effect_low"], arrays["effect_high"]),
-        chosen=arrays["chosen"],
-        run_notes=tuple(metadata["run_notes"]),
-        output_names=None if names is None else tuple(names),
-        problem=problem,
-        outputs=arrays["outputs"] if "outputs" in arrays else _unknown(metadata),
-        kept=_unpack_kept(metadata, arrays),
-        **{name: metadata[name] for name in PLAIN},
-    )
-
-
-def _unknown(metadata: dict[str, Any]) -> Floats:
-    """Of a file of an earlier version, in which the outputs on the inputs are not."""
-    return np.full((len(metadata["input_names"]), 0), np.nan)
+    metadata["listed"] = [row for row in rows if result.kept.listed(row)]
 
 
 def _plain_name(name: object) -> str | int | float | bool | None:

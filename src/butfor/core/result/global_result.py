@@ -135,7 +135,12 @@ class GlobalResult:
         return frame
 
     def select(self, *, alpha: float | None = None, rule: str | None = None) -> GlobalResult:
-        """The same evidence at another level or rule: no new draws, effects kept where they were estimated."""
+        """The same evidence at another level or rule: no new draws, effects kept where they were estimated.
+
+        Parameters
+        ----------
+        alpha, rule : as in `butfor.global_importance`; None keeps what the result has.
+        """
         alpha = self.alpha if alpha is None else alpha
         rule = self.rule if rule is None else rule
         return replace(self, alpha=alpha, rule=rule, chosen=choose(self.evidence, alpha, rule))
@@ -163,11 +168,21 @@ class GlobalResult:
         return json.dumps({**described, "table": json.loads(self.table.to_json(orient="records"))}, default=str)
 
     def plot(self, ax: Any = None) -> Any:
-        """Bars of the effects, as `butfor.plots.importance`; returns the axes."""
+        """Bars of the effects, as `butfor.plots.importance`; returns the axes.
+
+        Parameters
+        ----------
+        ax : axes to draw on; None makes some.
+        """
         return later("butfor.plots:importance")(self, ax=ax)
 
     def save(self, path: str | Path) -> Path:
-        """Write a zip of arrays (npz) and JSON; `butfor.load` reads it back. Nothing in it is ever executed."""
+        """Write a zip of arrays (npz) and JSON; `butfor.load` reads it back. Nothing in it is ever executed.
+
+        Parameters
+        ----------
+        path : of the file; its folder must exist.
+        """
         found, effects = self.evidence, self.effects
         arrays = {name: getattr(found, name) for name in ("p", "varied", "statistic", "difference", "classes")}
         arrays |= {"chosen": self.chosen, "effect": effects.effect, "low": effects.low, "high": effects.high}

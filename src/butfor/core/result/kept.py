@@ -20,6 +20,7 @@ class Chunk:
     rows: Ints  # (n,)
     pieces: Any  # (n, k, columns), or n lists of k
     outputs: Floats  # (n, k, outputs)
+    listed: bool = False  # the likeliest of a list, of which none was drawn
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +36,10 @@ class Kept:
     def __contains__(self, row: int) -> bool:
         return row in self._places
 
+    def listed(self, row: int) -> bool:
+        """Whether what was kept of a hypothesis was listed, not drawn."""
+        return row in self and self.chunks[self._places[row][0]].listed
+
     def pieces(self, row: int) -> Any:
         """What was kept of one hypothesis, as it was made small."""
         chunk, place = self._places[row]
@@ -43,7 +48,7 @@ class Kept:
     def outputs(self, row: int) -> Floats:
         """What the model said of the counterfactuals of one hypothesis, (k, outputs)."""
         chunk, place = self._places[row]
-        return self.chunks[chunk].outputs[place]
+        return np.asarray(self.chunks[chunk].outputs[place])
 
     def whole(self, problem: Problem, row: int, count: int | None = None) -> Batch:
         """The first counterfactuals of one hypothesis, whole; none if they were not kept."""
@@ -72,7 +77,7 @@ class Keeper:
         if wanted.size:
             pieces = self._problem.items.pack(batch.values, wanted, batch.versions, batch.job.block.subset)
             said = outputs[np.arange(len(wanted))[:, None], wanted]
-            self._chunks.append(Chunk(batch.job.rows, pieces, said))
+            self._chunks.append(Chunk(batch.job.rows, pieces, said, batch.mass is not None))
             self._room -= size(pieces) + said.size
 
     def _wanted(self, batch: CounterfactualBatch) -> Ints:

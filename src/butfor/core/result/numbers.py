@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from butfor.core.types import Floats
 
 
-def number(value: Any, *, sign: bool = False) -> str:
+def number(value: float, *, sign: bool = False) -> str:
     """A number as a person would write it, with a true minus sign.
 
     >>> number(1234.5), number(-0.00012), number(12345678.0), number(0.5, sign=True), number(float("nan"))

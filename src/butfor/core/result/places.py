@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
-import numpy as np
-
+from butfor.core.result.later import later
 from butfor.core.types import Ints
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 SMALL = 0.01  # chance of so many at one end, were everything real like its draws
 
@@ -78,24 +80,12 @@ class Places:
         counts = " ".join(map(str, self.counts))
         return f"Places of {self.total} real {self.what}, first to last: {counts}\n{self.verdict}"
 
-    def plot(self, ax: Any = None) -> Any:
-        """Bars of the counts with what chance would give. Returns the axes."""
-        if ax is None:
-            import matplotlib.pyplot as plt
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Bars of the counts, as `butfor.plots.ranks`; returns the axes.
 
-            ax = plt.subplots(figsize=(6, 3.2), layout="constrained")[1]
-        places = np.arange(1, len(self.counts) + 1)
-        third = max(1, len(places) // 3)
-        colours = ["#155cd6"] + ["#8a949e"] * (len(places) - 1 - third) + ["#8a949e" if self.ok else "#d02424"] * third
-        ax.bar(places, self.counts, color=colours)
-        chance = self.total / len(places)
-        ax.axhline(chance, color="#1c2530", linewidth=1, linestyle="--")
-        ax.annotate("chance", (1.01, chance), xycoords=("axes fraction", "data"), va="center", fontsize=9)
-        if not self.ok:
-            ax.set_title(f"More at the bottom than above: fills are not like real {self.what}", fontsize=10, loc="left")
-        some = places[:: max(1, len(places) // 10)][:-1] if len(places) > 12 else places[:-1]
-        ax.set_xticks([*some, places[-1]], ["first", *map(str, some[1:]), "last"])
-        ax.yaxis.get_major_locator().set_params(integer=True)
-        ax.set(xlabel="Place among its draws, by the model's output", ylabel=f"Real {self.what}")
-        ax.spines[["top", "right"]].set_visible(False)
-        return ax
+        Parameters
+        ----------
+        ax : axes to draw on; None makes a figure.
+        """
+        drawn: Axes = later("butfor.plots:ranks")(self, ax)
+        return drawn

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from butfor.core.draw.blocks import Problem, redraw
 from butfor.core.result import summary
+from butfor.core.result.archive import pack
 from butfor.core.result.effects import Effects
 from butfor.core.result.kept import Kept
 from butfor.core.result.later import later
@@ -161,7 +162,7 @@ class Result:
         """The first `n` counterfactuals that this run drew for one hypothesis, as it kept them.
 
         What it did not keep is drawn again from the seed: that asks the sampler, never the model. Where they were
-        listed, the likeliest are kept.
+        listed, `n` are drawn from what they were listed from.
 
         Parameters
         ----------
@@ -171,8 +172,9 @@ class Result:
         if self.provenance["picked"]:
             raise InputError("a run with picked= notes no draws, since most are rejected; draw from the sampler itself")
         row, provenance = self.row(input, subset), self.provenance
-        found = self.kept.whole(self.problem, row, n) if isinstance(n, int) and n > 0 else []
-        if len(found) != n:
+        drawn = type(n) is int and n > 0 and not self.kept.listed(row)
+        found = self.kept.whole(self.problem, row, n) if drawn else []
+        if not drawn or len(found) != n:
             found = redraw(self.problem, row, n, provenance["rounds"], provenance["set_aside"])
         return self.problem.items.shown(found)
 
@@ -233,8 +235,6 @@ class Result:
         ----------
         path : of the file; its folder must exist.
         """
-        from butfor.core.result.archive import pack
-
         return write(Path(path), *pack(self))
 
 

@@ -7,6 +7,7 @@ import io
 import json
 import os
 import zipfile
+from collections.abc import Callable
 from functools import singledispatch
 from pathlib import Path
 from typing import Any
@@ -19,14 +20,23 @@ FORMAT = 1
 
 
 def write(path: Path, metadata: dict[str, Any], arrays: dict[str, Array]) -> Path:
-    """Write both, or nothing: the file appears whole under its name or not at all."""
+    """Write both into one file."""
     buffer = io.BytesIO()
     np.savez_compressed(buffer, allow_pickle=False, **arrays)
+
+    def archive(part: Path) -> None:
+        with zipfile.ZipFile(part, "w") as file:
+            file.writestr("facts.json", json.dumps({"format": FORMAT, **metadata}))
+            file.writestr("arrays.npz", buffer.getvalue())
+
+    return write_whole(path, archive)
+
+
+def write_whole(path: Path, write_part: Callable[[Path], object]) -> Path:
+    """Write a file, or nothing: it appears whole under its name or not at all."""
     part = path.with_name(path.name + ".part")
     try:
-        with zipfile.ZipFile(part, "w") as archive:
-            archive.writestr("facts.json", json.dumps({"format": FORMAT, **metadata}))
-            archive.writestr("arrays.npz", buffer.getvalue())
+        write_part(part)
         os.replace(part, path)
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror or error}; choose a folder that exists") from error

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -117,14 +117,14 @@ EARLY = "Decisions equal those of all draws with probability at least {agree:g}.
 FIXED = "alpha must have been fixed before looking at the result."
 
 
-def check_alpha(alpha: Any) -> float:
+def check_alpha(alpha: object) -> float:
     """The level, strictly between 0 and 1."""
     if isinstance(alpha, bool) or not isinstance(alpha, int | float | np.number) or not 0 < float(alpha) < 1:
         raise InputError(f"alpha must lie strictly between 0 and 1, got {alpha!r}; 0.1 is a common choice")
     return float(alpha)
 
 
-def check_rule(test: str, rule: Any) -> None:
+def check_rule(test: str, rule: object) -> None:
     """Refuse a combination that has no guarantee, naming what fits."""
     if not isinstance(rule, str) or rule not in PROMISES[test]:
         fits = " or ".join(repr(name) for name in PROMISES[test])
@@ -185,7 +185,7 @@ def page() -> str:
     lines = [
         "# What each combination guarantees",
         "",
-        "Written by `make docs` from `butfor.core.select.guarantees`; every result carries its own as `result.guarantee`.",
+        "Written by `make docs` from `butfor.core.select.guarantees`; every result has its own as `result.guarantee`.",
         'A combination that is not listed is refused. `family="run"` promises the level over all hypotheses of the',
         'run, `family="input"` over the hypotheses of each single input, not over the run.',
         "",

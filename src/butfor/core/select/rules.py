@@ -18,6 +18,13 @@ SLACK = 1 + 1e-12
 def bh(p: ArrayLike, alpha: float) -> Bools:
     """Benjamini-Hochberg: FDR <= alpha for independent or positively dependent p-values.
 
+    Parameters
+    ----------
+    p : p-values (n,).
+    alpha : the level.
+
+    Examples
+    --------
     >>> bh([0.01, 0.02, 0.03, 0.5], alpha=0.1)
     array([ True,  True,  True, False])
     """
@@ -27,6 +34,13 @@ def bh(p: ArrayLike, alpha: float) -> Bools:
 def by(p: ArrayLike, alpha: float) -> Bools:
     """Benjamini-Yekutieli: FDR <= alpha under arbitrary dependence.
 
+    Parameters
+    ----------
+    p : p-values (n,).
+    alpha : the level.
+
+    Examples
+    --------
     >>> by([0.001, 0.02, 0.03, 0.5], alpha=0.1)
     array([ True,  True,  True, False])
     """
@@ -45,6 +59,13 @@ def _adjusted(p: ArrayLike, alpha: float, method: Literal["bh", "by"]) -> Bools:
 def holm(p: ArrayLike, alpha: float) -> Bools:
     """Holm: P(any false discovery) <= alpha under arbitrary dependence.
 
+    Parameters
+    ----------
+    p : p-values (n,).
+    alpha : the level.
+
+    Examples
+    --------
     >>> holm([0.01, 0.04, 0.03], alpha=0.05)
     array([ True, False, False])
     """
@@ -60,6 +81,13 @@ def holm(p: ArrayLike, alpha: float) -> Bools:
 def bonferroni(p: ArrayLike, alpha: float) -> Bools:
     """Bonferroni: P(any false discovery) <= alpha under arbitrary dependence.
 
+    Parameters
+    ----------
+    p : p-values (n,).
+    alpha : the level.
+
+    Examples
+    --------
     >>> bonferroni([0.01, 0.04, 0.03], alpha=0.05)
     array([ True, False, False])
     """
@@ -70,6 +98,13 @@ def bonferroni(p: ArrayLike, alpha: float) -> Bools:
 def knockoff_plus(z: ArrayLike, alpha: float) -> Bools:
     """Knockoff+ (Barber & Candes 2015; paper, Algorithm 2, line 8): FDR <= alpha if null signs are independent coins.
 
+    Parameters
+    ----------
+    z : differences (n,): wins above 0, losses below, ties 0.
+    alpha : the level.
+
+    Examples
+    --------
     >>> knockoff_plus([5, 4, 3, 2, -1], alpha=0.25)
     array([ True,  True,  True,  True, False])
     """
@@ -85,6 +120,14 @@ def seqstep(w: ArrayLike, alpha: float, draws: int) -> Bools:
 
     FDR <= alpha if null labels are independent; with draws >= 1/alpha - 1 even labels that are fully tied keep it.
 
+    Parameters
+    ----------
+    w : scores (n,): wins above 0, losses below, ties 0.
+    alpha : the level.
+    draws : decoys that each hypothesis competes with.
+
+    Examples
+    --------
     >>> seqstep([5, 4, -1], alpha=0.1, draws=10)
     array([ True,  True, False])
     """
@@ -122,6 +165,13 @@ def _check_alpha(alpha: float) -> None:
 def e_bh(e: ArrayLike, alpha: float) -> Bools:
     """e-BH (Wang & Ramdas 2022): FDR <= alpha for e-values under arbitrary dependence.
 
+    Parameters
+    ----------
+    e : e-values (n,).
+    alpha : the level.
+
+    Examples
+    --------
     >>> e_bh([100.0, 1.0, 30.0], alpha=0.1)
     array([ True, False,  True])
     """

@@ -107,6 +107,7 @@ def randomise(problem: Problem, evaluator: Evaluator, measure: Measure, draws: i
 
 
 def subset_place(problem: Problem, block: Block) -> int:
+    """Where the subset of a block stands among all."""
     return int(problem.subset_of[block.rows[0]])
 
 

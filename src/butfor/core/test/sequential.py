@@ -41,7 +41,7 @@ class _Counts:
         """A hypothesis that needed no drawing: nothing is left open or to chance there."""
         rows = found.rows
         self.values[rows], self.observed[rows], self.classes[rows] = found.values, found.observed, found.classes
-        self.draws[rows], self.open[rows] = found.draws, False
+        self.draws[rows], self.open[rows] = found.draws or 0, False
         self.drawable[rows], self.least[rows] = found.drawable, found.least
 
     def evidence(self) -> Evidence:
@@ -147,7 +147,7 @@ def _jobs(problem: Problem, is_open: Bools, number: int, batch: int) -> Iterator
 def _statistic(job: Job, outputs: Floats, spec: StatisticSpec, centre: Floats | None) -> tuple[Floats, Floats, Ints]:
     """Statistic (n, versions), the observed value and its class (n,).
 
-    The predicted class is that of *each* version by itself, compared centred_statistic the pilot mean of that class: the draws
+    The predicted class is that of *each* version by itself, compared around the pilot mean of that class: the draws
     are not all at hand, so the rule that looks at all of them cannot be used (METHODS 0).
     """
     if spec.target.kind != "predicted":

@@ -1,0 +1,169 @@
+"""Who may import whom: every import of every file, lazy ones included, against the order of the folders (DESIGN 1).
+
+Imports that are for type checkers only (`if TYPE_CHECKING:`) run nowhere and are left out. What a result offers that
+stands behind it in the way of the data, it names by `later("butfor.report:write")`; those names are read here, too.
+"""
+
+import ast
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[2] / "src" / "butfor"
+
+FOLDERS = [  # a folder imports only folders before it; those of one line know nothing of each other
+    ("_version",),
+    ("core",),
+    ("models",),
+    ("engine",),
+    ("run",),
+    ("tabular",),
+    ("image", "text"),
+    ("multimodal",),
+    ("explain", "load"),
+    ("plots",),
+    ("report",),
+    ("studio",),
+    ("simulate",),
+    ("bench",),
+    ("cli",),
+    ("__init__",),
+]
+PLACE = {folder: place for place, line in enumerate(FOLDERS) for folder in line}
+CORE = [  # every module of the core, each after all that it imports
+    "types",
+    "checks",
+    *(f"draw.{name}" for name in ("streams", "content", "proposers", "samplers", "items", "chance", "blocks")),
+    *(f"evaluate.{name}" for name in ("ask", "buffer", "outputs", "probe", "memory", "batches")),
+    *(f"test.{name}" for name in ("tails", "evidence", "picking", "statistic", "irt", "osft", "few_shot")),
+    *(f"test.{name}" for name in ("sequential", "early_stop", "exact", "losses", "contrast", "sampler_checks")),
+    *(f"select.{name}" for name in ("rules", "guarantees", "bounds", "reach")),
+    *(f"result.{name}" for name in ("later", "numbers", "storage", "effects", "kept", "table", "summary")),
+    *(f"result.{name}" for name in ("places", "archive", "result", "restored", "global_summary", "global_result")),
+]
+MODALITIES = ("tabular", "image", "text", "multimodal")
+EDGES = {"explain", "inputs", "demo", "ranks", "sensitivity", "global_importance"}  # what asks for a run; samplers do not
+LATER = ("pandas:DataFrame", "butfor.plots", "butfor.report")
+
+
+def tree():
+    """Every file of the package: its path -> its text."""
+    return {path.relative_to(SOURCE).as_posix(): path.read_text(encoding="utf-8") for path in SOURCE.rglob("*.py")}
+
+
+def imported(text):
+    """Dotted names of all that a file imports when it runs."""
+    parsed = ast.parse(text)
+    for_types = {
+        id(inner)
+        for node in ast.walk(parsed)
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+        for statement in node.body
+        for inner in ast.walk(statement)
+    }
+    for node in ast.walk(parsed):
+        if id(node) in for_types:
+            continue
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports are absolute"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def module_of(name, files):
+    """The file, without its ending and with dots, that an imported name of ours is in: "core.draw.blocks"."""
+    parts = name.split(".")[1:]
+    while parts:
+        path = "/".join(parts)
+        if f"{path}.py" in files:
+            return ".".join(parts)
+        if f"{path}/__init__.py" in files:
+            return ".".join([*parts, "__init__"])
+        parts = parts[:-1]
+    return "__init__"
+
+
+def violations(files):
+    """One sentence for each import that may not be."""
+    found = []
+    for path, text in files.items():
+        own = path.removesuffix(".py").replace("/", ".")
+        for name in imported(text):
+            ours = name == "butfor" or name.startswith("butfor.")
+            wrong = _wrong(own, module_of(name, files), files) if ours else _outside(own, name)
+            if wrong:
+                found.append(f"{path} imports {name}: {wrong}")
+        found += [f"{path} reaches {name} by later()" for name in _later(own, text)]
+    return found
+
+
+def _wrong(own, other, files):
+    folder, theirs = own.split(".")[0], other.split(".")[0]
+    if other == "__init__":  # `from butfor import image`
+        return "" if PLACE[folder] >= PLACE["bench"] else "the package itself stands behind everything"
+    if folder == theirs == "core" and not other.endswith("__init__"):
+        mine, its = own.removeprefix("core."), other.removeprefix("core.")
+        return "" if mine.endswith("__init__") or CORE.index(its) < CORE.index(mine) else "a later stage of the core"
+    if folder == theirs:
+        return ""
+    if PLACE[theirs] >= PLACE[folder]:
+        return f"{theirs} does not stand before {folder}"
+    if folder in MODALITIES and theirs in ("run", "engine") and own.split(".")[1] not in EDGES:
+        return "samplers, subsets and views know nothing of runs"
+    return ""
+
+
+def _outside(own, name):
+    top = name.split(".")[0]
+    fine = own.split(".")[0] != "core" or top in ("numpy", "scipy") or top in sys.stdlib_module_names
+    return "" if fine else "the core knows numpy and scipy only"
+
+
+def _later(own, text):
+    names = re.findall(r"\blater\(\s*\"([^\"]+)\"", text)
+    allowed = own.startswith("core.result.") or own == "tabular.check"
+    strings = [] if own == "__init__" else re.findall(r"import_module\(\s*f?\"(butfor[^\"]*)", text)
+    return [name for name in names if not allowed or not name.startswith(LATER)] + strings
+
+
+def test_every_import_keeps_the_order():
+    assert violations(tree()) == []
+
+
+def test_every_module_of_the_core_has_its_place():
+    there = {path.removesuffix(".py").replace("/", ".") for path in tree() if path.startswith("core/")}
+    assert {name.removeprefix("core.") for name in there if not name.endswith("__init__")} == set(CORE)
+    assert {path.split("/")[0].removesuffix(".py") for path in tree()} <= set(PLACE)
+
+
+PLANTED = {
+    "core imports pandas in a function": ("core/draw/blocks.py", "import pandas"),
+    "core imports tables in a function": ("core/result/table.py", "from butfor.tabular.table import Table"),
+    "core imports run in a function": ("core/test/irt.py", "from butfor.run.settings import Settings"),
+    "draw imports evaluate": ("core/draw/items.py", "from butfor.core.evaluate.batches import Evaluator"),
+    "evaluate imports test": ("core/evaluate/probe.py", "from butfor.core.test.evidence import Evidence"),
+    "test imports select": ("core/test/sequential.py", "from butfor.core.select.rules import bh"),
+    "select imports result": ("core/select/reach.py", "from butfor.core.result.result import Result"),
+    "core imports the package": ("core/draw/streams.py", "import butfor"),
+    "run imports the command line": ("run/run.py", "from butfor.cli.app import main"),
+    "a sampler of tables imports run": ("tabular/gaussian.py", "from butfor.run.run import run"),
+    "a sampler of images imports run": ("image/donor.py", "from butfor.run.settings import Settings"),
+    "a sampler of texts imports the journal": ("text/ngram.py", "from butfor.engine.journal import journal"),
+    "images import texts": ("image/view.py", "from butfor.text.edit import span_of"),
+    "report imports the studio": ("report/write.py", "from butfor.studio.app import serve"),
+    "tables import the public call": ("tabular/check.py", "from butfor.explain import explain"),
+    "tables import the package": ("tabular/auto.py", "from butfor import explain"),
+    "core reaches a modality by name": ("core/result/result.py", 'later("butfor.image.view:pictures")'),
+    "a sampler reaches reports by name": ("tabular/copula.py", 'later("butfor.report:write")'),
+}
+
+
+@pytest.mark.parametrize("what", PLANTED)
+def test_planted_imports_are_caught(what):
+    path, line = PLANTED[what]
+    files = {**tree(), "studio/app.py": '"""Planted."""\n'}
+    files[path] += f"\n\ndef planted():\n    {line}\n"
+    assert len(violations(files)) == len(violations(tree())) + 1

@@ -1,0 +1,236 @@
+"""Settings: every keyword checked once, one list for all functions, seeds and generators, what has moved."""
+
+import inspect
+from dataclasses import FrozenInstanceError, fields
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import butfor
+from butfor.run.settings import DEFAULTS, MOVED, Settings, takes_settings
+from butfor.tabular import from_values
+
+NORMAL = from_values(lambda rows, subset, count, rng: rng.normal(size=(len(rows) * count, len(subset.index))))
+ROWS = np.random.default_rng(0).normal([2.0, 0.0, 0.0], 1.0, size=(8, 3))
+
+
+def run(**settings):
+    settings = {"test": "irt", "draws": 39, "alpha": 0.3, **settings}
+    return butfor.explain(lambda rows: rows.sum(axis=1), ROWS, NORMAL, **settings)
+
+
+# Seeds and generators
+
+SOURCES = {
+    "seed": lambda: {"seed": 5},
+    "numpy seed": lambda: {"seed": np.int64(5)},
+    "Generator": lambda: {"rng": np.random.default_rng(5)},
+    "legacy Generator": lambda: {"rng": np.random.Generator(np.random.MT19937(5))},
+    "SeedSequence": lambda: {"rng": np.random.SeedSequence(5)},
+    "spawned": lambda: {"rng": np.random.SeedSequence(5).spawn(2)[1]},
+    "a number as rng": lambda: {"rng": 5},
+}
+
+
+@pytest.mark.parametrize("test", ["irt", "sequential", "few-shot", "osft"])
+@pytest.mark.parametrize("name", SOURCES)
+def test_the_same_source_gives_the_same_result(name, test):
+    draws = 39 if test in ("irt", "sequential") else None
+    one, two = (run(**SOURCES[name](), test=test, draws=draws) for _ in range(2))
+    pd.testing.assert_frame_equal(one.table, two.table, check_exact=True)
+    by_seed = run(seed=one.provenance["seed"], test=test, draws=draws)  # what is noted gives it again
+    pd.testing.assert_frame_equal(one.table, by_seed.table, check_exact=True)
+
+
+def test_other_sources_give_other_results():
+    seeds = {name: run(**make()).provenance["seed"] for name, make in SOURCES.items()}
+    assert seeds["seed"] == seeds["numpy seed"] == seeds["a number as rng"] == 5
+    assert len(set(seeds.values())) == len(seeds) - 2
+    assert all(type(seed) is int for seed in seeds.values())
+
+
+def test_a_generator_moves_on_and_a_sequence_does_not():
+    rng, sequence = np.random.default_rng(5), np.random.SeedSequence(5)
+    first, second = (run(rng=rng).provenance["seed"] for _ in range(2))
+    assert first != second
+    assert run(rng=sequence).provenance["seed"] == run(rng=sequence).provenance["seed"]
+    assert sequence.n_children_spawned == 0
+
+
+def test_a_saved_result_of_a_generator_draws_the_same_again(tmp_path):
+    result = run(rng=np.random.SeedSequence(5))
+    loaded = butfor.load(result.save(tmp_path / "r.butfor"), NORMAL)
+    np.testing.assert_array_equal(loaded.counterfactuals(2, "x1", n=30), result.counterfactuals(2, "x1", n=30))
+
+
+@pytest.mark.parametrize("seed", [0, 1, None])
+def test_both_are_refused(seed):
+    with pytest.raises(butfor.InputError, match=r"got seed=.* and rng=.*; give one of them"):
+        run(seed=seed, rng=np.random.default_rng(0))
+
+
+def test_none_of_them_is_seed_zero():
+    assert run().provenance["seed"] == run(rng=None).provenance["seed"] == run(rng=None, seed=0).provenance["seed"] == 0
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"rng": "5"}, {"rng": 0.5}, {"rng": -1}, {"rng": np.random.RandomState(0)}, {"rng": True}]
+)
+def test_what_is_no_generator_is_refused(wrong):
+    with pytest.raises(butfor.InputError, match="rng must be"):
+        run(**wrong)
+
+
+# Names
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ({"h": 5}, r"test=butfor\.sequential\(h="),
+        ({"early_stop": True}, r"test=butfor\.irt\(early_stop=True\)"),
+        ({"delta": 0.1}, r"test=butfor\.irt\(early_stop=True, delta="),
+        ({"scale": "shrunk"}, r"test=butfor\.few_shot\(scale="),
+        ({"center": 1}, r"test=butfor\.irt\(center="),
+        ({"keep_effects": False}, "effects='chosen', or effects=None"),
+    ],
+)
+def test_a_keyword_that_has_moved_names_the_new_way(old, new):
+    assert set(old) <= set(MOVED)
+    with pytest.raises(TypeError, match=rf"explain\(\) takes no '{next(iter(old))}' any more; use {new}"):
+        run(**old)
+
+
+def test_the_new_ways_work():
+    assert run(test=butfor.sequential(h=5)).provenance["h"] == 5
+    assert run(test=butfor.irt(early_stop=True, delta=0.1)).provenance["delta"] == 0.1
+    assert run(test=butfor.few_shot(scale="shrunk"), draws=None).provenance["scale"] == "shrunk"
+    assert run(test=butfor.irt(center=1), alternative="two-sided").provenance["center"] == 1
+    assert run(effects="chosen").table.effect.notna().any()
+    assert run(effects=None).table.effect.isna().all()
+    assert run(effects="all").table.effect.notna().all()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right"),
+    [
+        ("alhpa", "alpha"),
+        ("draw", "draws"),
+        ("tests", "test"),
+        ("rules", "rule"),
+        ("batch_size", "batch_rows"),
+        ("effect", "effects"),
+        ("rgn", "rng"),
+    ],
+)
+def test_an_unknown_keyword_suggests_the_nearest(wrong, right):
+    with pytest.raises(TypeError, match=rf"unexpected keyword argument '{wrong}'; did you mean '{right}'\?"):
+        run(**{wrong: 1})
+
+
+def test_one_that_is_like_nothing_suggests_nothing():
+    with pytest.raises(TypeError, match=r"explain\(\) got an unexpected keyword argument 'colour_of_bars'$"):
+        run(colour_of_bars="red")
+
+
+def test_the_function_is_named():
+    with pytest.raises(TypeError, match=r"image\.explain\(\) takes no 'h' any more"):
+        Settings.of({"h": 3}, "image.explain")
+
+
+# One list
+
+
+def test_the_signature_shows_every_setting_and_nothing_that_has_moved():
+    shown = inspect.signature(butfor.explain).parameters
+    assert [name for name in shown if name in DEFAULTS] == [field.name for field in fields(Settings)]
+    assert {"rng", "model", "X", "sampler", "reference", "subsets"} <= set(shown)
+    assert not set(shown) & set(MOVED)
+    assert not any(parameter.kind is parameter.VAR_KEYWORD for parameter in shown.values())
+    assert shown["alpha"].default == 0.1
+    assert shown["test"].default is None
+    assert all(shown[name].kind is inspect.Parameter.KEYWORD_ONLY for name in DEFAULTS)
+
+
+def test_the_docstring_lists_every_setting_once():
+    text = inspect.getdoc(butfor.explain)
+    for field in fields(Settings):
+        assert text.count(f"\n{field.name} : ") == 1, field.name
+    assert text.count("\nrng : ") == 1
+    assert "**options" not in text
+
+
+def test_a_function_of_ones_own_may_take_settings():
+    @takes_settings
+    def mine(model, *, colour="red", **options):
+        """Mine.
+
+        Parameters
+        ----------
+        model : a model.
+        **options : settings.
+        """
+        return colour, Settings.of(options, "mine", test="osft")
+
+    colour, settings = mine(None, alpha=0.2)
+    assert (colour, settings.alpha, settings.test.name) == ("red", 0.2, "osft")
+    assert list(inspect.signature(mine).parameters)[:3] == ["model", "colour", "test"]
+    assert "alpha : the error rate" in mine.__doc__
+    with pytest.raises(TypeError, match=r"mine\(\) got an unexpected keyword argument 'alpah'"):
+        mine(None, alpah=1)
+
+
+# Defaults of a function, for what is not given or None
+
+
+def test_defaults_of_a_function_stand_in_for_what_is_not_given():
+    assert Settings.of({}, test="few-shot").test.name == "few-shot"
+    assert Settings.of({"test": None}, test="few-shot").test.name == "few-shot"
+    assert Settings.of({"test": "irt"}, test="few-shot").test.name == "irt"
+    assert Settings.of({}, alternative="greater").alternative == "greater"
+    assert Settings.of({"alternative": "less"}, alternative="greater").alternative == "less"
+    assert Settings.of({}).test.name == "sequential"
+
+
+@pytest.mark.parametrize(("test", "rule"), [("irt", "bh"), ("osft", "knockoff+"), ("few-shot", "seqstep")])
+def test_the_rule_follows_the_test(test, rule):
+    assert Settings.of({"test": test}).rule == Settings.of({"test": test, "rule": None}).rule == rule
+
+
+def test_no_effects_is_a_choice():
+    assert Settings.of({}).effects == "chosen"
+    assert Settings.of({"effects": None}).effects is None
+    assert Settings.of({"effects": None}, effects="all").effects is None
+    assert Settings.of({}, effects="all").effects == "all"
+
+
+def test_settings_are_frozen():
+    settings = Settings.of({})
+    with pytest.raises(FrozenInstanceError):
+        settings.alpha = 0.2
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"effects": True}, "effects must be one of None, 'all', 'chosen', got True"),
+        ({"effects": "some"}, "effects must be one of"),
+        ({"on_error": "ignore"}, "on_error must be one of 'raise', 'skip', got 'ignore'"),
+        ({"alternative": "up"}, "alternative must be one of None, 'greater', 'less', 'two-sided', got 'up'"),
+        ({"family": None}, "family must be one of"),
+        ({"link": "probit"}, "link must be one of None, 'logit', 'log'"),
+        ({"alpha": None}, "alpha must lie strictly between 0 and 1"),
+        ({"batch_rows": 0}, "batch_rows must be a whole number of at least 1"),
+        ({"batch_rows": 2.0}, "batch_rows must be a whole number"),
+        ({"seed": None}, "seed must be a whole number of at least 0, got None"),
+        ({"picked": 0.9}, "picked must be a function of outputs that returns booleans, got float"),
+        ({"test": "irt", "rule": "seqstep"}, "rule='seqstep' has no guarantee with test='irt'"),
+        ({"test": butfor.irt(early_stop=True), "rule": "e-bh"}, "early_stop is for p-values"),
+        ({"test": butfor.irt(early_stop=True), "picked": callable}, "early_stop does not go with picked"),
+    ],
+)
+def test_a_mistake_gets_one_sentence(wrong, message):
+    with pytest.raises(butfor.InputError, match=message) as caught:
+        Settings.of(wrong)
+    assert "\n" not in str(caught.value)

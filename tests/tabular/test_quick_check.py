@@ -1,0 +1,66 @@
+"""The quick look of a run at its own sampler: quiet where it may be right, a sentence where it can hardly be."""
+
+import numpy as np
+import pytest
+
+from butfor.core.draw.blocks import table_problem
+from butfor.core.draw.items import TableItems
+from butfor.core.select.reach import nearly_all
+from butfor.core.types import Subset
+from butfor.tabular import empirical, from_values, gaussian
+from butfor.tabular.quick_check import quick_check
+
+
+def sentences(inputs, sampler):
+    subsets = [Subset(f"x{j}", np.array([j])) for j in range(inputs.shape[1])]
+    return quick_check(table_problem(TableItems(inputs.copy()), range(len(inputs)), subsets, sampler, 0))
+
+
+def correlated(count, seed):
+    source = np.random.default_rng(seed)
+    return source.normal(size=(count, 1)) + 0.4 * source.normal(size=(count, 3))
+
+
+def noise(scale):
+    return from_values(lambda inputs, subset, draws, rng: scale * rng.normal(size=(len(inputs) * draws, 1)))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_quiet_on_a_right_sampler_and_on_inputs_with_a_signal(seed):
+    sampler = gaussian(correlated(1000, seed))
+    inputs = correlated(200, 100 + seed)
+    assert sentences(inputs, sampler) == []
+    inputs[:, 1] += 3  # that is what a run is to find
+    assert sentences(inputs, sampler) == []
+    assert sentences(inputs[:10], sampler) == []
+
+
+def test_says_that_correlation_is_ignored():
+    (said,) = sentences(correlated(200, 1), empirical(correlated(1000, 0)))
+    assert said.startswith("In the data 'x0', 'x1', 'x2' can be told from the other columns")
+
+
+def test_says_that_nothing_changes():
+    same = from_values(lambda inputs, subset, draws, rng: np.repeat(inputs[:, subset.index], draws, axis=0))
+    assert "are the observed values again" in sentences(correlated(30, 1), same)[0]
+
+
+def test_says_that_flags_get_fractions():
+    source = np.random.default_rng(0)
+    flags = source.integers(2, size=(300, 3)).astype(float)
+    (said,) = sentences(flags[:100], noise(0.5))
+    assert "have fractions" in said
+    assert sentences(flags[:100], gaussian(flags[100:])) == []  # it rounds
+    assert sentences(flags[:100], empirical(flags[100:])) == []
+
+
+def test_says_that_draws_are_too_narrow_or_too_wide():
+    inputs = np.random.default_rng(0).normal(size=(200, 4))
+    assert "'x0', 'x1', 'x2' and 1 more lie beyond nearly all" in sentences(inputs, noise(0.3))[0]
+    assert "crowd in the middle" in sentences(inputs, noise(3.0))[0]
+    assert sentences(inputs, noise(1.0)) == []
+
+
+def test_says_that_nearly_all_was_chosen():
+    assert nearly_all(np.arange(100) < 50) == []
+    assert nearly_all(np.arange(100) < 80)[0].startswith("80% of all hypotheses were chosen")
