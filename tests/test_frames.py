@@ -1,5 +1,7 @@
 """Tables as users have them: the model gets what it would get from the user, the result keeps the user's names."""
 
+import sys
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -197,3 +199,151 @@ def test_columns_of_every_type_reach_the_model_as_they_are(column):
 
     result = butfor.explain(model, frame[:9], tabular.neighbours(frame[9:]), test="irt", draws=9)
     pd.testing.assert_series_equal(result.counterfactuals(3, "column").dtypes, frame.dtypes)
+
+
+# One row as a Series
+
+
+@pytest.mark.parametrize("make", MIXED, ids=lambda make: make.__name__)
+def test_one_row_as_a_series_is_one_input_of_its_name(make):
+    """`frame.iloc[0]` has lost the types of its columns; the model sees those of the reference."""
+    frame = mixed(200, 0)
+    reference, data, seen = frame[20:], frame[:20], []
+
+    def model(rows):
+        seen.append(rows.dtypes)
+        return rows.age + 10 * (rows.colour == "red") + rows.grade.cat.codes
+
+    whole = butfor.explain(model, data.iloc[[3]], make(reference), test="irt", draws=19)
+    row = butfor.explain(model, data.iloc[3], make(reference), test="irt", draws=19)
+    pd.testing.assert_frame_equal(row.table, whole.table)
+    assert set(row.table.input) == {"p3"}
+    for dtypes in seen:
+        pd.testing.assert_series_equal(dtypes, frame.dtypes)
+    pd.testing.assert_frame_equal(row.counterfactuals("p3", "age"), whole.counterfactuals("p3", "age"))
+
+
+def test_a_series_of_numbers_without_a_name_and_with_values_that_the_reference_lacks():
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(50, 2)), columns=["a", "b"])
+    nameless = butfor.explain(lambda rows: rows.a, pd.Series({"a": 9.0, "b": 0.0}), frame, test="irt", draws=99)
+    assert set(nameless.table.input) == {0}
+    towns = pd.DataFrame({"town": pd.Categorical(["Ulm", "Jena"] * 30), "visits": np.arange(60)})
+    row = pd.Series({"town": "Rom", "visits": 1.5}, name="new")
+    seen = []
+    butfor.explain(lambda rows: seen.append(rows) or rows.visits, row, tabular.forest(towns), test="irt", draws=9)
+    first = seen[0]
+    assert first.iloc[0].tolist() == ["Rom", 1.5]  # neither made missing nor cut off, though the types do not hold them
+
+
+def test_a_series_of_strings_is_a_list_of_texts_and_a_row_that_begins_with_one_is_none():
+    from butfor.explain import modality
+
+    assert modality(pd.Series(["a fine film", "a dull one"])) == "text"
+    assert modality(pd.Series(["a fine film", None, "a dull one"])) == "text"
+    assert modality(pd.Series({"town": "Ulm", "age": 3})) == "table"
+    assert modality(pd.Series([1.0, 2.0])) == "table"
+
+
+def test_a_row_and_its_label():
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 2)), columns=["a", "b"])
+    two = lambda rows: np.column_stack([rows.a, -rows.a])  # noqa: E731
+    result = butfor.explain(two, frame.iloc[3], frame, target="truth", y=pd.Series([1], [3]), test="irt", draws=9)
+    assert len(result.table) == 2
+    with pytest.raises(butfor.InputError, match="y and the data have different indexes"):
+        butfor.explain(two, frame.iloc[3], frame, target="truth", y=pd.Series([1], [4]))
+
+
+# The model's own columns
+
+
+def fitted_model(columns=("a", "b", "c")):
+    from sklearn.linear_model import LinearRegression
+
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(80, len(columns))), columns=list(columns))
+    return LinearRegression().fit(frame, frame @ np.arange(1, len(columns) + 1)), frame
+
+
+def test_columns_in_another_order_than_the_model_s_are_put_right():
+    model, frame = fitted_model()
+    reference, data = frame[20:], frame[:20]
+    settings = {"test": "irt", "draws": 49, "alpha": 0.5}
+    one = butfor.explain(model, data, tabular.gaussian(reference), **settings)
+    other = butfor.explain(model, data[["c", "a", "b"]], tabular.gaussian(reference), **settings)
+    both = one.table.merge(other.table, on=["input", "subset"], validate="one_to_one")
+    assert len(both) == 60
+    assert (both.p_x == both.p_y).all()
+    assert other.table.subset.tolist()[:3] == ["c", "a", "b"]  # the user's order
+    assert list(other.counterfactuals(0, "a").columns) == ["c", "a", "b"]
+    y = frame["a"][:20]
+    orders = (["a", "b", "c"], ["c", "b", "a"])
+    tables = [butfor.global_importance(model, data[order], reference, y).table for order in orders]
+    assert tables[1].subset.tolist() == ["c", "b", "a"]
+    pd.testing.assert_frame_equal(*(table.sort_values("subset", ignore_index=True) for table in tables))
+    checked = butfor.check_sampler(tabular.gaussian(reference), frame[["c", "b", "a"]][:60], model)
+    assert (checked.model_p > 1e-6).all()
+
+
+class Untouched:
+    """A sampler, or a reference, that nobody may use."""
+
+    def __call__(self, *_):
+        raise AssertionError("drawn")
+
+
+def check(model, data, sampler):
+    return butfor.check_sampler(sampler, data, model)
+
+
+@pytest.mark.parametrize("call", [butfor.explain, butfor.global_importance, check])
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda f: f.drop(columns="b"), r"other columns than the .*data has \(b only in the model\); give it those"),
+        (lambda f: f.assign(z=0.0), r"\(z only in the .*data\)"),
+        (lambda f: f.rename(columns={"a": "A"}), r"\(a only in the model; A only in the .*data\)"),
+        (lambda f: f.to_numpy()[:, :2], "the model was fitted on 3 columns, the .*data has 2"),
+    ],
+)
+def test_other_columns_than_the_model_s_are_refused_before_anything_is_fitted(call, change, message, monkeypatch):
+    model, frame = fitted_model()
+    monkeypatch.setattr(sys.modules["butfor.tabular.auto"], "auto", Untouched())
+    for sampler in (frame, Untouched()):
+        with pytest.raises(butfor.InputError, match=message):
+            call(model, change(frame), sampler)
+
+
+def test_a_model_that_takes_what_it_needs_by_name_may_get_more_or_less():
+    from sklearn.compose import make_column_transformer
+    from sklearn.linear_model import LinearRegression
+    from sklearn.pipeline import make_pipeline
+
+    _, frame = fitted_model(("a", "b", "c", "id"))
+    model = make_pipeline(make_column_transformer(("passthrough", ["a", "b", "c"])), LinearRegression())
+    model.fit(frame, frame.a)
+    for data in (frame.drop(columns="id"), frame.assign(more=frame.a), frame[["id", "c", "b", "a"]]):
+        result = butfor.explain(model, data[:10], tabular.gaussian(data[10:]), test="irt", draws=19)
+        assert set(result.table.subset) == set(data.columns)
+
+
+def test_a_row_in_another_order_and_columns_that_are_no_names():
+    model, frame = fitted_model()
+    row = butfor.explain(model, frame[["c", "b", "a"]].iloc[3], frame, test="irt", draws=9)
+    assert row.table.subset.tolist() == ["c", "b", "a"]
+    numbered = frame.set_axis([0, 1, 2], axis=1)  # taken by their place, as scikit-learn does, with its warning
+    with pytest.warns(UserWarning, match="valid feature names"):
+        butfor.explain(model, numbered[:5], tabular.gaussian(numbered), test="irt", draws=9)
+
+
+# The reference as a keyword
+
+
+def test_the_reference_as_a_keyword():
+    reference, data = numbers(200, 0), numbers(10, 1, shift=4)
+    one = butfor.explain(by_name, data, reference, test="irt", draws=29)
+    two = butfor.explain(by_name, data, reference=reference, test="irt", draws=29)
+    pd.testing.assert_frame_equal(one.table, two.table)
+    three = butfor.explain(by_name, data, sampler=tabular.auto(reference), test="irt", draws=29)
+    pd.testing.assert_frame_equal(one.table, three.table)
+    for given in ({}, {"sampler": tabular.gaussian(reference), "reference": reference}):
+        with pytest.raises(butfor.InputError, match="give a sampler or reference data"):
+            butfor.explain(by_name, data, **given)

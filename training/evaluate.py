@@ -1,20 +1,25 @@
-"""Every figure of the shipped pair, as JSON, beside what was asked, and the loss against the float exports."""
+"""Every figure of the shipped pair, as JSON and for people, beside what was asked for: `python training/evaluate.py`.
+
+The stage "float" measures what int8 costs, against the float exports in the scratch folder.
+"""
 
 from __future__ import annotations
 
 import argparse
 import json
-import sys
 from pathlib import Path
+from typing import Any
 
-from corpus import HERE, WEIGHTS, assets, scratch
-
-sys.path.insert(0, str(HERE.parent / "src" / "butfor" / "text"))  # the module alone: the rest needs more than this does
+from corpus import WEIGHTS, scratch
 from quality import STAGES, report
 
+from butfor.bench.output import machine, table
 
-def asked(found: dict) -> dict[str, tuple[float, str, bool]]:
-    """Issue 6, item 4. The figures over pieces are the ones asked for; those over words are how fills are drawn."""
+Figures = dict[str, Any]
+
+
+def wanted(found: Figures) -> dict[str, tuple[float, str, bool]]:
+    """What was asked for in issue 6, item 4, over pieces; figures over words are how fills are drawn."""
     mine, ngram, exact = found["infiller"]["over_pieces"], found["ngram"]["over_pieces"], found["float"]["infiller"]
     lost = 100 * (exact["over_pieces"]["top1"] - mine["top1"])
     size = found["bytes"]["infiller.onnx"] / 1e6
@@ -30,24 +35,55 @@ def asked(found: dict) -> dict[str, tuple[float, str, bool]]:
     }
 
 
+def markdown(figures: Figures) -> str:
+    """The figures for people; stages that were not measured are left out."""
+    sizes = ", ".join(f"{name} {size / 1e6:.1f} MB" for name, size in figures["bytes"].items())
+    lines = ["# The embedded networks on reviews they never saw", "", sizes, ""]
+    rows = [
+        [f"{name}, {over.replace('_', ' ')}", *scores(figures[stage][over])]
+        for name, stage in (("infiller", "infiller"), ("n-gram beside it", "ngram"))
+        for over in ("over_pieces", "over_words")
+        if stage in figures
+    ]
+    if "float" in figures:
+        rows.append(["infiller in float, over words", *scores(figures["float"]["infiller"]["over_words"])])
+    lines += [*table(["", "top-1", "top-5", "perplexity"], rows), ""]
+    if "sentiment" in figures:
+        right = figures["sentiment"]
+        lines += [f"Classifier: {right['accuracy']:.2%} of {right['reviews']:,} test reviews are right."]
+    if "float" in figures:
+        lines += [f"In float: {figures['float']['sentiment']:.2%}."]
+    if "infiller" in figures:
+        pieces = figures["infiller"]["several_pieces_perplexity"]
+        lines += [f"Words of several pieces: perplexity {pieces:.3g}.", "", "Twenty random fills:", ""]
+        lines += [f"    {line}" for line in figures["infiller"]["fills"]]
+    return "\n".join([*lines, ""])
+
+
+def scores(found: dict[str, float]) -> list[str]:
+    return [f"{found['top1']:.1%}", f"{found['top5']:.1%}", f"{found['perplexity']:.1f}"]
+
+
 def main() -> None:
-    ask = argparse.ArgumentParser()
-    ask.add_argument("--count", type=int, default=5_000)
-    ask.add_argument("--seed", type=int, default=0)
-    ask.add_argument("--threads", type=int, default=1, help="more wait for each other where the machine is shared")
-    ask.add_argument("--folder", type=Path, default=WEIGHTS)
-    ask.add_argument("--stages", nargs="+", choices=STAGES, default=STAGES, help="others keep their last figures")
-    a = ask.parse_args()
-    kept = scratch() / f"figures-{a.seed}-{a.count}.json"
-    found = json.loads(kept.read_text()) if kept.exists() else {}
-    for stage in a.stages:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--count", type=int, default=5_000)
+    options.add_argument("--seed", type=int, default=0)
+    options.add_argument("--threads", type=int, default=1, help="more wait for each other where the machine is shared")
+    options.add_argument("--folder", type=Path, default=WEIGHTS)
+    options.add_argument("--stages", nargs="+", choices=STAGES, default=STAGES, help="others keep their last figures")
+    given = options.parse_args()
+    kept = scratch() / f"figures-{given.seed}-{given.count}.json"
+    found: Figures = json.loads(kept.read_text()) if kept.exists() else {}
+    for stage in given.stages:
         print(stage, flush=True)
-        found |= report(a.folder, assets(), scratch(), a.count, a.seed, a.threads, [stage])
+        found |= report(given.folder, scratch(), given.count, given.seed, given.threads, [stage])
+        found["machine"] = machine()
         kept.write_text(json.dumps(found, indent=1, ensure_ascii=False))
     print(json.dumps(found, indent=1, ensure_ascii=False))
+    print(markdown(found))
     if set(STAGES) <= set(found):
-        for name, (value, wanted, met) in asked(found).items():
-            print(f"{name:32} {value:8.4f}  {wanted:8} {'met' if met else 'MISSED'}")
+        for name, (value, limit, met) in wanted(found).items():
+            print(f"{name:32} {value:8.4f}  {limit:8} {'met' if met else 'MISSED'}")
 
 
 if __name__ == "__main__":

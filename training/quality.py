@@ -1,4 +1,4 @@
-"""How good the embedded networks are: measured on reviews they never saw, with onnxruntime and tokenizers alone.
+"""How good the embedded networks are, measured on reviews they never saw.
 
 A word counts here when it is one piece of the vocabulary and has a letter or digit; punctuation is no word. The context
 is at most `around` words and marks a side. Figures over pieces divide the probability among all pieces, those over
@@ -7,8 +7,6 @@ words among the pieces that are whole words, which is how the infiller samples.
 
 from __future__ import annotations
 
-import gzip
-import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,33 +14,28 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from corpus import reviews
 from numpy.typing import NDArray
+from tokenizers import Tokenizer
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
-
-PAD, UNK, MASK, EDGE = 0, 1, 2, 3
+from butfor.core.types import Bools, Floats, Ints
+from butfor.models.onnx_session import open_session
+from butfor.text.network import EDGE, MASK, PAD, UNK
 
 
-class Vocabulary(NamedTuple):
+class KnownPieces(NamedTuple):
+    """What is known of the pieces of a tokenizer."""
+
     pieces: list[str]
     begins: Bools  # (V,) the piece begins a word or is a mark
     whole: Bools  # (V,) the piece can stand as a word of its own
 
 
-def vocabulary(tokenizer: Any) -> Vocabulary:
+def known_pieces(tokenizer: Tokenizer) -> KnownPieces:
     pieces = [tokenizer.id_to_token(i) for i in range(tokenizer.get_vocab_size())]
     begins = np.array([not p.startswith("##") for p in pieces])
     marks = np.array([p[0] in "[<" and len(p) > 1 for p in pieces])
-    return Vocabulary(pieces, begins, begins & ~marks & np.array([any(c.isalnum() for c in p) for p in pieces]))
-
-
-def read_reviews(assets: Path, split: str) -> tuple[list[str], Ints]:
-    """Texts and labels (1 positive, 0 negative, -1 none) of imdb/<split>.jsonl.gz in the assets folder."""
-    with gzip.open(assets / "imdb" / f"{split}.jsonl.gz", "rt", encoding="utf-8") as lines:
-        rows = [json.loads(line) for line in lines]
-    return [r["text"] for r in rows], np.array([-1 if r.get("label") is None else r["label"] for r in rows])
+    return KnownPieces(pieces, begins, begins & ~marks & np.array([any(c.isalnum() for c in p) for p in pieces]))
 
 
 @dataclass(frozen=True)
@@ -55,10 +48,15 @@ class Masked:
 
 
 def masked_words(
-    texts: Sequence[str], tokenizer: Any, count: int, rng: np.random.Generator, around: int = 48, single: bool = True
+    texts: Sequence[str],
+    tokenizer: Tokenizer,
+    count: int,
+    rng: np.random.Generator,
+    around: int = 48,
+    single: bool = True,
 ) -> Masked:
     """`count` words drawn evenly from the words of `texts`; of one piece each, or (not single) of several."""
-    words = vocabulary(tokenizer)
+    words = known_pieces(tokenizer)
     rows = [np.array(e.ids, np.int64) for e in tokenizer.encode_batch(list(texts), add_special_tokens=False)]
     found = [(i, int(a), int(b)) for i, row in enumerate(rows) for a, b in word_bounds(row, words, single)]
     chosen = rng.choice(len(found), min(count, len(found)), replace=False)
@@ -72,7 +70,7 @@ def masked_words(
     return Masked(ids, np.array(position), target)
 
 
-def word_bounds(row: Ints, words: Vocabulary, single: bool) -> Ints:  # (k, 2)
+def word_bounds(row: Ints, words: KnownPieces, single: bool) -> Ints:  # (k, 2)
     start = np.flatnonzero(words.begins[row])
     end = np.append(start[1:], len(row))
     known = np.array([any(c.isalnum() for c in words.pieces[p]) and p > EDGE for p in row[start]], bool)
@@ -133,7 +131,7 @@ def scores(log_p: NDArray[np.floating[Any]], target: Ints) -> dict[str, float]:
     }
 
 
-def infiller_quality(session: Any, masked: Masked, words: Vocabulary) -> dict[str, dict[str, float]]:
+def infiller_quality(session: Any, masked: Masked, words: KnownPieces) -> dict[str, dict[str, float]]:
     """Figures over pieces and over words for single masked words."""
     logits = fill_logits(session, masked.ids, masked.position)
     target = np.concatenate(masked.target)
@@ -206,7 +204,7 @@ def piece_at(ids: Ints, at: int) -> int:
     return int(ids[at]) if 0 <= at < len(ids) else EDGE
 
 
-def probabilities(session: Any, tokenizer: Any, texts: Sequence[str], batch: int = 64) -> Floats:
+def probabilities(session: Any, tokenizer: Tokenizer, texts: Sequence[str], batch: int = 64) -> Floats:
     """The classifier's probability of positive; whole texts, an empty one as an unknown piece."""
     encoded = tokenizer.encode_batch(list(texts), add_special_tokens=False)
     rows = [np.array(e.ids or [UNK], np.int64) for e in encoded]
@@ -218,29 +216,29 @@ def probabilities(session: Any, tokenizer: Any, texts: Sequence[str], batch: int
     return out
 
 
-def accuracy(session: Any, tokenizer: Any, texts: Sequence[str], labels: Ints) -> float:
+def accuracy(session: Any, tokenizer: Tokenizer, texts: Sequence[str], labels: Ints) -> float:
     found = [probabilities(session, tokenizer, texts[i : i + 2000]) for i in range(0, len(texts), 2000)]
     return float(((np.concatenate(found) > 0.5) == (labels == 1)).mean())
 
 
-def random_fills(session: Any, masked: Masked, words: Vocabulary, rng: np.random.Generator) -> list[str]:
+def random_fills(session: Any, masked: Masked, words: KnownPieces, rng: np.random.Generator) -> list[str]:
     """A line for each masked word: its neighbours, what stood there, five draws, the likeliest and its probability."""
     log_p = log_softmax(np.where(words.whole, fill_logits(session, masked.ids, masked.position), -1e4))
     lines = []
     for ids, at, target, row in zip(masked.ids, masked.position, masked.target, log_p, strict=True):
         p = np.exp(row.astype(np.float64))
         draws = rng.choice(len(p), 5, p=p / p.sum())
-        said = joined(words, ids[max(0, at - 8) : at]), joined(words, ids[at + 1 : at + 8])
+        around = joined(words, ids[max(0, at - 8) : at]), joined(words, ids[at + 1 : at + 8])
         best = int(row.argmax())
         lines.append(
-            f"{said[0]} [{words.pieces[target[0]]}] {said[1]} | "
+            f"{around[0]} [{words.pieces[target[0]]}] {around[1]} | "
             + ", ".join(words.pieces[d] for d in draws)
             + f" | {words.pieces[best]} {p[best]:.2f}"
         )
     return lines
 
 
-def joined(words: Vocabulary, ids: Ints) -> str:
+def joined(words: KnownPieces, ids: Ints) -> str:
     return " ".join(words.pieces[i] for i in ids).replace(" ##", "")
 
 
@@ -260,25 +258,21 @@ STAGES = ("infiller", "ngram", "sentiment", "float", "speed")
 
 def report(
     folder: Path,
-    assets: Path,
     compare: Path | None = None,
     count: int = 5_000,
     seed: int = 0,
     threads: int = 1,
     stages: Sequence[str] = STAGES,
-    said: Callable[[str], None] = lambda _: None,
 ) -> dict[str, Any]:
-    """Figures of the networks in `folder` on the test split in `assets`, a key a stage.
+    """Figures of the networks in `folder` on the test split, a key a stage.
 
     The same seed and count draw the same words whatever the stages. The stage "float" needs `compare`, the folder of
-    the float versions. `said` hears the name of each stage.
+    the float versions.
     """
-    from tokenizers import Tokenizer
-
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
-    words = vocabulary(tokenizer)
+    words = known_pieces(tokenizer)
     rng = np.random.default_rng(seed)
-    texts, labels = read_reviews(assets, "test")
+    texts, labels = reviews("test")
     some = [texts[i] for i in rng.choice(len(texts), 1_500, replace=False)]
     single = masked_words(some, tokenizer, count, rng)
     several = masked_words(some, tokenizer, count // 10, rng, single=False)
@@ -306,29 +300,22 @@ def report(
 
     run: dict[str, Callable[[], dict[str, Any]]] = {
         "infiller": infiller,
-        "ngram": lambda: ngram_quality(assets, tokenizer, single, words),
+        "ngram": lambda: ngram_quality(tokenizer, single, words),
         "sentiment": sentiment,
         "float": exact,
         "speed": lambda: speed(folder, tokenizer, texts, single, threads),
     }
     out: dict[str, Any] = {"bytes": {p.name: p.stat().st_size for p in sorted(folder.iterdir()) if p.is_file()}}
-    for stage in stages:
-        said(stage)
-        out[stage] = run[stage]()
-    return out
+    return out | {stage: run[stage]() for stage in stages}
 
 
 def session(path: Path, threads: int) -> Any:
-    import onnxruntime  # type: ignore[import-untyped,unused-ignore]
-
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
-    return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    return open_session(path, f"the network {path.stem}", threads, extra="text")
 
 
-def ngram_quality(assets: Path, tokenizer: Any, single: Masked, words: Vocabulary) -> dict[str, dict[str, float]]:
+def ngram_quality(tokenizer: Tokenizer, single: Masked, words: KnownPieces) -> dict[str, dict[str, float]]:
     """The n-gram's figures on the same words, counted on the reviews the infiller was trained on."""
-    texts = read_reviews(assets, "train")[0] + read_reviews(assets, "unlabelled")[0]
+    texts = reviews("train").texts + reviews("unlabelled").texts
     parts: list[Ints] = []
     for begin in range(0, len(texts), 2_000):
         for e in tokenizer.encode_batch(texts[begin : begin + 2_000], add_special_tokens=False):
@@ -340,7 +327,7 @@ def ngram_quality(assets: Path, tokenizer: Any, single: Masked, words: Vocabular
     return {"over_pieces": scores(log_p, target), "over_words": scores(limited, target)}
 
 
-def speed(folder: Path, tokenizer: Any, texts: Sequence[str], single: Masked, threads: int) -> dict[str, float]:
+def speed(folder: Path, tokenizer: Tokenizer, texts: Sequence[str], single: Masked, threads: int) -> dict[str, float]:
     """Seconds for 1,000 fills one context each; texts of 200 words a second, with and without cutting into pieces."""
     infiller, sentiment = session(folder / "infiller.onnx", threads), session(folder / "sentiment.onnx", threads)
     long = [" ".join(t.split()[:200]) for t in texts if len(t.split()) >= 200][:256]

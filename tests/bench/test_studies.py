@@ -16,22 +16,22 @@ def found():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(methods, "FIXED", 200)
         patch.setattr(methods, "ALPHAS", (0.1,))
-        patch.setattr(methods, "BEDS", ("sum-of-abs-correlated", "sparse"))
-        patch.setattr(methods, "FEW_SHOT_BEDS", ("clones", "sum-of-abs-correlated"))
-        return methods.run(quick=True, workers=1)
+        patch.setattr(methods, "BEDS", ("few",))
+        patch.setattr(methods, "FEW_SHOT_BEDS", ("clones",))
+        return methods.run(runs=1, workers=1)
 
 
 def test_methods_stand_beside_fixed_draws(found):
     cells = {(cell["bed"], cell["alpha"], cell["method"]): cell for cell in found["cells"]}
-    fixed, early = (cells["sum-of-abs-correlated", 0.1, method] for method in ("fixed", "early stop"))
+    fixed, early = (cells["few", 0.1, method] for method in ("fixed", "early stop"))
     assert fixed["rows"] == 200
     assert fixed["tpr_gap"] == 0
     assert early["same"] == 1
     assert early["tpr_gap"] == 0
     assert early["rows"] < 200
-    assert cells["sum-of-abs-correlated", 0.1, "few-shot"]["runs"] == 2
+    assert fixed["runs"] == early["runs"] == 1
     clones = cells["clones", 0.1, "osft"]
-    assert clones["runs"] == 40
+    assert clones["runs"] == 20  # beds of one input need more
     assert "tpr" not in clones  # there is nothing to be found
 
 
@@ -39,7 +39,7 @@ def test_methods_as_a_table(found):
     shown = methods.markdown(found).splitlines()
     assert shown[2].startswith("| bed | alpha | method | FDR (s.e.) | TPR (s.e.) | TPR below fixed | rows per hypo")
     assert all(line.count("|") == 9 for line in shown[2:])
-    early = next(line for line in shown if line.startswith("| sum-of-abs-correlated | 0.1 | early stop |"))
+    early = next(line for line in shown if line.startswith("| few | 0.1 | early stop |"))
     assert "| +0.000 |" in early
     assert early.endswith("| 100.0% |")
     json.dumps(found, allow_nan=False)
@@ -69,7 +69,7 @@ def test_global_decisions_with_one_run_are_written(tmp_path, monkeypatch):
 
 def test_wrong_samplers_are_flagged(monkeypatch):
     monkeypatch.setattr(samplers, "BEDS", {"correlated": samplers.BEDS["correlated"]})
-    for name, small in {"REFERENCE": 500, "HELD_OUT": 150, "WIDTH": 3, "POINTS": 301}.items():
+    for name, small in {"REFERENCE": 500, "HELD_OUT": 60, "WIDTH": 3, "POINTS": 301}.items():
         monkeypatch.setattr(samplers, name, small)
     figures = samplers.run(seeds=1)
     (row,) = figures["beds"]
@@ -79,7 +79,7 @@ def test_wrong_samplers_are_flagged(monkeypatch):
     assert (
         shown
         == """\
-Sampler check, 1 seeds; 150 held-out rows, 3 columns, samplers fitted on 500 rows.
+Sampler check, 1 seeds; 60 held-out rows, 3 columns, samplers fitted on 500 rows.
 
 | bed | wrong sampler | flagged | flagged in x0 | verdicts on x0 | true sampler passed | seconds a check |
 |---|---|---|---|---|---|---|

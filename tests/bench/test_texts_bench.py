@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ import butfor
 from butfor.bench import lexicon, texts
 from butfor.bench.commands import app
 
+TRAINING = str(Path(__file__).parents[2] / "training")
 REVIEW = "We took the bus to town and saw this on a {} Monday night, with a {} friend of mine from work."
 WORDS = ["wonderful", "superb", "terrible", "awful", "brilliant", "boring", "great", "dull", "excellent", "bad"]
 
@@ -79,7 +81,11 @@ def test_the_words_of_the_list_are_on_one_side():
     assert all(word == word.lower().strip() and word.isalpha() for word in lexicon.POSITIVE | lexicon.NEGATIVE)
 
 
-def test_models_as_markdown():
+def test_the_quality_of_the_networks_as_markdown(monkeypatch):
+    """`training/evaluate.py`, which is not in the package."""
+    monkeypatch.syspath_prepend(TRAINING)
+    import evaluate
+
     scores = {"top1": 0.4, "top5": 0.6, "perplexity": 30.0}
     both = {"over_pieces": scores, "over_words": scores}
     figures = {
@@ -89,7 +95,7 @@ def test_models_as_markdown():
         "sentiment": {"accuracy": 0.915, "reviews": 1000},
         "float": {"infiller": both, "sentiment": 0.916},
     }
-    said = texts.models_markdown(figures)
+    said = evaluate.markdown(figures)
     assert "| infiller, over words | 40.0% | 60.0% | 30.0 |" in said
     assert "91.50% of 1,000" in said
     assert "In float: 91.60%" in said

@@ -7,7 +7,6 @@ from scipy.stats import binom
 from butfor.core.test.contrast import p_passes, pass_sums
 from butfor.tabular import from_values
 from butfor.tabular.gaussian import Gaussian
-from butfor.tabular.splice import from_values
 from butfor.tabular.global_importance import global_importance
 
 LEVELS = (0.01, 0.05, 0.1, 0.2, 0.5)

@@ -265,6 +265,30 @@ def test_report_again(explain, capsys):
     assert "does not exist" in capsys.readouterr().err
 
 
+def test_report_of_images(files, tmp_path, capsys):
+    """Images are not in the file: they are read from where they were, and missed in one sentence."""
+    files_of_images = pytest.importorskip("PIL.Image")
+    (tmp_path / "album").mkdir()
+    noise = np.random.default_rng(0).integers(90, 110, (8, 24, 24, 3), dtype=np.uint8)
+    noise[:, :8, :8] += 100
+    for number, image in enumerate(noise):
+        files_of_images.fromarray(image).save(tmp_path / "album" / f"p{number}.png")
+    (tmp_path / "m.py").write_text("def light(batch): return [image[:8, :8].mean() for image in batch]\n")
+    options = ["--images", str(tmp_path / "album"), "--alternative", "greater", "--quiet"]
+    assert main(["image", "--model", f"{tmp_path}/m.py:light", "--out", str(tmp_path / "o"), *options]) == 0
+    page, again = (tmp_path / "o" / "report.html").read_text(encoding="utf-8"), ["report", str(tmp_path / "o")]
+    assert page.count("data:image") > 8
+    capsys.readouterr()
+    assert main(again) == 0
+    assert (tmp_path / "o" / "report.html").read_text(encoding="utf-8") == page
+    assert capsys.readouterr().err == ""
+    (tmp_path / "album").rename(tmp_path / "elsewhere")
+    assert main(again) == 0
+    said = "The images cannot be read from their files any more, so this report has no pictures.\n"
+    assert capsys.readouterr().err == said
+    assert "data:image" not in (tmp_path / "o" / "report.html").read_text(encoding="utf-8")
+
+
 def test_demo_of_another_kind(tmp_path, capsys):
     assert main(["demo", "sound", "--out", str(tmp_path / "d")]) == 2
     assert "there is no demo 'sound'" in capsys.readouterr().err
@@ -285,6 +309,17 @@ def test_demo_as_json(tmp_path, capsys, monkeypatch):
     assert main(["demo", "tabular", "--json", "--out", str(tmp_path / "d")]) == 0
     found = json.loads(capsys.readouterr().out)
     assert {name: one["hypotheses"] for name, one in found.items()} == {"malignant": 850, "benign": 1430}
+
+
+def test_demo_of_images(tmp_path, capsys, monkeypatch):
+    """Six digits instead of twenty-four: the figures are tested with the demo itself."""
+    from butfor.image import demo
+
+    monkeypatch.delenv("BUTFOR_ASSETS", raising=False)
+    monkeypatch.setattr(demo, "image_demo", lambda seed, progress, **_: demo.digits(seed, progress, count=6))
+    assert main(["demo", "image", "--out", str(tmp_path / "d")]) == 0
+    assert "held-out eights chooses" in capsys.readouterr().out
+    assert sorted(path.name for path in (tmp_path / "d").iterdir()) == ["report.html", "result.butfor", "table.csv"]
 
 
 def test_bench(tmp_path, capsys, monkeypatch):

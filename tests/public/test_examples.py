@@ -13,6 +13,7 @@ import butfor
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 PAGE = (ROOT / "docs" / "gallery.md").read_text(encoding="utf-8")
+CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 ASSETS = Path(os.environ.get("BUTFOR_ASSETS", ROOT.parent / "shared" / "assets"))
 GOLUB = ASSETS / "tabular" / "golub_leukemia.csv.gz"
 
@@ -79,9 +80,16 @@ def test_leukemia(tmp_path, capsys):
     assert (tmp_path / "r.html").exists()
 
 
+def test_own_sampler(tmp_path, capsys):
+    result = run("own_sampler", report=str(tmp_path / "r.html"))
+    assert set(result.table[result.chosen].subset) == {"x0"}
+    assert "without regard to the other columns" in " ".join(capsys.readouterr().out.split())  # the fact it carries
+    assert (tmp_path / "r.html").exists()
+
+
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_readable(path):
     text = path.read_text(encoding="utf-8")
     assert len(text.splitlines()) < 120
     assert "The reference" in text.split('"""')[1]  # who it is, and why
-    assert f"](../examples/{path.name})" in PAGE
+    assert f"](../examples/{path.name})" in PAGE or f"](examples/{path.name})" in CONTRIBUTING

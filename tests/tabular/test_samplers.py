@@ -1,6 +1,10 @@
-"""What every sampler of tables must do. A new sampler is one line in SAMPLERS."""
+"""What every sampler of tables must do, wrappers and a user's own among them. A new sampler is one line in SAMPLERS."""
 
+import importlib.util
 import pickle
+import sys
+from dataclasses import fields
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -8,9 +12,18 @@ import pytest
 
 import butfor
 from butfor.core.draw.blocks import Job, draw, table_problem
+from butfor.core.draw.samplers import SamplerInfo, info_of
 from butfor.core.types import Subset
 from butfor.tabular.bind import table_sampler
 from butfor.tabular.table import as_table, items_of
+
+
+def example(name):
+    """A module of the examples, under its own name: what is in it can be pickled."""
+    spec = importlib.util.spec_from_file_location(name, Path(__file__).parents[2] / "examples" / f"{name}.py")
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def own_values(inputs, subset, draws, rng):
@@ -25,25 +38,65 @@ def own_rows(inputs, subset, draws, rng):
     return pd.DataFrame(rows, columns=inputs.columns) if isinstance(inputs, pd.DataFrame) else rows
 
 
+class OwnRows:
+    """A user's sampler that happens to hold something called `values`, and lists six numbers for a single column."""
+
+    def __init__(self):
+        self.values = np.arange(-2.5, 3)
+
+    def __repr__(self):
+        return "OwnRows()"
+
+    def __call__(self, inputs, subset, draws, rng):
+        rows = np.repeat(np.asarray(inputs), draws, axis=0)
+        rows[:, subset.index] = rng.choice(self.values, size=(len(rows), len(subset.index)))
+        return pd.DataFrame(rows, columns=inputs.columns) if isinstance(inputs, pd.DataFrame) else rows
+
+    def lists(self, subset):
+        return len(subset.index) == 1
+
+    def support(self, inputs, subset):
+        return np.tile(self.values[:, None], (len(inputs), 1, 1)), np.full((len(inputs), 6), 1 / 6)
+
+
 def even(rows):
     """A score that lets most rows through, whatever their units."""
     sizes = np.abs(np.asarray(rows, float))
     return -sizes.max(axis=1) / sizes.mean(axis=1)
 
 
+def checked(sampler):
+    """A user's sampler as a run binds it."""
+    return table_sampler(sampler, as_table(INPUTS, "data"))
+
+
 SAMPLERS = {
     "gaussian": butfor.tabular.gaussian,
     "copula": butfor.tabular.copula,
+    "copula extend": lambda reference: butfor.tabular.copula(reference, beyond="extend"),
     "empirical": butfor.tabular.empirical,
     "forest": lambda reference: butfor.tabular.forest(reference, trees=10),
     "neighbours": butfor.tabular.neighbours,
     "auto": butfor.tabular.auto,
+    "Uniform": example("own_sampler").uniform,
     "plausible": lambda reference: butfor.plausible(butfor.tabular.gaussian(reference), even, -3.0),
+    "plausible auto": lambda reference: butfor.plausible(butfor.tabular.auto(reference), even, -3.0),
+    "plausible callable": lambda reference: butfor.plausible(own_rows, even, -3.0),
     "from_values": lambda reference: butfor.tabular.from_values(own_values),
     "callable": lambda reference: own_rows,
+    "checked": lambda reference: checked(own_rows),
+    "checked list": lambda reference: checked(OwnRows()),
 }
+REPR = {"auto": "gaussian", "checked": "own_rows", "checked list": "OwnRows()"}  # others begin with their name
 OURS = [name for name in SAMPLERS if name != "callable"]  # a user's own function may do as it likes with these
-FITTED = [name for name in OURS if name != "from_values"]
+OWN = [
+    "from_values",
+    "plausible callable",
+    "callable",
+    "checked",
+    "checked list",
+]  # of a user's, not fitted on anything
+FITTED = [name for name in SAMPLERS if name not in OWN]
 
 RNG = np.random.default_rng(0)
 MIX = RNG.normal(size=(4, 4))
@@ -164,7 +217,7 @@ def test_repr_is_short_and_says_what_it_is(name):
     assert len(said) < 120
     assert "\n" not in said
     # Was (splice.py, FromValues): the dataclass's own repr shows "FromValues(values=<function ... at 0x7f...>)".
-    assert said.startswith("gaussian" if name == "auto" else name)  # auto shows what it chose
+    assert said.startswith(REPR.get(name, name.split()[0]))  # auto shows what it chose
     assert "0x" not in said
 
 
@@ -211,10 +264,11 @@ def test_a_run_gives_the_same_as_the_sampler_itself(name_of_sampler):
     for i in range(6):
         shown = result.counterfactuals(i, "x2", n=5)
         np.testing.assert_array_equal(shown[:, 2], drawn[i])
-        assert result.table.p[result.row(i, "x2")] == (1 + (drawn[i] >= INPUTS[i, 2]).sum()) / 6
+        if name_of_sampler != "checked list":  # which is exact
+            assert result.table.p[result.row(i, "x2")] == (1 + (drawn[i] >= INPUTS[i, 2]).sum()) / 6
 
 
-@pytest.mark.parametrize("name", [name for name in FITTED if name != "plausible"])
+@pytest.mark.parametrize("name", [name for name in FITTED if not name.startswith("plausible")])
 def test_columns_go_by_name_in_a_run(name):
     """A frame, or a reference, whose columns stand in another order gives the same evidence."""
     reference = pd.DataFrame(REFERENCE * [1, 10, 100, 1000], columns=NAMES)
@@ -250,7 +304,7 @@ def first_two(rows):
     return np.asarray(rows)[:, 0] + np.asarray(rows)[:, 1]
 
 
-@pytest.mark.parametrize("name", [name for name in FITTED if name != "plausible"])
+@pytest.mark.parametrize("name", [name for name in FITTED if not name.startswith("plausible")])
 def test_columns_go_by_name_when_the_sampler_is_called_by_hand(name):
     # Was (splice.py, splice): called directly, a sampler fitted on a named frame takes the columns of another frame by
     # position, whatever they are called: reordered or misnamed columns are redrawn from the wrong law, silently.
@@ -261,6 +315,104 @@ def test_columns_go_by_name_when_the_sampler_is_called_by_hand(name):
     assert abs(shown["a"].mean()) < 99  # the column at place 1 of the reference is b, around 100
     with pytest.raises(butfor.InputError, match="other columns"):
         SAMPLERS[name](reference)(frame.rename(columns={"a": "z"}), Subset("z", np.array([1])), 1, rng())
+
+
+# What a run knows of a sampler
+
+
+FACTS = [field.name for field in fields(SamplerInfo)]
+
+
+class Carries:
+    """A user's sampler of whole rows, or a function of values, that carries every fact there is."""
+
+    def __init__(self):
+        vars(self).update({name: object() for name in FACTS} | {"floor": lambda subset: len(subset.index) / 10})
+
+    def __call__(self, inputs, subset, draws, rng):
+        return own_rows(inputs, subset, draws, rng)
+
+
+WRAPPERS = {  # and the facts that are its own
+    "from_values": (butfor.tabular.from_values, {"identity"}),
+    "from_values of a reference": (
+        lambda inner: butfor.tabular.from_values(inner, REFERENCE),
+        {"identity", "kinds", "reference_rows"},
+    ),
+    "checked": (checked, set()),
+    "plausible": (lambda inner: butfor.plausible(inner, even, -3.0), {"identity", "listed"}),
+    "plausible columns": (
+        lambda inner: butfor.plausible(butfor.tabular.from_values(inner), even, -3.0),
+        {"identity", "listed"},
+    ),
+    "checked plausible": (lambda inner: checked(butfor.plausible(inner, even, -3.0)), {"identity", "listed"}),
+}
+
+
+@pytest.mark.parametrize("name", WRAPPERS)
+@pytest.mark.parametrize("fact", FACTS)
+def test_a_wrapper_keeps_every_fact(name, fact):
+    wrap, own = WRAPPERS[name]
+    inner = Carries()
+    before, after = info_of(inner), info_of(wrap(inner))
+    if fact == "floor":
+        assert (
+            [after.floor(subset) for subset in SUBSETS]
+            == [before.floor(subset) for subset in SUBSETS]
+            == [0.1, 0.2, 0.4]
+        )
+    elif fact not in own:
+        assert getattr(after, fact) is getattr(before, fact)
+    else:
+        assert getattr(after, fact) is not getattr(before, fact)
+
+
+@pytest.mark.parametrize("name", FITTED)
+def test_facts_of_what_was_fitted(name):
+    info = info_of(SAMPLERS[name](REFERENCE))
+    assert info.reference_rows == 80
+    assert info.kinds is None
+    framed = info_of(SAMPLERS[name](pd.DataFrame(REFERENCE, columns=NAMES)))
+    assert list(framed.kinds) == NAMES
+    assert not info.deterministic
+    assert info.ignores_dependence == (name in ("empirical", "Uniform"))
+    assert info.takes_missing == (name in ("empirical", "forest", "neighbours"))
+
+
+@pytest.mark.parametrize("name", FITTED)
+def test_facts_follow_the_order_of_the_columns(name):
+    reference, order = pd.DataFrame(REFERENCE, columns=NAMES), ["c", "a", "d", "b"]
+    one = SAMPLERS[name](reference)
+    other = table_sampler(one, as_table(reference[order], "data"))
+    for i, column in enumerate(NAMES):
+        here, there = Subset(column, np.array([i])), Subset(column, np.array([order.index(column)]))
+        assert info_of(one).floor(here) == info_of(other).floor(there)
+
+
+def test_lists_follow_the_order_of_the_columns():
+    reference, order = pd.DataFrame(REFERENCE, columns=NAMES), ["c", "a", "d", "b"]
+    reference["a"] = reference["a"].round()
+    one = butfor.tabular.empirical(reference)
+    other = table_sampler(one, as_table(reference[order], "data"))
+    here, there = Subset("a", np.array([0])), Subset("a", np.array([1]))
+    assert one.lists(here)
+    assert other.lists(there)
+    assert other.repeats(there)
+    assert not other.lists(Subset("c", np.array([0])))
+    for part, same in zip(
+        one.support(reference.to_numpy(), here), other.support(reference[order].to_numpy(), there), strict=True
+    ):
+        np.testing.assert_array_equal(part, same)
+
+
+def test_something_else_that_is_called_values_does_not_matter():
+    """A user's sampler may hold an array of that name: it is no sampler of columns by that."""
+    own = OwnRows()
+    settings = {"test": "irt", "draws": 19, "alternative": "greater"}
+    result = butfor.explain(lambda rows: rows[:, 0], INPUTS, own, **settings)
+    assert result.evidence.draws.max() == 6  # listed, each value once
+    assert butfor.explain(lambda rows: rows[:, 0], INPUTS, butfor.plausible(own, even, -4.0), **settings).rows > 0
+    assert len(butfor.check_sampler(own, REFERENCE, subsets=[0], draws=19).table) == 1
 
 
 # Errors
@@ -352,10 +504,12 @@ def test_a_sampler_that_writes_into_its_inputs_never_gives_a_wrong_result(kind):
         assert "read-only" in str(error)  # noqa: PT017
 
 
-@pytest.mark.parametrize("thing", [None, 3, "gaussian", pd.Series([1.0, 2.0])])
+@pytest.mark.parametrize("thing", [3, "gaussian", pd.Series([1.0, 2.0])])
 def test_what_is_no_sampler_is_refused(thing):
     with pytest.raises(butfor.InputError, match="sampler must be a sampler, a callable or reference data"):
         run(thing)
+    with pytest.raises(butfor.InputError, match="give a sampler or reference data to draw from"):
+        run(None)
 
 
 def test_reference_data_stand_for_a_gaussian():

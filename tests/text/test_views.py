@@ -14,8 +14,7 @@ from butfor.core.types import Subset
 from butfor.report.folder import write_folder
 from butfor.report.write import render
 from butfor.text.highlight import Gap, directions, kind_of, pieces, shortened, window
-from butfor.text.terminal import marked
-from butfor.text.terminal import found_in, harmless, often, rendered
+from butfor.text.terminal import found_in, harmless, marked, often, rendered
 from butfor.text.view import MOST_TEXTS, marked_texts
 
 GOOD, BAD, PLAIN = ("lovely", "superb", "fine"), ("dreadful", "boring", "awful"), ("long", "new", "french", "short")

@@ -111,8 +111,6 @@ def images(
 def texts(
     assets: Annotated[Path | None, typer.Option(help="Folder with the reviews. Default: BUTFOR_ASSETS.")] = None,
     reviews: Annotated[int, typer.Option(min=1, help="How many test reviews of under 256 pieces.")] = 1000,
-    models: Annotated[bool, typer.Option("--models", help="Measure the embedded networks instead.")] = False,
-    floats: Annotated[Path | None, typer.Option(help="With --models: folder of their float versions.")] = None,
     threads: Threads = None,
     seed: Seed = 0,
     out: Out = None,
@@ -121,11 +119,8 @@ def texts(
     """The paper's study of film reviews with the embedded pair: words tested, chosen, which ones, time and memory."""
     from butfor.bench import texts as bench
 
-    study = {"assets": assets, "seed": seed, "threads": threads}
-    if models:
-        _measure("text-models", (bench.models, bench.models_markdown), out, json, **study, floats=floats)
-    else:
-        _measure("texts", (bench.run, bench.markdown), out, json, **study, reviews=reviews)
+    study = (bench.run, bench.markdown)
+    _measure("texts", study, out, json, assets=assets, reviews=reviews, seed=seed, threads=threads)
 
 
 def _measure(name: str, study: Study, out: Path | None, json: bool, **options: object) -> Figures:

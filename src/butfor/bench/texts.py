@@ -2,30 +2,35 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import os
 import time
 import warnings
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
 import numpy as np
 
 from butfor import text
 from butfor.bench import lexicon
-from butfor.bench.output import machine, table
+from butfor.bench.output import Figures, machine, table
 from butfor.bench.timed import Timed, peak
 from butfor.core.result.result import Result
 from butfor.core.types import Floats, InputError
+from butfor.text.network import pieces_of
 from butfor.text.small_infiller import plain_words
+from butfor.text.word_counts import word_of
 
 ALPHA = 0.15
 MOST_PIECES = 256  # reviews are below it, as in the paper
 TOP = 25
-STUDIES: dict[str, dict[str, Any]] = {  # test, and what the infiller may draw
-    "osft": {"test": "osft", "among": "plain"},
-    "few-shot": {"test": "few-shot", "among": "plain"},
-    "osft, any word": {"test": "osft", "among": None},
+Among = Literal["plain"] | None  # what the infiller may draw
+STUDIES: dict[str, tuple[str, Among]] = {  # test, and among which words
+    "osft": ("osft", "plain"),
+    "few-shot": ("few-shot", "plain"),
+    "osft, any word": ("osft", None),
 }
 PAPER = {"words": 95_518, "share": 0.04, "pieces": MOST_PIECES}  # BERT, WordPieces as features
 
@@ -47,24 +52,19 @@ WHY = (
 )
 
 
-def run(
-    assets: Path | None = None, *, reviews: int = 1_000, seed: int = 0, threads: int | None = None
-) -> dict[str, Any]:
+def run(assets: Path | None = None, *, reviews: int = 1_000, seed: int = 0, threads: int | None = None) -> Figures:
     """The studies on so many test reviews of under 256 pieces, drawn by the seed."""
-    folder = assets_folder(assets)
-    picked = short_reviews(folder, reviews, seed)
-    figures: dict[str, Any] = {"machine": machine(), "reviews": len(picked), "seed": seed, "alpha": ALPHA}
+    picked = short_reviews(assets_folder(assets), reviews, seed)
+    figures: Figures = {"machine": machine(), "reviews": len(picked), "seed": seed, "alpha": ALPHA}
     figures |= {"paper": PAPER, "why": WHY}
-    figures["tests"] = {name: study(picked, seed, threads, **settings) for name, settings in STUDIES.items()}
+    figures["tests"] = {name: study(picked, seed, threads, test, among) for name, (test, among) in STUDIES.items()}
     return figures
 
 
 def short_reviews(assets: Path, count: int, seed: int) -> dict[str, str]:
     """Reviews of the test split with fewer than 256 pieces, `count` of them at random, by their number."""
-    from butfor.text.network import pieces_of
-    from butfor.text.quality import read_reviews
-
-    texts, _ = read_reviews(assets, "test")
+    with gzip.open(assets / "imdb" / "test.jsonl.gz", "rt", encoding="utf-8") as lines:
+        texts = [json.loads(line)["text"] for line in lines]
     found: dict[str, str] = {}
     for place in np.random.default_rng(seed).permutation(len(texts)).tolist():
         if len(found) == count:
@@ -74,7 +74,7 @@ def short_reviews(assets: Path, count: int, seed: int) -> dict[str, str]:
     return found
 
 
-def study(reviews: dict[str, str], seed: int, threads: int | None, *, test: Any, among: Any) -> dict[str, Any]:
+def study(reviews: dict[str, str], seed: int, threads: int | None, test: str, among: Among) -> Figures:
     """One test on all words of the reviews, with an effect for each that is chosen: its sign is the direction."""
     model = Timed(text.small_sentiment(threads=threads))
     sampler = Timed(text.small_infiller(threads=threads, among=among))
@@ -99,12 +99,12 @@ def study(reviews: dict[str, str], seed: int, threads: int | None, *, test: Any,
     }
 
 
-def signs(result: Result) -> dict[str, Any]:
+def signs(result: Result) -> Figures:
     """How often words beat their draws where there is no tie, by chance 1 of draws + 1; and plain ones alone."""
     values = result.evidence.values
     decoys = 1 if result.evidence.kind == "z" else int(result.provenance["draws"])
     words = plain_words()
-    plain = np.array([word_of(result, row) in words for row in range(len(values))])
+    plain = np.array([word in words for word in tested_words(result)])
     return {
         "tied": float((values == 0).mean()),
         "wins": _wins(values),
@@ -115,23 +115,21 @@ def signs(result: Result) -> dict[str, Any]:
     }
 
 
+def tested_words(result: Result) -> list[str]:
+    """The word of each hypothesis in small letters."""
+    return [word_of(result, row).lower() for row in range(len(result.chosen))]
+
+
 def _wins(values: Floats) -> float:
     return int((values > 0).sum()) / max(1, int((values != 0).sum()))
 
 
-def word_of(result: Result, row: int) -> str:
-    """The word of a hypothesis in small letters: a subset's name has the number of its repetition behind it."""
-    block = result.problem.blocks[row]
-    start, end = block.subset.index
-    return str(result.problem.inputs[block.start][start:end]).lower()
-
-
-def most_chosen(result: Result, top: int = TOP) -> dict[str, Any]:
+def most_chosen(result: Result, top: int = TOP) -> Figures:
     """The words chosen most often: how often, how often each way, how often tested, and what the list says of them."""
-    rows = np.flatnonzero(result.chosen)
-    words = [word_of(result, int(row)) for row in rows]
-    ups = Counter(word for word, row in zip(words, rows, strict=True) if result.effects.effect[row] > 0)
-    tested = Counter(word_of(result, row) for row in range(len(result.chosen)))
+    words = tested_words(result)
+    chosen = Counter(words[row] for row in np.flatnonzero(result.chosen))
+    ups = Counter(words[row] for row in np.flatnonzero(result.chosen & (result.effects.effect > 0)))
+    tested = Counter(words)
     most = [
         {
             "word": word,
@@ -141,51 +139,42 @@ def most_chosen(result: Result, top: int = TOP) -> dict[str, Any]:
             "tested": tested[word],
             "lexicon": lexicon.sign(word),
         }
-        for word, count in sorted(Counter(words).items(), key=lambda pair: (-pair[1], pair[0]))[:top]
+        for word, count in sorted(chosen.items(), key=lambda pair: (-pair[1], pair[0]))[:top]
     ]
     return {"most_chosen": most, "most_chosen_in_lexicon": sum(row["lexicon"] != 0 for row in most)}
 
 
-def agreement(result: Result) -> dict[str, Any]:
+def agreement(result: Result) -> Figures:
     """Of the chosen words that the list knows, those that pull the way it says; and how many it knows elsewhere."""
-    said = np.array([lexicon.sign(word_of(result, row)) for row in range(len(result.chosen))])
-    known = result.chosen & (said != 0)
-    agrees = np.sign(result.effects.effect[known]) == said[known]
+    listed = np.array([lexicon.sign(word) for word in tested_words(result)])
+    known = result.chosen & (listed != 0)
+    agrees = np.sign(result.effects.effect[known]) == listed[known]
     return {
         "lexicon_chosen": int(known.sum()),
         "lexicon_agrees": float(agrees.mean()) if known.any() else None,
         "lexicon_share_of_chosen": float(known.sum() / max(1, result.chosen.sum())),
-        "lexicon_share_of_words": float((said != 0).mean()),
+        "lexicon_share_of_words": float((listed != 0).mean()),
     }
 
 
-def models(
-    assets: Path | None = None, *, seed: int = 0, threads: int | None = None, floats: Path | None = None
-) -> dict[str, Any]:
-    """How good the embedded networks are; `floats` is the folder of their float versions, to say what int8 costs."""
-    from butfor.text import quality
-    from butfor.text.network import WEIGHTS
-
-    stages = [stage for stage in quality.STAGES if stage != "float" or floats is not None]
-    measured = quality.report(WEIGHTS, assets_folder(assets), floats, seed=seed, threads=threads or 1, stages=stages)
-    return {"machine": machine(), "seed": seed, **measured}
+COLUMNS = (
+    "*Of 25 in the list*: how many of the 25 words chosen most often\n"
+    "are in a list of praise and blame; *right way*: of all chosen words in it, those that pull its way."
+)
 
 
-def markdown(figures: dict[str, Any]) -> str:
+def markdown(figures: Figures) -> str:
     """The figures for people."""
     lines = [f"# Texts: {figures['reviews']} test reviews, the embedded classifier and infiller", ""]
     rows = [_row(test, found) for test, found in figures["tests"].items()]
     paper = figures["paper"]
     head = ["test", "words", "chosen", "share", "of 25 in the list", "right way", "minutes", "peak memory"]
     lines += table(head, [*rows, ["paper (BERT)", f"{paper['words']:,}", "", f"about {paper['share']:.0%}", *[""] * 4]])
-    lines += [
-        "",
-        f"Two-sided, alpha {figures['alpha']:g}. *Of 25 in the list*: how many of the 25 words chosen most often",
-    ]
-    lines += ["are in a list of praise and blame; *right way*: of all chosen words in it, those that pull its way.", ""]
+    lines += ["", f"Two-sided, alpha {figures['alpha']:g}. {COLUMNS}", ""]
     for test, found in figures["tests"].items():
-        lines += [f"## {test}", ""]
         lines += [
+            f"## {test}",
+            "",
             f"{found['rows']:,} texts evaluated of {found['rows_asked']:,} asked for, {found['work']:.0f} s of the "
             f"processor: {found['sampler_work']:.0f} s in the sampler, {found['model_work']:.0f} s in the model. "
             f"{found['tied']:.0%} of the words are tied with their draws; of the others the observed one wins "
@@ -195,22 +184,14 @@ def markdown(figures: dict[str, Any]) -> str:
             "chosen.",
             "",
         ]
-        words = [
-            [
-                row["word"],
-                str(row["chosen"]),
-                str(row["tested"]),
-                str(row["up"]),
-                str(row["down"]),
-                _said(row["lexicon"]),
-            ]
-            for row in found["most_chosen"]
-        ]
+        signs = {1: "+", -1: "-", 0: ""}
+        cells = [[row[key] for key in ("word", "chosen", "tested", "up", "down")] for row in found["most_chosen"]]
+        words = [[*own, signs[row["lexicon"]]] for own, row in zip(cells, found["most_chosen"], strict=True)]
         lines += [*table(["word", "chosen", "of", "up", "down", "list"], words), ""]
     return "\n".join(lines)
 
 
-def _row(test: str, found: dict[str, Any]) -> list[str]:
+def _row(test: str, found: Figures) -> list[str]:
     agrees = found["lexicon_agrees"]
     return [
         test,
@@ -222,32 +203,3 @@ def _row(test: str, found: dict[str, Any]) -> list[str]:
         f"{found['seconds'] / 60:.1f}",
         f"{found['peak_megabytes']:.0f} MB",
     ]
-
-
-def _said(sign: int) -> str:
-    return {1: "+", -1: "-", 0: ""}[sign]
-
-
-def models_markdown(figures: dict[str, Any]) -> str:
-    """The quality of the networks for people."""
-    sizes = ", ".join(f"{name} {size / 1e6:.1f} MB" for name, size in figures["bytes"].items())
-    lines = ["# The embedded networks on reviews they never saw", "", sizes, ""]
-    rows = []
-    for name, stage in (("infiller", "infiller"), ("n-gram beside it", "ngram")):
-        for over in ("over_pieces", "over_words") if stage in figures else ():
-            rows.append([f"{name}, {over.replace('_', ' ')}", *_scores(figures[stage][over])])
-    if "float" in figures:
-        exact = figures["float"]["infiller"]["over_words"]
-        rows.append(["infiller in float, over words", *_scores(exact)])
-    lines += [*table(["", "top-1", "top-5", "perplexity"], rows), ""]
-    accuracy = figures["sentiment"]["accuracy"]
-    lines += [f"Classifier: {accuracy:.2%} of {figures['sentiment']['reviews']:,} test reviews are right."]
-    if "float" in figures:
-        lines += [f"In float: {figures['float']['sentiment']:.2%}."]
-    pieces = figures["infiller"]["several_pieces_perplexity"]
-    lines += [f"Words of several pieces: perplexity {pieces:.3g}.", "", "Twenty random fills:", ""]
-    return "\n".join([*lines, *(f"    {line}" for line in figures["infiller"]["fills"]), ""])
-
-
-def _scores(found: dict[str, float]) -> list[str]:
-    return [f"{found['top1']:.1%}", f"{found['top5']:.1%}", f"{found['perplexity']:.1f}"]

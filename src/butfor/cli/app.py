@@ -13,7 +13,7 @@ import typer
 from butfor._version import __version__
 from butfor.bench.commands import app as bench
 from butfor.cli.check import check
-from butfor.cli.common import bar, finish, working
+from butfor.cli.common import bar, finish, working, written
 from butfor.cli.explain import explain
 from butfor.cli.global_ import global_
 from butfor.cli.image import image
@@ -23,8 +23,8 @@ from butfor.cli.text import text
 from butfor.core.result.result import Result
 from butfor.core.types import InputError
 from butfor.load import load
-from butfor.report.folder import REPORT, RESULT, write_folder
-from butfor.report.write import write
+from butfor.report import write
+from butfor.report.folder import REPORT, RESULT
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -75,7 +75,7 @@ def demo(*, output: Output, kind: Annotated[str, typer.Argument(help="tabular, i
     """The embedded example: which measurements make malignant tumours look malignant to a model."""
     with working(replace(output, quiet=True)):  # the summary has the notes
         result, words, as_json = _ran(kind, output)
-        write_folder(result, output.out)
+        written(result, output)
     finish(output, words, as_json)
 
 
@@ -119,7 +119,7 @@ def report(
         from butfor.image.saved import images_of
 
         if images_of(None, result.provenance) is None:
-            typer.echo("The images are no longer where they were, so this report has no pictures.", err=True)
+            typer.echo("The images cannot be read from their files any more, so this report has no pictures.", err=True)
 
 
 app.add_typer(bench, name="bench")

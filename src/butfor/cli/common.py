@@ -17,7 +17,7 @@ from butfor.core.result.global_result import GlobalResult
 from butfor.core.result.result import Result
 from butfor.core.types import InputError
 from butfor.models.python_file import attribute_of
-from butfor.report.folder import REPORT, RESULT, TABLE, check_folder
+from butfor.report.folder import REPORT, RESULT, TABLE, check_folder, write_folder
 
 Some = TypeVar("Some", Result, GlobalResult)
 FOLDER = {"Report": REPORT, "Table": TABLE, "Result": RESULT}  # what `write_folder` writes
@@ -58,6 +58,13 @@ def bar(output: Output) -> bool:
 def sourced(result: Some, **where: str) -> Some:
     """The result with words on where it came from, for its report."""
     return replace(result, provenance={**result.provenance, **where})
+
+
+def written(result: Result, output: Output, **where: str) -> Result:
+    """The result with words on where it came from, after writing its folder."""
+    result = sourced(result, **where)
+    write_folder(result, output.out)
+    return result
 
 
 def finish(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from butfor import explain as run
-from butfor.cli.common import bar, finish, sourced, working
+from butfor.cli.common import bar, finish, working, written
 from butfor.cli.config import ADDRESS
 from butfor.cli.options import ROWS, TEST, Output, TestOptions, Trust
 from butfor.cli.panels import command, flag, option, panel
@@ -18,7 +18,6 @@ from butfor.cli.tables import Rows, SamplerName, TableColumns, TableModel, sampl
 from butfor.core.types import InputError
 from butfor.engine.journal import ANSWERS, RUN
 from butfor.models import ModelUnreachable
-from butfor.report.folder import write_folder
 from butfor.run.procedure import Procedure, few_shot, irt, sequential
 
 TRUTH_HELP = "Column with the true labels, for --target truth; not for the model."
@@ -86,8 +85,7 @@ def explain(
                 progress=bar(output),
                 **settings,
             )
-        result = sourced(result, model=model.model, **read.told)
-        write_folder(result, output.out)
+        result = written(result, output, model=model.model, **read.told)
     finish(output, result.summary, result.to_json)
 
 

@@ -7,13 +7,12 @@ from pathlib import Path
 
 import numpy as np
 
-from butfor.cli.common import FOLDER, bar, finish, sourced, working
+from butfor.cli.common import FOLDER, bar, finish, working, written
 from butfor.cli.options import BATCH_ROWS_HELP, MODEL, TEST, Output, TestOptions, given, one_of
 from butfor.cli.panels import command, flag, needed, option, panel
 from butfor.core.checks import whole
 from butfor.core.draw.samplers import info_of
 from butfor.core.types import InputError
-from butfor.report.folder import write_folder
 from butfor.report.picture import save_png
 from butfor.run.procedure import TestName
 
@@ -108,8 +107,7 @@ def image(
             notes.append(places.verdict)
             files["Ranks"] = RANKS
         result = replace(result, run_notes=(*result.run_notes, *notes))
-        result = sourced(result, model=model.model, data=str(regions.images))
-        write_folder(result, output.out)
+        result = written(result, output, model=model.model, data=str(regions.images))
         if extras.check:
             save_png(places.plot, output.out / RANKS, 8)
     finish(output, result.summary, result.to_json, files)

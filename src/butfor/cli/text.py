@@ -7,11 +7,10 @@ from typing import Annotated
 
 import typer
 
-from butfor.cli.common import bar, finish, sourced, working
+from butfor.cli.common import bar, finish, working, written
 from butfor.cli.options import BATCH_ROWS_HELP, MODEL, TEST, Output, TestOptions, Trust, one_of
 from butfor.cli.panels import command, needed, option, panel
 from butfor.core.draw.samplers import info_of
-from butfor.report.folder import write_folder
 from butfor.run.procedure import TestName
 
 EFFECTS_HELP = "Estimate effects from fresh draws."
@@ -112,7 +111,6 @@ def text(
             progress=bar(output),
             **tests.settings(box),
         )
-        result = sourced(result, model=model.model, data=units.texts)
-        write_folder(result, output.out)
+        result = written(result, output, model=model.model, data=units.texts)
     summary = harmless(result.summary())  # names are parts of texts
     finish(output, lambda: f"{summary}\n{found_in(result)}", result.to_json)

@@ -63,7 +63,7 @@ def navier_stokes(radius: float = 3.0) -> OpenCV:
 
     Parameters
     ----------
-    radius : pixels around each that it looks at, 1 to 100.
+    radius : as in `telea`.
 
     Examples
     --------

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from butfor.core.result.numbers import are_logits, are_probabilities, change, softmax
+from butfor.core.result.numbers import are_logits, are_probabilities, change, number, softmax
 from butfor.core.result.result import Result
 from butfor.core.types import Floats, InputError, Subset
 from butfor.image.draw import Mark, encoded, photograph, resized
@@ -177,17 +177,8 @@ def statistic(result: Result, row: int) -> str:
     return f"{value:.2g}" if result.evidence.kind in ("p", "e") else f"{value:.2f}".replace("-0.00", "0.00")
 
 
-def _number(value: float) -> str:
-    """A number as a person would write it.
-
-    >>> _number(0.12345), _number(-3.0), _number(0.00042), _number(123.4)
-    ('0.123', '−3', '0.00042', '123')
-    """
-    return f"{value:.3g}".replace("-", "−")
-
-
 def _value(outputs: Floats, column: int) -> str:
-    return f"{outputs[column]:.3f}" if len(outputs) > 1 else _number(float(outputs[0]))
+    return f"{outputs[column]:.3f}" if len(outputs) > 1 else number(outputs[0])
 
 
 def _named(name: object) -> str:
@@ -197,7 +188,7 @@ def _named(name: object) -> str:
 
 def _prediction(result: Result, observed: Floats, label: str) -> str:
     if result.output_names is None:
-        return f"output {_number(float(observed[0]))}"
+        return f"output {number(observed[0])}"
     best = int(observed.argmax())
     return f"{_named(result.output_names[best])}, {label} = {observed[best]:.3f}"
 

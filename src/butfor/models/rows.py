@@ -21,8 +21,8 @@ class HasIndex(Protocol):
 
 
 @runtime_checkable
-class HasColumns(HasIndex, Protocol):
-    """What only frames have."""
+class HasColumns(Protocol):
+    """What only frames have of these two."""
 
     columns: object
 
@@ -33,7 +33,7 @@ def is_frame(batch: object) -> TypeGuard[pd.DataFrame]:
     >>> is_frame(np.zeros((2, 2)))
     False
     """
-    return isinstance(batch, HasColumns)
+    return isinstance(batch, HasIndex) and isinstance(batch, HasColumns)
 
 
 def is_series(data: object) -> TypeGuard[pd.Series[Any]]:

@@ -93,7 +93,7 @@ def explain(
 def check_drawn(item: Parts, drawn: Any, subset: Subset) -> None:
     """Refuse a counterfactual in which more than the subset is new."""
     from butfor.image import checked as images
-    from butfor.text import checked as texts
+    from butfor.text import edit as texts
 
     part, index = subset.index
     inner = Subset(subset.name, index)

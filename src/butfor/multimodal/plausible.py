@@ -14,7 +14,7 @@ from butfor.core.draw.samplers import AlignsColumns, HasNotes, RefusesInputs, Sa
 from butfor.core.draw.streams import stream
 from butfor.core.types import Array, Batch, Bools, Floats, InputError, Ints, ModelError, Subset
 from butfor.models.rows import is_frame
-from butfor.tabular.splice import draws_columns, splice
+from butfor.tabular.splice import draws_columns, shown_as, splice
 
 SCORE_ROWS = {True: 10_000, False: 256}  # rows of a table, or images and texts, given to the score at a time
 PILOT_INPUTS, PILOT_DRAWS = 64, 16
@@ -43,7 +43,7 @@ class Plausible:
     show: Show | None = None
 
     def __repr__(self) -> str:
-        return f"plausible({self.sampler!r}, {name_of(self.score)} >= {self.threshold:g})"
+        return f"plausible({shown_as(self.sampler)}, {name_of(self.score)} >= {self.threshold:g})"
 
     @property
     def info(self) -> SamplerInfo:

@@ -25,6 +25,14 @@ def chosen_words(result: Result, ax: Axes | None = None, most: int = 25) -> Axes
     result : what `butfor.text.explain` returned.
     ax : axes to draw on; None makes a figure.
     most : bars at most.
+
+    Examples
+    --------
+    >>> from butfor import simulate, text
+    >>> bed = simulate.bed("sentences")
+    >>> result = text.explain(bed.model, bed.inputs, bed.sampler, test="osft")
+    >>> [label.get_text() for label in chosen_words(result, most=2).get_yticklabels()]
+    ['zex  19 of 31', 'zax  2 of 44']
     """
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from butfor.core.draw.samplers import Sampler
 from butfor.core.draw.streams import stream
 from butfor.core.types import Bools, Floats, Model, Subset
+from butfor.image.region import Box, Image, at
 
-Image = NDArray[np.uint8]
 PATCH = 8  # pixels
 LOW, HIGH = 96, 160  # grey levels of plain texture, half-open
 
@@ -24,7 +22,7 @@ class ImageBed:
 
     name: str
     inputs: dict[str, Image]
-    boxes: dict[str, tuple[int, int, int, int]]
+    boxes: dict[str, Box]
     model: Model
     sampler: Sampler
     truth: Bools  # (images, boxes)
@@ -35,11 +33,20 @@ class ImageBed:
 
 
 def textures(seed: int = 0, *, inputs: int = 20, side: int = 4, share: float = 0.3) -> ImageBed:
-    """Squares of plain noise, side x side to an image, some with stripes; Q is plain noise, pixel by pixel.
+    """Squares of plain noise, some with stripes; Q is plain noise, pixel by pixel.
 
     The classifier ("striped", "plain") adds up how strong the stripes of every other square are. Plain squares have
     exactly the law Q, whatever stands around them. True: striped, and looked at.
 
+    Parameters
+    ----------
+    seed : the same seed gives the same images.
+    inputs : how many images.
+    side : squares of each image, side x side.
+    share : of the squares that have stripes.
+
+    Examples
+    --------
     >>> textures(1)
     <ImageBed 'textures': 20 images, 16 boxes, 46 true signals>
     """
@@ -49,47 +56,40 @@ def textures(seed: int = 0, *, inputs: int = 20, side: int = 4, share: float = 0
     places = [(x * PATCH, y * PATCH, (x + 1) * PATCH, (y + 1) * PATCH) for y in range(side) for x in range(side)]
     images = {}
     for number, own in enumerate(heights):
-        image = plain((side * PATCH, side * PATCH, 3), rng)
-        for (x1, y1, x2, y2), height in zip(places, own, strict=True):
-            part = image[y1:y2, x1:x2] + height * STRIPES[:, None, None]
-            image[y1:y2, x1:x2] = np.rint(part).astype(np.uint8)
+        image = PLAIN.pixels((side * PATCH, side * PATCH, 3), rng)
+        for place, height in zip(places, own, strict=True):
+            image[at(place)] = np.rint(image[at(place)] + height * STRIPES[:, None, None]).astype(np.uint8)
         images[f"texture {number + 1}"] = image
     used = np.arange(side * side) % 2 == 0
     boxes = {f"square {j + 1}": place for j, place in enumerate(places)}
-    return ImageBed("textures", images, boxes, Stripes(side, used), redraw, striped & used)
+    return ImageBed("textures", images, boxes, Stripes(side, used), PLAIN, striped & used)
 
 
 STRIPES = np.where(np.arange(PATCH) % 2 == 0, 1.0, -1.0)
 
 
-def plain(shape: tuple[int, ...], rng: np.random.Generator) -> Image:
-    """Plain texture."""
-    return rng.integers(LOW, HIGH, shape, dtype=np.uint8)
+@dataclass(frozen=True)
+class Noise:
+    """Sampler: squares of independent pixels between two grey levels, half-open."""
+
+    low: int
+    high: int
+
+    changes_subset_only = True
+
+    def pixels(self, shape: tuple[int, ...], rng: np.random.Generator) -> Image:
+        return rng.integers(self.low, self.high, shape, dtype=np.uint8)
+
+    def __call__(self, inputs: Sequence[Image], subset: Subset, draws: int, rng: np.random.Generator) -> list[Image]:
+        out = [image.copy() for image in inputs for _ in range(draws)]
+        for image in out:
+            image[at(subset.index)] = self.pixels(image[at(subset.index)].shape, rng)
+        return out
 
 
-def redraw(inputs: Sequence[Image], subset: Subset, draws: int, rng: np.random.Generator) -> list[Image]:
-    """The exact sampler: squares are independent, so x_S given the rest is plain texture."""
-    x1, y1, x2, y2 = subset.index
-    return [_with(image, subset, plain((y2 - y1, x2 - x1, 3), rng)) for image in inputs for _ in range(draws)]
-
-
-def smear(inputs: Sequence[Image], subset: Subset, draws: int, rng: np.random.Generator) -> list[Image]:
-    """A sampler that is wrong the way a poor inpainter is: nearly flat where real squares are rough."""
-    x1, y1, x2, y2 = subset.index
-    middle = (LOW + HIGH) // 2
-    levels = (middle - 2, middle + 2)
-    return [
-        _with(image, subset, rng.integers(*levels, (y2 - y1, x2 - x1, 3), dtype=np.uint8))
-        for image in inputs
-        for _ in range(draws)
-    ]
-
-
-def _with(image: Image, subset: Subset, part: Image) -> Image:
-    x1, y1, x2, y2 = subset.index
-    out = image.copy()
-    out[y1:y2, x1:x2] = part
-    return out
+PLAIN = Noise(LOW, HIGH)  # the exact sampler: squares are independent, so x_S given the rest is plain texture
+MIDDLE = (LOW + HIGH) // 2
+smear = Noise(MIDDLE - 2, MIDDLE + 2)  # wrong the way a poor inpainter is: nearly flat where real squares are rough
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +102,7 @@ class Stripes:
     classes = ("striped", "plain")
 
     def __call__(self, batch: Sequence[Image]) -> Floats:
-        pixels: Any = np.stack(list(batch)).astype(np.float64).mean(axis=3)
+        pixels = np.stack(list(batch)).astype(np.float64).mean(axis=3)
         squares = pixels.reshape(len(pixels), self.side, PATCH, self.side, PATCH)
         strength = np.abs(np.einsum("nsrtc,r->nst", squares, STRIPES)) / PATCH**2
         total = strength.reshape(len(pixels), -1)[:, self.used].sum(axis=1)

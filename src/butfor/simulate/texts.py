@@ -14,6 +14,7 @@ from itertools import product
 
 import numpy as np
 
+from butfor.core.draw.proposers import unique
 from butfor.core.draw.streams import stream
 from butfor.core.types import Bools, Floats, InputError, Ints, Subset
 
@@ -41,12 +42,21 @@ class TextBed:
 def sentences(
     name: str = "sentences", seed: int = 0, *, inputs: int = 30, share: float = 0.2, tied: bool = False, listed: int = 0
 ) -> TextBed:
-    """Texts of a Markov language with foreign words in a `share` of their places; Q is the language.
+    """Texts of a Markov language with foreign words in some of their places; Q is the language.
 
-    The classifier adds up what the words that it reads are worth and how well neighbours among them go together; `tied`
-    rounds that to few values. `listed` is how many of the likeliest words the exact tests evaluate. True: foreign, and
-    read.
+    The classifier adds up what the words that it reads are worth and how well neighbours among them go together. True:
+    foreign, and read.
 
+    Parameters
+    ----------
+    name, seed : what the bed is called, and where its chance comes from.
+    inputs : how many texts.
+    share : of the places that get a foreign word.
+    tied : round the model's outputs to few values.
+    listed : how many of the likeliest words the exact tests evaluate.
+
+    Examples
+    --------
     >>> sentences(seed=1)
     <TextBed 'sentences': 30 texts, 12 words, 55 true signals>
     """
@@ -73,13 +83,11 @@ def _laws(rng: np.random.Generator) -> tuple[Floats, Floats]:
 
 def word_subsets(text: str) -> list[Subset]:
     """The words between single spaces, named as words of texts are: "bal", and "bal #2" where it comes again."""
-    seen: dict[str, int] = {}
     found, start = [], 0
     for word in text.split(" "):
-        seen[word] = seen.get(word, 0) + 1
-        found.append(Subset(word if seen[word] == 1 else f"{word} #{seen[word]}", (start, start + len(word))))
+        found.append(Subset(word, (start, start + len(word))))
         start += len(word) + 1
-    return found
+    return unique(found, " #")
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,6 +146,8 @@ class Markov:
     listed: int = 0
     right: bool = True  # False: a mistake, for tests; it conditions on what stands before the word only
 
+    changes_subset_only = True
+
     def __repr__(self) -> str:
         return f"Markov(listed={self.listed})"
 
@@ -159,16 +169,18 @@ class Markov:
         return self.chain.conditional(words, len(before), self.right)
 
     def lists(self, _: Subset) -> bool:
+        """Whether words are listed: if that was asked for."""
         return self.listed > 0
 
     def repeats(self, _: Subset) -> bool:
+        """Draws of words come again and again."""
         return True
 
-    def support(self, texts: Sequence[str], subset: Subset) -> tuple[list[list[str]], Floats]:
+    def support(self, inputs: Sequence[str], subset: Subset) -> tuple[list[list[str]], Floats]:
         """The likeliest counterfactuals of each text and their probabilities."""
-        laws = [self.law(text, subset) for text in texts]
+        laws = [self.law(text, subset) for text in inputs]
         best = [np.argsort(-law, kind="stable")[: self.listed] for law in laws]
-        versions = [[filled(text, subset, WORDS[i]) for i in own] for text, own in zip(texts, best, strict=True)]
+        versions = [[filled(text, subset, WORDS[i]) for i in own] for text, own in zip(inputs, best, strict=True)]
         return versions, np.array([law[own] for law, own in zip(laws, best, strict=True)])
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from types import FunctionType
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -21,7 +20,7 @@ from butfor.core.draw.samplers import (
 from butfor.core.types import Array, Batch, Floats, InputError, Model, ModelError, Subset
 from butfor.models import Wrapped, wrap
 from butfor.models.rows import is_frame
-from butfor.tabular.splice import align_columns, draws_columns, in_words
+from butfor.tabular.splice import align_columns, draws_columns, in_words, shown_as
 from butfor.tabular.table import Table, ToPandas, as_frame, as_table, check_complete, is_lazy
 
 
@@ -37,7 +36,7 @@ def bind_sampler(data: object, sampler: object, what: str = "data") -> tuple[Tab
 
 def is_data(thing: object) -> bool:
     """Reference data given in place of a sampler; of a lazy frame `as_table` says that it holds none yet."""
-    return isinstance(thing, np.ndarray | list | ToPandas) or is_frame(thing) or is_lazy(thing)
+    return is_lazy(thing) or is_frame(thing) or isinstance(thing, np.ndarray | list | ToPandas)
 
 
 def table_sampler(sampler: object, table: Table, what: str = "data") -> Sampler:
@@ -69,7 +68,7 @@ class Checked:
     table: Table
 
     def __repr__(self) -> str:
-        return self.sampler.__name__ if isinstance(self.sampler, FunctionType) else repr(self.sampler)
+        return shown_as(self.sampler)
 
     @property
     def info(self) -> SamplerInfo:

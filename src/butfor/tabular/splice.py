@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
+from types import FunctionType
 from typing import Any, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
@@ -34,6 +35,11 @@ class DrawsRows(DrawsColumns, Protocol):
 def draws_columns(sampler: object) -> TypeGuard[DrawsRows]:
     """Whether it can return the new columns only; a user's own may hold something else that is called `values`."""
     return isinstance(sampler, DrawsColumns) and callable(sampler.values) and callable(sampler)
+
+
+def shown_as(sampler: object) -> str:
+    """What a sampler is called in a repr: a function by its name, which has no address in it."""
+    return sampler.__name__ if isinstance(sampler, FunctionType) else repr(sampler)
 
 
 def splice(inputs: Batch, subset: Subset, draws: int, rng: np.random.Generator, sampler: DrawsRows) -> Batch:
@@ -172,7 +178,8 @@ class FromValues:
     @property
     def info(self) -> SamplerInfo:
         """The facts that the function carries."""
-        return replace(info_of(self.function), identity=repr(self))
+        inner = info_of(self.function)
+        return replace(inner, identity=f"from_values({inner.identity})")
 
     def __call__(self, inputs: Batch, subset: Subset, draws: int, rng: np.random.Generator) -> Batch:
         return splice(inputs, subset, draws, rng, self)

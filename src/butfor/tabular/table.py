@@ -104,19 +104,28 @@ def as_frame(data: object, what: str, like: ColumnTypes | None = None) -> object
 
 
 def _one_row(row: pd.Series[Any], like: ColumnTypes) -> pd.DataFrame:
-    """A frame of one row, which `frame.iloc[0]` made of it: its columns lost their types, the reference knows them."""
+    """One row, as `frame.iloc[0]` gives it: its columns have lost their types, which the reference knows."""
     frame = row.to_frame().T.infer_objects()
-    for label in frame.columns:
+    for label, dtype in frame.dtypes.items():
         known = like.get(str(label))
-        if known is None or known.dtype is None or known.dtype == frame[label].dtype:
-            continue
-        try:
-            typed = frame[label].astype(known.dtype)
-        except (TypeError, ValueError):
-            continue
-        if typed.isna().equals(frame[label].isna()) and (typed.isna() | (typed == frame[label])).all():  # nothing lost
-            frame[label] = typed
+        if known is not None and known.dtype is not None and known.dtype != dtype:
+            frame[label] = _typed(frame[label], known.dtype)
     return frame
+
+
+def _typed(column: pd.Series[Any], dtype: Any) -> pd.Series[Any]:
+    """A column of one value as this type, unless that cannot hold it."""
+    import pandas as pd
+
+    value = column.iloc[0]
+    if isinstance(dtype, pd.CategoricalDtype) and not pd.isna(value) and value not in dtype.categories:
+        return column
+    try:
+        typed = pd.Series([value], column.index, dtype=dtype)
+    except (TypeError, ValueError):
+        return column
+    same = pd.isna(value) if pd.isna(typed.iloc[0]) else bool(typed.iloc[0] == value)
+    return typed if same else column
 
 
 def as_table(data: object, what: str, *, empty: bool = False, like: ColumnTypes | None = None) -> Table:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Literal
 
 from butfor.core.result.result import Result
@@ -16,32 +18,7 @@ from butfor.text.terminal import LEGEND, rendered
 
 WIDTH = 110
 
-REVIEWS = {
-    "The lighthouse": "A wonderful little film about two brothers who keep a lighthouse. The story is simple, the "
-    "pictures are beautiful, and the last scene moved me to tears.",
-    "Night bus": "I wanted to like it, but the plot is a mess and the jokes are not funny. After an hour I looked at "
-    "my watch, and it only got worse from there.",
-    "The clockmaker": "One of the best performances I have seen in years. She plays the old clockmaker with so much "
-    "warmth that you forget the rather thin script.",
-    "Harbour": "The first half is slow and the dialogue is awful. My brother fell asleep, and I should have done the "
-    "same.",
-    "Two letters": "It takes its time, and that is its strength: every small gesture counts, and the ending is "
-    "perfect. I loved it.",
-    "The heist": "Great actors, a good idea and a terrible film. Nothing in this boring robbery makes any sense.",
-    "Winter school": "A funny and honest picture of a village school in the mountains. The children are superb, and "
-    "there is not a dull minute in it.",
-    "Red planet motel": "This is the worst science fiction I have ever paid for. The effects look cheap, the acting is "
-    "poor, and the robot has more life than the hero.",
-    "The baker's wife": "My parents watch it every Christmas. It is an excellent comedy with a touching story and a "
-    "wonderful song about bread.",
-    "Sundays": "Nothing much happens on these Sundays, and nothing much happens in the film. It is a waste of time "
-    "and of a talented cast.",
-    "Ferry to nowhere": "A strange film. I am not sure that I understood it, but the music is brilliant, and I will "
-    "certainly see it again.",
-    "The understudy": "The beginning is amazing, the rest is predictable and far too long. Even so, I would recommend "
-    "it to anyone who enjoys the theatre.",
-}
-
+REVIEWS: dict[str, str] = json.loads(Path(__file__).with_name("reviews.json").read_text(encoding="utf-8"))
 BEFORE = (
     "A small network, trained on other people's reviews, gives the probability that a review of a film is positive; "
     f"another redraws one word at a time from the words around it. Which words of {len(REVIEWS)} reviews written for "

@@ -1,4 +1,4 @@
-"""Models of transformers, loaded by folder or name; of language models, what a sampler needs to know of their pieces."""
+"""Models of transformers by folder or name; of language models what a sampler needs to know of their pieces."""
 
 from __future__ import annotations
 

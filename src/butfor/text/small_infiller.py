@@ -48,11 +48,10 @@ class SmallInfiller:
     def __call__(self, texts: Sequence[str], subset: Subset, draws: int, rng: np.random.Generator) -> list[str]:
         return draw_spans(texts, subset, draws, rng, partial(self._open, subset))
 
-    def unfit(self, text: str) -> str | None:
-        """Why this sampler is not for `text`, in words; None if it is."""
-        words = word_spans(text)
-        encoded = _encoded(text)
-        strange = encoded.unknown(words)
+    def unfit(self, item: str) -> str | None:
+        """Why this sampler is not for a text, in words; None if it is."""
+        words = word_spans(item)
+        strange = _encoded(item).unknown(words)
         if strange * 2 <= len(words):
             return None
         return (

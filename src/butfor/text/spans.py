@@ -86,7 +86,7 @@ def spans(source: Any, *, overlap: Overlap = "refuse") -> Spans:
     check_overlap_option(overlap)
     if isinstance(source, str | Path):
         source = _read(Path(source))
-    if isinstance(source, Mapping) and not any(_is_span(value) for value in source.values()):
+    if isinstance(source, Mapping) and all(_span(value) is None for value in source.values()):
         by_text = {str(name): _entries(own, f"text {name!r}") for name, own in source.items()}
         return Spans(by_text, None, overlap)
     found = _entries(source, "every text")
@@ -105,31 +105,32 @@ def _read(path: Path) -> object:
     return content["spans"] if isinstance(content, dict) and set(content) == {"spans"} else content
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, SupportsIndex) and not isinstance(value, bool)
-
-
-def _is_span(value: object) -> bool:
-    if isinstance(value, Mapping):
-        return "start" in value and "end" in value and _is_number(value["start"])
-    if not isinstance(value, Sequence) or isinstance(value, str) or len(value) not in (2, 3):
-        return False
-    return all(map(_is_number, value[-2:])) and not _is_span(value[0])
-
-
 def _entries(given: object, where: str) -> list[Named]:
-    if isinstance(given, Mapping) and not _is_span(given):
-        return [_entry((name, *_entry(value, where)[1]), where) for name, value in given.items()]
-    if _is_span(given) or isinstance(given, str) or not isinstance(given, Sequence):
+    if isinstance(given, Mapping) and _span(given) is None:
+        return [(str(name), _entry(value, where)[1]) for name, value in given.items()]
+    if _span(given) is not None or isinstance(given, str) or not isinstance(given, Sequence):
         raise InputError(f"the spans of {where} are {given!r}, expected a list of them; {FORM}")
     return [_entry(value, where) for value in given]
 
 
-def _entry(value: Any, where: str) -> Named:
-    if not _is_span(value):
+def _entry(value: object, where: str) -> Named:
+    if (found := _span(value)) is None:
         raise InputError(f"one of the spans of {where} is {value!r}; {FORM}")
-    if isinstance(value, Mapping):
-        name = value.get("name", value.get("label"))
-        return None if name is None else str(name), (int(value["start"]), int(value["end"]))
-    name = value[0] if len(value) == 3 else None
-    return None if name is None else str(name), (int(value[-2]), int(value[-1]))
+    return found
+
+
+def _span(value: object) -> Named | None:
+    """A span and its name, if it has one; None where this is no span."""
+    name: object = None
+    match value:
+        case {"start": SupportsIndex() as start, "end": SupportsIndex() as end, **rest}:
+            name = rest.get("name", rest.get("label"))
+        case [SupportsIndex() as start, SupportsIndex() as end]:
+            pass
+        case [name, SupportsIndex() as start, SupportsIndex() as end]:
+            pass
+        case _:
+            return None
+    if _span(name) is not None or isinstance(start, bool) or isinstance(end, bool):
+        return None
+    return None if name is None else str(name), (int(start), int(end))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from butfor.core.types import InputError
 from butfor.models.optional import need
@@ -50,21 +50,6 @@ class Tokens:
         return [Pieces(e.ids, e.type_ids, e.offsets, [mask == 1 for mask in e.special_tokens_mask]) for e in encoded]
 
 
-@runtime_checkable
-class FastTokenizer(Protocol):
-    """What transformers wraps around a `tokenizers.Tokenizer`."""
-
-    backend_tokenizer: Any
-
-
-@runtime_checkable
-class EncodesBatches(Protocol):
-    """A `tokenizers.Tokenizer`."""
-
-    def encode_batch(self, input: list[str], /) -> Any: ...
-    def get_vocab_size(self) -> int: ...
-
-
 def tokens_of(tokenizer: object) -> Tokens:
     """A `tokenizers.Tokenizer`, a fast tokenizer of transformers, or the path of a tokenizer.json or its folder.
 
@@ -75,13 +60,10 @@ def tokens_of(tokenizer: object) -> Tokens:
     if isinstance(tokenizer, Tokens):
         return tokenizer
     name = type(tokenizer).__name__
+    inner = stated(tokenizer, "backend_tokenizer") or tokenizer
     if isinstance(tokenizer, str | Path):
         inner, name = _read(Path(tokenizer).expanduser()), str(tokenizer)
-    elif isinstance(tokenizer, FastTokenizer):
-        inner = tokenizer.backend_tokenizer
-    elif isinstance(tokenizer, EncodesBatches):
-        inner = tokenizer
-    else:
+    if not isinstance(inner, need("tokenizers", "text").Tokenizer):
         raise InputError(
             f"tokenizer is a {name}, expected a tokenizers.Tokenizer, a fast tokenizer of transformers, or a path: "
             "only these say from which characters their pieces come"

@@ -198,9 +198,9 @@ def _as_probabilities(parts: Sequence[Floats]) -> list[Floats]:
 def _word(result: Result, toward: Ints, row: int, observed: Floats, outputs: Floats) -> Word:
     """One chosen word, with the outputs of its text (outputs,) and of its counterfactuals (k, outputs)."""
     text, subset = text_of(result, int(result.input_of[row])), result.problem.block_of(row).subset
-    drawn = result.kept.whole(result.problem, row, len(outputs))
+    drawn: list[str] = list(result.kept.whole(result.problem, row, len(outputs)))
     column = min(int(result.evidence.classes[row]), len(observed) - 1)
-    often: list[tuple[str, int]] = Counter(drawn).most_common()
+    often = Counter(drawn).most_common()
     start, end = subset.index
     a, b = window(text, start, end, AROUND)
     before = ("… " if a else "") + _unbroken(text[a:start])
