@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from itertools import islice
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 
@@ -53,16 +53,16 @@ def explain(
     if (sampler is None) == (reference is None):
         raise InputError("give a sampler or reference data to draw from: explain(model, X, reference)")
     sampler = reference if sampler is None else sampler
-    kind = modality(X)
+    kind, keywords = modality(X), cast("dict[str, Any]", options)
     if kind == "table":
         return explain_table(model, X, sampler, subsets, Settings.of(options, test="sequential"))
     if kind == "image":
         from butfor import image
 
-        return image.explain(model, X, sampler, boxes=subsets, **options)
+        return image.explain(model, X, sampler, boxes=subsets, **keywords)
     from butfor import text
 
-    return text.explain(model, X, sampler, units="word" if subsets is None else subsets, **options)
+    return text.explain(model, X, sampler, units="word" if subsets is None else subsets, **keywords)
 
 
 def check_sampler(

@@ -107,7 +107,7 @@ def test_refused(folder, texts, tmp_path):
         hugging_face(folder / "other")
     with pytest.raises(InputError, match=f"the model {tmp_path} cannot be loaded: "):
         hugging_face(tmp_path)
-    with pytest.raises(InputError, match="function_to_apply must be 'softmax'"):
+    with pytest.raises(InputError, match="function_to_apply must be one of 'softmax'"):
         hugging_face(texts, function_to_apply="tanh")
     with pytest.raises(InputError, match="takes a pipeline or the folder or name of a model, got function"):
         hugging_face(lambda texts: texts)

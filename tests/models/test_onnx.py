@@ -152,5 +152,5 @@ def test_it_travels(saved):
 
 @pytest.mark.parametrize("content", [b"", b"this is a text\n", b"PK\x03\x04"], ids=["empty", "text", "zip"])
 def test_files_that_are_no_onnx(saved, content):
-    with pytest.raises(InputError, match=r"^\S+model.onnx is not an ONNX model that onnxruntime can load: .+$"):
+    with pytest.raises(InputError, match=r"^\S+model.onnx is not an ONNX file that can be opened: .+$"):
         onnx_model(saved(content))

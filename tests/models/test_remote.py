@@ -210,9 +210,9 @@ def test_addresses(given, shown):
         ("ftp://h/v2/models/m", {}, "is not the address of a model"),
         ("http://h/v2/models/m", {"timeout": 0}, "timeout must be a number of seconds above 0, got 0"),
         ("http://h/v2/models/m", {"patience": -1}, "patience must be"),
-        ("http://h/v2/models/m", {"concurrency": 0}, "concurrency must be at least 1, got 0"),
-        ("http://h/v2/models/m", {"rows_per_request": 0}, "rows_per_request must be at least 1"),
-        ("http://h/v2/models/m", {"inputs": "frame"}, "inputs must be 'matrix', 'columns' or None, got 'frame'"),
+        ("http://h/v2/models/m", {"concurrency": 0}, "concurrency must be a whole number of at least 1, got 0"),
+        ("http://h/v2/models/m", {"rows_per_request": 0}, "rows_per_request must be a whole number of at least 1"),
+        ("http://h/v2/models/m", {"inputs": "frame"}, "inputs must be one of 'matrix', 'columns', None, got 'frame'"),
     ],
 )
 def test_refused(url, options, message):

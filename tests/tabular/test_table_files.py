@@ -12,7 +12,7 @@ from pyarrow import parquet
 
 from butfor.core.types import InputError
 from butfor.tabular.files import read_csv, read_subsets, read_table
-from butfor.tabular.rows import Asked, read_tables
+from butfor.tabular.rows import TableRequest, read_tables
 from butfor.tabular.where import matches, names_in
 
 BAD_CSV = {
@@ -134,47 +134,49 @@ def files(tmp_path):
 
 
 def test_the_rest_of_the_data_is_explained(files):
-    tables = read_tables(Asked(files / "all.csv", reference_where="group == 'x'", index="id"))
+    tables = read_tables(TableRequest(files / "all.csv", reference_where="group == 'x'", index="id"))
     assert tables.data.index.tolist() == ["s", "t"]
     assert tables.data.columns.tolist() == ["a", "b"] == tables.reference.columns.tolist()
     assert len(tables.reference) == 3
-    assert tables.told["reference"].endswith("all.csv where group == 'x'")
+    assert tables.sources["reference"].endswith("all.csv where group == 'x'")
 
 
 def test_row_numbers_are_those_of_the_file(files):
-    tables = read_tables(Asked(files / "all.csv", reference_where="group == 'x'", drop=["id"]))
+    tables = read_tables(TableRequest(files / "all.csv", reference_where="group == 'x'", drop=["id"]))
     assert tables.data.index.tolist() == [3, 4]
 
 
 def test_two_files_with_columns_in_another_order(files):
-    tables = read_tables(Asked(files / "data.csv", files / "reference.csv"))
+    tables = read_tables(TableRequest(files / "data.csv", files / "reference.csv"))
     assert tables.reference.columns.tolist() == ["a", "b"]
 
 
 def test_naming_the_data_as_reference_splits_it_too(files):
-    tables = read_tables(Asked(files / "all.csv", files / "all.csv", reference_where="group == 'x'", drop=["id"]))
+    tables = read_tables(
+        TableRequest(files / "all.csv", files / "all.csv", reference_where="group == 'x'", drop=["id"])
+    )
     assert len(tables.data) == 2
 
 
 def test_what_the_model_was_fitted_on(files):
-    tables = read_tables(Asked(files / "all.csv", reference_where="group == 'x'", known=["b"]))
+    tables = read_tables(TableRequest(files / "all.csv", reference_where="group == 'x'", known=["b"]))
     assert tables.data.columns.tolist() == ["b"]
 
 
 def test_true_labels(files):
-    tables = read_tables(Asked(files / "all.csv", reference_where="a < 3", features=["b"], truth="group"))
+    tables = read_tables(TableRequest(files / "all.csv", reference_where="a < 3", features=["b"], truth="group"))
     assert tables.truth == ["y", "y"]
 
 
 def test_numbers_that_pick_rows_stay_and_are_named(files):
     with pytest.warns(UserWarning, match="^a picks rows and goes to the model as well"):
-        tables = read_tables(Asked(files / "all.csv", reference_where="a < 3", drop=["id,group"]))
+        tables = read_tables(TableRequest(files / "all.csv", reference_where="a < 3", drop=["id,group"]))
     assert tables.data.columns.tolist() == ["a", "b"]
 
 
 def test_rows_on_both_sides_are_counted(files):
     with pytest.warns(UserWarning, match="2 rows are explained and belong to the reference as well"):
-        read_tables(Asked(files / "all.csv", reference_where="group == 'x'", data_where="b > 3", features=["b"]))
+        read_tables(TableRequest(files / "all.csv", reference_where="group == 'x'", data_where="b > 3", features=["b"]))
 
 
 REFUSED = {
@@ -199,14 +201,14 @@ REFUSED = {
 @pytest.mark.parametrize(("asked", "message"), REFUSED.values(), ids=REFUSED)
 def test_refused(files, asked, message):
     with pytest.raises(InputError, match=message):
-        read_tables(Asked(files / "all.csv", **asked))
+        read_tables(TableRequest(files / "all.csv", **asked))
 
 
 def test_other_columns(files):
     with pytest.raises(InputError, match=r"other columns \(id, group only in the data\); give both the same, or use"):
-        read_tables(Asked(files / "all.csv", files / "reference.csv"))
+        read_tables(TableRequest(files / "all.csv", files / "reference.csv"))
     with pytest.raises(InputError, match=r"other columns \(id, group only in the reference\)"):
-        read_tables(Asked(files / "data.csv", files / "all.csv"))
+        read_tables(TableRequest(files / "data.csv", files / "all.csv"))
 
 
 MIXED = pd.DataFrame(
@@ -225,7 +227,9 @@ MIXED = pd.DataFrame(
 def test_columns_of_all_kinds(tmp_path, ending):
     path = tmp_path / f"all.{ending}"
     getattr(MIXED, f"to_{ending}")(path, index=False)
-    tables = read_tables(Asked(path, reference_where="group == 'x'", index="id", dates=["day"], categories=["colour"]))
+    tables = read_tables(
+        TableRequest(path, reference_where="group == 'x'", index="id", dates=["day"], categories=["colour"])
+    )
     assert tables.data.index.tolist() == [f"p{i}" for i in range(30, 40)]
     assert tables.data.columns.tolist() == ["colour", "smoker", "age", "day"]
     assert [str(kind) for kind in tables.data.dtypes[:3]] == ["category", "bool", "float64"]
@@ -236,14 +240,14 @@ def test_columns_of_all_kinds(tmp_path, ending):
 
 def test_text_stays_text(tmp_path):
     MIXED.to_csv(tmp_path / "all.csv", index=False)
-    tables = read_tables(Asked(tmp_path / "all.csv", reference_where="group == 'x'", drop=["id,day"]))
+    tables = read_tables(TableRequest(tmp_path / "all.csv", reference_where="group == 'x'", drop=["id,day"]))
     assert set(tables.data.colour.dropna()) == {"red", "blue"}
     assert not isinstance(tables.data.colour.dtype, pd.CategoricalDtype)
 
 
 def test_times_pick_rows_and_stay(tmp_path):
     MIXED.to_parquet(tmp_path / "all.parquet")
-    asked = Asked(tmp_path / "all.parquet", reference_where="day < '2024-02-20'", dates=["day"], drop=["id"])
+    asked = TableRequest(tmp_path / "all.parquet", reference_where="day < '2024-02-20'", dates=["day"], drop=["id"])
     with pytest.warns(UserWarning, match="^day picks rows and goes to the model as well"):
         tables = read_tables(asked)
     assert tables.data.day.min() == pd.Timestamp("2024-02-20")
@@ -253,9 +257,9 @@ def test_names_of_rows_are_no_feature(tmp_path):
     MIXED.to_csv(tmp_path / "all.csv", index=False)
     where = {"reference_where": "group == 'x'", "dates": ["day"]}
     with pytest.raises(InputError, match="column 'id' holds another text in every row, as names do; use --index id"):
-        read_tables(Asked(tmp_path / "all.csv", **where))
+        read_tables(TableRequest(tmp_path / "all.csv", **where))
     with pytest.warns(UserWarning, match="column 'id' has 40 different texts in 40 rows"):
-        tables = read_tables(Asked(tmp_path / "all.csv", **where, known=["id", "age"]))
+        tables = read_tables(TableRequest(tmp_path / "all.csv", **where, known=["id", "age"]))
     assert tables.data.columns.tolist() == ["id", "age"]
 
 
@@ -263,7 +267,7 @@ def test_odd_text_is_named(tmp_path):
     frame = MIXED.drop(columns="id").assign(age=["old", *range(39)])
     frame.to_csv(tmp_path / "all.csv", index=False)
     with pytest.warns(UserWarning, match="column") as said:
-        read_tables(Asked(tmp_path / "all.csv", reference_where="group == 'x'", features=["age,day"]))
+        read_tables(TableRequest(tmp_path / "all.csv", reference_where="group == 'x'", features=["age,day"]))
     assert [str(one.message) for one in said] == [
         "column 'age' is redrawn as categories, though 39 of its 40 values are numbers; 'old' in row 0 of the "
         "reference is none",
@@ -276,13 +280,13 @@ def test_times_with_several_offsets(tmp_path):
     frame = pd.DataFrame({"day": ["2024-01-01T00:00+01:00", "2024-07-01T00:00+02:00"], "group": ["x", "y"]})
     frame.to_csv(tmp_path / "all.csv", index=False)
     with pytest.raises(InputError, match="--dates: column 'day' of the data has several offsets from UTC"):
-        read_tables(Asked(tmp_path / "all.csv", reference_where="group == 'x'", dates=["day"]))
+        read_tables(TableRequest(tmp_path / "all.csv", reference_where="group == 'x'", dates=["day"]))
 
 
 def test_yes_and_no_with_gaps_in_one_file_only(tmp_path):
     pd.DataFrame({"a": [True, None, False]}).to_csv(tmp_path / "data.csv", index=False)
     pd.DataFrame({"a": [True, False, False]}).to_csv(tmp_path / "reference.csv", index=False)
-    tables = read_tables(Asked(tmp_path / "data.csv", tmp_path / "reference.csv"))
+    tables = read_tables(TableRequest(tmp_path / "data.csv", tmp_path / "reference.csv"))
     assert tables.data.a.dtype == tables.reference.a.dtype == object
 
 
@@ -307,7 +311,9 @@ def test_types_of_parquet(tmp_path):
 def test_the_index_of_a_parquet_file_names_the_rows(tmp_path):
     MIXED.set_index("id").to_parquet(tmp_path / "all.parquet")
     for asked in ({}, {"index": "id"}):
-        tables = read_tables(Asked(tmp_path / "all.parquet", reference_where="group == 'x'", drop=["day"], **asked))
+        tables = read_tables(
+            TableRequest(tmp_path / "all.parquet", reference_where="group == 'x'", drop=["day"], **asked)
+        )
         assert tables.data.index.tolist() == [f"p{i}" for i in range(30, 40)]
     MIXED.set_index("colour").to_parquet(tmp_path / "all.parquet")  # names nothing: a column like any other
     assert "colour" in read_table(tmp_path / "all.parquet", "data").columns
@@ -341,7 +347,7 @@ def test_parquet_without_pyarrow(tmp_path, monkeypatch):
 
 def test_rows_held_out(tmp_path):
     MIXED.to_csv(tmp_path / "all.csv", index=False)
-    asked = Asked(tmp_path / "all.csv", reference_where="group == 'x'", hold_out=0.2, features=["age"], seed=1)
+    asked = TableRequest(tmp_path / "all.csv", reference_where="group == 'x'", hold_out=0.2, features=["age"], seed=1)
     tables = read_tables(asked)
     assert (len(tables.data), len(tables.reference)) == (6, 24)
     assert sorted([*tables.data.index, *tables.reference.index]) == list(range(30))
@@ -350,6 +356,6 @@ def test_rows_held_out(tmp_path):
 
 def test_data_that_are_their_own_reference(tmp_path):
     MIXED.to_csv(tmp_path / "all.csv", index=False)
-    asked = Asked(tmp_path / "all.csv", data_where="group == 'x'", features=["age"], itself=True)
+    asked = TableRequest(tmp_path / "all.csv", data_where="group == 'x'", features=["age"], itself=True)
     tables = read_tables(asked)
     assert len(tables.data) == len(tables.reference) == 30

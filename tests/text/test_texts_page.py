@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from butfor import ReachWarning
-from butfor.cli import main as cli
+from butfor.cli.app import main
 from butfor.text import TextWarning
 from butfor.text.demo import REVIEWS
 
@@ -52,6 +52,6 @@ def test_the_commands_run(tmp_path, monkeypatch, capsys):
     for command in block.strip().splitlines():
         program, *arguments = shlex.split(command)
         assert program == "butfor"
-        assert cli.main([*arguments, "--quiet"]) == 0, command
+        assert main([*arguments, "--quiet"]) == 0, command
     assert {path.name for path in tmp_path.iterdir() if path.is_dir()} == {"words", "few"}
     assert "[+wonderful]" in capsys.readouterr().out

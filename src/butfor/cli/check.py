@@ -86,7 +86,7 @@ def check(
             CHECK: lambda path: save_png(found.plot, path, len(found.verdicts)),
         }
         write_files(files, output.out)
-    words = partial(_in_words, found, made, read.told["data"])
+    words = partial(_in_words, found, made, read.sources["data"])
     finish(output, words, partial(_as_json, found, repr(made)), {"Picture": CHECK, "Table": TABLE})
 
 

@@ -85,7 +85,7 @@ def explain(
                 progress=bar(output),
                 **settings,
             )
-        result = written(result, output, model=model.model, **read.told)
+        result = written(result, output, model=model.model, **read.sources)
     finish(output, result.summary, result.to_json)
 
 

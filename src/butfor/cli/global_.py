@@ -63,7 +63,7 @@ def global_(
             **given(loss=loss, passes=passes),
             **tests.settings(box),
         )
-        result = sourced(result, model=model.model, **read.told)
+        result = sourced(result, model=model.model, **read.sources)
         files: dict[str, Callable[[Path], object]] = {
             RESULT: result.save,
             TABLE: lambda path: result.table.to_csv(path, index=False),

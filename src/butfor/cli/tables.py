@@ -89,8 +89,8 @@ def sampler_named(name: str) -> Callable[[Any], Sampler]:
 
 def tables(columns: TableColumns, model: object, **rows: object) -> Tables:
     """The rows to explain and those of the reference, with the columns for the model, which may know them itself."""
-    from butfor.tabular.rows import Asked, read_tables
+    from butfor.tabular.rows import TableRequest, read_tables
 
     known = None if model is None else wrap(model).columns
     named = {name: value for name, value in vars(columns).items() if name != "subsets"}
-    return read_tables(Asked(**given(**named, **rows, known=None if known is None else list(map(str, known)))))
+    return read_tables(TableRequest(**given(**named, **rows, known=None if known is None else list(map(str, known)))))

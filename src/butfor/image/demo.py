@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from butfor.core.result.result import Result
+from butfor.core.result.summary import WIDTH
 from butfor.core.types import Array, Floats, InputError, Subset
 from butfor.image.boxes import boxes
 from butfor.image.explain import explain
@@ -28,7 +29,6 @@ Reporting = bool | Callable[[Progress], None] | None
 ENLARGED = 4  # each of the 8 x 8 pixels becomes so many squared: pictures are to be looked at
 LIKE = 60  # reference digits that a patch may come from
 PHOTOGRAPHS = 12
-WIDTH = 110
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ import numpy as np
 from butfor.core.types import Bools, InputError, ModelError, Subset
 from butfor.image.blend import empty
 from butfor.image.region import Image, fill_each
+from butfor.models.optional import one_line
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,9 +59,8 @@ class DiffusersInpainter:
         try:
             made = pipe(prompt=self.prompt, image=shown, mask_image=hole, generator=generator, **asked).images[0]
         except Exception as error:
-            raise ModelError(
-                f"the pipeline {type(pipe).__name__} raised {type(error).__name__}: {' '.join(str(error).split())}"
-            ) from error
+            why = f"{type(error).__name__}: {one_line(error)}"
+            raise ModelError(f"the pipeline {type(pipe).__name__} raised {why}") from error
         return np.asarray(made.convert("RGB").resize((width, height), Pictures.Resampling.BICUBIC))
 
 
@@ -86,9 +86,7 @@ def _loaded(name: str) -> Any:
         auto: Any = AutoPipelineForInpainting
         pipe = auto.from_pretrained(name)
     except Exception as error:  # hubs, files and networks fail in many ways
-        raise InputError(
-            f"no inpainting pipeline could be loaded from {name!r}: {' '.join(str(error).split())[:300]}"
-        ) from error
+        raise InputError(f"no inpainting pipeline could be loaded from {name!r}: {one_line(error)[:300]}") from error
     pipe.set_progress_bar_config(disable=True)
     return pipe
 

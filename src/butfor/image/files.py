@@ -14,7 +14,7 @@ import numpy as np
 
 from butfor.core.types import InputError
 from butfor.image.region import Image
-from butfor.models.optional import loaded
+from butfor.models.optional import loaded, one_line
 
 if TYPE_CHECKING:
     from PIL.Image import Image as Picture
@@ -67,7 +67,7 @@ def read_image(path: str | Path, *, longest: int | None = None, most_pixels: int
     except (OSError, SyntaxError, ValueError, EOFError, IndexError) as error:
         if isinstance(error, InputError):
             raise
-        raise InputError(f"the image {path} is broken or cut short: {' '.join(str(error).split())}") from error
+        raise InputError(f"the image {path} is broken or cut short: {one_line(error)}") from error
 
 
 def _check_size(size: tuple[int, int], path: Path, longest: int | None, most_pixels: int) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 
 from butfor.core.types import Array, InputError, ModelError
 from butfor.models.onnx_session import check_threads, open_session
+from butfor.models.optional import one_line
 
 
 @dataclass(frozen=True)
@@ -39,8 +40,7 @@ class Graph:
             raise
         except Exception as error:  # ONNX Runtime has errors of its own kinds
             shapes = ", ".join(f"{name} {value.dtype} {value.shape}" for name, value in feeds.items())
-            why = " ".join(str(error).split())
-            raise ModelError(f"{self.path.name} failed on {shapes}: {why[:300]}") from error
+            raise ModelError(f"{self.path.name} failed on {shapes}: {one_line(error)[:300]}") from error
 
 
 def open_graph(path: str | Path, threads: int | None, *, arena: bool = False) -> Graph:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from butfor.core.types import InputError
-from butfor.models.optional import need
+from butfor.models.optional import need, one_line
 
 
 def open_session(
@@ -64,5 +64,4 @@ def _session(path: str, changed: int, threads: int, arena: bool, providers: tupl
     try:
         return runtime.InferenceSession(path, options, providers=list(providers))
     except Exception as error:  # onnxruntime has a class of its own for every reason
-        why = " ".join(str(error).split())[:300]
-        raise InputError(f"{path} is not an ONNX file that can be opened: {why}") from error
+        raise InputError(f"{path} is not an ONNX file that can be opened: {one_line(error)[:300]}") from error

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 from butfor.core.draw.samplers import Sampler
 from butfor.core.result.result import Result
 from butfor.core.result.summary import WIDTH
-from butfor.explain import explain
 from butfor.run.progress import Progress
+from butfor.run.settings import Settings
 from butfor.tabular.copula import copula
+from butfor.tabular.explain import explain
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -99,20 +100,17 @@ def measurements(rows: pd.DataFrame) -> dict[str, list[str]]:
 
 
 def _test(model: object, rows: pd.DataFrame, sampler: Sampler, seed: int, progress: Reporting) -> Result:
-    return explain(
-        model,
-        rows,
-        sampler,
-        subsets=measurements(rows),
-        test="irt",
-        alternative="greater",
-        target="malignant",
-        link="logit",  # changes no choice; effects of a model this sure are readable as log-odds only
-        alpha=ALPHA,
-        draws=DRAWS,
-        seed=seed,
-        progress=progress,
-    )
+    settings = {
+        "test": "irt",
+        "alternative": "greater",
+        "target": "malignant",
+        "link": "logit",  # changes no choice; effects of a model this sure are readable as log-odds only
+        "alpha": ALPHA,
+        "draws": DRAWS,
+        "seed": seed,
+        "progress": progress,
+    }
+    return explain(model, rows, sampler, measurements(rows), Settings.of(settings))
 
 
 def _sourced(result: Result, who: str, reference: str) -> Result:

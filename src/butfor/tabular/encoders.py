@@ -9,26 +9,34 @@ from typing import Any
 import numpy as np
 
 from butfor.core.types import InputError
+from butfor.models.optional import attribute
 
 MIXING = ("Normalizer",)  # one output per input, by name too, but each of them made of all inputs
 INDICATOR = "missingindicator_"  # how scikit-learn's imputers name the flags they add
+Names = tuple[str, ...] | None  # of columns, where they are known
 
 
-def groups_from_encoder(encoder: Any, *, positions: bool = False) -> dict[str, list[Any]]:
+def groups_from_encoder(encoder: object, *, positions: bool = False) -> dict[str, list[Any]]:
     """Encoded columns by raw column, for `subsets=`: {"colour": ["colour_blue", "colour_red"], "age": ["age"]}.
 
-    `encoder` is a fitted scikit-learn ColumnTransformer, OneHotEncoder or other transformer, or a Pipeline of them,
-    whose last step may be the model: then the columns are those that the model gets. Every encoded column is in
-    exactly one group. Columns that a transformer makes of several raw ones (PCA) are one group with the transformer's
-    name. Names are those of `get_feature_names_out()`; `positions=True` gives numbers for tables without them.
+    Every encoded column is in exactly one group. Columns that a transformer makes of several raw ones (PCA) are one
+    group with the transformer's name.
 
+    Parameters
+    ----------
+    encoder : a fitted scikit-learn ColumnTransformer, OneHotEncoder or other transformer, or a Pipeline of them, whose
+        last step may be the model: then the columns are those that the model gets.
+    positions : give numbers, for tables without names, in place of the names of `get_feature_names_out()`.
+
+    Examples
+    --------
     >>> import pandas as pd
     >>> from sklearn.preprocessing import OneHotEncoder
     >>> groups_from_encoder(OneHotEncoder().fit(pd.DataFrame({"colour": ["red", "blue"], "size": ["S", "M"]})))
     {'colour': ['colour_blue', 'colour_red'], 'size': ['size_M', 'size_S']}
     """
     raw = _raw_names(encoder)
-    made = _through(encoder, Columns(raw, raw), "", None)
+    made = _through(encoder, EncodedColumns(raw, raw), "", None)
     if made.names is None and not positions:
         raise InputError(
             f"{type(encoder).__name__} cannot name the columns it makes, since a step of it has no "
@@ -41,38 +49,38 @@ def groups_from_encoder(encoder: Any, *, positions: bool = False) -> dict[str, l
 
 
 @dataclass(frozen=True)
-class Columns:
+class EncodedColumns:
     """Columns on their way through an encoder: what each is called, if that is known, and whose group it belongs to."""
 
-    names: tuple[str, ...] | None
+    names: Names
     owners: tuple[str, ...]
 
-    def take(self, places: Sequence[int]) -> Columns:
+    def take(self, places: Sequence[int]) -> EncodedColumns:
         names = None if self.names is None else tuple(self.names[i] for i in places)
-        return Columns(names, tuple(self.owners[i] for i in places))
+        return EncodedColumns(names, tuple(self.owners[i] for i in places))
 
 
-def _raw_names(encoder: Any) -> tuple[str, ...]:
-    try:
-        names = getattr(encoder, "feature_names_in_", None)
-        names = [f"x{i}" for i in range(encoder.n_features_in_)] if names is None else names
-    except (AttributeError, ValueError) as error:
+def _raw_names(encoder: object) -> tuple[str, ...]:
+    names, count = attribute(encoder, "feature_names_in_"), attribute(encoder, "n_features_in_")
+    if names is None and count is None:
         raise InputError(
             f"groups_from_encoder needs a fitted ColumnTransformer, OneHotEncoder or Pipeline of scikit-learn, got "
             f"{type(encoder).__name__} that is not fitted or does not say which columns it takes"
-        ) from error
-    return tuple(map(str, names))
+        )
+    return tuple(f"x{i}" for i in range(count)) if names is None else tuple(map(str, names))
 
 
-def _through(step: Any, columns: Columns, name: str, width: int | None) -> Columns:
+def _through(step: Any, columns: EncodedColumns, name: str, width: int | None) -> EncodedColumns:
     """The columns after one step, which is called `name` and makes `width` columns where that is known."""
     if step is None or isinstance(step, str):  # "passthrough"
         return columns
-    if hasattr(step, "steps"):
-        for own, part in _transforming(step):
+    if (steps := attribute(step, "steps")) is not None:
+        *others, last = steps
+        is_model = last[1] is not None and not isinstance(last[1], str) and attribute(last[1], "transform") is None
+        for own, part in others if is_model else steps:
             columns = _through(part, columns, name or _apart(own, columns.owners), None)
         return columns
-    if hasattr(step, "output_indices_"):
+    if attribute(step, "output_indices_") is not None:
         return _side_by_side(step, columns)
     names = _names_out(step, columns.names)
     width = len(names) if names is not None else width
@@ -80,17 +88,10 @@ def _through(step: Any, columns: Columns, name: str, width: int | None) -> Colum
         raise InputError(
             f"step {name or type(step).__name__!r} does not say how many columns it makes; give the steps before it"
         )
-    return Columns(names, _owners(step, columns, name or type(step).__name__, names, width))
+    return EncodedColumns(names, _owners(step, columns, name or type(step).__name__, names, width))
 
 
-def _transforming(pipeline: Any) -> list[tuple[str, Any]]:
-    """The steps of a pipeline but for the model at its end."""
-    *others, last = pipeline.steps
-    is_model = last[1] is not None and not isinstance(last[1], str) and not hasattr(last[1], "transform")
-    return others if is_model else [*others, last]
-
-
-def _side_by_side(step: Any, columns: Columns) -> Columns:
+def _side_by_side(step: Any, columns: EncodedColumns) -> EncodedColumns:
     """A ColumnTransformer: each part gets some columns, and what the parts make stands side by side."""
     raw = _raw_names(step)
     places = {part: range(where.start, where.stop) for part, where in step.output_indices_.items()}
@@ -101,7 +102,7 @@ def _side_by_side(step: Any, columns: Columns) -> Columns:
             given = columns.take(_positions(chosen, raw))
             made = _through(transformer, given, _apart(part, columns.owners), len(where))
             owners[where.start : where.stop] = made.owners
-    return Columns(_names_out(step, columns.names), tuple(owners))
+    return EncodedColumns(_names_out(step, columns.names), tuple(owners))
 
 
 def _apart(part: str, taken: Sequence[str]) -> str:
@@ -122,7 +123,7 @@ def _positions(chosen: Any, names: Sequence[str]) -> list[int]:
     return [names.index(column) if isinstance(column, str) else int(column) % len(names) for column in listed]
 
 
-def _names_out(step: Any, names: tuple[str, ...] | None) -> tuple[str, ...] | None:
+def _names_out(step: Any, names: Names) -> Names:
     given = None if names is None else np.asarray(names, dtype=object)
     try:
         return tuple(map(str, step.get_feature_names_out(given)))
@@ -130,7 +131,7 @@ def _names_out(step: Any, names: tuple[str, ...] | None) -> tuple[str, ...] | No
         return None
 
 
-def _owners(step: Any, columns: Columns, name: str, names: tuple[str, ...] | None, width: int) -> tuple[str, ...]:
+def _owners(step: Any, columns: EncodedColumns, name: str, names: Names, width: int) -> tuple[str, ...]:
     """Whose each of the columns is that one transformer makes."""
     if len(set(columns.owners)) == 1:
         return columns.owners[:1] * width
@@ -141,9 +142,7 @@ def _owners(step: Any, columns: Columns, name: str, names: tuple[str, ...] | Non
         return tuple(np.repeat(np.array(columns.owners, dtype=object), counts))
     owner = dict(zip(columns.names or (), columns.owners, strict=False))
     found = [owner.get(one, owner.get(one.removeprefix(INDICATOR))) for one in names or ()]
-    if found and None not in found:
-        return tuple(str(one) for one in found)
-    return (name,) * width
+    return tuple(map(str, found)) if found and None not in found else (name,) * width
 
 
 def _counts(step: Any) -> list[int] | None:
@@ -162,8 +161,7 @@ def _counts(step: Any) -> list[int] | None:
 
 def _levels(encoder: Any, column: int) -> int:
     """Columns that a OneHotEncoder makes of one: infrequent levels share one, and one may be dropped."""
-    rare = getattr(encoder, "infrequent_categories_", None)
-    rare = None if rare is None else rare[column]
+    rare = (attribute(encoder, "infrequent_categories_") or {column: None})[column]
     shared = 0 if rare is None or not len(rare) else len(rare) - 1
     dropped = encoder.drop_idx_ is not None and encoder.drop_idx_[column] is not None
     return len(encoder.categories_[column]) - shared - dropped

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from butfor.core.types import InputError
+from butfor.models.optional import one_line
+from butfor.tabular.table import twice
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,7 +34,7 @@ def read_csv(path: Path, what: str) -> pd.DataFrame:
     try:
         return pd.read_csv(path, encoding="utf-8", index_col=False, low_memory=False)
     except (pd.errors.ParserError, ValueError) as error:
-        raise InputError(f"the {what} {path} cannot be read as CSV: {_one_line(error)}") from error
+        raise InputError(f"the {what} {path} cannot be read as CSV: {one_line(error)}") from error
 
 
 def _check_lines(path: Path, what: str) -> None:
@@ -64,16 +66,14 @@ def _check_header(header: list[str], path: Path, what: str) -> None:
     if not header:
         raise InputError(f"the {what} {path} is empty; expected a header line with column names, then rows")
     if len(header) == 1 and any(mark in header[0] for mark in ";\t|"):
-        raise InputError(
-            f"the header of the {what} {path} is one column, {header[0][:60]!r}; separate columns by commas"
-        )
+        start = header[0][:60]
+        raise InputError(f"the header of the {what} {path} is one column, {start!r}; separate columns by commas")
     if "" in header:
         raise InputError(
             f"column {header.index('') + 1} of the {what} {path} has no name; name it (and use --index for row names), "
             "or save the file without it: to_csv(path, index=False)"
         )
-    repeated = sorted({name for name in header if header.count(name) > 1}) if len(set(header)) < len(header) else []
-    if repeated:
+    if repeated := twice(header):
         raise InputError(
             f"the {what} {path} has columns named alike: {', '.join(repeated)}; give every column its own name"
         )
@@ -108,10 +108,10 @@ def read_parquet(path: Path, what: str) -> pd.DataFrame:
             table = _plain_types(arrow, parquet.ParquetFile(file).read(), path, what)
         frame: pd.DataFrame = table.to_pandas(date_as_object=False)
     except OSError as error:
-        reason = error.strerror or _one_line(error)
+        reason = error.strerror or one_line(error)
         raise InputError(f"the {what} {path} cannot be read: {reason}; name a Parquet file") from error
     except arrow.ArrowException as error:
-        raise InputError(f"the {what} {path} cannot be read as Parquet: {_one_line(error)}") from error
+        raise InputError(f"the {what} {path} cannot be read as Parquet: {one_line(error)}") from error
     _check_header(list(map(str, frame.columns)), path, what)
     if not len(frame):
         raise InputError(f"the {what} {path} has columns but no rows; give at least one row")
@@ -142,7 +142,7 @@ def read_subsets(path: Path) -> dict[str, Any] | list[Any]:
     except InputError as error:
         raise InputError(f"the subsets {path} {error}") from error
     except ValueError as error:  # JSONDecodeError and UnicodeDecodeError
-        raise InputError(f"the subsets {path} are not JSON: {_one_line(error)}; {SUBSETS}") from error
+        raise InputError(f"the subsets {path} are not JSON: {one_line(error)}; {SUBSETS}") from error
     entries = list(subsets.values()) if isinstance(subsets, dict) else subsets
     if not isinstance(entries, list) or not all(_names_columns(entry) for entry in entries):
         raise InputError(f"the subsets {path} hold something other than columns; {SUBSETS}")
@@ -153,17 +153,11 @@ SUBSETS = 'expected {"name": ["column", ...], ...} or ["column", ["column", "col
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    names = [name for name, _ in pairs]
-    repeated = sorted({name for name in names if names.count(name) > 1})
-    if repeated:
+    if repeated := twice([name for name, _ in pairs]):
         raise InputError(f"name {', '.join(repeated)} twice; give every subset its own name")
     return dict(pairs)
 
 
-def _names_columns(entry: Any) -> bool:
+def _names_columns(entry: object) -> bool:
     columns = entry if isinstance(entry, list) else [entry]
     return all(isinstance(column, str | int) and not isinstance(column, bool) for column in columns)
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())

@@ -17,12 +17,12 @@ from butfor.core.evaluate.batches import Evaluator
 from butfor.core.evaluate.memory import remembering
 from butfor.core.evaluate.outputs import linked
 from butfor.core.evaluate.probe import Probe, probe
-from butfor.core.result.effects import mean_effects, no_effects
+from butfor.core.result.effects import Effects, mean_effects, no_effects
 from butfor.core.result.global_result import GlobalResult, choose
 from butfor.core.select.guarantees import P_RULES
 from butfor.core.test import losses
-from butfor.core.test.contrast import Measure, contrast, holdout, passes_needed, randomise
-from butfor.core.types import Alternative, Array, Floats, InputError, Ints, ReachWarning
+from butfor.core.test.contrast import GlobalEvidence, Measure, contrast, holdout, passes_needed, randomise
+from butfor.core.types import Alternative, Array, Bools, Floats, InputError, Ints, ReachWarning
 from butfor.models import Wrapped
 from butfor.models.rows import check_aligned
 from butfor.run.progress import Meter, reporting
@@ -104,23 +104,24 @@ def _importance(
     size = settings.batch_rows or default_batch_rows(table)
     seen = probe(wrapped.call, problem.items, size, partial(name_row, table))
     measure, described = measure_of(settings, seen, wrapped)
-    draws, count = settings.draws_for(problem.size), len(problem.subset_names)
-    needed = passes_needed(settings.rule, settings.alpha, count)
+    needed = passes_needed(settings.rule, settings.alpha, len(problem.subset_names))
     passes = int(np.clip(needed, PASSES, MOST_PASSES)) if passes is None else passes
-    warned = _warn_of_reach(passes, needed, settings, count)
+    warned = _warn_of_reach(passes, needed, settings, len(problem.subset_names))
     with reporting(settings.progress) as report:
         meter, memory = Meter(report, seen.rows), remembering(problem, seen.outputs)
         evaluator = Evaluator(wrapped.call, size, seen.outputs.shape[1], meter, memory)
-        total = problem.size * (draws + len(round_sizes(draws, problem.round_draws)))
-        meter.stage("global", total if memory is None else None)
-        evidence = randomise(problem, evaluator, measure, draws, passes)
-        chosen = choose(evidence, settings.alpha, settings.rule)
-        found = int(chosen.sum())
-        meter.set_chosen(found)
-        meter.stage("effects", found * len(problem.items) * (EFFECT_DRAWS + 1) if memory is None else None)
-        effects = no_effects(count)
-        if found:
-            effects = mean_effects(problem, evaluator, measure, chosen, evidence.classes, EFFECT_DRAWS)
+        evidence, chosen, effects = _tested(problem, evaluator, measure, settings, passes, meter)
+    provenance = {
+        "version": __version__,
+        **described,
+        "draws": evidence.draws,
+        "seed": settings.seed,
+        "columns": list(table.columns),
+        "subsets": {subset.name: subset.index.tolist() for subset in problem.subsets},
+        "frame": table.labels is not None,
+        "sampler": repr(problem.sampler),
+        "dependence_ignored": info_of(problem.sampler).ignores_dependence,
+    }
     return GlobalResult(
         subset_names=problem.subset_names,
         mode=described["test"],
@@ -132,18 +133,24 @@ def _importance(
         rule=settings.rule,
         rows=meter.rows,
         warned=(*warned, *([seen.odd] if seen.odd else [])),
-        provenance={
-            "version": __version__,
-            **described,
-            "draws": draws,
-            "seed": settings.seed,
-            "columns": list(table.columns),
-            "subsets": {subset.name: subset.index.tolist() for subset in problem.subsets},
-            "frame": table.labels is not None,
-            "sampler": repr(problem.sampler),
-            "dependence_ignored": info_of(problem.sampler).ignores_dependence,
-        },
+        provenance=provenance,
     )
+
+
+def _tested(
+    problem: Problem, evaluator: Evaluator, measure: Measure, settings: Settings, passes: int, meter: Meter
+) -> tuple[GlobalEvidence, Bools, Effects]:
+    """The evidence on each subset, which are chosen by it, and their effects from fresh draws."""
+    draws, known = settings.draws_for(problem.size), evaluator.memory is None
+    meter.stage("global", problem.size * (draws + len(round_sizes(draws, problem.round_draws))) if known else None)
+    evidence = randomise(problem, evaluator, measure, draws, passes)
+    chosen = choose(evidence, settings.alpha, settings.rule)
+    found = int(chosen.sum())
+    meter.set_chosen(found)
+    meter.stage("effects", found * len(problem.items) * (EFFECT_DRAWS + 1) if known else None)
+    if not found:
+        return evidence, chosen, no_effects(len(chosen))
+    return evidence, chosen, mean_effects(problem, evaluator, measure, chosen, evidence.classes, EFFECT_DRAWS)
 
 
 def _measure(X: object, y: object, loss: Loss | None, settings: Settings, seen: Probe, wrapped: Wrapped) -> Measured:

@@ -7,7 +7,7 @@ where a wrong sampler and a real signal look alike. `check_sampler` on held-out 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -49,64 +49,62 @@ def quick_check(problem: Problem) -> list[str]:
             values = filled(np.asarray(drawn.values, dtype=np.float64).reshape(len(drawn.inputs), DRAWS + 1, -1))
             inputs = filled(np.asarray(drawn.inputs, dtype=np.float64))
             pools.append(Pool(block.subset.name, np.asarray(block.subset.index), inputs, values))
-    return look(pools, stream(problem.seed, "quick check"))
-
-
-def look(pools: Sequence[Pool], rng: np.random.Generator) -> list[str]:
-    """The sentences, from what was drawn."""
-    wrong: dict[str, Callable[[Pool], bool]] = {
-        "Counterfactuals of {} are the observed values again for most inputs: nothing can be found there.": _stuck,
-        "Counterfactuals of {} have fractions where the data has a few whole numbers only: no real row looks like "
-        "that; use a sampler for mixed columns.": _fractions,
-        "In the data {} can be told from the other columns, in counterfactuals it cannot: unless the reference differs "
-        f"in just that, the sampler ignores how columns hang together; {ASK}.": _loose,
-        "Observed values of {} lie beyond nearly all of their draws at both ends: extreme inputs, or a sampler that is "
-        f"too narrow; {ASK}.": lambda pool: _both_ends(pool, rng),
-        "Observed values of {} crowd in the middle of their draws: inputs more alike than the reference, or a sampler "
-        f"that is too wide; {ASK}.": lambda pool: _crowded(pool, rng),
-    }
-    found = {sentence: [pool.name for pool in pools if test(pool)] for sentence, test in wrong.items()}
+    rng = stream(problem.seed, "quick check")
+    found = {sentence: [pool.name for pool in pools if test(pool, rng)] for sentence, test in WRONG.items()}
     return [sentence.format(_listed(names)) for sentence, names in found.items() if names]
 
 
-def _stuck(pool: Pool) -> bool:
+def _stuck(pool: Pool, _: np.random.Generator) -> bool:
     return bool((pool.drawn == pool.values[:, :1]).all(axis=(1, 2)).mean() > 0.5)
 
 
-def _fractions(pool: Pool) -> bool:
+def _fractions(pool: Pool, _: np.random.Generator) -> bool:
     few = [len(np.unique(column)) <= 10 for column in pool.values[:, 0].T]
     whole = (pool.values[:, 0] % 1 == 0).all(axis=0)
     broken = (pool.drawn % 1 != 0).mean(axis=(0, 1)) > 0.5
     return bool(len(pool.inputs) >= 10 and (few & whole & broken).any())
 
 
-def _loose(pool: Pool) -> bool:
+def _loose(pool: Pool, _: np.random.Generator) -> bool:
     """The linear prediction of a column from the others goes with its observed values, but not with its draws."""
     count, width = pool.inputs.shape
     if len(pool.columns) > 1 or count < max(LEAST_INPUTS, 5 * width) or width < 2:
         return False
     rest = np.delete(pool.inputs, pool.columns, axis=1)
     rest = np.column_stack([np.ones(count), rest])
-    told = rest @ np.linalg.lstsq(rest, pool.values[:, 0, 0], rcond=None)[0]
-    if np.ptp(told) == 0 or np.ptp(pool.values[:, 0]) == 0 or np.ptp(pool.drawn) == 0:
+    fitted = rest @ np.linalg.lstsq(rest, pool.values[:, 0, 0], rcond=None)[0]
+    if np.ptp(fitted) == 0 or np.ptp(pool.values[:, 0]) == 0 or np.ptp(pool.drawn) == 0:
         return False
-    with_data = np.corrcoef(told, pool.values[:, 0, 0])[0, 1]
-    with_draws = np.corrcoef(np.repeat(told, DRAWS), pool.drawn.ravel())[0, 1]
+    with_data = np.corrcoef(fitted, pool.values[:, 0, 0])[0, 1]
+    with_draws = np.corrcoef(np.repeat(fitted, DRAWS), pool.drawn.ravel())[0, 1]
     return bool(with_data > 0.7 and with_draws < 0.5 * with_data)
 
 
-def _both_ends(pool: Pool, rng: np.random.Generator) -> bool:
-    if len(pool.inputs) < LEAST_INPUTS:
-        return False
-    places = [ranks(pool.values[:, :, j], rng) for j in range(len(pool.columns))]
-    return any((u < 0.025).mean() > 0.1 and (u > 0.975).mean() > 0.1 for u in places)
+def _at_both_ends(pool: Pool, rng: np.random.Generator) -> bool:
+    return any((u < 0.025).mean() > 0.1 and (u > 0.975).mean() > 0.1 for u in _ranks(pool, rng))
 
 
-def _crowded(pool: Pool, rng: np.random.Generator) -> bool:
-    if len(pool.inputs) < LEAST_INPUTS:
-        return False
-    places = [ranks(pool.values[:, :, j], rng) for j in range(len(pool.columns))]
-    return any((np.abs(u - 0.5) < 0.25).mean() > 0.75 for u in places)  # 0.5 if Q is right
+def _in_the_middle(pool: Pool, rng: np.random.Generator) -> bool:
+    return any((np.abs(u - 0.5) < 0.25).mean() > 0.75 for u in _ranks(pool, rng))  # 0.5 if Q is right
+
+
+def _ranks(pool: Pool, rng: np.random.Generator) -> list[Floats]:
+    """Where observed values stand among their draws, from 0 to 1, by column; nowhere where inputs are too few."""
+    columns = range(len(pool.columns)) if len(pool.inputs) >= LEAST_INPUTS else ()
+    return [ranks(pool.values[:, :, j], rng) for j in columns]
+
+
+WRONG: dict[str, Callable[[Pool, np.random.Generator], bool]] = {
+    "Counterfactuals of {} are the observed values again for most inputs: nothing can be found there.": _stuck,
+    "Counterfactuals of {} have fractions where the data has a few whole numbers only: no real row looks like that; "
+    "use a sampler for mixed columns.": _fractions,
+    "In the data {} can be told from the other columns, in counterfactuals it cannot: unless the reference differs in "
+    f"just that, the sampler ignores how columns hang together; {ASK}.": _loose,
+    "Observed values of {} lie beyond nearly all of their draws at both ends: extreme inputs, or a sampler that is too "
+    f"narrow; {ASK}.": _at_both_ends,
+    "Observed values of {} crowd in the middle of their draws: inputs more alike than the reference, or a sampler that "
+    f"is too wide; {ASK}.": _in_the_middle,
+}
 
 
 def _listed(names: list[str]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from butfor.core.types import InputError
@@ -23,7 +23,7 @@ def is_text(frame: pd.DataFrame, name: str) -> bool:
     >>> is_text(pd.DataFrame({"a": ["x"], "b": [1]}), "a")
     True
     """
-    return name in frame.columns and getattr(frame[name].dtype, "kind", "O") not in "fiubmM"
+    return name in frame.columns and frame[name].dtype.kind not in "fiubmM"
 
 
 def typed(frames: Frames, dates: Sequence[str], categories: Sequence[str]) -> dict[str, pd.DataFrame]:
@@ -50,19 +50,18 @@ def _same_flags(frames: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
     """Yes and no are objects to pandas where one is missing; then they are in every frame, so that they stay alike."""
     import pandas as pd
 
-    gappy = {
-        name
-        for frame in frames.values()
-        for name in frame.columns
-        if frame[name].dtype == object and pd.api.types.infer_dtype(frame[name], skipna=True) == "boolean"
-    }
-    return {
-        what: frame.astype({name: object for name in gappy & set(frame.columns) if frame[name].dtype == bool})
-        for what, frame in frames.items()
-    }
+    def gappy(column: pd.Series[Any]) -> bool:
+        return column.dtype == object and pd.api.types.infer_dtype(column, skipna=True) == "boolean"
+
+    names = {name for frame in frames.values() for name in frame.columns if gappy(frame[name])}
+    for frame in frames.values():
+        for name in names.intersection(frame.columns):
+            if frame[name].dtype == bool:
+                frame[name] = frame[name].astype(object)
+    return frames
 
 
-def _times(column: pd.Series[Any], name: str, what: str) -> Any:
+def _times(column: pd.Series[Any], name: str, what: str) -> pd.Series[Any]:
     import pandas as pd
 
     try:
@@ -75,7 +74,7 @@ def _times(column: pd.Series[Any], name: str, what: str) -> Any:
         ) from error
 
 
-def _category(columns: Sequence[pd.Series[Any]]) -> Any:
+def _category(columns: Sequence[pd.Series[Any]]) -> pd.CategoricalDtype:
     import pandas as pd
 
     levels = pd.concat([column.dropna().astype(object) for column in columns]).unique()
@@ -97,7 +96,7 @@ def check_text(columns: Sequence[str], frames: Frames, *, sure: bool) -> None:
                 f"{other[0]}; mend it, or leave it out with --drop {name}"
             )
         if text:
-            _look_at(name, frames, sure)
+            _check_names(name, frames, sure)
 
 
 def _odd(frame: pd.DataFrame, name: str) -> str:
@@ -109,7 +108,7 @@ def _odd(frame: pd.DataFrame, name: str) -> str:
     return f"{odd.iloc[0]!r} in row {odd.index[0]!r}" if len(odd) else f"such as {column.dropna().iloc[0]!r}"
 
 
-def _look_at(name: str, frames: Frames, sure: bool) -> None:
+def _check_names(name: str, frames: Frames, sure: bool) -> None:
     import pandas as pd
 
     values = pd.concat([frame[name].astype(object) for frame in frames.values()]).dropna()
@@ -135,14 +134,13 @@ def _look_at(name: str, frames: Frames, sure: bool) -> None:
         )
 
 
-def listed(entries: Sequence[str], columns: Any, option: str = "") -> list[str]:
+def listed(entries: Sequence[str], columns: Collection[str], option: str = "") -> list[str]:
     """Names as a person gives them: repeated options, each one name or several with commas between.
 
     >>> listed(["a,b", "c,d"], ["a", "b", "c,d"])
     ['a', 'b', 'c,d']
     """
     names = [name for entry in entries for name in ([entry] if entry in columns else entry.split(","))]
-    unknown = [name for name in names if name not in columns]
-    if unknown:
+    if unknown := [name for name in names if name not in columns]:
         raise InputError(f"{option}there is no column {unknown[0]!r}; the columns are {some(list(columns))}")
     return names

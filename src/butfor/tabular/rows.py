@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Asked:
+class TableRequest:
     """What a person said of rows and columns; `known` is what the model says it was fitted on."""
 
     data: Path
@@ -48,86 +48,77 @@ class Tables:
     data: pd.DataFrame
     reference: pd.DataFrame
     truth: list[Any] | None
-    told: dict[str, str]
+    sources: dict[str, str]
 
 
-def read_tables(asked: Asked) -> Tables:
+def read_tables(request: TableRequest) -> Tables:
     """Read, split and trim. What was decided for the person is said in a warning."""
-    whole, other = _read(asked)
-    picked, compared = _split(whole, other, asked)
+    whole, other = _read(request)
+    picked, compared = _split(whole, other, request)
     data, reference = whole[picked], (whole if other is None else other)[compared]
-    hidden = [name for name in (asked.index, asked.truth) if name is not None]
     own = data.index.name  # a Parquet file may bring its own index
-    _check_known([asked.index] if asked.index not in (None, own) else [], data, "--index: ")
-    _check_known([asked.truth] if asked.truth is not None else [], data, "--truth: ")
-    columns = _columns(data, reference, asked, hidden)
-    rows = _named(data, asked.index)
-    return Tables(
-        rows[columns],
-        reference[columns],
-        None if asked.truth is None else data[asked.truth].tolist(),
-        {
-            "data": f"{len(data)} of {len(whole)} rows of {asked.data}",
-            "reference": f"{len(reference)} rows of {asked.data if other is None else asked.reference}"
-            + (f" where {asked.reference_where}" if asked.reference_where else ""),
-        },
-    )
+    _check_known([request.index] if request.index not in (None, own) else [], data, "--index: ")
+    _check_known([request.truth] if request.truth is not None else [], data, "--truth: ")
+    columns = _columns(data, reference, request)
+    truth = None if request.truth is None else data[request.truth].tolist()
+    where = f" where {request.reference_where}" if request.reference_where else ""
+    sources = {
+        "data": f"{len(data)} of {len(whole)} rows of {request.data}",
+        "reference": f"{len(reference)} rows of {request.data if other is None else request.reference}{where}",
+    }
+    return Tables(_named(data, request.index)[columns], reference[columns], truth, sources)
 
 
-def _read(asked: Asked) -> tuple[pd.DataFrame, pd.DataFrame | None]:
+def _read(request: TableRequest) -> tuple[pd.DataFrame, pd.DataFrame | None]:
     """The data and, if it is another file, the reference, their columns as the types they are meant to be."""
-    frames = {asked.what: read_table(asked.data, asked.what)}
-    if not _same_file(asked):
-        frames["reference"] = read_table(asked.reference, "reference")  # type: ignore[arg-type]
+    frames = {request.what: read_table(request.data, request.what)}
+    if not _same_file(request):
+        frames["reference"] = read_table(request.reference, "reference")  # type: ignore[arg-type]
     everywhere = dict.fromkeys(name for frame in frames.values() for name in frame.columns)
-    dates = listed(asked.dates, everywhere, "--dates: ")
-    categories = listed(asked.categories, everywhere, "--categories: ")
-    numbers = [name for name in dates if not any(is_text(f, name) or _is_time(f, name) for f in frames.values())]
-    if numbers:
-        raise InputError(f"--dates: column {numbers[0]!r} holds numbers; write dates like 2024-02-29")
+    dates = listed(request.dates, everywhere, "--dates: ")
+    categories = listed(request.categories, everywhere, "--categories: ")
+    for name in dates:
+        if all(frame[name].dtype.kind in "fiub" for frame in frames.values() if name in frame.columns):
+            raise InputError(f"--dates: column {name!r} holds numbers; write dates like 2024-02-29")
     frames = typed(frames, dates, categories)
-    return frames[asked.what], frames.get("reference")
+    return frames[request.what], frames.get("reference")
 
 
-def _is_time(frame: pd.DataFrame, name: str) -> bool:
-    return name in frame.columns and getattr(frame[name].dtype, "kind", "O") in "mM"
-
-
-def _same_file(asked: Asked) -> bool:
-    if asked.reference is None:
+def _same_file(request: TableRequest) -> bool:
+    if request.reference is None:
         return True
-    both = asked.reference.exists() and asked.data.exists()
-    return both and asked.reference_where is not None and asked.reference.samefile(asked.data)
+    both = request.reference.exists() and request.data.exists()
+    return both and request.reference_where is not None and request.reference.samefile(request.data)
 
 
-def _split(data: pd.DataFrame, other: pd.DataFrame | None, asked: Asked) -> tuple[Bools, Bools]:
+def _split(data: pd.DataFrame, other: pd.DataFrame | None, request: TableRequest) -> tuple[Bools, Bools]:
     """Which rows of the data are explained, and which of the reference (the data itself if `other` is None)."""
-    itself = asked.itself or asked.hold_out is not None
-    if other is None and asked.reference_where is None and not itself:
+    if other is None and request.reference_where is None and request.hold_out is None and not request.itself:
         raise InputError(
             "there is nothing to compare with; give --reference FILE, or --reference-where EXPRESSION to take the "
             "reference from the data, such as --reference-where \"diagnosis == 'benign'\""
         )
     source = data if other is None else other
     compared, picked = np.ones(len(source), bool), np.ones(len(data), bool)
-    if asked.reference_where is not None:
-        compared = matches(source, asked.reference_where, "--reference-where")
-    if asked.hold_out is not None:
-        return _held_out(compared, asked.hold_out, asked.seed)
-    if asked.data_where is not None:
-        picked = matches(data, asked.data_where, f"--{asked.what.split()[0]}-where")
+    if request.reference_where is not None:
+        compared = matches(source, request.reference_where, "--reference-where")
+    if request.hold_out is not None:
+        return _held_out(compared, request.hold_out, request.seed)
+    if request.data_where is not None:
+        picked = matches(data, request.data_where, f"--{request.what.split()[0]}-where")
     if other is not None:
         return picked, compared
-    if asked.reference_where is None:
+    if request.reference_where is None:
         return picked, picked
-    if asked.data_where is None:
+    if request.data_where is None:
         picked = ~compared
         if not picked.any():
-            raise InputError(f"--reference-where {asked.reference_where!r} matches every row; none is left to explain")
-    if (picked & compared).any():
+            raise InputError(
+                f"--reference-where {request.reference_where!r} matches every row; none is left to explain"
+            )
+    if both := int((picked & compared).sum()):
         warnings.warn(
-            f"{(picked & compared).sum()} rows are explained and belong to the reference as well: for them there is "
-            "little to find",
+            f"{both} rows are explained and belong to the reference as well: for them there is little to find",
             stacklevel=2,
         )
     return picked, compared
@@ -145,32 +136,31 @@ def _held_out(rows: Bools, share: float, seed: int) -> tuple[Bools, Bools]:
     return held, rows & ~held
 
 
-def _columns(data: pd.DataFrame, reference: pd.DataFrame, asked: Asked, hidden: list[str]) -> list[str]:
+def _columns(data: pd.DataFrame, reference: pd.DataFrame, request: TableRequest) -> list[str]:
     """The columns for the model: those asked for, else those it was fitted on, else all that are not left out."""
     everywhere = {**dict.fromkeys(data.columns), **dict.fromkeys(reference.columns)}
-    only, drop = listed(asked.features, everywhere), listed(asked.drop, everywhere)
+    only, drop = listed(request.features, everywhere), listed(request.drop, everywhere)
     if only and drop:
         raise InputError("--features and --drop were both given; use one of them")
-    sure = bool(only) or (asked.known is not None and set(asked.known) <= set(data.columns) - {*drop, *hidden})
+    left = {*drop, *(name for name in (request.index, request.truth) if name is not None)}
+    sure = bool(only) or (request.known is not None and set(request.known) <= set(data.columns) - left)
     if sure:
-        columns = wanted = only or list(asked.known or [])
+        columns = wanted = only or list(request.known or [])
         _check_known(columns, data, "--features: ")
     else:
-        left = {*drop, *hidden}
-        left |= _only_for_picking(data, reference, asked, left)
+        left |= _only_for_picking(data, reference, request, left)
         columns, wanted = ([name for name in frame.columns if name not in left] for frame in (data, reference))
     _check_same(columns, wanted, data, reference)
-    check_text(columns, {asked.what: data, "reference": reference}, sure=sure)
+    check_text(columns, {request.what: data, "reference": reference}, sure=sure)
     return columns
 
 
-def _only_for_picking(data: pd.DataFrame, reference: pd.DataFrame, asked: Asked, left: set[str]) -> set[str]:
+def _only_for_picking(data: pd.DataFrame, reference: pd.DataFrame, request: TableRequest, left: set[str]) -> set[str]:
     """Text columns named in an expression; numbers named there may well be features, so they stay."""
-    expressions = [text for text in (asked.data_where, asked.reference_where) if text is not None]
+    expressions = [text for text in (request.data_where, request.reference_where) if text is not None]
     named = {name for text in expressions for name in names_in(text)} - left
     text = {name for name in named if is_text(data, name) or is_text(reference, name)}
-    kept = [name for name in data.columns if name in named - text]
-    if kept:
+    if kept := [name for name in data.columns if name in named - text]:
         warnings.warn(
             f"{some(kept)} picks rows and goes to the model as well; leave it out with --drop if it should not",
             stacklevel=2,
@@ -179,18 +169,17 @@ def _only_for_picking(data: pd.DataFrame, reference: pd.DataFrame, asked: Asked,
 
 
 def _check_known(names: Sequence[str], frame: pd.DataFrame, where: str) -> None:
-    unknown = [name for name in names if name not in frame.columns]
-    if unknown:
+    if unknown := [name for name in names if name not in frame.columns]:
         raise InputError(f"{where}the data has no column {unknown[0]!r}; it has {some(list(frame.columns))}")
 
 
 def _check_same(columns: list[str], wanted: list[str], data: pd.DataFrame, reference: pd.DataFrame) -> None:
     lacking = [name for name in columns if name not in reference.columns]
     extra = [name for name in wanted if name not in data.columns]
-    told = [f"{some(names)} only in the {where}" for names, where in ((lacking, "data"), (extra, "reference")) if names]
-    if told:
+    only = [f"{some(names)} only in the {where}" for names, where in ((lacking, "data"), (extra, "reference")) if names]
+    if only:
         raise InputError(
-            f"data and reference have other columns ({'; '.join(told)}); give both the same, or use --drop"
+            f"data and reference have other columns ({'; '.join(only)}); give both the same, or use --drop"
         )
     if not columns:
         raise InputError("no column is left for the model; drop fewer")
@@ -203,7 +192,6 @@ def _named(data: pd.DataFrame, index: str | None) -> pd.DataFrame:
     if names.isna().any():
         raise InputError(f"--index {index}: row {names.index[names.isna()][0]!r} has no name; fill it in")
     if names.duplicated().any():
-        raise InputError(
-            f"--index {index}: {names[names.duplicated()].iloc[0]!r} names several rows; make names unique"
-        )
+        twice = names[names.duplicated()].iloc[0]
+        raise InputError(f"--index {index}: {twice!r} names several rows; make names unique")
     return data.set_index(index, drop=False)

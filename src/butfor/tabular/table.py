@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -136,8 +136,7 @@ def as_table(data: object, what: str, *, empty: bool = False, like: ColumnTypes 
     data = as_frame(data, what, like)
     table = _from_frame(data, what, like or {}) if is_frame(data) else _from_array(data, what)
     names, index = table.columns, table.index
-    repeated = sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
-    if repeated:
+    if repeated := twice(names):
         raise InputError(f"the {what} has columns named alike: {', '.join(repeated)}; give every column its own name")
     if len(set(index)) < len(index):
         raise InputError(f"the {what} has rows with the same index label; use reset_index(drop=True)")
@@ -146,6 +145,11 @@ def as_table(data: object, what: str, *, empty: bool = False, like: ColumnTypes 
             f"the {what} is empty ({len(index)} rows, {len(names)} columns); give at least one row and one column"
         )
     return table
+
+
+def twice(names: Sequence[str]) -> list[str]:
+    """Names that come more than once."""
+    return sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
 
 
 def _from_frame(frame: pd.DataFrame, what: str, like: ColumnTypes) -> Table:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from butfor.core.types import Bools, InputError
+from butfor.models.optional import one_line
+from butfor.models.rows import is_series
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,13 +28,13 @@ def matches(frame: pd.DataFrame, expression: str, option: str) -> Bools:
     """
     names_in(expression, option)
     try:
-        answer: Any = frame.eval(expression, engine="python", local_dict={}, global_dict={})
+        answer: object = frame.eval(expression, engine="python", local_dict={}, global_dict={})
     except Exception as error:  # pandas raises a dozen kinds for what a person may mistype
         raise InputError(
-            f"{option} {expression!r} cannot be evaluated ({' '.join(str(error).split())}); the columns are "
+            f"{option} {expression!r} cannot be evaluated ({one_line(error)}); the columns are "
             f"{some(list(frame.columns))}"
         ) from error
-    if getattr(getattr(answer, "dtype", None), "kind", "") != "b" or np.shape(answer) != (len(frame),):
+    if not (is_series(answer) and answer.dtype.kind == "b" and len(answer) == len(frame)):
         raise InputError(f'{option} {expression!r} is not true or false for each row; compare something: "age > 40"')
     mask = np.asarray(answer, bool)
     if not mask.any():
@@ -48,7 +50,7 @@ def names_in(expression: str, option: str = "") -> set[str]:
     """
     quoted = re.findall(r"`([^`]+)`", expression)
     try:
-        nodes: list[Any] = list(ast.walk(ast.parse(re.sub(r"`[^`]+`", "_quoted_", expression).strip(), mode="eval")))
+        nodes = list(ast.walk(ast.parse(re.sub(r"`[^`]+`", "_quoted_", expression).strip(), mode="eval")))
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise InputError(
             f"{option} {expression!r} is not an expression; write it like \"age > 40 and group == 'b'\", names with "

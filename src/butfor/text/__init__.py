@@ -18,8 +18,7 @@ from butfor.text.spans import spans
 from butfor.text.subsets import together
 from butfor.text.terminal import Marked, marked
 from butfor.text.word_counts import WordCount, word_counts
-from butfor.text.wordpieces import wordpieces
-from butfor.text.words import matches, sentences, words
+from butfor.text.words import matches, sentences, wordpieces, words
 
 __all__ = [
     "Marked",

@@ -14,8 +14,7 @@ from butfor.models.rows import is_frame, is_series
 from butfor.text.files import read_texts
 from butfor.text.phrases import phrases
 from butfor.text.spans import spans
-from butfor.text.wordpieces import wordpieces
-from butfor.text.words import sentences, words
+from butfor.text.words import sentences, wordpieces, words
 
 PLAIN: dict[str, Callable[[], Proposer]] = {"word": words, "sentence": sentences, "phrase": phrases}
 

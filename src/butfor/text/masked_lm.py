@@ -19,7 +19,7 @@ from butfor.text.language_models import LanguageModel, language_model
 from butfor.text.pieces import PieceTable
 from butfor.text.recent import Recent
 from butfor.text.tokens import Pieces
-from butfor.text.wordpieces import trimmed
+from butfor.text.words import trimmed
 
 Lengths = tuple[tuple[int, float], ...]  # numbers of pieces and their probabilities
 KEPT = 16  # texts, and batches of distributions, that are remembered

@@ -18,6 +18,14 @@ from butfor.text.tokens import Pieces, Tokens, tokens_of
 
 TYPES: dict[str, Any] = {"tensor(int64)": np.int64, "tensor(int32)": np.int32}
 
+MEANINGS = {  # what the name of an input has in it, the first that fits -> which input it is
+    "mask": "attention_mask",
+    "type": "token_type_ids",
+    "segment": "token_type_ids",
+    "id": "input_ids",
+    "token": "input_ids",
+}
+
 
 @dataclass(frozen=True, eq=False)
 class OnnxTextClassifier:
@@ -75,14 +83,10 @@ def _row(pieces: Pieces) -> Row:
 
 def _meaning(name: str, inputs: int) -> str:
     """Which of the three usual inputs an input of a network is."""
-    lower = name.lower()
-    if "mask" in lower:
-        return "attention_mask"
-    if "type" in lower or "segment" in lower:
-        return "token_type_ids"
-    if "id" in lower or "token" in lower or inputs == 1:
-        return "input_ids"
-    raise InputError(f"the network's input {name!r} is none of input_ids, attention_mask, token_type_ids")
+    found = [meaning for part, meaning in MEANINGS.items() if part in name.lower()]
+    if not found and inputs > 1:
+        raise InputError(f"the network's input {name!r} is none of input_ids, attention_mask, token_type_ids")
+    return found[0] if found else "input_ids"
 
 
 def onnx_text_classifier(

@@ -55,24 +55,23 @@ def _lettered(read: str) -> bool:
 def piece_table(tokens: Tokens, size: int) -> PieceTable:
     """The first `size` pieces of a tokenizer: as many as the model has outputs for."""
     inner = tokens.inner
-    told = json.loads(inner.to_str())
-    special = {entry["id"] for entry in told.get("added_tokens") or [] if entry.get("special")}
+    stored = json.loads(inner.to_str())
+    special = {entry["id"] for entry in stored.get("added_tokens") or [] if entry.get("special")}
     names = {place: name for name, place in inner.get_vocab(with_added_tokens=True).items()}
     raw = [None if place in special else names.get(place) for place in range(size)]
-    kinds = _types(told.get("pre_tokenizer")) | _types(told.get("decoder")) | _types(told.get("normalizer"))
-    prefix = (told.get("model") or {}).get("continuing_subword_prefix") or ""
+    kinds = _types(stored.get("pre_tokenizer")) | _types(stored.get("decoder")) | _types(stored.get("normalizer"))
+    prefix = (stored.get("model") or {}).get("continuing_subword_prefix") or ""
     lower = inner.encode("A", add_special_tokens=False).ids == inner.encode("a", add_special_tokens=False).ids
     if "ByteLevel" in kinds:
-        reads = [None if name is None else _bytes_read(name.removeprefix("Ġ")) for name in raw]
-        begins = [name is not None and name.startswith("Ġ") for name in raw]
+        sign, read = "Ġ", _bytes_read
     elif "Metaspace" in kinds or any(name is not None and name.startswith("▁") for name in raw):
-        reads = [None if name is None else _plain(name.removeprefix("▁")) for name in raw]
-        begins = [name is not None and name.startswith("▁") for name in raw]
+        sign, read = "▁", _plain
     else:
-        reads = [None if name is None else name.removeprefix(prefix) for name in raw]
+        plain = [None if name is None else name.removeprefix(prefix) for name in raw]
         begins = [name is None or not prefix or not name.startswith(prefix) for name in raw]
-        return PieceTable(tuple(reads), tuple(begins), False, lower)
-    return PieceTable(tuple(reads), tuple(begins), True, lower)
+        return PieceTable(tuple(plain), tuple(begins), False, lower)
+    reads = [None if name is None else read(name.removeprefix(sign)) for name in raw]
+    return PieceTable(tuple(reads), tuple(name is not None and name.startswith(sign) for name in raw), True, lower)
 
 
 def _types(part: Any) -> set[str]:

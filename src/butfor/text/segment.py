@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from functools import lru_cache
+from itertools import groupby
 
 from butfor.text.edit import Span
 
@@ -35,14 +36,9 @@ def marks() -> str:
     planes = (*range(0x300, 0x20000), *range(0xE0000, 0xE0200))  # there are none between
     found = [code for code in planes if unicodedata.category(chr(code))[0] == "M"]
     found += [ord(joiner) for joiner in JOINERS] + list(range(0x1F3FB, 0x1F400))  # skin colours
-    parts, start = [], None
-    found = sorted(set(found))
-    for place, code in enumerate(found):
-        start = code if start is None else start
-        if place + 1 == len(found) or found[place + 1] != code + 1:
-            parts.append(chr(start) if start == code else f"{chr(start)}-{chr(code)}")
-            start = None
-    return "".join(parts)
+    runs = groupby(enumerate(sorted(set(found))), key=lambda pair: pair[1] - pair[0])  # codes that follow each other
+    ends = [(codes[0], codes[-1]) for codes in ([code for _, code in run] for _, run in runs)]
+    return "".join(chr(first) if first == last else f"{chr(first)}-{chr(last)}" for first, last in ends)
 
 
 @lru_cache(maxsize=1)
@@ -65,9 +61,15 @@ def word_spans(text: str, runs: bool = False) -> list[Span]:
     After Unicode's annex 29, but a full stop joins only initials and numbers ("fine.The" is two words, "U.S" one).
     Chinese characters and Hiragana stand one by one, Katakana and Hangul as they are written together. Thai, Lao,
     Khmer and Myanmar have no spaces between words and would need a dictionary: each cluster (a consonant with its
-    vowels and tones) stands by itself. `runs` takes what these scripts write together as one word instead. HTML tags
-    and entities, punctuation and emoji are no words.
+    vowels and tones) stands by itself. HTML tags and entities, punctuation and emoji are no words.
 
+    Parameters
+    ----------
+    text : the text.
+    runs : take what scripts without spaces write together as one word.
+
+    Examples
+    --------
     >>> text = "Don't stop<br />it’s 3.5 naïve 好的 fine.The"
     >>> [text[a:b] for a, b in word_spans(text)]
     ["Don't", 'stop', 'it’s', '3.5', 'naïve', '好', '的', 'fine', 'The']
@@ -105,6 +107,12 @@ def sentence_spans(text: str) -> list[Span]:
     They end at . ! ? and the like, unless an abbreviation, an initial or a small letter says otherwise, at tags such as
     <br /> and at blank lines.
 
+    Parameters
+    ----------
+    text : the text.
+
+    Examples
+    --------
     >>> text = "Mr. Smith left. Why?<br /><br />Who knows... not I!"
     >>> [text[a:b] for a, b in sentence_spans(text)]
     ['Mr. Smith left.', 'Why?', 'Who knows... not I!']

@@ -15,8 +15,7 @@ import numpy as np
 
 from butfor.core.result.numbers import number
 from butfor.core.types import InputError, Ints
-from butfor.text.highlight import Kind, directions, has_texts, most_found, observed
-from butfor.text.stretches import Stretch, stretches
+from butfor.text.highlight import Kind, Stretch, directions, has_texts, most_found, observed, stretches
 from butfor.text.view import MOST_TEXTS
 from butfor.text.word_counts import WordCount, word_counts
 

@@ -15,16 +15,20 @@ from butfor.core.types import Floats, Ints
 from butfor.text.edit import changed
 from butfor.text.highlight import (
     Kind,
+    Stretch,
     directions,
+    effect,
     has_texts,
     kind_of,
     most_found,
+    output_of,
     rows_by_input,
+    statistic,
+    stretches,
     text_of,
     unit_of,
     window,
 )
-from butfor.text.stretches import Stretch, effect, output_of, statistic, stretches
 from butfor.text.word_counts import WordCount, word_counts, word_of
 
 if TYPE_CHECKING:
