@@ -44,7 +44,14 @@ CORE = [  # every module of the core, each after all that it imports
     *(f"result.{name}" for name in ("places", "archive", "result", "restored", "global_summary", "global_result")),
 ]
 MODALITIES = ("tabular", "image", "text", "multimodal")
-EDGES = {"explain", "inputs", "demo", "ranks", "sensitivity", "global_importance"}  # what asks for a run; samplers do not
+EDGES = {
+    "explain",
+    "inputs",
+    "demo",
+    "ranks",
+    "sensitivity",
+    "global_importance",
+}  # what asks for a run; samplers do not
 LATER = ("pandas:DataFrame", "butfor.plots", "butfor.report")
 
 
@@ -125,7 +132,7 @@ def _outside(own, name):
 def _later(own, text):
     names = re.findall(r"\blater\(\s*\"([^\"]+)\"", text)
     allowed = own.startswith("core.result.") or own == "tabular.check"
-    strings = [] if own == "__init__" else re.findall(r"import_module\(\s*f?\"(butfor[^\"]*)", text)
+    strings = [] if own in ("__init__", "models.__init__") else re.findall(r"import_module\(\s*f?\"(butfor[^\"]*)", text)
     return [name for name in names if not allowed or not name.startswith(LATER)] + strings
 
 

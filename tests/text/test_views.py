@@ -315,7 +315,7 @@ def test_an_empty_text(result):
 def test_directions_without_effects_are_those_of_the_alternative():
     two = explained(effects=None)
     assert "up" not in marked_texts(two).kinds
-    assert "keep_effects=True" in render(two)
+    assert "in a direction that is not known without effects" in render(two)
     assert "[*lovely]" in rendered(two, "a", colour=False)
     one = explained(effects=None, alternative="less")
     assert set(directions(one)) == {-1}

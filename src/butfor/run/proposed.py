@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, overload
@@ -12,6 +11,7 @@ import numpy as np
 from butfor.core.draw.content import size
 from butfor.core.draw.proposers import Proposer, proposals, unique
 from butfor.core.types import InputError, Item, Subset
+from butfor.run.progress import warn_user
 
 OnError = Literal["raise", "skip"]
 MOST_NAMED = 5  # inputs in one sentence
@@ -114,7 +114,7 @@ def propose(
     if not kept:
         raise InputError(f"no {words.one} is left to test; {notes[0] if notes else 'give at least one'}")
     for note in notes:
-        warnings.warn(note, warning, stacklevel=3)
+        warn_user(note, warning)
     return Proposed(items.some(kept), tuple(found), tuple(notes), largest)
 
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import traceback
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -29,7 +26,7 @@ from butfor.core.types import Bools, InputError, ReachWarning
 from butfor.engine.journal import journal
 from butfor.models import Wrapped
 from butfor.run.perform import chosen_by, estimated, families, perform
-from butfor.run.progress import Meter, reporting
+from butfor.run.progress import Meter, reporting, warn_user
 from butfor.run.settings import Settings
 from butfor.run.targets import output_names, resolve, target_name
 
@@ -110,15 +107,7 @@ def _warn_of_reach(problem: Problem, settings: Settings) -> None:
     if test.name in ("irt", "sequential") and settings.rule != "e-bh" and not sentences:
         sentences = reach_of_sampler(settings.rule, settings.alpha, size, _floor(problem))
     for sentence in sentences:
-        warnings.warn(sentence, ReachWarning, stacklevel=_levels_to_user())
-
-
-def _levels_to_user() -> int:
-    """How many frames up the first one is that is not ours: that is where a warning should point."""
-    outer = traceback.walk_stack(sys._getframe(1))
-    return next(
-        (k for k, (frame, _) in enumerate(outer, 1) if not frame.f_globals.get("__name__", "").startswith("butfor.")), 1
-    )
+        warn_user(sentence, ReachWarning)
 
 
 def _with_chance(problem: Problem, settings: Settings) -> Problem:

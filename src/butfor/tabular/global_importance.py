@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Literal
@@ -25,7 +24,7 @@ from butfor.core.test.contrast import GlobalEvidence, Measure, contrast, holdout
 from butfor.core.types import Alternative, Array, Bools, Floats, InputError, Ints, ReachWarning
 from butfor.models import Wrapped
 from butfor.models.rows import check_aligned
-from butfor.run.progress import Meter, reporting
+from butfor.run.progress import Meter, reporting, warn_user
 from butfor.run.settings import Settings, takes
 from butfor.run.targets import resolve, target_name
 from butfor.tabular.bind import bind_model, bind_sampler
@@ -239,5 +238,5 @@ def _warn_of_reach(passes: int, needed: int, settings: Settings, subsets: int) -
         f"A lone signal cannot be found: with {passes} passes no p-value is below 1/{passes + 1}; {settings.rule} over "
         f"{subsets} subsets at alpha={settings.alpha:g} needs passes={needed} for it, which cost no model rows."
     )
-    warnings.warn(sentence, ReachWarning, stacklevel=5)
+    warn_user(sentence, ReachWarning)
     return [sentence]
