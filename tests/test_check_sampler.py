@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 from scipy.stats import kstest
 
-from butfor.explain import check_sampler
 from butfor.bench import samplers as bench
 from butfor.core.types import InputError
+from butfor.explain import check_sampler
 from butfor.tabular import empirical, from_values, gaussian
 from butfor.tabular.two_sample import score_ranks
 

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::butfor.ReachWarning")
 RUNS = 50
 ALPHA = 0.2
 FLOOR = {"osft": 0.5, "few-shot": 0.7, "sequential": 0.6}
-MORE = {"sequential": {"draws": 500, "h": 4}}
+TESTS = {"sequential": butfor.sequential(h=4, draws=500)}
 INPUTS = {"osft": 12, "few-shot": 12, "sequential": 3}
 
 
@@ -48,7 +48,7 @@ def test_the_rate_holds_over_both_parts(test):
     found = []
     for seed in range(RUNS):
         bed = Bed(seed, INPUTS[test])
-        chosen = bed.explained(test=test, alpha=ALPHA, seed=seed, **MORE.get(test, {})).chosen
+        chosen = bed.explained(test=TESTS.get(test, test), alpha=ALPHA, seed=seed).chosen
         found.append([(chosen & ~bed.truth).sum() / max(1, chosen.sum()), chosen[bed.truth].mean()])
     false, power = np.array(found).T
     assert false.mean() <= ALPHA + 2 * false.std(ddof=1) / np.sqrt(RUNS)

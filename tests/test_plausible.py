@@ -8,8 +8,8 @@ import pytest
 from scipy.stats import binom
 
 import butfor
-from butfor.multimodal.plausible import plausible
 from butfor.core.types import InputError, Subset
+from butfor.multimodal.plausible import plausible
 from butfor.tabular import empirical, from_values, gaussian
 
 COVARIANCE = np.array([[1.0, 0.6, 0.0], [0.6, 1.0, 0.3], [0.0, 0.3, 1.0]])

@@ -1,6 +1,6 @@
 """The house in numbers: what a reviewer would count in src, printed with what we allow. `--by` lists it by folder.
 
-    python tools/house.py [--by]
+python tools/house.py [--by]
 """
 
 from __future__ import annotations

@@ -132,7 +132,9 @@ def _outside(own, name):
 def _later(own, text):
     names = re.findall(r"\blater\(\s*\"([^\"]+)\"", text)
     allowed = own.startswith("core.result.") or own == "tabular.check"
-    strings = [] if own in ("__init__", "models.__init__") else re.findall(r"import_module\(\s*f?\"(butfor[^\"]*)", text)
+    strings = (
+        [] if own in ("__init__", "models.__init__") else re.findall(r"import_module\(\s*f?\"(butfor[^\"]*)", text)
+    )
     return [name for name in names if not allowed or not name.startswith(LATER)] + strings
 
 

@@ -2,43 +2,30 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, runtime_checkable
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 from numpy.typing import DTypeLike
 
 from butfor.core.types import Array, Batch, InputError, ModelError
+from butfor.models.optional import attribute
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-@runtime_checkable
-class HasIndex(Protocol):
-    """What frames and series have, and nothing else that is given here: told without importing pandas."""
-
-    iloc: object
-
-
-@runtime_checkable
-class HasColumns(Protocol):
-    """What only frames have of these two."""
-
-    columns: object
-
-
 def is_frame(batch: object) -> TypeGuard[pd.DataFrame]:
-    """Whether it is a pandas frame.
+    """Whether it is a pandas frame, found out without importing pandas.
 
     >>> is_frame(np.zeros((2, 2)))
     False
     """
-    return isinstance(batch, HasIndex) and isinstance(batch, HasColumns)
+    return attribute(batch, "iloc") is not None and attribute(batch, "columns") is not None
 
 
 def is_series(data: object) -> TypeGuard[pd.Series[Any]]:
     """Whether it is a pandas series: a column, or one row."""
-    return isinstance(data, HasIndex) and not isinstance(data, HasColumns)
+    return attribute(data, "iloc") is not None and attribute(data, "columns") is None
 
 
 def check_aligned(y: object, data: object) -> None:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from butfor.core.types import Array, Batch, InputError, Model
 from butfor.models.optional import attribute, loaded
+
+Ask = Callable[[Batch], Any]  # a method of an estimator
 
 
 @dataclass(frozen=True)
@@ -87,7 +90,7 @@ def _estimator(model: object) -> Wrapped:
     probabilities, scores = attribute(model, "predict_proba"), attribute(model, "decision_function")
     several = isinstance(classes, list) and len(classes) > 0 and all(np.ndim(labels) == 1 for labels in classes)
     if probabilities is not None and several:  # one array of classes per output
-        return Wrapped(Joined(probabilities), _joined_names(classes), columns)
+        return Wrapped(partial(joined, probabilities), _joined_names(classes), columns)
     if probabilities is not None:
         return Wrapped(probabilities, _names(classes), columns)
     if scores is not None and classes is None:  # an outlier detector: its score, rather than the -1 or 1 it predicts
@@ -97,11 +100,11 @@ def _estimator(model: object) -> Wrapped:
             raise InputError(
                 "the model's decision function compares pairs of classes; set decision_function_shape='ovr'"
             )
-        return Wrapped(Margins(scores), _names(classes), columns)
+        return Wrapped(partial(margins, scores), _names(classes), columns)
     predict = attribute(model, "predict")
     if classes is None or several:
         return Wrapped(predict, None, columns)
-    return Wrapped(Indicators(predict, np.asarray(classes)), _names(classes), columns)
+    return Wrapped(partial(indicators, predict, np.asarray(classes)), _names(classes), columns)
 
 
 def _last(model: object) -> object:
@@ -119,41 +122,25 @@ def _joined_names(classes: list[Any]) -> tuple[str, ...]:
     return tuple(f"{output}={label}" for output, labels in enumerate(classes) for label in np.asarray(labels).tolist())
 
 
-@dataclass(frozen=True)
-class Joined:
+def joined(predict_proba: Ask, batch: Batch) -> Array:
     """Probabilities of several outputs side by side, (n, classes of the first + classes of the second + ...)."""
-
-    predict_proba: Callable[[Batch], Any]
-
-    def __call__(self, batch: Batch) -> Array:
-        parts = self.predict_proba(batch)
-        if isinstance(parts, list):
-            return np.hstack(parts)
-        present = np.asarray(parts)  # a chain of two-class models gives only the probability of the second class
-        return np.stack([1 - present, present], axis=2).reshape(len(present), -1)
+    parts = predict_proba(batch)
+    if isinstance(parts, list):
+        return np.hstack(parts)
+    present = np.asarray(parts)  # a chain of two-class models gives only the probability of the second class
+    return np.stack([1 - present, present], axis=2).reshape(len(present), -1)
 
 
-@dataclass(frozen=True)
-class Margins:
+def margins(decision_function: Ask, batch: Batch) -> Array:
     """A decision function with one column per class; of two classes it is the margin of the second."""
-
-    decision_function: Callable[[Batch], Any]
-
-    def __call__(self, batch: Batch) -> Array:
-        scores = np.asarray(self.decision_function(batch))
-        return np.column_stack([-scores, scores]) if scores.ndim == 1 else scores
+    scores = np.asarray(decision_function(batch))
+    return np.column_stack([-scores, scores]) if scores.ndim == 1 else scores
 
 
-@dataclass(frozen=True, eq=False)
-class Indicators:
+def indicators(predict: Ask, classes: Array, batch: Batch) -> Array:
     """1 for the class that is predicted, 0 for the others: labels are no numbers, even where they look like some."""
-
-    predict: Callable[[Batch], Any]
-    classes: Array  # (classes,)
-
-    def __call__(self, batch: Batch) -> Array:
-        predicted: Array = np.asarray(self.predict(batch))[:, None] == self.classes
-        return predicted.astype(np.float64)
+    predicted: Array = np.asarray(predict(batch))[:, None] == classes
+    return predicted.astype(np.float64)
 
 
 def model_name(model: object) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -19,9 +20,10 @@ from butfor.core.draw.samplers import (
 )
 from butfor.core.types import Array, Batch, Floats, InputError, Model, ModelError, Subset
 from butfor.models import Wrapped, wrap
+from butfor.models.optional import attribute
 from butfor.models.rows import is_frame
 from butfor.tabular.splice import align_columns, draws_columns, in_words, shown_as
-from butfor.tabular.table import Table, ToPandas, as_frame, as_table, check_complete, is_lazy
+from butfor.tabular.table import Table, as_frame, as_table, check_complete, is_lazy
 
 
 def bind_sampler(data: object, sampler: object, what: str = "data") -> tuple[Table, Sampler]:
@@ -36,7 +38,8 @@ def bind_sampler(data: object, sampler: object, what: str = "data") -> tuple[Tab
 
 def is_data(thing: object) -> bool:
     """Reference data given in place of a sampler; of a lazy frame `as_table` says that it holds none yet."""
-    return is_lazy(thing) or is_frame(thing) or isinstance(thing, np.ndarray | list | ToPandas)
+    arrays = isinstance(thing, np.ndarray | list)
+    return arrays or is_lazy(thing) or is_frame(thing) or attribute(thing, "to_pandas") is not None
 
 
 def table_sampler(sampler: object, table: Table, what: str = "data") -> Sampler:
@@ -47,7 +50,7 @@ def table_sampler(sampler: object, table: Table, what: str = "data") -> Sampler:
         return Checked(sampler, table)
     if isinstance(sampler, AlignsColumns):
         check_complete(table, what, missing=info_of(sampler).takes_missing)
-    return align_columns(sampler, table)
+    return align_columns(sampler, table)  # type: ignore[return-value]  # it was called a callable above
 
 
 @runtime_checkable
@@ -157,7 +160,7 @@ def bind_model(model: object, data: object, what: str = "data") -> Wrapped:
         return wrapped
     own = list(frame.columns)
     if sorted(own) == sorted(wanted):
-        return wrapped if own == wanted else replace(wrapped, call=InOrder(wrapped.call, tuple(wanted)))
+        return wrapped if own == wanted else replace(wrapped, call=partial(in_order, wrapped.call, wanted))
     try:
         wrapped.call(frame.iloc[:1].copy())  # some take by name what they need, and do without the rest
     except Exception as error:
@@ -168,12 +171,6 @@ def bind_model(model: object, data: object, what: str = "data") -> Wrapped:
     return wrapped
 
 
-@dataclass(frozen=True)
-class InOrder:
-    """A model that is given the columns of a frame in its own order."""
-
-    call: Model
-    columns: tuple[str, ...]
-
-    def __call__(self, batch: Batch) -> Any:
-        return self.call(batch[list(self.columns)])
+def in_order(call: Model, columns: Sequence[str], batch: Batch) -> Any:
+    """What a model says of a frame whose columns stand in another order than its own."""
+    return call(batch[list(columns)])

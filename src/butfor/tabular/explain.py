@@ -11,7 +11,7 @@ from butfor.core.draw.blocks import Problem, table_problem
 from butfor.core.draw.samplers import HasNotes
 from butfor.core.result.result import Result
 from butfor.core.types import Subset
-from butfor.models.rows import check_aligned
+from butfor.models.rows import check_aligned, is_series
 from butfor.models.wrap import model_name
 from butfor.run.run import RunContext, run
 from butfor.run.settings import Settings
@@ -25,6 +25,7 @@ KEEP = (3, 2**22)  # counterfactuals of each hypothesis that are kept, and the v
 
 def explain(model: object, X: object, sampler: object, subsets: object, settings: Settings) -> Result:
     """Which features of each row of `X` matter to the model; `butfor.explain` has the words."""
+    X = X if is_series(X) else as_frame(X, "data")
     check_aligned(settings.y, as_frame(X, "data"))
     wrapped = bind_model(model, X)  # what it cannot take is refused before anything is fitted
     table, fitted = bind_sampler(X, sampler)

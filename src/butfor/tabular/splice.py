@@ -26,15 +26,9 @@ from butfor.tabular.table import ColumnTypes, Table, as_table
 Values = Callable[[Array, Subset, int, np.random.Generator], Array]
 
 
-class DrawsRows(DrawsColumns, Protocol):
-    """A sampler of tables that draws columns, and whole rows by them."""
-
-    def __call__(self, inputs: Batch, subset: Subset, draws: int, rng: np.random.Generator, /) -> Batch: ...
-
-
-def draws_columns(sampler: object) -> TypeGuard[DrawsRows]:
+def draws_columns(sampler: object) -> TypeGuard[DrawsColumns]:
     """Whether it can return the new columns only; a user's own may hold something else that is called `values`."""
-    return isinstance(sampler, DrawsColumns) and callable(sampler.values) and callable(sampler)
+    return isinstance(sampler, DrawsColumns) and callable(sampler.values)
 
 
 def shown_as(sampler: object) -> str:
@@ -42,7 +36,7 @@ def shown_as(sampler: object) -> str:
     return sampler.__name__ if isinstance(sampler, FunctionType) else repr(sampler)
 
 
-def splice(inputs: Batch, subset: Subset, draws: int, rng: np.random.Generator, sampler: DrawsRows) -> Batch:
+def splice(inputs: Batch, subset: Subset, draws: int, rng: np.random.Generator, sampler: DrawsColumns) -> Batch:
     """Whole counterfactual rows, of the type of `inputs`, in which only the subset's columns are new: `sampler.values`.
 
     The columns of the inputs may stand in another order than those of the sampler's reference.
@@ -57,10 +51,10 @@ def splice(inputs: Batch, subset: Subset, draws: int, rng: np.random.Generator, 
 class SeesRows(Protocol):
     """A sampler that has to see rows of a matrix as the user would write them."""
 
-    def shown_by(self, show: Callable[[Array], Batch]) -> DrawsRows: ...
+    def shown_by(self, show: Callable[[Array], Batch]) -> DrawsColumns: ...
 
 
-def align_columns(sampler: DrawsRows, table: Table) -> DrawsRows:
+def align_columns(sampler: DrawsColumns, table: Table) -> DrawsColumns:
     """The sampler for columns in the order of this table, and for its types if it looks at whole rows."""
     aligned: Any = sampler
     if isinstance(aligned, AlignsColumns):

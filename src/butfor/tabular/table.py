@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from butfor.core.draw.items import TableItems
 from butfor.core.types import Array, Batch, InputError, Ints
+from butfor.models.optional import attribute
 from butfor.models.rows import is_frame, is_series
 from butfor.tabular.columns import ColumnType, column_from_metadata, encode
 
@@ -82,13 +83,6 @@ def from_metadata(metadata: dict[str, Any], values: Array, index: tuple[Any, ...
     return Table(values, columns, index, kinds, pd.Index(metadata["labels"]), pd.Index(index, tupleize_cols=False))
 
 
-@runtime_checkable
-class ToPandas(Protocol):
-    """A frame of another library: polars, pyarrow."""
-
-    def to_pandas(self) -> pd.DataFrame: ...
-
-
 def is_lazy(data: object) -> bool:
     """Whether it is polars' promise of a frame."""
     return type(data).__name__ == "LazyFrame"
@@ -100,7 +94,8 @@ def as_frame(data: object, what: str, like: ColumnTypes | None = None) -> object
         raise InputError(f"the {what} is a LazyFrame, which holds no rows yet; give it as .collect()")
     if is_series(data):
         return _one_row(data, like or {})
-    return data.to_pandas() if isinstance(data, ToPandas) and not is_frame(data) else data
+    to_pandas = None if is_frame(data) else attribute(data, "to_pandas")  # of polars, pyarrow
+    return data if to_pandas is None else to_pandas()
 
 
 def _one_row(row: pd.Series[Any], like: ColumnTypes) -> pd.DataFrame:

@@ -288,7 +288,7 @@ REPEATING = [
 ]
 
 
-@pytest.mark.parametrize("settings", REPEATING, ids=str)
+@pytest.mark.parametrize("settings", REPEATING)
 def test_nothing_is_asked_twice_and_nothing_is_changed_by_that(settings):
     reference, rows = table_of(100, 2)
     sampler = empirical(reference)
