@@ -137,7 +137,9 @@ SETTINGS = {"irt": {"draws": 60}, "sequential": {"draws": 60}, "few-shot": {}, "
 @pytest.mark.parametrize("batch_rows", [7, 64, 10_000])
 @pytest.mark.parametrize("test", SETTINGS)
 @pytest.mark.parametrize("how", MODELS)
-def test_a_model_that_keeps_its_batches_never_sees_them_change(how, test, batch_rows, framed):
+@pytest.mark.parametrize("wide", [1, 400], ids=["painted", "assembled"])
+def test_a_model_that_keeps_its_batches_never_sees_them_change(how, test, batch_rows, framed, wide, monkeypatch):
+    monkeypatch.setattr("butfor.core.evaluate.batches.WIDE", wide)
     inputs = pd.DataFrame(INPUTS, columns=list("abcd")) if framed else INPUTS
     if framed and how in ("batch", "view"):
         keep = {"batch": lambda frame: frame, "view": lambda frame: frame.to_numpy()[::2]}[how]
@@ -164,7 +166,8 @@ WRITES = {
 
 @pytest.mark.parametrize("keeps", [False, True])
 @pytest.mark.parametrize("write", WRITES)
-def test_a_model_that_writes_into_a_batch_that_is_painted_over_is_found_out(write, keeps):
+def test_a_model_that_writes_into_a_batch_that_is_painted_over_is_found_out(write, keeps, monkeypatch):
+    monkeypatch.setattr("butfor.core.evaluate.batches.WIDE", 1)
     kept = []
 
     def model(batch):
