@@ -1,4 +1,4 @@
-"""Memory that batches are painted on again and again: building each anew takes 2.8 times as long on wide tables.
+"""Memory that batches are written on again and again: new memory for each takes 1.2 to 2.3 times as long (100 columns).
 
 A model that keeps its batch, or a part of it, keeps the memory too. Whoever is lent a batch gets an array of its own
 over the memory; NumPy's views of it hold it, so a weak reference tells whether anybody still does.
