@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import butfor
-from butfor.core.draw.samplers import NAMES, SamplerInfo, info_of, name_of
+from butfor.core.draw import samplers
+from butfor.core.draw.samplers import SamplerInfo, info_of, name_of
 from butfor.core.types import Subset
 from butfor.tabular import from_values, gaussian
 from butfor.tabular.bind import Checked, bind_sampler
@@ -85,7 +86,7 @@ def test_a_plain_callable_has_no_facts_but_its_name():
 def test_a_callable_may_carry_a_fact_as_an_attribute(name):
     info = info_of(with_facts(plain(), **{name: FACTS[name]}))
     assert getattr(info, name) == FACTS[name]
-    others = set(NAMES) - {name, "identity"}
+    others = set(samplers.FACTS) - {name, "identity"}
     assert all(getattr(info, other) == getattr(SamplerInfo(), other) for other in others)
 
 
@@ -248,3 +249,20 @@ def test_a_sampler_that_takes_missing_values_may_draw_them():
     with pytest.raises(butfor.ModelError, match="the sampler drew NaN"):
         run(rows)
     assert run(with_facts(rows, takes_missing=True)).table.w.notna().all()
+
+
+def test_attributes_of_another_kind_are_no_facts():
+    """A user's object may have something of its own under such a name: an array of what is listed, a method."""
+
+    class Own:
+        listed, whole = np.arange(3), "house"
+
+        def kinds(self): ...
+        def __call__(self, inputs, subset, draws, rng): ...
+
+    own = Own()
+    assert info_of(own) == replace(SamplerInfo(), identity=repr(own))
+
+
+def test_the_table_of_facts_has_them_all():
+    assert set(samplers.FACTS) == {field.name for field in fields(SamplerInfo)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
@@ -105,7 +105,19 @@ class SamplerInfo:
     listed: int = 0
 
 
-NAMES = tuple(field.name for field in fields(SamplerInfo))
+FACTS: dict[str, tuple[type, ...]] = {  # what an attribute must be to be taken for a fact: names are common words
+    "identity": (str,),
+    "deterministic": (bool, int, np.bool_),
+    "ignores_dependence": (bool, int, np.bool_),
+    "takes_missing": (bool, int, np.bool_),
+    "changes_subset_only": (bool, int, np.bool_),
+    "whole": (bool, int, np.bool_),
+    "floor": (Callable, float, int, np.number),  # type: ignore[dict-item]
+    "reference_rows": (int, np.integer),
+    "kinds": (Mapping,),
+    "tokenizer": (object,),
+    "listed": (int, np.integer),
+}
 
 
 def info_of(sampler: object) -> SamplerInfo:
@@ -119,10 +131,15 @@ def info_of(sampler: object) -> SamplerInfo:
     told = getattr(sampler, "info", None)
     if isinstance(told, SamplerInfo):
         return told
-    carried = {name: getattr(sampler, name) for name in NAMES if hasattr(sampler, name)}
+    there = ((name, getattr(sampler, name, None)) for name in FACTS)
+    carried: dict[str, Any] = {name: value for name, value in there if value is not None and _fits(name, value)}
     if not callable(carried.get("floor", no_floor)):
         carried["floor"] = partial(_constant, float(carried["floor"]))
     return SamplerInfo(**{"identity": repr(sampler), **carried})
+
+
+def _fits(name: str, value: object) -> bool:
+    return isinstance(value, FACTS[name])
 
 
 def _constant(value: float, _: Subset) -> float:
