@@ -57,7 +57,9 @@ def run(model=one, inputs=INPUTS, sampler=REFERENCE, **settings):
         ({"test": butfor.irt(center=4), "alternative": "greater"}, "center is for two-sided"),
         ({"test": butfor.irt(99), "draws": 9}, "draws=9 but the test has draws=99; give it once"),
         ({"effects": "some"}, "effects must be one of None, 'all', 'chosen', got 'some'"),
-        ({"reference": REFERENCE}, "give a sampler or reference data"),
+        ({"reference": REFERENCE}, "got a sampler and a reference; give one"),
+        ({"test": butfor.irt}, "test is a function of butfor; call it"),
+        ({"rng": np.random.RandomState(0)}, "rng must be a NumPy Generator, a SeedSequence or a whole number, got"),
         ({"seed": 3, "rng": np.random.default_rng(0)}, "got seed=3 and rng=.*; give one of them"),
         ({"subsets": ["weight"]}, "unknown column 'weight'"),
         ({"target": 1}, "unknown target 1; the model has outputs 0 to 0"),
@@ -116,6 +118,23 @@ def test_what_has_moved_says_where(old):
 def test_a_slip_of_the_pen_is_guessed():
     with pytest.raises(TypeError, match="unexpected keyword argument 'alhpa'; did you mean 'alpha'"):
         run(alhpa=0.1)
+
+
+@pytest.mark.parametrize("name", ["boxes", "units"])
+def test_words_of_other_modalities_are_known(name):
+    with pytest.raises(TypeError, match=f"explain\\(\\) takes no '{name}'; use subsets="):
+        run(**{name: []})
+
+
+def test_what_a_function_does_by_default_is_in_its_signature():
+    import inspect
+
+    defaults = {
+        kind: {name: p.default for name, p in inspect.signature(kind).parameters.items()}
+        for kind in (butfor.explain, butfor.image.explain, butfor.text.explain, butfor.multimodal.explain)
+    }
+    assert [found["effects"] for found in defaults.values()] == ["chosen", None, "chosen", None]
+    assert [found["alternative"] for found in defaults.values()] == [None, None, "two-sided", None]
 
 
 def test_a_test_and_its_name_are_the_same():

@@ -283,9 +283,13 @@ def test_report_of_images(files, tmp_path, capsys):
     assert (tmp_path / "o" / "report.html").read_text(encoding="utf-8") == page
     assert capsys.readouterr().err == ""
     (tmp_path / "album").rename(tmp_path / "elsewhere")
-    assert main(again) == 0
-    said = "The images cannot be read from their files any more, so this report has no pictures.\n"
-    assert capsys.readouterr().err == said
+    assert main(again) == 2
+    assert (
+        "cannot be read from their files any more, and report.html has pictures: it was kept" in capsys.readouterr().err
+    )
+    assert (tmp_path / "o" / "report.html").read_text(encoding="utf-8") == page
+    (tmp_path / "o" / "report.html").unlink()
+    assert main(["report", str(tmp_path / "o" / "result.butfor")]) == 0
     assert "data:image" not in (tmp_path / "o" / "report.html").read_text(encoding="utf-8")
 
 

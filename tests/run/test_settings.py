@@ -93,7 +93,7 @@ def test_what_is_no_generator_is_refused(wrong):
         ({"delta": 0.1}, r"test=butfor\.irt\(early_stop=True, delta="),
         ({"scale": "shrunk"}, r"test=butfor\.few_shot\(scale="),
         ({"center": 1}, r"test=butfor\.irt\(center="),
-        ({"keep_effects": False}, "effects='chosen', or effects=None"),
+        ({"keep_effects": False}, "effects='chosen' in place of True, effects=None in place of False"),
     ],
 )
 def test_a_keyword_that_has_moved_names_the_new_way(old, new):

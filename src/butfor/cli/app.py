@@ -111,15 +111,19 @@ def report(
     folder: Annotated[Path, typer.Argument(help="A folder that butfor wrote, with result.butfor in it.")],
 ) -> None:
     """Write report.html again from result.butfor; images are read from where they were."""
+    folder = folder.parent if folder.name == RESULT else folder
     result = load(folder / RESULT)
     if not isinstance(result, Result):
         raise InputError(f"{folder / RESULT} is of butfor global, which has no report; see table.csv beside it")
-    typer.echo(f"Report: {write(result, folder / REPORT)}")
-    if result.modality == "image":
+    if result.modality == "image" and (folder / REPORT).exists():
         from butfor.image.saved import images_of
 
         if images_of(None, result.provenance) is None:
-            typer.echo("The images cannot be read from their files any more, so this report has no pictures.", err=True)
+            raise InputError(
+                f"the images of {folder / RESULT} cannot be read from their files any more, and {REPORT} has pictures: "
+                "it was kept; put the images back, or delete it for a report without pictures"
+            )
+    typer.echo(f"Report: {write(result, folder / REPORT)}")
 
 
 app.add_typer(bench, name="bench")

@@ -26,14 +26,14 @@ from butfor.models import Wrapped, wrap
 from butfor.models.wrap import model_name
 from butfor.run.proposed import Proposed, labels_left
 from butfor.run.run import RunContext, run
-from butfor.run.settings import Settings, takes_settings
+from butfor.run.settings import NAMES, Settings, takes
 
 HELD_VALUES = 2**26  # values of the images that the model is given at a time: 64 MB
 MOST_ROWS = 32
 KEEP = (3, 2**28)  # counterfactuals of each hypothesis that are kept, and the values of all of them
 
 
-@takes_settings
+@takes(NAMES, effects=None)
 def explain(
     model: Any,
     images: object,
@@ -63,6 +63,7 @@ def explain(
         "grid" (three by three, the default), "superpixels", "random", or any function (name, image) -> subsets such as
         `detected_boxes(detector)`.
     fills : a folder that keeps the sampler's draws, so that another alpha, test or model costs no inpainting.
+    effects : "chosen" estimates effects from fresh draws for what was chosen, "all" for every region; None saves those.
     **options : settings.
 
     Examples

@@ -19,14 +19,14 @@ from butfor.models import wrap
 from butfor.models.wrap import model_name
 from butfor.multimodal.parts import Parts, PartsSampler
 from butfor.run.run import RunContext, run
-from butfor.run.settings import Settings, takes_settings
+from butfor.run.settings import NAMES, Settings, takes
 
 HELD_VALUES = 2**26  # values of the inputs that the model is given at a time: 64 MB of images
 MOST_ROWS = 256
 KEEP = (3, 2**27)  # counterfactuals of each hypothesis that are kept, and the values of all of them
 
 
-@takes_settings
+@takes(NAMES, effects=None)
 def explain(
     model: Any, inputs: Any, *, samplers: Mapping[str, Any], subsets: Mapping[str, Any], **options: object
 ) -> Result:
@@ -50,6 +50,7 @@ def explain(
     samplers : a sampler for each part that is tested, as `butfor.image` and `butfor.text` have them.
     subsets : what to test in each part: a list of `Subset`, or a function (name, part) -> subsets such as
         `butfor.image.grid(3)` or `butfor.text.words()`.
+    effects : "chosen" estimates effects from fresh draws for what was chosen, "all" for all; None saves those.
     **options : settings.
 
     Examples

@@ -70,7 +70,7 @@ def irt(
         draws=None if draws is None else whole("draws", draws, 1),
         center=None if center is None else whole("center", center, 1),
         early_stop=bool(early_stop),
-        delta=0.0 if delta == 0 else between("delta", delta, "0.01 is the default, 0 always agrees"),
+        delta=0.0 if delta == 0 else between("delta", delta, "0.01 is the default; or give 0, which always agrees"),
     )
 
 
@@ -139,8 +139,13 @@ BY_NAME: dict[str, Callable[[], Procedure]] = {
 def procedure(test: object, draws: object = None) -> Procedure:
     """A test by its name or as it is, with the draws that were asked for beside it."""
     if not isinstance(test, Procedure):
-        one_of("test", test, get_args(TestName))
-        made = BY_NAME[str(test)]()
+        if test in (irt, sequential, few_shot, osft):
+            raise InputError(
+                "test is a function of butfor; call it: test=butfor.irt(), sequential(), few_shot(), osft()"
+            )
+        name = test.replace("_", "-") if isinstance(test, str) else test
+        one_of("test", name, get_args(TestName))
+        made = BY_NAME[str(name)]()
     else:
         made = test
     if draws is None:

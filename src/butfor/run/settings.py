@@ -28,7 +28,7 @@ MOVED = {  # what only one test knows goes with the test
     "delta": "test=butfor.irt(early_stop=True, delta=...)",
     "scale": "test=butfor.few_shot(scale=...)",
     "center": "test=butfor.irt(center=...), sequential or osft",
-    "keep_effects": "effects='chosen', or effects=None to save those rows",
+    "keep_effects": "effects='chosen' in place of True, effects=None in place of False",
 }
 
 
@@ -159,7 +159,9 @@ def _seed(options: Mapping[str, object]) -> int:
         return int(rng.integers(2**63))
     if isinstance(rng, np.random.SeedSequence):
         return int(rng.generate_state(1, np.uint64)[0])
-    return whole("rng", rng, 0)
+    if isinstance(rng, int | np.integer):
+        return whole("rng", rng, 0)
+    raise InputError(f"rng must be a NumPy Generator, a SeedSequence or a whole number, got {rng!r}")
 
 
 Given = ParamSpec("Given")
@@ -171,8 +173,8 @@ def takes_settings(function: Callable[Given, Returned]) -> Callable[Given, Retur
     return takes(NAMES)(function)
 
 
-def takes(names: Sequence[str]) -> Callable[[Callable[Given, Returned]], Callable[Given, Returned]]:
-    """The same for some of them; what the function's own Parameters explain is not explained again."""
+def takes(names: Sequence[str], **defaults: object) -> Callable[[Callable[Given, Returned]], Callable[Given, Returned]]:
+    """The same for some of them, with defaults of the function's own; what its Parameters explain is not repeated."""
 
     def decorate(function: Callable[Given, Returned]) -> Callable[Given, Returned]:
         @wraps(function)
@@ -181,7 +183,8 @@ def takes(names: Sequence[str]) -> Callable[[Callable[Given, Returned]], Callabl
 
         signature, doc = inspect.signature(function), inspect.cleandoc(function.__doc__ or "")
         own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
-        more = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=DEFAULTS.get(name)) for name in names]
+        known = DEFAULTS | defaults
+        more = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=known.get(name)) for name in names]
         shown.__signature__ = signature.replace(parameters=[*own, *more])  # type: ignore[attr-defined]
         listed = [EXPLAINED[name] for name in names if f"\n{name} : " not in doc]
         shown.__doc__ = doc.replace("**options : settings.", "\n".join(listed))
@@ -193,4 +196,4 @@ def takes(names: Sequence[str]) -> Callable[[Callable[Given, Returned]], Callabl
 EXPLAINED = {  # the Parameters of Settings, one by one
     entry.split(" : ")[0]: entry
     for entry in re.split(r"\n(?=\w+ : )", inspect.cleandoc(Settings.__doc__ or "").split("----------\n")[1])
-} | {"rng": "rng : a NumPy Generator or SeedSequence in place of `seed` (SPEC 7)."}
+} | {"rng": "rng : a NumPy Generator, SeedSequence or whole number in place of `seed` (SPEC 7 of Scientific Python)."}

@@ -19,7 +19,7 @@ from butfor.models.rows import check_aligned
 from butfor.models.wrap import model_name
 from butfor.run.proposed import NamedItems, OnError, Proposed, Words, check_names, labels_left, propose
 from butfor.run.run import RunContext, run
-from butfor.run.settings import Settings, takes_settings
+from butfor.run.settings import NAMES, Settings, takes
 from butfor.text.edit import SpanPacking, check_drawn, span_of
 from butfor.text.items import TextWarning, as_proposer, as_text, named_sources
 from butfor.text.models import text_model
@@ -31,7 +31,7 @@ KEEP = (8, 2**26)  # counterfactuals of each hypothesis that are kept, and the c
 WORDS = Words("text", "texts", "units", "nothing", SIGN)
 
 
-@takes_settings
+@takes(NAMES, alternative="two-sided")
 def explain(model: Any, texts: Any, sampler: Any, *, units: Any = "word", **options: object) -> Result:
     """Which words of each text the classifier relies on: those but for which its answer would be surprising.
 

@@ -278,7 +278,7 @@ def test_subsets_of_different_scale_are_told():
     (note,) = told(run(rows, uneven))
     assert "under 'x0' as under 'x1'" in note
     assert "test='sequential'" in note
-    assert "scale='shrunk'" in note
+    assert "test=butfor.few_shot(scale='shrunk')" in note
     assert 20 < float(note.split("spread ")[1].split(" times")[0]) < 45
     assert told(run(rows, uneven, test=butfor.few_shot(scale="shrunk"))) == []  # it has been heeded
     assert told(run(rows, lambda batch: batch @ np.array([2.0, 1.0, 2.0]))) == []

@@ -249,7 +249,7 @@ def redraw(problem: Problem, row: int, count: int, sizes: Sequence[int], skip: i
     """Counterfactuals `skip` to `skip + count` of those that rounds of these sizes gave one hypothesis, whole."""
     drawn = sum(sizes) - skip
     if isinstance(count, bool) or not isinstance(count, int | np.integer) or not 1 <= count <= drawn:
-        raise InputError(f"n must be between 1 and {drawn} (what the run drew for each hypothesis), got {count!r}")
+        raise InputError(f"n must be between 1 and {drawn} (draws that can be made again), got {count!r}")
     block = problem.block_of(row)
     position = np.flatnonzero(block.rows == row)
     values: list[Any] = []

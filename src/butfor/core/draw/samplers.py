@@ -85,7 +85,8 @@ class SamplerInfo:
     takes_missing : missing values (NaN) are values to it.
     changes_subset_only : it is known to leave the rest of the input as it is; a user's own sampler is checked.
     whole : of inputs with several parts it is given all of them.
-    floor : subset -> the share of draws that are the observed values again; no p-value is much below it.
+    floor : the share of draws that are the observed values again, below which no p-value falls much: a number, or a
+        function of the subset.
     reference_rows : rows that it was fitted on, where that is known.
     kinds : what the columns of its reference stand for, by name.
     tokenizer : of a language model that has one.
@@ -98,11 +99,16 @@ class SamplerInfo:
     takes_missing: bool = False
     changes_subset_only: bool = False
     whole: bool = False
-    floor: Callable[[Subset], float] = no_floor
+    floor: Callable[[Subset], float] = no_floor  # a number becomes such a function
     reference_rows: int | None = None
     kinds: Mapping[str, Any] | None = None
     tokenizer: Any = None
     listed: int = 0
+
+    def __post_init__(self) -> None:
+        given: object = self.floor
+        if isinstance(given, float | int | np.number):  # the same for every subset
+            object.__setattr__(self, "floor", partial(_constant, float(given)))
 
 
 FACTS: dict[str, tuple[type, ...]] = {  # what an attribute must be to be taken for a fact: names are common words
@@ -133,8 +139,6 @@ def info_of(sampler: object) -> SamplerInfo:
         return told
     there = ((name, getattr(sampler, name, None)) for name in FACTS)
     carried: dict[str, Any] = {name: value for name, value in there if value is not None and _fits(name, value)}
-    if not callable(carried.get("floor", no_floor)):
-        carried["floor"] = partial(_constant, float(carried["floor"]))
     return SamplerInfo(**{"identity": repr(sampler), **carried})
 
 

@@ -118,7 +118,7 @@ def scales(spread: Floats, subset_of: Ints, names: tuple[str, ...]) -> list[str]
         return []
     return [
         f"Outputs spread {ratio:.1f} times as far under {names[wide]!r} as under {names[narrow]!r}: few-shot scores "
-        "favour the wide ones; test='sequential' is the better choice, or scale='shrunk'."
+        "favour the wide ones; test='sequential' is the better choice, or test=butfor.few_shot(scale='shrunk')."
     ]
 
 
