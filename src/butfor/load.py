@@ -33,7 +33,14 @@ def load(path: str | Path, sampler: Any = None, inputs: Any = None) -> Result | 
     if metadata.get("class") == "GlobalResult":
         return unpack_global(metadata, arrays)
     make = _table_problem if "inputs" in arrays else _list_problem
-    return unpack(metadata, arrays, make(metadata, arrays, sampler, inputs))
+    try:
+        return unpack(metadata, arrays, make(metadata, arrays, sampler, inputs))
+    except InputError:
+        raise
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        raise InputError(
+            f"{path} is not a whole butfor result ({type(error).__name__}: {error}); give a file written by result.save"
+        ) from error
 
 
 def _table_problem(metadata: dict[str, Any], arrays: dict[str, Array], sampler: Any, _: object) -> Problem:

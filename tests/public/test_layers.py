@@ -5,7 +5,6 @@ stands behind it in the way of the data, it names by `later("butfor.report:write
 """
 
 import ast
-import re
 import sys
 from pathlib import Path
 
@@ -52,7 +51,9 @@ EDGES = {
     "sensitivity",
     "global_importance",
 }  # what asks for a run; samplers do not
-LATER = ("pandas:DataFrame", "butfor.plots", "butfor.report")
+RUNS = {"explain", "demo", "ranks", "sensitivity", "global_importance"}
+LATER = ("butfor.plots", "butfor.report")
+LOADERS = ("__init__", "models.__init__", "core.result.later")
 
 
 def tree():
@@ -66,7 +67,7 @@ def imported(text):
     for_types = {
         id(inner)
         for node in ast.walk(parsed)
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
         for statement in node.body
         for inner in ast.walk(statement)
     }
@@ -111,11 +112,15 @@ def _wrong(own, other, files):
     folder, theirs = own.split(".")[0], other.split(".")[0]
     if other == "__init__":  # `from butfor import image`
         return "" if PLACE[folder] >= PLACE["bench"] else "the package itself stands behind everything"
-    if folder == theirs == "core" and not other.endswith("__init__"):
+    if folder == theirs == "core":
         mine, its = own.removeprefix("core."), other.removeprefix("core.")
-        return "" if mine.endswith("__init__") or CORE.index(its) < CORE.index(mine) else "a later stage of the core"
+        if mine.endswith("__init__") or its.endswith("__init__"):
+            return "folders of the core import nothing, and are not imported whole"
+        return "" if CORE.index(its) < CORE.index(mine) else "a later stage of the core"
     if folder == theirs:
-        return ""
+        inside, wanted = own.split(".")[1:2], other.split(".")[1:2]
+        asks = folder in MODALITIES and wanted and wanted[0] in RUNS and inside[0] not in {*EDGES, "__init__"}
+        return "samplers, subsets and views know nothing of runs" if asks else ""
     if PLACE[theirs] >= PLACE[folder]:
         return f"{theirs} does not stand before {folder}"
     if folder in MODALITIES and theirs in ("run", "engine") and own.split(".")[1] not in EDGES:
@@ -130,12 +135,30 @@ def _outside(own, name):
 
 
 def _later(own, text):
-    names = re.findall(r"\blater\(\s*\"([^\"]+)\"", text)
-    allowed = own.startswith("core.result.") or own == "tabular.check"
-    strings = (
-        [] if own in ("__init__", "models.__init__") else re.findall(r"import_module\(\s*f?\"(butfor[^\"]*)", text)
-    )
-    return [name for name in names if not allowed or not name.startswith(LATER)] + strings
+    """What a file reaches by name: `later` is for results and names plots, reports or pandas; nobody else does so."""
+    found = []
+    for node in ast.walk(ast.parse(text)):
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name | ast.Attribute):
+            continue
+        called = node.func.id if isinstance(node.func, ast.Name) else node.func.attr
+        if called == "later" and not _allowed(own, node.args):
+            found.append(ast.unparse(node))
+        if called in ("import_module", "__import__") and own not in LOADERS and not _other_library(own, node.args):
+            found.append(ast.unparse(node))
+    return found
+
+
+def _allowed(own, given):
+    may = own.startswith("core.result.") or own == "tabular.check"
+    name = given[0].value if given and isinstance(given[0], ast.Constant) else ""
+    module = name.split(":")[0]
+    return may and (name == "pandas:DataFrame" or module in LATER or module.startswith("butfor.plots."))
+
+
+def _other_library(own, given):
+    """A name of someone else's, spelt out; the core imports none."""
+    plain = bool(given) and not (isinstance(given[0], ast.JoinedStr) or "butfor" in ast.unparse(given[0]))
+    return plain and not own.startswith("core.")
 
 
 def test_every_import_keeps_the_order():
@@ -167,7 +190,23 @@ PLANTED = {
     "tables import the package": ("tabular/auto.py", "from butfor import explain"),
     "core reaches a modality by name": ("core/result/result.py", 'later("butfor.image.view:pictures")'),
     "a sampler reaches reports by name": ("tabular/copula.py", 'later("butfor.report:write")'),
+    "core reaches a name like report's": ("core/result/table.py", "later('butfor.reporting:ask')"),
+    "core reaches what a variable says": ("core/result/table.py", "later(name)"),
+    "core imports pandas by name": ("core/draw/items.py", "__import__('pandas')"),
+    "core imports a stage by name": ("core/draw/items.py", "importlib.import_module('butfor.core.result')"),
+    "core imports a whole folder": ("core/draw/streams.py", "from butfor.core import result"),
+    "a folder of the core imports": ("core/draw/__init__.py", "from butfor.core.draw.blocks import draw"),
+    "a sampler asks for a run": ("image/donor.py", "from butfor.image.explain import explain"),
+    "a sampler asks for ranks": ("text/ngram.py", "from butfor.text.ranks import ranks"),
 }
+
+
+def test_only_what_is_never_run_is_left_out():
+    files = tree()
+    files["core/draw/streams.py"] += (
+        "\nif not TYPE_CHECKING:\n    import pandas\nif TYPE_CHECKING:\n    import polars\n"
+    )
+    assert violations(files) == ["core/draw/streams.py imports pandas: the core knows numpy and scipy only"]
 
 
 @pytest.mark.parametrize("what", PLANTED)

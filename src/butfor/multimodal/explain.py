@@ -118,7 +118,17 @@ def named(inputs: Any) -> tuple[list[str], list[Parts]]:
                 f"input {name!r} is {type(item).__name__}, expected a mapping such as "
                 "{'image': array, 'caption': text}; give a list of them, or a mapping name -> input"
             )
-    return [name if isinstance(name, str) else f"input {name}" for name, _ in pairs], [item for _, item in pairs]
+    names = [name if isinstance(name, str) else f"input {name}" for name, _ in pairs]
+    return names, [{part: _read_only(value) for part, value in item.items()} for _, item in pairs]
+
+
+def _read_only(value: Any) -> Any:
+    """A part that nobody may write into: an input shares it with all its draws."""
+    if not isinstance(value, np.ndarray):
+        return value
+    view = value.view()
+    view.setflags(write=False)
+    return view
 
 
 def combined(samplers: Mapping[str, Any], subsets: Mapping[str, Any]) -> PartsSampler:

@@ -151,7 +151,7 @@ def procedure(test: object, draws: object = None) -> Procedure:
     if draws is None:
         return made
     if made.name == "osft":
-        if draws != 1:
+        if whole("draws", draws, 1) != 1:
             raise InputError(
                 f"test='osft' takes one draw, got draws={draws!r}; use test='few-shot' or 'sequential' for more"
             )

@@ -72,7 +72,7 @@ def run(context: RunContext, settings: Settings) -> Result:
         wanted = evidence.drawable & (settings.effects == "all") | chosen & (settings.effects is not None)
         wanted &= not interrupted
         found, messages = estimated(problem, evaluator, spec, evidence, wanted, settings, meter)
-        messages += context.sampler_notes()
+        messages += _notes(context)
     if not interrupted:
         kept.finish()
     provenance = _provenance(problem, settings, spec, name) | drawn | context.metadata
@@ -97,6 +97,16 @@ def run(context: RunContext, settings: Settings) -> Result:
         provenance=provenance,
         output_names=names,
     )
+
+
+def _notes(context: RunContext) -> list[str]:
+    """What the modality and the sampler have to say; a fault there costs the notes, not the run."""
+    try:
+        return context.sampler_notes()
+    except KeyboardInterrupt:
+        return []
+    except Exception as error:  # a user's sampler may raise anything
+        return [f"There are no notes on the sampler: making them raised {type(error).__name__}: {error}."]
 
 
 def _warn_of_reach(problem: Problem, settings: Settings) -> None:

@@ -98,7 +98,7 @@ class Settings:
         given.pop("rng", None)
         if "effects" in options:
             given["effects"] = options["effects"]  # None is a choice here
-        made = procedure(given["test"] or "sequential", given["draws"])
+        made = procedure("sequential" if given["test"] is None else given["test"], given["draws"])
         one_of("alternative", given["alternative"], (None, *get_args(Alternative)))
         one_of("family", given["family"], get_args(Family))
         one_of("link", given["link"], (None, *get_args(Link)))

@@ -134,7 +134,8 @@ class Checked:
 
     def repeats(self, subset: Subset) -> bool:
         """Whether its draws come again."""
-        return bool(self.sampler.repeats(subset)) if isinstance(self.sampler, RepeatsDraws) else self.lists(subset)
+        says = isinstance(self.sampler, RepeatsDraws) and callable(self.sampler.repeats)
+        return bool(self.sampler.repeats(subset)) if says else self.lists(subset)  # type: ignore[attr-defined]
 
     def support(self, inputs: Array, subset: Subset) -> tuple[Any, Floats]:
         """What it lists."""
@@ -143,7 +144,8 @@ class Checked:
 
     def notes(self, inputs: Batch, subsets: Sequence[Any], seed: int) -> list[str]:
         """What it says of a run."""
-        return self.sampler.notes(inputs, subsets, seed) if isinstance(self.sampler, HasNotes) else []
+        says = isinstance(self.sampler, HasNotes) and callable(self.sampler.notes)
+        return self.sampler.notes(inputs, subsets, seed) if says else []  # type: ignore[attr-defined]
 
 
 def bind_model(model: object, data: object, what: str = "data") -> Wrapped:

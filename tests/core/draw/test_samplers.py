@@ -21,7 +21,6 @@ FACTS = {
     "deterministic": True,
     "ignores_dependence": True,
     "takes_missing": True,
-    "changes_subset_only": True,
     "whole": True,
     "reference_rows": 99,
     "kinds": {"x0": "number"},
@@ -91,7 +90,7 @@ def test_a_callable_may_carry_a_fact_as_an_attribute(name):
 
 
 def test_every_fact_but_the_floor_is_in_the_list_above():
-    assert {field.name for field in fields(SamplerInfo)} == {*FACTS, "floor"}
+    assert {field.name for field in fields(SamplerInfo)} == {*FACTS, "floor", "changes_subset_only"}
 
 
 def test_facts_may_stand_in_the_class():
@@ -266,3 +265,28 @@ def test_attributes_of_another_kind_are_no_facts():
 
 def test_the_table_of_facts_has_them_all():
     assert set(samplers.FACTS) == {field.name for field in fields(SamplerInfo)}
+
+
+def test_that_only_the_subset_changes_is_believed_of_our_own_samplers_only():
+    liar = with_facts(plain(), changes_subset_only=True)
+    assert not info_of(liar).changes_subset_only
+
+    class Own:
+        info = SamplerInfo(changes_subset_only=True, deterministic=True)
+
+    assert info_of(Own()) == SamplerInfo(deterministic=True)
+    assert info_of(butfor.image.donor()).changes_subset_only
+
+
+def test_a_floor_is_a_number_or_a_function():
+    assert SamplerInfo(floor=0.25).floor(FIRST) == 0.25
+    assert SamplerInfo(floor=lambda subset: len(subset.index) / 8).floor(FIRST) == 0.125
+
+
+@pytest.mark.parametrize("notes", [lambda *_: 1 / 0, "remarks"], ids=["raises", "no function"])
+def test_a_fault_in_the_notes_costs_the_notes_only(notes):
+    sampler = plain()
+    sampler.notes, sampler.repeats = notes, 3
+    result = butfor.explain(lambda rows: rows[:, 0], np.eye(12, 3), sampler, test="few-shot")
+    said = [note for note in result.notes if "There are no notes on the sampler" in note]
+    assert len(said) == callable(notes)

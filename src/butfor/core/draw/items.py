@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -203,11 +203,11 @@ class ListItems:
 
     def given(self, positions: Ints) -> list[Any]:
         """Some inputs, as the model gets them."""
-        return [self.inputs[i] for i in positions]
+        return self.to_model_input([self.inputs[i] for i in positions], lambda: positions)
 
     def to_model_input(self, rows: list[Any], sources: Callable[[], Ints]) -> list[Any]:  # noqa: ARG002
-        """As they are."""
-        return rows
+        """As they are; mappings of parts as copies, since parts are shared between an input and its draws."""
+        return [dict(row) if isinstance(row, Mapping) else row for row in rows]
 
     def draw(
         self, sampler: Sampler, inputs: list[Any], subset: Subset, draws: int, rng: np.random.Generator

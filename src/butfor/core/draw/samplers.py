@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
@@ -134,11 +134,13 @@ def info_of(sampler: object) -> SamplerInfo:
     >>> info_of(grey).deterministic, info_of(grey).takes_missing
     (True, False)
     """
+    ours = type(sampler).__module__.startswith("butfor.")
     told = getattr(sampler, "info", None)
     if isinstance(told, SamplerInfo):
-        return told
+        return told if ours or not told.changes_subset_only else replace(told, changes_subset_only=False)
     there = ((name, getattr(sampler, name, None)) for name in FACTS)
     carried: dict[str, Any] = {name: value for name, value in there if value is not None and _fits(name, value)}
+    carried["changes_subset_only"] = ours and carried.get("changes_subset_only", False)  # of others it is checked
     return SamplerInfo(**{"identity": repr(sampler), **carried})
 
 

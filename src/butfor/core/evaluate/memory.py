@@ -57,6 +57,6 @@ def remembering(problem: Problem, observed: Floats, again: bool = True) -> Memor
 
 
 def _repeats(sampler: object, subset: Subset) -> bool:
-    if isinstance(sampler, RepeatsDraws):
+    if isinstance(sampler, RepeatsDraws) and callable(sampler.repeats):
         return sampler.repeats(subset)
     return isinstance(sampler, ListsSupport) and sampler.lists(subset)

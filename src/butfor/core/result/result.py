@@ -172,7 +172,8 @@ class Result:
         if self.provenance["picked"]:
             raise InputError("a run with picked= notes no draws, since most are rejected; draw from the sampler itself")
         row, provenance = self.row(input, subset), self.provenance
-        drawn = type(n) is int and n > 0 and not self.kept.listed(row)
+        counts = isinstance(n, int | np.integer) and not isinstance(n, bool)
+        drawn = counts and n > 0 and not self.kept.listed(row)
         found = self.kept.whole(self.problem, row, n) if drawn else []
         if not drawn or len(found) != n:
             found = redraw(self.problem, row, n, provenance["rounds"], provenance["set_aside"])
