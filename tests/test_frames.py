@@ -344,6 +344,7 @@ def test_the_reference_as_a_keyword():
     pd.testing.assert_frame_equal(one.table, two.table)
     three = butfor.explain(by_name, data, sampler=tabular.auto(reference), test="irt", draws=29)
     pd.testing.assert_frame_equal(one.table, three.table)
-    for given in ({}, {"sampler": tabular.gaussian(reference), "reference": reference}):
-        with pytest.raises(butfor.InputError, match="give a sampler or reference data"):
-            butfor.explain(by_name, data, **given)
+    with pytest.raises(butfor.InputError, match="give a sampler or reference data"):
+        butfor.explain(by_name, data)
+    with pytest.raises(butfor.InputError, match="got a sampler and a reference; give one"):
+        butfor.explain(by_name, data, tabular.gaussian(reference), reference=reference)

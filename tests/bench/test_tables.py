@@ -4,7 +4,7 @@ from butfor.bench.tables import SAMPLERS, markdown, run
 
 
 def test_a_small_trial():
-    figures = run(runs=2)
+    figures = run(runs=1)
     found = figures["discoveries"]
     assert len(found) == 2 * len(SAMPLERS)
     assert found["gaussian, shift 5"]["fdr"] < 0.3
