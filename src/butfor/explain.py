@@ -54,9 +54,6 @@ def explain(
         raise InputError("got a sampler and a reference; give one: explain(model, X, butfor.tabular.forest(reference))")
     if sampler is None and reference is None:
         raise InputError("give a sampler or reference data to draw from: explain(model, X, reference)")
-    for name, edge in (("boxes", "image"), ("units", "text")):
-        if name in options:
-            raise TypeError(f"explain() takes no {name!r}; use subsets=, or {name}= of butfor.{edge}.explain")
     sampler = reference if sampler is None else sampler
     kind, keywords = modality(X), cast("dict[str, Any]", options)
     if kind == "table":

@@ -111,7 +111,7 @@ def test_a_mistake_in_a_test_gets_one_sentence(make, message):
 
 @pytest.mark.parametrize("old", ["h", "early_stop", "delta", "scale", "center", "keep_effects"])
 def test_what_has_moved_says_where(old):
-    with pytest.raises(TypeError, match=f"explain\\(\\) takes no '{old}' any more; use (test=butfor|effects=)"):
+    with pytest.raises(TypeError, match=f"explain\\(\\) takes no '{old}'; use (test=butfor|effects=)"):
         run(**{old: 1})
 
 

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import butfor
-from butfor.run.settings import DEFAULTS, MOVED, Settings, takes_settings
+from butfor.run.settings import DEFAULTS, HINTS, Settings, takes_settings
 from butfor.tabular import from_values
 
 NORMAL = from_values(lambda rows, subset, count, rng: rng.normal(size=(len(rows) * count, len(subset.index))))
@@ -97,8 +97,8 @@ def test_what_is_no_generator_is_refused(wrong):
     ],
 )
 def test_a_keyword_that_has_moved_names_the_new_way(old, new):
-    assert set(old) <= set(MOVED)
-    with pytest.raises(TypeError, match=rf"explain\(\) takes no '{next(iter(old))}' any more; use {new}"):
+    assert set(old) <= set(HINTS)
+    with pytest.raises(TypeError, match=rf"explain\(\) takes no '{next(iter(old))}'; use {new}"):
         run(**old)
 
 
@@ -135,8 +135,8 @@ def test_one_that_is_like_nothing_suggests_nothing():
 
 
 def test_the_function_is_named():
-    with pytest.raises(TypeError, match=r"image\.explain\(\) takes no 'h' any more"):
-        Settings.of({"h": 3}, "image.explain")
+    with pytest.raises(TypeError, match=r"image\.explain\(\) takes no 'h'; use"):
+        butfor.image.explain(None, [], None, h=3)
 
 
 # One list
@@ -146,7 +146,7 @@ def test_the_signature_shows_every_setting_and_nothing_that_has_moved():
     shown = inspect.signature(butfor.explain).parameters
     assert [name for name in shown if name in DEFAULTS] == [field.name for field in fields(Settings)]
     assert {"rng", "model", "X", "sampler", "reference", "subsets"} <= set(shown)
-    assert not set(shown) & set(MOVED)
+    assert set(shown) & set(HINTS) == {"reference", "subsets"}  # which are for tables
     assert not any(parameter.kind is parameter.VAR_KEYWORD for parameter in shown.values())
     assert shown["alpha"].default == 0.1
     assert shown["test"].default is None
@@ -171,7 +171,7 @@ def test_a_function_of_ones_own_may_take_settings():
         model : a model.
         **options : settings.
         """
-        return colour, Settings.of(options, "mine", test="osft")
+        return colour, Settings.of(options, test="osft")
 
     colour, settings = mine(None, alpha=0.2)
     assert (colour, settings.alpha, settings.test.name) == ("red", 0.2, "osft")

@@ -106,7 +106,7 @@ def _settings(sampler: object, options: dict[str, object]) -> Settings:
         )
     test = "osft" if fixed else "few-shot"
     alternative = None if options.get("target") in (None, "output") else "greater"
-    return Settings.of({"effects": None, **options}, "image.explain", test=test, alternative=alternative)
+    return Settings.of(options, test=test, alternative=alternative)
 
 
 def classifier(model: Any) -> Wrapped:

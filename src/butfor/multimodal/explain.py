@@ -69,7 +69,7 @@ def explain(
     >>> result.table[result.chosen].subset.unique().tolist()
     ['caption: loud']
     """
-    settings = Settings.of({"effects": None, **options}, "multimodal.explain", test="few-shot")
+    settings = Settings.of(options, test="few-shot")
     names, items = named(inputs)
     sampler = combined(samplers, subsets)
     found = [proposed(name, item, subsets) for name, item in zip(names, items, strict=True)]

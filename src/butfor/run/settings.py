@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from difflib import get_close_matches
 from functools import wraps
@@ -22,13 +22,17 @@ from butfor.run.proposed import OnError
 
 Link = Literal["logit", "log"]
 EffectsOf = Literal["all", "chosen"]
-MOVED = {  # what only one test knows goes with the test
+HINTS = {  # keywords of former versions, of one test and of another modality, and what to use in their place
     "h": "test=butfor.sequential(h=...)",
     "early_stop": "test=butfor.irt(early_stop=True)",
     "delta": "test=butfor.irt(early_stop=True, delta=...)",
     "scale": "test=butfor.few_shot(scale=...)",
     "center": "test=butfor.irt(center=...), sequential or osft",
     "keep_effects": "effects='chosen' in place of True, effects=None in place of False",
+    "boxes": "subsets=, or boxes= of butfor.image.explain",
+    "units": "subsets=, or units= of butfor.text.explain",
+    "subsets": "boxes= for images, units= for texts",
+    "reference": "a sampler, which redraws regions or words",
 }
 
 
@@ -81,18 +85,9 @@ class Settings:
     on_error: OnError = "raise"
 
     @classmethod
-    def of(
-        cls,
-        options: Mapping[str, object],
-        function: str = "explain",
-        only: Sequence[str] | None = None,
-        **defaults: object,
-    ) -> Settings:
-        """Keywords of a public function, checked, with its defaults for those that were not given or are None.
-
-        `only` names those that the function takes, where it does not take all of them.
-        """
-        _check_names(options, function, NAMES if only is None else only)
+    def of(cls, options: Mapping[str, object], **defaults: object) -> Settings:
+        """Keywords of a public function, checked, with defaults for those that were not given or are None."""
+        check_names(options, NAMES)
         suited = {name: value for name, value in defaults.items() if options.get(name) is None}
         given = cast("dict[str, Any]", {**DEFAULTS, **options, **suited, "seed": _seed(options)})
         given.pop("rng", None)
@@ -129,14 +124,14 @@ DEFAULTS: dict[str, object] = {
 NAMES = (*DEFAULTS, "rng")
 
 
-def _check_names(options: Mapping[str, object], function: str, known: Sequence[str]) -> None:
-    for name in options:
-        if name in MOVED:
-            raise TypeError(f"{function}() takes no {name!r} any more; use {MOVED[name]}")
-        if name not in known:
-            near = get_close_matches(name, known, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise TypeError(f"{function}() got an unexpected keyword argument {name!r}{hint}")
+def check_names(options: Iterable[str], known: Sequence[str], function: str = "explain") -> None:
+    """Refuse keywords that are not known, with what to use in their place or the nearest one."""
+    for name in (name for name in options if name not in known):
+        if name in HINTS:
+            raise TypeError(f"{function}() takes no {name!r}; use {HINTS[name]}")
+        near = get_close_matches(name, known, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise TypeError(f"{function}() got an unexpected keyword argument {name!r}{hint}")
 
 
 def _check_together(test: Procedure, rule: str, picked: object) -> None:
@@ -177,12 +172,17 @@ def takes(names: Sequence[str], **defaults: object) -> Callable[[Callable[Given,
     """The same for some of them, with defaults of the function's own; what its Parameters explain is not repeated."""
 
     def decorate(function: Callable[Given, Returned]) -> Callable[Given, Returned]:
-        @wraps(function)
-        def shown(*args: Given.args, **options: Given.kwargs) -> Returned:
-            return function(*args, **options)
-
         signature, doc = inspect.signature(function), inspect.cleandoc(function.__doc__ or "")
         own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+        every = (*(p.name for p in own), *names)
+        module = function.__module__.removeprefix("butfor.").removeprefix("tabular.")
+        called = module if module.endswith(function.__name__) else function.__name__  # "image.explain"
+
+        @wraps(function)
+        def shown(*args: Given.args, **options: Given.kwargs) -> Returned:
+            check_names(options, every, called)
+            return function(*args, **{**defaults, **options})  # type: ignore[arg-type]
+
         known = DEFAULTS | defaults
         more = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=known.get(name)) for name in names]
         shown.__signature__ = signature.replace(parameters=[*own, *more])  # type: ignore[attr-defined]

@@ -81,7 +81,7 @@ def global_importance(
     ['x0']
     """
     one_of("rule", options.get("rule") or "bh", tuple(P_RULES))
-    settings = Settings.of(options, "global_importance", only=SHARED, test="irt", rule="bh", draws=DRAWS)
+    settings = Settings.of(options, test="irt", rule="bh", draws=DRAWS)
     passes = None if passes is None else whole("passes", passes, 1)
     wrapped = bind_model(model, X)  # what it cannot take is refused before anything is fitted
     table, fitted = bind_sampler(X, sampler)

@@ -71,7 +71,7 @@ def explain(model: Any, texts: Any, sampler: Any, *, units: Any = "word", **opti
     """
     info = _checked_info(sampler)
     test = "sequential" if info.listed else "few-shot"
-    settings = Settings.of({"alternative": "two-sided", **options}, "text.explain", test=test)
+    settings = Settings.of(options, test=test)
     check_aligned(settings.y, texts)
     wrapped, proposer = text_model(model), as_proposer(units, info.tokenizer)
     given = load_items(texts)
