@@ -18,7 +18,7 @@ from butfor.load import load
 from butfor.run.procedure import few_shot, irt, osft, sequential
 from butfor.run.progress import Progress
 from butfor.run.settings import Settings
-from butfor.tabular.check import SamplerCheck
+from butfor.tabular.check_result import SamplerCheck
 from butfor.tabular.global_importance import global_importance
 
 if TYPE_CHECKING:

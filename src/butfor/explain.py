@@ -12,7 +12,7 @@ from butfor.core.result.result import Result
 from butfor.core.types import InputError
 from butfor.models.rows import is_series
 from butfor.run.progress import Progress, reporting
-from butfor.run.settings import Settings, takes_settings
+from butfor.run.settings import takes_settings
 from butfor.tabular.check import check_table
 from butfor.tabular.explain import explain as explain_table
 
@@ -37,8 +37,11 @@ def explain(
     X : the inputs: an array or a frame with a row each, one row as a Series, or a list of images or texts.
     sampler : redraws features as they look when there is nothing to report: one of `butfor.tabular`, any callable
         `(inputs, subset, draws, rng) -> rows`, or reference data (then `butfor.tabular.auto` chooses one that fits).
-    reference : reference data: what you compare against. Give it or a sampler.
-    subsets : what to test: None for each column, a list of columns, or a mapping name -> columns.
+    reference : reference data: what you compare against, best rows that the model was not fitted on (it is too sure of
+        those). Give it or a sampler.
+    subsets : what to test: "zoom" (from all columns over groups that go together in the reference down to single
+        columns: the default with reference data), "columns" (each by itself: the default with a sampler of your own),
+        a list of columns, a mapping name -> columns, or a mapping of such mappings, your own tree.
     **options : settings.
 
     Examples
@@ -57,7 +60,7 @@ def explain(
     sampler = reference if sampler is None else sampler
     kind, keywords = modality(X), cast("dict[str, Any]", options)
     if kind == "table":
-        return explain_table(model, X, sampler, subsets, Settings.of(options, test="sequential"))
+        return explain_table(model, X, sampler, subsets, options)
     if kind == "image":
         from butfor import image
 
@@ -74,7 +77,7 @@ def check_sampler(
     *,
     subsets: Any = None,
     draws: int | None = None,
-    alpha: float = 0.01,
+    alpha: float = 0.03,
     seed: int = 0,
     progress: bool | Callable[[Progress], None] | None = None,
 ) -> Any:
@@ -96,8 +99,9 @@ def check_sampler(
     model : a model whose outputs are to be ranked as well.
     subsets : what to check; None for each column.
     draws : of each held-out row; None is 99, of images and texts 5.
-    alpha : bounds the share of checks in which a right sampler is called wrong anywhere (Bonferroni within a subset,
-        Benjamini-Hochberg over subsets).
+    alpha : bounds the share of checks in which a right sampler is called wrong anywhere: a third of it for the verdicts
+        by subset (Bonferroni within a subset, Benjamini-Hochberg over subsets), the rest for the shape of all columns
+        together.
     seed : the same seed gives the same check.
     progress : True for a bar on standard error, or a function that is called with a `butfor.Progress`.
 

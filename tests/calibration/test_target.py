@@ -186,7 +186,7 @@ def test_one_sided_tests_look_at_one_side():
     rng = np.random.default_rng(0)
     reference, inputs = rng.normal(size=(2000, 2)), rng.normal([4, -4], 1, size=(40, 2))
     found = {
-        side: butfor.explain(total, inputs, reference, **{**FOIL, "alternative": side})
+        side: butfor.explain(total, inputs, reference, **{**FOIL, "alternative": side}, subsets="columns")
         .table.query("chosen")
         .subset.unique()
         for side in ("greater", "less", "two-sided")

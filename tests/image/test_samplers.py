@@ -355,6 +355,7 @@ class Odd:
         kinds={"a": 1},
         tokenizer="words",
         listed=3,
+        calibrated=True,
     )
 
     def __call__(self, inputs, subset, draws, rng):

@@ -7,6 +7,7 @@ import butfor
 
 INPUTS = np.random.default_rng(0).normal(size=(5, 3))
 REFERENCE = np.random.default_rng(1).normal(size=(30, 3))
+GAUSSIAN = butfor.tabular.gaussian(REFERENCE)
 
 
 def one(rows):
@@ -51,6 +52,7 @@ def run(model=one, inputs=INPUTS, sampler=REFERENCE, **settings):
         ({"link": "probit"}, "link must be one of"),
         ({"rule": "knockoff+"}, "rule='knockoff\\+' has no guarantee with test='irt'; use"),
         ({"rule": "storey"}, "rule='storey' has no guarantee"),
+        ({"rule": "BH"}, "there is no rule 'BH'; did you mean 'bh'"),
         ({"seed": -1}, "seed must be a whole number of at least 0"),
         ({"seed": 0.5}, "seed must be a whole number"),
         ({"batch_rows": 0}, "batch_rows must be a whole number of at least 1"),
@@ -71,8 +73,9 @@ def run(model=one, inputs=INPUTS, sampler=REFERENCE, **settings):
         ({"model": three, "target": "cat"}, "unknown target 'cat'"),
         ({"model": three, "target": "output"}, "the model has 3 outputs; choose one"),
         ({"model": three, "target": "truth"}, "needs the true labels"),
-        ({"model": three, "target": "truth", "y": [0, 1]}, "y has 2 labels for 5 rows"),
-        ({"model": three, "target": "truth", "y": [0, 1, 2, 3, 0]}, "unknown target 3"),
+        ({"model": three, "target": "truth", "y": [0, 0]}, "y has 2 labels for 5 rows"),
+        ({"model": three, "target": "truth", "y": [3, 3, 3, 3, 3]}, "unknown target 3"),
+        ({"model": three, "target": "truth", "y": [0, 1, 2, 1, 0]}, "only where the reference is of each input's own"),
         # Was wrong once (_explain.py, _truth): len() of a number.
         ({"model": three, "target": "truth", "y": 1}, "y"),
         (
@@ -133,7 +136,7 @@ def test_what_a_function_does_by_default_is_in_its_signature():
         kind: {name: p.default for name, p in inspect.signature(kind).parameters.items()}
         for kind in (butfor.explain, butfor.image.explain, butfor.text.explain, butfor.multimodal.explain)
     }
-    assert [found["effects"] for found in defaults.values()] == ["chosen", None, "chosen", None]
+    assert [found["effects"] for found in defaults.values()] == ["all", None, "all", None]
     assert [found["alternative"] for found in defaults.values()] == [None, None, "two-sided", None]
 
 
@@ -151,7 +154,7 @@ def test_effects_of_all():
 
 def test_truth_of_a_classifier_goes_by_its_labels():
     labels = ["benign", "malignant", "malignant", "benign", "benign"]
-    table = run(Classifier(), target="truth", y=labels).table
+    table = run(Classifier(), sampler=GAUSSIAN, target="truth", y=labels).table
     assert table.output.tolist() == [label for label in labels for _ in range(3)]
     table = run(Classifier(), target="malignant").table
     assert set(table.output) == {"malignant"}
@@ -164,7 +167,7 @@ def test_labels_that_the_classifier_does_not_know_are_refused():
         classes_ = np.array([1, 2])
 
     with pytest.raises(butfor.InputError, match="unknown target 0"):
-        run(Numbered(), target="truth", y=[0, 1, 1, 0, 0])
+        run(Numbered(), sampler=GAUSSIAN, target="truth", y=[0, 1, 1, 0, 0])
 
 
 def test_defaults_by_the_number_of_outputs():
@@ -178,7 +181,7 @@ def test_defaults_by_the_number_of_outputs():
 
 def test_progress_is_told_and_adds_up():
     told = []
-    result = run(progress=told.append, alpha=0.9)
+    result = run(sampler=GAUSSIAN, progress=told.append, alpha=0.9)
     assert told
     by_stage = {}
     for now in told:
@@ -196,7 +199,9 @@ def test_sklearn_estimators_are_models():
     table = run(classifier, draws=19).table
     assert set(table.output) <= {"high", "low"}
     regression = LinearRegression().fit(REFERENCE, REFERENCE @ [1.0, 2.0, 0.0])
-    np.testing.assert_allclose(run(regression).table.observed, np.repeat(INPUTS @ [1.0, 2.0, 0.0], 3), atol=1e-6)
+    np.testing.assert_allclose(
+        run(regression, sampler=GAUSSIAN).table.observed, np.repeat(INPUTS @ [1.0, 2.0, 0.0], 3), atol=1e-6
+    )
 
 
 @pytest.mark.parametrize("count", [1, 2])

@@ -91,12 +91,11 @@ def test_mixed_columns(butfor_in, table):
     code, out = butfor_in("explain", data=table, dates="opened", **SPLIT)
     assert code == 0
     result = butfor.load(out / "result.butfor")
-    assert result.subset_names == tuple(KINDS)
-    assert result.provenance["sampler"].startswith("forest(500 reference rows")
-    assert "auto chose forest: there are categories and there are missing values" in result.summary()
+    assert set(result.subset_names) >= {"all columns", *KINDS}
+    assert result.provenance["sampler"].startswith("residual(500 reference rows")
     found = pd.read_csv(out / "table.csv").query("chosen").subset.value_counts()
-    assert found["weight"] > 80
-    assert found.drop("weight").sum() < 15
+    assert found["weight"] > 50
+    assert found.reindex([name for name in KINDS if name != "weight"]).fillna(0).sum() < 15
 
 
 def test_csv_and_parquet_give_the_same(butfor_in, tmp_path):

@@ -13,6 +13,7 @@ import butfor
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 PAGE = (ROOT / "docs" / "gallery.md").read_text(encoding="utf-8")
+README = (ROOT / "README.md").read_text(encoding="utf-8")
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 ASSETS = Path(os.environ.get("BUTFOR_ASSETS", ROOT.parent / "shared" / "assets"))
 GOLUB = ASSETS / "tabular" / "golub_leukemia.csv.gz"
@@ -42,6 +43,23 @@ def test_breast_cancer(tmp_path, capsys):
     on_the_page(r"It chose (\d+) of (\d+)\. Concave points", result.chosen.sum(), len(result.chosen))
     assert result.summary() in capsys.readouterr().out
     assert "discoveries among" in (tmp_path / "r.html").read_text(encoding="utf-8")
+
+
+def test_credit(tmp_path, capsys):
+    result = run("credit", report=str(tmp_path / "r.html"))
+    said = capsys.readouterr().out
+    table = result.table
+    needed = table[table.necessary & (table.resolution > 0)]
+    assert needed.input.nunique() > 60  # of 80: what the decision hangs on, more finely than "all columns"
+    paying = {"late_payments", "used", "score", "debt_ratio"}
+    named = needed.subset.map(lambda name: bool(paying & set(name.split(", "))) or " more" in name or "all but" in name)
+    assert named.mean() > 0.8
+    assert result.summary() in said
+    assert re.search(r"Decision: for (\d+) of 80 inputs", README).group() in said
+    assert (tmp_path / "r.html").exists()
+    model, _, approved = load("credit")["question"]()
+    check = butfor.explain(model, approved[1000:1100], approved[:1000])  # of the reference's own kind: nothing to find
+    assert check.chosen.sum() <= 5
 
 
 def test_mixed_table(tmp_path, capsys):

@@ -34,12 +34,18 @@ PLACE = {folder: place for place, line in enumerate(FOLDERS) for folder in line}
 CORE = [  # every module of the core, each after all that it imports
     "types",
     "checks",
-    *(f"draw.{name}" for name in ("streams", "content", "proposers", "samplers", "items", "chance", "blocks")),
+    "warn",
+    *(
+        f"draw.{name}"
+        for name in ("streams", "content", "proposers", "samplers", "items", "chance", "layers", "blocks")
+    ),
     *(f"evaluate.{name}" for name in ("ask", "buffer", "outputs", "probe", "memory", "batches")),
     *(f"test.{name}" for name in ("tails", "evidence", "picking", "statistic", "irt", "osft", "few_shot")),
-    *(f"test.{name}" for name in ("sequential", "early_stop", "exact", "losses", "contrast", "sampler_checks")),
-    *(f"select.{name}" for name in ("rules", "guarantees", "bounds", "reach")),
-    *(f"result.{name}" for name in ("later", "numbers", "storage", "effects", "kept", "table", "summary")),
+    *(f"test.{name}" for name in ("sequential", "early_stop", "exact", "whole", "decision", "flips", "losses")),
+    *(f"test.{name}" for name in ("contrast", "covariance", "sampler_checks", "shape")),
+    *(f"select.{name}" for name in ("weights", "strict", "rules", "choice", "guarantees", "bounds", "reach")),
+    *(f"result.{name}" for name in ("later", "numbers", "storage", "effects", "first_draws", "features", "decided")),
+    *(f"result.{name}" for name in ("controlled", "kept", "table", "reasons", "answers", "summary")),
     *(f"result.{name}" for name in ("places", "archive", "result", "restored", "global_summary", "global_result")),
 ]
 MODALITIES = ("tabular", "image", "text", "multimodal")
@@ -149,7 +155,7 @@ def _later(own, text):
 
 
 def _allowed(own, given):
-    may = own.startswith("core.result.") or own == "tabular.check"
+    may = own.startswith("core.result.") or own == "tabular.check_result"
     name = given[0].value if given and isinstance(given[0], ast.Constant) else ""
     module = name.split(":")[0]
     return may and (name == "pandas:DataFrame" or module in LATER or module.startswith("butfor.plots."))

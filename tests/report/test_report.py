@@ -112,8 +112,23 @@ def test_no_discoveries():
 
 def test_no_effects():
     text = words(render(found(effects=None)))
-    assert "interval" not in text
+    assert text.count("interval") == 2  # of the table over all inputs, which needs no fresh draws
     assert "The discoveries" in text
+
+
+def test_over_all_inputs_and_the_control():
+    rng = np.random.default_rng(0)
+    reference, inputs = rng.normal(size=(60, 2)), rng.normal([3, 0], 1, size=(25, 2))
+    result = butfor.explain(lambda rows: rows[:, 0], inputs, reference, decide=lambda outputs: outputs > 1)
+    text = words(render(result))
+    for part in (
+        "Over all inputs",
+        "What each decision hangs on",
+        "held-out rows of the reference chose",
+        "But for x0",
+    ):
+        assert part in text
+    assert result.summary().splitlines()[3].split(".")[0] in text
 
 
 def test_many_discoveries_are_cut_short():

@@ -102,7 +102,7 @@ def test_the_sequential_test_may_draw_what_a_lone_signal_needs():
 CENTRES = [
     (butfor.irt(), "two-sided", False, 16),
     (butfor.irt(), "greater", False, 0),
-    (butfor.irt(), "greater", True, 0),
+    (butfor.irt(), "greater", True, 16),  # the predicted class of each version is compared with its own pilot mean
     (butfor.irt(center=3), "two-sided", False, 3),
     (butfor.osft(), "two-sided", False, 1),
     (butfor.osft(), "less", False, 0),

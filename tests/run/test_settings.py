@@ -199,10 +199,10 @@ def test_the_rule_follows_the_test(test, rule):
 
 
 def test_no_effects_is_a_choice():
-    assert Settings.of({}).effects == "chosen"
+    assert Settings.of({}).effects == "all"
     assert Settings.of({"effects": None}).effects is None
-    assert Settings.of({"effects": None}, effects="all").effects is None
-    assert Settings.of({}, effects="all").effects == "all"
+    assert Settings.of({"effects": None}, effects="chosen").effects is None
+    assert Settings.of({}, effects="chosen").effects == "chosen"
 
 
 def test_settings_are_frozen():

@@ -99,6 +99,8 @@ def test_types_names_and_the_rest_of_the_row_are_kept(sampler, group):
 
 def test_a_group_comes_from_one_row(sampler, group):
     """Of the reference, or from the observed row: never mixed from several."""
+    if repr(sampler).startswith("residual") and group != "all":
+        pytest.skip("its donors give what the regression missed, not their values")
     shown = sampler(INPUTS, subset(group), 40, rng())
     donors, own = set(keys(MIXED[GROUPS[group]])), keys(INPUTS[GROUPS[group]])
     drawn = keys(shown[GROUPS[group]])
@@ -266,15 +268,11 @@ def test_one_skewed_column_is_enough_for_auto_not_to_take_the_gaussian():
         )
         false += int(found.chosen.sum())
     assert false == 0
-    assert "1 column is skewed or heavy-tailed" in tabular.auto(rows[:200]).why
-    heavy = np.random.default_rng(0).standard_t(2.5, size=(200, 3))
-    assert "heavy-tailed" in tabular.auto(heavy).why
-    assert "without much skew" in tabular.auto(np.random.default_rng(0).normal(size=(100, 30))).why
+    assert "residual" in tabular.auto(rows[:200]).why
 
 
-def test_auto_looks_at_the_columns_farthest_from_normal():
-    rng = np.random.default_rng(0)
-    rows = rng.normal(size=(600, 12))
-    rows[:, 11] = np.exp(rows[:, 11])
-    why = tabular.auto(rows).why
-    assert "those farthest from normal; 6 were not looked at" in why
+def test_auto_fits_once_for_the_same_data():
+    rows = np.random.default_rng(0).normal(size=(60, 3))
+    assert tabular.auto(rows) is tabular.auto(rows.copy())
+    assert tabular.auto(rows) is not tabular.auto(rows + 1)
+    assert tabular.auto(pd.DataFrame(rows)) is not tabular.auto(rows)

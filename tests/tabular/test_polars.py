@@ -44,7 +44,7 @@ def test_reference_data_in_place_of_a_sampler():
     polars, _ = frames()
     numbers = polars.select("age", "smoker")
     result = butfor.explain(lambda rows: rows["age"], numbers[:10], numbers, test="irt", draws=20)
-    assert result.subset_names == ("age", "smoker")
+    assert result.subset_names == ("all columns", "age", "smoker")
 
 
 def test_global_and_check():

@@ -101,6 +101,7 @@ def test_wrappers_keep_every_fact(wrapper):
         kinds={"a": "b"},
         tokenizer="its own",
         listed=0,
+        calibrated=True,
     )
     assert all(getattr(known, field.name) != field.default for field in fields(known) if field.name not in OWN)
 

@@ -73,6 +73,70 @@ def tables(runs: Runs = 20, seed: Seed = 0, out: Out = None, json: Json = False)
 
 
 @app.command()
+def questions(
+    splits: Annotated[int, typer.Option(help="Splits on which the reference's own kind is tried.")] = 20,
+    only: Annotated[list[str] | None, typer.Option(help="One of the questions; may be repeated.")] = None,
+    seed: Seed = 0,
+    out: Out = None,
+    json: Json = False,
+) -> None:
+    """Ordinary questions on tables: what the one-line call answers, and what it says of the reference's own kind."""
+    from butfor.bench import questions as bench
+
+    _measure("questions", (bench.run, bench.markdown), out, json, splits=splits, seed=seed, only=tuple(only or ()))
+
+
+@app.command()
+def nulls(
+    runs: Runs = 100,
+    test: Annotated[list[str] | None, typer.Option(help="A test; may be repeated.")] = None,
+    reference: Annotated[list[int] | None, typer.Option(help="Rows of the reference; may be repeated.")] = None,
+    inputs: Annotated[list[int] | None, typer.Option(help="Rows explained; may be repeated.")] = None,
+    seed: Seed = 0,
+    out: Out = None,
+    json: Json = False,
+) -> None:
+    """Every null true and the sampler fitted: how often the one-line call finds anything."""
+    from butfor.bench import nulls as bench
+
+    asked = {"tests": tuple(test or ()), "references": tuple(reference or ()), "inputs": tuple(inputs or ())}
+    given = {name: value for name, value in asked.items() if value}
+    _measure("nulls", (bench.run, bench.markdown), out, json, runs=runs, seed=seed, **given)
+
+
+@app.command()
+def decisions(runs: Runs = 200, seed: Seed = 0, out: Out = None, json: Json = False) -> None:
+    """The but-for test of a decision where q is known: coverage of all intervals of a run, and draws."""
+    from butfor.bench import decisions as bench
+
+    _measure("decisions", (bench.run, bench.markdown), out, json, runs=runs, seed=seed)
+
+
+@app.command()
+def shifted(runs: Runs = 20, seed: Seed = 0, out: Out = None, json: Json = False) -> None:
+    """Inputs that are shifted where it is known: false discoveries of the one-line call at every resolution."""
+    from butfor.bench import shifted as bench
+
+    _measure("shifted", (bench.run, bench.markdown), out, json, runs=runs, seed=seed)
+
+
+@app.command()
+def conditionals(seed: Seed = 0, out: Out = None, json: Json = False) -> None:
+    """How well each sampler redraws a column given all others: CRPS on held-out rows of real tables."""
+    from butfor.bench import conditionals as bench
+
+    _measure("conditionals", (bench.conditionals, bench.markdown), out, json, seed=seed)
+
+
+@app.command()
+def adaptive(runs: Runs = 200, seed: Seed = 0, out: Out = None, json: Json = False) -> None:
+    """Weights learned across inputs beside BH: FDR and TPR on known beds, and what breaks it."""
+    from butfor.bench import adaptive as bench
+
+    _measure("adaptive", (bench.run, bench.markdown), out, json, runs=runs, seed=seed)
+
+
+@app.command()
 def speed(seed: Seed = 0, out: Out = None, json: Json = False) -> None:
     """Wall time over bare model calls on the same rows, and the memory of a million hypotheses."""
     from butfor.bench import speed as bench

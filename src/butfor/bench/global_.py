@@ -8,6 +8,7 @@ import warnings
 import numpy as np
 
 from butfor import GlobalResult, global_importance, simulate
+from butfor.bench.global_fitted import fitted, fitted_markdown, gaussian_knockoffs
 from butfor.bench.output import Figures, about, table
 from butfor.bench.runs import mean_error, mean_rates, shown
 from butfor.core.result.global_result import BLIND, ORDINARY
@@ -18,18 +19,25 @@ from butfor.tabular import gaussian
 Found = list[tuple[Bools, Bools]]  # what was chosen in each run, and what is true
 ALPHA = 0.1
 LEVELS = (0.01, 0.05, 0.1, 0.2)
-RIVALS = ("lasso", "ridge", "knockoffs", "knockoffs with all rows")
+RIVALS = (
+    "lasso",
+    "ridge",
+    "knockoffs",
+    "knockoffs with all rows",
+    "our knockoffs",
+    "our knockoffs with all rows",
+)
 
 
 def run(runs: int = 40, seed: int = 0) -> Figures:
-    """Both measurements, with version and seed."""
+    """All measurements, with version and seed."""
     start = time.perf_counter()
-    figures = {"contrast": contrast(runs, seed), "holdout": holdout(runs, seed)}
+    figures = {"contrast": contrast(runs, seed), "holdout": holdout(runs, seed), "fitted": fitted(runs, seed)}
     return {**about(seed, runs=runs, seconds=time.perf_counter() - start), **figures}
 
 
 def markdown(figures: Figures) -> str:
-    """The figures as two tables."""
+    """The figures as tables."""
     own = figures["contrast"]["population"]
     lines = [
         f"butfor {figures['version']}, seed {figures['seed']}, {figures['runs']} data sets, alpha {ALPHA:g} "
@@ -55,6 +63,8 @@ def markdown(figures: Figures) -> str:
                 for name, cells in figures["holdout"]["null p"].items()
             ],
         ),
+        "",
+        *fitted_markdown(figures["fitted"]),
     ]
     return "\n".join(lines) + "\n"
 
@@ -122,6 +132,8 @@ def holdout(runs: int = 40, seed: int = 0, strength: float = 0.15) -> Figures:
         for name, count in (("knockoffs", 500), ("knockoffs with all rows", 1000)):
             chosen = knockoffs(rows[:count], y[:count], run)
             found[name] += [] if chosen is None else [(chosen, truth)]
+            own = gaussian_knockoffs(rows[:count], y[:count], np.random.default_rng([seed, run, 3]))
+            found[f"our {name}"].append((own, truth))
     missing = "skipped: knockpy is not installed"
     return {
         "alpha": ALPHA,
@@ -145,7 +157,7 @@ def half_tested(name: str, rows: Floats, y: Floats, seed: int) -> GlobalResult:
 
     model = LassoCV(cv=5) if name == "lasso" else RidgeCV(alphas=(1.0, 10.0, 100.0))
     model.fit(rows[:500], y[:500])
-    return global_importance(model, rows[500:], gaussian(rows[:500]), y[500:], alpha=ALPHA, seed=seed)
+    return global_importance(model, rows[500:], rows[:500], y[500:], alpha=ALPHA, seed=seed, check=False)
 
 
 def knockoffs(rows: Floats, y: Floats, seed: int) -> Bools | None:

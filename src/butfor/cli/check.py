@@ -17,14 +17,14 @@ from butfor.cli.tables import MODEL_HELP, REFERENCE_HELP, SamplerName, TableColu
 from butfor.core.types import InputError
 from butfor.report.folder import TABLE, write_files
 from butfor.report.picture import save_png
-from butfor.tabular.check import SamplerCheck
+from butfor.tabular.check_result import SamplerCheck
 from butfor.tabular.splice import TableSampler
 
 CHECK = "check.png"
 SHARE = 0.2
 BOX_HELP = f"Check also what the model says of the draws: {MODEL_HELP}"
 DRAWS_HELP = "Counterfactuals of each held-out row. Default: 99."
-ALPHA_HELP = "Share of checks that call a right sampler wrong. Default: 0.01."
+ALPHA_HELP = "Share of checks that call a right sampler wrong. Default: 0.03."
 
 
 @panel(ROWS)
@@ -70,7 +70,7 @@ def check(
     trust: Trust,
     output: Output,
 ) -> None:
-    """Hold a sampler against held-out rows; print a verdict per feature, write table.csv and check.png.
+    """Hold a sampler against held-out rows; print verdicts and scores by feature, write table.csv and check.png.
 
     The exit code is 0 whatever the verdict is.
     """
@@ -97,6 +97,7 @@ def _in_words(found: SamplerCheck, sampler: object, rows: str) -> str:
 
 def _as_json(found: SamplerCheck, sampler: str) -> str:
     """The check as JSON."""
-    described = {"sampler": sampler, "ok": found.ok, "headline": found.headline, "alpha": found.alpha}
-    counts = {"rows": found.rows, "draws": found.draws, "notes": list(found.notes)}
-    return dumps({**described, **counts, "table": loads(found.table.to_json(orient="records"))})
+    described = {"sampler": sampler, "ok": found.ok, "headline": found.headline, "sentence": found.sentence}
+    together = {"together": found.together, "together_p": found.together_p, "alpha": found.alpha}
+    counts = {"rows": found.rows, "draws": found.draws, "left_out": list(found.left_out), "notes": list(found.notes)}
+    return dumps({**described, **together, **counts, "table": loads(found.table.to_json(orient="records"))})

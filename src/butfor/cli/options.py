@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from butfor.cli.config import read_config
+from butfor.cli.outputs import output_rule
 from butfor.cli.panels import flag, needed, option, panel
 from butfor.core.types import Alternative, Family, Rule
 from butfor.models import wrap
@@ -60,9 +61,18 @@ class TestOptions:
     target: str | None = option("Which output: its label or number, predicted, observed-class, or truth with --truth.")
     link: str | None = option("Scale of the effects: logit or log.")
     draws: int | None = option("Counterfactuals per hypothesis, or the most of them.")
+    decide: str | None = option(
+        'The decision that is asked about: an expression of the output, "output >= 0.4", or of class names, '
+        '"malignant > 0.3". Default: the predicted class where there are several outputs.'
+    )
+    level: float | None = option("A subset is necessary where another decision is sure to be likelier. Default: 0.5.")
+    min_effect: float | None = option("Choose only what moves the output by more than this.")
+    picked: str | None = option('How the inputs were picked by their output, if they were: "output >= 0.9".')
 
     def settings(self, model: object) -> dict[str, Any]:
         """Keywords of `explain`; a target as it was typed stands for the class that is written so, of any type."""
         written = [name for name in wrap(model).classes or () if str(name) == self.target]
         target = int(self.target) if self.target is not None and self.target.isdecimal() else self.target
-        return given(**{**vars(self), "target": written[0] if written else target})
+        classes = wrap(model).classes
+        rules = {name: output_rule(getattr(self, name), f"--{name}", classes) for name in ("decide", "picked")}
+        return given(**{**vars(self), **rules, "target": written[0] if written else target})

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 SAMPLERS: dict[str, Callable[[Any], Sampler]] = {
     "auto": tabular.auto,
+    "residual": tabular.residual,
     "gaussian": tabular.gaussian,
     "copula": tabular.copula,
     "forest": tabular.forest,
@@ -71,14 +72,17 @@ class TableColumns:
     )
     index: str | None = option("Column with the names of the rows; not for the model.")
     subsets: Path | None = option(
-        'JSON file with what to test: {"name": ["column", ...]} or a list. Default: each column.'
+        "What to test: zoom (from all columns over groups down to single ones: the default), columns (each by itself), "
+        'or a JSON file: {"name": ["column", ...]}, a mapping of such mappings, or a list.'
     )
 
-    def groups(self) -> dict[str, Any] | list[Any] | None:
-        """What the file of subsets says is to be tested; None: each column."""
+    def groups(self) -> str | dict[str, Any] | list[Any] | None:
+        """What is to be tested, a word or what the file says; None: what suits the sampler."""
         from butfor.tabular.files import read_subsets
 
-        return None if self.subsets is None else read_subsets(self.subsets)
+        if self.subsets is None or self.subsets.name in ("zoom", "columns"):
+            return None if self.subsets is None else self.subsets.name
+        return read_subsets(self.subsets)
 
 
 def sampler_named(name: str) -> Callable[[Any], Sampler]:

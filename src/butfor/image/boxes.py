@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -13,6 +12,7 @@ import numpy as np
 from butfor.core.checks import one_of
 from butfor.core.draw.proposers import Overlap, check_overlap_option
 from butfor.core.types import InputError, Subset
+from butfor.core.warn import warn_user
 from butfor.image.boxes_files import Drawn, Units, entries, is_corners, read_boxes
 from butfor.image.region import Box, Image, RegionWarning
 from butfor.image.subsets import GivenRegions
@@ -81,7 +81,7 @@ def _clipped(what: str, box: Box, height: int, width: int) -> Box:
         raise InputError(f"{what}, {box}, lies {where} the image of {width} x {height} pixels")
     if (x1, y1, x2, y2) != box:
         clipped = f"{what}, {box}, reaches over the edge of the image of {width} x {height} pixels and was clipped"
-        warnings.warn(clipped, RegionWarning, stacklevel=5)
+        warn_user(clipped, RegionWarning)
     return x1, y1, x2, y2
 
 

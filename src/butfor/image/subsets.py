@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ import numpy as np
 
 from butfor.core.draw.proposers import Overlap, Proposer, Together, join, unique
 from butfor.core.types import InputError, Subset
+from butfor.core.warn import warn_user
 from butfor.image.region import Attribute, Image, RegionWarning, is_box, mask_of
 
 SLIGHT = 0.02  # of the smaller region: two boxes drawn by hand that touch
@@ -95,11 +95,10 @@ def check_overlap(name: str, subsets: Sequence[Subset], image: Image, overlap: O
                     "smaller one; draw them apart, or use overlap='alone' to test them anyway, each alone"
                 )
             if pixels:
-                warnings.warn(
+                warn_user(
                     f"regions {first.name!r} and {second.name!r} of image {name!r} overlap by {pixels} pixels "
                     f"({share:.1%} of the smaller one): little enough to go on",
                     RegionWarning,
-                    stacklevel=4,
                 )
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from butfor.core.result.answers import answers, input_sentence
 from butfor.core.result.numbers import number
 from butfor.core.result.result import Result
 from butfor.core.result.summary import SubsetRow, bound_sentence, by_subset
@@ -15,6 +16,8 @@ from butfor.core.types import Batch, Floats, Ints
 MOST_DISCOVERIES = 200
 MOST_SUBSETS = 40
 MOST_EXAMPLES = 6
+MOST_DECISIONS = 100
+MOST_FEATURES = 80
 MOST_COLUMNS = 12
 
 
@@ -69,6 +72,10 @@ def content(result: Result) -> dict[str, Any]:
         "hypotheses": len(result.chosen),
         "inputs": len(result.input_names),
         "subsets": len(result.subset_names),
+        "answers": [line for line in answers(result) if not line.startswith("  ")],
+        "decisions": _decisions(result),
+        "features": _features(result),
+        "control": "" if result.control is None else str(result.control),
         "promise": str(replace(guarantee, caveats=())),
         "caveats": guarantee.caveats,
         "bound": bound_sentence(result) if any(row.true for row in bars) else "",  # "at least 0" says nothing
@@ -88,6 +95,48 @@ def content(result: Result) -> dict[str, Any]:
         "texts": _view(result, "text"),
         "provenance": _provenance(result),
     }
+
+
+def _decisions(result: Result) -> list[tuple[str, str, bool]]:
+    """Inputs, what their decision hangs on in a sentence, and whether that is established; those that are first."""
+    decided = result.decided
+    if decided is None:
+        return []
+    sure = np.zeros(len(result.input_names), bool)
+    sure[result.input_of[decided.necessary]] = True
+    order = np.argsort(~sure, kind="stable")[:MOST_DECISIONS].tolist()
+    return [(str(result.input_names[i]), input_sentence(result, i), bool(sure[i])) for i in order]
+
+
+@dataclass(frozen=True)
+class Feature:
+    """A subset over all inputs; `depth` indents what is a part of another."""
+
+    name: str
+    depth: int
+    effect: str
+    interval: str
+    p: str
+    chosen: bool
+
+
+def _features(result: Result) -> list[Feature]:
+    """Every subset over all inputs, as they stand; nothing where that was not estimated."""
+    over = result.over_inputs
+    if over is None:
+        return []
+    depth = result.features.resolution.tolist()
+    return [
+        Feature(
+            name,
+            int(depth[j]),
+            number(over.effect[j], sign=True),
+            f"{number(over.low[j], sign=True)} to {number(over.high[j], sign=True)}",
+            number(over.p[j]),
+            bool(over.chosen[j]),
+        )
+        for j, name in enumerate(result.subset_names[:MOST_FEATURES])
+    ]
 
 
 def _view(result: Result, modality: str) -> Any:

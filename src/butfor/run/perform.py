@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from functools import partial
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from itertools import chain
 
 import numpy as np
 
 from butfor.core.draw.blocks import Problem, round_sizes
 from butfor.core.evaluate.batches import Evaluator
 from butfor.core.result.effects import Effects, effects, no_effects
-from butfor.core.result.table import family_members
+from butfor.core.result.table import drops_unvarying, family_members
+from butfor.core.select.choice import Choice
 from butfor.core.select.reach import reach_of_list, scales
-from butfor.core.select.rules import select
+from butfor.core.select.weights import PILOT
 from butfor.core.test.early_stop import early_stop
-from butfor.core.test.evidence import Evidence
+from butfor.core.test.evidence import Evidence, Found
 from butfor.core.test.exact import exact, split_listed
 from butfor.core.test.few_shot import few_shot
 from butfor.core.test.irt import irt, soft_rank
@@ -22,30 +24,44 @@ from butfor.core.test.osft import osft
 from butfor.core.test.picking import check_drawable
 from butfor.core.test.sequential import Stopping, sequential
 from butfor.core.test.statistic import StatisticSpec
-from butfor.core.types import Bools, Floats, Ints
+from butfor.core.types import Bools, Floats
 from butfor.run.progress import Meter
 from butfor.run.settings import Settings
 
 EFFECT_DRAWS = {"sequential": 200, "irt": 200, "osft": 16, "few-shot": 16}
+BOUND_ALPHA, DEEP_DRAWS = 0.05, 10_000  # how small p-values of chosen hypotheses are made for bounds, at most
 INTERRUPTED = (
     "Interrupted: {left} hypotheses are still open. What is chosen stands: these p-values are valid whenever drawing "
     "stops."
 )
 
 
-def families(problem: Problem, settings: Settings) -> Ints | None:
-    """The family of each hypothesis (H,); None: one for all."""
-    return problem.input_of if settings.family == "input" else None
+@dataclass(frozen=True, eq=False)
+class Performed:
+    """What a test found, how its hypotheses are chosen, what is to be said, and whether it was interrupted."""
+
+    evidence: Evidence
+    choice: Choice
+    notes: tuple[str, ...] = ()
+    interrupted: bool = False
 
 
 def perform(
-    problem: Problem, evaluator: Evaluator, spec: StatisticSpec, settings: Settings, meter: Meter
-) -> tuple[Evidence, list[str], bool]:
-    """The test: its evidence, what is to be said about it, and whether it was interrupted."""
+    problem: Problem,
+    evaluator: Evaluator,
+    spec: StatisticSpec,
+    settings: Settings,
+    choice: Choice,
+    meter: Meter,
+    stage: str | None = None,
+    known: Iterable[Found] = (),
+) -> Performed:
+    """The test; `known` is evidence on hypotheses that need no drawing, and whose blocks are not in the problem."""
     test, draws = settings.test, settings.draws_for(problem.size)
     total = spec.center + draws
-    known = test.name != "sequential" and not test.early_stop and spec.picked is None and evaluator.memory is None
-    meter.stage(test.name, problem.size * (total + len(round_sizes(total, problem.round_draws))) if known else None)
+    fixed = test.name != "sequential" and not test.early_stop and spec.picked is None and evaluator.memory is None
+    rows = problem.size * (total + len(round_sizes(total, problem.round_draws)))
+    meter.stage(stage or test.name, rows if fixed else None)
     notes: list[str] = []
     interrupted = False
     if test.name == "osft":
@@ -56,44 +72,66 @@ def perform(
     elif settings.rule == "e-bh":
         evidence = soft_rank(problem, evaluator, spec, draws)
     else:
-        evidence, interrupted = _p_values(problem, evaluator, spec, settings, meter)
-        notes += reach_of_list(int(_rejected(problem, settings, evidence.least).sum()), evidence.least)
+        evidence, choice, interrupted = _p_values(problem, evaluator, spec, settings, choice, meter, known)
+        if problem.layers is None:
+            notes += reach_of_list(int(choice.chosen(evidence.least, evidence.drawable).sum()), evidence.least)
     if interrupted:
         notes.append(INTERRUPTED.format(left=int(evidence.open.sum())))
     if spec.picked is not None and spec.picked.tally.drawn:
         rate = spec.picked.tally.accepted / spec.picked.tally.drawn
         notes.append(f"{rate:.1%} of the counterfactuals drawn passed picked; the others were rejected.")
         notes += check_drawable(evidence.drawable)
-    return evidence, notes, interrupted
+    return Performed(evidence, choice, tuple(notes), interrupted)
 
 
 def _p_values(
-    problem: Problem, evaluator: Evaluator, spec: StatisticSpec, settings: Settings, meter: Meter
-) -> tuple[Evidence, bool]:
+    problem: Problem,
+    evaluator: Evaluator,
+    spec: StatisticSpec,
+    settings: Settings,
+    choice: Choice,
+    meter: Meter,
+    known: Iterable[Found],
+) -> tuple[Evidence, Choice, bool]:
     """p-values, exact where the sampler lists its support, else by drawing; and whether that was interrupted."""
     test, draws = settings.test, settings.draws_for(problem.size)
     listed, others = split_listed(problem)
-    rest, known = replace(problem, blocks=tuple(others)), exact(problem, evaluator, spec, listed)
-    choose = partial(_rejected, problem, settings)
+    rest = replace(problem, blocks=tuple(others))
+    sure = chain(known, exact(problem, evaluator, spec, listed))
+    chooser = _Chooser(choice)
     if test.name == "sequential":
         cap = draws * 20 if spec.picked is not None else draws  # most draws may be rejected
-        return sequential(rest, evaluator, spec, Stopping(test.h, cap, choose), meter.set_chosen, known)
+        weighted = choice.rule == "adaptive"
+        deep = max(BOUND_ALPHA / problem.size, test.h / (test.h + DEEP_DRAWS)) if settings.bounds else 1.0
+        learn = chooser.learn if weighted else None
+        stopping = Stopping(test.h, cap, chooser, deep, PILOT if weighted else 0, learn)
+        evidence, interrupted = sequential(rest, evaluator, spec, stopping, meter.set_chosen, sure)
+        return evidence, chooser.choice, interrupted
     if test.early_stop:
-        return early_stop(rest, evaluator, spec, draws, test.delta, choose, meter.set_chosen, known), False
-    return irt(rest, evaluator, spec, draws, known), False
+        drops = drops_unvarying(settings.rule, settings.family, len(problem.input_names))
+        found = early_stop(rest, evaluator, spec, draws, test.delta, chooser, meter.set_chosen, sure, drops=drops)
+        return found, choice, False
+    return irt(rest, evaluator, spec, draws, sure), choice, False
 
 
-def _rejected(problem: Problem, settings: Settings, p: Floats, among: Bools | None = None) -> Bools:
-    """What the rule rejects at these p-values, of those that there are."""
-    among = np.ones(len(p), bool) if among is None else among
-    return select(p, settings.alpha, settings.rule, among, families(problem, settings))
+class _Chooser:
+    """What a sequential run rejects so far; weights are learned once, from its pilot."""
+
+    def __init__(self, choice: Choice) -> None:
+        self.choice = choice
+
+    def __call__(self, p: Floats, among: Bools | None = None) -> Bools:
+        """A hypothesis closes when its own rule rejects it, whether or not what it is a part of is rejected."""
+        return self.choice.in_families(p, np.ones(len(p), bool) if among is None else among)
+
+    def learn(self, p: Floats, among: Bools) -> None:
+        self.choice = self.choice.after_pilot(p, among)
 
 
-def chosen_by(problem: Problem, settings: Settings, evidence: Evidence) -> Bools:
+def chosen_by(problem: Problem, settings: Settings, done: Performed) -> Bools:
     """The selection (H,)."""
-    tested = family_members(evidence, settings.rule, settings.family, len(problem.input_names))
-    draws = settings.draws_for(problem.size)
-    return select(evidence.scaled, settings.alpha, settings.rule, tested, families(problem, settings), draws)
+    tested = family_members(done.evidence, settings.rule, settings.family, len(problem.input_names))
+    return done.choice.chosen(done.evidence.scaled, tested)
 
 
 def estimated(

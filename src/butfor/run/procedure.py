@@ -43,7 +43,7 @@ class Procedure:
             raise InputError(f"center is for two-sided tests, this one is {alternative!r}; drop it")
         if self.name == "few-shot":
             return 0  # it centres on the mean of its own values
-        needed = alternative == "two-sided" or (self.name == "sequential" and predicted)
+        needed = alternative == "two-sided" or (self.name in ("sequential", "irt") and predicted)
         default = 1 if self.name == "osft" else 16  # 1 is the paper's
         return (default if self.center is None else self.center) if needed else 0
 

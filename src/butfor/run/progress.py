@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import sys
-import traceback
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -75,7 +73,7 @@ class Meter:
     def __init__(self, report: Report, rows: int) -> None:
         self.rows, self.asked = rows, rows
         self._report = report
-        self._stage, self._total, self._done, self._chosen = "", None, 0, None  # type: tuple[str, int | None, int, int | None]
+        self._stage, self._total, self._done, self._chosen = "first look", None, 0, None  # type: tuple[str, int | None, int, int | None]
 
     def stage(self, name: str, total: int | None) -> None:
         """What follows is another stage, of `total` rows where that is known."""
@@ -99,11 +97,3 @@ class Meter:
     def set_chosen(self, chosen: int) -> None:
         """So many are chosen by now."""
         self._chosen = chosen
-
-
-def warn_user(message: str, category: type[UserWarning]) -> None:
-    """A warning that points at the first line that is not ours."""
-    outer = traceback.walk_stack(sys._getframe(1))
-    names = [str(frame.f_globals.get("__name__", "")) for frame, _ in outer]
-    level = next((k for k, name in enumerate(names, 2) if not name.startswith("butfor.")), 2)
-    warnings.warn(message, category, stacklevel=level)

@@ -11,7 +11,7 @@ import numpy as np
 from butfor.core.draw.content import size
 from butfor.core.draw.proposers import Proposer, proposals, unique
 from butfor.core.types import InputError, Item, Subset
-from butfor.run.progress import warn_user
+from butfor.core.warn import warn_user
 
 OnError = Literal["raise", "skip"]
 MOST_NAMED = 5  # inputs in one sentence

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,24 +11,48 @@ import numpy as np
 from butfor._version import __version__
 from butfor.core.draw.blocks import NO_CHANCE, Problem, always_alike, round_sizes
 from butfor.core.draw.chance import Watch
+from butfor.core.draw.items import Items
 from butfor.core.draw.samplers import info_of
 from butfor.core.evaluate.batches import Evaluator
 from butfor.core.evaluate.memory import remembering
 from butfor.core.evaluate.outputs import Target, linked
-from butfor.core.evaluate.probe import Probe, probe
+from butfor.core.evaluate.probe import Probe, outputs_of, probe
+from butfor.core.result.controlled import Control
+from butfor.core.result.decided import Decided
+from butfor.core.result.effects import Effects
+from butfor.core.result.features import Features, Fit, features
+from butfor.core.result.first_draws import Estimates, FirstDraws
 from butfor.core.result.kept import Keeper
 from butfor.core.result.result import Result
-from butfor.core.select.reach import largest_family, reach, reach_of_sampler
+from butfor.core.select.choice import Choice
+from butfor.core.select.reach import called_alike, largest_family, looks_picked, reach
+from butfor.core.test.evidence import Found
+from butfor.core.test.flips import Flips
 from butfor.core.test.picking import Picked
 from butfor.core.test.sequential import batches
 from butfor.core.test.statistic import StatisticSpec
-from butfor.core.types import Bools, InputError, ReachWarning
+from butfor.core.test.whole import ranked_whole
+from butfor.core.types import Bools, Floats, InputError, Ints, ReachWarning
+from butfor.core.warn import warn_user
 from butfor.engine.journal import journal
 from butfor.models import Wrapped
-from butfor.run.perform import chosen_by, estimated, families, perform
-from butfor.run.progress import Meter, reporting, warn_user
+from butfor.run.choosing import choice_of, cluster_of
+from butfor.run.control import control
+from butfor.run.decisions import decide, sufficiency, watch_decisions
+from butfor.run.perform import Performed, chosen_by, estimated, perform
+from butfor.run.progress import Meter, reporting
 from butfor.run.settings import Settings
 from butfor.run.targets import output_names, resolve, target_name
+
+
+@dataclass(frozen=True, eq=False)
+class Reference:
+    """What a table is compared against: whole rows in the order of the data's columns, and how well Q is known."""
+
+    items: Items
+    fit: Callable[[Problem], Fit | None]  # asked once the inputs are known to be usable: it may fit something
+    controls: Callable[[], Sequence[Problem]] | None = None  # held-out rows, by a sampler that has not seen them
+    root: int | None = None  # the subset of all columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,48 +67,42 @@ class RunContext:
     sampler_notes: Callable[[], list[str]]  # sentences on the sampler and the inputs; asked once, when all is drawn
     metadata: dict[str, Any]  # for the provenance
     keep: tuple[int, int]  # counterfactuals of each hypothesis that are kept for reports, and the values of all
+    reference: Reference | None = None
+    alike: Ints | None = None  # (n,) equal for equal inputs; None: all differ
 
 
 def run(context: RunContext, settings: Settings) -> Result:
-    """The whole way from a problem to its result."""
-    wrapped = context.wrapped
+    """The whole way from a problem to its result: look, check, draw, choose, estimate, decide."""
     problem = _with_chance(context.problem, settings)
-    _warn_of_reach(problem, settings)
-    size = settings.batch_rows or context.batch_rows
-    with (
-        journal(wrapped.call, settings.run_dir, context.model_name) as kept,
-        reporting(settings.progress) as report,
-    ):
+    choice, size = choice_of(problem, settings, _clusters(context, settings)), settings.batch_rows or context.batch_rows
+    answers = journal(context.wrapped.call, settings.run_dir, context.model_name)
+    with answers as kept, reporting(settings.progress) as report:
         seen = probe(kept.model, problem.items, size, context.describe)
-        outputs = seen.outputs.shape[1]
-        name, names = target_name(settings.target, outputs), output_names(wrapped, outputs)
-        spec = _statistic_spec(settings, name, resolve(name, settings.y, seen.outputs, wrapped), seen, context)
-        drawn = _drawn(problem, settings, spec)
-        count, room = context.keep if settings.picked is None else (0, 0)  # the rule rejects some of what is drawn
-        meter, keeper = Meter(report, seen.rows), Keeper(problem, count, drawn["set_aside"], room)
+        spec, target, names = _asked(context, settings, seen)
+        flips = watch_decisions(problem, settings, seen.outputs)
+        _warn_of_reach(problem, settings, choice)
+        meter = Meter(report, seen.rows)
+        plain = Evaluator(kept.model, size, seen.outputs.shape[1], meter)
+        checked = _control(context, plain, spec, settings, meter)
+        choice = replace(choice, calibrated=_calibrated(problem, checked))
+        drawn, first = _drawn(problem, settings, spec), FirstDraws(problem.size, spec.target, settings.link)
+        keeper = _keeper(context, problem, settings, drawn["set_aside"])
         memory = remembering(problem, seen.outputs, again=settings.test.name in ("irt", "sequential"))
-        evaluator = Evaluator(kept.model, size, outputs, meter, memory, keeper)
-        evidence, notes, interrupted = perform(problem, evaluator, spec, settings, meter)
-        if problem.watch is not None and problem.watch.is_degenerate:
-            raise InputError(NO_CHANCE.format(sampler=problem.sampler))
-        chosen = chosen_by(problem, settings, evidence)
-        meter.set_chosen(int(chosen.sum()))
-        wanted = evidence.drawable & (settings.effects == "all") | chosen & (settings.effects is not None)
-        wanted &= not interrupted
-        found, messages = estimated(problem, evaluator, spec, evidence, wanted, settings, meter)
-        messages += _notes(context)
-    if not interrupted:
+        evaluator = replace(plain, memory=memory, seen=(keeper, first) if flips is None else (keeper, first, flips))
+        whole = _reference_outputs(context, evaluator, spec)
+        known, rest = _whole(context, problem, evaluator, spec, seen, whole)
+        done = perform(rest, evaluator, spec, settings, choice, meter, known=known)
+        _check_chance(problem)
+        found = _answers(context, problem, evaluator, spec, settings, done, (first.estimates(), flips, checked), meter)
+        notes = _looks_picked(spec, seen, whole, names) + _notes(context)
+    if not done.interrupted:
         kept.finish()
-    provenance = _provenance(problem, settings, spec, name) | drawn | context.metadata
-    provenance |= {"interrupted": interrupted, "deterministic": _is_degenerate(problem, settings, chosen)}
     return Result(
         input_names=problem.input_names,
         subset_names=problem.subset_names,
         input_of=problem.input_of,
         subset_of=problem.subset_of,
-        evidence=evidence,
-        effects=found,
-        chosen=chosen,
+        evidence=done.evidence,
         alpha=settings.alpha,
         rule=settings.rule,
         family=settings.family,
@@ -93,10 +111,158 @@ def run(context: RunContext, settings: Settings) -> Result:
         problem=replace(problem, watch=None),
         outputs=seen.outputs,
         kept=keeper.kept(),
-        run_notes=(*([seen.odd] if seen.odd else []), *notes, *messages),
-        provenance=provenance,
+        provenance=_provenance(context, settings, spec, target, found.chosen, done.interrupted, checked) | drawn,
         output_names=names,
+        choice=done.choice,
+        control=checked,
+        effects=found.effects,
+        chosen=found.chosen,
+        decided=found.decided,
+        over_inputs=found.over_inputs,
+        run_notes=(*([seen.odd] if seen.odd else []), *done.notes, *found.notes, *notes),
     )
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """What follows from the evidence: the choice, effects, decisions, and every subset over all inputs."""
+
+    chosen: Bools
+    effects: Effects
+    decided: Decided | None
+    over_inputs: Features | None
+    notes: tuple[str, ...]
+
+
+def _answers(
+    context: RunContext,
+    problem: Problem,
+    evaluator: Evaluator,
+    spec: StatisticSpec,
+    settings: Settings,
+    done: Performed,
+    seen: tuple[Estimates, Flips | None, Control | None],
+    meter: Meter,
+) -> Answers:
+    """The choice, and what is estimated once it is made; an interrupted run gives what it has."""
+    estimates, flips, checked = seen
+    chosen = chosen_by(problem, settings, done)
+    meter.set_chosen(int(chosen.sum()))
+    wanted = chosen & (settings.effects is not None) & (not done.interrupted)
+    found, messages = estimated(problem, evaluator, spec, done.evidence, wanted, settings, meter)
+    if settings.effects == "all":
+        found = _with_estimates(found, estimates, wanted)
+    fit = None if context.reference is None else context.reference.fit(problem)
+    decided = over_inputs = None
+    if flips is not None and not done.interrupted:
+        watching = replace(evaluator, memory=None, seen=(flips,))
+        decided = decide(problem, watching, flips, settings, fit, meter)
+        if settings.sufficient:
+            again = None if context.reference is None else context.reference.fit
+            decided = replace(decided, stay=sufficiency(problem, watching, flips.decision, settings, again, meter))
+    if not done.interrupted and context.reference is not None and settings.picked is None:
+        clusters = _clusters(context, settings)
+        calibrated = None if checked is None else checked.calibrated
+        over_inputs = features(problem, estimates, fit, settings.alpha, clusters, calibrated)
+    return Answers(chosen, found, decided, over_inputs, tuple(messages))
+
+
+def _keeper(context: RunContext, problem: Problem, settings: Settings, set_aside: int) -> Keeper:
+    """Keeps counterfactuals for reports; none where inputs were picked: the rule rejects some of what is drawn."""
+    count, room = context.keep if settings.picked is None else (0, 0)
+    return Keeper(problem, count, set_aside, room)
+
+
+def _clusters(context: RunContext, settings: Settings) -> Ints:
+    """Equal for inputs (n,) that are equal, or that the user puts together."""
+    names = context.problem.input_names
+    return cluster_of(settings.groups, names, np.arange(len(names)) if context.alike is None else context.alike)
+
+
+def _asked(
+    context: RunContext, settings: Settings, seen: Probe
+) -> tuple[StatisticSpec, object, tuple[Any, ...] | None]:
+    """The statistic, the name of its target, and the names of the outputs: all that can be refused is refused here."""
+    outputs = seen.outputs.shape[1]
+    name, names = target_name(settings.target, outputs), output_names(context.wrapped, outputs)
+    target = resolve(name, settings.y, seen.outputs, context.wrapped)
+    return _statistic_spec(settings, name, target, seen, context), name, names
+
+
+def _control(
+    context: RunContext, plain: Evaluator, spec: StatisticSpec, settings: Settings, meter: Meter
+) -> Control | None:
+    """The same test on rows of the reference's own kind; None where there are none, or where it is not wanted."""
+    reference = context.reference
+    labelled = spec.target.kind == "per-input"  # by labels that rows of the reference do not have
+    if not settings.control or labelled or spec.picked is not None or reference is None or reference.controls is None:
+        return None
+    problems = reference.controls()
+    if not problems:
+        return None
+    return control(problems, plain, spec, settings, meter)
+
+
+def _calibrated(problem: Problem, checked: Control | None) -> Bools | None:
+    """Of each hypothesis (H,), whether the control found nothing against its subset."""
+    if checked is None or checked.calibrated is None or checked.calibrated.all():
+        return None
+    return np.asarray(checked.calibrated[problem.subset_of])
+
+
+def _reference_outputs(context: RunContext, evaluator: Evaluator, spec: StatisticSpec) -> Floats | None:
+    """What the model says of whole rows of the reference (m, outputs); None where nobody needs it."""
+    reference = context.reference
+    if reference is None or reference.root is None or spec.picked is not None:
+        return None
+    outputs = outputs_of(
+        evaluator.model, reference.items, evaluator.batch_rows, lambda row: f"row {row} of the reference"
+    )
+    evaluator.counter.count_evaluated(len(outputs))
+    return outputs
+
+
+def _whole(
+    context: RunContext,
+    problem: Problem,
+    evaluator: Evaluator,
+    spec: StatisticSpec,
+    seen: Probe,
+    outputs: Floats | None,
+) -> tuple[list[Found], Problem]:
+    """Evidence on whole inputs, from the reference's own outputs, and the problem that is left to be drawn."""
+    reference = context.reference
+    if reference is None or reference.root is None or outputs is None:
+        return [], problem
+    rows = reference.items.block(0, len(reference.items))
+    name = problem.subset_names[reference.root]
+    roots = [block for block in problem.blocks if block.subset.name == name]
+    found = [
+        part
+        for block in roots
+        for part in ranked_whole(problem, spec, block, seen.outputs, rows, outputs, evaluator.show)
+    ]
+    return found, replace(problem, blocks=tuple(block for block in problem.blocks if block.subset.name != name))
+
+
+def _looks_picked(
+    spec: StatisticSpec, seen: Probe, reference: Floats | None, names: tuple[Any, ...] | None
+) -> list[str]:
+    """Whether inputs and reference are told apart by one threshold of the output (METHODS 0)."""
+    if reference is None or spec.picked is not None or spec.target.kind == "per-input":
+        return []
+    if spec.target.kind == "predicted":
+        called = seen.outputs.argmax(axis=1)
+        return called_alike(called, reference.argmax(axis=1), (names or range(seen.outputs.shape[1]))[int(called[0])])
+    place = 0 if spec.target.classes is None else int(spec.target.classes[0])
+    return looks_picked(seen.outputs[:, place], reference[:, place])
+
+
+def _with_estimates(found: Effects, first: Estimates, fresh: Bools) -> Effects:
+    """Effects of what was chosen from fresh draws, of all others from the first draws of their test."""
+    parts = ((found.effect, first.effect), (found.low, first.low), (found.high, first.high))
+    effect, low, high = (np.where(fresh, new, old) for new, old in parts)
+    return Effects(effect, low, high, fresh)
 
 
 def _notes(context: RunContext) -> list[str]:
@@ -109,15 +275,14 @@ def _notes(context: RunContext) -> list[str]:
         return [f"There are no notes on the sampler: making them raised {type(error).__name__}: {error}."]
 
 
-def _warn_of_reach(problem: Problem, settings: Settings) -> None:
-    size = largest_family(families(problem, settings), problem.size)
+def _warn_of_reach(problem: Problem, settings: Settings, choice: Choice) -> None:
+    """The one limit that binds, before anything is drawn; weights reach further than it says, so there it is a note."""
+    size = largest_family(choice.groups, problem.size)
     test, draws = settings.test, settings.draws_for(problem.size)
     steps = test.h if test.name == "sequential" else 1
-    sentences = reach(test.name, settings.rule, settings.alpha, size, draws, steps)
-    if test.name in ("irt", "sequential") and settings.rule != "e-bh" and not sentences:
-        sentences = reach_of_sampler(settings.rule, settings.alpha, size, _floor(problem))
-    for sentence in sentences:
-        warn_user(sentence, ReachWarning)
+    for sentence in reach(test.name, settings.rule, settings.alpha, size, draws, steps, _floor(problem)):
+        if settings.rule != "adaptive" or "chooses nothing" in sentence:
+            warn_user(sentence, ReachWarning)
 
 
 def _with_chance(problem: Problem, settings: Settings) -> Problem:
@@ -130,6 +295,12 @@ def _with_chance(problem: Problem, settings: Settings) -> Problem:
     if info_of(problem.sampler).deterministic:
         raise InputError(NO_CHANCE.format(sampler=problem.sampler))
     return replace(problem, watch=Watch(problem.items.costly))
+
+
+def _check_chance(problem: Problem) -> None:
+    """Refuse a sampler that was found out to draw always the same."""
+    if problem.watch is not None and problem.watch.is_degenerate:
+        raise InputError(NO_CHANCE.format(sampler=problem.sampler))
 
 
 def _is_degenerate(problem: Problem, settings: Settings, chosen: Bools) -> bool:
@@ -151,14 +322,14 @@ def _statistic_spec(
     linked(seen.outputs, settings.link)  # refuses a link that does not fit, before anything is drawn
     aimed = name in ("predicted", "observed-class")
     alternative = settings.alternative or ("greater" if aimed else "two-sided")
-    if settings.test.early_stop and target.kind == "predicted":
-        raise InputError("early_stop needs a fixed target, since 'predicted' looks at all draws; give target=")
-    center = settings.test.center_for(alternative, target.kind == "predicted")
+    own_class = target.kind == "predicted" and settings.test.name in ("sequential", "irt") and settings.rule != "e-bh"
+    center = settings.test.center_for(alternative, own_class)
     picked = None if settings.picked is None else Picked(settings.picked)
     if picked is not None and not (passed := picked.passes(seen.outputs)).all():
         row = int(np.flatnonzero(~passed)[0])
         raise InputError(f"picked does not pass {context.describe(row)}; explain only inputs that the rule has picked")
-    return StatisticSpec(target, seen.rounding, alternative, settings.link, center, picked)
+    margin = float(settings.min_effect or 0.0)
+    return StatisticSpec(target, seen.rounding, alternative, settings.link, center, picked, margin, own_class)
 
 
 def _drawn(problem: Problem, settings: Settings, spec: StatisticSpec) -> dict[str, Any]:
@@ -171,10 +342,18 @@ def _drawn(problem: Problem, settings: Settings, spec: StatisticSpec) -> dict[st
     return {"draws": draws, "rounds": sizes, "set_aside": spec.center}
 
 
-def _provenance(problem: Problem, settings: Settings, spec: StatisticSpec, target: object) -> dict[str, Any]:
+def _provenance(
+    context: RunContext,
+    settings: Settings,
+    spec: StatisticSpec,
+    target: object,
+    chosen: Bools,
+    interrupted: bool,
+    checked: Control | None,
+) -> dict[str, Any]:
     """What is needed to say again how the result came about."""
-    test = settings.test
-    return {
+    test, problem = settings.test, context.problem
+    said = {
         "version": __version__,
         "test": test.name,
         "alternative": spec.alternative,
@@ -185,9 +364,15 @@ def _provenance(problem: Problem, settings: Settings, spec: StatisticSpec, targe
         "delta": test.delta if test.early_stop else None,
         "scale": test.scale,
         "picked": settings.picked is not None,
+        "min_effect": settings.min_effect,
         "seed": settings.seed,
         "selection": [settings.rule, settings.alpha, settings.family],
         "sampler": repr(problem.sampler),
         "floor": _floor(problem),
         "dependence_ignored": info_of(problem.sampler).ignores_dependence,
+        "interrupted": interrupted,
+        "deterministic": _is_degenerate(problem, settings, chosen),
     }
+    if context.reference is not None and context.reference.controls is not None:
+        said["controlled"] = checked is not None or (None if settings.control else False)
+    return said | context.metadata

@@ -13,7 +13,7 @@ from typing import Any, Literal, ParamSpec, TypeVar, cast, get_args
 
 import numpy as np
 
-from butfor.core.checks import one_of, whole
+from butfor.core.checks import between, one_of, whole
 from butfor.core.select.guarantees import DEFAULT_RULE, check_alpha, check_rule
 from butfor.core.types import Alternative, Family, InputError
 from butfor.run.procedure import Procedure, procedure
@@ -48,7 +48,12 @@ class Settings:
         what suits the inputs: "sequential" for tables.
     alternative : "greater", "less" or "two-sided"; None is "greater" for the predicted class of a classifier, else
         two-sided.
-    rule : how hypotheses are chosen from the evidence: "bh", "by", "holm", "bonferroni", "e-bh"; None suits the test.
+    rule : how hypotheses are chosen from the evidence: "adaptive" (weights learned across inputs; the default with
+        reference data), "adaptive-strict" (the same with a proof, for 200 inputs and more), "bh", "by", "holm",
+        "bonferroni", "e-bh"; None suits the test.
+    groups : clusters of inputs that may depend on each other (several rows of one person): a label for each input.
+    weights_by : what "adaptive" learns weights over: a label for each hypothesis, or a function (input, subset) ->
+        label; None is the subset.
     family : "run" promises alpha over all hypotheses of the run, "input" over those of each single input.
     target : which output is tested: its index or label, "predicted" (the default where there are several), "truth"
         (with `y`), or "observed-class" (the paper's way, for comparison only).
@@ -56,9 +61,17 @@ class Settings:
     link : "logit" or "log": the scale of the test and of effects.
     alpha : the error rate that is promised.
     draws : counterfactuals per hypothesis; for the sequential test the most of them. None suits the test.
+    decide : the decision that the but-for test is about: a function outputs -> one decision each, such as
+        `lambda outputs: outputs >= 0.4`. None is the predicted class where there are several outputs; False asks none.
+    level : a subset is necessary to a decision where this is sure to be exceeded by the probability that the decision
+        would have been otherwise but for it.
+    sufficient : also ask, of every subset, how often the decision stays when all the rest is redrawn (tables).
+    min_effect : choose only what is established to move the output, on the scale of the test, by more than this.
+    bounds : go on drawing for what a sequential run has chosen, so that `result.bound` can say more of it.
+    control : rows of the reference go through the same test, as a check of the sampler; False saves that.
     picked : the rule, outputs -> booleans, by which the inputs were picked, if their outputs had a say.
-    effects : "chosen" estimates effects from fresh draws for what was chosen, "all" for every hypothesis, None saves
-        those rows.
+    effects : "all" gives an effect for every hypothesis, for what was chosen from fresh draws; "chosen" gives those
+        alone, None saves their rows.
     seed : the same seed gives the same result, whatever `batch_rows` is.
     batch_rows : inputs that the model is given at a time.
     run_dir : a folder that keeps the model's answers until the run is done: after a crash, a kill or an endpoint that
@@ -70,14 +83,22 @@ class Settings:
     test: Procedure
     alternative: Alternative | None = None
     rule: str = "bh"
+    groups: Any = None
+    weights_by: Any = None
     family: Family = "run"
     target: Any = None
     y: Any = None
     link: Link | None = None
     alpha: float = 0.1
     draws: int | None = None
+    decide: Callable[[Any], Any] | Literal[False] | None = None
+    level: float = 0.5
+    sufficient: bool = False
+    min_effect: float | None = None
+    bounds: bool = False
+    control: bool = True
     picked: Callable[[Any], Any] | None = None
-    effects: EffectsOf | None = "chosen"
+    effects: EffectsOf | None = "all"
     seed: int = 0
     batch_rows: int | None = None
     run_dir: str | Path | None = None
@@ -103,6 +124,13 @@ class Settings:
         rule = DEFAULT_RULE[made.name] if given["rule"] is None else given["rule"]
         check_rule(made.name, rule)
         _check_together(made, rule, given["picked"])
+        if given["decide"] not in (None, False) and not callable(given["decide"]):
+            raise InputError(f"decide must be a function of outputs that returns decisions, got {given['decide']!r}")
+        for name in ("bounds", "control", "sufficient"):
+            if not isinstance(given[name], bool | np.bool_):
+                raise InputError(f"{name} must be True or False, got {given[name]!r}")
+        _check_margin(made, rule, given["min_effect"])
+        between("level", given["level"], "0.5, more likely than not, is the default")
         size = given["batch_rows"]
         checked = {
             "test": made,
@@ -141,6 +169,19 @@ def _check_together(test: Procedure, rule: str, picked: object) -> None:
         raise InputError("early_stop does not go with picked; use test='sequential' with picked")
     if picked is not None and not callable(picked):
         raise InputError(f"picked must be a function of outputs that returns booleans, got {type(picked).__name__}")
+
+
+def _check_margin(test: Procedure, rule: str, margin: object) -> None:
+    """A margin shifts the observed value against its draws: that is valid where those are counted, and only there."""
+    if margin is None:
+        return
+    if isinstance(margin, bool) or not isinstance(margin, int | float | np.number) or not 0 <= float(margin) < np.inf:
+        raise InputError(f"min_effect must be a number of at least 0, got {margin!r}")
+    if test.name not in ("sequential", "irt") or test.early_stop or rule == "e-bh":
+        raise InputError(
+            "min_effect is valid with p-values from counted draws only: use test='sequential' or test='irt' without "
+            "early_stop, or filter openly: result.table[result.table.effect_low > ...]"
+        )
 
 
 def _seed(options: Mapping[str, object]) -> int:

@@ -4,124 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from html import escape
-from typing import TYPE_CHECKING, Any
+from time import process_time
 
 import numpy as np
 
 from butfor.core.checks import between, whole
 from butfor.core.draw.blocks import Block, Job, Problem, draw, table_problem
+from butfor.core.draw.samplers import ListsSupport, info_of
 from butfor.core.draw.streams import stream
 from butfor.core.evaluate.batches import Evaluator, evaluate
 from butfor.core.evaluate.outputs import Target, pick
 from butfor.core.evaluate.probe import probe
-from butfor.core.result.later import later
 from butfor.core.select.rules import bh
 from butfor.core.test.sampler_checks import RankCheck, Verdict, check_ranks, filled, told_apart
-from butfor.core.types import Floats, InputError
+from butfor.core.test.shape import ShapeCheck, check_shape, pooled_shape
+from butfor.core.types import Bools, Floats, InputError, Subset
 from butfor.models import Wrapped
 from butfor.tabular.bind import bind_model, bind_sampler
+from butfor.tabular.check_result import SamplerCheck
+from butfor.tabular.scores import Scores, score_draws
 from butfor.tabular.subsets import column_subsets
-from butfor.tabular.table import items_of
+from butfor.tabular.table import Table, items_of
 from butfor.tabular.two_sample import score_ranks
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.axes import Axes
 
 LEAST_ROWS = 50
 MOST_ROWS = 1000  # a fitted sampler is never exactly right: more rows would flag what does no harm
 BATCH_ROWS = 10_000
-MEANING: dict[Verdict, str] = {
-    "too narrow": "its draws scatter less than real values, so ordinary ones look surprising: expect false discoveries",
-    "too wide": "its draws scatter more than real values, so signals are missed",
-    "shifted": "its draws lie to one side of real values",
-    "off-manifold": "its draws do not go with the rest of the row, or fall where real values never are: use a sampler "
-    "that follows how columns hang together, or one for the shape of this column",
-}
-
-
-@dataclass(frozen=True, eq=False)
-class SamplerCheck:
-    """What `check_sampler` found: one verdict per subset, and `ok` if there is nothing against the sampler."""
-
-    subset_names: tuple[str, ...]
-    ranked: tuple[RankCheck, ...]
-    auc: Floats  # (subsets,)
-    auc_p: Floats  # (subsets,)
-    model_p: Floats | None  # (subsets,)
-    verdicts: tuple[Verdict, ...]
-    alpha: float
-    rows: int
-    draws: int
-    notes: tuple[str, ...] = ()
-
-    def __repr__(self) -> str:
-        return f"<butfor.SamplerCheck: {self.headline}>"
-
-    @property
-    def ok(self) -> bool:
-        """True if no subset is called wrong; a right sampler is called wrong in at most a share alpha of checks."""
-        return all(verdict == "ok" for verdict in self.verdicts)
-
-    @property
-    def headline(self) -> str:
-        wrong = sum(verdict != "ok" for verdict in self.verdicts)
-        found = f"{wrong} of {len(self.verdicts)} subsets look wrong" if wrong else "nothing against this sampler"
-        return f"{found} ({self.rows} held-out rows, {self.draws} draws each, alpha={self.alpha:g})"
-
-    @cached_property
-    def table(self) -> pd.DataFrame:
-        """A DataFrame with one row per subset; p: uniform ranks, auc: can trees tell real rows from counterfactuals."""
-        import pandas as pd
-
-        columns: dict[str, Any] = {
-            "subset": list(self.subset_names),
-            "p": [check.p for check in self.ranked],
-            "coverage_50": [check.coverage_50 for check in self.ranked],
-            "coverage_90": [check.coverage_90 for check in self.ranked],
-            "auc": self.auc,
-            "auc_p": self.auc_p,
-        }
-        if self.model_p is not None:
-            columns["model_p"] = self.model_p
-        return pd.DataFrame({**columns, "verdict": list(self.verdicts)})
-
-    @cached_property
-    def histogram(self) -> Floats:
-        """Share of held-out values in each tenth of their draws, (subsets, 10): all about 0.1 if Q is right."""
-        return np.array([np.histogram(check.ranks, 10, (0, 1))[0] / self.rows for check in self.ranked])
-
-    def summary(self) -> str:
-        """The check in words: the table, what each verdict means, notes."""
-        shown = self.table.to_string(index=False, float_format=lambda value: f"{value:.3g}")
-        return "\n".join([f"Sampler check: {self.headline}", "", shown, "", *self._sentences()])
-
-    def _repr_html_(self) -> str:
-        words = "".join(f"<p>{escape(sentence)}</p>" for sentence in self._sentences())
-        shown = self.table.to_html(index=False, float_format=lambda value: f"{value:.3g}", border=0)
-        return f"<p>Sampler check: {escape(self.headline)}</p>{shown}{words}"
-
-    def _sentences(self) -> list[str]:
-        found = [
-            f"{verdict}: {', '.join(n for n, v in zip(self.subset_names, self.verdicts, strict=True) if v == verdict)}"
-            f" - {meaning}."
-            for verdict, meaning in MEANING.items()
-            if verdict in self.verdicts
-        ]
-        passed = "Passing means that nothing was found in this many rows, not that the sampler is exact."
-        return [*(found or [passed]), *self.notes]
-
-    def plot(self, ax: Axes | None = None) -> Axes:
-        """Where held-out values stand among their draws, one line per subset.
-
-        Parameters
-        ----------
-        ax : the axes to draw on, which come back; None makes some.
-        """
-        drawn: Axes = later("butfor.plots.sampler:rank_histograms")(self, ax)
-        return drawn
+SECONDS = 30.0  # of processor time; where all columns take longer, some are left out
+TIMED = 3  # columns that tell how long the others take, after a first that loads libraries
+COLUMNS_SHARE = 1 / 3  # of alpha, for the verdicts by subset; the rest is for the shape of all columns together
+MOST_LEVELS = 32  # values of a column of numbers that is scored by the probabilities a sampler lists
 
 
 def check_table(
@@ -131,7 +43,7 @@ def check_table(
     *,
     subsets: object = None,
     draws: int = 99,
-    alpha: float = 0.01,
+    alpha: float = 0.03,
     seed: int = 0,
     done: Callable[[int, int], None] | None = None,
 ) -> SamplerCheck:
@@ -140,7 +52,7 @@ def check_table(
     `done` hears of rows that were drawn, and of how many there will be.
     """
     whole("draws", draws, 19)
-    between("alpha", alpha, "0.01 is a good choice")
+    between("alpha", alpha, "0.03 is a good choice")
     whole("seed", seed, 0)
     wrapped = None if model is None else bind_model(model, X_held_out, "held-out data")
     table, fitted = bind_sampler(X_held_out, sampler, "held-out data")
@@ -151,23 +63,45 @@ def check_table(
     groups = column_subsets(table, subsets)
     items = replace(items_of(table), values=table.values[kept])
     problem = table_problem(items, [table.index[i] for i in kept], groups, fitted, seed)
-    asked = None if wrapped is None else _statistic(wrapped, problem)
-    found = []
-    for j, group in enumerate(groups):
-        blocks = [block for block in problem.blocks if block.subset is group]
-        found.append(_check_subset(problem, blocks, draws, asked))
-        if done is not None:
-            done((j + 1) * len(kept) * draws, problem.size * draws)
-    ranked = tuple(ranks for ranks, _, _ in found)
-    auc, auc_p = np.array([apart for _, apart, _ in found]).T
-    model_p = None if asked is None else np.array([p for _, _, p in found])
-    called, _ = verdicts(ranked, [auc_p] if model_p is None else [auc_p, model_p], alpha)
-    notes = (f"{len(kept)} of {count} held-out rows were used.",) if len(kept) < count else ()
-    names = problem.subset_names
-    return SamplerCheck(names, ranked, auc, auc_p, model_p, tuple(called), alpha, len(kept), draws, notes)
+    statistic = None if wrapped is None else _statistic(wrapped, problem)
+    plan = CheckPlan(problem, draws, _levels(table), statistic)
+    found = _in_time(plan, groups, subsets is None, done)
+    notes = [f"{len(kept)} of {count} held-out rows were used."] if len(kept) < count else []
+    return _judged(plan, groups, found, alpha, notes)
 
 
 Statistic = Callable[[Sequence[Job]], Iterator[Floats]]  # one number per version of each input, job by job
+
+
+@dataclass(frozen=True, eq=False)
+class CheckPlan:
+    """What is asked of every subset."""
+
+    problem: Problem
+    draws: int
+    levels: Bools  # (columns,) of the table
+    statistic: Statistic | None
+
+
+@dataclass(frozen=True, eq=False)
+class SubsetCheck:
+    """All that was found of one subset."""
+
+    ranked: RankCheck
+    shapes: tuple[ShapeCheck, ...]  # of its columns that have a shape
+    apart: tuple[float, float]  # AUC of the trees and its p
+    model_p: float | None
+    scores: Scores
+
+    @property
+    def shape_p(self) -> float:
+        """Bonferroni's over the columns."""
+        return min([1.0, *(len(self.shapes) * shape.p for shape in self.shapes)])
+
+    @property
+    def pattern(self) -> Verdict:
+        """What the clearest of the columns looks like."""
+        return min(self.shapes, key=lambda shape: shape.p).pattern if self.shapes else "ok"
 
 
 def _statistic(model: Wrapped, problem: Problem) -> Statistic:
@@ -183,34 +117,136 @@ def _statistic(model: Wrapped, problem: Problem) -> Statistic:
     return values
 
 
-def _check_subset(
-    problem: Problem, blocks: list[Block], draws: int, statistic: Statistic | None
-) -> tuple[RankCheck, tuple[float, float], float | None]:
-    """The ranks of held-out values, how well trees tell them from draws (auc and p), and p of the model's outputs."""
-    jobs = [Job(block, draws, "check") for block in blocks]
-    subset, inputs = blocks[0].subset, problem.items.block(0, len(problem.items))
-    pool = np.concatenate([draw(problem, job).values for job in jobs]).astype(np.float64)
-    pool = filled(pool.reshape(len(problem.items), draws + 1, -1))
-    rng = stream(problem.seed, "check", subset.name)
-    ranked = check_ranks(pool, rng)
-    apart = told_apart(score_ranks(filled(inputs), np.asarray(subset.index), pool, rng))
-    if statistic is None:
-        return ranked, apart, None
-    return ranked, apart, check_ranks(np.concatenate(list(statistic(jobs)))[:, :, None], rng).p
+def _levels(table: Table) -> Bools:
+    """Columns that have levels and no distances: categories, yes and no."""
+    named = [column.kind in ("category", "flag") for column in table.kinds]
+    few = [len(np.unique(column[~np.isnan(column)])) <= 2 for column in table.values.astype(np.float64).T]
+    return np.asarray(np.logical_or(named, few))
 
 
-def verdicts(checks: Sequence[RankCheck], others: Sequence[Floats], alpha: float) -> tuple[list[Verdict], Floats]:
+def _in_time(
+    plan: CheckPlan, groups: Sequence[Subset], sampled: bool, done: Callable[[int, int], None] | None
+) -> dict[int, SubsetCheck]:
+    """The checks by place; of columns that take too long (`sampled`) those that come first by chance."""
+    places = range(len(groups))
+    order = stream(plan.problem.seed, "check", "columns").permutation(len(groups)).tolist() if sampled else [*places]
+    found: dict[int, SubsetCheck] = {}
+    seconds: list[float] = []
+    while order and len(found) < len(order):
+        place, started = order[len(found)], process_time()
+        blocks = [block for block in plan.problem.blocks if block.subset is groups[place]]
+        found[place] = _check_subset(plan, blocks)
+        seconds.append(process_time() - started)
+        if sampled and len(found) == 1 + TIMED:
+            order = order[: max(len(found), int(SECONDS * TIMED / max(sum(seconds[1:]), 1e-9)))]
+        if done is not None:
+            rows = len(plan.problem.items) * plan.draws
+            done(len(found) * rows, len(order) * rows)
+    return {place: found[place] for place in sorted(found)}
+
+
+def _check_subset(plan: CheckPlan, blocks: list[Block]) -> SubsetCheck:
+    """Ranks and shape of held-out values, how well trees tell them from draws, p of the model's outputs, scores."""
+    problem, draws, subset = plan.problem, plan.draws, blocks[0].subset
+    jobs, columns = [Job(block, draws, "check") for block in blocks], np.asarray(subset.index)
+    given = np.concatenate([draw(problem, job).values for job in jobs]).astype(np.float64)
+    given = given.reshape(len(problem.items), draws + 1, -1)
+    pool, rng = filled(given), stream(problem.seed, "check", subset.name)
+    info = info_of(problem.sampler)
+    share = 0.0 if info.reference_rows is None else len(given) / info.reference_rows
+    ranked = check_ranks(pool, rng, share)
+    inputs = problem.items.block(0, len(problem.items))
+    apart = told_apart(score_ranks(filled(inputs), columns, pool, rng), share)
+    model_p = None
+    if plan.statistic is not None:
+        outputs = np.concatenate(list(plan.statistic(jobs)))
+        model_p = check_ranks(outputs[:, :, None], rng, share).p
+    levels = plan.levels[columns]
+    donors = info.floor(subset) > 0  # it hands out values of reference rows: its shape is known from so many only
+    shapes = [check_shape(given[:, :, k], share if donors else 0.0) for k in np.flatnonzero(~levels)]
+    scores = score_draws(given, levels, _listed(problem, subset, given[:, 0]))
+    return SubsetCheck(ranked, tuple(shape for shape in shapes if shape is not None), apart, model_p, scores)
+
+
+def _listed(problem: Problem, subset: Subset, observed: Floats) -> Floats | None:
+    """The probability of what is observed (rows,), where the sampler lists what it may draw and values come again."""
+    sampler = problem.sampler
+    few = len(np.unique(observed, axis=0)) <= min(MOST_LEVELS, len(observed) // 2)
+    if not few or not isinstance(sampler, ListsSupport) or not sampler.lists(subset):
+        return None
+    inputs = problem.items.block(0, len(problem.items))
+    values, mass = problem.items.support(sampler, inputs, subset, f"support of subset {subset.name!r}")
+    real = observed[:, None, :]
+    same = (values == real) | (np.isnan(values.astype(np.float64)) & np.isnan(real))
+    return np.asarray((mass * same.all(axis=2)).sum(axis=1))
+
+
+def _judged(
+    plan: CheckPlan, groups: Sequence[Subset], found: dict[int, SubsetCheck], alpha: float, notes: list[str]
+) -> SamplerCheck:
+    """The verdicts, by subset and of all together."""
+    checks = list(found.values())
+    auc, auc_p = np.array([check.apart for check in checks]).T
+    model_p = None if plan.statistic is None else np.array([check.model_p for check in checks], dtype=np.float64)
+    others = [auc_p] if model_p is None else [auc_p, model_p]
+    shapes = [shape for check in checks for shape in check.shapes]
+    share = COLUMNS_SHARE if len(shapes) > 1 else 1.0
+    called, _ = verdicts([check.ranked for check in checks], others, share * alpha, checks)
+    said, together_p = pooled_shape(shapes)
+    left_out = tuple(group.name for place, group in enumerate(groups) if place not in found)
+    return SamplerCheck(
+        subset_names=tuple(groups[place].name for place in found),
+        ranked=tuple(check.ranked for check in checks),
+        shape_p=np.array([check.shape_p for check in checks]),
+        auc=auc,
+        auc_p=auc_p,
+        model_p=model_p,
+        scores=tuple(check.scores for check in checks),
+        verdicts=tuple(called),
+        together=said if together_p <= (1 - share) * alpha else "ok",
+        together_p=together_p,
+        alpha=alpha,
+        rows=len(plan.problem.items),
+        draws=plan.draws,
+        left_out=left_out,
+        notes=(*notes, *_omitted(left_out, len(groups))),
+    )
+
+
+def _omitted(left_out: tuple[str, ...], count: int) -> list[str]:
+    """What was not checked, in words."""
+    if not left_out:
+        return []
+    return [
+        f"Checking all {count} columns would take over {SECONDS:g} s: {count - len(left_out)} of them, picked at "
+        f"random, were checked. Left out: {', '.join(left_out)}. Name columns in subsets= to check those."
+    ]
+
+
+def verdicts(
+    checks: Sequence[RankCheck], others: Sequence[Floats], alpha: float, shapes: Sequence[SubsetCheck] = ()
+) -> tuple[list[Verdict], Floats]:
     """A verdict per subset, and the p-value it rests on; `others` are more p-values per subset (classifier, model).
 
     Bonferroni within a subset and Benjamini-Hochberg over subsets: a right Q is called wrong anywhere in at most a
-    share alpha of checks. A wrong one is called after its ranks where they are the clearest sign, else off-manifold.
+    share alpha of checks. A wrong one is called after its ranks where they are the clearest sign, else off-manifold;
+    after its shape where that alone is wrong.
     """
     own = np.array([check.p for check in checks])
     tests = np.array([own, *others])  # (tests, subsets)
-    p = np.minimum(1.0, len(tests) * tests.min(axis=0))
-    clearest = tests.argmin(axis=0) == 0
+    shape_p = np.array([shape.shape_p for shape in shapes])
+    count = len(tests) + bool(shapes)
+    without = np.minimum(1.0, count * tests.min(axis=0))
+    p = np.minimum(without, count * shape_p) if shapes else without
+    wrong, clearest = bh(p, alpha), tests.argmin(axis=0) == 0
     found: list[Verdict] = [
-        "ok" if not wrong else check.pattern if ranked else "off-manifold"
-        for check, wrong, ranked in zip(checks, bh(p, alpha), clearest, strict=True)
+        "ok"
+        if not wrong[j]
+        else shapes[j].pattern
+        if without[j] > alpha
+        else checks[j].pattern
+        if clearest[j]
+        else "off-manifold"
+        for j in range(len(checks))
     ]
     return found, p

@@ -11,7 +11,6 @@ from butfor.core.draw.samplers import Sampler
 from butfor.core.result.result import Result
 from butfor.core.result.summary import WIDTH
 from butfor.run.progress import Progress
-from butfor.run.settings import Settings
 from butfor.tabular.copula import copula
 from butfor.tabular.explain import explain
 
@@ -110,7 +109,7 @@ def _test(model: object, rows: pd.DataFrame, sampler: Sampler, seed: int, progre
         "seed": seed,
         "progress": progress,
     }
-    return explain(model, rows, sampler, measurements(rows), Settings.of(settings))
+    return explain(model, rows, sampler, measurements(rows), settings)
 
 
 def _sourced(result: Result, who: str, reference: str) -> Result:

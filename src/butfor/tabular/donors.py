@@ -63,7 +63,12 @@ def rows_of(reference: object) -> tuple[ReferenceRows, Table]:
     """The rows of a reference in which values may be missing, and its table."""
     table = as_table(reference, "reference")
     check_complete(table, "reference", missing=True)
-    return ReferenceRows(table.values, tuple(column.kind == "category" for column in table.kinds)), table
+    return reference_rows(table), table
+
+
+def reference_rows(table: Table) -> ReferenceRows:
+    """The rows of a table that is known to be a usable reference."""
+    return ReferenceRows(table.values, tuple(column.kind == "category" for column in table.kinds))
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,46 +2,130 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
 from butfor.core.draw.blocks import Problem, table_problem
-from butfor.core.draw.samplers import HasNotes
+from butfor.core.draw.samplers import HasNotes, Sampler, info_of
+from butfor.core.draw.streams import stream
 from butfor.core.result.result import Result
-from butfor.core.types import Subset
+from butfor.core.select.weights import LEAST_CLUSTERS
+from butfor.core.types import Floats, InputError, Ints, Subset
 from butfor.models.rows import check_aligned, is_series
 from butfor.models.wrap import model_name
-from butfor.run.run import RunContext, run
+from butfor.run.run import Reference, RunContext, run
 from butfor.run.settings import Settings
-from butfor.tabular.bind import bind_model, bind_sampler
+from butfor.tabular.bind import bind_model, bind_sampler, is_data
+from butfor.tabular.control import control_problems, reference_items
+from butfor.tabular.fit import fit_of
 from butfor.tabular.quick_check import quick_check
+from butfor.tabular.splice import TableSampler
 from butfor.tabular.subsets import column_subsets
 from butfor.tabular.table import Table, as_frame, items_of
+from butfor.tabular.zoom import Tree, column_tree, is_nested, named_tree
 
 KEEP = (3, 2**22)  # counterfactuals of each hypothesis that are kept, and the values of all of them
+ONE_LABEL = (
+    "target='truth' is valid only where the reference is of each input's own label, and y has several; explain the "
+    "inputs of one label against a reference of that label, use target='predicted', or give a sampler that you know to "
+    "describe inputs of their label: butfor.tabular.auto(rows_of_that_label)"
+)
+MOST_WHOLE = 5_000  # rows of the reference that whole inputs are compared with
 
 
-def explain(model: object, X: object, sampler: object, subsets: object, settings: Settings) -> Result:
+def explain(model: object, X: object, sampler: object, subsets: object, options: Mapping[str, object]) -> Result:
     """Which features of each row of `X` matter to the model; `butfor.explain` has the words."""
+    settings = Settings.of(options, test="sequential")  # refuses what cannot be, before anything is read or fitted
     X = X if is_series(X) else as_frame(X, "data")
     check_aligned(settings.y, as_frame(X, "data"))
+    if settings.target == "truth" and is_data(sampler) and len(set(np.asarray(settings.y).reshape(-1).tolist())) > 1:
+        raise InputError(ONE_LABEL)
     wrapped = bind_model(model, X)  # what it cannot take is refused before anything is fitted
     table, fitted = bind_sampler(X, sampler)
-    groups = column_subsets(table, subsets)
-    problem = table_problem(items_of(table), table.index, groups, fitted, settings.seed)
+    tree = subset_tree(table, fitted, subsets)
+    alike = np.unique(table.values, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
+    settings = _suited(settings, options, fitted, alike)
+    items = replace(items_of(table), spans=_spans(table, fitted))
+    problem = table_problem(items, table.index, tree.subsets, fitted, settings.seed)
+    problem = replace(problem, layers=tree.layers(len(table.values)))
     context = RunContext(
         problem=problem,
         wrapped=wrapped,
         model_name=model_name(model),
         batch_rows=default_batch_rows(table),
         describe=partial(name_row, table),
-        sampler_notes=partial(_sampler_notes, problem, table, groups),
+        sampler_notes=partial(_sampler_notes, problem, table, tree.subsets),
         metadata=table.metadata(),
         keep=KEEP,
+        reference=_reference(problem, table, tree, settings.seed),
+        alike=alike,
     )
     return run(context, settings)
+
+
+def _suited(settings: Settings, options: Mapping[str, object], sampler: Sampler, alike: Ints) -> Settings:
+    """Weights are learned by default where the sampler is calibrated and there are enough inputs (METHODS 12)."""
+    clusters = len(
+        np.unique(alike if settings.groups is None else np.asarray(settings.groups, dtype=object).astype(str))
+    )
+    able = settings.test.name == "sequential" or (settings.test.name == "irt" and not settings.test.early_stop)
+    learns = info_of(sampler).calibrated and able and clusters >= LEAST_CLUSTERS and settings.family == "run"
+    return replace(settings, rule="adaptive") if options.get("rule") is None and learns else settings
+
+
+def subset_tree(table: Table, sampler: Sampler, subsets: object) -> Tree:
+    """What is tested: a tree of the reference's columns, the user's own tree, or one layer of subsets."""
+    reference = sampler.reference if isinstance(sampler, TableSampler) else None
+    if subsets is None:
+        subsets = "zoom" if info_of(sampler).calibrated and reference is not None else "columns"
+    if is_nested(subsets):
+        assert isinstance(subsets, Mapping)
+        return named_tree(table, subsets)
+    if not isinstance(subsets, str) or subsets not in ("zoom", "columns"):
+        return _flat(column_subsets(table, subsets))
+    if subsets == "columns":
+        return _flat(column_subsets(table, None))
+    if reference is None:
+        raise InputError(
+            "subsets='zoom' makes its tree from reference data, and this sampler has none; give reference data, or "
+            "your own tree as a mapping of mappings of columns"
+        )
+    assert isinstance(sampler, TableSampler)
+    ordered = replace(table, values=sampler.in_data_order(reference.values))
+    return column_tree(ordered)
+
+
+def _flat(subsets: list[Subset]) -> Tree:
+    return Tree(subsets, np.zeros(len(subsets), np.int64), np.full(len(subsets), -1))
+
+
+def _reference(problem: Problem, table: Table, tree: Tree, seed: int) -> Reference | None:
+    """What the run needs of the reference that its sampler was fitted on; None: it has none, as far as is known."""
+    sampler = problem.sampler
+    if not isinstance(sampler, TableSampler) or sampler.reference is None:
+        return None
+    rows = len(sampler.reference.values)
+    some = stream(seed, "whole", "rows").permutation(rows)[:MOST_WHOLE]
+    return Reference(
+        items=reference_items(sampler, table, np.sort(some)),
+        fit=fit_of,
+        controls=None if sampler.again is None else partial(control_problems, sampler, table, tree, seed),
+        root=tree.root,
+    )
+
+
+def _spans(table: Table, sampler: Sampler) -> Floats:
+    """The range of each column, by which distances are measured (Gower); 0: a category."""
+    values = table.values
+    if isinstance(sampler, TableSampler) and sampler.reference is not None:
+        values = np.concatenate([sampler.in_data_order(sampler.reference.values), values])
+    low, high = np.nanmin(values, axis=0, initial=np.inf), np.nanmax(values, axis=0, initial=-np.inf)
+    spans = (high - low).astype(np.float64)  # of a column that is missing altogether: -inf
+    categories = np.array([column.kind == "category" for column in table.kinds])
+    return np.where(categories, 0.0, np.where(spans > 0, spans, 1.0))
 
 
 def default_batch_rows(table: Table) -> int:

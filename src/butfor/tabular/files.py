@@ -149,7 +149,9 @@ def read_subsets(path: Path) -> dict[str, Any] | list[Any]:
     return subsets  # type: ignore[no-any-return]
 
 
-SUBSETS = 'expected {"name": ["column", ...], ...} or ["column", ["column", "column"], ...]'
+SUBSETS = (
+    'expected {"name": ["column", ...], ...}, a mapping of such mappings, or ["column", ["column", "column"], ...]'
+)
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -159,5 +161,7 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _names_columns(entry: object) -> bool:
+    if isinstance(entry, dict):  # a branch of a tree
+        return bool(entry) and all(map(_names_columns, entry.values()))
     columns = entry if isinstance(entry, list) else [entry]
     return all(isinstance(column, str | int) and not isinstance(column, bool) for column in columns)

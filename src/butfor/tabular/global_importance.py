@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
@@ -17,18 +18,24 @@ from butfor.core.evaluate.memory import remembering
 from butfor.core.evaluate.outputs import linked
 from butfor.core.evaluate.probe import Probe, probe
 from butfor.core.result.effects import Effects, mean_effects, no_effects
-from butfor.core.result.global_result import GlobalResult, choose
+from butfor.core.result.global_result import FitKind, GlobalResult, choose
 from butfor.core.select.guarantees import P_RULES
 from butfor.core.test import losses
 from butfor.core.test.contrast import GlobalEvidence, Measure, contrast, holdout, passes_needed, randomise
+from butfor.core.test.covariance import LabelScore, log_score, randomise_covariance, squared_score
 from butfor.core.types import Alternative, Array, Bools, Floats, InputError, Ints, ReachWarning
+from butfor.core.warn import warn_user
 from butfor.models import Wrapped
-from butfor.models.rows import check_aligned
-from butfor.run.progress import Meter, reporting, warn_user
+from butfor.run.progress import Meter, reporting
 from butfor.run.settings import Settings, takes
 from butfor.run.targets import resolve, target_name
 from butfor.tabular.bind import bind_model, bind_sampler
+from butfor.tabular.check_result import SamplerCheck
 from butfor.tabular.explain import default_batch_rows, name_row
+from butfor.tabular.fitted_contrast import LEAST_DRAWS, by_student, enough_inputs, fit_known, fit_on_enough
+from butfor.tabular.holdout import CrossFitted, LabelRest, check_on, check_on_reference, cross_fitted
+from butfor.tabular.labels import aligned_labels, class_labels, number_labels
+from butfor.tabular.splice import TableSampler
 from butfor.tabular.subsets import column_subsets
 from butfor.tabular.table import Table, items_of
 
@@ -36,94 +43,112 @@ DRAWS, EFFECT_DRAWS = 20, 20
 PASSES, MOST_PASSES = 999, 9_999
 SHARED = ("alpha", "rule", "alternative", "target", "link", "draws", "seed", "batch_rows", "progress", "rng")
 Loss = Literal["squared", "log"] | Callable[[Array, Array], Any]
+NO_REFERENCE = (
+    "global_importance without labels compares the data with a reference; give reference data or a sampler, or labels "
+    "as y= to ask which features the model's skill rests on"
+)
 
 
 @takes(SHARED)
 def global_importance(
     model: object,
     X: object,
-    sampler: object,
+    sampler: object = None,
     y: object = None,
     *,
     subsets: object = None,
     loss: Loss | None = None,
     passes: int | None = None,
+    check: bool = True,
     **options: object,
 ) -> GlobalResult:
     """Which features matter over the whole of `X`: one decision each, with the false discovery rate under control.
 
     With labels, the holdout randomisation test: "does the model's skill rest on this feature?" Without, the contrast:
-    "is this feature as in the reference?" p-values are exactly valid at any number of draws and passes. The effect of a
-    chosen subset is the mean increase of the loss when it is redrawn, or the mean output minus the mean counterfactual
-    one, with a 95 % interval over inputs from fresh draws; the inputs are those that chose it, so a false discovery
+    "is this feature as in the reference?" With a sampler of your own, which is taken to be right, p-values are exactly
+    valid at any number of draws and passes. A sampler that is fitted is not: the contrast then counts the error of the
+    fit (Student's t, approximate), and the holdout test redraws every row by a fit on the reference and the other folds
+    of `X`. The effect of a subset is the mean increase of the loss when it is redrawn, or the mean output minus the
+    mean counterfactual one, with a 95 % interval over inputs; the inputs are those that chose it, so a false discovery
     looks better than it is.
 
     Parameters
     ----------
     model : any black box, as in `butfor.explain`.
     X : an array or a frame with a row for each input.
-    sampler : a sampler or reference data: with labels of the *population* of `X`; without, of what you compare against,
-        since with one of the population of `X` nothing can be found.
+    sampler : a sampler or reference data: with labels of the *population* of `X`, None for `X` itself; without, of what
+        you compare against, since with one of the population of `X` nothing can be found.
     y : labels of rows that the model was not fitted on; `target`, `link` and `alternative` are for the contrast only.
     subsets : what to test: None for each column, a list of columns, or a mapping name -> columns.
     loss : "squared", "log" or a function `(y, outputs) -> (n,)`; None is "log" for class probabilities, else "squared".
     passes : recombinations of the draws, at no model rows; None is 999, or what a lone signal needs, to 9,999.
+    check : whether a fitted sampler is checked on rows that it has not seen: `result.check`, a caveat if it fails.
     rule : "bh", "by", "holm" or "bonferroni"; None is "bh".
-    draws : of each input and subset, at `draws + 1` model rows; None is 20, "two-sided" needs at least 2.
+    draws : of each input and subset, at `draws + 1` model rows; None is 20, "two-sided" needs at least 2. The contrast
+        with a fitted sampler makes at least 32.
     **options : settings.
 
     Examples
     --------
     >>> rng = np.random.default_rng(0)
     >>> rows, noise = rng.normal(size=(200, 4)), rng.normal(size=200)
-    >>> result = global_importance(lambda X: X[:, 0] + X[:, 1], rows, rows, y=rows[:, 0] + noise)
+    >>> result = global_importance(lambda X: X[:, 0] + X[:, 1], rows, y=rows[:, 0] + noise)
     >>> result.table[result.chosen].subset.tolist()
     ['x0']
     """
     one_of("rule", options.get("rule") or "bh", tuple(P_RULES))
     settings = Settings.of(options, test="irt", rule="bh", draws=DRAWS)
     passes = None if passes is None else whole("passes", passes, 1)
+    if sampler is None and y is None:
+        raise InputError(NO_REFERENCE)
     wrapped = bind_model(model, X)  # what it cannot take is refused before anything is fitted
-    table, fitted = bind_sampler(X, sampler)
-    problem = table_problem(items_of(table), table.index, column_subsets(table, subsets), fitted, settings.seed)
-    return _importance(problem, table, wrapped, partial(_measure, X, y, loss), settings, passes)
+    table, fitted = bind_sampler(X, X if sampler is None else sampler)
+    tested = column_subsets(table, subsets)
+    alike = np.unique(table.values, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
+    if y is not None and isinstance(fitted, TableSampler) and fitted.again is not None:
+        fitted = cross_fitted(fitted, table, alike, len(tested), settings.seed)
+    problem = table_problem(items_of(table), table.index, tested, fitted, settings.seed)
+    asked = Asked(problem, table, wrapped, alike, settings, passes, check)
+    return _importance(asked, partial(_measured, X, y, loss))
 
 
-Measured = tuple[Measure, dict[str, Any]]  # what is summed, and words on it for the provenance
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """All that a call says, read."""
+
+    problem: Problem
+    table: Table
+    wrapped: Wrapped
+    alike: Ints  # (n,) equal for equal rows
+    settings: Settings
+    passes: int | None
+    check: bool
 
 
-def _importance(
-    problem: Problem,
-    table: Table,
-    wrapped: Wrapped,
-    measure_of: Callable[[Settings, Probe, Wrapped], Measured],
-    settings: Settings,
-    passes: int | None,
-) -> GlobalResult:
-    size = settings.batch_rows or default_batch_rows(table)
-    seen = probe(wrapped.call, problem.items, size, partial(name_row, table))
-    measure, described = measure_of(settings, seen, wrapped)
-    needed = passes_needed(settings.rule, settings.alpha, len(problem.subset_names))
-    passes = int(np.clip(needed, PASSES, MOST_PASSES)) if passes is None else passes
-    warned = _warn_of_reach(passes, needed, settings, len(problem.subset_names))
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """What is summed over inputs, and words on it for the provenance."""
+
+    measure: Measure
+    described: dict[str, Any]
+    score: LabelScore | None = None  # of a loss that is known
+
+
+def _importance(asked: Asked, measured_of: Callable[[Settings, Probe, Wrapped], Measured]) -> GlobalResult:
+    problem, settings = asked.problem, asked.settings
+    size = settings.batch_rows or default_batch_rows(asked.table)
+    seen = probe(asked.wrapped.call, problem.items, size, partial(name_row, asked.table))
+    measured = measured_of(settings, seen, asked.wrapped)
+    plan = _plan(asked, measured, seen)
+    warned = [] if plan.passes == 0 else _warn_of_reach(plan.passes, settings, len(problem.subset_names))
     with reporting(settings.progress) as report:
         meter, memory = Meter(report, seen.rows), remembering(problem, seen.outputs)
-        evaluator = Evaluator(wrapped.call, size, seen.outputs.shape[1], meter, memory)
-        evidence, chosen, effects = _tested(problem, evaluator, measure, settings, passes, meter)
-    provenance = {
-        "version": __version__,
-        **described,
-        "draws": evidence.draws,
-        "seed": settings.seed,
-        "columns": list(table.columns),
-        "subsets": {subset.name: subset.index.tolist() for subset in problem.subsets},
-        "frame": table.labels is not None,
-        "sampler": repr(problem.sampler),
-        "dependence_ignored": info_of(problem.sampler).ignores_dependence,
-    }
+        evaluator = Evaluator(asked.wrapped.call, size, seen.outputs.shape[1], meter, memory)
+        evidence, chosen, effects = _tested(problem, evaluator, measured.measure, plan, settings, meter)
+        found = _checked(asked, measured, meter)
     return GlobalResult(
         subset_names=problem.subset_names,
-        mode=described["test"],
+        mode=measured.described["test"],
         inputs=len(problem.items),
         evidence=evidence,
         effects=effects,
@@ -132,27 +157,97 @@ def _importance(
         rule=settings.rule,
         rows=meter.rows,
         warned=(*warned, *([seen.odd] if seen.odd else [])),
-        provenance=provenance,
+        provenance={**_provenance(asked, plan), **measured.described},
+        check=found,
     )
 
 
+def _provenance(asked: Asked, plan: Plan) -> dict[str, Any]:
+    sampler = asked.problem.sampler
+    return {
+        "version": __version__,
+        "draws": plan.draws,
+        "seed": asked.settings.seed,
+        "columns": list(asked.table.columns),
+        "subsets": {subset.name: subset.index.tolist() for subset in asked.problem.subsets},
+        "frame": asked.table.labels is not None,
+        "sampler": repr(sampler),
+        "dependence_ignored": info_of(sampler).ignores_dependence,
+        "fit": plan.fit,
+        "why": sampler.why if isinstance(sampler, TableSampler | CrossFitted) else None,
+    }
+
+
+def _checked(asked: Asked, measured: Measured, meter: Meter) -> SamplerCheck | None:
+    """The check of a fitted sampler on rows that it has not seen: with labels those of the data."""
+    sampler, seed = asked.problem.sampler, asked.settings.seed
+    if not asked.check or not isinstance(sampler, TableSampler | CrossFitted):
+        return None
+    meter.stage("check", None)
+    if measured.described["test"] == "contrast":
+        return check_on_reference(sampler, asked.table, asked.problem.subsets, seed)
+    return check_on(sampler, asked.table, asked.problem.subsets, seed)
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """How subsets are tested; effects come from draws of their own where the test gives none."""
+
+    run: Callable[[Evaluator], tuple[GlobalEvidence, Effects | None]]
+    draws: int
+    passes: int  # 0: by Student's t
+    fit: FitKind
+
+
+def _plan(asked: Asked, measured: Measured, seen: Probe) -> Plan:
+    """The test that suits the sampler: known, or fitted."""
+    problem, settings, measure = asked.problem, asked.settings, measured.measure
+    draws = settings.draws_for(problem.size)
+    fitted = isinstance(problem.sampler, CrossFitted) or fit_known(problem)
+    if fitted and measured.described["test"] == "contrast" and enough_inputs(asked.alike):
+        draws = max(draws, LEAST_DRAWS)
+        fit = fit_on_enough(problem)
+        return Plan(lambda made: by_student(problem, made, measure, fit, asked.alike, draws), draws, 0, "counted")
+    needed = passes_needed(settings.rule, settings.alpha, len(problem.subset_names))
+    passes = int(np.clip(needed, PASSES, MOST_PASSES)) if asked.passes is None else asked.passes
+    score, kind = measured.score, _fit_kind(problem, fitted, measured.described["test"])
+    if not fitted or score is None:
+        return Plan(lambda made: (randomise(problem, made, measure, draws, passes), None), draws, passes, kind)
+    rest = LabelRest(asked.table, problem.subsets)
+
+    def run(made: Evaluator) -> tuple[GlobalEvidence, None]:
+        return randomise_covariance(problem, made, measure, score, seen.rounding, rest, draws, passes), None
+
+    return Plan(run, draws, passes, kind)
+
+
+def _fit_kind(problem: Problem, fitted: bool, test: str) -> FitKind:
+    if isinstance(problem.sampler, CrossFitted):
+        return "cross-fitted"
+    if not fitted:
+        return "known"
+    return "reference alone" if test == "holdout" else "taken as right"
+
+
 def _tested(
-    problem: Problem, evaluator: Evaluator, measure: Measure, settings: Settings, passes: int, meter: Meter
+    problem: Problem, evaluator: Evaluator, measure: Measure, plan: Plan, settings: Settings, meter: Meter
 ) -> tuple[GlobalEvidence, Bools, Effects]:
-    """The evidence on each subset, which are chosen by it, and their effects from fresh draws."""
-    draws, known = settings.draws_for(problem.size), evaluator.memory is None
+    """The evidence on each subset, which are chosen by it, and their effects."""
+    draws, known = plan.draws, evaluator.memory is None
     meter.stage("global", problem.size * (draws + len(round_sizes(draws, problem.round_draws))) if known else None)
-    evidence = randomise(problem, evaluator, measure, draws, passes)
+    evidence, effects = plan.run(evaluator)
     chosen = choose(evidence, settings.alpha, settings.rule)
     found = int(chosen.sum())
     meter.set_chosen(found)
+    if effects is not None:
+        return evidence, chosen, effects
     meter.stage("effects", found * len(problem.items) * (EFFECT_DRAWS + 1) if known else None)
     if not found:
         return evidence, chosen, no_effects(len(chosen))
     return evidence, chosen, mean_effects(problem, evaluator, measure, chosen, evidence.classes, EFFECT_DRAWS)
 
 
-def _measure(X: object, y: object, loss: Loss | None, settings: Settings, seen: Probe, wrapped: Wrapped) -> Measured:
+def _measured(X: object, y: object, loss: Loss | None, settings: Settings, seen: Probe, wrapped: Wrapped) -> Measured:
     """What is summed over inputs: the loss where there are labels, else the output."""
     if y is None:
         return _contrast(loss, settings, seen, wrapped)
@@ -160,60 +255,31 @@ def _measure(X: object, y: object, loss: Loss | None, settings: Settings, seen: 
         value = vars(settings)[name]
         if value is not None:
             raise InputError(f"{name} is for the contrast without labels, got {name}={value!r} with y; drop it")
-    return _holdout(_labels(y, X, len(seen.outputs)), loss, seen, wrapped)
-
-
-def _labels(y: object, X: object, count: int) -> Array:
-    import pandas as pd
-
-    labels = np.asarray(y)
-    if labels.ndim == 0 or len(labels) != count:
-        got = "one value" if labels.ndim == 0 else f"{len(labels)} labels"
-        raise InputError(f"y has {got} for {count} rows of data; give one for each row")
-    check_aligned(y, X)
-    missing = pd.isna(labels).reshape(count, -1).any(axis=1)
-    if missing.any():
-        raise InputError(f"y has a missing value in row {int(np.flatnonzero(missing)[0])}; drop rows without a label")
-    return labels
+    return _holdout(aligned_labels(y, X, len(seen.outputs)), loss, seen, wrapped)
 
 
 def _holdout(y: Array, loss: Loss | None, seen: Probe, wrapped: Wrapped) -> Measured:
     observed = seen.outputs
     outputs = observed.shape[1]
     name = ("squared" if outputs == 1 else "log") if loss is None else loss
-    if callable(name):
-        measured = losses.own(name, y)
-    else:
-        one_of("loss", name, ("squared", "log"))
-        log = name == "log"
-        measured = losses.log(_classes(y, wrapped, observed)) if log else losses.squared(_numbers(y, outputs))
+    measured, score = _loss(name, y, wrapped, observed)
     every = np.arange(len(observed))
     whole_run, half = measured(every, observed[:, None, :]), measured(every[::2], observed[::2, None, :])
     if not np.allclose(whole_run[::2], half, rtol=1e-6, atol=1e-12):
         raise InputError("loss gives a row another value when other rows are left out; it must look at each row alone")
-    return holdout(measured, seen.rounding), {"test": "holdout", "loss": name_of(name) if callable(name) else name}
+    described = {"test": "holdout", "loss": name_of(name) if callable(name) else name}
+    return Measured(holdout(measured, seen.rounding), described, score)
 
 
-def _numbers(y: Array, outputs: int) -> Floats:
-    if outputs != 1:
-        raise InputError(f"loss='squared' needs a model with one output, this one has {outputs}; use loss='log'")
-    if y.ndim != 1 or y.dtype.kind not in "fiub":
-        raise InputError(f"loss='squared' needs y of shape (n,) and numeric, got {y.dtype} of shape {y.shape}")
-    return y.astype(np.float64)
-
-
-def _classes(y: Array, wrapped: Wrapped, observed: Floats) -> Ints:
-    """Labels as positions of the model's outputs; a single output is the probability of label 1."""
-    outputs = observed.shape[1]
-    if observed.min() < 0 or observed.max() > 1 or (outputs > 1 and np.abs(observed.sum(axis=1) - 1).max() > 1e-3):
-        raise InputError("loss='log' needs class probabilities, the outputs are none; give a function as loss=")
-    known = (0, 1) if outputs == 1 else (wrapped.classes or tuple(range(outputs)))
-    places = {label: place for place, label in enumerate(known)}
-    labels = y.tolist()
-    strange = next((label for label in labels if isinstance(label, list) or label not in places), None)
-    if strange is not None:
-        raise InputError(f"y has the label {strange!r}, which the model does not know; it has {list(known[:8])}")
-    return np.array([places[label] for label in labels])
+def _loss(name: Loss, y: Array, wrapped: Wrapped, observed: Floats) -> tuple[losses.Loss, LabelScore | None]:
+    if callable(name):
+        return losses.own(name, y), None
+    one_of("loss", name, ("squared", "log"))
+    if name == "log":
+        classes = class_labels(y, wrapped, observed)
+        return losses.log(classes), log_score(classes, observed.shape[1])
+    numbers = number_labels(y, observed.shape[1])
+    return losses.squared(numbers), squared_score(numbers)
 
 
 def _contrast(loss: Loss | None, settings: Settings, seen: Probe, wrapped: Wrapped) -> Measured:
@@ -228,10 +294,11 @@ def _contrast(loss: Loss | None, settings: Settings, seen: Probe, wrapped: Wrapp
     if direction == "two-sided" and settings.draws == 1:
         raise InputError("alternative='two-sided' needs draws=2 or more: two versions are equally far from their mean")
     described = {"test": "contrast", "target": name, "link": link, "alternative": direction}
-    return contrast(aim, link, seen.rounding, direction), described
+    return Measured(contrast(aim, link, seen.rounding, direction), described)
 
 
-def _warn_of_reach(passes: int, needed: int, settings: Settings, subsets: int) -> list[str]:
+def _warn_of_reach(passes: int, settings: Settings, subsets: int) -> list[str]:
+    needed = passes_needed(settings.rule, settings.alpha, subsets)
     if passes >= needed:
         return []
     sentence = (

@@ -14,6 +14,7 @@ from butfor.core.draw.samplers import (
     AlignsColumns,
     DrawsColumns,
     HasNotes,
+    KnowsFit,
     ListsSupport,
     RepeatsDraws,
     SamplerInfo,
@@ -79,6 +80,8 @@ class TableSampler:
     options: str = ""  # shown behind the name
     why: str | None = None  # this sampler and no other
     order: tuple[str, ...] | None = None  # of the data's columns; None: that of the reference
+    reference: Table | None = None  # what it was fitted on
+    again: Callable[[Table], TableSampler] | None = None  # fits it to other rows of the same kind
 
     def __repr__(self) -> str:
         return f"{self.name}({self.rows} reference rows, {len(self.columns)} columns{self.options})"
@@ -87,7 +90,7 @@ class TableSampler:
     def info(self) -> SamplerInfo:
         """The facts of the law, and those that the reference tells."""
         own = info_of(self.law)
-        floor = own.floor if self.order is None else lambda subset: own.floor(self._placed(subset))
+        floor = own.floor if self.order is None else lambda subset: own.floor(self.placed(subset))
         return replace(own, identity=repr(self), kinds=self.kinds, reference_rows=self.rows, floor=floor)
 
     def __call__(self, inputs: Batch, subset: Subset, draws: int, rng: np.random.Generator) -> Batch:
@@ -95,7 +98,7 @@ class TableSampler:
 
     def values(self, inputs: Array, subset: Subset, draws: int, rng: np.random.Generator) -> Array:
         """New values of the subset's columns, (len(inputs) * draws, columns), input-major."""
-        return self.law.values(self._given(inputs), self._placed(subset), draws, rng)
+        return self.law.values(self.given(inputs), self.placed(subset), draws, rng)
 
     def for_columns(self, wanted: tuple[str, ...] | None, width: int) -> TableSampler:
         """The same sampler for data whose columns stand in another order."""
@@ -108,24 +111,37 @@ class TableSampler:
         there, here = ({name: i for i, name in enumerate(names)} for names in (self.order or (), self.columns))
         return np.array([there[name] for name in here]), np.array([here[name] for name in there])
 
-    def _given(self, inputs: Array) -> Array:
+    def given(self, inputs: Array) -> Array:
+        """Rows with their columns in the order of the reference."""
         return inputs if self.order is None else inputs[:, self._places[0]]
 
-    def _placed(self, subset: Subset) -> Subset:
+    def in_data_order(self, rows: Array) -> Array:
+        """Rows of the reference with their columns in the order of the data."""
+        return rows if self.order is None else rows[:, self._places[1]]
+
+    def placed(self, subset: Subset) -> Subset:
+        """The subset's columns in the reference."""
         return subset if self.order is None else Subset(subset.name, self._places[1][subset.index])
+
+    def leverages(self, inputs: Array, subset: Subset) -> tuple[Floats, float] | None:
+        """How far off the fitted mean may be at each input (n,) and at their mean; None: the law does not know."""
+        if not isinstance(self.law, KnowsFit):
+            return None
+        given, placed = self.given(inputs), self.placed(subset)
+        return self.law.leverage(given, placed), self.law.leverage_of_mean(given, placed)
 
     def lists(self, subset: Subset) -> bool:
         """Whether it can list the subset."""
-        return isinstance(self.law, ListsSupport) and self.law.lists(self._placed(subset))
+        return isinstance(self.law, ListsSupport) and self.law.lists(self.placed(subset))
 
     def support(self, inputs: Array, subset: Subset) -> tuple[Array, Floats]:
         """All values (n, m, columns) and their probabilities (n, m)."""
         assert isinstance(self.law, ListsSupport)
-        return self.law.support(self._given(inputs), self._placed(subset))
+        return self.law.support(self.given(inputs), self.placed(subset))
 
     def repeats(self, subset: Subset) -> bool:
         """Whether draws come again so often that remembering the model's answers pays."""
-        return isinstance(self.law, RepeatsDraws) and self.law.repeats(self._placed(subset))
+        return isinstance(self.law, RepeatsDraws) and self.law.repeats(self.placed(subset))
 
     def notes(self, inputs: Batch, subsets: Sequence[Any], seed: int) -> list[str]:
         """Why this sampler, and what the law says of the inputs, for the summary of a run."""
@@ -133,12 +149,19 @@ class TableSampler:
         if not isinstance(self.law, HasNotes):
             return why
         values = as_table(inputs, "data", like=self.kinds).values
-        return why + self.law.notes(self._given(values), [self._placed(subset) for subset in subsets], seed)
+        return why + self.law.notes(self.given(values), [self.placed(subset) for subset in subsets], seed)
 
 
-def fitted(law: DrawsColumns, name: str, table: Table, options: str = "") -> TableSampler:
-    """The sampler of a law that was fitted on this reference."""
-    return TableSampler(law, name, table.columns, table.named_kinds, len(table.values), options)
+def fitted(
+    law: DrawsColumns,
+    name: str,
+    table: Table,
+    options: str = "",
+    again: Callable[[Table], TableSampler] | None = None,
+) -> TableSampler:
+    """The sampler of a law that was fitted on this reference; `again` fits one to other rows of the same kind."""
+    rows = len(table.values)
+    return TableSampler(law, name, table.columns, table.named_kinds, rows, options, reference=table, again=again)
 
 
 def check_columns(wanted: tuple[str, ...] | None, width: int, columns: tuple[str, ...], named: bool) -> None:

@@ -18,7 +18,7 @@ def column_subsets(table: Table, subsets: object) -> list[Subset]:
     if subsets is None:
         groups: dict[str, list[int]] = {name: [i] for i, name in enumerate(table.columns)}
     elif isinstance(subsets, Mapping):
-        groups = {str(name): _positions(table, columns) for name, columns in subsets.items()}
+        groups = {str(name): positions_of(table, columns) for name, columns in subsets.items()}
         if len(groups) < len(subsets):
             raise InputError(f"subsets has names that read alike: {', '.join(map(repr, subsets))}; name them apart")
     elif isinstance(subsets, str | bytes) or not isinstance(subsets, Sequence | np.ndarray):
@@ -26,7 +26,7 @@ def column_subsets(table: Table, subsets: object) -> list[Subset]:
     else:
         groups = {}
         for entry in subsets:
-            positions = _positions(table, entry)
+            positions = positions_of(table, entry)
             name = "+".join(table.columns[i] for i in positions)
             if name in groups:
                 raise InputError(f"subset {name!r} is listed twice; list it once")
@@ -37,7 +37,8 @@ def column_subsets(table: Table, subsets: object) -> list[Subset]:
     return [Subset(name, np.array(positions)) for name, positions in groups.items()]
 
 
-def _positions(table: Table, entry: object) -> list[int]:
+def positions_of(table: Table, entry: object) -> list[int]:
+    """Where the columns of one entry stand: a name or position, or a list of them."""
     if not isinstance(entry, str | int | np.integer | Sequence | np.ndarray):
         raise InputError(f"a subset must be a column or a list of columns, got {entry!r}")
     entries = [entry] if isinstance(entry, str | int | np.integer) else list(entry)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -48,6 +48,11 @@ class Table:
         )
         shown.columns = self.labels
         return shown if index is None else shown.set_axis(index, axis=0)
+
+    def take(self, rows: Ints) -> Table:
+        """The same table with some of its rows."""
+        labels = None if self.row_labels is None else self.row_labels.take(rows)
+        return replace(self, values=self.values[rows], index=tuple(self.index[i] for i in rows), row_labels=labels)
 
     def metadata(self) -> dict[str, Any]:
         """All but the numbers and the row labels, for a file; `from_metadata` reads it."""

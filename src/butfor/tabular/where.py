@@ -26,6 +26,14 @@ def matches(frame: pd.DataFrame, expression: str, option: str) -> Bools:
     >>> matches(pd.DataFrame({"age": [30, 60], "group": ["a", "b"]}), "age > 40 and group == 'b'", "--data-where")
     array([False,  True])
     """
+    mask = evaluated(frame, expression, option)
+    if not mask.any():
+        raise InputError(f"{option} {expression!r} matches none of the {len(frame)} rows; look at how values are spelt")
+    return mask
+
+
+def evaluated(frame: pd.DataFrame, expression: str, option: str) -> Bools:
+    """The same, where it may be true for none."""
     names_in(expression, option)
     try:
         answer: object = frame.eval(expression, engine="python", local_dict={}, global_dict={})
@@ -36,10 +44,7 @@ def matches(frame: pd.DataFrame, expression: str, option: str) -> Bools:
         ) from error
     if not (is_series(answer) and answer.dtype.kind == "b" and len(answer) == len(frame)):
         raise InputError(f'{option} {expression!r} is not true or false for each row; compare something: "age > 40"')
-    mask = np.asarray(answer, bool)
-    if not mask.any():
-        raise InputError(f"{option} {expression!r} matches none of the {len(frame)} rows; look at how values are spelt")
-    return mask
+    return np.asarray(answer, bool)
 
 
 def names_in(expression: str, option: str = "") -> set[str]:

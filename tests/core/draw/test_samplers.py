@@ -26,6 +26,7 @@ FACTS = {
     "kinds": {"x0": "number"},
     "tokenizer": "words",
     "listed": 7,
+    "calibrated": True,
     "identity": "ours, version 2",
 }
 

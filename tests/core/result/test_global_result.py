@@ -147,7 +147,7 @@ def test_contrast_of_a_classifier_tests_the_predicted_class():
 
 
 def test_population_sampler_without_labels_says_that_it_cannot_find_anything():
-    rng = np.random.default_rng(3)
+    rng = np.random.default_rng(4)
     X = rng.normal(size=(400, 5)) @ rng.normal(size=(5, 5))
     result = global_importance(lambda X: np.abs(X).sum(axis=1), X[300:], gaussian(X[:300]))
     assert not result.chosen.any()
@@ -369,4 +369,10 @@ def test_errors_about_class_labels():
     with pytest.raises(InputError, match="loss='squared' needs a model with one output, this one has 3"):
         global_importance(Classifier(), X0, NORMAL, ["a"] * 20, loss="squared")
     with pytest.raises(InputError, match="sampler must be a sampler"):
+        global_importance(linear, X0, 3, Y0)
+    with pytest.raises(InputError, match="20 different rows of data are too few to fit a sampler on; give 20 or more"):
         global_importance(linear, X0, None, Y0)
+    with pytest.raises(InputError, match="without labels compares the data with a reference; give reference data"):
+        global_importance(linear, X0)
+    with pytest.raises(InputError, match="the reference has 15 rows, too few to tell how far off"):
+        global_importance(linear, rows(30), rows(15))

@@ -40,7 +40,7 @@ def test_how_many_must_come_together_is_exact(rule, alpha):
     for size in (2, 5, 20, 100):
         for draws in (1, 3, 9, 19, 50, 99):
             said = " ".join(reach("irt", rule, alpha, size, draws))
-            found = re.search(r"unless (\d+) reach", said)
+            found = re.search(r"unless (\d+) come", said)
             if found:
                 together = int(found[1])
                 assert minimal(rule, alpha, size, draws, together)
@@ -80,8 +80,19 @@ def test_reach_is_told_before_the_first_draw():
     with warnings.catch_warnings():
         warnings.simplefilter("error", butfor.ReachWarning)
         with pytest.raises(butfor.ReachWarning, match="A lone signal cannot be found: with 10 draws"):
-            butfor.explain(model, np.ones((5, 2)), np.random.default_rng(0).normal(size=(9, 2)), test="irt", draws=10)
-    assert sum(drawn) == 0
+            butfor.explain(model, np.ones((5, 2)), butfor.tabular.gaussian(normal(99)), test="irt", draws=10)
+    assert sum(drawn) <= 5 + 40  # a first look at the model, so that cheap mistakes are found before this is told
+
+
+def normal(rows):
+    return np.random.default_rng(0).normal(size=(rows, 2))
+
+
+def test_the_limit_that_binds_is_the_one_that_is_named():
+    with pytest.warns(butfor.ReachWarning, match="The reference is the limit: no p-value is much below 0.2") as told:
+        butfor.explain(lambda rows: rows.sum(axis=1), np.ones((30, 2)), normal(4), rule="bh", control=False)
+    assert len(told) == 1
+    assert "draws=" not in str(told[0].message)
 
 
 def test_reach_goes_by_the_family():
@@ -134,6 +145,6 @@ def test_nothing_tested_does_not_depart():
 
 def test_what_does_not_vary_is_told():
     tested = chosen = np.array([True, False, False])
-    notes = notes_after("p", np.array([0.01, 1.0, 1.0]), tested, chosen, unchanging=2)
+    notes = notes_after(True, chosen, tested, unchanging=2)
     assert len(notes) == 1
     assert notes[0].startswith("2 of 3 hypotheses showed no variation")

@@ -279,12 +279,29 @@ def test_other_tests_know_no_early_stop(other):
             other(**option)
 
 
-@pytest.mark.parametrize("target", [None, "predicted"])
-def test_the_predicted_class_is_refused(target):
-    with pytest.raises(butfor.InputError, match="early_stop needs a fixed target"):
-        butfor.explain(
-            lambda rows: rows, rows_of("normal", 0), LAWS["normal"], test=butfor.irt(early_stop=True), target=target
+@pytest.mark.parametrize("alternative", ["greater", "two-sided"])
+def test_the_predicted_class_gives_the_same_decisions_as_all_draws(alternative):
+    found = 0
+    for seed in range(4):
+        full, early = (
+            butfor.explain(
+                lambda rows: rows @ np.random.default_rng(9).normal(size=(4, 3)),
+                rows_of("normal", seed),
+                LAWS["normal"],
+                test=test,
+                target="predicted",
+                alternative=alternative,
+                alpha=0.2,
+                effects=None,
+                seed=seed,
+            )
+            for test in (butfor.irt(99), butfor.irt(99, early_stop=True, delta=0))
         )
+        assert early.chosen.tolist() == full.chosen.tolist()
+        assert (early.table.output == full.table.output).all()
+        assert early.rows < full.rows
+        found += int(full.chosen.sum())
+    assert found > 0
 
 
 class Listing:

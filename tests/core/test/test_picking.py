@@ -240,7 +240,7 @@ def test_inputs_of_which_few_pass_are_waited_for():
     """One draw in a thousand passes: seldom, but not hopeless."""
     rows = np.full((2, 1), 3.5)
     result = run(rows, picked=lambda outputs: outputs > 3.09, test="few-shot")
-    assert (result.table.status == "tested").all()
+    assert result.table.status.isin(["established", "not established"]).all()
     (note,) = [note for note in result.notes if "passed picked" in note]
     assert 0.0004 <= float(note.split("%")[0]) / 100 <= 0.003
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from butfor.core.draw.chance import Watch
 from butfor.core.draw.items import Items, ListItems, TableItems
+from butfor.core.draw.layers import Layers
 from butfor.core.draw.samplers import Sampler
 from butfor.core.draw.streams import stream
 from butfor.core.types import Array, Batch, Floats, InputError, Ints, ModelError, Subset
@@ -50,6 +51,7 @@ class Problem:
     seed: int
     round_draws: int
     watch: Watch | None = None  # compares what is drawn, where that must differ
+    layers: Layers | None = None  # where hypotheses are parts of others
 
     @property
     def size(self) -> int:

@@ -70,3 +70,36 @@ def _(one: Array, two: Array) -> bool:
 @same.register(Mapping)
 def _(one: Mapping[str, Any], two: Mapping[str, Any]) -> bool:
     return all(map(same, one.values(), (two[key] for key in one)))
+
+
+@singledispatch
+def difference(one: Item, two: Item) -> float:
+    """How far two inputs lie apart: characters of a text but for a common start and end, mean difference of pixels.
+
+    >>> difference("a fine film", "a poor film"), difference(np.zeros(4), np.ones(4))
+    (4.0, 1.0)
+    """
+    return float(not same(one, two))
+
+
+@difference.register
+def _(one: str, two: str) -> float:
+    start = _alike(one, two)
+    return float(max(len(one), len(two)) - start - _alike(one[start:][::-1], two[start:][::-1]))
+
+
+def _alike(one: str, two: str) -> int:
+    """Characters that both start with."""
+    return next((k for k, (a, b) in enumerate(zip(one, two, strict=False)) if a != b), min(len(one), len(two)))
+
+
+@difference.register(np.ndarray)
+def _(one: Array, two: Array) -> float:
+    if one.shape != two.shape or one.dtype.kind not in "fiub":
+        return float(not same(one, two))
+    return float(np.abs(one.astype(np.float64) - two).mean())
+
+
+@difference.register(Mapping)
+def _(one: Mapping[str, Any], two: Mapping[str, Any]) -> float:
+    return sum(map(difference, one.values(), (two[key] for key in one)))

@@ -8,9 +8,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from butfor.core.draw.content import digest, size
+from butfor.core.draw.content import difference, digest, size
 from butfor.core.draw.samplers import ListsSupport, Sampler, info_of
-from butfor.core.types import Array, Batch, Floats, InputError, Ints, Item, ModelError, Subset
+from butfor.core.types import Array, Batch, Bools, Floats, InputError, Ints, Item, ModelError, Subset
 
 Show = Callable[[Array, Ints | None], Batch]  # rows of a matrix, the inputs they come from -> as the user writes them
 CheckDraw = Callable[[Any, Any, Subset], None]  # input, counterfactual, subset: raises what is wrong with it
@@ -44,6 +44,7 @@ class Items(Protocol):
     def size(self, inputs: Batch, values: Values) -> int: ...
     def support(self, sampler: ListsSupport, inputs: Batch, subset: Subset, name: str) -> tuple[Draws, Floats]: ...
     def likely(self, inputs: Batch, drawn: Draws, mass: Floats) -> Floats: ...
+    def distances(self, values: Values, wanted: Bools, subset: Subset) -> Floats: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +53,7 @@ class TableItems:
 
     values: Array  # (n, columns)
     show: Show | None = None
+    spans: Floats | None = None  # (columns,) by which differences are divided; 0: a category; None: 1 each
 
     shares_subsets = True
     costly = False
@@ -146,6 +148,15 @@ class TableItems:
     def likely(self, inputs: Array, drawn: Array, mass: Floats) -> Floats:  # noqa: ARG002 - rows have no such limit
         """The least p-value of each input where that is a limit of the listing: rows of a table have none."""
         return np.zeros(len(inputs))
+
+    def distances(self, values: Array, wanted: Bools, subset: Subset) -> Floats:
+        """How far draws lie from what is observed: Gower's distance, summed over columns; inf where not wanted."""
+        cells = values.reshape(len(wanted), -1, values.shape[1])
+        spans = np.ones(values.shape[1]) if self.spans is None else self.spans[subset.index]
+        gap = np.abs(cells[:, 1:] - cells[:, :1]) / np.where(spans > 0, spans, 1.0)
+        equal = (cells[:, 1:] == cells[:, :1]) | (np.isnan(cells[:, 1:]) & np.isnan(cells[:, :1]))
+        gap = np.where(equal, 0.0, np.where((spans > 0) & np.isfinite(gap), gap, 1.0))
+        return np.where(wanted, gap.sum(axis=2), np.inf)
 
 
 def _not_allowed(values: Array, missing: bool) -> bool:
@@ -285,3 +296,10 @@ class ListItems:
             [[one == item for item in row] if isinstance(one, str) else [False] * len(row) for one, row in pairs]
         )
         return np.asarray((mass * own).sum(axis=1) + np.maximum(1 - mass.sum(axis=1), 0))
+
+    def distances(self, values: list[Any], wanted: Bools, subset: Subset) -> Floats:  # noqa: ARG002
+        """How far draws lie from what is observed, (n, draws), as the content says; inf where not wanted."""
+        versions, found = wanted.shape[1] + 1, np.full(wanted.shape, np.inf)
+        for i, k in np.argwhere(wanted).tolist():
+            found[i, k] = difference(values[i * versions], values[i * versions + k + 1])
+        return found

@@ -48,6 +48,14 @@ class RepeatsDraws(Protocol):
 
 
 @runtime_checkable
+class KnowsFit(Protocol):
+    """A fitted sampler that knows how far off its mean may be: its variance in units of the residuals' (METHODS 7)."""
+
+    def leverage(self, inputs: Array, subset: Subset) -> Floats: ...  # (n,) at each input
+    def leverage_of_mean(self, inputs: Array, subset: Subset) -> float: ...  # of the mean over all of them
+
+
+@runtime_checkable
 class HasNotes(Protocol):
     """A sampler with something to say of a run; `subsets` are those of the table, or one list for each input."""
 
@@ -91,6 +99,7 @@ class SamplerInfo:
     kinds : what the columns of its reference stand for, by name.
     tokenizer : of a language model that has one.
     listed : how many fills it lists for a word; 0 where it draws.
+    calibrated : its draws are as wide as rows scatter that its fit has not seen, whatever they look like (METHODS 11).
     """
 
     identity: str = "sampler"
@@ -104,6 +113,7 @@ class SamplerInfo:
     kinds: Mapping[str, Any] | None = None
     tokenizer: Any = None
     listed: int = 0
+    calibrated: bool = False
 
     def __post_init__(self) -> None:
         given: object = self.floor
@@ -123,6 +133,7 @@ FACTS: dict[str, tuple[type, ...]] = {  # what an attribute must be to be taken 
     "kinds": (Mapping,),
     "tokenizer": (object,),
     "listed": (int, np.integer),
+    "calibrated": (bool, int, np.bool_),
 }
 
 

@@ -41,8 +41,8 @@ class NoCounter:
 class Evaluator:
     """A model, how many rows it is given at a time, how many outputs it has, and who is told of rows done.
 
-    `memory` is for samplers whose draws repeat: answers already given over a whole run. `seen` is shown every batch
-    with its outputs (n, versions, outputs) as it is done.
+    `memory` is for samplers whose draws repeat: answers already given over a whole run. All of `seen` are shown
+    every batch with its outputs (n, versions, outputs) as it is done.
     """
 
     model: Model
@@ -50,7 +50,12 @@ class Evaluator:
     outputs: int
     counter: RowCounter = field(default_factory=NoCounter)
     memory: Memory | None = None
-    seen: Callable[[CounterfactualBatch, Floats], None] | None = None
+    seen: tuple[Callable[[CounterfactualBatch, Floats], None], ...] = ()
+
+    def show(self, batch: CounterfactualBatch, outputs: Floats) -> None:
+        """Show a batch that is done to whoever wants to see it."""
+        for look in self.seen:
+            look(batch, outputs)
 
 
 def evaluate(problem: Problem, evaluator: Evaluator, jobs: Iterable[Job]) -> Iterator[tuple[Job, Floats]]:
@@ -95,8 +100,7 @@ def _evaluate_group(
     _evaluate_repeating(problem, evaluator, kinds["repeating"], buffer)
     for batch, out in zip(group, outs, strict=True):
         outputs = out.reshape(len(batch.inputs), batch.versions, evaluator.outputs)
-        if evaluator.seen is not None:
-            evaluator.seen(batch, outputs)
+        evaluator.show(batch, outputs)
         yield batch.job, outputs
 
 

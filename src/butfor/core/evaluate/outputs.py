@@ -42,21 +42,50 @@ class Rounding:
     """How far two outputs of one and the same row may lie apart: the model's arithmetic, not its answer."""
 
     relative: float
-    absolute: float
+    absolute: float  # the largest of all
+    local: Floats | None = None  # (inputs, outputs) of each output near each input, where they differ
 
-    def merge_rounding_ties(self, values: Floats) -> Floats:
-        """Values (n, versions) in which draws that differ from the observed by rounding alone are equal to it."""
+    def near(self, inputs: Ints, classes: Ints) -> Floats | float:
+        """The absolute tolerance (n, 1) of output classes[i] near input inputs[i]."""
+        if self.local is None:
+            return self.absolute
+        return np.asarray(self.local[inputs, np.minimum(classes, self.local.shape[1] - 1)][:, None])
+
+    def merge_rounding_ties(self, values: Floats, near: Floats | float | None = None) -> Floats:
+        """Values (n, versions) in which draws that differ from the observed by rounding alone are equal to it.
+
+        `near` is the absolute tolerance (n, 1) where it is known for these inputs and outputs.
+        """
         observed = values[:, :1]
-        near = np.maximum(self.relative * np.abs(observed), self.absolute)
+        tolerance = np.maximum(self.relative * np.abs(observed), self.absolute if near is None else near)
         gap = values - observed
         np.abs(gap, out=gap)
         snapped = snap(values)  # after comparing: two values a bit apart may lie on either side of an edge
-        np.copyto(snapped, snapped[:, :1].copy(), where=gap <= near)
+        np.copyto(snapped, snapped[:, :1].copy(), where=gap <= tolerance)
         return snapped
 
 
 def snap(values: Floats) -> Floats:
-    """Round to 33 significant bits (Veltkamp): the same bits whatever the batch a float64 row was computed in."""
+    """Round to 33 significant bits (Veltkamp): the same bits whatever the batch a float64 row was computed in.
+
+    Versions, along axis 1, that differ by little of what they are (1e11 + x) stay as they are: the bits that tell them
+    apart would be lost.
+    """
+    if values.ndim == 1 or not values.size:
+        return _rounded(values)
+    high, low = values.max(axis=1, keepdims=True), values.min(axis=1, keepdims=True)
+    size, spread = np.maximum(high, -low), high - low
+    snapped = _rounded(values)
+    flat = (spread < FLAT * size) & (spread > 2.0**-46 * size)  # below that it is rounding
+    if flat.any():
+        np.copyto(snapped, values, where=flat)
+    return snapped
+
+
+FLAT = 2.0**-20  # versions that differ by less than this share of their size are not snapped
+
+
+def _rounded(values: Floats) -> Floats:
     if max(values.max(initial=0.0), -values.min(initial=0.0)) > 2.0**1000:
         return values.copy()  # too large to be scaled
     scaled = values * (2.0**20 + 1)

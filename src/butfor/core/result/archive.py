@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 PLAIN = ("alpha", "rule", "family", "rows", "rows_asked", "provenance")
 ARRAYS = ("varied", "observed", "classes", "draws", "open", "drawable", "scale")
+DECIDED = ("share", "low", "high", "necessary", "draws", "added")
+STAY = ("share", "low", "high", "sufficient")
+OVER_INPUTS = ("effect", "low", "high", "p", "chosen", "inputs")
 MOST_KEPT = 2400  # hypotheses whose counterfactuals go into a file, the chosen first: what a report can show
 
 
@@ -31,6 +34,7 @@ def pack(result: Result) -> tuple[dict[str, Any], dict[str, Array]]:
         "effect_low": effects.low,
         "effect_high": effects.high,
         "outputs": result.outputs,
+        **({} if effects.fresh is None else {"fresh": effects.fresh}),
     }
     metadata: dict[str, Any] = {
         "kind": evidence.kind,
@@ -47,7 +51,54 @@ def pack(result: Result) -> tuple[dict[str, Any], dict[str, Array]]:
         metadata["subsets"] = [[block.subset.name, plain(block.subset.index)] for block in problem.blocks]
         metadata["owners"] = [block.start for block in problem.blocks]
     _pack_kept(result, metadata, arrays)
+    _pack_answers(result, metadata, arrays)
     return metadata, arrays
+
+
+def _pack_answers(result: Result, metadata: dict[str, Any], arrays: dict[str, Array]) -> None:
+    """What there is beside the choice: layers, weights, decisions, features over all inputs, the control."""
+    arrays["surprise"] = result.evidence.surprise
+    layers, choice, decided, control = result.problem.layers, result.choice, result.decided, result.control
+    if layers is not None:
+        arrays |= {"resolution": layers.resolution, "parent": layers.parent}
+    if choice is not None and choice.units is not None:
+        arrays |= {"cluster": choice.units.cluster, "label": choice.units.label}
+    if choice is not None and choice.weights is not None:
+        arrays |= {"weights": choice.weights[0], "nulls": choice.weights[1]}
+    if choice is not None and choice.calibrated is not None:
+        arrays["calibrated"] = choice.calibrated
+    if decided is not None:
+        arrays |= {f"decided {name}": getattr(decided, name) for name in DECIDED}
+        metadata["level"] = decided.level
+        if decided.stay is not None:
+            arrays |= {f"stay {name}": getattr(decided.stay, name) for name in STAY}
+        _pack_nearest(result, metadata, arrays)
+    if result.over_inputs is not None:
+        arrays |= {f"over inputs {name}": getattr(result.over_inputs, name) for name in OVER_INPUTS}
+    if control is not None:
+        arrays |= {"control": control.p, "control chosen": control.chosen}
+        if control.calibrated is not None:
+            arrays["control calibrated"] = control.calibrated
+
+
+def _pack_nearest(result: Result, metadata: dict[str, Any], arrays: dict[str, Array]) -> None:
+    """The nearest counterfactuals that change a decision: texts as JSON, numbers and pixels as arrays."""
+    assert result.decided is not None
+    order = np.argsort(~(result.chosen | result.decided.necessary), kind="stable").tolist()
+    rows = [row for row in order if row in result.decided.nearest][:MOST_KEPT]
+    texts: dict[str, str] = {}
+    distances: dict[str, float] = {}
+    for row in rows:
+        nearest = result.decided.nearest[row]
+        if isinstance(nearest.piece, str):
+            texts[str(row)] = nearest.piece
+        elif np.asarray(nearest.piece).dtype.kind in "fiub":
+            arrays[f"nearest {row}"] = np.asarray(nearest.piece)
+        else:
+            continue
+        distances[str(row)] = nearest.distance
+        arrays[f"nearest outputs {row}"] = nearest.outputs
+    metadata["nearest"] = {"texts": texts, "distances": distances}
 
 
 def _pack_kept(result: Result, metadata: dict[str, Any], arrays: dict[str, Array]) -> None:

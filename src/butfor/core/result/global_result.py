@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Mode = Literal["holdout", "contrast"]
+FitKind = Literal["known", "counted", "cross-fitted", "reference alone", "taken as right"]
 
 ASSUMED: dict[Mode, str] = {
     "holdout": (
@@ -36,6 +37,31 @@ ASSUMED: dict[Mode, str] = {
         "the inputs are independent of each other and were not picked by their output"
     ),
 }
+APPROXIMATE = (
+    "the inputs are independent of each other and were not picked by their output, their mean is nearly normal and the "
+    "form of the sampler's fit is right (approximate: the error of the fit is counted by its leverage, checked by "
+    "simulation)"
+)
+FITTED: dict[FitKind, str] = {
+    "cross-fitted": (
+        "The sampler is fitted, on the reference and the other folds of the data, so this is approximate (checked by "
+        "simulation)."
+    ),
+    "reference alone": (
+        "The sampler is fitted, on its reference alone, so this is approximate: a reference that is small beside the "
+        "data or a fit that is off makes false discoveries; reference data in place of the sampler is fitted together "
+        "with the other folds of the data."
+    ),
+    "taken as right": (
+        "The sampler is fitted and was taken to be right: with {inputs} inputs the error of its fit is not counted, "
+        "which makes false discoveries where the reference is not much larger."
+    ),
+}
+OWN_LOSS = (
+    "A loss of your own is compared as a whole: a sampler that draws a little too widely raises it, whatever the label "
+    "does; loss='squared' and 'log' leave out that part."
+)
+REJECTED = "The sampler did not pass its check, so do not rely on this: {sentence}."
 PROVEN: dict[Mode, str] = {
     "holdout": "Tansey, Veitch, Zhang, Rabadan & Blei 2018; Hemerik & Goeman 2018",
     "contrast": "Hemerik & Goeman 2018",
@@ -56,6 +82,29 @@ NO_SKILL = (
 )
 
 
+class Check(Protocol):
+    """What was found of the sampler on rows that it has not seen, as `butfor.check_sampler` gives it."""
+
+    @property
+    def subset_names(self) -> tuple[str, ...]: ...
+    @property
+    def verdicts(self) -> tuple[Any, ...]: ...
+    @property
+    def ok(self) -> bool: ...
+    @property
+    def sentence(self) -> str: ...
+
+
+@dataclass(frozen=True)
+class SavedCheck:
+    """What a file keeps of a check."""
+
+    subset_names: tuple[str, ...]
+    verdicts: tuple[str, ...]
+    ok: bool
+    sentence: str
+
+
 @dataclass(frozen=True, eq=False)
 class GlobalResult:
     """One row per subset, with what was chosen over the whole data set and the guarantee of that choice."""
@@ -71,6 +120,7 @@ class GlobalResult:
     rows: int
     warned: tuple[str, ...] = ()
     provenance: dict[str, Any] = field(default_factory=dict)
+    check: Check | None = None  # of a fitted sampler, on rows that it has not seen
 
     def __repr__(self) -> str:
         return f"<butfor.GlobalResult: {self.chosen.sum()} of {len(self.chosen)} subsets chosen>"
@@ -78,16 +128,37 @@ class GlobalResult:
     @property
     def guarantee(self) -> Guarantee:
         """What this choice promises, under which assumption, proven by whom."""
-        promise = P_RULES[self.rule]
-        caveats = [FILTER] * (not self.tested.all()) + [IGNORED] * bool(self.provenance.get("dependence_ignored"))
+        promise, counted = P_RULES[self.rule], self.fit == "counted"
         return Guarantee(
             promise.controls,
             self.alpha,
             "the subsets of this data set",
-            f"{ASSUMED[self.mode]}, and {promise.needs}",
-            f"{PROVEN[self.mode]}; {promise.proven_by}",
-            (*caveats, FIXED),
+            f"{APPROXIMATE if counted else ASSUMED[self.mode]}, and {promise.needs}",
+            f"{'Student; Satterthwaite 1946' if counted else PROVEN[self.mode]}; {promise.proven_by}",
+            (*self._caveats, FIXED),
         )
+
+    @property
+    def _caveats(self) -> list[str]:
+        caveats = [FILTER] * (not self.tested.all()) + [IGNORED] * bool(self.provenance.get("dependence_ignored"))
+        if self.fit in FITTED:
+            caveats.append(FITTED[self.fit].format(inputs=self.inputs))
+            own = self.mode == "holdout" and self.provenance.get("loss") not in ("squared", "log")
+            caveats += [OWN_LOSS] * own
+        if self.check is not None and not self.check.ok:
+            caveats.append(REJECTED.format(sentence=self.check.sentence))
+        return caveats
+
+    @property
+    def fit(self) -> FitKind:
+        """What is known of the sampler's fit, and how that was allowed for."""
+        kind: FitKind = self.provenance.get("fit", "known")
+        return kind
+
+    @property
+    def why(self) -> str | None:
+        """Why this sampler was taken, where it was not named."""
+        return self.provenance.get("why")
 
     @property
     def tested(self) -> Bools:
@@ -104,6 +175,8 @@ class GlobalResult:
                 f"{unchanging} of {len(self.chosen)} subsets showed no variation: whatever was drawn, nothing changed "
                 "to the last digit. They cannot be important and left the family."
             )
+        if self.check is not None:
+            said.append(f"Of the sampler, {self.check.sentence}.")
         if not self.chosen.any():
             lone = ORDINARY if not departs("p", self.evidence.p, self.tested) else WEAK
             said.append(NO_SKILL if self.mode == "holdout" else lone)
@@ -114,7 +187,8 @@ class GlobalResult:
         """A DataFrame with one row per subset.
 
         `statistic` is the observed sum over inputs; `difference` the mean effect on the draws of the test, for every
-        subset, flattered by the selection; `effect` and its interval come from fresh draws, for chosen subsets only.
+        subset, flattered by the selection; `effect` and its interval come from fresh draws, for chosen subsets only,
+        or count the error of the sampler's fit, for all.
         """
         found = self.evidence
         frame: pd.DataFrame = later("pandas:DataFrame")(
@@ -132,6 +206,14 @@ class GlobalResult:
                 "status": np.where(self.tested, "tested", "no variation"),
             }
         )
+        return frame
+
+    @cached_property
+    def features(self) -> pd.DataFrame:
+        """A DataFrame with one row per subset, as that of `butfor.explain`: p, chosen, effect and its interval."""
+        columns = ["subset", "p", "chosen", "effect", "effect_low", "effect_high"]
+        frame = self.table[columns].assign(inputs=self.inputs)
+        frame.insert(1, "resolution", 0)
         return frame
 
     def select(self, *, alpha: float | None = None, rule: str | None = None) -> GlobalResult:
@@ -163,6 +245,7 @@ class GlobalResult:
             "chosen": int(self.chosen.sum()),
             "guarantee": str(self.guarantee),
             "notes": list(self.notes),
+            "check": _kept(self.check),
             "provenance": self.provenance,
         }
         return json.dumps({**described, "table": json.loads(self.table.to_json(orient="records"))}, default=str)
@@ -186,10 +269,22 @@ class GlobalResult:
         found, effects = self.evidence, self.effects
         arrays = {name: getattr(found, name) for name in ("p", "varied", "statistic", "difference", "classes")}
         arrays |= {"chosen": self.chosen, "effect": effects.effect, "low": effects.low, "high": effects.high}
-        metadata = {name: getattr(self, name) for name in PLAIN}
+        metadata = {name: getattr(self, name) for name in PLAIN} | {"check": _kept(self.check)}
         return storage.write(
             Path(path), {"class": "GlobalResult", "draws": found.draws, "passes": found.passes, **metadata}, arrays
         )
+
+
+def _kept(check: Check | None) -> dict[str, Any] | None:
+    """A check as plain words, for a file."""
+    if check is None:
+        return None
+    kept = SavedCheck(check.subset_names, tuple(map(str, check.verdicts)), check.ok, check.sentence)
+    return {**asdict(kept)}
+
+
+def _read_check(subset_names: list[str], verdicts: list[str], ok: bool, sentence: str) -> SavedCheck:
+    return SavedCheck(tuple(subset_names), tuple(verdicts), ok, sentence)
 
 
 PLAIN = ("subset_names", "mode", "inputs", "alpha", "rule", "rows", "warned", "provenance")
@@ -207,7 +302,9 @@ def unpack_global(metadata: dict[str, Any], arrays: dict[str, Array]) -> GlobalR
         passes=metadata["passes"],
     )
     plain = {name: metadata[name] for name in PLAIN}
+    check = metadata.get("check")
     return GlobalResult(
+        check=None if check is None else _read_check(**check),
         **plain | {"subset_names": tuple(metadata["subset_names"]), "warned": tuple(metadata["warned"])},
         evidence=evidence,
         effects=Effects(arrays["effect"], arrays["low"], arrays["high"]),

@@ -22,9 +22,10 @@ def headline(result: GlobalResult) -> str:
     else:
         test = f"contrast with the reference, {said['alternative']}"
     drawn = "one draw" if found.draws == 1 else f"{found.draws} draws"
+    by = f"{found.passes} passes" if found.passes else "Student's t with the error of the sampler's fit"
     return (
         f"{int(result.chosen.sum())} of {len(result.chosen)} subsets chosen over {result.inputs} inputs ({test}; "
-        f"{drawn} of each input, {found.passes} passes, {result.rule} at {result.alpha:g}; {result.rows:,} model rows)"
+        f"{drawn} of each input, {by}, {result.rule} at {result.alpha:g}; {result.rows:,} model rows)"
     )
 
 

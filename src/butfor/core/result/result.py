@@ -11,18 +11,23 @@ from typing import TYPE_CHECKING, Any, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
+from butfor.core.checks import whole
 from butfor.core.draw.blocks import Problem, redraw
 from butfor.core.result import summary
 from butfor.core.result.archive import pack
+from butfor.core.result.controlled import Control
+from butfor.core.result.decided import Decided
 from butfor.core.result.effects import Effects
+from butfor.core.result.features import Features
 from butfor.core.result.kept import Kept
 from butfor.core.result.later import later
+from butfor.core.result.reasons import reasons
 from butfor.core.result.storage import write
-from butfor.core.result.table import columns, family_members
-from butfor.core.select import rules
+from butfor.core.result.table import LEAST_INPUTS, columns, family_members, feature_columns
 from butfor.core.select.bounds import simes_bounds
+from butfor.core.select.choice import Choice
 from butfor.core.select.guarantees import Guarantee, check_alpha, check_rule, guarantee
-from butfor.core.select.reach import notes_of_selection
+from butfor.core.select.reach import Selected, notes_of_selection
 from butfor.core.test.evidence import Evidence
 from butfor.core.types import Batch, Bools, Family, Floats, InputError, Ints
 
@@ -52,6 +57,10 @@ class Result:
     run_notes: tuple[str, ...] = ()  # what happened while drawing, and what is to be said of the sampler
     provenance: dict[str, Any] = field(default_factory=dict)
     output_names: tuple[Any, ...] | None = None
+    choice: Choice | None = None  # how hypotheses are chosen; None: of a former version
+    decided: Decided | None = None
+    over_inputs: Features | None = None
+    control: Control | None = None
 
     def __repr__(self) -> str:
         return f"<butfor.Result: {self.chosen.sum()} of {len(self.chosen)} hypotheses chosen>"
@@ -78,7 +87,21 @@ class Result:
             picked=provenance["picked"],
             deterministic=provenance.get("deterministic", False),
             delta=provenance["delta"],
+            layered=self.problem.layers is not None,
+            truth=provenance["target"] == "truth",
+            controlled=provenance.get("controlled"),
+            doubted=self._doubted,
+            margin=provenance.get("min_effect"),
+            few_inputs=len(self.input_names) < LEAST_INPUTS,
         )
+
+    @property
+    def _doubted(self) -> tuple[str, ...]:
+        """Subsets that the control found not calibrated."""
+        control = self.control
+        if control is None or control.calibrated is None:
+            return ()
+        return tuple(name for name, right in zip(self.subset_names, control.calibrated, strict=True) if not right)
 
     @property
     def tested(self) -> Bools:
@@ -93,29 +116,37 @@ class Result:
     @cached_property
     def notes(self) -> tuple[str, ...]:
         """What a reader should know: what was out of reach, what happened while drawing, what the evidence says."""
-        groups = self.input_of if self.family == "input" else None
-        before, after = notes_of_selection(
-            self.evidence.kind,
-            self.evidence.values,
-            self.tested,
-            self.chosen,
-            groups,
-            (self.rule, self.alpha, self.family),
-            self._unchanging,
-            self.provenance,
+        found = Selected(
+            kind=self.evidence.kind,
+            values=self.evidence.values,
+            subset_of=self.subset_of,
+            tested=self.tested,
+            open=self.evidence.open,
+            chosen=self.chosen,
+            groups=self._choice(self.alpha, self.rule, self.family).groups,
+            rule=self.rule,
+            alpha=self.alpha,
+            family=self.family,
+            unchanging=self._unchanging,
+            features=self.over_inputs is not None and bool(self.over_inputs.chosen.any()),
         )
+        before, after = notes_of_selection(found, self.provenance)
         return (*before, *self.run_notes, *after)
 
     def bound(self, rows: ArrayLike | None = None, confidence: float = 0.95) -> int:
         """At least this many of these hypotheses are true discoveries, with this confidence for all sets at once.
 
-        Needs p-values for which Simes' inequality holds: independent or positively dependent (METHODS 10).
+        Needs p-values for which Simes' inequality holds: independent or positively dependent (METHODS 10). A sequential
+        run stops drawing once a hypothesis is chosen, which leaves its p-value larger than it could be: `bounds=True`
+        in the call goes on drawing for them.
 
         Parameters
         ----------
         rows : positions or a boolean mask of the table, picked before or after looking; None is all.
         confidence : of all such statements together.
         """
+        if self.guarantee.controls == "nothing":
+            raise InputError(f"no bound holds where nothing is controlled: {self.guarantee.assumption}")
         if self.evidence.kind != "p":
             raise InputError(
                 f"bound needs p-values, this result has {self.evidence.kind}; use test='sequential' or 'irt'"
@@ -128,6 +159,50 @@ class Result:
         frame: pd.DataFrame = later("pandas:DataFrame")(columns(self))
         return frame
 
+    @cached_property
+    def features(self) -> pd.DataFrame:
+        """A DataFrame with one row per subset: does it set these inputs apart from the reference? (METHODS 7)
+
+        `p` and `chosen` need reference data, 20 inputs and 20 reference rows; they are approximate, and the false
+        discovery rate is over the subsets of each resolution.
+        """
+        frame: pd.DataFrame = later("pandas:DataFrame")(feature_columns(self))
+        return frame
+
+    def reasons(self, input: object, k: int = 4) -> pd.DataFrame:
+        """The `k` strongest reasons of one input: those that are established first, in their finest parts.
+
+        Column `order` says "established" where a reason is sure to be stronger than the next one (simultaneous
+        intervals at 95 %), `sentence` says it in words.
+
+        Parameters
+        ----------
+        input : its name, as in the table.
+        k : how many.
+        """
+        frame: pd.DataFrame = later("pandas:DataFrame")(reasons(self, self._input(input), whole("k", k, 1)))
+        return frame
+
+    def nearest(self, input: object, subset: str) -> Batch | None:
+        """The counterfactual nearest to the input among those that change the decision; None: no draw changed it.
+
+        It was drawn from the sampler, so it is as plausible as that makes it. Distance is Gower's for tables.
+
+        Parameters
+        ----------
+        input, subset : the names of both, as in the table.
+        """
+        if self.decided is None:
+            raise InputError("this run asked about no decision; give decide=, such as lambda outputs: outputs >= 0.4")
+        row = self.row(input, subset)
+        found = self.decided.nearest.get(row)
+        if found is None:
+            return None
+        items, block = self.problem.items, self.problem.block_of(row)
+        inputs = items.block(int(self.input_of[row]), int(self.input_of[row]) + 1)
+        made = items.unpack([found.piece], inputs[0], block.subset)
+        return items.shown(items.whole(np.asarray(made) if items.shares_subsets else made, inputs, block.subset))
+
     def select(self, *, alpha: float | None = None, rule: str | None = None, family: Family | None = None) -> Result:
         """The same evidence at another level, rule or family: no new draws, effects kept where they were estimated.
 
@@ -139,10 +214,21 @@ class Result:
         rule = self.rule if rule is None else rule
         family = self.family if family is None else family
         self._check_selectable(alpha, rule, family)
-        groups = self.input_of if family == "input" else None
+        choice = self._choice(alpha, rule, family)
         tested = family_members(self.evidence, rule, family, len(self.input_names))
-        chosen = rules.select(self.evidence.scaled, alpha, rule, tested, groups, self.provenance["draws"])
-        return replace(self, alpha=alpha, rule=rule, family=family, chosen=chosen)
+        chosen = choice.chosen(self.evidence.scaled, tested)
+        found = self.effects.without(chosen)
+        return replace(self, alpha=alpha, rule=rule, family=family, chosen=chosen, choice=choice, effects=found)
+
+    def _choice(self, alpha: float, rule: str, family: str) -> Choice:
+        """How the same hypotheses are chosen at another level or by another rule.
+
+        Weights that a sequential run learned from its first draws stay as they are; others are learned anew.
+        """
+        families = self.input_of if family == "input" else None
+        if self.choice is None:
+            return Choice(rule, alpha, families, self.problem.layers, draws=self.provenance["draws"])
+        return replace(self.choice, rule=rule, alpha=alpha, families=families)
 
     def _check_selectable(self, alpha: float, rule: str, family: str) -> None:
         check_rule(self.provenance["test"], rule)
@@ -188,12 +274,16 @@ class Result:
         """
         if subset not in self.subset_names:
             raise InputError(f"unknown subset {subset!r}; this result has {_some(self.subset_names)}")
+        wanted = (self.input_of == self._input(input)) & (self.subset_of == self.subset_names.index(subset))
+        return int(np.flatnonzero(wanted)[0])
+
+    def _input(self, input: object) -> int:
+        """Where an input stands."""
         if input not in self.input_names and str(input) in self.input_names:
             input = str(input)  # times and the like are text in a file
         if input not in self.input_names:
             raise InputError(f"unknown input {input!r}; this result has {_some(self.input_names)}")
-        wanted = (self.input_of == self.input_names.index(input)) & (self.subset_of == self.subset_names.index(subset))
-        return int(np.flatnonzero(wanted)[0])
+        return self.input_names.index(input)
 
     def summary(self) -> str:
         """The result in words: how many, which subsets, what is promised, what to beware of."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from butfor.core.result.answers import answers
 from butfor.core.select.bounds import simes_bounds
 
 if TYPE_CHECKING:
@@ -25,9 +26,14 @@ def headline(result: Result) -> str:
     family = "over the run" if result.family == "run" else "within each input"
     return (
         f"{int(result.chosen.sum())} of {len(result.chosen)} hypotheses chosen "
-        f"({len(result.input_names)} inputs, {len(result.subset_names)} subsets; {said['test']}, {_drawn(result)}, "
+        f"({_counted(len(result.input_names), 'input')}, {_counted(len(result.subset_names), 'subset')}; "
+        f"{said['test']}, {_drawn(result)}, "
         f"{said['alternative']}, {result.rule} at {result.alpha:g} {family}; {result.rows:,} model rows)"
     )
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 def _drawn(result: Result) -> str:
@@ -83,7 +89,7 @@ def bound_sentence(result: Result) -> str:
     if not true:
         return ""
     inputs = sum(n > 0 for n in _true(result, result.input_of, len(result.input_names)) or [])
-    named = f", {inputs} inputs among them with a true one of their own," if inputs else ""
+    named = f", {_counted(inputs, 'input')} among them with a true one of their own," if inputs else ""
     return (
         f"With {CONFIDENCE:.0%} confidence at least {true} of the {int(result.chosen.sum())} chosen are true{named} "
         "whatever you looked at first, if p-values are independent or positively dependent; result.bound(rows) says "
@@ -97,10 +103,13 @@ def _bounded(result: Result) -> bool:
 
 
 def summary(result: Result, most: int = 15) -> str:
-    """Headline, the subsets chosen most often, notes, guarantee."""
+    """The answer first: what decides, which subsets, for which inputs; then notes, the control, the guarantee."""
     lines = [*textwrap.wrap(headline(result), WIDTH), ""]
+    for sentence in answers(result):
+        lines += textwrap.wrap(sentence, WIDTH)
     rows = [row for row in by_subset(result) if row.chosen]
     if rows:
+        lines.append("")
         width = max(len("subset"), *(len(row.name) for row in rows[:most]))
         columns = _columns(rows)
         lines.append("  ".join([f"{'subset':<{width}}", *columns]))
@@ -109,10 +118,16 @@ def summary(result: Result, most: int = 15) -> str:
             lines.append("  ".join([f"{row.name:<{width}}", *cells]))
         if len(rows) > most:
             lines.append(f"... and {len(rows) - most} more subsets; see result.table")
-        lines.append("")
-    for text in (bound_sentence(result), *(f"Note: {note}" for note in result.notes), f"Guarantee: {result.guarantee}"):
+    lines.append("")
+    for text in (bound_sentence(result), *(f"Note: {note}" for note in result.notes), *promise(result)):
         lines += textwrap.wrap(text, WIDTH)
     return "\n".join(lines)
+
+
+def promise(result: Result) -> list[str]:
+    """What the same test says of the reference's own rows, and what is guaranteed."""
+    control = [] if result.control is None else [f"Control: {result.control}"]
+    return [*control, f"Guarantee: {result.guarantee}"]
 
 
 def _columns(rows: Sequence[SubsetRow]) -> dict[str, list[str]]:
@@ -139,8 +154,6 @@ def summary_html(result: Result) -> str:
     )
     table = f"<table><tr>{head}</tr>{body}</table>" if rows else ""
     notes = "".join(f"<p><b>Note:</b> {escape(note)}</p>" for note in result.notes)
-    bound = escape(bound_sentence(result))
-    return (
-        f"<p>{escape(headline(result))}</p>{table}<p>{bound}</p>{notes}"
-        f"<p><b>Guarantee:</b> {escape(str(result.guarantee))}</p>"
-    )
+    bound, said = escape(bound_sentence(result)), "".join(f"<p>{escape(line)}</p>" for line in answers(result))
+    ends = "".join(f"<p>{escape(line)}</p>" for line in promise(result))
+    return f"<p>{escape(headline(result))}</p>{said}{table}<p>{bound}</p>{notes}{ends}"

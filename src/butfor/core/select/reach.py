@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from butfor.core.select.rules import bh
 from butfor.core.types import Bools, Floats, Ints
 
 ORDINARY = (
@@ -20,53 +22,48 @@ AS_DRAWN = (
     "answer where what is tested might as well have been drawn; to learn what sets it apart, use a sampler of what you "
     "compare against (other images, texts of the other class)."
 )
+LEAST_PICKED, SELDOM = 5, 0.02  # inputs, and the share of the reference beyond them, from which on they look picked
 STOPPED = (
     "Drawing stopped once the run's own decisions were made ({rule} at {alpha:g}, {family}), so p-values are seldom "
     "much smaller than these took: for another alpha, rule or family run it again."
 )
 
 
-def reach(test: str, rule: str, alpha: float, family: int, draws: int, h: int = 1) -> list[str]:
-    """Sentences on what cannot be found, before anything is drawn; `family` is the size of one family.
+def reach(test: str, rule: str, alpha: float, family: int, draws: int, h: int = 1, floor: float = 0.0) -> list[str]:
+    """What cannot be found, before anything is drawn: the one limit that binds, in a sentence, or nothing.
+
+    `family` is the size of one family, `floor` the least p-value that the sampler itself allows, one over its donors.
 
     >>> reach("irt", "bh", 0.1, 10, 100)
     []
+    >>> reach("sequential", "bh", 0.1, 100, 100_000, h=10, floor=0.2)[0][:60]
+    'The reference is the limit: no p-value is much below 0.2, on'
     """
     if test in ("osft", "few-shot"):
         return _reach_competition(test, alpha, family, draws)
     if rule == "e-bh":
         return _reach_e(alpha, family, draws)
     harmonic = sum(1 / i for i in range(1, family + 1)) if rule == "by" else 1.0
-    # the least p-value is 1 / (K + 1) for fixed draws and h / (n + h) for sequential ones
-    needed = math.ceil(h * (family * harmonic / alpha - 1) - 1e-9)
-    if draws >= needed:
-        return []
-    together = math.ceil(family * harmonic * h / (alpha * (draws + h)) - 1e-9)
-    smallest = f"with {draws} draws no p-value is below {h}/{draws + h}"
-    if rule in ("holm", "bonferroni") or together > family:
-        return [f"Nothing can be chosen: {smallest}; {rule} over {family} hypotheses needs draws={needed} or more."]
-    return [
-        f"A lone signal cannot be found: {smallest}, so {rule} over {family} hypotheses at alpha={alpha:g} chooses "
-        f"none unless {together} reach it together; a lone signal needs draws={needed}."
-    ]
-
-
-def reach_of_sampler(rule: str, alpha: float, family: int, floor: float) -> list[str]:
-    """A sentence where the sampler's own least p-value, one over its donors, keeps a lone signal from being found.
-
-    >>> reach_of_sampler("bh", 0.1, 10, floor=0.001)
-    []
-    """
-    harmonic = sum(1 / i for i in range(1, family + 1)) if rule == "by" else 1.0
-    together = math.ceil(family * harmonic * floor / alpha - 1e-9)
+    least = h / (draws + h)  # 1 / (K + 1) for fixed draws, h / (n + h) for sequential ones
+    together = math.ceil(family * harmonic * max(least, floor) / alpha - 1e-9)
     if together <= 1:
         return []
-    whole = rule in ("holm", "bonferroni") or together > family
-    found = "nothing" if whole else f"none unless {together} reach it together"
+    nothing = rule in ("holm", "bonferroni") or together > family
+    found = "nothing" if nothing else f"none unless {together} come as far together"
+    first = "Nothing can be chosen" if nothing else "A lone signal cannot be found"
+    named = "bh, weighted or not," if rule == "adaptive" else rule
+    if floor >= least:
+        return [
+            f"The reference is the limit: no p-value is much below {floor:.2g}, one over its rows, so {named} over "
+            f"{family} hypotheses at alpha={alpha:g} chooses {found}. More reference rows reach further, and so do "
+            "fewer subsets or a group of columns in place of each of them."
+        ]
+    needed = math.ceil(h * (family * harmonic / alpha - 1) - 1e-9)
+    enough = floor == 0 or family * harmonic * floor <= alpha
+    hint = f"; a lone signal needs draws={needed}" if enough else ""
     return [
-        f"With this sampler no p-value is much below {floor:.2g}, one over the reference rows it draws from: {rule} "
-        f"over {family} hypotheses at alpha={alpha:g} chooses {found}. More reference rows or fewer subsets reach "
-        "further, and so does butfor.tabular.gaussian where columns are roughly normal."
+        f"{first}: with {draws} draws no p-value is below {h}/{draws + h}, so {named} over {family} hypotheses at "
+        f"alpha={alpha:g} chooses {found}{hint}."
     ]
 
 
@@ -122,34 +119,42 @@ def scales(spread: Floats, subset_of: Ints, names: tuple[str, ...]) -> list[str]
     ]
 
 
-def departs(kind: str, evidence: Floats, tested: Bools, decoys: int = 1) -> bool:
-    """False if p-values (or the signs of z) look as they would if every null were true, at the 5 % level."""
-    from scipy.stats import binomtest, kstest
+def departs(kind: str, evidence: Floats, tested: Bools, subset_of: Ints | None = None, decoys: int = 1) -> bool:
+    """False if no subset's p-values (or signs) depart from what they would be if every null were true.
 
-    values = evidence[tested]
+    Each subset by itself (one-sided Kolmogorov-Smirnov or binomial, Benjamini-Hochberg at 5 % over subsets): one that
+    matters is not seen among many that do not. A test over all of them together counts as well.
+    """
+    groups = [tested]
+    if subset_of is not None:
+        groups += [tested & (subset_of == j) for j in np.unique(subset_of[tested])]
+    p = np.array([_departure(kind, evidence[rows], decoys) for rows in groups])
+    return bool(p[0] < 0.05 or bh(p[1:], 0.05).any())
+
+
+def _departure(kind: str, values: Floats, decoys: int) -> float:
+    """The p-value of "these look as they would if every null were true"."""
+    from scipy.stats import binomtest, kstest, norm
+
     if kind in "zw":
         values = values[values != 0]
     if not values.size:
-        return False
+        return 1.0
     if kind == "e":
-        return float(values.mean()) > 1 + 2 * float(values.std()) / math.sqrt(values.size)
+        return float(norm.sf((values.mean() - 1) * math.sqrt(values.size) / max(float(values.std()), 1e-300)))
     if kind in "zw":
-        found = float(binomtest(int((values > 0).sum()), values.size, 1 / (decoys + 1), alternative="greater").pvalue)
-    else:
-        found = float(kstest(values, "uniform", alternative="greater").pvalue)
-    return found < 0.05
+        return float(binomtest(int((values > 0).sum()), values.size, 1 / (decoys + 1), alternative="greater").pvalue)
+    return float(kstest(values, "uniform", alternative="greater").pvalue)
 
 
 def notes_after(
-    kind: str,
-    evidence: Floats,
-    tested: Bools,
-    chosen: Bools,
-    decoys: int = 1,
-    unchanging: int = 0,
-    ordinary: str = ORDINARY,
+    departed: bool, chosen: Bools, tested: Bools, unchanging: int = 0, ordinary: str = ORDINARY, finished: bool = True
 ) -> list[str]:
-    """What to say once the selection is made; `unchanging` hypotheses left the family for want of variation."""
+    """What to say once the selection is made; `unchanging` hypotheses left the family for want of variation.
+
+    Inputs are called ordinary only where no subset departs by its own test, and never from upper ends of p-values that
+    were not `finished`.
+    """
     notes = []
     if unchanging:
         notes.append(
@@ -157,19 +162,55 @@ def notes_after(
             "same up to rounding. They cannot be important and left the family."
         )
     if not chosen.any() and len(chosen):
-        if not departs(kind, evidence, tested, decoys):
-            notes.append(ordinary)
-        else:
+        if departed:
             notes.append(
                 "Nothing was chosen, though the evidence as a whole departs from the null: single hypotheses are too "
-                "weak at this alpha; more draws or fewer, larger subsets may help."
+                "weak at this alpha; look at result.features and at larger subsets."
             )
+        elif finished:
+            notes.append(ordinary)
     return notes
 
 
 def largest_family(groups: Ints | None, size: int) -> int:
     """Hypotheses of the largest family: the one that needs most draws."""
     return size if groups is None else int(np.bincount(groups).max(initial=0))
+
+
+def called_alike(decisions: Ints, reference: Ints, name: object) -> list[str]:
+    """A sentence where all inputs (n,) are given one class that hardly a row of the reference (m,) is given.
+
+    >>> called_alike(np.ones(5, int), np.zeros(100, int), "declined")[0][:56]
+    "Every input is called 'declined', 0.0% of the reference "
+    """
+    share = float((reference == decisions[0]).mean())
+    if len(decisions) < LEAST_PICKED or (decisions != decisions[0]).any() or share > SELDOM:
+        return []
+    return [
+        f"Every input is called {name!r}, {share:.1%} of the reference is. If the inputs were picked by that, say so "
+        "with picked=: without it what is chosen means nothing. What their decisions hang on (flip, necessary) needs "
+        "no such care."
+    ]
+
+
+def looks_picked(outputs: Floats, reference: Floats) -> list[str]:
+    """A sentence where a threshold of the output tells the inputs (n,) from nearly all of the reference (m,).
+
+    >>> looks_picked(np.arange(5.0) + 10, np.arange(100.0) / 100)[0][:46]
+    'Every input has an output of at least 10, only'
+    """
+    if len(outputs) < LEAST_PICKED:
+        return []
+    above, below = (reference >= outputs.min()).mean(), (reference <= outputs.max()).mean()
+    if min(above, below) > SELDOM:
+        return []
+    side, edge, share = ("at least", outputs.min(), above) if above <= below else ("at most", outputs.max(), below)
+    return [
+        f"Every input has an output of {side} {edge:.4g}, only {share:.1%} of the reference does. If the inputs were "
+        "picked by that, say so with picked=: without it what is chosen means nothing. Why they were flagged is "
+        "another question, which needs no such care: "
+        f"decide=lambda outputs: outputs {'>=' if above <= below else '<='} {edge:.4g}."
+    ]
 
 
 def nearly_all(chosen: Bools) -> list[str]:
@@ -186,36 +227,49 @@ def nearly_all(chosen: Bools) -> list[str]:
     ]
 
 
-def notes_of_selection(
-    kind: str,
-    values: Floats,
-    tested: Bools,
-    chosen: Bools,
-    groups: Ints | None,
-    selection: tuple[str, float, str],
-    unchanging: int,
-    provenance: Mapping[str, Any],
-) -> tuple[list[str], list[str]]:
-    """What is to be said of a selection (rule, alpha, family) before and after what happened in the run."""
-    rule, alpha, _ = selection
-    family = largest_family(groups, len(chosen))
-    before = reach(provenance["test"], rule, alpha, family, provenance["draws"], provenance["h"] or 1)
-    if kind == "p" and not before:
-        before = reach_of_sampler(rule, alpha, family, provenance.get("floor", 0.0))
+@dataclass(frozen=True, eq=False)
+class Selected:
+    """A selection and the evidence it was made from, as far as notes are about it."""
+
+    kind: str
+    values: Floats
+    subset_of: Ints
+    tested: Bools
+    open: Bools
+    chosen: Bools
+    groups: Ints | None
+    rule: str
+    alpha: float
+    family: str
+    unchanging: int
+    features: bool  # whether a subset is chosen over all inputs together
+
+
+def notes_of_selection(found: Selected, provenance: Mapping[str, Any]) -> tuple[list[str], list[str]]:
+    """What is to be said of a selection before and after what happened in the run."""
+    size = largest_family(found.groups, len(found.chosen))
+    floor = provenance.get("floor", 0.0)
+    steps = provenance["h"] or 1
+    before = reach(provenance["test"], found.rule, found.alpha, size, provenance["draws"], steps, floor)
     if provenance["interrupted"]:
         return before, []
     ordinary = AS_DRAWN if provenance.get("modality") in ("image", "text", "multimodal") else ORDINARY
-    after = notes_after(kind, values, tested, chosen, provenance["draws"], unchanging, ordinary)
-    stopped = _stopped_elsewhere(selection, provenance)
-    if stopped or any("Nothing can be chosen" in note for note in before):
+    decoys = provenance["draws"]
+    departed = found.features or (
+        not found.chosen.any() and departs(found.kind, found.values, found.tested, found.subset_of, decoys)
+    )
+    finished = not (found.open & found.tested).any()
+    after = notes_after(departed, found.chosen, found.tested, found.unchanging, ordinary, finished)
+    stopped = _stopped_elsewhere([found.rule, found.alpha, found.family], provenance)
+    if stopped or any("Nothing can be chosen" in note or "chooses nothing" in note for note in before):
         after = [note for note in after if note != ordinary]  # nothing could have been found
-    return before, [*after, *stopped, *nearly_all(chosen)]
+    return before, [*after, *stopped, *nearly_all(found.chosen)]
 
 
-def _stopped_elsewhere(selection: tuple[str, float, str], provenance: Mapping[str, Any]) -> list[str]:
+def _stopped_elsewhere(selection: list[object], provenance: Mapping[str, Any]) -> list[str]:
     """A sentence where a sequential run was made for another selection, in which it then stopped drawing."""
     made = provenance.get("selection")
-    if provenance["test"] != "sequential" or made is None or made == list(selection):
+    if provenance["test"] != "sequential" or made is None or made == selection:
         return []
     rule, alpha, family = made
     return [STOPPED.format(rule=rule, alpha=alpha, family=f"family={family!r}")]

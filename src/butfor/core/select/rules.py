@@ -9,10 +9,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from butfor.core.draw.streams import stream
+from butfor.core.select.strict import strict
+from butfor.core.select.weights import SLACK as SLACK
+from butfor.core.select.weights import clusters_of, learn_weights, weighted_bh
 from butfor.core.types import Bools, Floats, InputError, Ints
-
-# p-values are ratios of integers: one that equals its threshold in exact arithmetic is at most it here too.
-SLACK = 1 + 1e-12
 
 
 def bh(p: ArrayLike, alpha: float) -> Bools:
@@ -184,6 +185,84 @@ def e_bh(e: ArrayLike, alpha: float) -> Bools:
     chosen = np.zeros(e.size, bool)
     chosen[order[: int(np.flatnonzero(passes).max(initial=-1)) + 1]] = True
     return chosen
+
+
+def adaptive(p_matrix: ArrayLike, alpha: float, seed: int = 0, groups: ArrayLike | None = None) -> Bools:
+    """Weighted BH over inputs x subsets; which subsets matter is learned from the other inputs (METHODS 12).
+
+    FDR over all entries <= alpha if inputs are independent of each other; within an input any dependence is allowed.
+    That is checked by simulation, not proven: `adaptive_strict` is the form with a proof. Inputs that share an error
+    (copies, repeated measurements, a column of which all p-values are wrong together) break it: name them by `groups`.
+    With fewer than 20 distinct inputs or groups it is BH. It promises nothing for a single input read by itself.
+
+    Parameters
+    ----------
+    p_matrix : p-values (n, d), a row per input and a column per subset; NaN where nothing was tested.
+    alpha : the level.
+    seed : of the random folds.
+    groups : a label per input (n,); inputs of one label may depend on each other. Equal rows are one group anyway.
+
+    Examples
+    --------
+    >>> p = np.full((40, 3), 0.6)
+    >>> p[:, 0] = np.linspace(0.001, 0.06, 40)
+    >>> int(bh(p.ravel(), alpha=0.1).sum()), int(adaptive(p, alpha=0.1).sum())
+    (0, 40)
+    """
+    p, named = _p_matrix(p_matrix, alpha, groups)
+    tested = ~np.isnan(p)
+    inputs, subsets = np.nonzero(tested)
+    learned = learn_weights(p[tested], clusters_of(p, named)[inputs], subsets, alpha, stream(seed, "adaptive"))
+    chosen = np.zeros(p.shape, bool)
+    chosen[tested] = weighted_bh(p[tested], *learned, alpha)
+    return chosen
+
+
+def adaptive_strict(p_matrix: ArrayLike, alpha: float, seed: int = 0, groups: ArrayLike | None = None) -> Bools:
+    """`adaptive` with a proof, for 200 or more independent inputs (or groups): somewhat less power.
+
+    FDR over all entries <= alpha if inputs are independent of each other, whatever the dependence within an input, for
+    p-values of a number of draws that was fixed beforehand. The thresholds of an input come from the other inputs only;
+    with these given, e = [P <= t] W / (pi t) has expectation <= W / pi under the null, these sum to at most the number
+    of hypotheses over all true nulls, and that is what e-BH needs (strict.py has the steps).
+
+    Parameters
+    ----------
+    p_matrix : p-values (n, d), a row per input and a column per subset; NaN where nothing was tested.
+    alpha : the level.
+    seed : of the random folds.
+    groups : a label per input (n,); inputs of one label may depend on each other. Equal rows are not found by itself.
+
+    Examples
+    --------
+    >>> p = np.full((200, 3), 0.6)
+    >>> p[:, 0] = np.linspace(0.001, 0.06, 200)
+    >>> int(bh(p.ravel(), alpha=0.1).sum()), int(adaptive_strict(p, alpha=0.1).sum())
+    (0, 200)
+    """
+    p, named = _p_matrix(p_matrix, alpha, groups)
+    tested = ~np.isnan(p)
+    inputs, subsets = np.nonzero(tested)
+    clusters = inputs if named is None else named[inputs]
+    chosen = np.zeros(p.shape, bool)
+    chosen[tested] = strict(p[tested], clusters, subsets, alpha, stream(seed, "adaptive-strict"))
+    return chosen
+
+
+def _p_matrix(p_matrix: ArrayLike, alpha: float, groups: ArrayLike | None) -> tuple[Floats, Ints | None]:
+    p = np.asarray(p_matrix, dtype=np.float64)
+    _check_alpha(alpha)
+    if p.ndim != 2 or not ((p >= 0) & (p <= 1) | np.isnan(p)).all():
+        raise InputError(
+            f"p_matrix must be an array (inputs, subsets) of numbers between 0 and 1, NaN where nothing was tested; "
+            f"got shape {p.shape}"
+        )
+    if groups is None:
+        return p, None
+    if np.shape(groups) != (len(p),):
+        raise InputError(f"groups must hold one label for each of the {len(p)} inputs, got shape {np.shape(groups)}")
+    labels = np.unique(np.asarray(groups), return_inverse=True)[1]
+    return p, labels.reshape(-1).astype(np.int64)
 
 
 RULES: dict[str, Callable[[ArrayLike, float], Bools]] = {

@@ -60,13 +60,18 @@ def holdout(loss: Loss, rounding: Rounding) -> Measure:
     """Holdout randomisation test (Tansey et al. 2018): a small loss on the observed inputs is surprising."""
 
     def values(outputs: Floats, inputs: Ints, _: Ints | None) -> tuple[Floats, Ints]:
-        count, versions, width = outputs.shape
-        flat = rounding.merge_rounding_ties(outputs.transpose(0, 2, 1).reshape(count * width, versions))
-        settled = flat.reshape(count, width, versions).transpose(0, 2, 1)
-        losses = Rounding(64 * float(np.finfo(np.float64).eps), 0.0).merge_rounding_ties(loss(inputs, settled))
-        return losses, np.zeros(count, np.int64)
+        losses = loss(inputs, settled(outputs, rounding))
+        exact = Rounding(64 * float(np.finfo(np.float64).eps), 0.0)
+        return exact.merge_rounding_ties(losses), np.zeros(len(outputs), np.int64)
 
     return Measure(values, "less", -1, max(rounding.relative, SNAP))
+
+
+def settled(outputs: Floats, rounding: Rounding) -> Floats:
+    """Outputs (n, versions, outputs) in which draws that differ from the observed by rounding alone are equal to it."""
+    count, versions, width = outputs.shape
+    flat = rounding.merge_rounding_ties(outputs.transpose(0, 2, 1).reshape(count * width, versions))
+    return flat.reshape(count, width, versions).transpose(0, 2, 1)
 
 
 def contrast(target: Target, link: str | None, rounding: Rounding, alternative: Alternative) -> Measure:
@@ -88,7 +93,7 @@ def randomise(problem: Problem, evaluator: Evaluator, measure: Measure, draws: i
     classes = np.zeros((len(problem.items), size), np.int64)
     p, varied, statistic, difference = np.ones(size), np.zeros(size, bool), np.zeros(size), np.zeros(size)
     for subset, parts in groupby(
-        _parts(problem, evaluator, draws), key=lambda part: subset_place(problem, part[0].block)
+        subset_parts(problem, evaluator, draws), key=lambda part: subset_place(problem, part[0].block)
     ):
         sums, slack = np.zeros(passes), 0.0
         for job, outputs in parts:
@@ -104,6 +109,32 @@ def randomise(problem: Problem, evaluator: Evaluator, measure: Measure, draws: i
             varied[subset] |= bool(moved.any())
         p[subset] = p_passes(sums, slack)
     return GlobalEvidence(p, varied, statistic, difference, classes, draws, passes)
+
+
+@dataclass(frozen=True, eq=False)
+class Deviations:
+    """Of each input and subset (n, S): its value minus the mean of its draws', and the variance of its draws'."""
+
+    gain: Floats
+    spread: Floats
+    classes: Ints
+    statistic: Floats  # (S,) observed sum
+    varied: Bools  # (S,) False: no draw of any input ever changed anything
+
+
+def deviations(problem: Problem, evaluator: Evaluator, measure: Measure, draws: int) -> Deviations:
+    """What METHODS 7 needs of a sampler that was fitted: how far every input is from `draws` counterfactuals of it."""
+    count, size = len(problem.items), len(problem.subset_names)
+    gained, spread, classes = np.zeros((count, size)), np.zeros((count, size)), np.zeros((count, size), np.int64)
+    statistic, varied = np.zeros(size), np.zeros(size, bool)
+    for job, outputs in subset_parts(problem, evaluator, draws):
+        inputs, subset = job.block.start + job.members, subset_place(problem, job.block)
+        values, classes[inputs, subset] = measure.values(outputs, inputs, None)
+        gained[inputs, subset] = gain(values, measure)
+        spread[inputs, subset] = values[:, 1:].var(axis=1, ddof=1)
+        statistic[subset] += float(values[:, 0].sum())
+        varied[subset] |= bool((values != values[:, :1]).any())
+    return Deviations(gained, spread, classes, statistic, varied)
 
 
 def subset_place(problem: Problem, block: Block) -> int:
@@ -161,7 +192,7 @@ def passes_needed(rule: str, alpha: float, subsets: int) -> int:
     return math.ceil(subsets * harmonic / alpha - 1 - 1e-9)
 
 
-def _parts(problem: Problem, evaluator: Evaluator, draws: int) -> Iterator[tuple[Job, Floats]]:
+def subset_parts(problem: Problem, evaluator: Evaluator, draws: int) -> Iterator[tuple[Job, Floats]]:
     """Inputs with all their outputs (n, 1 + draws, outputs), subset by subset: few enough inputs to hold them all."""
     most = max(1, 64 * GROUP_VALUES // ((draws + 1) * evaluator.outputs))
     blocks = sorted(problem.blocks, key=lambda block: subset_place(problem, block))

@@ -10,7 +10,7 @@ import numpy as np
 from butfor.core.draw.blocks import Block, Job, Problem, round_sizes
 from butfor.core.evaluate.batches import Evaluator, evaluate
 from butfor.core.evaluate.outputs import linked, snap
-from butfor.core.test.evidence import Evidence, Found, gather
+from butfor.core.test.evidence import Evidence, Found, gather, varies
 from butfor.core.test.statistic import StatisticSpec, centred_statistic
 from butfor.core.types import Bools, Floats, Ints
 
@@ -21,43 +21,115 @@ def early_stop(
     spec: StatisticSpec,
     draws: int,
     delta: float,
-    choose: Callable[[Floats], Bools],
+    choose: Callable[[Floats, Bools], Bools],
     set_chosen: Callable[[int], None],
     known: Iterable[Found] = (),
+    *,
+    drops: bool = False,
 ) -> Evidence:
     """Decisions of `choose` on fixed-K p-values, equal to those of all `draws` draws with probability >= 1 - delta.
 
     After each batch the exceedances among all K draws lie between bounds; what `choose` rejects at the upper ends is
-    rejected for good, what it does not reject at the lower ends is accepted for good. `choose` must be monotone: lower
-    p-values never lose a rejection. The draws are those of the fixed-K run with the same seed. With delta = 0 the
-    bounds are what arithmetic allows, and the decisions always agree. The p-values returned are the upper ends.
-    `known` is evidence on hypotheses that need no drawing, `set_chosen` hears how many are rejected so far.
+    rejected for good, what it does not reject at the lower ends is accepted for good. `choose` takes p-values (H,) and
+    the family (H,), and must be monotone: lower p-values never lose a rejection. The draws are those of the fixed-K run
+    with the same seed. With delta = 0 the bounds are what arithmetic allows, and the decisions always agree. The
+    p-values returned are the upper ends. `known` is evidence on hypotheses that need no drawing, `set_chosen` hears how
+    many are rejected so far.
+
+    Where the fixed-K run `drops` what never varies, the family is between bounds too: what has varied is in it for
+    good, the rest may be or not. The rest is drawn on only as long as that makes a difference to a decision.
     """
     exact = gather("p", problem.size, 0, known)
-    drawn, observed, classes = exact.draws.copy(), exact.observed.copy(), exact.classes.copy()
-    steps = schedule(draws)
-    tail = delta / (2 * max(problem.size, 1) * max(len(steps) - 1, 1))
-    hits, low = np.zeros(problem.size, np.int64), np.zeros(problem.size, np.int64)
-    high, still = np.full(problem.size, draws), ~exact.drawable
+    observed, classes = exact.observed.copy(), exact.classes.copy()
+    state = _State(problem.size, draws, delta, exact, drops)
     centre = _centre(problem, evaluator, spec, draws)
-    done = 0
-    for step in steps:
-        jobs = _jobs(problem, still, (spec.center + done, spec.center + step), spec.center + draws)
-        for job, outputs in evaluate(problem, evaluator, jobs):
-            rows = job.rows
-            statistic, observed[rows], classes[rows] = centred_statistic(job, outputs, spec, centre)
-            hits[rows] += (statistic[:, 1:] >= statistic[:, :1]).sum(axis=1)  # ties count against us: keeps p valid
-        done, drawn[still] = step, step
-        low[still], high[still] = _narrowed(hits[still], low[still], high[still], done, draws, tail)
-        ends = (np.where(exact.drawable, exact.values, (1 + end) / (draws + 1)) for end in (high, low))
-        rejected, hopeful = map(choose, ends)
-        still &= ~rejected & hopeful
+    while True:
+        rejected, hopeful = _verdicts(state, choose)
         set_chosen(int(rejected.sum()))
-        if not still.any():
+        wanted = state.wanted(~rejected & hopeful, choose)
+        if not wanted.any():
             break
-    p = np.where(exact.drawable, exact.values, (1 + high) / (draws + 1))
-    found = Found(np.arange(problem.size), p, observed, classes, least=exact.least)
+        after = state.next_steps()
+        for span in sorted({*zip(state.drawn[wanted], after[wanted], strict=True)}):
+            together = wanted & (state.drawn == span[0])
+            jobs = _jobs(
+                problem, together, (spec.center + int(span[0]), spec.center + int(span[1])), spec.center + draws
+            )
+            for job, outputs in evaluate(problem, evaluator, jobs):
+                rows = job.rows
+                statistic, observed[rows], classes[rows] = centred_statistic(job, outputs, spec, centre)
+                state.count(rows, statistic)
+        state.narrow(wanted, after)
+    p, varied = state.ends()[1], state.varied | (state.drawn < draws)  # what was not drawn to the end may yet vary
+    found = Found(np.arange(problem.size), p, observed, classes, varied=varied, least=exact.least)
+    drawn = np.where(exact.drawable, exact.draws, state.drawn)
     return replace(gather("p", problem.size, 0, [found]), draws=drawn)
+
+
+class _State:
+    """Draws, exceedances, their bounds and whether anything varied, of every hypothesis: what a run writes on."""
+
+    def __init__(self, size: int, draws: int, delta: float, exact: Evidence, drops: bool) -> None:
+        self.draws, self.steps, self.exact = draws, np.array(schedule(draws)), exact
+        self.tail = delta / (2 * max(size, 1) * max(len(self.steps) - 1, 1))
+        self.drawn, self.hits, self.low = (np.zeros(size, np.int64) for _ in range(3))
+        self.high, self.varied = np.full(size, draws), exact.drawable | (not drops)
+        self.drawn[exact.drawable] = draws
+
+    def count(self, rows: Ints, statistic: Floats) -> None:
+        """Note the statistic (n, versions) of some draws."""
+        self.hits[rows] += (statistic[:, 1:] >= statistic[:, :1]).sum(axis=1)  # ties count against us: keeps p valid
+        self.varied[rows] |= varies(statistic)
+
+    def next_steps(self) -> Ints:
+        """How many draws each hypothesis has after its next batch (H,)."""
+        place = np.searchsorted(self.steps, self.drawn, side="right")
+        return np.asarray(self.steps[np.minimum(place, len(self.steps) - 1)])
+
+    def narrow(self, rows: Bools, after: Ints) -> None:
+        """Tighter bounds for hypotheses that have been drawn on."""
+        self.drawn[rows] = after[rows]
+        for done in np.unique(after[rows]):
+            some = rows & (after == done)
+            bounds = _narrowed(self.hits[some], self.low[some], self.high[some], int(done), self.draws, self.tail)
+            self.low[some], self.high[some] = bounds
+
+    def ends(self) -> tuple[Floats, Floats]:
+        """The least and the largest that the p-values (H,) of all draws may be."""
+        low, high = (
+            np.where(self.exact.drawable, self.exact.values, (1 + end) / (self.draws + 1))
+            for end in (self.low, self.high)
+        )
+        return low, high
+
+    def unsure(self) -> Bools:
+        """Hypotheses (H,) of which it is not known whether they are in the family."""
+        return np.asarray(~self.varied & (self.drawn < self.draws))
+
+    def wanted(self, undecided: Bools, choose: Callable[[Floats, Bools], Bools]) -> Bools:
+        """Whom to draw for (H,): the undecided; where only the family keeps them from a decision, who may be in it."""
+        wanted = (undecided & (self.drawn < self.draws)) | (self.drawn == 0)  # everyone is looked at once
+        unsure = self.unsure()
+        if not undecided.any() or not unsure.any():
+            return np.asarray(wanted)
+        low, high = self.ends()
+        themselves = (~choose(high, family) & choose(low, family) for family in (self.varied, self.varied | unsure))
+        wanted &= np.logical_or(*themselves) | (self.drawn == 0)
+        return np.asarray(wanted if wanted.any() else unsure)
+
+
+def _verdicts(state: _State, choose: Callable[[Floats, Bools], Bools]) -> tuple[Bools, Bools]:
+    """Rejected for good (H,), and what may still be rejected (H,), whatever the family turns out to be.
+
+    The largest family rejects least. Most is rejected if those join it that are rejected themselves: some of the
+    unsure with the least p-values, and no others.
+    """
+    low, high = state.ends()
+    unsure = state.unsure()
+    rejected, hopeful = choose(high, state.varied | unsure), choose(low, state.varied)
+    for most in np.unique(low[unsure]):
+        hopeful = hopeful | choose(low, state.varied | (unsure & (low <= most)))
+    return rejected, hopeful
 
 
 def schedule(draws: int) -> list[int]:

@@ -28,6 +28,7 @@ class Evidence:
     drawable: Bools  # (H,) False: hardly any draw passed `picked`, so there is no evidence
     scale: Floats  # (H,) what the values are divided by before a selection; 1 but for few-shot
     least: Floats  # (H,) the least p-value that a listed support allows; 0 elsewhere
+    surprise: Floats  # (H,) share of counterfactuals with a less extreme statistic; NaN: not known
 
     @property
     def scaled(self) -> Floats:
@@ -47,13 +48,14 @@ class Found:
     draws: int | None = None
     drawable: Bools | None = None
     least: Floats | None = None
+    surprise: Floats | None = None
 
 
 def gather(kind: EvidenceKind, size: int, draws: int, parts: Iterable[Found]) -> Evidence:
     """The evidence on all hypotheses; where there is none, nothing speaks against the null."""
     values, least, drawn = np.full(size, 1.0 if kind == "p" else 0.0), np.zeros(size), np.full(size, draws)
     observed, classes = np.full(size, np.nan), np.zeros(size, np.int64)
-    varied, drawable = np.ones(size, bool), np.zeros(size, bool)
+    varied, drawable, surprise = np.ones(size, bool), np.zeros(size, bool), np.full(size, np.nan)
     for part in parts:
         values[part.rows], observed[part.rows], classes[part.rows] = part.values, part.observed, part.classes
         drawable[part.rows] = True if part.drawable is None else part.drawable
@@ -63,22 +65,34 @@ def gather(kind: EvidenceKind, size: int, draws: int, parts: Iterable[Found]) ->
             drawn[part.rows] = part.draws
         if part.least is not None:
             least[part.rows] = part.least
-    return Evidence(
-        kind, values, varied, observed, classes, drawn, np.zeros(size, bool), drawable, np.ones(size), least
-    )
+        if part.surprise is not None:
+            surprise[part.rows] = part.surprise
+    is_open, scale = np.zeros(size, bool), np.ones(size)
+    return Evidence(kind, values, varied, observed, classes, drawn, is_open, drawable, scale, least, surprise)
 
 
-def p_fixed(statistic: Floats) -> Floats:
+def p_fixed(statistic: Floats, margin: float = 0.0) -> Floats:
     """p-values of the interpretability randomisation test (paper, Algorithm 1, line 9).
 
-    Valid at every K: the observed value's rank among K + 1 exchangeable ones is uniform, and ties push it down.
+    Valid at every K: the observed value's rank among K + 1 exchangeable ones is uniform, and ties push it down. With a
+    margin the null is that the observed value exceeds an exchangeable one by at most so much: lowered by the margin it
+    is at most that one, so that its p-value is at least as large.
 
     >>> p_fixed(np.array([[3.0, 1.0, 2.0, 0.0], [1.0, 1.0, 1.0, 0.0]]))
     array([0.25, 0.75])
     """
     observed, null = statistic[:, :1], statistic[:, 1:]
-    hits = (null >= observed).sum(axis=1)  # ties count against us: keeps p valid
+    hits = (null >= observed - margin).sum(axis=1)  # ties count against us: keeps p valid
     return np.asarray((1 + hits) / (null.shape[1] + 1))
+
+
+def share_below(statistic: Floats) -> Floats:
+    """Share of the draws (n,) that are less extreme than the observed value.
+
+    >>> share_below(np.array([[3.0, 1.0, 2.0, 3.0]]))
+    array([0.66666667])
+    """
+    return np.asarray((statistic[:, 1:] < statistic[:, :1]).mean(axis=1))
 
 
 def varies(statistic: Floats) -> Bools:
@@ -151,7 +165,7 @@ def e_soft_rank(statistic: Floats) -> Floats:
     return np.asarray(statistic.shape[1] * weights[:, 0] / weights.sum(axis=1))
 
 
-def p_exact(statistic: Floats, probability: Floats) -> Floats:
+def p_exact(statistic: Floats, probability: Floats, margin: float = 0.0) -> Floats:
     """p-values from a listed support (METHODS 9): the mass of values at least as surprising as the observed one.
 
     `statistic` (n, 1 + m) and `probability` (n, 1 + m) hold the observed value first, with its own mass.
@@ -159,5 +173,5 @@ def p_exact(statistic: Floats, probability: Floats) -> Floats:
     >>> p_exact(np.array([[2.0, 3.0, 1.0]]), np.array([[0.2, 0.3, 0.5]]))
     array([0.5])
     """
-    hits = statistic >= statistic[:, :1]  # the observed value is among them, so p is at least its mass
+    hits = statistic >= statistic[:, :1] - margin  # the observed value is among them, so p is at least its mass
     return np.asarray(np.where(hits, probability, 0.0).sum(axis=1))

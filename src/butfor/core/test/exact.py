@@ -9,13 +9,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from butfor.core.draw.blocks import Block, CounterfactualBatch, Job, Problem
+from butfor.core.draw.items import Items, Values
 from butfor.core.draw.samplers import ListsSupport
 from butfor.core.evaluate.batches import Evaluator, evaluate_drawn
-from butfor.core.evaluate.outputs import linked, pick
+from butfor.core.evaluate.outputs import linked
 from butfor.core.test.evidence import Found, p_exact
-from butfor.core.test.statistic import StatisticSpec
+from butfor.core.test.statistic import StatisticSpec, merged, own_class_statistic
 from butfor.core.test.tails import tail_statistic
-from butfor.core.types import Floats, InputError, ModelError
+from butfor.core.types import Floats, InputError, Ints, ModelError
 
 
 def split_listed(problem: Problem) -> tuple[list[Block], list[Block]]:
@@ -34,45 +35,59 @@ def exact(problem: Problem, evaluator: Evaluator, spec: StatisticSpec, blocks: l
     p is the mass of the listed values that are at least as surprising as the observed one, and the mass that is not
     listed counts against us. It is valid when the observed value has the law Q, however few values are listed, as long
     as the rest of the input alone decides which; its least value is Q of the observed value and of all that is not
-    listed. A value that is listed twice is evaluated once: tables need a memory in `evaluator` for it.
+    listed. An observed value that a list of full mass lacks counts as one more of its least likely values: a Q that
+    calls what has happened impossible is a fit, not the truth, and for m equally likely values p is then the observed
+    value's rank among m + 1. A value that is listed twice is evaluated once: tables need a memory in `evaluator`.
     """
-    waiting: deque[_Listed] = deque()
+    waiting: deque[Listed] = deque()
     batches = _noted((_listed(problem, block) for block in blocks), waiting)
     for job, outputs in evaluate_drawn(problem, evaluator, batches):
-        yield _found(spec, job, outputs, waiting.popleft())
+        yield found_in_list(spec, job, outputs, waiting.popleft())
 
 
 @dataclass(frozen=True)
-class _Listed:
-    """What a sampler lists for one block: the counterfactuals, and the least p-values (n,)."""
+class Listed:
+    """What a sampler lists for one block: the counterfactuals, the mass beside them and the least p-values (n,)."""
 
     batch: CounterfactualBatch
+    beside: Floats
     least: Floats
 
 
-def _noted(listed: Iterator[_Listed], waiting: deque[_Listed]) -> Iterator[CounterfactualBatch]:
+def _noted(listed: Iterator[Listed], waiting: deque[Listed]) -> Iterator[CounterfactualBatch]:
     for one in listed:
         waiting.append(one)  # evaluate_drawn keeps the order
         yield one.batch
 
 
-def _found(spec: StatisticSpec, job: Job, outputs: Floats, listed: _Listed) -> Found:
-    mass, least = listed.batch.mass, listed.least
+def found_in_list(spec: StatisticSpec, job: Job, outputs: Floats, listed: Listed) -> Found:
+    """The p-values of one block, from the outputs (n, versions, outputs) of all that is listed."""
+    mass, beside = listed.batch.mass, listed.beside
     assert mass is not None
-    unlisted = np.maximum(1 - mass.sum(axis=1), 0)
     if spec.picked is not None:
         mass = mass * spec.picked.accept(outputs[:, 1:])
     passed = mass.sum(axis=1)
-    values, classes = pick(outputs, spec.target, job.block.start + job.members)
-    values = linked(spec.rounding.merge_rounding_ties(values), spec.link)
     weight = np.maximum(passed, np.finfo(np.float64).tiny)
-    statistic = tail_statistic(values, spec.alternative, (values[:, 1:] * mass).sum(axis=1) / weight)
-    hits = p_exact(statistic, np.column_stack([np.zeros(len(mass)), mass]))
-    p = np.where(passed > 0, np.minimum((hits + unlisted) / (weight + unlisted), 1), 1)
-    return Found(job.rows, p, values[:, 0].copy(), classes, draws=mass.shape[1], drawable=passed > 0, least=least)
+    statistic, observed, classes = _statistic(spec, job, outputs, mass / weight[:, None])
+    hits = p_exact(statistic, np.column_stack([np.zeros(len(mass)), mass]), spec.margin)
+    p = np.where(passed > 0, np.minimum((hits + beside) / (weight + beside), 1), 1)
+    drawable, least = passed > 0, listed.least
+    return Found(job.rows, p, observed, classes, draws=mass.shape[1], drawable=drawable, least=least)
 
 
-def _listed(problem: Problem, block: Block) -> _Listed:
+def _statistic(spec: StatisticSpec, job: Job, outputs: Floats, share: Floats) -> tuple[Floats, Floats, Ints]:
+    """Statistic (n, versions), observed value and class (n,), around the mean of the listed outputs."""
+    inputs = job.block.start + job.members
+    if spec.own_class:
+        middle = np.einsum("nm,nmo->no", share, linked(outputs[:, 1:], spec.link))
+        statistic, values, classes = own_class_statistic(outputs, spec, middle, inputs)
+        return statistic, values[:, 0].copy(), classes
+    values, classes = merged(outputs, spec, inputs)
+    centre = (values[:, 1:] * share).sum(axis=1)
+    return tail_statistic(values, spec.alternative, centre), values[:, 0].copy(), classes
+
+
+def _listed(problem: Problem, block: Block) -> Listed:
     items, sampler, name = problem.items, problem.sampler, f"support of {problem.name_of(block)}"
     assert isinstance(sampler, ListsSupport)
     inputs = items.block(block.start, block.stop)
@@ -86,11 +101,26 @@ def _listed(problem: Problem, block: Block) -> _Listed:
     job = Job(block, mass.shape[1], "support")
     values = items.splice(inputs, block.subset, drawn)
     batch = CounterfactualBatch(job, inputs, values, mass.shape[1] + 1, mass=mass)
-    return _Listed(batch, items.likely(inputs, drawn, mass))
+    return Listed(batch, _beside(items, values, mass), items.likely(inputs, drawn, mass))
+
+
+def _beside(items: Items, values: Values, mass: Floats) -> Floats:
+    """Mass (n,) that counts against us beside the list: what is not listed or, in a full list, an unlisted input."""
+    unlisted = np.asarray(np.maximum(1 - mass.sum(axis=1), 0))
+    full = unlisted <= FULL
+    if not full.any():
+        return unlisted
+    keys = np.array(items.keys(values), dtype=object).reshape(len(mass), -1)
+    held = ((keys[:, 1:] == keys[:, :1]) & (mass > 0)).any(axis=1)
+    least = np.where(mass > 0, mass, np.inf).min(axis=1)
+    return np.asarray(np.where(full & ~held, least, unlisted))  # without it p could be 0
+
+
+FULL = 1e-9  # a list that leaves no more than this unlisted claims all mass
 
 
 def _distribution(mass: Floats, name: str) -> Floats:
     numbers = mass.dtype.kind in "fiub" and np.isfinite(mass).all() and (mass >= 0).all()
-    if not numbers or (mass.sum(axis=1) > 1 + 1e-9).any() or (mass.sum(axis=1) <= 0).any():
+    if not numbers or (mass.sum(axis=1) > 1 + FULL).any() or (mass.sum(axis=1) <= 0).any():
         raise InputError(f"the {name} has probabilities that are no distribution; they must sum to at most 1")
     return np.asarray(mass, np.float64)

@@ -8,7 +8,7 @@ import numpy as np
 
 from butfor.core.draw.blocks import Problem
 from butfor.core.evaluate.batches import Evaluator
-from butfor.core.test.evidence import Evidence, Found, competition, gather
+from butfor.core.test.evidence import Evidence, Found, competition, gather, share_below
 from butfor.core.test.statistic import StatisticSpec, value_sets
 from butfor.core.types import Floats
 
@@ -28,7 +28,8 @@ def few_shot(
         if spec.alternative == "two-sided":  # symmetric in the K + 1 values, so it needs no pilot
             statistic = np.abs(part.values - part.values.mean(axis=1, keepdims=True))
         label, score, rest = competition(statistic)
-        parts.append(Found(part.rows, label * score, part.values[:, 0].copy(), part.classes))
+        below = share_below(statistic)
+        parts.append(Found(part.rows, label * score, part.values[:, 0].copy(), part.classes, surprise=below))
         spread[part.rows], inner[part.rows] = statistic.std(axis=1), rest
     scale = _shrunk(inner, 5, draws) if shrunk else _shrunk(spread, 80, draws)
     return replace(gather("w", problem.size, draws, parts), scale=scale), inner
@@ -45,3 +46,18 @@ def _shrunk(spread: Floats, weight: int, draws: int) -> Floats:
     positive = spread[spread > 0]
     typical = float(np.median(positive)) if positive.size else 1.0
     return np.sqrt((weight * typical**2 + draws * spread**2) / (weight + draws))
+
+
+def win_e_values(scores: Floats, draws: int) -> Floats:
+    """e-values (H,) of a competition for families of few inputs: K + 1 for a win, else 0.
+
+    Subsets of one input share its observed output, so their labels are not independent, and a selection along the
+    scores fails: with every null true, one input, a softmax of 2 to 10 classes and 5 to 20 features it made a false
+    discovery in 14 to 39 % of runs at alpha 0.1. A win has probability 1 / (K + 1) at most under the null whatever the
+    other subsets do, so these have mean 1 at most, and e-BH keeps its level under any dependence. It selects all wins
+    if they are N / (alpha (K + 1)) or more: few inputs need about as many draws as subsets, over alpha.
+
+    >>> win_e_values(np.array([2.0, -1.0, 0.0]), draws=10)
+    array([11.,  0.,  0.])
+    """
+    return np.where(scores > 0, draws + 1.0, 0.0)

@@ -13,19 +13,24 @@ from butfor.core.evaluate.outputs import linked, snap
 from butfor.core.test.evidence import Evidence, Found, besag_clifford, gather, p_sequential
 from butfor.core.test.picking import hopeless
 from butfor.core.test.statistic import StatisticSpec, centred_statistic
-from butfor.core.test.tails import tail_statistic
-from butfor.core.types import Bools, Floats, Ints
+from butfor.core.types import Bools, Floats
 
 GROWTH, LATE_GROWTH, LATE = 1.25, 1.05, 2000  # by how much draws grow, before and after so many: few are open then
 
 
 @dataclass(frozen=True)
 class Stopping:
-    """When to stop: at `h` exceedances, when `choose` rejects, or at `cap` draws."""
+    """When to stop: at `h` exceedances, when `choose` rejects, or at `cap` draws.
+
+    The first `pilot` draws are made of every hypothesis; `learn` then hears what p-values they alone would give.
+    """
 
     h: int
     cap: int
     choose: Callable[[Floats, Bools], Bools]  # p-values (H,), which of them there are -> rejected (H,)
+    deep: float = 1.0  # what is rejected goes on until its p-value is at most this, where bounds are wanted
+    pilot: int = 0
+    learn: Callable[[Floats, Bools], None] | None = None  # p-values (H,), which of them there are
 
 
 class _Counts:
@@ -36,18 +41,35 @@ class _Counts:
         self.values, self.observed, self.classes = np.ones(size), np.full(size, np.nan), np.zeros(size, np.int64)
         self.draws, self.exceeded = np.zeros(size, np.int64), np.zeros(size, np.int64)
         self.open, self.drawable, self.least = np.ones(size, bool), np.ones(size, bool), np.zeros(size)
+        self.listed = np.full(size, np.nan)  # the surprise of what needed no drawing
 
     def note(self, found: Found) -> None:
         """A hypothesis that needed no drawing: nothing is left open or to chance there."""
         rows = found.rows
         self.values[rows], self.observed[rows], self.classes[rows] = found.values, found.observed, found.classes
         self.draws[rows], self.open[rows] = found.draws or 0, False
-        self.drawable[rows], self.least[rows] = found.drawable, found.least
+        self.drawable[rows] = True if found.drawable is None else found.drawable
+        self.least[rows] = 0.0 if found.least is None else found.least
+        self.listed[rows] = 1 - found.values if found.surprise is None else found.surprise
+
+    def pilot_p(self) -> Floats:
+        """The p-value of every hypothesis, as if its first draws had been all."""
+        ended = np.isfinite(self.listed) | (self.exceeded >= self.h)  # exact, or frozen at the h-th exceedance
+        return np.where(ended, self.values, (1 + self.exceeded) / (1 + self.draws))
 
     def evidence(self) -> Evidence:
         """As the test returns it."""
         everyone = np.arange(len(self.values))
-        found = Found(everyone, self.values, self.observed, self.classes, drawable=self.drawable, least=self.least)
+        below = 1 - self.exceeded / np.where(self.draws > 0, self.draws, np.nan)
+        found = Found(
+            everyone,
+            self.values,
+            self.observed,
+            self.classes,
+            drawable=self.drawable,
+            least=self.least,
+            surprise=np.where(np.isfinite(self.listed), self.listed, below),
+        )
         return replace(gather("p", len(self.values), 0, [found]), draws=self.draws, open=self.open)
 
 
@@ -71,11 +93,13 @@ def sequential(
             counts.note(found)
         centre = _pilot(problem, evaluator, spec)
         drawn = 0
-        for number, batch in enumerate(batches(stopping.h, stopping.cap)):
+        for number, batch in enumerate(batches(stopping.h, stopping.cap, stopping.pilot)):
             drawn += batch
             _round(problem, evaluator, spec, (number, batch, drawn), centre, counts)
+            if number == 0 and stopping.learn is not None:
+                stopping.learn(counts.pilot_p(), counts.drawable)
             chosen = stopping.choose(counts.values, counts.drawable)
-            counts.open &= (counts.exceeded < stopping.h) & ~chosen
+            counts.open &= (counts.exceeded < stopping.h) & ~(chosen & (counts.values <= stopping.deep))
             set_chosen(int(chosen.sum()))
             if not counts.open.any():
                 break
@@ -88,9 +112,9 @@ def sequential(
     return counts.evidence(), interrupted
 
 
-def batches(h: int, cap: int) -> Iterator[int]:
-    """How many draws to add each time: max(8, h) first, then a quarter of what there is (later less), `cap` in all."""
-    drawn = min(max(8, h), cap)
+def batches(h: int, cap: int, first: int = 0) -> Iterator[int]:
+    """How many draws to add each time: max(8, h) first or more, then a quarter of what there is (later less)."""
+    drawn = min(max(8, h, first), cap)
     yield drawn
     while drawn < cap:
         share = (GROWTH if drawn < LATE else LATE_GROWTH) - 1
@@ -121,8 +145,8 @@ def _round(
     (number, batch, drawn), h = step, counts.h
     for job, outputs in evaluate(problem, evaluator, _jobs(problem, counts.open, number, batch)):
         rows = job.rows
-        statistic, counts.observed[rows], counts.classes[rows] = _statistic(job, outputs, spec, centre)
-        hits = statistic[:, 1:] >= statistic[:, :1]  # ties count against us: keeps p valid
+        statistic, counts.observed[rows], counts.classes[rows] = centred_statistic(job, outputs, spec, centre)
+        hits = statistic[:, 1:] >= statistic[:, :1] - spec.margin  # ties count against us: keeps p valid
         counted = np.ones_like(hits) if spec.picked is None else spec.picked.accept(outputs[:, 1:])
         counted = counted & (counts.exceeded[rows] < h)[:, None]  # a batch in parts may go on after the h-th exceedance
         draws, hit = besag_clifford(hits, counted, counts.draws[rows], counts.exceeded[rows], h)
@@ -142,20 +166,3 @@ def _jobs(problem: Problem, is_open: Bools, number: int, batch: int) -> Iterator
             for part, first in enumerate(range(0, batch, problem.round_draws)):
                 size = min(problem.round_draws, batch - first)
                 yield Job(block, size, f"{number}.{part}" if part else number, ask=None if every else ask)
-
-
-def _statistic(job: Job, outputs: Floats, spec: StatisticSpec, centre: Floats | None) -> tuple[Floats, Floats, Ints]:
-    """Statistic (n, versions), the observed value and its class (n,).
-
-    The predicted class is that of *each* version by itself, compared around the pilot mean of that class: the draws
-    are not all at hand, so the rule that looks at all of them cannot be used (METHODS 0).
-    """
-    if spec.target.kind != "predicted":
-        return centred_statistic(job, outputs, spec, centre)
-    assert centre is not None
-    best = outputs.argmax(axis=2)
-    own = spec.rounding.merge_rounding_ties(np.take_along_axis(outputs, best[:, :, None], axis=2)[:, :, 0])
-    own = linked(own, spec.link)
-    centred = own - np.take_along_axis(centre[job.rows], best, axis=1)
-    zero = np.zeros(len(own)) if spec.alternative == "two-sided" else None
-    return tail_statistic(centred, spec.alternative, zero), own[:, 0], best[:, 0]

@@ -25,6 +25,8 @@ class StatisticSpec:
     link: str | None = None
     center: int = 0  # pilot draws whose mean is the centre of the statistic; 0 where it has none
     picked: Picked | None = None  # the rule by which the inputs were picked, if their outputs had a say
+    margin: float = 0.0  # an effect of at most so much is a null, too
+    own_class: bool = False  # the predicted class is that of each version by itself, around the pilot draws' mean
 
 
 @dataclass(frozen=True)
@@ -62,8 +64,12 @@ def value_set(job: Job, outputs: Floats, spec: StatisticSpec) -> ValueSet:
     pilot, kept = outputs[:, 1 : 1 + spec.center], outputs
     if spec.center:
         kept = np.delete(outputs, slice(1, 1 + spec.center), axis=1)
-    values, classes = pick(kept, spec.target, job.block.start + job.members)
-    values = linked(spec.rounding.merge_rounding_ties(values), spec.link)
+    inputs = job.block.start + job.members
+    if spec.own_class:
+        middle = linked(snap(pilot), spec.link).mean(axis=1)
+        statistic, values, classes = own_class_statistic(kept, spec, middle, inputs)
+        return ValueSet(job.rows, values, statistic, classes)
+    values, classes = merged(kept, spec, inputs)
     centre = None
     if spec.center:
         pilots, _ = pick(pilot, Target("per-input", classes), np.arange(len(classes)))
@@ -77,7 +83,53 @@ def centred_statistic(
     job: Job, outputs: Floats, spec: StatisticSpec, centre: Floats | None
 ) -> tuple[Floats, Floats, Ints]:
     """Statistic (n, versions), the observed value and its class (n,), when centres (H, outputs) are known already."""
-    values, classes = pick(outputs, spec.target, job.block.start + job.members)
-    values = linked(spec.rounding.merge_rounding_ties(values), spec.link)
+    inputs = job.block.start + job.members
+    if spec.own_class:
+        assert centre is not None
+        statistic, own, classes = own_class_statistic(outputs, spec, centre[job.rows], inputs)
+        return statistic, own[:, 0], classes
+    values, classes = merged(outputs, spec, inputs)
     middle = None if centre is None else np.take_along_axis(centre[job.rows], classes[:, None], axis=1)[:, 0]
     return tail_statistic(values, spec.alternative, middle), values[:, 0], classes
+
+
+def merged(outputs: Floats, spec: StatisticSpec, inputs: Ints) -> tuple[Floats, Ints]:
+    """Values (n, versions) on the scale of the test, equal where they are equal but for rounding, and classes (n,)."""
+    values, classes = pick(outputs, spec.target, inputs)
+    near = spec.rounding.near(inputs, classes)
+    return linked(spec.rounding.merge_rounding_ties(values, near), spec.link), classes
+
+
+def own_class_statistic(
+    outputs: Floats, spec: StatisticSpec, centre: Floats, inputs: Ints
+) -> tuple[Floats, Floats, Ints]:
+    """Statistic and values (n, versions), and the observed input's class (n,), from centres (n, outputs).
+
+    T(y) = y[c] - b[c] with c the class that y itself predicts (METHODS 0). The centre b is made of pilot draws, so T is
+    one and the same function for the observed input and its draws, which stay exchangeable whatever the classes are.
+    """
+    best = _first_best(outputs, spec, inputs)
+    exact = np.take_along_axis(outputs, best[:, :, None], axis=2)[:, :, 0]
+    own = spec.rounding.merge_rounding_ties(exact, spec.rounding.near(inputs, best[:, 0]))
+    exact = linked(np.where(own == own[:, :1], exact[:, :1], exact), spec.link)  # not snapped: b is not, either
+    middle = np.take_along_axis(centre, best, axis=1)
+    centred = _levelled(exact - middle, np.abs(exact) + np.abs(middle))
+    zero = np.zeros(len(own)) if spec.alternative == "two-sided" else None
+    return tail_statistic(centred, spec.alternative, zero), linked(own, spec.link), best[:, 0]
+
+
+def _first_best(outputs: Floats, spec: StatisticSpec, inputs: Ints) -> Ints:
+    """The class (n, versions) with the largest output; the first of those that are equal but for rounding."""
+    local = spec.rounding.local
+    near = spec.rounding.absolute if local is None else local[inputs][:, None]
+    top = outputs.max(axis=2, keepdims=True)
+    return np.asarray((outputs >= top - np.maximum(spec.rounding.relative * np.abs(top), near)).argmax(axis=2))
+
+
+def _levelled(centred: Floats, size: Floats) -> Floats:
+    """Differences (n, versions) that equal the observed one but for the rounding of numbers of this size become it.
+
+    Outputs of two classes can lie equally far from their centres: a tie, which counts against us.
+    """
+    gap = np.abs(centred - centred[:, :1])
+    return np.where(gap <= 2.0**-44 * (size + size[:, :1]), centred[:, :1], centred)

@@ -1,0 +1,129 @@
+"""The answer of a run in a few sentences: about decisions, about subsets over all inputs, and what to do next."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from butfor.core.result.reasons import finest_of, flip_sentence
+from butfor.core.types import Bools, Ints
+
+if TYPE_CHECKING:
+    from butfor.core.result.result import Result
+
+MOST_INPUTS = 3  # inputs with a sentence of their own in a summary
+MOST_NAMED = 3
+NUMBERS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+
+
+def answers(result: Result) -> list[str]:
+    """What was found, the most telling first; never nothing."""
+    return [*decision_sentences(result), *feature_sentences(result), *row_sentences(result), *next_steps(result)]
+
+
+def decision_sentences(result: Result, most: int = MOST_INPUTS) -> list[str]:
+    """How many decisions hang on what, and a sentence for each of the first inputs."""
+    decided = result.decided
+    if decided is None:
+        return []
+    needed = finest_of(result, decided.necessary)
+    inputs = np.unique(result.input_of[decided.necessary])
+    total = len(result.input_names)
+    if not inputs.size:
+        return [f"Decision: for none of {total} inputs is it established what it hangs on."]
+    first = (
+        f"Decision: for {_of(len(inputs), total)} it is established what the decision hangs on. {_most(result, needed)}"
+    )
+    return [first, *(f"  {result.input_names[i]!r}: {input_sentence(result, int(i))}" for i in inputs[:most])]
+
+
+def input_sentence(result: Result, place: int) -> str:
+    """The strongest but-for reason of one input in words: its finest necessary subset, else the likeliest one."""
+    decided = result.decided
+    assert decided is not None
+    own = result.input_of == place
+    needed = finest_of(result, decided.necessary) & own
+    rows = np.flatnonzero(needed if needed.any() else own)
+    row = int(rows[np.argmax(np.nan_to_num(decided.share[rows], nan=-1.0))])
+    return flip_sentence(result, row) + which_of(result, row)
+
+
+def which_of(result: Result, row: int) -> str:
+    """Of a group none of whose parts is established: that it is not known which of them it is."""
+    index = getattr(result.problem.block_of(row).subset.index, "size", 1) if result.problem.layers is not None else 1
+    if index < 2:
+        return ""
+    return f" Which of the {NUMBERS[index] if index < len(NUMBERS) else index} it hangs on is not established."
+
+
+def _most(result: Result, marked: Bools) -> str:
+    """The subsets that are marked for most inputs."""
+    count = np.bincount(result.subset_of[marked], minlength=len(result.subset_names))
+    order = np.argsort(-count, kind="stable")[:MOST_NAMED]
+    named = [f"{result.subset_names[j]} ({count[j]})" for j in order if count[j]]
+    return f"Most often: {'; '.join(named)}." if named else ""
+
+
+def feature_sentences(result: Result) -> list[str]:
+    """Which subsets set the inputs apart from the reference, in their finest established parts."""
+    over = result.over_inputs
+    if over is None:
+        return []
+    chosen = finest_subsets(result, over.chosen)
+    if not chosen.size:
+        return []
+    order = chosen[np.argsort(-np.abs(over.effect[chosen]), kind="stable")][:6]
+    named = [f"{result.subset_names[j]} ({over.effect[j]:+.3g})" for j in order]
+    more = f" and {chosen.size - len(order)} more" if chosen.size > len(order) else ""
+    return [
+        "Over all inputs: what sets them apart from the reference, and by how much on average (established, "
+        f"approximate): {'; '.join(named)}{more}."
+    ]
+
+
+def finest_subsets(result: Result, chosen: Bools) -> Ints:
+    """The subsets chosen (S,) of which no part is chosen."""
+    layers, size = result.problem.layers, len(chosen)
+    if layers is None:
+        return np.flatnonzero(chosen)
+    parent = layers.parent[:size]
+    return np.flatnonzero(chosen & ~np.isin(np.arange(size), parent[chosen]))
+
+
+def row_sentences(result: Result) -> list[str]:
+    """For how many inputs something was established, in its finest parts."""
+    if not result.chosen.any():
+        return []
+    finest = finest_of(result, result.chosen)
+    inputs = len(np.unique(result.input_of[result.chosen]))
+    return [
+        f"Input by input: something is established for {_of(inputs, len(result.input_names))}. {_most(result, finest)}"
+    ]
+
+
+def next_steps(result: Result) -> list[str]:
+    """After a run that established nothing input by input: which depth has an answer, and the call that looks there."""
+    if result.chosen.any() or not len(result.chosen):
+        return []
+    steps = []
+    over, decided = result.over_inputs, result.decided
+    if over is not None and over.chosen.any():
+        steps.append("result.features has what is established over all inputs together")
+    if decided is not None and decided.necessary.any():
+        steps.append("result.table.necessary has what decisions hang on")
+    known = np.flatnonzero(np.isfinite(result.effects.effect))
+    if known.size:
+        row = int(known[np.argmax(np.abs(result.effects.effect[known]))])
+        name, subset = result.input_names[int(result.input_of[row])], result.subset_names[int(result.subset_of[row])]
+        steps.append(
+            f"the largest effect is {result.effects.effect[row]:+.3g}, of {subset!r} on input {name!r} (not "
+            f"established); result.reasons({name!r}) lists what comes near"
+        )
+    if decided is None and result.modality == "table":
+        steps.append("decide=lambda outputs: outputs >= ... asks what a decision hangs on, which needs no pooling")
+    return [f"Nothing is established input by input. To look at: {'; '.join(steps)}."] if steps else []
+
+
+def _of(count: int, total: int) -> str:
+    return f"{count} of {total} inputs" if total != 1 else "the input"

@@ -1,0 +1,82 @@
+"""One decision per subset over all inputs: does it set these inputs apart from the reference? (METHODS 7)"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from butfor.core.draw.blocks import Problem
+from butfor.core.draw.layers import Layers
+from butfor.core.result.first_draws import Estimates
+from butfor.core.select.rules import select
+from butfor.core.types import Bools, Floats, Ints
+
+LEAST_INPUTS = LEAST_ROWS = 20  # inputs, and rows of the reference: the normal approximation needs them
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """How well the sampler's fit is known, by subset (S,) or hypothesis (H,)."""
+
+    rows: int  # of the reference
+    mean_leverage: Floats  # (S,) variance of the fitted mean at the mean input, in units of the residual variance
+    leverage: Floats  # (H,) the same at each input
+
+
+@dataclass(frozen=True, eq=False)
+class Features:
+    """Of each subset (S,): what it does on average over the inputs, and whether that is established."""
+
+    effect: Floats
+    low: Floats
+    high: Floats
+    p: Floats
+    chosen: Bools
+    inputs: Ints  # that it was estimated on
+
+
+def features(
+    problem: Problem, estimates: Estimates, fit: Fit | None, alpha: float, clusters: Ints, calibrated: Bools | None
+) -> Features | None:
+    """z = mean D / sqrt(s_D^2 / n + V_fit) with Student's t (Satterthwaite), BH over the subsets of a resolution.
+
+    D is the statistic of an input minus the mean over its draws. The fit's own error adds up over inputs: V_fit is the
+    leverage of the mean input times the mean variance of the draws' statistic, of which the linear part, that alone
+    moves with the fitted mean, is at most all. Without a fit (`None`: the sampler is known) it is 0. The mean of
+    inputs that depend on each other (`clusters`, (n,)) is that of their clusters. Approximate: it rests on the central
+    limit theorem; None with fewer than 20 clusters or rows of the reference.
+    """
+    count, size = len(problem.items), len(problem.subset_names)
+    _, cluster = np.unique(clusters, return_inverse=True)
+    number = int(cluster.max(initial=-1)) + 1
+    few = fit is not None and fit.rows < LEAST_ROWS
+    if number < LEAST_INPUTS or few or problem.size != count * size:
+        return None
+    gain, spread = estimates.gain.reshape(count, size), estimates.spread.reshape(count, size)
+    mean = gain.mean(axis=0)
+    sums = np.array(
+        [np.bincount(cluster, weights=column - centre) for column, centre in zip(gain.T, mean, strict=True)]
+    )
+    noise = (sums**2).sum(axis=1) * number / (number - 1) / count**2  # variance of the mean, clusters apart
+    error = np.zeros(size) if fit is None else fit.mean_leverage * spread.mean(axis=0)
+    p, half = _student(mean, noise, error, number - 1, np.inf if fit is None else fit.rows - 1)
+    resolution = np.zeros(size, np.int64) if problem.layers is None else problem.layers.resolution[:size]
+    tested = np.isfinite(p) & (np.ones(size, bool) if calibrated is None else calibrated)
+    chosen = select(np.where(tested, p, 1.0), alpha, "bh", tested, resolution)
+    if problem.layers is not None:
+        first = Layers(resolution, problem.layers.parent[:size])  # those of the first input
+        chosen = first.with_ancestors(chosen, None if calibrated is None else ~calibrated)
+    return Features(mean, mean - half, mean + half, p, chosen, np.full(size, count))
+
+
+def _student(mean: Floats, noise: Floats, error: Floats, first: float, second: float) -> tuple[Floats, Floats]:
+    """Two-sided p-values and half the widths of 95 % intervals (S,), with Satterthwaite's degrees of freedom."""
+    from scipy.special import stdtr, stdtrit
+
+    variance = noise + error
+    known = variance > 0
+    freedom = np.where(known, variance, 1.0) ** 2 / np.maximum(noise**2 / first + error**2 / second, 1e-300)
+    deviation = np.sqrt(np.where(known, variance, np.nan))
+    p = np.where(known, 2 * stdtr(freedom, -np.abs(mean) / deviation), 1.0)  # what never varies sets nothing apart
+    return p, np.where(known, stdtrit(freedom, 0.975) * deviation, 0.0)

@@ -1,0 +1,98 @@
+"""What the first draws of every hypothesis tell beside its test: an effect, and how far the input is from its draws."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from butfor.core.draw.blocks import CounterfactualBatch
+from butfor.core.evaluate.outputs import Target, linked
+from butfor.core.types import Floats, Ints
+
+
+@dataclass(frozen=True, eq=False)
+class Estimates:
+    """Of each hypothesis (H,), from a number of draws that was fixed beforehand; NaN where there were none."""
+
+    effect: Floats  # of the class that is predicted for the input, or of the target
+    low: Floats
+    high: Floats
+    gain: Floats  # the statistic of the input minus the mean of its draws': mean 0 under the null
+    spread: Floats  # variance of the draws' statistic
+
+
+class FirstDraws:
+    """Is shown every batch of a run; looks at the first round of each hypothesis, which is never stopped early."""
+
+    def __init__(self, size: int, target: Target, link: str | None) -> None:
+        self._target, self._link = target, link
+        self._found = {name: np.full(size, np.nan) for name in ("effect", "low", "high", "gain", "spread")}
+
+    def __call__(self, batch: CounterfactualBatch, outputs: Floats) -> None:
+        """Versions of some inputs, and their outputs (n, versions, outputs)."""
+        later = batch.job.round != 0 or (batch.job.part is not None and batch.job.part[0] > 0)
+        if (batch.mass is None and later) or batch.versions < 2:
+            return
+        values = linked(outputs, self._link)
+        weight = _weight(batch)
+        inputs, rows = batch.job.block.start + batch.job.members, batch.job.rows
+        of_class = np.take_along_axis(values, self._classes(outputs, inputs)[:, None, None], axis=2)[:, :, 0]
+        effect, low, high = _effect(of_class, None if batch.mass is None else weight)
+        own = self._own(values, outputs, weight, inputs)
+        mean = (own[:, 1:] * weight).sum(axis=1)
+        spread = (weight * (own[:, 1:] - mean[:, None]) ** 2).sum(axis=1)
+        found = {"effect": effect, "low": low, "high": high, "gain": own[:, 0] - mean, "spread": spread}
+        for name, these in found.items():
+            self._found[name][rows] = these
+
+    def _classes(self, outputs: Floats, inputs: Ints) -> Ints:
+        """The class (n,) that effects are of: a reader wants the one that was predicted."""
+        if self._target.kind == "predicted":
+            return np.asarray(outputs[:, 0].argmax(axis=1))
+        if self._target.classes is None:
+            return np.zeros(len(outputs), np.int64)
+        if self._target.kind == "fixed":
+            return np.broadcast_to(self._target.classes, len(outputs))
+        return self._target.classes[inputs]
+
+    def _own(self, values: Floats, outputs: Floats, weight: Floats, inputs: Ints) -> Floats:
+        """A number of each version *by itself* (n, versions), so that the observed one is one of them (METHODS 0).
+
+        Of the predicted class it is the output of the version's own class, less the mean output of that class over the
+        input and its draws.
+        """
+        if self._target.kind != "predicted":
+            return np.take_along_axis(values, self._classes(outputs, inputs)[:, None, None], axis=2)[:, :, 0]
+        draws = values.shape[1] - 1
+        middle = (values[:, 0] + draws * (values[:, 1:] * weight[:, :, None]).sum(axis=1)) / (draws + 1)
+        best = outputs.argmax(axis=2)
+        own = np.take_along_axis(values, best[:, :, None], axis=2)[:, :, 0]
+        return np.asarray(own - np.take_along_axis(middle, best, axis=1))
+
+    def estimates(self) -> Estimates:
+        """What was found."""
+        return Estimates(**self._found)
+
+
+def _weight(batch: CounterfactualBatch) -> Floats:
+    """Of each draw (n, versions - 1): its probability where it was listed, else the same for all."""
+    if batch.mass is None:
+        return np.full((len(batch.inputs), batch.versions - 1), 1 / (batch.versions - 1))
+    return np.asarray(batch.mass / batch.mass.sum(axis=1, keepdims=True))
+
+
+def _effect(values: Floats, mass: Floats | None) -> tuple[Floats, Floats, Floats]:
+    """The effect and its interval (n,); where all values are listed nothing is left to chance."""
+    if mass is not None:
+        effect = values[:, 0] - (values[:, 1:] * mass).sum(axis=1)
+        return effect, effect, effect
+    if values.shape[1] < 3:  # one draw has no spread
+        effect = values[:, 0] - values[:, 1]
+        return effect, np.full(len(effect), np.nan), np.full(len(effect), np.nan)
+    from scipy.special import stdtrit
+
+    count = values.shape[1] - 1
+    effect = values[:, 0] - values[:, 1:].mean(axis=1)
+    half = stdtrit(count - 1, 0.975) * values[:, 1:].std(axis=1, ddof=1) / np.sqrt(count)  # Student's t
+    return effect, effect - half, effect + half

@@ -1,0 +1,172 @@
+"""p-values of many inputs -> a weight per hypothesis, learned from the other inputs (METHODS 12)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from butfor.core.types import Bools, Floats, Ints
+
+# p-values are ratios of integers: one that equals its threshold in exact arithmetic is at most it here too.
+SLACK = 1 + 1e-12
+LEAST_CLUSTERS = 20  # with fewer there is too little to learn from
+SPLITS, FOLDS = 5, 5
+PENALTIES = np.geomspace(1, 1000, 25)
+SHARES = (0.0, 0.5, 0.9)  # of the learned weights; the rest is 1, so that it is never much worse than BH
+FULL = 0.8  # a null proportion from here on counts as 1: what it could add is less than what it may cost
+PILOT = 64  # draws of every hypothesis that weights are learned from in a sequential run
+
+
+class Weights(NamedTuple):
+    """A weight for every hypothesis, with mean 1 in every fold, and the weighted share of true nulls."""
+
+    weights: Floats  # (H,)
+    nulls: float  # at most 1
+
+
+def learn_weights(p: Floats, input_of: Ints, label_of: Ints, alpha: float, rng: np.random.Generator) -> Weights:
+    """Which labels hold small p-values is learned from inputs of other folds (Ignatiadis & Huber 2021).
+
+    `input_of` is the cluster (H,) of a hypothesis: those of one cluster may depend on each other, those of two may not.
+    `label_of` (H,) says which hypotheses are alike over inputs: the subset of a table, a part of speech. Neither may
+    depend on the p-values. With fewer than 20 clusters all weights are 1 and so is `nulls`: plain BH.
+    """
+    names, clusters = np.unique(input_of, return_inverse=True)
+    if len(names) < LEAST_CLUSTERS:
+        return Weights(np.ones(len(p)), 1.0)
+    learner = Learner(p, label_of, alpha)
+    weights = np.zeros(len(p))
+    for _ in range(SPLITS):
+        fold = (rng.permutation(len(names)) % FOLDS)[clusters]
+        for k in range(FOLDS):
+            weights[fold == k] += learner.weights(fold != k, fold == k, clusters, rng) / SPLITS
+    each = len(p) / len(names)  # hypotheses of a cluster; 2 clusters more, as all of a cluster may move together
+    nulls = (2 * each + weights[p > 0.5].sum()) / (len(p) / 2)
+    return Weights(weights, 1.0 if nulls >= FULL else float(nulls))
+
+
+class Learner:
+    """p-values in the order in which learning reads them: by label, then by size; nothing in it changes."""
+
+    def __init__(self, p: Floats, label_of: Ints, alpha: float) -> None:
+        names, labels = np.unique(label_of, return_inverse=True)
+        self.p, self.alpha, self.labels, self.count = p, alpha, labels.reshape(-1), len(names)
+        self.floored = np.maximum(p, alpha / 10)  # learning must not chase the smallest p-values
+        self.order = np.lexsort((self.floored, self.labels))
+
+    def weights(self, others: Bools, own: Bools, clusters: Ints, rng: np.random.Generator) -> Floats:
+        """Weights of `own` with mean 1, from the p-values of `others` only."""
+        share = self._share(others, clusters, rng)
+        return 1 - share + share * self._learned(others, own)
+
+    def _share(self, others: Bools, clusters: Ints, rng: np.random.Generator) -> float:
+        """How far to trust the weights: the share that finds most, learned on one half of the others for the other."""
+        half = (rng.permutation(int(clusters.max()) + 1) % 2)[clusters]
+        found = np.zeros(len(SHARES))
+        for k in (0, 1):
+            test = others & (half == k)
+            learned = self._learned(others & (half != k), test)
+            found += [_count(self.p[test] / (1 - share + share * learned), self.alpha) for share in SHARES]
+        return SHARES[int(found.argmax())]  # the smallest of equals
+
+    def _learned(self, others: Bools, own: Bools) -> Floats:
+        rows = self.order[others[self.order]]
+        thresholds = _thresholds(self.floored[rows], self.labels[rows], self.count, self.alpha)
+        learned = thresholds[self.labels[own]]
+        mean = learned.mean() if learned.size else 0.0
+        return learned / mean if mean > 0 else np.ones(learned.size)
+
+
+def _thresholds(p: Floats, labels: Ints, count: int, alpha: float) -> Floats:
+    """Thresholds (count,) that would find most at a false discovery rate near alpha; p is sorted within its label.
+
+    At a penalty v label j takes the t that makes max(#{p_j <= t} - 1, 0) - v n_j t largest: a vertex of the upper
+    hull of the points (n_j t, found - 1) and the origin, the last one that is reached by an edge steeper than v.
+    """
+    size = np.bincount(labels, minlength=count)
+    edges, x, y, first = _hull(p, labels, size)
+    steep = np.argsort(-y / x, kind="stable")
+    edges, x, y, first = edges[steep], x[steep], y[steep], first[steep]
+    spent, found = np.cumsum(x), np.cumsum(y + first)  # n t and #{p <= t}, over all labels
+    taken = np.searchsorted(-y / x, -PENALTIES, side="left")  # edges that are steeper than each penalty
+    taken = taken[taken > 0] - 1
+    for level in (alpha, 2 * alpha, 4 * alpha):
+        fits = taken[spent[taken] <= level * found[taken]]
+        if fits.size:
+            last = int(fits.max()) + 1
+            budget = np.bincount(edges[:last], x[:last], minlength=count)
+            mean = budget.sum() / len(p)
+            return np.where(size > 0, budget / np.maximum(size, 1), mean)  # a label that was not seen: as the mean
+    return np.ones(count)
+
+
+def _hull(p: Floats, labels: Ints, size: Ints) -> tuple[Ints, Floats, Floats, Bools]:
+    """Edges of every label's upper hull: label, rise of n t, rise of what is found, whether it starts at the origin."""
+    begins = (np.cumsum(size) - size)[size > 0]
+    rank = np.arange(len(p)) - np.repeat(begins, size[size > 0])  # found at t = p, but for one
+    last = np.append((labels[1:] != labels[:-1]) | (p[1:] != p[:-1]), True)[: len(p)]  # of equal ones: it has them all
+    starts = np.concatenate([[0], np.cumsum(last)])[begins]
+    which = np.insert(labels[last], starts, labels[begins])
+    x = np.insert((p * size[labels])[last], starts, 0.0)
+    y = np.insert(rank[last].astype(np.float64), starts, 0.0)
+    origin = x == 0
+    while len(x) > 2:
+        inner = which[:-2] == which[2:]
+        dx, dy = np.diff(x), np.diff(y)
+        below = np.concatenate([[False], inner & (dy[:-1] * dx[1:] <= dy[1:] * dx[:-1]), [False]])
+        if not below.any():
+            break
+        which, x, y, origin = which[~below], x[~below], y[~below], origin[~below]
+    edge = np.flatnonzero(~origin)
+    return which[edge], x[edge] - x[edge - 1], y[edge] - y[edge - 1], origin[edge - 1]
+
+
+def weighted_bh(p: Floats, weights: Floats, nulls: float, alpha: float) -> Bools:
+    """Weighted BH (Genovese, Roeder & Wasserman 2006) on p-values (H,), with the null proportion `nulls`.
+
+    >>> weighted_bh(np.array([0.04, 0.04, 0.9]), np.array([2.0, 0.5, 0.5]), 1.0, alpha=0.1)
+    array([ True, False, False])
+    """
+    if nulls < 1:
+        p = np.where(p > 0.5, np.inf, p)  # they were counted as nulls: they are given up, whatever their weight
+    adjusted = np.divide(p * nulls, weights, out=np.full(p.shape, np.inf), where=weights > 0)
+    count = _count(adjusted, alpha)
+    return adjusted <= alpha * SLACK * count / max(1, p.size) if count else np.zeros(p.shape, bool)
+
+
+def _count(p: Floats, alpha: float) -> int:
+    """How many BH rejects."""
+    ordered = np.sort(p[p <= alpha * SLACK])
+    passed = ordered <= alpha * SLACK * np.arange(1, ordered.size + 1) / max(1, p.size)
+    return int(np.flatnonzero(passed).max(initial=-1)) + 1
+
+
+def pilot_p(hits: Bools, h: int) -> Floats:
+    """p-values (n,) from the first draws alone: hits (n, draws) say which draws, in order, reached the observed.
+
+    h / tau where the h-th exceedance is draw tau, as the sequential test itself freezes it; else (1 + L) / (1 + draws).
+
+    >>> pilot_p(np.array([[True, False, True, True], [False, False, True, False]]), h=2)
+    array([0.66666667, 0.4       ])
+    """
+    draws = hits.shape[1]
+    so_far = np.cumsum(hits, axis=1)
+    total = so_far[:, -1] if draws else np.zeros(len(hits), np.int64)
+    tau = 1 + (so_far < h).sum(axis=1)  # the draw of the h-th exceedance, where there is one
+    return np.asarray(np.where(total >= h, h / tau, (1 + total) / (1 + draws)), np.float64)
+
+
+def clusters_of(p: Floats, groups: Ints | None) -> Ints:
+    """The cluster of every input (n,): inputs of one group together, and inputs with equal p-values (n, d)."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    _, alike = np.unique(np.nan_to_num(p, nan=2.0), axis=0, return_inverse=True)
+    alike = alike.reshape(-1)
+    if groups is None:
+        return alike.astype(np.int64)
+    _, named = np.unique(groups, return_inverse=True)
+    places, size = alike.max(initial=-1) + 1, alike.max(initial=-1) + named.max(initial=-1) + 2
+    graph = coo_array((np.ones(len(p)), (alike, places + named.reshape(-1))), shape=(size, size))
+    return np.asarray(connected_components(graph, directed=False)[1][alike], np.int64)

@@ -1,0 +1,45 @@
+"""The coarsest hypothesis, all of an input: whole rows of the reference donate, nothing is drawn (METHODS 14)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from butfor.core.draw.blocks import Block, CounterfactualBatch, Job, Problem
+from butfor.core.test.evidence import Found
+from butfor.core.test.exact import Listed, found_in_list
+from butfor.core.test.statistic import StatisticSpec
+from butfor.core.types import Array, Floats
+
+CHUNK_VALUES = 2**22  # values of the rows that are put beside inputs at a time
+
+
+def ranked_whole(
+    problem: Problem,
+    spec: StatisticSpec,
+    block: Block,
+    outputs: Floats,
+    reference: Array,
+    reference_outputs: Floats,
+    seen: Callable[[CounterfactualBatch, Floats], None],
+) -> Iterator[Found]:
+    """p-values of the inputs of a block whose subset is everything: the rank of an output among the reference's.
+
+    `outputs` (n, outputs) are those of all inputs, `reference` (m, columns) whole rows in the order of the data's
+    columns, `reference_outputs` (m, outputs) theirs. The input is one row more, with the same mass.
+    """
+    rows = len(reference)
+    size = max(1, CHUNK_VALUES // ((rows + 2) * reference.shape[1]))
+    for start in range(0, block.stop - block.start, size):
+        keep = np.arange(start, min(start + size, block.stop - block.start))
+        inputs = problem.items.take(problem.items.block(block.start, block.stop), keep)
+        listed = np.concatenate([np.broadcast_to(reference, (len(keep), *reference.shape)), inputs[:, None]], axis=1)
+        values = problem.items.splice(inputs, block.subset, listed[:, :, block.subset.index])
+        mass = np.full((len(keep), rows + 1), 1 / (rows + 1))
+        job = Job(block, rows + 1, "whole", keep=keep)
+        batch = CounterfactualBatch(job, inputs, values, rows + 2, mass=mass)
+        own = outputs[block.start + keep][:, None]
+        said = np.concatenate([own, np.broadcast_to(reference_outputs, (len(keep), *reference_outputs.shape)), own], 1)
+        seen(batch, said)
+        yield found_in_list(spec, job, said, Listed(batch, np.zeros(len(keep)), np.full(len(keep), 1 / (rows + 1))))

@@ -1,0 +1,72 @@
+"""Which hypotheses are chosen together, and what weights are learned over: from settings to a Choice."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from butfor.core.draw.blocks import Problem
+from butfor.core.select.choice import Choice, LearningUnits
+from butfor.core.select.strict import LEAST_BLOCKS
+from butfor.core.types import Bools, InputError, Ints
+from butfor.run.settings import Settings
+
+
+def choice_of(problem: Problem, settings: Settings, clusters: Ints, calibrated: Bools | None = None) -> Choice:
+    """How hypotheses of this run are chosen; `clusters` (n,) of inputs, `calibrated` (H,)."""
+    count = len(np.unique(clusters))
+    if settings.rule == "adaptive-strict" and count < LEAST_BLOCKS:
+        raise InputError(
+            f"rule='adaptive-strict' needs at least {LEAST_BLOCKS} independent inputs (or groups), got {count}; use "
+            "rule='adaptive' or 'bh'"
+        )
+    return Choice(
+        rule=settings.rule,
+        alpha=settings.alpha,
+        families=problem.input_of if settings.family == "input" else None,
+        layers=problem.layers,
+        calibrated=calibrated,
+        draws=settings.draws_for(problem.size),
+        units=LearningUnits(clusters[problem.input_of], _labels(problem, settings.weights_by)),
+        seed=settings.seed,
+    )
+
+
+def cluster_of(groups: object, names: Sequence[Any], alike: Ints) -> Ints:
+    """The cluster of every input (n,): those that the user puts together, and those that are equal (`alike`, (n,))."""
+    if groups is None:
+        return alike
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    labels = [groups.get(name) for name in names] if isinstance(groups, Mapping) else list(np.asarray(groups).tolist())
+    if len(labels) != len(names):
+        raise InputError(f"groups has {len(labels)} labels for {len(names)} inputs; give one for each input")
+    if any(label is None or label != label for label in labels):
+        raise InputError("groups has no label for some inputs; give one for each input")
+    known = {label: place for place, label in enumerate(dict.fromkeys(labels))}
+    named = np.array([known[label] for label in labels]) + int(alike.max(initial=0)) + 1
+    size = int(named.max(initial=0)) + 1
+    joined = coo_array((np.ones(len(named)), (alike, named)), shape=(size, size))
+    return np.asarray(connected_components(joined, directed=False)[1][alike], np.int64)
+
+
+def _labels(problem: Problem, weights_by: object) -> Ints:
+    """What hypotheses have in common over inputs (H,): their subset, or a label that the user gives each of them."""
+    if weights_by is None:
+        return problem.subset_of
+    if callable(weights_by):
+        names, subsets = problem.input_names, problem.subset_names
+        pairs = zip(problem.input_of, problem.subset_of, strict=True)
+        labels = [weights_by(names[i], subsets[j]) for i, j in pairs]
+    else:
+        labels = list(np.asarray(weights_by, dtype=object).tolist())
+    if len(labels) != problem.size:
+        raise InputError(
+            f"weights_by has {len(labels)} labels for {problem.size} hypotheses; give one for each row of "
+            "result.table, or a function (input, subset) -> label"
+        )
+    known = {label: place for place, label in enumerate(dict.fromkeys(labels))}
+    return np.array([known[label] for label in labels], np.int64)

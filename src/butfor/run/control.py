@@ -1,0 +1,91 @@
+"""The negative control of a run: rows of the reference's own kind go through the same test (METHODS 15)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from butfor.core.draw.blocks import Problem
+from butfor.core.draw.layers import layers_of_table
+from butfor.core.evaluate.batches import Evaluator
+from butfor.core.evaluate.probe import probe
+from butfor.core.result.controlled import Control
+from butfor.core.select.choice import Choice, LearningUnits
+from butfor.core.test.statistic import StatisticSpec
+from butfor.core.types import Bools, Floats
+from butfor.run.choosing import choice_of
+from butfor.run.perform import perform
+from butfor.run.procedure import sequential
+from butfor.run.progress import Meter
+from butfor.run.settings import Settings
+
+LEVEL = 0.01  # of calling any good subset wrong, over all of them
+TAILS = (0.05, 0.1)  # where control p-values are counted
+
+
+def control(
+    problems: Sequence[Problem],
+    evaluator: Evaluator,
+    spec: StatisticSpec,
+    settings: Settings,
+    meter: Meter,
+) -> Control:
+    """The test on rows that their samplers have not seen; one problem for each sampler, with the same subsets.
+
+    A subset whose control p-values are too often small (binomial, all subsets together at .01) is not calibrated.
+    """
+    rule = "adaptive" if settings.rule == "adaptive-strict" else settings.rule  # of fewer rows than that needs
+    test, draws = settings.test, settings.draws
+    if test.name == "irt" and rule != "e-bh":  # the same p-values at a fraction of the rows
+        test, draws = sequential(center=test.center), None
+    quiet = replace(
+        settings, test=test, draws=draws, picked=None, family="run", weights_by=None, rule=rule, bounds=False
+    )
+    stopping = replace(quiet, rule="bh") if quiet.rule == "adaptive" else quiet  # weights need all rows together
+    subsets = len(problems[0].subset_names)
+    parts = []
+    for problem in problems:
+        choice = choice_of(problem, stopping, np.arange(len(problem.items)))
+        seen = probe(evaluator.model, problem.items, evaluator.batch_rows, lambda row: f"row {row} of the reference")
+        meter.count_evaluated(seen.rows)
+        own = replace(spec, picked=None, rounding=seen.rounding)
+        parts.append(perform(problem, evaluator, own, stopping, choice, meter, "control").evidence)
+    found = np.concatenate([part.scaled for part in parts])
+    tested = np.concatenate([part.drawable for part in parts])
+    chosen = _pooled(problems[0], quiet, len(found) // subsets).chosen(found, tested).reshape(-1, subsets)
+    values = found.reshape(-1, subsets)
+    return Control(values, chosen, calibrated(values) if parts[0].kind == "p" else None)
+
+
+def _pooled(problem: Problem, settings: Settings, rows: int) -> Choice:
+    """The choice over all control rows together, whichever sampler they had."""
+    layers = problem.layers
+    if layers is not None:
+        size = len(problem.subset_names)
+        layers = layers_of_table(layers.resolution[:size], layers.parent[:size], rows)
+    return Choice(
+        rule=settings.rule,
+        alpha=settings.alpha,
+        layers=layers,
+        draws=settings.draws_for(problem.size),
+        units=LearningUnits(
+            np.repeat(np.arange(rows), len(problem.subset_names)),
+            np.tile(problem.subset_of[: len(problem.subset_names)], rows),
+        ),
+        seed=settings.seed,
+    )
+
+
+def calibrated(p: Floats) -> Bools:
+    """Subsets (S,) whose control p-values (n, S) are not too often small.
+
+    >>> calibrated(np.full((50, 1), 0.01)).tolist(), calibrated(np.linspace(0, 1, 50)[:, None]).tolist()
+    ([False], [True])
+    """
+    from scipy.special import bdtrc
+
+    count, subsets = p.shape
+    tails = [bdtrc((p <= tail).sum(axis=0) - 1, count, tail) for tail in TAILS]  # P(X >= k)
+    return np.asarray(len(TAILS) * np.min(tails, axis=0) > LEVEL / subsets)

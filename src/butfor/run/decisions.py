@@ -1,0 +1,111 @@
+"""The but-for test of a decision in a run: from the draws that are made anyway, and some more (METHODS 16)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from butfor.core.draw.blocks import Job, Problem, table_problem
+from butfor.core.draw.items import TableItems
+from butfor.core.draw.samplers import info_of
+from butfor.core.evaluate.batches import Evaluator, evaluate
+from butfor.core.result.decided import Decided, Stay
+from butfor.core.result.features import Fit
+from butfor.core.test.decision import Decision, established
+from butfor.core.test.flips import Flips, draw_until_decided
+from butfor.core.types import Floats, InputError, Subset
+from butfor.run.progress import Meter
+from butfor.run.settings import Settings
+
+CONFIDENCE = 0.95
+FIT_SHARE = 0.2  # of the error level, by subset: the error of one fit is shared by all inputs
+MOST_DRAWS = 400
+FIRST_DRAWS = 64  # of everything but a subset, where it is asked whether the subset is sufficient
+
+
+def watch_decisions(problem: Problem, settings: Settings, outputs: Floats) -> Flips | None:
+    """Counts the draws that change the decision; None where there is no decision to ask about."""
+    if settings.decide is False or (settings.decide is None and outputs.shape[1] == 1):
+        return None
+    if settings.sufficient and not isinstance(problem.items, TableItems):
+        raise InputError("sufficient=True is for tables; drop it")
+    decision = Decision(settings.decide if callable(settings.decide) else None)
+    made = decision(outputs)
+    if made.dtype.kind == "f" and len(np.unique(made)) > max(20, len(made) // 2):
+        raise InputError(
+            "decide gave a different number for nearly every input; a decision is a class, for example "
+            "decide=lambda outputs: outputs >= 0.4"
+        )
+    return Flips(problem, decision)
+
+
+def decide(
+    problem: Problem, evaluator: Evaluator, flips: Flips, settings: Settings, fit: Fit | None, meter: Meter
+) -> Decided:
+    """The probability of another decision of every hypothesis, with an interval, all of them together at 95 %."""
+    alpha = 1 - CONFIDENCE
+    error = _error(problem, fit)
+    alphas = (alpha / problem.size, FIT_SHARE * alpha / max(1, len(problem.subset_names)))
+    before = flips.draws.copy()
+    if problem.items.shares_subsets and not problem.items.costly:
+        meter.stage("decision", None)
+        draw_until_decided(problem, evaluator, flips, error, settings.level, alphas, MOST_DRAWS)
+    tally = flips.tally(error)
+    low, high = tally.bounds(*alphas)
+    resolution = None if problem.layers is None else problem.layers.resolution
+    return Decided(
+        share=tally.share,
+        low=low,
+        high=high,
+        necessary=established(tally, settings.level, alpha, resolution),
+        draws=flips.draws,
+        added=flips.draws - before,
+        level=settings.level,
+        nearest=flips.nearest,
+    )
+
+
+def sufficiency(
+    problem: Problem,
+    evaluator: Evaluator,
+    decision: Decision,
+    settings: Settings,
+    fit: Callable[[Problem], Fit | None] | None,
+    meter: Meter,
+) -> Stay:
+    """The other way round: keep the subset, redraw all the rest; how often does the decision stay? Tables only.
+
+    Of the subset of all columns there is no rest: there it stays for sure.
+    """
+    items = problem.items
+    assert isinstance(items, TableItems)
+    width = items.values.shape[1]
+    by_name = {block.subset.name: block.subset for block in problem.blocks}
+    rest = [np.setdiff1d(np.arange(width), by_name[name].index) for name in problem.subset_names]
+    places = [place for place, columns in enumerate(rest) if columns.size]
+    subsets = [Subset(f"all but {problem.subset_names[place]}", rest[place]) for place in places]
+    share, low, high = (np.ones(problem.size) for _ in range(3))
+    sure = np.ones(problem.size, bool)
+    if subsets:
+        turned = table_problem(items, problem.input_names, subsets, problem.sampler, problem.seed)
+        flips = Flips(turned, decision)
+        meter.stage("sufficient", None)
+        watching = replace(evaluator, memory=None, seen=(flips,))
+        for _ in evaluate(turned, watching, [Job(block, FIRST_DRAWS, 0) for block in turned.blocks]):
+            pass  # flips has seen them
+        other = replace(settings, level=1 - settings.level)
+        found = decide(turned, watching, flips, other, None if fit is None else fit(turned), meter)
+        rows = (np.arange(len(items))[:, None] * len(problem.subset_names) + np.array(places)).reshape(-1)
+        share[rows], low[rows], high[rows] = 1 - found.share, 1 - found.high, 1 - found.low
+        sure[rows] = found.high < 1 - settings.level
+    return Stay(share, low, high, sure)
+
+
+def _error(problem: Problem, fit: Fit | None) -> Floats:
+    """1 / m + h(x) of each hypothesis (H,); 0 where the sampler is not fitted on rows, as far as is known."""
+    if fit is not None:
+        return np.asarray(1 / fit.rows + fit.leverage)
+    rows = info_of(problem.sampler).reference_rows
+    return np.full(problem.size, 0.0 if not rows else 1 / rows)

@@ -1,0 +1,176 @@
+"""All that is fitted for one subset: values of few kinds one after the other, then numbers from one donor row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import product
+from math import prod
+
+import numpy as np
+
+from butfor.core.types import Array, Bools, Floats, Ints
+from butfor.tabular.residual.choice import Views
+from butfor.tabular.residual.classes import STRONGER, ClassFit, codes_of, fit_classes
+from butfor.tabular.residual.design import FEW_VALUES, Form, Space
+from butfor.tabular.residual.matched import Matched
+from butfor.tabular.residual.numbers import NumberFit, fit_numbers
+from butfor.tabular.residual.ridge import Line
+from butfor.tabular.row_cache import RowCache
+
+LISTED = 64  # values, or combinations of them, that are listed rather than drawn
+JOINT = 512  # combinations that are drawn as one
+UNSEEN = 0.02  # share of rows whose combination comes once, up to which all others count as impossible
+LONG = 8  # a chain of more columns is fitted with one penalty each
+FEWEST = 10  # rows without a gap that a group of numbers needs to be drawn together
+MOST_PATTERNS = 16  # of missing numbers in a group
+
+
+@dataclass(frozen=True, eq=False)
+class ClassStep:
+    """One column of few values, given the rest of the row and the columns before it."""
+
+    column: int
+    fit: ClassFit
+    added: tuple[Floats, ...]  # per column before it: (its levels, splits), what a level adds to the log odds
+
+
+@dataclass(frozen=True, eq=False)
+class NumberStep:
+    """One column of numbers, given the rest of the row and the subset's columns of few values."""
+
+    fit: NumberFit
+    added: tuple[Floats, ...]  # per column of few values: (its levels,), what a level adds to the mean
+    widened: tuple[Floats, ...]  # and to the log of the spread
+
+
+@dataclass(frozen=True, eq=False)
+class SubsetFit:
+    """The law of a subset given the rest of a row."""
+
+    rest: Ints
+    classes: tuple[ClassStep, ...]
+    combinations: Ints | None  # (G, classes) of levels, all that may be drawn; None: too many to list
+    pattern: ClassFit | None  # which numbers are missing; None: none ever is
+    patterns: Bools  # (patterns, numbers)
+    numbers: tuple[NumberStep, ...]
+    donors: int  # reference rows that donate
+    whole: Matched | None = None  # whole rows donate, found by what the parts make of the rest of the row
+    seen: RowCache = field(default_factory=RowCache)
+
+    @property
+    def columns(self) -> list[int]:
+        """In the order in which they are drawn."""
+        return [step.column for step in self.classes] + [step.fit.column for step in self.numbers]
+
+    @property
+    def parts(self) -> list[ClassFit | NumberFit]:
+        """All regressions: of columns of few values, of numbers, of what is missing."""
+        found: list[ClassFit | NumberFit] = [step.fit for step in self.classes]
+        found += [step.fit for step in self.numbers]
+        return found if self.pattern is None else [*found, self.pattern]
+
+    def centres(self, space: Space, inputs: Array) -> list[Floats]:
+        """What every part makes of each input, (n, numbers of the part), the leverage last."""
+
+        def compute(given: Array) -> Floats:
+            rows = np.zeros((len(given), len(space.rows.categories)))
+            rows[:, self.rest] = given
+            return np.concatenate([part.centre(space, rows, self.rest) for part in self.parts], axis=1)
+
+        found = self.seen(np.ascontiguousarray(inputs[:, self.rest], np.float64), compute)
+        return np.split(found, np.cumsum([part.width for part in self.parts])[:-1], axis=1)
+
+    def likeness(self, space: Space, inputs: Array) -> Floats:
+        """What the fit makes of the rest of each row but for how sure it is, (n, q): rows alike in it are alike."""
+        found = self.centres(space, inputs)[: len(self.columns)]
+        split = len(self.classes)
+        return np.concatenate([*(own[:, :-1] for own in found[:split]), *(own[:, :1] for own in found[split:])], axis=1)
+
+
+def few_valued(space: Space, column: int) -> bool:
+    """Whether a column is a list of values: a category, or numbers of which there are few and that come again."""
+    values = space.rows.values[:, column]
+    held = values[~np.isnan(values)]
+    count = len(np.unique(held))
+    return space.rows.categories[column] or count <= 1 or (count <= FEW_VALUES and 2 * count <= len(held))
+
+
+def fit_subset(space: Space, targets: Ints, rest: Ints) -> SubsetFit:
+    """The law of the columns `targets` given those in `rest`."""
+    few = [int(j) for j in targets if few_valued(space, int(j))]
+    many = [int(j) for j in targets if int(j) not in few]
+    stronger = STRONGER if len(few) <= LONG else STRONGER[:1]
+    classes = tuple(_class_step(space, rest, few[:k], j, stronger) for k, j in enumerate(few))
+    given = np.concatenate([rest, np.array(few, np.int64)])
+    present = complete(space, many)
+    fits = (
+        fit_numbers(Views(space, given, present), many)
+        if len(present) >= FEWEST or len(many) < 2
+        else [
+            fit_numbers(Views(space, given, complete(space, [j])), [j])[0]
+            for j in many  # for their centres only
+        ]
+    )
+    numbers = tuple(_number_step(space, rest, classes, fit) for fit in fits)
+    pattern, patterns = _missing(space, rest, many)
+    donors = len(present) if many else len(space.rows)
+    return SubsetFit(rest, classes, _combinations(space, classes), pattern, patterns, numbers, donors)
+
+
+def complete(space: Space, columns: list[int]) -> Ints:
+    """Reference rows in which none of these columns is missing."""
+    return np.flatnonzero(~np.isnan(space.rows.values[:, columns]).any(axis=1))
+
+
+def _class_step(space: Space, rest: Ints, before: list[int], column: int, stronger: tuple[float, ...]) -> ClassStep:
+    values = space.rows.values
+    views = Views(space, np.concatenate([rest, np.array(before, np.int64)]), np.arange(len(values)))
+    fit = fit_classes(views, values[:, column], not space.rows.categories[column], stronger)
+    per_line = [_shares(space, line, fit.form, rest, before) for line in fit.lines]
+    added = tuple(np.stack(parts, axis=1) for parts in zip(*per_line, strict=True))
+    return ClassStep(column, fit, added)
+
+
+def _number_step(space: Space, rest: Ints, classes: tuple[ClassStep, ...], fit: NumberFit) -> NumberStep:
+    before = [step.column for step in classes]
+    added = _shares(space, fit.line, fit.form, rest, before)
+    widened = [] if fit.scale is None else _shares(space, fit.scale, "plain", rest, before)
+    return NumberStep(fit, tuple(added), tuple(widened))
+
+
+def _shares(space: Space, line: Line, form: Form, rest: Ints, before: list[int]) -> list[Floats]:
+    """What each level of each column of `before` adds to a regression whose first features are those of `rest`."""
+    first, found = space.of(np.zeros((0, len(space.rows.categories))), rest, form).shape[1], []
+    for j in before:
+        features = space.column(form, j)(codes_of(space.rows.values[:, j])[0].astype(np.float64))
+        found.append(line.share(features, first))
+        first += features.shape[1]
+    return found
+
+
+def _combinations(space: Space, classes: tuple[ClassStep, ...]) -> Ints | None:
+    """The combinations of levels that may be drawn, where they are few enough to be listed.
+
+    Where hardly a row has a combination of its own, those that never come are taken to be impossible: by Good (1953)
+    the share of rows with a combination that was not seen is about the share of rows whose combination comes once.
+    """
+    codes = np.stack([codes_of(space.rows.values[:, step.column])[1] for step in classes], axis=1) if classes else None
+    if codes is None:
+        return None
+    seen, counts = np.unique(codes, axis=0, return_counts=True)
+    if len(classes) > 1 and len(seen) <= JOINT and (counts == 1).sum() <= UNSEEN * len(codes):
+        return seen
+    sizes = [len(step.fit.levels) for step in classes]
+    return np.array(list(product(*map(range, sizes)))) if prod(sizes) <= LISTED else None
+
+
+def _missing(space: Space, rest: Ints, many: list[int]) -> tuple[ClassFit | None, Bools]:
+    """Which numbers of a group are missing together: as a column of few values by itself, given the rest."""
+    gaps = np.isnan(space.rows.values[:, many])
+    if not gaps.any():
+        return None, np.zeros((1, len(many)), bool)
+    patterns, codes, counts = np.unique(gaps, axis=0, return_inverse=True, return_counts=True)
+    kept = np.sort(np.argsort(-counts, kind="stable")[:MOST_PATTERNS])
+    rows = np.flatnonzero(np.isin(codes, kept))
+    fit = fit_classes(Views(space, rest, rows), np.searchsorted(kept, codes[rows]).astype(np.float64), False)
+    return fit, patterns[kept]

@@ -1,0 +1,123 @@
+"""Form, shape and penalty of a regression, chosen by the score of reference rows that were left out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from butfor.core.types import Floats, Ints
+from butfor.tabular.residual.design import Form, Space
+from butfor.tabular.residual.ridge import Rotated, best_penalty, rotate
+from butfor.tabular.residual.shapes import Bend
+
+CHOSEN_ON = 2_000  # rows that choices are made on
+SCORED = 500  # of which so many are scored
+QUANTILES = (np.arange(50) + 0.5) / 50
+SIMPLER, LIKELY = 0.995, 1.0  # a bend or a curve must gain half a per cent, by one standard error
+SCALED_FROM = 60  # rows that can tell how the spread changes
+WORTH, SURE = 0.99, 2.0  # a changing spread must gain 1 %, by two standard errors
+SMALLEST = 0.05  # of the mean error: smaller ones count as this where the spread is learned
+
+
+@dataclass(frozen=True, eq=False)
+class Views:
+    """The features that the columns of a subset are regressed on, turned once for all of them."""
+
+    space: Space
+    given: Ints  # columns
+    rows: Ints  # of the reference
+    turned: dict[tuple[Form, int], Rotated] = field(default_factory=dict)
+
+    @property
+    def some(self) -> Ints:
+        """Places among `rows` of those that choices are made on."""
+        return self.space.some(len(self.rows), CHOSEN_ON)
+
+    def rotated(self, form: Form, size: int) -> Rotated:
+        """The features of all rows (`size` is their number) or of some of them."""
+        if (form, size) not in self.turned:
+            rows = self.rows if size == len(self.rows) else self.rows[self.some]
+            self.turned[form, size] = rotate(*self.space.reference(self.given, form, rows))
+        return self.turned[form, size]
+
+    @property
+    def forms(self) -> list[Form]:
+        """The forms that are worth trying."""
+        return self.space.forms(self.given, len(self.rows))
+
+
+@dataclass(frozen=True, eq=False)
+class FormChoice:
+    """One way to regress a column, and how rows that were left out scored."""
+
+    form: Form
+    shape: Bend
+    penalty: float
+    means: Floats  # (m,) of rows left out
+    leverage: Floats  # (m,) of rows left out
+    donors: Floats  # (m,)
+    scores: Floats  # (scored,)
+
+
+def choose(views: Views, column: int) -> tuple[FormChoice, float | None]:
+    """The best way to regress a column, and the penalty of a regression of its spread, or None where that fails."""
+    some = views.some
+    values = views.space.rows.values[views.rows[some], column].astype(np.float64)
+    best: FormChoice | None = None
+    for form in views.forms:
+        rotated = views.rotated(form, len(values))
+        for shape in views.space.shapes(column):
+            tried = _try(rotated, form, shape, values)
+            if best is None or _better(tried.scores, best.scores, SIMPLER, LIKELY):
+                best = tried
+    assert best is not None
+    if len(values) < SCALED_FROM:
+        return best, None
+    return best, _spread_penalty(views.rotated("plain", len(values)), best, values)
+
+
+def _try(rotated: Rotated, form: Form, shape: Bend, values: Floats) -> FormChoice:
+    bent = shape.bent(values)
+    penalty = best_penalty(rotated, bent)
+    missed, leverage = (part[:, 0] for part in rotated.fits(bent[:, None], np.array([penalty])))
+    donors = missed * np.sqrt(1 - leverage)
+    outside = leverage / (1 - leverage)  # of a row for the fit without it
+    scores = crps(shape, values, bent - missed, np.sqrt(1 + outside), donors)
+    return FormChoice(form, shape, penalty, bent - missed, outside, donors, scores)
+
+
+def crps(shape: Bend, values: Floats, means: Floats, spreads: Floats, donors: Floats) -> Floats:
+    """The continuous ranked probability score of some rows, as twice the mean pinball loss over quantiles."""
+    some = np.linspace(0, len(values) - 1, min(len(values), SCORED)).astype(np.int64)
+    quantiles = np.quantile(donors, QUANTILES)
+    drawn = shape.straight(means[some, None] + spreads[some, None] * quantiles)
+    over = values[some, None] - drawn
+    return np.asarray((2 * np.maximum(QUANTILES * over, (QUANTILES - 1) * over)).mean(axis=1))
+
+
+def _better(scores: Floats, than: Floats, factor: float, errors: float) -> bool:
+    """Whether the mean score is lower by a factor and by so many standard errors."""
+    gain = than - scores
+    sure = gain.mean() > errors * gain.std() / np.sqrt(len(gain))
+    return bool(sure and scores.mean() < factor * than.mean())
+
+
+def _spread_penalty(plain: Rotated, best: FormChoice, values: Floats) -> float | None:
+    """The penalty of the regression of the errors' size, or None where it does not pay.
+
+    Its features are those of the other columns and never the means of rows left out, which hold the row's own error.
+    """
+    wanted = log_size(best.donors[:, None])
+    penalty = best_penalty(plain, wanted[:, 0])
+    left, _ = plain.fits(wanted, np.array([penalty]))
+    sizes = np.exp(wanted - left)[:, 0]
+    spreads = np.sqrt(1 + best.leverage) * sizes
+    scores = crps(best.shape, values, best.means, spreads, best.donors / sizes)
+    return penalty if _better(scores, best.scores, WORTH, SURE) else None
+
+
+def log_size(donors: Floats) -> Floats:
+    """The logarithm of the size of errors (m, c), none of them tiny."""
+    sizes = np.abs(donors)
+    return np.asarray(np.log(np.maximum(sizes, SMALLEST * np.maximum(sizes.mean(axis=0), 1e-300))))

@@ -1,0 +1,196 @@
+"""What a regression sees of a row: every column as a few numbers, in three forms of growing freedom."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from butfor.core.draw.streams import stream
+from butfor.core.types import Array, Floats, Ints, Subset
+from butfor.tabular.donors import ReferenceRows
+from butfor.tabular.residual.shapes import Bend, Nature, best_power, nature_of, shapes_of
+
+Form = Literal["plain", "shaped", "curved"]
+FORMS: tuple[Form, ...] = ("plain", "shaped", "curved")
+FEW_VALUES = 8  # a column of so many values, or fewer, is a list of values
+MOST_FLAGS = 16  # levels of a category that have a flag of their own, the most frequent ones
+SHAPED_ON = 2_000  # rows that a shape is sought on
+KNOTS = (0.05, 0.275, 0.5, 0.725, 0.95)  # quantiles (Harrell, Regression Modeling Strategies, section 2.4)
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnFeatures:
+    """One column as features, each of mean 0 and spread 1 in the reference; a missing number has the mean."""
+
+    shape: Bend | None  # None: a category, or nothing but flags
+    centre: float = 0.0
+    scale: float = 1.0
+    knots: Floats | None = None
+    turn: Floats | None = None  # (2 + curves, curves) from 1, x and the bends to curves that x does not explain
+    levels: Floats | None = None  # a flag for each
+    gappy: bool = False  # a flag for missing
+
+    def __call__(self, values: Floats) -> Floats:  # (n,) -> (n, features)
+        missing = np.isnan(values)
+        parts: list[Floats] = []
+        if self.shape is not None:
+            even = np.where(missing, 0.0, (self.shape.bent(values) - self.centre) / self.scale)
+            parts.append(even[:, None])
+            if self.knots is not None and self.turn is not None:
+                curves = np.column_stack([np.ones_like(even), even, _bends(even, self.knots)])[:, None, :] @ self.turn
+                parts.append(np.where(missing[:, None], 0.0, curves[:, 0, :]))
+        if self.levels is not None:
+            parts.append((values[:, None] == self.levels) * 2.0)  # a flag of one half has spread 1
+        if self.gappy:
+            parts.append(missing[:, None] * 2.0)
+        return np.concatenate(parts, axis=1) if parts else np.zeros((len(values), 0))
+
+
+def column_features(values: Floats, category: bool, form: Form, power: float) -> ColumnFeatures:
+    """The features of one column of the reference; `power` is its bend in all forms but the plain one."""
+    missing = np.isnan(values)
+    held = values[~missing]
+    gappy = bool(missing.any() and len(held))
+    distinct, counts = np.unique(held, return_counts=True)
+    if len(distinct) < 2:
+        return ColumnFeatures(None, gappy=gappy)
+    if category:
+        frequent = np.sort(distinct[np.argsort(-counts, kind="stable")[:MOST_FLAGS]])
+        return ColumnFeatures(None, levels=frequent[1:] if len(frequent) == 2 else frequent, gappy=gappy)
+    shape = Bend(float(np.median(held)), float(held.std()))
+    if form != "plain" and len(distinct) > FEW_VALUES:
+        shape = Bend(shape.middle, shape.spread, power)
+    bent = shape.bent(held)
+    centre, scale = float(bent.mean()), float(bent.std())
+    if form != "curved" or len(distinct) == 2:
+        return ColumnFeatures(shape, centre, scale, gappy=gappy)
+    if len(distinct) <= FEW_VALUES:
+        return ColumnFeatures(shape, centre, scale, levels=distinct, gappy=gappy)
+    knots, turn = _curves((bent - centre) / scale)
+    return ColumnFeatures(shape, centre, scale, knots, turn, gappy=gappy)
+
+
+def _bends(x: Floats, knots: Floats) -> Floats:
+    """Natural cubic splines but for 1 and x, (n, knots - 2): straight beyond the outer knots (Hastie et al., 5.2.1)."""
+    last, before = knots[-1], knots[-2]
+    cubes = np.maximum(x[:, None] - knots, 0) ** 3
+    slopes = (cubes[:, :-1] - cubes[:, -1:]) / (last - knots[:-1])
+    return np.asarray((slopes[:, :-1] - slopes[:, -1:]) / (last - before))
+
+
+def _curves(x: Floats) -> tuple[Floats | None, Floats | None]:
+    """Knots, and how to turn the bends into curves of spread 1 that neither x nor each other explain."""
+    knots = np.unique(np.quantile(x, KNOTS))
+    if len(knots) < 3:
+        return None, None
+    columns = np.column_stack([np.ones_like(x), x, _bends(x, knots)])
+    lengths = np.sqrt((columns**2).mean(axis=0))
+    upper = np.linalg.qr(columns / lengths, mode="r") / np.sqrt(len(x))
+    if (np.abs(np.diag(upper)) < 1e-6).any():
+        return None, None
+    turn = np.linalg.inv(upper)[:, 2:] / lengths[:, None]
+    return knots, np.asarray(turn * np.sign(np.diag(upper)[2:]))
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """The features of all columns of the reference in one form."""
+
+    features: Floats  # (p, m)
+    products: Floats  # (p, p)
+    places: dict[int, tuple[int, int]]  # of each column, in an order that does not depend on that of the columns
+
+
+class Space:
+    """The features of all columns of a reference, in each form; they do not travel with a pickle."""
+
+    def __init__(self, rows: ReferenceRows, seed: int = 0) -> None:
+        self.rows, self.seed = rows, seed
+        self.columns: dict[tuple[Form, int], ColumnFeatures] = {}
+        self.known: dict[Form, Known] = {}
+        self.shaped: dict[int, list[Bend]] = {}
+        self.natures: dict[int, Nature] = {}
+        self.powers: dict[int, float] = {}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Space, (self.rows, self.seed)
+
+    def some(self, size: int, most: int) -> Ints:
+        """Places of at most so many rows of `size`, in their order."""
+        if size <= most:
+            return np.arange(size)
+        return np.sort(stream(self.seed, "residual", "rows").permutation(size)[:most])
+
+    def column(self, form: Form, j: int) -> ColumnFeatures:
+        """How one column is seen."""
+        if (form, j) not in self.columns:
+            values = self.rows.values[:, j].astype(np.float64)
+            bent = form != "plain" and len(self._held(j)) > 0 and not self.rows.categories[j]
+            power = self.power(j) if bent else 1.0
+            self.columns[form, j] = column_features(values, self.rows.categories[j], form, power)
+        return self.columns[form, j]
+
+    def shapes(self, j: int) -> list[Bend]:
+        """The shapes to try for a column of numbers."""
+        if j not in self.shaped:
+            self.shaped[j] = shapes_of(self._held(j), self.power(j))
+        return self.shaped[j]
+
+    def power(self, j: int) -> float:
+        """The bend under which a column of numbers looks most normal."""
+        if j not in self.powers:
+            held = self._held(j)[self.some(len(self._held(j)), SHAPED_ON)]
+            self.powers[j] = best_power((held - np.median(held)) / (held.std() or 1.0))
+        return self.powers[j]
+
+    def nature(self, j: int) -> Nature:
+        """What values of a column cannot be other than."""
+        if j not in self.natures:
+            self.natures[j] = nature_of(self._held(j))
+        return self.natures[j]
+
+    def _held(self, j: int) -> Floats:
+        values = self.rows.values[:, j].astype(np.float64)
+        return np.asarray(values[~np.isnan(values)])
+
+    def of(self, inputs: Array, columns: Ints, form: Form) -> Floats:
+        """The features of these columns of any rows, (n, features)."""
+        parts = [self.column(form, int(j))(inputs[:, j].astype(np.float64)) for j in columns]
+        return np.concatenate([np.zeros((len(inputs), 0)), *parts], axis=1)
+
+    def reference(self, columns: Ints, form: Form, rows: Ints) -> tuple[Floats, Floats | None]:
+        """The features of these columns of some rows of the reference, (m, features), and their products if known."""
+        if form not in self.known:
+            self.known[form] = self._all(form)
+        known = self.known[form]
+        places = np.concatenate([np.zeros(0, np.int64), *(np.arange(*known.places[int(j)]) for j in columns)])
+        if len(rows) == len(self.rows):
+            return known.features[places].T, known.products[np.ix_(places, places)]
+        return known.features[np.ix_(places, rows)].T, None
+
+    def _all(self, form: Form) -> Known:
+        order, _ = self.rows.parts(Subset("all", np.arange(len(self.rows.categories))))
+        parts = [self.of(self.rows.values, np.array([j]), form).T for j in order]
+        ends = np.cumsum([len(part) for part in parts])
+        places = {int(j): (int(end) - len(part), int(end)) for j, end, part in zip(order, ends, parts, strict=True)}
+        features = np.concatenate(parts)
+        return Known(features, features @ features.T, places)
+
+    def forms(self, columns: Ints, rows: int) -> list[Form]:
+        """The forms worth trying with so many rows: no two alike, and curves only where there are rows to tell them."""
+        found: list[Form] = ["plain"]
+        if any(self._skewed(int(j)) for j in columns):
+            found.append("shaped")
+        straight, curved = (sum(self._width(form, int(j)) for j in columns) for form in (FORMS[0], FORMS[2]))
+        if straight < curved <= rows / 3:
+            found.append("curved")
+        return found
+
+    def _skewed(self, j: int) -> bool:
+        shape = self.column("shaped", j).shape
+        return shape is not None and shape.power != 1.0
+
+    def _width(self, form: Form, j: int) -> int:
+        return int(self.column(form, j)(np.zeros(1)).shape[1])

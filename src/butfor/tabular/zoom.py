@@ -1,0 +1,180 @@
+"""What to test from coarse to fine: all columns, groups that go together, single columns (METHODS 14)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from butfor.core.draw.layers import Layers, layers_of_table
+from butfor.core.draw.proposers import unique
+from butfor.core.types import Floats, InputError, Ints, Subset
+from butfor.tabular.subsets import positions_of
+from butfor.tabular.table import Table
+
+CUTS = (2, 3, 5, 8, 13, 21, 34, 55, 89, 144)  # groups of each resolution between all columns and single ones
+MOST_ROWS = 5_000  # of the reference, from which the tree is made
+ALL = "all columns"
+Cell = tuple[int, ...]  # columns
+MOST_NAMED = 4  # columns in the name of a group
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """Subsets, each with its resolution (0: all columns) and the place of that which it is a part of (-1: none)."""
+
+    subsets: list[Subset]
+    resolution: Ints  # (S,)
+    parent: Ints  # (S,)
+
+    def layers(self, inputs: int) -> Layers | None:
+        """The layers of so many inputs; None: there is one only."""
+        return layers_of_table(self.resolution, self.parent, inputs) if self.resolution.any() else None
+
+    @property
+    def root(self) -> int | None:
+        """Where the subset of all columns stands."""
+        return 0 if len(self.resolution) and self.parent[0] < 0 and self.subsets[0].name == ALL else None
+
+
+def column_tree(table: Table) -> Tree:
+    """The tree of the columns of a reference: cuts of average linkage on how strongly columns go together.
+
+    Numbers go together by |Spearman's correlation|, categories by Cramer's V, one with the other by the correlation
+    ratio. It is made from the reference only: a tree that looked at the inputs would choose groups by what they hold.
+    """
+    width = len(table.columns)
+    single: list[Cell] = [(j,) for j in range(width)]
+    cells: list[list[Cell]] = [[tuple(range(width))], *_cuts(table), single]
+    subsets: list[tuple[Cell, int, int]] = []  # columns, resolution, parent
+    place: dict[Cell, int] = {}
+    level = 0
+    for layer in cells:
+        fresh = [cell for cell in layer if cell not in place]
+        for cell in fresh:
+            above = [k for k, (other, at, _) in enumerate(subsets) if at < level and set(cell) < set(other)]
+            parent = min(above, key=lambda k: len(subsets[k][0]), default=-1)
+            place[cell] = len(subsets)
+            subsets.append((cell, level, parent))
+        level += bool(fresh)
+    names = [_name(table, cell) for cell, _, _ in subsets]
+    made = unique(Subset(name, np.array(cell)) for name, (cell, _, _) in zip(names, subsets, strict=True))
+    return Tree(made, np.array([at for _, at, _ in subsets]), np.array([above for _, _, above in subsets]))
+
+
+def _cuts(table: Table) -> list[list[Cell]]:
+    from scipy.cluster.hierarchy import fcluster, linkage
+    from scipy.spatial.distance import squareform
+
+    width = len(table.columns)
+    if width < 3:
+        return []
+    order = np.array(sorted(range(width), key=lambda j: table.columns[j]))  # the tree goes by names, not by places
+    tree = linkage(squareform(1 - associations(table)[np.ix_(order, order)], checks=False), "average")
+    found = []
+    for count in (count for count in CUTS if count < width):
+        labels = fcluster(tree, count, "maxclust")
+        firsts = np.sort(np.unique(labels, return_index=True)[1])
+        found.append([tuple(sorted(order[labels == labels[first]].tolist())) for first in firsts])
+    return found
+
+
+def _name(table: Table, cell: Sequence[int]) -> str:
+    if len(cell) == len(table.columns):
+        return ALL if len(cell) > 1 else table.columns[0]
+    names = sorted(table.columns[j] for j in cell)
+    others = sorted(name for j, name in enumerate(table.columns) if j not in cell)
+    if len(names) <= MOST_NAMED:
+        return ", ".join(names)
+    if len(others) < min(len(names), MOST_NAMED):
+        return f"all but {', '.join(others)}"
+    return f"{', '.join(names[: MOST_NAMED - 1])} and {len(names) - MOST_NAMED + 1} more"
+
+
+def associations(table: Table) -> Floats:
+    """How strongly columns go together (d, d), between 0 and 1, and 1 on the diagonal."""
+    values = table.values[:: -(-len(table.values) // MOST_ROWS)].astype(np.float64)
+    category = np.array([column.kind == "category" for column in table.kinds])
+    ranks = np.column_stack([_ranked(column) for column in values.T])
+    known = np.zeros((len(category), len(category)))
+    numbers, categories = np.flatnonzero(~category), np.flatnonzero(category)
+    if numbers.size:
+        known[np.ix_(numbers, numbers)] = np.abs(ranks[:, numbers].T @ ranks[:, numbers])
+    for j in categories:
+        codes = np.unique(np.nan_to_num(values[:, j], nan=-1), return_inverse=True)[1].reshape(-1)
+        known[j, numbers] = known[numbers, j] = _correlation_ratio(codes, ranks[:, numbers])
+        for k in categories[categories < j]:
+            other = np.unique(np.nan_to_num(values[:, k], nan=-1), return_inverse=True)[1].reshape(-1)
+            known[j, k] = known[k, j] = _cramer(codes, other)
+    np.fill_diagonal(known, 1.0)
+    return np.clip(known, 0, 1)
+
+
+def _ranked(column: Floats) -> Floats:
+    """Ranks of a column, centred and of length 1; a missing value is in the middle, a constant column all 0."""
+    held = ~np.isnan(column)
+    _, place, count = np.unique(column[held], return_inverse=True, return_counts=True)
+    ranks = np.zeros(len(column))
+    ranks[held] = (np.cumsum(count) - count / 2)[place.reshape(-1)]  # equal values share the mean of their ranks
+    ranks[held] -= ranks[held].mean() if held.any() else 0.0
+    length = float(np.sqrt(ranks @ ranks))
+    return ranks / length if length > 0 else ranks
+
+
+def _correlation_ratio(codes: Ints, ranks: Floats) -> Floats:
+    """eta (columns,): how much of the spread of each number its category explains."""
+    size = np.bincount(codes)
+    means = np.array([np.bincount(codes, weights=column) for column in ranks.T]) / size
+    return np.asarray(np.sqrt((means**2 * size).sum(axis=1)))
+
+
+def _cramer(one: Ints, two: Ints) -> float:
+    counts = np.zeros((int(one.max()) + 1, int(two.max()) + 1))
+    np.add.at(counts, (one, two), 1)
+    expected = np.outer(counts.sum(axis=1), counts.sum(axis=0)) / len(one)
+    least = min(counts.shape) - 1
+    return float(np.sqrt(((counts - expected) ** 2 / expected).sum() / len(one) / least)) if least > 0 else 0.0
+
+
+def named_tree(table: Table, given: Mapping[object, object]) -> Tree:
+    """The user's own tree: a mapping of names to columns, lists of columns, or mappings of the same kind."""
+    subsets: list[Subset] = []
+    resolution: list[int] = []
+    parent: list[int] = []
+
+    def add(name: str, columns: list[int], level: int, above: int) -> int:
+        subsets.append(Subset(name, np.array(sorted(columns))))
+        resolution.append(level)
+        parent.append(above)
+        return len(subsets) - 1
+
+    def grow(branch: Mapping[object, object], level: int, above: int) -> None:
+        for name, inner in branch.items():
+            columns = _leaves(table, inner)
+            own = add(str(name), columns, level, above)
+            if isinstance(inner, Mapping) and len(inner) > 1:
+                grow(inner, level + 1, own)
+
+    if not given:
+        raise InputError("subsets is an empty mapping; name at least one group of columns")
+    everything = _leaves(table, given)
+    whole = len(everything) == len(table.columns) and len(given) > 1
+    grow(given, int(whole), add(ALL, everything, 0, -1) if whole else -1)
+    return Tree(unique(subsets), np.array(resolution), np.array(parent))
+
+
+def _leaves(table: Table, inner: object) -> list[int]:
+    """The columns of a branch, each once."""
+    if not isinstance(inner, Mapping):
+        return positions_of(table, inner)
+    found = [column for part in inner.values() for column in _leaves(table, part)]
+    if len(set(found)) < len(found):
+        twice = next(column for column in found if found.count(column) > 1)
+        raise InputError(f"column {table.columns[twice]!r} is in two branches of subsets; put it into one of them")
+    return found
+
+
+def is_nested(subsets: object) -> bool:
+    """Whether it is a mapping of mappings: a tree."""
+    return isinstance(subsets, Mapping) and any(isinstance(inner, Mapping) for inner in subsets.values())

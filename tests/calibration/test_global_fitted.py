@@ -1,0 +1,195 @@
+"""Global decisions with a sampler that is fitted on few rows: valid under true nulls, with power; faults are found."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+import butfor
+from butfor.bench.global_fitted import RELEVANT, SHIFTED, columns, curved, world
+from butfor.core.test import covariance
+from butfor.tabular import fitted_contrast, holdout, residual
+from butfor.tabular.global_importance import global_importance
+
+ALPHA = 0.1
+
+
+def null_runs(runs, model, margin="normal", reference=100, inputs=300):
+    """Runs (of every null true) with any false discovery."""
+    false = 0
+    for run in range(runs):
+        rng = np.random.default_rng([3, run, reference])
+        known, rows = columns(rng, reference, margin), columns(rng, inputs, margin)
+        false += global_importance(model, rows, known, alpha=ALPHA, draws=32, seed=run, check=False).chosen.any()
+    return int(false)
+
+
+def total(rows):
+    return rows.sum(axis=1)
+
+
+def largest(rows):
+    return rows.max(axis=1)
+
+
+@pytest.mark.parametrize(("model", "margin"), [(total, "normal"), (largest, "gamma"), (total, "poisson")])
+def test_contrast_counts_the_error_of_the_fit(model, margin):
+    assert null_runs(20, model, margin) <= binom.isf(1e-4, 20, ALPHA)
+
+
+def without_fit(problem):
+    found = fitted_contrast.fit_of(problem)
+    return replace(found, mean_leverage=0 * found.mean_leverage)
+
+
+def test_contrast_that_takes_the_fit_for_the_truth_is_found(monkeypatch):
+    """Fault: V_fit left out."""
+    monkeypatch.setattr("butfor.tabular.global_importance.fit_on_enough", without_fit)
+    assert null_runs(20, total, reference=50, inputs=600) > binom.isf(1e-4, 20, ALPHA)
+
+
+def test_contrast_keeps_its_level_where_others_are_shifted_and_has_power():
+    fdp, found = [], []
+    for run in range(12):
+        rng = np.random.default_rng([4, run])
+        rows, known = columns(rng, 300, moved=True), columns(rng, 200)
+        chosen = global_importance(total, rows, known, alpha=ALPHA, seed=run, check=False).chosen
+        fdp.append((chosen & ~SHIFTED).sum() / max(1, chosen.sum()))
+        found.append(chosen[SHIFTED].mean())
+    assert np.mean(fdp) <= ALPHA + 4 * np.std(fdp) / np.sqrt(len(fdp))
+    assert np.mean(found) >= 0.6
+
+
+def test_contrast_with_few_inputs_says_that_the_fit_is_taken_as_right():
+    known = columns(np.random.default_rng(0), 100)
+    few = global_importance(total, columns(np.random.default_rng(1), 8), known, check=False)
+    assert few.fit == "taken as right"
+    assert "with 8 inputs the error of its fit is not counted" in str(few.guarantee)
+    many = global_importance(total, columns(np.random.default_rng(1), 30), known, check=False)
+    assert (many.fit, many.evidence.draws, many.evidence.passes) == ("counted", 32, 0)
+    assert "approximate" in str(many.guarantee)
+    assert "Student's t with the error of the sampler's fit" in many.summary().replace("\n", " ")
+
+
+def test_contrast_has_two_directions():
+    rng = np.random.default_rng(2)
+    known, rows = columns(rng, 200), columns(rng, 300, moved=True)
+    up, down, both = (
+        global_importance(total, rows, known, alternative=way, check=False).evidence.p
+        for way in ("greater", "less", "two-sided")
+    )
+    np.testing.assert_allclose(up + down, 1)
+    np.testing.assert_allclose(both, 2 * np.minimum(up, down))
+
+
+def mislead(rows):
+    """A model that is off by what the other columns tell, and uses every column: what a wrong Q feeds on."""
+    return np.tanh(rows).sum(axis=1)
+
+
+def holdout_p(runs, make, model=mislead, **options):
+    """Null p-values of runs in which nothing but three columns make the label."""
+    found = []
+    for run in range(runs):
+        rng = np.random.default_rng([5, run])
+        rows, y = make(rng, 600)
+        known, _ = make(rng, 40)
+        found.append(global_importance(model, rows, known, y, seed=run, check=False, draws=5, **options).evidence.p)
+    return np.array(found)
+
+
+def small(rng, count):
+    return world("small reference", rng, count)
+
+
+def too_many(p):
+    """Levels at which there are more small p-values than chance allows."""
+    null = p[:, ~RELEVANT]
+    return [u for u in (0.01, 0.05, 0.1, 0.2) if (null <= u).sum() > binom.isf(1e-5, null.size, u)]
+
+
+def test_holdout_is_valid_with_a_small_reference_and_a_misled_model():
+    p = holdout_p(12, small)
+    assert too_many(p) == []
+    assert (p[:, 4] >= 0.5).all()  # it speaks against what the model makes of it: no skill
+    assert (p[:, [0, 8]] <= 0.05).mean() >= 0.8
+
+
+def alone(sampler, table, alike, subsets, seed):
+    """Fault: the fit of the reference, for all of the data."""
+    return sampler
+
+
+def test_holdout_with_the_reference_alone_and_the_plain_loss_is_found(monkeypatch):
+    """Fault: Q fitted on 40 rows and taken to be right."""
+    monkeypatch.setattr("butfor.tabular.global_importance.cross_fitted", alone)
+    assert too_many(holdout_p(12, small, loss=lambda y, f: (y - f) ** 2)) != []
+
+
+def test_label_rest_never_sees_the_subset():
+    rng = np.random.default_rng(6)
+    X, y = small(rng, 80)
+    table = butfor.tabular.table.as_table(X, "data")
+    rest = holdout.LabelRest(table, butfor.tabular.subsets.column_subsets(table, None))
+    other = X.copy()
+    other[:, 3] = rng.normal(size=80)
+    changed = holdout.LabelRest(replace(table, values=other), rest.subsets)
+    given = (y[:, None], X[:, :1])
+    np.testing.assert_array_equal(rest(3, *given), changed(3, *given))
+    assert not np.array_equal(rest(4, *given), changed(4, *given))
+
+
+def test_covariance_of_the_squared_loss_is_the_part_of_it_that_goes_with_the_label():
+    rng = np.random.default_rng(7)
+    outputs, y = rng.normal(size=(20, 6, 1)), rng.normal(size=20)
+    gaps = covariance.covariance_gaps(outputs, covariance.squared_score(y), lambda left, _: left)
+    f, mean = outputs[:, :, 0], outputs[:, :, 0].mean(axis=1, keepdims=True)
+    part = ((f - mean) ** 2 - (y[:, None] - f) ** 2) / 2  # what is left of the loss without its spread
+    np.testing.assert_allclose(gaps, part - part[:, :1], atol=1e-12)
+
+
+def test_every_row_is_redrawn_by_a_fit_without_it():
+    rng = np.random.default_rng(8)
+    X, _ = small(rng, 60)
+    X[30] = X[3]  # equal rows stay together
+    known = np.concatenate([X, small(rng, 40)[0]])
+    table = butfor.tabular.table.as_table(X, "data")
+    alike = np.unique(X, axis=0, return_inverse=True)[1].reshape(-1)
+    made = holdout.cross_fitted(residual(known), table, alike, 10, 0)
+    assert made.folds[30] == made.folds[3]
+    assert len(made.fits) == 5
+    for fold, fit in enumerate(made.fits):
+        held = {row.tobytes() for row in X[made.folds == fold]}
+        used = [row.tobytes() for row in fit.reference.values]
+        assert held.isdisjoint(used)
+        assert len(used) == 40 + (made.folds != fold).sum()
+
+
+def test_labels_without_a_reference_are_tested_on_the_data_itself():
+    rng = np.random.default_rng(9)
+    X, y = small(rng, 300)
+    result = global_importance(lambda rows: rows[:, RELEVANT] @ [0.4, -0.4, 0.4], X, y=y, check=False)
+    assert result.chosen[RELEVANT].all()
+    same = global_importance(lambda rows: rows[:, RELEVANT] @ [0.4, -0.4, 0.4], X, X, y, check=False)
+    np.testing.assert_array_equal(result.evidence.p, same.evidence.p)
+    assert result.fit == "cross-fitted"
+    assert "other folds of the data" in str(result.guarantee)
+
+
+def test_check_of_the_sampler_stands_in_the_result(tmp_path):
+    rng = np.random.default_rng(10)
+    rows = curved(rng, 500)[:, :3]
+    y = rows[:, 0] + rng.normal(size=500)
+    good = global_importance(lambda X: X[:, 0] + X[:, 1], rows[:, :2], y=y, subsets=["x0", "x1"])
+    assert good.check.rows == 400
+    assert good.check.sentence in good.summary().replace("\n", " ")
+    assert good.why.startswith("auto takes residual")
+    wide = butfor.tabular.empirical(rows[:300])
+    bad = global_importance(total, rows[300:], wide, y[300:], subsets=["x1"])
+    assert not bad.check.ok
+    assert "did not pass its check" in str(bad.guarantee)
+    back = butfor.load(bad.save(tmp_path / "r.butfor"))
+    assert (back.check.ok, back.check.verdicts) == (False, bad.check.verdicts)
+    assert str(back.guarantee) == str(bad.guarantee)
+    assert back.features.columns.tolist()[:4] == ["subset", "resolution", "p", "chosen"]

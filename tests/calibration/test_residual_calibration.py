@@ -1,0 +1,204 @@
+"""Null p-values of residual donors on rows the fit has not seen, for many laws; and planted faults, which must show.
+
+One column a reference and few inputs of each, so that p-values hang together as little as they can: a fit to m rows is
+right only on average over references.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import binom
+
+from butfor.core.types import Subset
+from butfor.tabular.residual import chain, draw, residual, ridge
+from butfor.tabular.residual.choice import log_size
+from butfor.tabular.residual.numbers import NumberFit, fit_numbers
+from butfor.tabular.residual.ridge import Line, best_penalty, rotate
+from butfor.tabular.table import as_table
+
+LEVELS = np.array([0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5])
+DRAWS, INPUTS = 399, 16
+
+
+def bounded(p):
+    """At each level no more p-values than a binomial reaches once in a million."""
+    counts, most = (p[:, None] <= LEVELS + 1e-12).sum(axis=0), binom.isf(1e-6, p.size, LEVELS)
+    found = ", ".join(f"{c} at {u:g} (of {b:.0f})" for c, u, b in zip(counts, LEVELS, most, strict=True))
+    assert (counts <= most).all(), f"too many of {p.size} p-values: {found}"
+
+
+def chained(rows, rng, width=6, rho=0.9):
+    x = rng.normal(size=(rows, width))
+    for j in range(1, width):
+        x[:, j] = rho * x[:, j - 1] + np.sqrt(1 - rho**2) * x[:, j]
+    return x
+
+
+def nonlinear(rows, rng):
+    z = rng.normal(size=(rows, 6))
+    made = [z[:, 0] ** 2 + z[:, 1] / 2, np.sin(2 * z[:, 1]) + 0.3 * z[:, 0], z[:, 2] * np.abs(z[:, 0]) + 0.2 * z[:, 3]]
+    return np.column_stack([*made, z[:, :3] + 0.1 * z[:, 3:]])
+
+
+def uneven(rows, rng):
+    z = rng.normal(size=(rows, 4))
+    wide = [np.exp(0.6 * z[:, 0]) * rng.normal(size=rows), z[:, 1] + (0.2 + np.abs(z[:, 2])) * rng.normal(size=rows)]
+    return np.column_stack([*wide, z])
+
+
+def contaminated(rows, rng):
+    x = chained(rows, rng, rho=0.6)
+    return np.where(rng.random(x.shape) < 0.05, 8 * x, x)
+
+
+BEDS = {
+    "t10": lambda rows, rng: rng.standard_t(10, size=(rows, 6)),
+    "poisson": lambda rows, rng: rng.poisson(5, size=(rows, 6)).astype(float),
+    "gamma": lambda rows, rng: rng.gamma(5, size=(rows, 6)),
+    "lognormal": lambda rows, rng: np.exp(0.3 * rng.normal(size=(rows, 6))),
+    "logistic": lambda rows, rng: rng.logistic(size=(rows, 6)),
+    "ar": chained,
+    "skewed ar": lambda rows, rng: np.exp(chained(rows, rng)),
+    "nonlinear": nonlinear,
+    "uneven spread": uneven,
+    "contaminated": contaminated,
+    "30 columns": lambda rows, rng: chained(rows, rng, width=30, rho=0.7),
+}
+CASES = [(bed, 60 if bed == "30 columns" else 100) for bed in BEDS]
+CASES += [(bed, 30) for bed in ("t10", "poisson", "skewed ar", "contaminated", "30 columns")]
+CASES += [(bed, 300) for bed in ("uneven spread", "nonlinear")]
+
+
+def null_p(bed, rows, *, references=64, seed=0):
+    """p-values of both tails and of the distance from the mean, (3, references * INPUTS)."""
+    rng, found = np.random.default_rng(seed), []
+    for k in range(references):
+        reference, inputs = BEDS[bed](rows, rng), BEDS[bed](INPUTS, rng)
+        column = k % reference.shape[1]
+        values = residual(reference).values(inputs, Subset("s", np.array([column])), DRAWS, rng)
+        both = np.column_stack([inputs[:, column], values.reshape(INPUTS, DRAWS)])
+        far = np.round(np.abs(both - both.mean(axis=1, keepdims=True)), 9)
+        # ties count against us: keeps p valid
+        found.append([(t >= t[:, :1]).mean(axis=1) for t in (both, -both, far)])
+    return np.array(found).transpose(1, 0, 2).reshape(3, -1)
+
+
+@pytest.mark.parametrize(("bed", "rows"), CASES)
+def test_null_p_values_are_valid(bed, rows):
+    for p in null_p(bed, rows):
+        bounded(p)
+
+
+@pytest.mark.parametrize("bed", ["t10", "ar"])
+def test_and_they_are_not_much_too_large_either(bed):
+    """A sampler that gives everything away is valid, too."""
+    for p in null_p(bed, 100):
+        for u in (0.1, 0.2, 0.5):
+            assert (p <= u).sum() >= binom.ppf(1e-4, p.size, 0.75 * u)
+
+
+# Columns of all kinds, groups of them, and gaps
+
+
+def mixed(rows, rng):
+    """region, age -> income (some missing) -> grade; age -> smoker -> visits."""
+    region, age = rng.integers(3, size=rows), rng.normal(45, 12, size=rows)
+    income = np.exp(0.02 * age + 0.4 * region + 0.4 * rng.normal(size=rows))
+    smoker = rng.random(rows) < 1 / (1 + np.exp((age - 45) / 6))
+    visits = rng.poisson(np.where(smoker, 6, 2) + np.maximum(age - 45, 0) / 10).astype(float)
+    grade = np.clip(np.rint(income / 2 + rng.normal(size=rows)), 1, 5)
+    income = np.where(rng.random(rows) < 0.05 + 0.2 * smoker, np.nan, income)
+    named = np.array(["n", "s", "w"])[region]
+    return pd.DataFrame(
+        {"region": named, "age": age, "income": income, "smoker": smoker, "visits": visits, "grade": grade}
+    )
+
+
+SUBSETS = [(0,), (1,), (2,), (3,), (4,), (5,), (0, 3), (1, 2), (2, 4, 5), (0, 1, 3, 5)]
+
+
+@pytest.mark.parametrize("rows", [30, 200])
+def test_null_p_values_of_mixed_columns_are_valid(rows):
+    """A random projection of the subset's columns, a missing one far out; exact where the sampler lists."""
+    rng, found = np.random.default_rng(1), []
+    for k in range(80):
+        frame, inputs = mixed(rows, rng), mixed(INPUTS, rng)
+        columns = np.array(SUBSETS[k % len(SUBSETS)])
+        sampler, subset = residual(frame), Subset("s", columns)
+        values = as_table(inputs, "data", like=sampler.kinds).values
+        weights = rng.normal(size=len(columns)) / np.array([1, 12, 2, 0.5, 3, 1])[columns]
+
+        def statistic(x, weights=weights):
+            return np.round(np.where(np.isnan(x), 9.0, x) @ weights, 9)
+
+        if sampler.lists(subset):
+            listed, mass = sampler.support(values, subset)
+        else:
+            listed = sampler.values(values, subset, DRAWS, rng).reshape(INPUTS, DRAWS, -1)
+            listed = np.concatenate([values[:, None, columns], listed], axis=1)
+            mass = np.full(listed.shape[:2], 1 / (DRAWS + 1))
+        found.append((mass * (statistic(listed) >= statistic(values[:, None, columns]))).sum(axis=1))
+    bounded(np.concatenate(found))
+
+
+# Planted faults
+
+
+def test_donors_without_the_observed_row_are_caught(monkeypatch):
+    right = draw.chances
+
+    def without(fit, inputs, draws, rng):
+        donors, uniform = right(fit, inputs, draws, rng)
+        return donors % fit.donors, uniform
+
+    monkeypatch.setattr(draw, "chances", without)
+    with pytest.raises(AssertionError, match="too many"):
+        bounded(null_p("t10", 30)[0])
+
+
+def test_residuals_of_rows_that_were_fitted_are_caught(monkeypatch):
+    right = ridge.Rotated.fits
+
+    def in_sample(self, wanted, penalties):
+        missed, leverage = right(self, wanted, penalties)
+        return missed * (1 - leverage), np.zeros_like(leverage)
+
+    monkeypatch.setattr(ridge.Rotated, "fits", in_sample)
+    with pytest.raises(AssertionError, match="too many"):
+        bounded(null_p("30 columns", 60)[2])
+
+
+@dataclass(frozen=True, eq=False)
+class ScaledByMean(NumberFit):
+    """A spread that is learned on means of rows left out, which hold the row's own error."""
+
+    by_mean: Line | None = None
+
+    def centre(self, space, inputs, rest):
+        found = NumberFit.centre(self, space, inputs, rest)
+        found[:, 1] *= np.exp(self.by_mean.at(np.abs(found[:, :1] - self.line.level))[0])
+        return found
+
+
+def leaking(views, columns):
+    (fit,) = fit_numbers(views, columns)
+    rotated = views.rotated(fit.form, len(views.rows))
+    bent = fit.shape.bent(views.space.rows.values[views.rows, fit.column])
+    missed, leverage = (part[:, 0] for part in rotated.fits(bent[:, None], np.array([fit.line.penalty])))
+    donors = missed * np.sqrt(1 - leverage)
+    means = rotate(np.abs(bent - missed - bent.mean())[:, None])
+    wanted = log_size(donors[:, None])
+    penalty = best_penalty(means, wanted[:, 0])
+    left, _ = means.fits(wanted, np.array([penalty]))
+    fields = {name: getattr(fit, name) for name in ("column", "form", "line", "shape", "nature")}
+    freed = donors / np.exp(wanted - left)[:, 0]
+    return [ScaledByMean(**fields, donors=freed, by_mean=means.line(wanted[:, 0], penalty))]
+
+
+@pytest.mark.filterwarnings("ignore:overflow")  # far beyond what was learned, such a spread explodes
+def test_a_spread_learned_on_means_of_rows_left_out_is_caught(monkeypatch):
+    monkeypatch.setattr(chain, "fit_numbers", leaking)
+    with pytest.raises(AssertionError, match="too many"):
+        bounded(null_p("t10", 30)[2])

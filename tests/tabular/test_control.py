@@ -1,0 +1,127 @@
+"""The negative control: rows of the reference's own kind, by samplers that have not seen them."""
+
+import numpy as np
+import pytest
+
+import butfor
+from butfor.run.control import calibrated
+from butfor.tabular import residual
+from butfor.tabular.control import _splits
+from butfor.tabular.splice import TableSampler
+
+
+def rows_of(rng, count):
+    common = rng.normal(size=(count, 1))
+    return common + 0.7 * rng.normal(size=(count, 4))
+
+
+def model(rows):
+    return rows @ np.array([1.0, -0.5, 0.5, 0.2])
+
+
+class Narrow:
+    """The law of a sampler, but that column 1 scatters half as much as it should."""
+
+    takes_missing = True
+    changes_subset_only = True
+    calibrated = True
+
+    def __init__(self, law):
+        self.law = law
+
+    def values(self, inputs, subset, draws, rng):
+        drawn = self.law.values(inputs, subset, draws, rng)
+        if subset.index.tolist() != [1]:
+            return drawn
+        middle = drawn.reshape(len(inputs), draws, 1).mean(axis=1, keepdims=True)
+        return (middle + 0.5 * (drawn.reshape(len(inputs), draws, 1) - middle)).reshape(-1, 1)
+
+
+def spoilt(table_or_reference):
+    good = (
+        residual(table_or_reference)
+        if isinstance(table_or_reference, np.ndarray)
+        else residual(table_or_reference.values)
+    )
+    return TableSampler(
+        Narrow(good.law), "spoilt", good.columns, good.kinds, good.rows, reference=good.reference, again=spoilt
+    )
+
+
+def test_rows_are_held_out():
+    for rows in (20, 100, 499, 500, 3000):
+        splits = _splits(rows, np.random.default_rng(0))
+        for held, kept in splits:
+            assert not set(held) & set(kept)
+            assert 0 < len(held) <= 200
+        assert sum(len(held) for held, _ in splits) >= min(rows, 198)
+
+
+def test_a_good_sampler_passes_and_the_result_says_so():
+    rng = np.random.default_rng(0)
+    result = butfor.explain(model, rows_of(rng, 10), rows_of(rng, 200))
+    assert result.control.rows == 200
+    assert result.control.calibrated.all()
+    assert not result.control.chosen.any()
+    assert "The same test on 200 held-out rows of the reference chose 0." in result.summary()
+
+
+def test_a_sampler_that_is_too_narrow_is_never_chosen_from():
+    rng = np.random.default_rng(1)
+    reference = rows_of(rng, 300)
+    inputs = rows_of(rng, 30) + np.array([0, 3.0, 0, 0])
+    result = butfor.explain(model, inputs, spoilt(reference), subsets="columns", rule="bh")
+    assert result.control.calibrated.tolist() == [True, False, True, True]
+    assert not result.chosen[result.table.subset == "x1"].any()
+    assert (result.table.status[result.table.subset == "x1"] == "not calibrated").all()
+    assert "x1" in str(result.guarantee)
+
+
+def test_without_it_the_guarantee_says_so():
+    rng = np.random.default_rng(0)
+    result = butfor.explain(model, rows_of(rng, 5), rows_of(rng, 100), control=False)
+    assert result.control is None
+    assert "was not checked on rows of the reference" in str(result.guarantee)
+
+
+def test_a_sampler_of_the_users_own_has_none():
+    def noise(inputs, subset, draws, rng):
+        rows = np.repeat(inputs, draws, axis=0)
+        rows[:, subset.index] = rng.normal(size=(len(rows), len(subset.index)))
+        return rows
+
+    result = butfor.explain(model, np.zeros((3, 4)), noise)
+    assert result.control is None
+    assert "not checked" not in str(result.guarantee)
+
+
+@pytest.mark.parametrize(("share", "expected"), [(0.05, True), (0.3, False)])
+def test_the_verdict_is_binomial(share, expected):
+    p = np.ones((200, 3))
+    p[: int(200 * share), 1] = 0.01
+    assert calibrated(p).tolist() == [True, expected, True]
+
+
+def test_good_subsets_are_seldom_called_wrong():
+    rng = np.random.default_rng(0)
+    wrong = sum((~calibrated(rng.random((200, 30)))).sum() for _ in range(100))
+    assert wrong <= 4  # one in a hundred runs, by Bonferroni
+
+
+def test_other_columns_orders_and_types_go_through_it():
+    import pandas as pd
+
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {"a": rng.normal(size=150), "kind": rng.choice(["x", "y", "z"], 150), "b": rng.integers(0, 9, 150)}
+    )
+    seen = []
+
+    def f(rows):
+        seen.append((tuple(rows.columns), str(rows.dtypes["kind"])))
+        return rows["a"] + (rows["kind"] == "x") + rows["b"]
+
+    inputs = frame.iloc[:6][["b", "kind", "a"]]
+    result = butfor.explain(f, inputs, frame)
+    assert set(seen) == {(("b", "kind", "a"), str(frame.dtypes["kind"]))}
+    assert result.control.rows >= 148

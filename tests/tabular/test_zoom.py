@@ -1,0 +1,164 @@
+"""Coarse to fine: the tree of columns, layers, their promise, and what a result says of the finest parts."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import butfor
+from butfor.core.draw.layers import Layers, layers_of_table
+from butfor.tabular.table import as_table
+from butfor.tabular.zoom import ALL, associations, column_tree, named_tree
+
+
+def correlated(rng, rows, shift=0.0):
+    """Six columns: three that go together, two that go together, one alone."""
+    common, other = rng.normal(size=(2, rows, 1))
+    block = common + 0.3 * rng.normal(size=(rows, 3))
+    pair = other + 0.3 * rng.normal(size=(rows, 2))
+    values = np.hstack([block + shift, pair, rng.normal(size=(rows, 1))])
+    return pd.DataFrame(values, columns=["radius", "perimeter", "area", "age", "years", "noise"])
+
+
+@pytest.fixture(scope="module")
+def reference():
+    return correlated(np.random.default_rng(0), 300)
+
+
+def columns_of(tree, name):
+    return next(set(subset.index.tolist()) for subset in tree.subsets if subset.name == name)
+
+
+def test_the_tree_goes_from_all_columns_to_single_ones(reference):
+    tree = column_tree(as_table(reference, "reference"))
+    assert tree.subsets[0].name == ALL
+    assert tree.root == 0
+    assert {subset.name for subset in tree.subsets} >= {*reference.columns, "area, perimeter, radius", "age, years"}
+    for place, above in enumerate(tree.parent):
+        if above >= 0:
+            assert set(tree.subsets[place].index) < set(tree.subsets[above].index)
+            assert tree.resolution[above] < tree.resolution[place]
+    for level in range(tree.resolution.max() + 1):
+        own = np.concatenate([s.index for s, at in zip(tree.subsets, tree.resolution, strict=True) if at == level])
+        assert len(set(own)) == len(own)  # those of one resolution are apart
+    assert len(tree.subsets) <= 2 * len(reference.columns) - 1
+
+
+def test_the_tree_does_not_depend_on_the_rows_explained(reference):
+    rows = correlated(np.random.default_rng(5), 30, shift=3)
+    first, second = (
+        butfor.explain(lambda x: x["area"], rows.iloc[part], reference, control=False).subset_names
+        for part in (slice(0, 10), slice(10, 30))
+    )
+    assert first == second
+
+
+def test_categories_and_missing_values_have_a_place_in_the_tree():
+    rng = np.random.default_rng(0)
+    size = rng.normal(size=400)
+    frame = pd.DataFrame(
+        {
+            "size": np.where(rng.random(400) < 0.1, np.nan, size),
+            "label": np.where(size > 0, "large", "small"),
+            "word": np.where(size > 0.1, "big", "little"),
+            "other": rng.normal(size=400),
+            "same": np.ones(400),
+        }
+    )
+    found = associations(as_table(frame, "reference"))
+    assert np.isfinite(found).all()
+    assert (found >= 0).all()
+    assert (found <= 1).all()
+    assert found[0, 1] > 0.7
+    assert found[1, 2] > 0.7
+    assert found[0, 3] < 0.2
+    assert np.allclose(found, found.T)
+
+
+def test_one_and_two_columns(reference):
+    assert [subset.name for subset in column_tree(as_table(reference[["age"]], "reference")).subsets] == ["age"]
+    two = column_tree(as_table(reference[["age", "area"]], "reference"))
+    assert [subset.name for subset in two.subsets] == [ALL, "age", "area"]
+
+
+def test_a_tree_of_the_users_own(reference):
+    table = as_table(reference, "data")
+    given = {"size": {"length": ["radius", "perimeter"], "area": "area"}, "time": ["age", "years"], "noise": "noise"}
+    tree = named_tree(table, given)
+    names = [subset.name for subset in tree.subsets]
+    assert names == [ALL, "size", "length", "area", "time", "noise"]
+    assert tree.resolution.tolist() == [0, 1, 2, 2, 1, 1]
+    assert tree.parent.tolist() == [-1, 0, 1, 1, 0, 0]
+    with pytest.raises(butfor.InputError, match="'age' is in two branches"):
+        named_tree(table, {"a": {"x": "age"}, "b": {"y": "age"}})
+
+
+def test_zoom_without_a_reference_is_refused():
+    with pytest.raises(butfor.InputError, match="subsets='zoom' makes its tree from reference data"):
+        butfor.explain(lambda x: x[:, 0], np.zeros((2, 2)), lambda *_: None, subsets="zoom")
+
+
+def test_ancestors_and_finest_parts():
+    layers = Layers(np.array([0, 1, 1, 2, 2]), np.array([-1, 0, 0, 1, 1]))
+    chosen = np.array([True, True, False, True, False])
+    assert layers.with_ancestors(chosen).tolist() == chosen.tolist()
+    assert layers.finest(chosen).tolist() == [False, False, False, True, False]
+    assert layers.with_ancestors(np.array([True, False, False, True, False])).tolist() == [True, *[False] * 4]
+    through = layers.with_ancestors(np.array([True, False, False, True, False]), np.array([False, True, *[False] * 3]))
+    assert through.tolist() == [True, False, False, True, False]  # what is not calibrated is looked through
+
+
+def test_layers_of_a_table_stand_input_by_input():
+    layers = layers_of_table(np.array([0, 1]), np.array([-1, 0]), 3)
+    assert layers.resolution.tolist() == [0, 1] * 3
+    assert layers.parent.tolist() == [-1, 0, -1, 2, -1, 4]
+
+
+@pytest.fixture(scope="module")
+def shifted(reference):
+    rows = correlated(np.random.default_rng(1), 40, shift=2.5)
+    return butfor.explain(lambda x: x["radius"] + x["perimeter"] + x["area"], rows, reference)
+
+
+def test_evidence_is_found_at_the_resolution_where_it_is(shifted):
+    table = shifted.table
+    group = table[table.subset == "area, perimeter, radius"]
+    assert group.chosen.mean() > 0.5
+    assert table.chosen[table.subset == ALL].mean() > 0.9
+    assert not table.chosen[table.subset.isin(["noise", "age", "years", "age, years"])].any()
+    parents = shifted.problem.layers.parent
+    assert all(shifted.chosen[parents[row]] for row in np.flatnonzero(shifted.chosen) if parents[row] >= 0)
+
+
+def test_what_is_said_is_of_the_finest_parts(shifted):
+    text = shifted.summary()
+    assert "each resolution (not over all resolutions together)" in str(shifted.guarantee)
+    assert "area, perimeter, radius" in text
+    assert "held-out rows of the reference chose 0" in text
+    first = shifted.reasons(shifted.input_names[0])
+    assert first.subset.iloc[0] == "area, perimeter, radius"
+    assert first.status.iloc[0] == "established"
+
+
+def test_features_have_every_resolution(shifted):
+    features = shifted.features.set_index("subset")
+    assert features.chosen[[ALL, "area, perimeter, radius"]].all()
+    assert not features.chosen[["noise", "age", "years"]].any()
+    assert features.effect["area, perimeter, radius"] == pytest.approx(7.5, abs=1.5)
+    assert (features.inputs == 40).all()
+
+
+def test_the_root_is_the_rank_among_whole_rows_of_the_reference(reference):
+    rows = correlated(np.random.default_rng(2), 5)
+    result = butfor.explain(lambda x: x["area"], rows, reference, alternative="greater", control=False)
+    found = result.table[result.table.subset == ALL].p.to_numpy()
+    wanted = [(1 + (reference["area"] >= one).sum()) / 301 for one in rows["area"]]
+    assert found == pytest.approx(wanted)
+
+
+def test_a_saved_result_has_all_its_depths(shifted, tmp_path):
+    again = butfor.load(shifted.save(tmp_path / "r.butfor"))
+    pd.testing.assert_frame_equal(again.table, shifted.table)
+    pd.testing.assert_frame_equal(again.features, shifted.features)
+    assert str(again.control) == str(shifted.control)
+    assert again.summary() == shifted.summary()
+    assert (again.select(alpha=0.05).chosen == shifted.select(alpha=0.05).chosen).all()
