@@ -17,6 +17,7 @@ from butfor.tabular.residual.numbers import NumberFit, fit_numbers
 from butfor.tabular.residual.ridge import Line
 from butfor.tabular.row_cache import RowCache
 
+THIN = 0.05  # share of rows below which the last of some numbers is not the last that there can be
 LISTED = 64  # values, or combinations of them, that are listed rather than drawn
 JOINT = 512  # combinations that are drawn as one
 UNSEEN = 0.02  # share of rows whose combination comes once, up to which all others count as impossible
@@ -91,8 +92,21 @@ def few_valued(space: Space, column: int) -> bool:
     """Whether a column is a list of values: a category, or numbers of which there are few and that come again."""
     values = space.rows.values[:, column]
     held = values[~np.isnan(values)]
-    count = len(np.unique(held))
-    return space.rows.categories[column] or count <= 1 or (count <= FEW_VALUES and 2 * count <= len(held))
+    levels, counts = np.unique(held, return_counts=True)
+    if space.rows.categories[column] or len(levels) <= 1:
+        return True
+    return len(levels) <= FEW_VALUES and 2 * len(levels) <= len(held) and not _thin(counts / len(held))
+
+
+def _thin(shares: Floats) -> bool:
+    """Whether the shares of ordered levels rise and then fall to a rare last one: counts, which go on beyond the list.
+
+    >>> _thin(np.array([0.3, 0.5, 0.18, 0.02])), _thin(np.array([0.03, 0.17, 0.3, 0.5])), _thin(np.array([0.98, 0.02]))
+    (True, False, False)
+    """
+    peak = int(np.argmax(shares))
+    falls = len(shares) - 1 - peak
+    return falls >= 2 and shares[-1] < THIN and bool((np.diff(shares[peak:]) <= 0).all())
 
 
 def fit_subset(space: Space, targets: Ints, rest: Ints) -> SubsetFit:

@@ -17,6 +17,7 @@ QUANTILES = (np.arange(50) + 0.5) / 50
 SIMPLER, LIKELY = 0.995, 1.0  # a bend or a curve must gain half a per cent, by one standard error
 SCALED_FROM = 60  # rows that can tell how the spread changes
 WORTH, SURE = 0.99, 2.0  # a changing spread must gain 1 %, by two standard errors
+RIVAL = 1.1  # times the best score: other ways to regress that are believed too where they go apart
 SMALLEST = 0.05  # of the mean error: smaller ones count as this where the spread is learned
 
 
@@ -60,21 +61,34 @@ class FormChoice:
     scores: Floats  # (scored,)
 
 
-def choose(views: Views, column: int) -> tuple[FormChoice, float | None]:
-    """The best way to regress a column, and the penalty of a regression of its spread, or None where that fails."""
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """The best way to regress a column, the ways that are nearly as good, and how to regress its spread."""
+
+    best: FormChoice
+    rivals: list[FormChoice]
+    spread_penalty: float | None  # None: the spread is the same everywhere
+
+
+def choose(views: Views, column: int) -> Choice:
+    """How to regress a column, by the score of rows left out."""
     some = views.some
     values = views.space.rows.values[views.rows[some], column].astype(np.float64)
+    tried: list[FormChoice] = []
     best: FormChoice | None = None
     for form in views.forms:
         rotated = views.rotated(form, len(values))
         for shape in views.space.shapes(column):
-            tried = _try(rotated, form, shape, values)
-            if best is None or _better(tried.scores, best.scores, SIMPLER, LIKELY):
-                best = tried
+            one = _try(rotated, form, shape, values)
+            tried.append(one)
+            if best is None or _better(one.scores, best.scores, SIMPLER, LIKELY):
+                best = one
     assert best is not None
+    most = RIVAL * float(best.scores.mean())
+    rivals = [one for one in tried if one is not best and one.scores.mean() <= most]
     if len(values) < SCALED_FROM:
-        return best, None
-    return best, _spread_penalty(views.rotated("plain", len(values)), best, values)
+        return Choice(best, rivals, None)
+    return Choice(best, rivals, _spread_penalty(views.rotated("plain", len(values)), best, values))
 
 
 def _try(rotated: Rotated, form: Form, shape: Bend, values: Floats) -> FormChoice:

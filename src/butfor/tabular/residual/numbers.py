@@ -7,12 +7,22 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from butfor.core.types import Array, Floats, Ints
-from butfor.tabular.residual.choice import FormChoice, Views, choose, log_size
+from butfor.tabular.residual.choice import Choice, Views, choose, log_size
 from butfor.tabular.residual.design import Form, Space
 from butfor.tabular.residual.ridge import Line
 from butfor.tabular.residual.shapes import Bend, Nature
 
+FARTHEST = 10.0  # standard deviations that rival means count as apart at most
 WIDEST = float(np.log(10))  # beyond what the reference shows, the spread grows by this factor at most
+
+
+@dataclass(frozen=True, eq=False)
+class Rival:
+    """Another regression of the same column that scored nearly as well: where it goes apart, nobody knows the mean."""
+
+    form: Form
+    shape: Bend
+    line: Line
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,6 +37,8 @@ class NumberFit:
     donors: Floats  # (m,)
     scale: Line | None = None  # of log |e| on plain features; None: the same everywhere
     scales: tuple[float, float] = (0.0, 0.0)  # bounds of its logarithm
+    rivals: tuple[Rival, ...] = ()
+    size: float = 1.0  # of what the regression misses, that rivals' distances are measured in
 
     @property
     def width(self) -> int:
@@ -34,16 +46,40 @@ class NumberFit:
         return 3
 
     def centre(self, space: Space, inputs: Array, rest: Ints) -> Floats:
-        """Mean, spread and leverage at each input, (n, 3)."""
-        mean, leverage = self.line.at(space.of(inputs, rest, self.form))
-        spread = np.sqrt(1 + leverage)
+        """Mean, spread and leverage at each input, (n, 3); where rivals disagree the mean is known less well."""
+        features = {form: space.of(inputs, rest, form) for form in self.forms}
+        mean, leverage = self.line.at(features[self.form])
+        apart = self.apart(mean, features)
+        spread = np.sqrt((1 + leverage) * (1 + apart))
         if self.scale is not None:
             spread = spread * np.exp(np.clip(self.scale.at(space.of(inputs, rest, "plain"))[0], *self.scales))
-        return np.stack([mean, spread, leverage], axis=1)
+        return np.stack([mean, spread, leverage + apart], axis=1)
+
+    @property
+    def forms(self) -> set[Form]:
+        """Of this regression and its rivals."""
+        return {self.form, *(rival.form for rival in self.rivals)}
+
+    def apart(self, mean: Floats, features: dict[Form, Floats]) -> Floats:
+        """How far the rivals' means are from this one's, squared, in units of the residuals' variance, (n,)."""
+        return np.asarray((self._distances(mean, features) ** 2).max(axis=0, initial=0.0))
+
+    def _distances(self, mean: Floats, features: dict[Form, Floats]) -> Floats:
+        """Of each rival's means from this one's, in standard deviations of the residuals, (rivals, n)."""
+        found = np.zeros((len(self.rivals), len(mean)))
+        for own, rival in zip(found, self.rivals, strict=True):
+            other = rival.line.at(features[rival.form])[0]
+            if rival.shape != self.shape:
+                other = self.shape.bent(rival.shape.straight(other))
+            own[:] = np.clip((other - mean) / self.size, -FARTHEST, FARTHEST)
+        return found
 
     def leverage_of_mean(self, space: Space, inputs: Array, rest: Ints) -> float:
         """Of the fit's mean over the inputs."""
-        return float(self.line.at(space.of(inputs, rest, self.form).mean(axis=0)[None])[1][0])
+        features = {form: space.of(inputs, rest, form) for form in self.forms}
+        own = self.line.at(features[self.form].mean(axis=0)[None])[1][0]
+        distances = self._distances(self.line.at(features[self.form])[0], features).mean(axis=1)
+        return float(own + (distances**2).max(initial=0.0))
 
     def values(self, mean: Floats, spread: Floats, donors: Ints) -> Floats:
         """New values, of the shape of `donors` (reference rows)."""
@@ -55,27 +91,44 @@ class NumberFit:
 
 def fit_numbers(views: Views, columns: list[int]) -> list[NumberFit]:
     """The fits of columns on the features of `views`, whose rows all have values there."""
-    chosen = [choose(views, column) for column in columns]
+    chosen = {column: choose(views, column) for column in columns}
     made: dict[int, NumberFit] = {}
     for form in views.forms:
-        own = {j: choice for j, (choice, _) in zip(columns, chosen, strict=True) if choice.form == form}
+        own = {j: choice for j, choice in chosen.items() if choice.best.form == form}
         made.update(_fitted(views, form, own) if own else {})
-    spread = {j: penalty for j, (_, penalty) in zip(columns, chosen, strict=True) if penalty is not None}
+    made = {j: _doubted(views, fit, chosen[j]) for j, fit in made.items()}
+    spread = {j: choice.spread_penalty for j, choice in chosen.items() if choice.spread_penalty is not None}
     made.update(_scaled(views, {j: made[j] for j in spread}, spread) if spread else {})
     return [made[j] for j in columns]
 
 
-def _fitted(views: Views, form: Form, chosen: dict[int, FormChoice]) -> dict[int, NumberFit]:
+def _fitted(views: Views, form: Form, chosen: dict[int, Choice]) -> dict[int, NumberFit]:
     """Regressions of one form, on all rows at once."""
     space, rotated = views.space, views.rotated(form, len(views.rows))
-    penalties = np.array([choice.penalty for choice in chosen.values()])
+    penalties = np.array([choice.best.penalty for choice in chosen.values()])
     values = space.rows.values[np.ix_(views.rows, np.array(list(chosen)))].astype(np.float64)
-    shapes = [choice.shape for choice in chosen.values()]
+    shapes = [choice.best.shape for choice in chosen.values()]
     bent = np.stack([shape.bent(column) for shape, column in zip(shapes, values.T, strict=True)], axis=1)
     missed, leverage = rotated.fits(bent, penalties)
     donors = np.ascontiguousarray((missed * np.sqrt(1 - leverage)).T)
     lines = [rotated.line(column, float(penalty)) for column, penalty in zip(bent.T, penalties, strict=True)]
     return {j: NumberFit(j, form, lines[k], shapes[k], space.nature(j), donors[k]) for k, j in enumerate(chosen)}
+
+
+def _doubted(views: Views, fit: NumberFit, choice: Choice) -> NumberFit:
+    """The same with its rivals; donors are freed of how far apart those are at their own row."""
+    if not choice.rivals:
+        return fit
+    some = views.space.rows.values[views.rows[views.some], fit.column].astype(np.float64)
+    size = len(some)
+    rivals = tuple(
+        Rival(one.form, one.shape, views.rotated(one.form, size).line(one.shape.bent(some), one.penalty))
+        for one in choice.rivals
+    )
+    doubted = replace(fit, rivals=rivals, size=max(float(fit.donors.std()), 1e-300))
+    features = {form: views.space.reference(views.given, form, views.rows)[0] for form in doubted.forms}
+    apart = doubted.apart(fit.line.at(features[fit.form])[0], features)
+    return replace(doubted, donors=fit.donors / np.sqrt(1 + apart))
 
 
 def _scaled(views: Views, fits: dict[int, NumberFit], penalties: dict[int, float]) -> dict[int, NumberFit]:
