@@ -30,7 +30,7 @@ class Tree:
 
     def layers(self, inputs: int) -> Layers | None:
         """The layers of so many inputs; None: there is one only."""
-        return layers_of_table(self.resolution, self.parent, inputs) if self.resolution.any() else None
+        return layers_of_table(self.resolution, self.parent, inputs) if np.ptp(self.resolution) else None
 
     @property
     def root(self) -> int | None:
@@ -160,7 +160,7 @@ def named_tree(table: Table, given: Mapping[object, object]) -> Tree:
         raise InputError("subsets is an empty mapping; name at least one group of columns")
     everything = _leaves(table, given)
     whole = len(everything) == len(table.columns) and len(given) > 1
-    grow(given, int(whole), add(ALL, everything, 0, -1) if whole else -1)
+    grow(given, 1, add(ALL, everything, 0, -1) if whole else -1)
     return Tree(unique(subsets), np.array(resolution), np.array(parent))
 
 

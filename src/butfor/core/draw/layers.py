@@ -19,16 +19,22 @@ class Layers:
     def with_ancestors(self, chosen: Bools, passing: Bools | None = None) -> Bools:
         """Those chosen whose larger parts are chosen too; what is `passing` (H,) is looked through.
 
-        >>> Layers(np.array([0, 1, 1]), np.array([-1, 0, 0])).with_ancestors(np.array([False, True, False]))
-        array([False, False, False])
+        So is the whole: what its parts do to the output may cancel in it.
+
+        >>> Layers(np.array([0, 1, 2]), np.array([-1, 0, 1])).with_ancestors(np.array([False, True, False]))
+        array([False,  True, False])
+        >>> Layers(np.array([0, 1, 2]), np.array([-1, 0, 1])).with_ancestors(np.array([True, False, True]))
+        array([ True, False, False])
         """
         reached, kept = np.ones(len(chosen), bool), chosen.copy()
+        whole = self.resolution == 0
+        passing = whole if passing is None else whole | passing
         for level in np.unique(self.resolution):
             rows = np.flatnonzero(self.resolution == level)
             above = self.parent[rows]
             reached[rows] = (above < 0) | reached[above]
             kept[rows] &= reached[rows]
-            reached[rows] &= kept[rows] if passing is None else kept[rows] | passing[rows]
+            reached[rows] &= kept[rows] | passing[rows]
         return kept
 
     def finest(self, chosen: Bools) -> Bools:
