@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
+from butfor import explain
 from butfor.bench.output import Figures, about, listed
 from butfor.bench.runs import mean_rates
 from butfor.core.draw.streams import stream
 from butfor.core.select.rules import adaptive_strict, bh
 from butfor.core.select.weights import PILOT, learn_weights, pilot_p, weighted_bh
 from butfor.core.test.evidence import besag_clifford, p_sequential
-from butfor.core.types import Bools, Floats, Ints
+from butfor.core.types import Bools, Floats, Ints, Subset
 
 ALPHA = 0.1
 RHO = 0.9  # between the subsets of one input
 H, CAP = 10, 256  # of the sequential p-values
+SIZES, WEAK = ((50, 10), (200, 13)), 1.6  # of whole runs, half of whose subsets are shifted in three inputs of four
 
 
 @dataclass(frozen=True)
@@ -43,7 +46,40 @@ def adaptive(seed: int = 0, runs: int = 200, only: tuple[str, ...] = ()) -> list
 
 def run(runs: int = 200, seed: int = 0) -> Figures:
     """The same, with what figures say of themselves."""
-    return {**about(seed, runs=runs), "beds": adaptive(seed, runs)}
+    return {
+        **about(seed, runs=runs),
+        "beds": adaptive(seed, runs),
+        "sequential": in_sequential_runs(seed, max(1, runs // 10)),
+    }
+
+
+def in_sequential_runs(seed: int = 0, runs: int = 20) -> list[Figures]:
+    """Whole runs of the sequential test: power and draws a hypothesis with weights of the first draws, BH beside it."""
+    return [_in_run(count, width, rule, seed, runs) for count, width in SIZES for rule in ("bh", "adaptive")]
+
+
+def _in_run(count: int, width: int, rule: str, seed: int, runs: int) -> Figures:
+    pairs, draws = [], []
+    for number in range(seed, seed + runs):
+        rng = stream(number, "bench adaptive", "sequential", count)
+        truth = np.zeros((count, width), bool)
+        truth[:, : width // 2] = rng.random((count, width // 2)) < 0.75
+        inputs = rng.standard_normal((count, width)) + WEAK * truth
+        with warnings.catch_warnings(action="ignore"):
+            result = explain(_sum, inputs, _fresh, rule=rule, alternative="greater", effects=None, seed=number)
+        pairs.append((result.chosen, truth.ravel()))
+        draws.append(result.rows / truth.size)
+    return {"inputs": count, "subsets": width, "rule": rule, "runs": runs, **mean_rates(pairs), "draws": np.mean(draws)}
+
+
+def _sum(rows: Floats) -> Floats:
+    return np.asarray(rows.sum(axis=1))
+
+
+def _fresh(inputs: Floats, subset: Subset, draws: int, rng: np.random.Generator) -> Floats:
+    rows = np.repeat(inputs, draws, axis=0)
+    rows[:, subset.index] = rng.standard_normal((len(rows), len(subset.index)))
+    return rows
 
 
 def markdown(figures: Figures) -> str:
@@ -53,7 +89,9 @@ def markdown(figures: Figures) -> str:
     lines = listed(
         header, "{name} | {runs} | " + " | ".join(map(cell, ("bh", "adaptive"))) + " | {strict_text}", figures["beds"]
     )
-    return "\n".join(["FDR (standard error) / TPR at alpha 0.1", "", *lines]) + "\n"
+    line = "{inputs} x {subsets} | {rule} | {runs} | {fdr:.3f} ({fdr_se:.3f}) | {tpr:.3f} | {draws:.0f}"
+    whole = listed("sequential runs | rule | runs | FDR | TPR | rows a hypothesis", line, figures["sequential"])
+    return "\n".join(["FDR (standard error) / TPR at alpha 0.1", "", *lines, "", *whole]) + "\n"
 
 
 def _measured(name: str, bed: Bed, seed: int, runs: int) -> Figures:

@@ -21,6 +21,7 @@ from butfor.models import ModelUnreachable
 from butfor.run.procedure import Procedure, few_shot, irt, sequential
 
 TRUTH_HELP = "Column with the true labels, for --target truth; not for the model."
+CLUSTERS_HELP = "Column whose equal values mark rows that belong together, as several of one person; not for the model."
 RUN_DIR_HELP = (
     "Folder that keeps the model's answers until the run is done, so that the same command goes on where it was cut "
     "short. Default: none, or OUT/run for a model at an http(s) address."
@@ -55,6 +56,7 @@ def explain(
     rows: Rows,
     columns: TableColumns,
     truth: Annotated[str | None, typer.Option(help=TRUTH_HELP, rich_help_panel=ROWS)] = None,
+    clusters: Annotated[str | None, typer.Option(help=CLUSTERS_HELP, rich_help_panel=ROWS)] = None,
     sampler: SamplerName = "auto",
     tests: TestOptions,
     own: OneTest,
@@ -69,7 +71,7 @@ def explain(
     test = own.of(tests.test)
     with working(output):
         make, box = sampler_named(sampler), trust.load(model.model)
-        read = tables(columns, box, **vars(rows), truth=truth)
+        read = tables(columns, box, **vars(rows), truth=truth, clusters=clusters)
         settings = {"target": None if truth is None else "truth", **tests.settings(box), **test}
         groups = columns.groups()
         with _kept(run_dir, output.out):
@@ -79,6 +81,7 @@ def explain(
                 make(read.reference),
                 subsets=groups,
                 y=read.truth,
+                groups=read.clusters,
                 seed=output.seed,
                 batch_rows=model.batch_rows,
                 run_dir=run_dir,

@@ -18,6 +18,7 @@ from butfor.models.rows import check_aligned, is_series
 from butfor.models.wrap import model_name
 from butfor.run.run import Reference, RunContext, run
 from butfor.run.settings import Settings
+from butfor.tabular.belonging import belonging_notes
 from butfor.tabular.bind import bind_model, bind_sampler, is_data
 from butfor.tabular.control import control_problems, reference_items
 from butfor.tabular.fit import fit_of
@@ -57,7 +58,7 @@ def explain(model: object, X: object, sampler: object, subsets: object, options:
         model_name=model_name(model),
         batch_rows=default_batch_rows(table),
         describe=partial(name_row, table),
-        sampler_notes=partial(_sampler_notes, problem, table, tree.subsets),
+        sampler_notes=partial(_sampler_notes, problem, table, tree.subsets, settings.groups),
         metadata=table.metadata(),
         keep=KEEP,
         reference=_reference(problem, table, tree, settings.seed),
@@ -138,9 +139,13 @@ def name_row(table: Table, row: int) -> str:
     return f"row {row} of the data (index {table.index[row]!r})"
 
 
-def _sampler_notes(problem: Problem, table: Table, groups: Sequence[Subset]) -> list[str]:
-    """What looks wrong about the sampler on a quick look at its draws, and what it says of itself."""
+def _sampler_notes(problem: Problem, table: Table, subsets: Sequence[Subset], groups: object) -> list[str]:
+    """What looks wrong about the sampler and the rows on a quick look, and what the sampler says of itself."""
     notes, sampler = quick_check(problem), problem.sampler
+    reference = None
+    if isinstance(sampler, TableSampler) and sampler.reference is not None:
+        reference = sampler.in_data_order(sampler.reference.values)
+    notes += belonging_notes(table, reference, groups)
     if isinstance(sampler, HasNotes):
-        notes += sampler.notes(table.show(table.values), groups, problem.seed)
+        notes += sampler.notes(table.show(table.values), subsets, problem.seed)
     return notes

@@ -32,6 +32,7 @@ class TableRequest:
     drop: Sequence[str] = ()
     index: str | None = None
     truth: str | None = None
+    clusters: str | None = None
     known: Sequence[str] | None = None
     dates: Sequence[str] = ()
     categories: Sequence[str] = ()
@@ -43,11 +44,12 @@ class TableRequest:
 
 @dataclass(frozen=True)
 class Tables:
-    """Data and reference with the model's columns only, the true labels if asked for, and words on both."""
+    """Data and reference with the model's columns only, labels and clusters if asked for, and words on both."""
 
     data: pd.DataFrame
     reference: pd.DataFrame
     truth: list[Any] | None
+    clusters: list[Any] | None
     sources: dict[str, str]
 
 
@@ -58,15 +60,22 @@ def read_tables(request: TableRequest) -> Tables:
     data, reference = whole[picked], (whole if other is None else other)[compared]
     own = data.index.name  # a Parquet file may bring its own index
     _check_known([request.index] if request.index not in (None, own) else [], data, "--index: ")
-    _check_known([request.truth] if request.truth is not None else [], data, "--truth: ")
+    truth, clusters = (
+        None if name is None else _labels(name, data, option)
+        for name, option in ((request.truth, "--truth"), (request.clusters, "--clusters"))
+    )
     columns = _columns(data, reference, request)
-    truth = None if request.truth is None else data[request.truth].tolist()
     where = f" where {request.reference_where}" if request.reference_where else ""
     sources = {
         "data": f"{len(data)} of {len(whole)} rows of {request.data}",
         "reference": f"{len(reference)} rows of {request.data if other is None else request.reference}{where}",
     }
-    return Tables(_named(data, request.index)[columns], reference[columns], truth, sources)
+    return Tables(_named(data, request.index)[columns], reference[columns], truth, clusters, sources)
+
+
+def _labels(name: str, data: pd.DataFrame, option: str) -> list[Any]:
+    _check_known([name], data, f"{option}: ")
+    return list(data[name].tolist())
 
 
 def _read(request: TableRequest) -> tuple[pd.DataFrame, pd.DataFrame | None]:
@@ -142,7 +151,7 @@ def _columns(data: pd.DataFrame, reference: pd.DataFrame, request: TableRequest)
     only, drop = listed(request.features, everywhere), listed(request.drop, everywhere)
     if only and drop:
         raise InputError("--features and --drop were both given; use one of them")
-    left = {*drop, *(name for name in (request.index, request.truth) if name is not None)}
+    left = {*drop, *(name for name in (request.index, request.truth, request.clusters) if name is not None)}
     sure = bool(only) or (request.known is not None and set(request.known) <= set(data.columns) - left)
     if sure:
         columns = wanted = only or list(request.known or [])

@@ -1,0 +1,56 @@
+"""Rows that belong together and columns that number them are pointed out; ordinary tables are left alone."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn import datasets
+
+import butfor
+
+
+def people(rng, count, rows):
+    person = np.repeat(np.arange(count), rows)
+    own = rng.normal(size=(count, 3)).round(2)[person]
+    return pd.DataFrame(np.column_stack([own, rng.normal(size=(len(person), 2))]), columns=list("abcde")), person
+
+
+def notes(inputs, reference, **settings):
+    result = butfor.explain(lambda rows: np.asarray(rows)[:, 0], inputs, reference, control=False, **settings)
+    return " ".join(result.notes)
+
+
+@pytest.mark.filterwarnings("ignore::butfor.core.types.ReachWarning")
+@pytest.mark.parametrize("mixed", [False, True])
+def test_several_rows_of_a_person_are_seen_and_groups_end_it(mixed):
+    rng = np.random.default_rng(0)
+    inputs, person = people(rng, 10, 4)
+    if mixed:
+        order = rng.permutation(len(inputs))
+        inputs, person = inputs.iloc[order].reset_index(drop=True), person[order]
+    reference, _ = people(rng, 100, 1)
+    assert "groups=data['person']" in notes(inputs, reference)
+    assert "groups=data" not in notes(inputs, reference, groups=person)
+
+
+@pytest.mark.filterwarnings("ignore::butfor.core.types.ReachWarning")
+def test_an_index_is_seen():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(150, 3)), columns=list("abc")).assign(row=np.arange(150))
+    assert "Column 'row' has another value in every row" in notes(frame[100:], frame[:100])
+    assert "Column" not in notes(frame[100:].drop(columns="row"), frame[:100].drop(columns="row"))
+
+
+@pytest.mark.filterwarnings("ignore::butfor.core.types.ReachWarning")
+@pytest.mark.parametrize("load", [datasets.load_wine, datasets.load_diabetes, datasets.load_breast_cancer])
+def test_ordinary_tables_are_left_alone(load):
+    rows = load(as_frame=True).data.sample(frac=1, random_state=0)
+    said = notes(rows[:60], rows[60:], subsets="columns", draws=19, test="irt")
+    assert "groups=data" not in said
+    assert "Column" not in said
+
+
+@pytest.mark.filterwarnings("ignore::butfor.core.types.ReachWarning")
+def test_counts_are_left_alone():
+    rng = np.random.default_rng(0)
+    said = notes(rng.poisson(5, (80, 6)).astype(float), rng.poisson(5, (100, 6)).astype(float), test="irt", draws=19)
+    assert "groups=data" not in said
