@@ -9,7 +9,7 @@ import numpy as np
 from butfor.core.types import Array, Floats, Ints
 from butfor.tabular.residual.choice import Choice, Views, choose, log_size
 from butfor.tabular.residual.design import Form, Space
-from butfor.tabular.residual.ridge import Line
+from butfor.tabular.residual.ridge import Line, least_penalty
 from butfor.tabular.residual.shapes import Bend, Nature
 
 FARTHEST = 10.0  # standard deviations that rival means count as apart at most
@@ -35,10 +35,11 @@ class NumberFit:
     shape: Bend
     nature: Nature
     donors: Floats  # (m,)
+    size: float  # of what the regression misses, that distances of means are measured in
+    unshrunk: Line  # the same regression with hardly a penalty: how far the penalty moves the mean
     scale: Line | None = None  # of log |e| on plain features; None: the same everywhere
     scales: tuple[float, float] = (0.0, 0.0)  # bounds of its logarithm
     rivals: tuple[Rival, ...] = ()
-    size: float = 1.0  # of what the regression misses, that rivals' distances are measured in
 
     @property
     def width(self) -> int:
@@ -75,11 +76,16 @@ class NumberFit:
         return found
 
     def leverage_of_mean(self, space: Space, inputs: Array, rest: Ints) -> float:
-        """Of the fit's mean over the inputs."""
+        """Of the fit's mean over the inputs, with what the penalty and the form may have moved it by, squared.
+
+        Noise averages out over many inputs, a mean that is shrunk too far does not.
+        """
         features = {form: space.of(inputs, rest, form) for form in self.forms}
-        own = self.line.at(features[self.form].mean(axis=0)[None])[1][0]
+        middle = features[self.form].mean(axis=0)[None]
+        (mean,), (own,) = self.line.at(middle)
+        shrunk = (self.unshrunk.at(middle)[0][0] - mean) / self.size
         distances = self._distances(self.line.at(features[self.form])[0], features).mean(axis=1)
-        return float(own + (distances**2).max(initial=0.0))
+        return float(own + shrunk**2 + (distances**2).max(initial=0.0))
 
     def values(self, mean: Floats, spread: Floats, donors: Ints) -> Floats:
         """New values, of the shape of `donors` (reference rows)."""
@@ -112,7 +118,12 @@ def _fitted(views: Views, form: Form, chosen: dict[int, Choice]) -> dict[int, Nu
     missed, leverage = rotated.fits(bent, penalties)
     donors = np.ascontiguousarray((missed * np.sqrt(1 - leverage)).T)
     lines = [rotated.line(column, float(penalty)) for column, penalty in zip(bent.T, penalties, strict=True)]
-    return {j: NumberFit(j, form, lines[k], shapes[k], space.nature(j), donors[k]) for k, j in enumerate(chosen)}
+    free = [rotated.line(column, least_penalty(rotated)) for column in bent.T]
+    sizes = [max(float(own.std()), 1e-300) for own in donors]
+    return {
+        j: NumberFit(j, form, lines[k], shapes[k], space.nature(j), donors[k], sizes[k], free[k])
+        for k, j in enumerate(chosen)
+    }
 
 
 def _doubted(views: Views, fit: NumberFit, choice: Choice) -> NumberFit:
@@ -125,7 +136,7 @@ def _doubted(views: Views, fit: NumberFit, choice: Choice) -> NumberFit:
         Rival(one.form, one.shape, views.rotated(one.form, size).line(one.shape.bent(some), one.penalty))
         for one in choice.rivals
     )
-    doubted = replace(fit, rivals=rivals, size=max(float(fit.donors.std()), 1e-300))
+    doubted = replace(fit, rivals=rivals)
     features = {form: views.space.reference(views.given, form, views.rows)[0] for form in doubted.forms}
     apart = doubted.apart(fit.line.at(features[fit.form])[0], features)
     return replace(doubted, donors=fit.donors / np.sqrt(1 + apart))

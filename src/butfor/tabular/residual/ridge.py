@@ -107,6 +107,15 @@ class Line:
         return np.asarray((features - self.mean[part]) @ self.weights[part])
 
 
+def least_penalty(rotated: Rotated) -> float:
+    """The least penalty that leaves more than half of the freedom in the rows: with it the mean is hardly shrunk."""
+    size = max(len(rotated.features), 1)
+    for penalty in PENALTIES * max(rotated.mean.size, 1):
+        if (rotated.power / (rotated.power + penalty)).sum() <= MOST_LEVERAGE * size:
+            return float(penalty)
+    return float(PENALTIES[-1] * max(rotated.mean.size, 1))
+
+
 def best_penalty(rotated: Rotated, wanted: Floats) -> float:
     """The penalty under which rows that were left out are predicted best; absolute errors, for long tails.
 
