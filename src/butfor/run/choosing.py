@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 
 from butfor.core.draw.blocks import Problem
+from butfor.core.draw.samplers import info_of
 from butfor.core.select.choice import Choice, LearningUnits
+from butfor.core.select.rules import COMPETITIONS
 from butfor.core.select.strict import LEAST_BLOCKS
-from butfor.core.types import Bools, InputError, Ints
+from butfor.core.types import Bools, Floats, InputError, Ints
 from butfor.run.settings import Settings
 
 
@@ -29,9 +31,22 @@ def choice_of(problem: Problem, settings: Settings, clusters: Ints, calibrated: 
         layers=problem.layers,
         calibrated=calibrated,
         draws=settings.draws_for(problem.size),
+        floor=floors_of(problem) if settings.rule in COMPETITIONS else None,
         units=LearningUnits(clusters[problem.input_of], _labels(problem, settings.weights_by)),
         seed=settings.seed,
     )
+
+
+def floors_of(problem: Problem) -> Floats | None:
+    """The share of null values of each hypothesis (H,) that lie beyond all that the sampler draws; None: nowhere."""
+    floor = info_of(problem.sampler).floor
+    known = {id(subset): floor(subset) for subset in problem.subsets}
+    if not any(known.values()):
+        return None
+    found = np.zeros(problem.size)
+    for block in problem.blocks:
+        found[block.rows] = known[id(block.subset)]
+    return found
 
 
 def cluster_of(groups: object, names: Sequence[Any], alike: Ints) -> Ints:

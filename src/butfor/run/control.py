@@ -13,9 +13,11 @@ from butfor.core.evaluate.batches import Evaluator
 from butfor.core.evaluate.probe import probe
 from butfor.core.result.controlled import Control
 from butfor.core.select.choice import Choice, LearningUnits
+from butfor.core.select.rules import COMPETITIONS
+from butfor.core.test.outcomes import Outcomes
 from butfor.core.test.statistic import StatisticSpec
 from butfor.core.types import Bools, Floats
-from butfor.run.choosing import choice_of
+from butfor.run.choosing import choice_of, floors_of
 from butfor.run.perform import perform
 from butfor.run.procedure import sequential
 from butfor.run.progress import Meter
@@ -31,6 +33,7 @@ def control(
     spec: StatisticSpec,
     settings: Settings,
     meter: Meter,
+    outcomes: Outcomes | None = None,
 ) -> Control:
     """The test on rows that their samplers have not seen; one problem for each sampler, with the same subsets.
 
@@ -51,7 +54,7 @@ def control(
         seen = probe(evaluator.model, problem.items, evaluator.batch_rows, lambda row: f"row {row} of the reference")
         meter.count_evaluated(seen.rows)
         own = replace(spec, picked=None, rounding=seen.rounding)
-        parts.append(perform(problem, evaluator, own, stopping, choice, meter, "control").evidence)
+        parts.append(perform(problem, evaluator, own, stopping, choice, meter, "control", outcomes=outcomes).evidence)
     found = np.concatenate([part.scaled for part in parts])
     tested = np.concatenate([part.drawable for part in parts])
     chosen = _pooled(problems[0], quiet, len(found) // subsets).chosen(found, tested).reshape(-1, subsets)
@@ -65,11 +68,13 @@ def _pooled(problem: Problem, settings: Settings, rows: int) -> Choice:
     if layers is not None:
         size = len(problem.subset_names)
         layers = layers_of_table(layers.resolution[:size], layers.parent[:size], rows)
+    floor = floors_of(problem) if settings.rule in COMPETITIONS else None
     return Choice(
         rule=settings.rule,
         alpha=settings.alpha,
         layers=layers,
         draws=settings.draws_for(problem.size),
+        floor=None if floor is None else np.tile(floor[: len(problem.subset_names)], rows),
         units=LearningUnits(
             np.repeat(np.arange(rows), len(problem.subset_names)),
             np.tile(problem.subset_of[: len(problem.subset_names)], rows),

@@ -21,6 +21,7 @@ from butfor.core.test.exact import exact, split_listed
 from butfor.core.test.few_shot import few_shot
 from butfor.core.test.irt import irt, soft_rank
 from butfor.core.test.osft import osft
+from butfor.core.test.outcomes import Outcomes, known_outcomes
 from butfor.core.test.picking import check_drawable
 from butfor.core.test.sequential import Stopping, sequential
 from butfor.core.test.statistic import StatisticSpec
@@ -55,8 +56,12 @@ def perform(
     meter: Meter,
     stage: str | None = None,
     known: Iterable[Found] = (),
+    outcomes: Outcomes | None = None,
 ) -> Performed:
-    """The test; `known` is evidence on hypotheses that need no drawing, and whose blocks are not in the problem."""
+    """The test; `known` is evidence on hypotheses that need no drawing, and whose blocks are not in the problem.
+
+    What `outcomes` knows of the others is not drawn, either.
+    """
     test, draws = settings.test, settings.draws_for(problem.size)
     total = spec.center + draws
     fixed = test.name != "sequential" and not test.early_stop and spec.picked is None and evaluator.memory is None
@@ -72,7 +77,7 @@ def perform(
     elif settings.rule == "e-bh":
         evidence = soft_rank(problem, evaluator, spec, draws)
     else:
-        evidence, choice, interrupted = _p_values(problem, evaluator, spec, settings, choice, meter, known)
+        evidence, choice, interrupted = _p_values(problem, evaluator, spec, settings, choice, meter, known, outcomes)
         if problem.layers is None:
             notes += reach_of_list(int(choice.chosen(evidence.least, evidence.drawable).sum()), evidence.least)
     if interrupted:
@@ -92,9 +97,14 @@ def _p_values(
     choice: Choice,
     meter: Meter,
     known: Iterable[Found],
+    outcomes: Outcomes | None,
 ) -> tuple[Evidence, Choice, bool]:
-    """p-values, exact where the sampler lists its support, else by drawing; and whether that was interrupted."""
+    """p-values, exact where all outcomes are known or listed, else by drawing; and whether that was interrupted."""
     test, draws = settings.test, settings.draws_for(problem.size)
+    if outcomes is not None:
+        told, unknown = outcomes.split(problem)
+        known = chain(known, known_outcomes(problem, evaluator, spec, told, outcomes))
+        problem = replace(problem, blocks=tuple(unknown))
     listed, others = split_listed(problem)
     rest = replace(problem, blocks=tuple(others))
     sure = chain(known, exact(problem, evaluator, spec, listed))

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from butfor._version import __version__
-from butfor.core.draw.blocks import NO_CHANCE, Problem, always_alike, round_sizes
+from butfor.core.draw.blocks import NO_CHANCE, Problem
 from butfor.core.draw.chance import Watch
 from butfor.core.draw.items import Items
 from butfor.core.draw.samplers import info_of
@@ -28,11 +27,11 @@ from butfor.core.select.choice import Choice
 from butfor.core.select.reach import called_alike, largest_family, looks_picked, reach
 from butfor.core.test.evidence import Found
 from butfor.core.test.flips import Flips
+from butfor.core.test.outcomes import Outcomes
 from butfor.core.test.picking import Picked
-from butfor.core.test.sequential import batches
 from butfor.core.test.statistic import StatisticSpec
 from butfor.core.test.whole import ranked_whole
-from butfor.core.types import Bools, Floats, InputError, Ints, ReachWarning
+from butfor.core.types import Bools, Floats, InputError, Ints, Model, ReachWarning
 from butfor.core.warn import warn_user
 from butfor.engine.journal import journal
 from butfor.models import Wrapped
@@ -40,7 +39,9 @@ from butfor.run.choosing import choice_of, cluster_of
 from butfor.run.control import control
 from butfor.run.decisions import decide, sufficiency, watch_decisions
 from butfor.run.perform import Performed, chosen_by, estimated, perform
-from butfor.run.progress import Meter, reporting
+from butfor.run.progress import Meter, Progress, reporting
+from butfor.run.provenance import least_p, provenance, schedule
+from butfor.run.reading import ReadModel, known_rows, with_estimates
 from butfor.run.settings import Settings
 from butfor.run.targets import output_names, resolve, target_name
 
@@ -69,32 +70,31 @@ class RunContext:
     keep: tuple[int, int]  # counterfactuals of each hypothesis that are kept for reports, and the values of all
     reference: Reference | None = None
     alike: Ints | None = None  # (n,) equal for equal inputs; None: all differ
+    read_model: Callable[[Model, Floats], ReadModel] | None = None  # the model, its outputs -> what it says by itself
 
 
 def run(context: RunContext, settings: Settings) -> Result:
     """The whole way from a problem to its result: look, check, draw, choose, estimate, decide."""
     problem = _with_chance(context.problem, settings)
-    choice, size = choice_of(problem, settings, _clusters(context, settings)), settings.batch_rows or context.batch_rows
     answers = journal(context.wrapped.call, settings.run_dir, context.model_name)
     with answers as kept, reporting(settings.progress) as report:
-        seen = probe(kept.model, problem.items, size, context.describe)
-        spec, target, names = _asked(context, settings, seen)
-        flips = watch_decisions(problem, settings, seen.outputs)
-        _warn_of_reach(problem, settings, choice)
-        meter = Meter(report, seen.rows)
-        plain = Evaluator(kept.model, size, seen.outputs.shape[1], meter)
-        checked = _control(context, plain, spec, settings, meter)
-        choice = replace(choice, calibrated=_calibrated(problem, checked))
-        drawn, first = _drawn(problem, settings, spec), FirstDraws(problem.size, spec.target, settings.link)
+        start = _start(context, settings, problem, kept.model, report)
+        drawn, first = (
+            schedule(problem, settings, start.spec),
+            FirstDraws(problem.size, start.spec.target, settings.link),
+        )
         keeper = _keeper(context, problem, settings, drawn["set_aside"])
-        memory = remembering(problem, seen.outputs, again=settings.test.name in ("irt", "sequential"))
-        evaluator = replace(plain, memory=memory, seen=(keeper, first) if flips is None else (keeper, first, flips))
-        whole = _reference_outputs(context, evaluator, spec)
-        known, rest = _whole(context, problem, evaluator, spec, seen, whole)
-        done = perform(rest, evaluator, spec, settings, choice, meter, known=known)
+        memory = remembering(problem, start.seen.outputs, again=settings.test.name in ("irt", "sequential"))
+        watching = (keeper, first) if start.flips is None else (keeper, first, start.flips)
+        evaluator = replace(start.plain, memory=memory, seen=watching)
+        whole = _reference_outputs(context, evaluator, start.spec)
+        known, rest = _whole(context, problem, evaluator, start.spec, start.seen, whole)
+        outcomes, meter = start.inside.outcomes, start.meter
+        sure = known_rows(rest, outcomes)
+        done = perform(rest, evaluator, start.spec, settings, start.choice, meter, known=known, outcomes=outcomes)
         _check_chance(problem)
-        found = _answers(context, problem, evaluator, spec, settings, done, (first.estimates(), flips, checked), meter)
-        notes = _looks_picked(spec, seen, whole, names) + _notes(context)
+        found = _answers(context, settings, start, evaluator, done, first.estimates(), sure)
+        notes = _looks_picked(start.spec, start.seen, whole, start.names) + _notes(context)
     if not done.interrupted:
         kept.finish()
     return Result(
@@ -109,18 +109,73 @@ def run(context: RunContext, settings: Settings) -> Result:
         rows=meter.rows,
         rows_asked=meter.asked,
         problem=replace(problem, watch=None),
-        outputs=seen.outputs,
+        outputs=start.seen.outputs,
         kept=keeper.kept(),
-        provenance=_provenance(context, settings, spec, target, found.chosen, done.interrupted, checked) | drawn,
-        output_names=names,
+        provenance=_said(context, settings, start, found.chosen, done.interrupted) | drawn | _exact(rest, sure),
+        output_names=start.names,
         choice=done.choice,
-        control=checked,
+        control=start.checked,
         effects=found.effects,
         chosen=found.chosen,
         decided=found.decided,
         over_inputs=found.over_inputs,
-        run_notes=(*([seen.odd] if seen.odd else []), *done.notes, *found.notes, *notes),
+        run_notes=(*start.notes, *done.notes, *found.notes, *notes),
     )
+
+
+@dataclass(frozen=True, eq=False)
+class Start:
+    """What is known before the test: the statistic, the model's outputs on the inputs, the control, the choice."""
+
+    problem: Problem
+    seen: Probe
+    spec: StatisticSpec
+    target: object
+    names: tuple[Any, ...] | None
+    flips: Flips | None
+    plain: Evaluator
+    meter: Meter
+    inside: ReadModel
+    checked: Control | None
+    choice: Choice
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return (*([self.seen.odd] if self.seen.odd else []), *self.inside.notes)
+
+
+def _start(
+    context: RunContext, settings: Settings, problem: Problem, model: Model, report: Callable[[Progress], None]
+) -> Start:
+    """Look at the model's outputs and refuse what can be refused; then what the control says of the sampler."""
+    choice, size = choice_of(problem, settings, _clusters(context, settings)), settings.batch_rows or context.batch_rows
+    seen = probe(model, problem.items, size, context.describe)
+    spec, target, names = _asked(context, settings, seen)
+    flips = watch_decisions(problem, settings, seen.outputs)
+    _warn_of_reach(problem, settings, choice)
+    meter = Meter(report, seen.rows)
+    plain = Evaluator(model, size, seen.outputs.shape[1], meter)
+    inside = ReadModel() if context.read_model is None else context.read_model(model, seen.outputs)
+    meter.count_evaluated(inside.rows)
+    checked = _control(context, plain, spec, settings, meter, inside.outcomes)
+    choice = replace(choice, calibrated=_calibrated(problem, checked))
+    return Start(problem, seen, spec, target, names, flips, plain, meter, inside, checked, choice)
+
+
+def _said(context: RunContext, settings: Settings, start: Start, chosen: Bools, interrupted: bool) -> dict[str, Any]:
+    """The provenance of a result."""
+    metadata = context.metadata
+    if context.reference is not None and context.reference.controls is not None:
+        metadata = {"controlled": start.checked is not None or (None if settings.control else False)} | metadata
+    return provenance(
+        context.problem, settings, start.spec, start.target, chosen, interrupted=interrupted, metadata=metadata
+    )
+
+
+def _exact(rest: Problem, sure: Bools) -> dict[str, int]:
+    """How many hypotheses were not drawn: those that are `sure` (H,), and those that are not in `rest`."""
+    left = sum(len(block.rows) for block in rest.blocks)
+    return {"exact": int(sure.sum()) + rest.size - left} if sure.any() else {}
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,22 +191,26 @@ class Answers:
 
 def _answers(
     context: RunContext,
-    problem: Problem,
-    evaluator: Evaluator,
-    spec: StatisticSpec,
     settings: Settings,
+    start: Start,
+    evaluator: Evaluator,
     done: Performed,
-    seen: tuple[Estimates, Flips | None, Control | None],
-    meter: Meter,
+    estimates: Estimates,
+    sure: Bools,
 ) -> Answers:
-    """The choice, and what is estimated once it is made; an interrupted run gives what it has."""
-    estimates, flips, checked = seen
+    """The choice, and what is estimated once it is made; an interrupted run gives what it has.
+
+    Effects of hypotheses that are `sure` (H,), all of whose outcomes are known, need no fresh draws.
+    """
+    problem, spec, flips, checked, meter = start.problem, start.spec, start.flips, start.checked, start.meter
     chosen = chosen_by(problem, settings, done)
     meter.set_chosen(int(chosen.sum()))
     wanted = chosen & (settings.effects is not None) & (not done.interrupted)
-    found, messages = estimated(problem, evaluator, spec, done.evidence, wanted, settings, meter)
+    found, messages = estimated(problem, evaluator, spec, done.evidence, wanted & ~sure, settings, meter)
     if settings.effects == "all":
-        found = _with_estimates(found, estimates, wanted)
+        found = with_estimates(found, estimates, wanted & ~sure, sure)
+    elif (wanted & sure).any():
+        found = with_estimates(found, estimates, ~(wanted & sure), wanted & sure)
     fit = None if context.reference is None else context.reference.fit(problem)
     decided = over_inputs = None
     if flips is not None and not done.interrupted:
@@ -190,7 +249,12 @@ def _asked(
 
 
 def _control(
-    context: RunContext, plain: Evaluator, spec: StatisticSpec, settings: Settings, meter: Meter
+    context: RunContext,
+    plain: Evaluator,
+    spec: StatisticSpec,
+    settings: Settings,
+    meter: Meter,
+    outcomes: Outcomes | None,
 ) -> Control | None:
     """The same test on rows of the reference's own kind; None where there are none, or where it is not wanted."""
     reference = context.reference
@@ -200,7 +264,7 @@ def _control(
     problems = reference.controls()
     if not problems:
         return None
-    return control(problems, plain, spec, settings, meter)
+    return control(problems, plain, spec, settings, meter, outcomes)
 
 
 def _calibrated(problem: Problem, checked: Control | None) -> Bools | None:
@@ -258,13 +322,6 @@ def _looks_picked(
     return looks_picked(seen.outputs[:, place], reference[:, place])
 
 
-def _with_estimates(found: Effects, first: Estimates, fresh: Bools) -> Effects:
-    """Effects of what was chosen from fresh draws, of all others from the first draws of their test."""
-    parts = ((found.effect, first.effect), (found.low, first.low), (found.high, first.high))
-    effect, low, high = (np.where(fresh, new, old) for new, old in parts)
-    return Effects(effect, low, high, fresh)
-
-
 def _notes(context: RunContext) -> list[str]:
     """What the modality and the sampler have to say; a fault there costs the notes, not the run."""
     try:
@@ -280,7 +337,7 @@ def _warn_of_reach(problem: Problem, settings: Settings, choice: Choice) -> None
     size = largest_family(choice.groups, problem.size)
     test, draws = settings.test, settings.draws_for(problem.size)
     steps = test.h if test.name == "sequential" else 1
-    for sentence in reach(test.name, settings.rule, settings.alpha, size, draws, steps, _floor(problem)):
+    for sentence in reach(test.name, settings.rule, settings.alpha, size, draws, steps, least_p(problem)):
         if settings.rule != "adaptive" or "chooses nothing" in sentence:
             warn_user(sentence, ReachWarning)
 
@@ -303,19 +360,6 @@ def _check_chance(problem: Problem) -> None:
         raise InputError(NO_CHANCE.format(sampler=problem.sampler))
 
 
-def _is_degenerate(problem: Problem, settings: Settings, chosen: Bools) -> bool:
-    """Whether Q is a single point, so that nothing is promised; of other tests than osft it is known not to be."""
-    if settings.test.name != "osft":
-        return False
-    return info_of(problem.sampler).deterministic or (bool(chosen.any()) and always_alike(problem))
-
-
-def _floor(problem: Problem) -> float:
-    """The least p-value that the sampler itself allows: the median over subsets."""
-    floor = info_of(problem.sampler).floor
-    return float(np.median([floor(subset) for subset in problem.subsets]))
-
-
 def _statistic_spec(
     settings: Settings, name: object, target: Target, seen: Probe, context: RunContext
 ) -> StatisticSpec:
@@ -330,49 +374,3 @@ def _statistic_spec(
         raise InputError(f"picked does not pass {context.describe(row)}; explain only inputs that the rule has picked")
     margin = float(settings.min_effect or 0.0)
     return StatisticSpec(target, seen.rounding, alternative, settings.link, center, picked, margin, own_class)
-
-
-def _drawn(problem: Problem, settings: Settings, spec: StatisticSpec) -> dict[str, Any]:
-    """How the draws of a hypothesis come: in rounds of which sizes, and how many of them are set aside."""
-    draws = settings.draws_for(problem.size)
-    if settings.test.name == "sequential":
-        first = min(next(batches(settings.test.h, draws)), problem.round_draws)  # the others are other rounds
-        return {"draws": draws, "rounds": [first], "set_aside": 0}
-    sizes = round_sizes(spec.center + draws, problem.round_draws)
-    return {"draws": draws, "rounds": sizes, "set_aside": spec.center}
-
-
-def _provenance(
-    context: RunContext,
-    settings: Settings,
-    spec: StatisticSpec,
-    target: object,
-    chosen: Bools,
-    interrupted: bool,
-    checked: Control | None,
-) -> dict[str, Any]:
-    """What is needed to say again how the result came about."""
-    test, problem = settings.test, context.problem
-    said = {
-        "version": __version__,
-        "test": test.name,
-        "alternative": spec.alternative,
-        "target": target,
-        "link": settings.link,
-        "center": spec.center,
-        "h": test.h if test.name == "sequential" else None,
-        "delta": test.delta if test.early_stop else None,
-        "scale": test.scale,
-        "picked": settings.picked is not None,
-        "min_effect": settings.min_effect,
-        "seed": settings.seed,
-        "selection": [settings.rule, settings.alpha, settings.family],
-        "sampler": repr(problem.sampler),
-        "floor": _floor(problem),
-        "dependence_ignored": info_of(problem.sampler).ignores_dependence,
-        "interrupted": interrupted,
-        "deterministic": _is_degenerate(problem, settings, chosen),
-    }
-    if context.reference is not None and context.reference.controls is not None:
-        said["controlled"] = checked is not None or (None if settings.control else False)
-    return said | context.metadata

@@ -68,6 +68,8 @@ class Settings:
     sufficient : also ask, of every subset, how often the decision stays when all the rest is redrawn (tables).
     min_effect : choose only what is established to move the output, on the scale of the test, by more than this.
     bounds : go on drawing for what a sequential run has chosen, so that `result.bound` can say more of it.
+    exact : with an ensemble of trees and a sampler whose chances are known, p-values are computed from the trees
+        themselves, without drawing, where no `test` is asked for; False draws.
     control : rows of the reference go through the same test, as a check of the sampler; False saves that.
     picked : the rule, outputs -> booleans, by which the inputs were picked, if their outputs had a say.
     effects : "all" gives an effect for every hypothesis, for what was chosen from fresh draws; "chosen" gives those
@@ -96,6 +98,7 @@ class Settings:
     sufficient: bool = False
     min_effect: float | None = None
     bounds: bool = False
+    exact: bool = True
     control: bool = True
     picked: Callable[[Any], Any] | None = None
     effects: EffectsOf | None = "all"
@@ -126,7 +129,7 @@ class Settings:
         _check_together(made, rule, given["picked"])
         if given["decide"] not in (None, False) and not callable(given["decide"]):
             raise InputError(f"decide must be a function of outputs that returns decisions, got {given['decide']!r}")
-        for name in ("bounds", "control", "sufficient"):
+        for name in ("bounds", "exact", "control", "sufficient"):
             if not isinstance(given[name], bool | np.bool_):
                 raise InputError(f"{name} must be True or False, got {given[name]!r}")
         _check_margin(made, rule, given["min_effect"])

@@ -15,7 +15,7 @@ from butfor.core.draw.streams import stream
 from butfor.core.types import Array, Batch, Ints
 from butfor.tabular.splice import TableSampler, align_columns
 from butfor.tabular.table import Table
-from butfor.tabular.zoom import Tree
+from butfor.tabular.zoom import ColumnTree
 
 MOST_CONTROLS = 200
 ONE_SPLIT = 500  # rows of a reference from which on one split is enough
@@ -24,7 +24,7 @@ FOLDS = 3
 LEAST_ROWS = 20  # of a reference: with fewer there is too little to hold out
 
 
-def control_problems(sampler: TableSampler, table: Table, tree: Tree, seed: int) -> list[Problem]:
+def control_problems(sampler: TableSampler, table: Table, tree: ColumnTree, seed: int) -> list[Problem]:
     """One problem for each split of the sampler's reference: rows held out, and a sampler fitted to the others.
 
     Rows are shown to the model as those of `table`, the data, are.

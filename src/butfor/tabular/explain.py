@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -13,20 +13,24 @@ from butfor.core.draw.samplers import HasNotes, Sampler, info_of
 from butfor.core.draw.streams import stream
 from butfor.core.result.result import Result
 from butfor.core.select.weights import LEAST_CLUSTERS
-from butfor.core.types import Floats, InputError, Ints, Subset
+from butfor.core.types import Floats, InputError, Ints, Model, Subset
+from butfor.models import Wrapped
 from butfor.models.rows import check_aligned, is_series
+from butfor.models.trees import Unreadable, readable
 from butfor.models.wrap import model_name
+from butfor.run.reading import ReadModel
 from butfor.run.run import Reference, RunContext, run
 from butfor.run.settings import Settings
 from butfor.tabular.belonging import belonging_notes
 from butfor.tabular.bind import bind_model, bind_sampler, is_data
 from butfor.tabular.control import control_problems, reference_items
+from butfor.tabular.exact_trees.check import NOT_READ, read_trees
 from butfor.tabular.fit import fit_of
 from butfor.tabular.quick_check import quick_check
 from butfor.tabular.splice import TableSampler
 from butfor.tabular.subsets import column_subsets
 from butfor.tabular.table import Table, as_frame, items_of
-from butfor.tabular.zoom import Tree, column_tree, is_nested, named_tree
+from butfor.tabular.zoom import ColumnTree, column_tree, is_nested, named_tree
 
 KEEP = (3, 2**22)  # counterfactuals of each hypothesis that are kept, and the values of all of them
 ONE_LABEL = (
@@ -63,8 +67,26 @@ def explain(model: object, X: object, sampler: object, subsets: object, options:
         keep=KEEP,
         reference=_reference(problem, table, tree, settings.seed),
         alike=alike,
+        read_model=_read_model(model, wrapped, problem, table, settings) if options.get("test") is None else None,
     )
     return run(context, settings)
+
+
+def _read_model(
+    model: object, wrapped: Wrapped, problem: Problem, table: Table, settings: Settings
+) -> Callable[[Model, Floats], ReadModel] | None:
+    """How to look into a model that is an ensemble of trees (METHODS 13); None: it has to be asked."""
+    if not settings.exact:
+        return None
+    try:
+        found = readable(model)
+    except Unreadable as error:
+        note = NOT_READ.format(why=error)
+        return lambda *_: ReadModel(notes=(note,))
+    if found is None:
+        return None
+    size = settings.batch_rows or default_batch_rows(table)
+    return partial(read_trees, found, problem, table, wrapped.columns, size)
 
 
 def _suited(settings: Settings, options: Mapping[str, object], sampler: Sampler, alike: Ints) -> Settings:
@@ -77,7 +99,7 @@ def _suited(settings: Settings, options: Mapping[str, object], sampler: Sampler,
     return replace(settings, rule="adaptive") if options.get("rule") is None and learns else settings
 
 
-def subset_tree(table: Table, sampler: Sampler, subsets: object) -> Tree:
+def subset_tree(table: Table, sampler: Sampler, subsets: object) -> ColumnTree:
     """What is tested: a tree of the reference's columns, the user's own tree, or one layer of subsets."""
     reference = sampler.reference if isinstance(sampler, TableSampler) else None
     if subsets is None:
@@ -99,11 +121,11 @@ def subset_tree(table: Table, sampler: Sampler, subsets: object) -> Tree:
     return column_tree(ordered)
 
 
-def _flat(subsets: list[Subset]) -> Tree:
-    return Tree(subsets, np.zeros(len(subsets), np.int64), np.full(len(subsets), -1))
+def _flat(subsets: list[Subset]) -> ColumnTree:
+    return ColumnTree(subsets, np.zeros(len(subsets), np.int64), np.full(len(subsets), -1))
 
 
-def _reference(problem: Problem, table: Table, tree: Tree, seed: int) -> Reference | None:
+def _reference(problem: Problem, table: Table, tree: ColumnTree, seed: int) -> Reference | None:
     """What the run needs of the reference that its sampler was fitted on; None: it has none, as far as is known."""
     sampler = problem.sampler
     if not isinstance(sampler, TableSampler) or sampler.reference is None:

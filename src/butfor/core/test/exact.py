@@ -40,7 +40,7 @@ def exact(problem: Problem, evaluator: Evaluator, spec: StatisticSpec, blocks: l
     value's rank among m + 1. A value that is listed twice is evaluated once: tables need a memory in `evaluator`.
     """
     waiting: deque[Listed] = deque()
-    batches = _noted((_listed(problem, block) for block in blocks), waiting)
+    batches = _noted((listed_block(problem, block) for block in blocks), waiting)
     for job, outputs in evaluate_drawn(problem, evaluator, batches):
         yield found_in_list(spec, job, outputs, waiting.popleft())
 
@@ -87,7 +87,8 @@ def _statistic(spec: StatisticSpec, job: Job, outputs: Floats, share: Floats) ->
     return tail_statistic(values, spec.alternative, centre), values[:, 0].copy(), classes
 
 
-def _listed(problem: Problem, block: Block) -> Listed:
+def listed_block(problem: Problem, block: Block) -> Listed:
+    """What the sampler lists for the inputs of a block."""
     items, sampler, name = problem.items, problem.sampler, f"support of {problem.name_of(block)}"
     assert isinstance(sampler, ListsSupport)
     inputs = items.block(block.start, block.stop)

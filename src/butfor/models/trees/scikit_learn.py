@@ -1,0 +1,129 @@
+"""scikit-learn's ensembles of trees as plain arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from butfor.core.types import Bools, Floats
+from butfor.models.optional import attribute
+from butfor.models.trees.ensemble import Ensemble, Link, Tree, Unreadable, in_float32, joined
+
+LINKS: dict[str, Link] = {
+    "IdentityLink": "identity",
+    "LogLink": "exp",
+    "LogitLink": "logistic",
+    "HalfLogitLink": "logistic twice",
+    "MultinomialLogit": "softmax",
+}
+
+
+def read_forest(model: Any, asked: str) -> Ensemble:
+    """RandomForest and ExtraTrees: the mean of the trees' values."""
+    if asked == "predict" and attribute(model, "classes_") is not None:
+        raise Unreadable("a forest that is asked for labels counts votes")
+    if isinstance(model.n_outputs_, int | np.integer) and model.n_outputs_ > 1:
+        raise Unreadable("it has several outputs")
+    trees = []
+    for one in model.estimators_:
+        values = one.tree_.value[:, 0, :]
+        if attribute(model, "classes_") is not None:
+            values = values / np.maximum(values.sum(axis=1, keepdims=True), 1e-300)
+        trees.append(_tree(one.tree_, values / len(model.estimators_)))
+    return in_float32(joined(trees, np.zeros(trees[0].values.shape[1]), "identity"))
+
+
+def read_boosting(model: Any, asked: str) -> Ensemble:
+    """GradientBoosting: trees of each stage and class, added to a constant."""
+    kinds = model.estimators_.shape[1]
+    if model.init_ != "zero" and not type(model.init_).__name__.startswith("Dummy"):
+        raise Unreadable("it starts from another model than a constant")
+    first = np.zeros((1, model.n_features_in_), np.float32)
+    base = np.asarray(model._raw_predict_init(first), np.float64)[0]
+    trees = []
+    for stage in model.estimators_:
+        for kind, one in enumerate(stage):
+            values = np.zeros((one.tree_.node_count, kinds))
+            values[:, kind] = one.tree_.value[:, 0, 0] * model.learning_rate
+            trees.append(_tree(one.tree_, values))
+    return in_float32(_scored(trees, base, _link(model), asked, model))
+
+
+def _tree(tree: Any, values: Floats) -> Tree:
+    leaf = tree.children_left < 0
+    missing = attribute(tree, "missing_go_to_left")  # of scikit-learn 1.3 and later
+    return Tree(
+        feature=np.where(leaf, -1, tree.feature),
+        threshold=np.where(leaf, 0.0, tree.threshold),
+        left=tree.children_left,
+        right=tree.children_right,
+        missing_left=np.zeros(len(leaf), bool) if missing is None else np.asarray(missing, bool),
+        values=values,
+    )
+
+
+def read_histogram(model: Any, asked: str) -> Ensemble:
+    """HistGradientBoosting, whose trees are not public: the self-check finds out if they ever change."""
+    base = np.asarray(model._baseline_prediction, np.float64).reshape(-1)
+    known = _known_categories(model)
+    trees = []
+    for stage in model._predictors:
+        for kind, one in enumerate(stage):
+            nodes = one.nodes
+            values = np.zeros((len(nodes), len(stage)))
+            values[:, kind] = nodes["value"]
+            trees.append(_histogram_tree(nodes, values, one.raw_left_cat_bitsets, known))
+    return _scored(trees, base, _link(model), asked, model)
+
+
+def _histogram_tree(nodes: Any, values: Floats, bits: Any, known: dict[int, Bools]) -> Tree:
+    leaf, split = nodes["is_leaf"].astype(bool), nodes["is_categorical"].astype(bool)
+    feature = np.where(leaf, -1, nodes["feature_idx"].astype(np.int64))
+    missing = nodes["missing_go_to_left"].astype(bool)
+    members, sets = np.full(len(nodes), -1, np.int64), np.zeros((0, 256), bool)
+    places = np.flatnonzero(split & ~leaf)
+    if places.size:
+        members[places] = np.arange(len(places))
+        sets = _unpacked(np.asarray(bits)[nodes["bitset_idx"][places]])
+        for row, place in enumerate(places):  # what is not known goes where missing values go
+            seen = known.get(int(feature[place]))
+            if seen is not None:
+                sets[row] = np.where(seen, sets[row], missing[place])
+    return Tree(
+        feature, nodes["num_threshold"], nodes["left"].astype(np.int64), nodes["right"].astype(np.int64),
+        missing, values, members, sets, missing,
+    )  # fmt: skip
+
+
+def _unpacked(words: Any) -> Bools:
+    """Rows of 8 words of 32 bits -> which of 256 numbers are in the set."""
+    parts = np.ascontiguousarray(words, "<u4").view(np.uint8)
+    return np.unpackbits(parts.reshape(len(words), -1), axis=1, bitorder="little").astype(bool)
+
+
+def _known_categories(model: Any) -> dict[int, Bools]:
+    """Of columns of categories, which codes the model has seen."""
+    if attribute(model, "is_categorical_") is None or not np.any(model.is_categorical_):
+        return {}
+    bits, places = model._bin_mapper.make_known_categories_bitsets()
+    seen = _unpacked(np.asarray(bits))
+    columns = np.flatnonzero(np.asarray(model._bin_mapper.is_categorical_))
+    return {int(column): seen[places[column]] for column in columns}
+
+
+def _link(model: Any) -> Link:
+    found = LINKS.get(type(model._loss.link).__name__)
+    if found is None:
+        raise Unreadable(f"its loss {type(model._loss).__name__} is not known here")
+    return "logistic twice" if type(model._loss).__name__ == "ExponentialLoss" else found
+
+
+def _scored(trees: list[Tree], base: Floats, link: Link, asked: str, model: Any) -> Ensemble:
+    """Boosted trees as they are asked: probabilities, the decision function, or predictions of numbers."""
+    classes = attribute(model, "classes_")
+    if asked == "predict" and classes is not None:
+        raise Unreadable("a classifier that is asked for labels has no scores")
+    if asked == "decision_function":
+        return joined(trees, base, "identity")
+    return joined(trees, base, link, complement=classes is not None and len(classes) == 2)

@@ -1,0 +1,135 @@
+"""An ensemble ready to be asked: every value of a column as the piece between two thresholds that it lies in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from butfor.core.types import Array, Bools, Floats, Ints
+from butfor.tabular.exact_trees.source import SourceSplits
+
+CHUNK = 2**21  # pairs of rows and trees that are walked at a time
+
+
+@dataclass(frozen=True, eq=False)
+class TreeIndex:
+    """Splits by ranks of thresholds. A piece of a column is what lies between two thresholds; the last is "missing".
+
+    A column that is split by categories has a piece for each level, one for all other values, one for missing ones.
+    """
+
+    splits: SourceSplits
+    width: int  # columns of the table
+
+    @cached_property
+    def cuts(self) -> tuple[Floats, ...]:
+        """The distinct thresholds of each column, sorted; the levels of one that is split by categories."""
+        splits = self.splits
+        return tuple(
+            splits.levels[j] if j in splits.levels else np.unique(splits.threshold[splits.feature == j])
+            for j in range(self.width)
+        )
+
+    @cached_property
+    def missing(self) -> Ints:
+        """The piece of missing values, of each column."""
+        return np.array([len(cuts) + 1 for cuts in self.cuts])
+
+    @cached_property
+    def rank(self) -> Ints:
+        """Of each node (N,): pieces up to this one go left. Leaves are their own children."""
+        splits, found = self.splits, np.zeros(len(self.splits.feature), np.int64)
+        for j in np.unique(splits.feature[(splits.feature >= 0) & (splits.members < 0)]):
+            nodes = (splits.feature == j) & (splits.members < 0)
+            found[nodes] = np.searchsorted(self.cuts[j], splits.threshold[nodes])
+        return found
+
+    def pieces(self, rows: Array) -> Ints:
+        """The piece of every value, (n, columns)."""
+        found = np.empty(rows.shape, np.int64)
+        for j in range(self.width):
+            found[:, j] = self.pieces_of(j, rows[:, j])
+        return found
+
+    def pieces_of(self, j: int, values: Array) -> Ints:
+        """The pieces of some values of column j."""
+        numbers, cuts = np.asarray(values, np.float64), self.cuts[j]
+        found = np.searchsorted(cuts, numbers)  # thresholds below the value
+        if j in self.splits.levels:
+            near = np.minimum(found, len(cuts) - 1)
+            found = np.where(cuts[near] == numbers, near, len(cuts))
+        return np.asarray(np.where(np.isnan(numbers), len(cuts) + 1, found))
+
+    @cached_property
+    def units(self) -> Floats:
+        """Values of the leaves as whole numbers (N, K): their sums are exact in any order."""
+        ensemble = self.splits.ensemble
+        return np.rint(ensemble.values * ensemble.scale)
+
+    @cached_property
+    def scale(self) -> float:
+        """What whole numbers are divided by."""
+        return self.splits.ensemble.scale
+
+    def outputs(self, sums: Floats) -> Floats:
+        """What the model says, from sums of leaves (..., K) in whole numbers."""
+        ensemble = self.splits.ensemble
+        return ensemble.outputs(ensemble.base + sums / self.scale)
+
+    def goes_left(self, nodes: Ints, pieces: Ints) -> Bools:
+        """Whether values in these pieces of the nodes' columns go left."""
+        splits = self.splits
+        left = pieces <= self.rank[nodes]
+        gone = pieces == self.missing[splits.feature[nodes]]
+        if gone.any():
+            left = np.where(gone, splits.missing_left[nodes], left)
+        if len(splits.sets):
+            row = splits.members[nodes]
+            by_set = row >= 0
+            left[by_set] = self.sets[row[by_set], pieces[by_set]]
+        return np.asarray(left)
+
+    @cached_property
+    def sets(self) -> Bools:
+        """Of each split by categories, whether a piece goes left, (S, pieces)."""
+        return self.splits.sets
+
+    @cached_property
+    def depth(self) -> int:
+        """Of the deepest tree."""
+        left, right, level = self.splits.ensemble.left, self.splits.ensemble.right, 0
+        nodes = self.splits.ensemble.roots
+        while (nodes := nodes[self.splits.feature[nodes] >= 0]).size:
+            nodes, level = np.concatenate([left[nodes], right[nodes]]), level + 1
+        return level
+
+    def leaves(self, pieces: Ints) -> Ints:
+        """The leaf of each row in each tree, (n, T), from its pieces (n, columns)."""
+        return self.leaves_of(pieces, self.splits.ensemble.roots)
+
+    def leaves_of(self, pieces: Ints, roots: Ints) -> Ints:
+        """The same in some trees only, (n, roots)."""
+        ensemble, feature = self.splits.ensemble, self.splits.feature
+        count, size = len(pieces), max(1, CHUNK // len(roots))
+        found = np.empty((count, len(roots)), np.int64)
+        for a in range(0, count, size):
+            part = pieces[a : a + size]
+            rows = np.repeat(np.arange(len(part)), len(roots))
+            nodes = np.tile(roots, len(part))
+            for _ in range(self.depth):
+                left = self.goes_left(nodes, part[rows, feature[nodes]])
+                nodes = np.where(left, ensemble.left[nodes], ensemble.right[nodes])
+            found[a : a + size] = nodes.reshape(len(part), -1)
+        return found
+
+    def sums(self, pieces: Ints) -> Floats:
+        """Sums of the leaves of each row (n, K), in whole numbers."""
+        size = max(1, CHUNK // len(self.splits.ensemble.roots))
+        parts = [self.units[self.leaves(pieces[a : a + size])].sum(axis=1) for a in range(0, len(pieces), size)]
+        return np.concatenate([np.zeros((0, self.units.shape[1])), *parts])
+
+    def answers(self, rows: Array) -> Floats:
+        """What the model says of some rows of the table, (n, outputs)."""
+        return self.outputs(self.sums(self.pieces(rows)))

@@ -1,0 +1,183 @@
+"""Small trees by bits: a word per tree says which of its leaves a piece of a column lets through (METHODS 13).
+
+A leaf that all columns let through is the input's own. A leaf that all but one let through is where the input would be
+if that one column had another value: no descent, only "and" and "or" of words, for all trees and many inputs at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from butfor.core.types import Array, Bools, Ints
+from butfor.tabular.exact_trees.events import Events
+from butfor.tabular.exact_trees.index import TreeIndex
+from butfor.tabular.exact_trees.paths import demands, spans
+
+MOST_LEAVES = 64
+MOST_BYTES = 2**26  # of all tables
+Words = Array  # unsigned, 32 or 64 bits
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnWords:
+    """One column: which leaves of each tree its pieces shut out, and the range of pieces that each leaf asks for."""
+
+    shut: Words  # (pieces + 2, T)
+    low: Ints  # (T * bits,)
+    high: Ints
+    missing: Bools
+
+
+@dataclass(frozen=True, eq=False)
+class LeafMasks:
+    """Trees of few leaves."""
+
+    trees: Ints  # (T,) which of the ensemble's
+    bits: int
+    every: Words  # (T,) one bit for each leaf
+    nodes: Ints  # (T * bits,) the node of a leaf
+    columns: dict[int, ColumnWords]
+
+    def own_words(self, pieces: Ints) -> tuple[Words, Words]:
+        """Words (n, T) of the leaf of each input, and of those that exactly one column keeps it from."""
+        count = len(pieces)
+        once: Words = np.zeros((count, len(self.trees)), self.every.dtype)
+        twice, shut, both = np.zeros_like(once), np.empty_like(once), np.empty_like(once)
+        for j, column in self.columns.items():
+            np.take(column.shut, pieces[:, j], axis=0, out=shut, mode="clip")
+            np.bitwise_and(once, shut, out=both)
+            np.bitwise_or(twice, both, out=twice)
+            np.bitwise_or(once, shut, out=once)
+        return self.every & ~once, once & ~twice
+
+    def leaf_of(self, words: Words, trees: Ints | None = None) -> Ints:
+        """The place of the leaf whose bit is set, (n, T) or of some trees."""
+        places = np.arange(len(self.trees)) if trees is None else trees
+        return np.asarray(places * self.bits + bit_of(words))
+
+    def events(self, pieces: Ints, wanted: Sequence[int]) -> Iterator[tuple[int, Events]]:
+        """Of each column that is wanted."""
+        own, near = self.own_words(pieces)
+        own_leaf = self.nodes[self.leaf_of(own)].reshape(-1)
+        for j in wanted:
+            if j not in self.columns:
+                continue
+            column = self.columns[j]
+            words = (column.shut[pieces[:, j]] & near).reshape(-1)
+            at, place = self._set_bits(words)
+            leaf = (at % len(self.trees)) * self.bits + place
+            yield (
+                j,
+                Events(
+                    at // len(self.trees),
+                    self.nodes[leaf],
+                    own_leaf[at],
+                    column.low[leaf],
+                    column.high[leaf],
+                    column.missing[leaf],
+                ),
+            )
+
+    def _set_bits(self, words: Words) -> tuple[Ints, Ints]:
+        """Where words have bits, and which: each bit once."""
+        at = np.flatnonzero(words)
+        words, places, bits = words[at], [], []
+        while words.size:
+            lowest = words & (~words + words.dtype.type(1))
+            places.append(at)
+            bits.append(bit_of(lowest))
+            words = words ^ lowest
+            more = np.flatnonzero(words)
+            words, at = words[more], at[more]
+        if not places:
+            return np.zeros(0, np.int64), np.zeros(0, np.int64)
+        return np.concatenate(places), np.concatenate(bits)
+
+
+def bit_of(words: Words) -> Ints:
+    """The place of the only bit of each word.
+
+    >>> bit_of(np.array([1, 8, 2**31], np.uint32)).tolist()
+    [0, 3, 31]
+    """
+    if words.dtype == np.uint32:
+        return np.asarray((words.astype(np.float32).view(np.int32) >> 23) - 127)
+    return np.asarray((words.astype(np.float64).view(np.int64) >> 52) - 1023)
+
+
+def leaf_masks(index: TreeIndex) -> LeafMasks | None:
+    """The masks of all trees that are small enough; None: there are none, or too many pieces."""
+    splits, ensemble = index.splits, index.splits.ensemble
+    tree_of = np.searchsorted(ensemble.roots, np.arange(len(splits.feature)), side="right") - 1
+    leaves = np.flatnonzero(splits.feature < 0)
+    counts = np.bincount(tree_of[leaves], minlength=len(ensemble.roots))
+    trees = np.flatnonzero(counts <= MOST_LEAVES)
+    if not trees.size:
+        return None
+    bits = 32 if counts[trees].max() <= 32 else 64
+    pieces = sum(len(cuts) + 2 for j, cuts in enumerate(index.cuts) if (splits.feature == j).any())
+    if pieces * len(trees) * bits // 8 > MOST_BYTES:
+        return None
+    small = np.full(len(ensemble.roots), -1)
+    small[trees] = np.arange(len(trees))
+    leaves = leaves[small[tree_of[leaves]] >= 0]
+    slot = small[tree_of[leaves]]
+    first = np.searchsorted(slot, np.arange(len(trees)))
+    place = np.arange(len(leaves)) - first[slot]
+    nodes = np.zeros(len(trees) * bits, np.int64)
+    nodes[slot * bits + place] = leaves
+    kind = np.uint32 if bits == 32 else np.uint64
+    bit = np.left_shift(kind(1), place.astype(kind))
+    every = np.zeros(len(trees), kind)
+    np.bitwise_or.at(every, slot, bit)
+    return LeafMasks(trees, bits, every, nodes, _columns(index, leaves, slot, place, bit, every, bits))
+
+
+def _columns(
+    index: TreeIndex, leaves: Ints, slot: Ints, place: Ints, bit: Words, every: Words, bits: int
+) -> dict[int, ColumnWords]:
+    asked = demands(index, leaves)
+    column, leaf, low, high, missing = spans(asked, len(leaves))
+    found: dict[int, ColumnWords] = {}
+    flat = slot * bits + place
+    for j in np.unique(asked.column):
+        end = int(index.missing[j])
+        if int(j) in index.splits.levels:
+            mine = asked.column == j
+            allowed = np.ones((len(leaves), end + 1), bool)
+            step = index.sets[asked.split[mine], : end + 1] == asked.left[mine][:, None]
+            np.logical_and.at(allowed, asked.target[mine], step)
+            shut = np.zeros((end + 1, len(every)), every.dtype)
+            of_leaf, piece = np.nonzero(~allowed)
+            np.bitwise_or.at(shut, (piece, slot[of_leaf]), bit[of_leaf])
+            none = np.zeros(0, np.int64)
+            found[int(j)] = ColumnWords(shut, none, none, np.zeros(0, bool))  # its pieces are listed, not ranges
+            continue
+        mine = column == j
+        of_leaf = leaf[mine]
+        ranges = low[mine], high[mine], missing[mine]
+        shut = _shut(every, slot[of_leaf], bit[of_leaf], ranges, end)
+        low_of, high_of = (np.zeros(len(every) * bits, np.int64) for _ in range(2))
+        missing_of = np.zeros(len(every) * bits, bool)
+        low_of[flat[of_leaf]], high_of[flat[of_leaf]], missing_of[flat[of_leaf]] = ranges
+        found[int(j)] = ColumnWords(shut, low_of, high_of, missing_of)
+    return found
+
+
+def _shut(every: Words, slot: Ints, bit: Words, ranges: tuple[Ints, Ints, Bools], end: int) -> Words:
+    """Which leaves each piece shuts out, (end + 1, T): those that ask for the column but for pieces where they do."""
+    low, high, missing = ranges
+    turned = np.zeros((end + 1, len(every)), every.dtype)
+    np.bitwise_xor.at(turned, (low, slot), bit)  # open from low
+    np.bitwise_xor.at(turned, (high, slot), bit)  # shut from high, which is `end` at most
+    asking = np.zeros(len(every), every.dtype)
+    np.bitwise_or.at(asking, slot, bit)
+    opened = np.bitwise_xor.accumulate(turned[:end], axis=0)
+    shut = np.empty_like(turned)
+    shut[:end] = asking & ~opened
+    shut[end] = asking
+    np.bitwise_xor.at(shut, (np.full(int(missing.sum()), end), slot[missing]), bit[missing])
+    return shut
