@@ -1,10 +1,11 @@
 # make demo: FDR-controlled explanations of a real model.   make test: ruff, mypy, pytest.
+# make benchmarks: every figure of docs/benchmarks.md again, into build/benchmarks (hours; BUTFOR_ASSETS for images, texts).
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test lint types pytest docs clean
+.PHONY: demo test lint types pytest docs benchmarks clean
 
 demo: $(VENV)/.base
 	$(BIN)/butfor demo --out demo
@@ -35,5 +36,19 @@ $(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
 docs: $(VENV)/.dev
 	$(BIN)/python -c "from butfor.core.select.guarantees import page; print(page(), end='')" > docs/guarantees.md
 
+$(VENV)/.bench: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) -e ".[dev,bench]"
+	touch $@ $(VENV)/.dev $(VENV)/.base
+
+# Every command of `butfor bench`, whatever it is called; those on photographs and reviews only where the assets are.
+benchmarks: $(VENV)/.bench
+	mkdir -p build/benchmarks docs/figures
+	names=$$($(BIN)/python -c "from butfor.bench.commands import app; print(*(c.name or c.callback.__name__ for c in app.registered_commands))") && \
+	for name in $$names; do \
+	  case "$$name-$(BUTFOR_ASSETS)" in images-|texts-) continue;; esac; \
+	  echo "butfor bench $$name" && OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/butfor bench $$name --out build/benchmarks || exit 1; \
+	done
+	cp build/benchmarks/curves-*.svg docs/figures/
+
 clean:
-	rm -rf $(VENV) .venv-mlserver demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-mlserver demo build/benchmarks .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -24,6 +24,8 @@ SHAPES = {
     "clones": (1, 100),
     "parity": (1, 20),
     "global-contrast": (100, 50),
+    "boosted-trees": (100, 20),
+    "copies": (100, 24),
 }
 # the probability that a null is false; a partner of either law has |x| >= 3 with probability 0.2543 on average
 SHARES = {
@@ -37,6 +39,7 @@ SHARES = {
     "clones": 0.0,
     "parity": 0.0,
     "global-contrast": 3 * (0.02 + 0.05 + 0.1 + 0.2 + 0.3) / 50,
+    "copies": 0.3 / 2,
 }
 
 

@@ -12,6 +12,7 @@ import typer
 
 if TYPE_CHECKING:
     from butfor.bench.output import Figures
+    from butfor.run.progress import Progress
 
     Study = tuple[Callable[..., Figures], Callable[[Figures], str]]  # measures, and says it in Markdown
 
@@ -121,6 +122,14 @@ def shifted(runs: Runs = 20, seed: Seed = 0, out: Out = None, json: Json = False
 
 
 @app.command()
+def spoilt(runs: Runs = 100, seed: Seed = 0, out: Out = None, json: Json = False) -> None:
+    """The negative control on samplers that are wrong on purpose: how often it says so."""
+    from butfor.bench import spoilt as bench
+
+    _measure("spoilt", (bench.run, bench.markdown), out, json, runs=runs, seed=seed)
+
+
+@app.command()
 def conditionals(seed: Seed = 0, out: Out = None, json: Json = False) -> None:
     """How well each sampler redraws a column given all others: CRPS on held-out rows of real tables."""
     from butfor.bench import conditionals as bench
@@ -138,10 +147,36 @@ def adaptive(runs: Runs = 200, seed: Seed = 0, out: Out = None, json: Json = Fal
 
 @app.command()
 def speed(seed: Seed = 0, out: Out = None, json: Json = False) -> None:
-    """Wall time over bare model calls on the same rows, and the memory of a million hypotheses."""
+    """Processor time over bare model calls on the same rows, a first result, and the memory of a million hypotheses."""
     from butfor.bench import speed as bench
 
     _measure("speed", (bench.run, bench.markdown), out, json, seed=seed)
+
+
+@app.command()
+def growth(
+    most: Annotated[int, typer.Option(min=10_000, help="The largest number of hypotheses.")] = 1_000_000,
+    seed: Seed = 0,
+    out: Out = None,
+    json: Json = False,
+) -> None:
+    """By which power of hypotheses, inputs, features and draws the time of a run grows."""
+    from butfor.bench import growth as bench
+
+    _measure("growth", (bench.run, bench.markdown), out, json, seed=seed, most=most)
+
+
+@app.command()
+def stability(
+    seeds: Annotated[int, typer.Option(min=2, help="Seeds of the run, on the same data.")] = 10,
+    seed: Seed = 0,
+    out: Out = None,
+    json: Json = False,
+) -> None:
+    """Overlap of what is chosen with other seeds on the same data, and of the top of SHAP where it is installed."""
+    from butfor.bench import stability as bench
+
+    _measure("stability", (bench.run, bench.markdown), out, json, seed=seed, seeds=seeds)
 
 
 @app.command()
@@ -185,6 +220,53 @@ def texts(
 
     study = (bench.run, bench.markdown)
     _measure("texts", study, out, json, assets=assets, reviews=reviews, seed=seed, threads=threads)
+
+
+@app.command()
+def curves(
+    runs: Runs = 5,
+    beds: Annotated[list[str] | None, typer.Option(help="A bed; may be repeated.")] = None,
+    methods: Annotated[list[str] | None, typer.Option(help="A method; may be repeated.")] = None,
+    seed: Seed = 0,
+    out: Out = None,
+    json: Json = False,
+) -> None:
+    """The paper's figure 2: TPR against FDR of our tests and of other methods. `--out` keeps scores and pictures."""
+    from butfor.bench import curves as bench
+    from butfor.bench.curves_shown import markdown, write_pictures
+
+    asked = {"beds": tuple(beds or bench.BEDS), "methods": tuple(methods or bench.METHODS)}
+    scores = None if out is None else out / "scores"
+    options = {"runs": runs, "seed": seed, "scores": scores, "progress": _lines, **asked}
+    figures = _measure("curves", (bench.run, markdown), out, json, **options)
+    if out is not None:
+        write_pictures(figures, out)
+
+
+@app.command()
+def peers(
+    runs: Annotated[int, typer.Option(min=0, help="Tables of the global question; 0 leaves it out.")] = 10,
+    beds: Annotated[list[str] | None, typer.Option(help="A bed; may be repeated.")] = None,
+    methods: Annotated[list[str] | None, typer.Option(help="A method; may be repeated.")] = None,
+    sizes: Annotated[list[int] | None, typer.Option(min=3, help="A number of inputs; may be repeated.")] = None,
+    limit: Annotated[float, typer.Option(help="Seconds at 100 inputs, above which a method is not run on more.")] = 20,
+    seed: Seed = 0,
+    out: Out = None,
+    json: Json = False,
+) -> None:
+    """Rows, processor seconds, memory and error control of butfor and of other packages, side by side."""
+    from butfor.bench.peers import costs
+    from butfor.bench.peers import study as bench
+
+    names = {"beds": tuple(beds or costs.BEDS), "methods": tuple(methods or costs.METHODS)}
+    options = {"runs": runs, "seed": seed, "sizes": tuple(sizes or costs.SIZES), "limit": limit}
+    options |= {"progress": _lines, **names}
+    _measure("peers", (bench.run, bench.markdown), out, json, **options)
+
+
+def _lines(now: Progress) -> None:
+    """A line per stage on standard error: these studies take minutes, and may be watched in a log."""
+    typer.echo(now.stage, err=True)
 
 
 def _measure(name: str, study: Study, out: Path | None, json: bool, **options: object) -> Figures:

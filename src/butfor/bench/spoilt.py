@@ -12,7 +12,7 @@ import numpy as np
 from butfor import Result, explain
 from butfor.bench.output import Figures, about, listed
 from butfor.core.draw.streams import stream
-from butfor.core.types import Array, Floats, Subset
+from butfor.core.types import Array, Floats, Ints, Subset
 from butfor.tabular import residual
 from butfor.tabular.splice import TableSampler
 from butfor.tabular.table import Table
@@ -49,7 +49,7 @@ def halved(drawn: Array, _: Array, __: np.random.Generator) -> Array:
 
 def apart(drawn: Array, reference: Array, rng: np.random.Generator) -> Array:
     """Columns that belong together, each from a row of its own."""
-    rows = rng.integers(len(reference), size=drawn.shape)
+    rows: Ints = np.asarray(rng.integers(len(reference), size=drawn.shape))
     return np.asarray(np.take_along_axis(reference[None], rows, axis=1))
 
 

@@ -8,7 +8,7 @@ from typing import Literal, overload
 
 from butfor.core.checks import whole
 from butfor.core.types import InputError
-from butfor.simulate import known, paper
+from butfor.simulate import about_model, known, paper
 from butfor.simulate.beds import Bed
 from butfor.simulate.images import ImageBed, textures
 from butfor.simulate.texts import TextBed, sentences
@@ -30,6 +30,8 @@ BEDS: dict[str, Callable[[str, int], Bed]] = {
     "clones": known.clones,
     "parity": known.parities,
     "global-contrast": known.global_contrast,
+    "boosted-trees": about_model.boosted_trees,
+    "copies": about_model.copies,
 }
 
 

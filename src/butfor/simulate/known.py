@@ -14,22 +14,29 @@ from butfor.simulate.samplers import humps, independent, normal, signs
 from butfor.tabular.gaussian import Gaussian
 from butfor.tabular.splice import from_values
 
+LINEAR_WIDTH, LINEAR_SHARE, LINEAR_SHIFT = 20, 0.2, 5.0
 CONTRAST_SHARES = (0.02, 0.05, 0.1, 0.2, 0.3)  # METHODS 7: three features each
 
 
-def linear_gaussian(name: str, seed: int, *, inputs: int = 100, width: int = 20, shift: float = 5.0) -> Bed:
+def linear_gaussian(
+    name: str, seed: int, *, inputs: int = 100, width: int = LINEAR_WIDTH, shift: float = LINEAR_SHIFT
+) -> Bed:
     """A linear model that ignores every other column of correlated normal inputs; Q is their exact conditional.
 
     The shifted entries of a row come from N(shift, 1) first and the others from the reference given them. So x_j given
     the rest of its row has exactly the law Q wherever j was not shifted. True: shifted, and the weight is not zero.
     """
     rng = stream(seed, "linear", width)
-    covariance = 0.5 ** np.abs(np.subtract.outer(np.arange(width), np.arange(width)))
     weights = np.where(np.arange(width) % 2 == 0, rng.uniform(0.5, 2.0, width), 0.0)
-    shifted = rng.random((inputs, width)) < 0.2
+    covariance, shifted = linear_covariance(width), rng.random((inputs, width)) < LINEAR_SHARE
     rows = np.stack([_given_shifted(row, covariance, shift, rng) for row in shifted])
     sampler = from_values(_conditional(covariance).values)
     return Bed(name, rows, partial(linear, weights=weights), sampler, shifted & (weights != 0))
+
+
+def linear_covariance(width: int = LINEAR_WIDTH) -> Floats:
+    """Of the reference: columns that are k apart correlate by .5^k."""
+    return np.asarray(0.5 ** np.abs(np.subtract.outer(np.arange(width), np.arange(width))))
 
 
 def _conditional(covariance: Floats) -> Gaussian:

@@ -36,6 +36,15 @@ def linear(rows: Batch, weights: Floats) -> Floats:
     return np.asarray((rows * weights).sum(axis=1))
 
 
+def weighted_abs(rows: Batch, weights: Floats) -> Floats:
+    """sum_k w_k |x_k| over the first columns; those beyond the weights are not used.
+
+    >>> weighted_abs(np.array([[1.0, -2.0, 7.0]]), np.array([3.0, 1.0]))
+    array([5.])
+    """
+    return np.asarray((np.abs(rows[:, : len(weights)]) * weights).sum(axis=1))
+
+
 def products(rows: Batch, pairs: int) -> Floats:
     """sum_i |x_{2i} x_{2i+1}| over the first pairs of columns: interactions without main effects.
 

@@ -42,7 +42,7 @@ def network(name: str, seed: int, *, correlated: bool) -> Bed:
     inputs, signal, beta = paper_inputs(seed, INPUTS, WIDTH, SHARE, correlated=correlated)
 
     def draw(count: int, rng: np.random.Generator) -> Floats:
-        return _mixture(count, WIDTH, SHARE, beta, rng)[0]
+        return mixture(count, WIDTH, SHARE, beta, rng)[0]
 
     weights = trained("correlated" if correlated else "independent", seed, draw)
     return Bed(name, inputs, partial(predict, weights=weights), paper_sampler(beta), signal)
@@ -56,11 +56,16 @@ def absolute(name: str, seed: int, *, correlated: bool, inputs: int = INPUTS, sh
 
 def paper_inputs(seed: int, count: int, width: int, share: float, *, correlated: bool) -> tuple[Floats, Bools, Beta]:
     """Inputs, which of their entries came from N(4, 1), and the run's beta."""
-    beta = stream(seed, "beta", width).normal(0.0, 0.25, width) if correlated else None  # variance 1/16 (METHODS 1)
-    return *_mixture(count, width, share, beta, stream(seed, "inputs", width, correlated)), beta
+    beta = paper_beta(seed, width, correlated=correlated)
+    return *mixture(count, width, share, beta, stream(seed, "inputs", width, correlated)), beta
 
 
-def _mixture(count: int, width: int, share: float, beta: Beta, rng: np.random.Generator) -> tuple[Floats, Bools]:
+def paper_beta(seed: int, width: int, *, correlated: bool) -> Beta:
+    """The beta of a run, fixed for all of its rows."""
+    return stream(seed, "beta", width).normal(0.0, 0.25, width) if correlated else None  # variance 1/16 (METHODS 1)
+
+
+def mixture(count: int, width: int, share: float, beta: Beta, rng: np.random.Generator) -> tuple[Floats, Bools]:
     """x_i ~ N(4, 1) with probability `share`, else N(m_i, 1) with m_i = sum_{j<i} beta_j x_j (or 0)."""
     signal = rng.random((count, width)) < share
     rows = rng.standard_normal((count, width))
