@@ -11,78 +11,131 @@ import numpy as np
 from butfor.core.draw.blocks import Problem, list_problem, table_problem
 from butfor.core.draw.items import ListItems
 from butfor.core.draw.samplers import Sampler
+from butfor.core.result.checked import check_saved, check_saved_global, kept_arrays
 from butfor.core.result.global_result import GlobalResult, unpack_global
 from butfor.core.result.restored import unpack
 from butfor.core.result.result import Result
-from butfor.core.result.storage import read, unplain
+from butfor.core.result.storage import GIVE, read, unplain
 from butfor.core.types import Array, Batch, InputError, Subset
+from butfor.core.zips import BROKEN, sentence
 from butfor.tabular.bind import bind_sampler
-from butfor.tabular.table import from_metadata, items_of
+from butfor.tabular.table import Table, check_cells, from_metadata, items_of
 
 
-def load(path: str | Path, sampler: Any = None, inputs: Any = None) -> Result | GlobalResult:
+def load(
+    path: str | Path,
+    sampler: Any = None,
+    inputs: Any = None,
+    *,
+    images_in: Sequence[str | Path] | None = None,
+    most_bytes: int | None = None,
+) -> Result | GlobalResult:
     """A `Result` or `GlobalResult` written by its `save`.
+
+    A file may come from anybody: it holds no code, its sizes are known before it is unpacked, and everything in it is
+    checked before a result is made of it.
 
     Parameters
     ----------
     path : the file.
     sampler : the sampler of the run: counterfactuals that were not kept can then be drawn again.
     inputs : the images of the run, in their order, where they are no longer where they were: they are not in the file.
+    images_in : folders in or below which images may be opened; None opens whatever files the result names.
+    most_bytes : unpacked size of the largest file that is read; None is 128 MB, or 30 times the file's size up to
+        700 MB.
     """
-    metadata, arrays = read(Path(path))
-    if metadata.get("class") == "GlobalResult":
-        return unpack_global(metadata, arrays)
-    make = _table_problem if "inputs" in arrays else _list_problem
+    file = Path(path)
+    metadata, arrays = read(file, most_bytes)
     try:
-        return unpack(metadata, arrays, make(metadata, arrays, sampler, inputs))
+        if metadata.get("class") == "GlobalResult":
+            check_saved_global(metadata, arrays)
+            return unpack_global(metadata, arrays)
+        check_saved(metadata, arrays)
+        if "inputs" in arrays:
+            problem = _table_problem(metadata, arrays, sampler)
+        else:
+            problem = _list_problem(metadata, arrays, sampler, _held(inputs, metadata, images_in))
+        return unpack(metadata, arrays, problem)
     except InputError:
         raise
-    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
-        raise InputError(
-            f"{path} is not a whole butfor result ({type(error).__name__}: {error}); give a file written by result.save"
-        ) from error
+    except BROKEN as error:
+        raise sentence(f"{file} is not a whole butfor result", error, GIVE) from error
 
 
-def _table_problem(metadata: dict[str, Any], arrays: dict[str, Array], sampler: Any, _: object) -> Problem:
-    table = from_metadata(metadata["provenance"], arrays["inputs"], tuple(metadata["input_names"]))
+def _table_problem(metadata: dict[str, Any], arrays: dict[str, Array], sampler: Any) -> Problem:
+    provenance = metadata["provenance"]
+    if provenance.get("modality", "table") != "table":
+        raise ValueError(f"it has a table of inputs, though it is of {provenance['modality']}s")
+    table = from_metadata(provenance, arrays["inputs"], tuple(metadata["input_names"]))
     subsets = [Subset(name, np.array(index)) for name, index in metadata["subsets"].items()]
+    _check_table(table, subsets, arrays)
     fitted: Sampler = Absent()
     if sampler is not None:
         shown = table.show(table.values, np.arange(len(table.values)))
         table, fitted = bind_sampler(shown, sampler)
-    return table_problem(items_of(table), table.index, subsets, fitted, metadata["provenance"]["seed"])
+    return table_problem(items_of(table), table.index, subsets, fitted, provenance["seed"])
 
 
-def _list_problem(metadata: dict[str, Any], _: object, sampler: Any, inputs: Any) -> Problem:
+def _check_table(table: Table, subsets: Sequence[Subset], arrays: dict[str, Array]) -> None:
+    """Columns, subsets and the counterfactuals that were kept fit each other, and every cell its column."""
+    width = table.values.shape[1]
+    labels = width if table.labels is None else len(table.labels)
+    if not width or {len(table.columns), len(table.kinds), labels} != {width}:
+        raise ValueError(f"it names {len(table.columns)} columns and has {width}")
+    for subset in subsets:
+        places = subset.index
+        if places.ndim != 1 or places.dtype.kind != "i" or not places.size or not (places >= 0).all():
+            raise ValueError(f"its subset {subset.name!r:.60} is of no columns")
+        if places.max() >= width or len(np.unique(places)) < len(places):
+            raise ValueError(f"its subset {subset.name!r:.60} is of columns that are not there")
+    check_cells(table, table.values, np.arange(width))
+    for row, pieces in kept_arrays(arrays):
+        index = subsets[row % len(subsets)].index
+        if pieces.dtype.kind != "f" or pieces.ndim > 2 or pieces.shape[-1:] != index.shape:
+            raise ValueError(f"the counterfactuals of hypothesis {row} are {pieces.dtype} of shape {pieces.shape}")
+        check_cells(table, np.atleast_2d(pieces), index)
+
+
+def _list_problem(
+    metadata: dict[str, Any], arrays: dict[str, Array], sampler: Any, held: Sequence[Any] | None
+) -> Problem:
     """The problem of a run on images, texts or inputs of several parts."""
     names, provenance = metadata["input_names"], metadata["provenance"]
-    held = _held(_by_name(inputs, names), provenance)
     if held is not None and len(held) != len(names):
         raise InputError(f"the result has {len(names)} inputs, got {len(held)}; give those of the run, in their order")
+    modality = provenance.get("modality")
     subsets: list[list[Subset]] = [[] for _ in names]
     for row, (name, index) in zip(metadata["owners"], metadata["subsets"], strict=True):
-        subsets[row].append(Subset(name, _index(unplain(index), provenance)))
+        if not isinstance(row, int) or not 0 <= row < len(names) or not isinstance(name, str):
+            raise ValueError(f"its subset {name!r:.60} is of no input")
+        subsets[row].append(Subset(name, _index(unplain(index), modality)))
     usable = Absent() if sampler is None else sampler if held is not None else NoInputs()
-    if provenance.get("modality") == "image":
-        from butfor.image.saved import list_items, with_its_attributes
+    if modality == "image":
+        from butfor.image.saved import check_kept, list_items, with_its_attributes
 
+        check_kept([piece for _, piece in kept_arrays(arrays)])
         return list_problem(
             list_items(held, names), names, subsets, with_its_attributes(usable, subsets), provenance["seed"]
         )
-    if provenance.get("modality") == "text":
-        from butfor.text.edit import SpanPacking
+    if modality == "text":
+        from butfor.text.edit import SpanPacking, span_of
 
-        items = ListItems(held if held is not None else [None] * len(names), packing=SpanPacking())
-        return list_problem(items, names, subsets, usable, provenance["seed"])
+        if held is None or any(True for _ in kept_arrays(arrays)):
+            raise ValueError("its texts are missing")
+        for text, own in zip(held, subsets, strict=True):
+            for subset in own:
+                span_of(text, subset)
+        return list_problem(ListItems(held, packing=SpanPacking()), names, subsets, usable, provenance["seed"])
     return list_problem(ListItems(held or [None] * len(names)), names, subsets, usable, provenance["seed"])
 
 
-def _held(inputs: Any, provenance: dict[str, Any]) -> Sequence[Any] | None:
+def _held(inputs: Any, metadata: dict[str, Any], images_in: Sequence[str | Path] | None) -> Sequence[Any] | None:
     """The inputs of a run, as given or from where they were; None where they are no longer there."""
+    inputs, provenance = _by_name(inputs, metadata["input_names"]), metadata["provenance"]
     if provenance.get("modality") == "image":
         from butfor.image.saved import images_of
 
-        return images_of(inputs, provenance)
+        return images_of(inputs, provenance, images_in)
     return provenance.get("texts") if inputs is None else list(inputs)
 
 
@@ -96,12 +149,12 @@ def _by_name(inputs: Any, names: Sequence[Any]) -> Any:
     return {name: inputs[name] for name in names}
 
 
-def _index(index: object, provenance: dict[str, Any]) -> object:
-    if provenance.get("modality") != "image":
+def _index(index: object, modality: str | None) -> object:
+    if modality != "image":
         return index
-    from butfor.image.saved import attribute
+    from butfor.image.saved import region
 
-    return attribute(index)
+    return region(index)
 
 
 class Absent:

@@ -26,6 +26,11 @@ from butfor.load import load
 from butfor.report import write
 from butfor.report.folder import REPORT, RESULT
 
+IMAGES_HELP = (
+    "Folder that the images of the run are in or below; may be repeated. Only images there, or in the folder of the "
+    "result, are opened: a result that somebody sent names any files it likes."
+)
+MOST_BYTES_HELP = "Unpacked size of the largest result that is read. Default: 30 times its own size, up to 700 MB."
 app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
@@ -109,16 +114,18 @@ app.command()(text)
 @app.command()
 def report(
     folder: Annotated[Path, typer.Argument(help="A folder that butfor wrote, with result.butfor in it.")],
+    images: Annotated[list[Path] | None, typer.Option(help=IMAGES_HELP)] = None,
+    most_bytes: Annotated[int | None, typer.Option(help=MOST_BYTES_HELP)] = None,
 ) -> None:
-    """Write report.html again from result.butfor; images are read from where they were."""
+    """Write report.html again from result.butfor; images are read from where they were, if that folder is named."""
     folder = folder.parent if folder.name == RESULT else folder
-    result = load(folder / RESULT)
+    result = load(folder / RESULT, images_in=[folder, *(images or [])], most_bytes=most_bytes)
     if not isinstance(result, Result):
         raise InputError(f"{folder / RESULT} is of butfor global, which has no report; see table.csv beside it")
     if result.modality == "image" and (folder / REPORT).exists():
         from butfor.image.saved import images_of
 
-        if images_of(None, result.provenance) is None:
+        if images_of(None, result.provenance) is None:  # where they are was looked at when it was loaded
             raise InputError(
                 f"the images of {folder / RESULT} cannot be read from their files any more, and {REPORT} has pictures: "
                 "it was kept; put the images back, or delete it for a report without pictures"

@@ -10,10 +10,20 @@ from typing import Any
 import typer
 from typer.core import TyperOption
 
+from butfor.core.parsing import read_bounded
 from butfor.core.types import InputError
 
 ADDRESS = ("http://", "https://")
-FILES = ("data", "held_out", "model", "out", "reference", "run_dir", "subsets")  # options that name files or folders
+FILES = (
+    "ca_file",
+    "data",
+    "held_out",
+    "model",
+    "out",
+    "reference",
+    "run_dir",
+    "subsets",
+)
 
 
 def read_config(context: typer.Context, path: Path | None) -> Path | None:
@@ -28,10 +38,10 @@ def read_config(context: typer.Context, path: Path | None) -> Path | None:
 
 def _parsed(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"--config {path} cannot be read: {error.strerror}; name a TOML file") from error
-    except ValueError as error:  # TOMLDecodeError and UnicodeDecodeError
+        return tomllib.loads(read_bounded(path, "--config", 1_000_000).decode("utf-8"))
+    except InputError:
+        raise
+    except (ValueError, RecursionError) as error:  # TOMLDecodeError and UnicodeDecodeError
         raise InputError(f"--config {path} is not TOML: {' '.join(str(error).split())}") from error
 
 

@@ -45,8 +45,10 @@ class Trust:
     trust_pickle: bool = flag("Load a pickled model. Unpickling runs code: only from people you trust.")
     trust: list[str] | None = option("A type in a .skops file that you know and trust; may be repeated.")
 
+    ca_file: Path | None = option("Certificates (PEM) to trust of a model at an https address.")
+
     def load(self, model: str) -> Any:
-        return load_model(model, trust_pickle=self.trust_pickle, trusted=self.trust or ())
+        return load_model(model, trust_pickle=self.trust_pickle, trusted=self.trust or (), ca_file=self.ca_file)
 
 
 @panel(TEST)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from butfor.cli.options import Trust, given
 from butfor.cli.text import Infiller, TextModel, Units
 from butfor.core.draw.proposers import Proposer
 from butfor.core.draw.samplers import Sampler
+from butfor.core.parsing import read_bounded, read_json
 from butfor.core.types import InputError
 from butfor.models import Wrapped
 
@@ -87,8 +87,8 @@ def _words(among: str | None) -> Any:
     if among in (None, "plain"):
         return among
     try:
-        return Path(str(among)).read_text(encoding="utf-8").split()
-    except (OSError, UnicodeDecodeError) as error:
+        return read_bounded(Path(str(among)), "the file of words").decode("utf-8").split()
+    except ValueError as error:
         raise InputError(f"--among must be plain or a text file of words, got {among!r}: {error}") from error
 
 
@@ -97,8 +97,11 @@ def _is_causal(folder: str) -> bool:
     config = Path(folder) / "config.json"
     if not config.is_file():
         raise InputError(f"the folder {folder} has no config.json; expected a language model of transformers")
-    kinds = json.loads(config.read_text(encoding="utf-8")).get("architectures") or []
-    return any(kind.endswith(("ForCausalLM", "LMHeadModel")) for kind in kinds)
+    found = read_json(config, "the config of the language model")
+    kinds = found.get("architectures") if isinstance(found, dict) else None
+    return any(
+        str(kind).endswith(("ForCausalLM", "LMHeadModel")) for kind in (kinds if isinstance(kinds, list) else [])
+    )
 
 
 def units_of(named: Units, tokenizer: object) -> Proposer:

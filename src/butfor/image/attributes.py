@@ -10,6 +10,7 @@ import numpy as np
 from butfor.core.draw.samplers import HasNotes, Sampler, SamplerInfo, info_of
 from butfor.core.types import InputError, ModelError, Subset
 from butfor.image.region import Attribute, Image, Transform, check_image, described, is_region
+from butfor.models.optional import need
 
 
 def colour(image: Image, rng: np.random.Generator) -> Image:
@@ -18,7 +19,7 @@ def colour(image: Image, rng: np.random.Generator) -> Image:
     >>> colour(np.zeros((2, 2, 3), np.uint8), np.random.default_rng(0)).shape
     (2, 2, 3)
     """
-    import cv2
+    cv2 = need("cv2", "image")
 
     turn, saturation, gains = rng.uniform(20, 160), rng.uniform(0.5, 1.5), rng.uniform(0.8, 1.2, 3)
     hsv = cv2.cvtColor(np.ascontiguousarray(image), cv2.COLOR_RGB2HSV).astype(np.float32)
@@ -48,7 +49,7 @@ def texture(image: Image, rng: np.random.Generator) -> Image:
     >>> texture(np.zeros((40, 30, 3), np.uint8), np.random.default_rng(0)).shape
     (40, 30, 3)
     """
-    import cv2
+    cv2 = need("cv2", "image")
 
     height, width = image.shape[:2]
     tile = max(2, min(height, width) // 10)

@@ -6,6 +6,7 @@ import numpy as np
 
 from butfor.core.types import Array, Bools
 from butfor.image.region import Image, at, bounds, grown
+from butfor.models.optional import need
 
 
 def empty(image: Image, mask: Bools) -> Image:
@@ -56,7 +57,7 @@ def settle_seam(image: Image, fill: Image, mask: Bools, feather: float, filled: 
 
 def _carried_in(off: Array, ring: Array, inside: Bools, feather: float) -> tuple[Array, Array]:
     """Values known in the ring, inside: the nearest one at the edge, means of many deeper in; and how deep it is."""
-    import cv2
+    cv2 = need("cv2", "image")
 
     weight = np.maximum(cv2.GaussianBlur(ring, (0, 0), 2), 1e-3)[..., None]
     known = cv2.GaussianBlur(off * ring[..., None], (0, 0), 2) / weight
@@ -73,7 +74,7 @@ def _carried_in(off: Array, ring: Array, inside: Bools, feather: float) -> tuple
 
 def to_size(array: Array, width: int, height: int) -> Array:
     """An image or a mask of shares at another size; what shrinks is averaged."""
-    import cv2
+    cv2 = need("cv2", "image")
 
     method = cv2.INTER_AREA if width < array.shape[1] else cv2.INTER_LINEAR
     return np.asarray(cv2.resize(array, (width, height), interpolation=method))

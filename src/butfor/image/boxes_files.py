@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeGuard
 from xml.etree import ElementTree
+from xml.parsers.expat import ExpatError, ParserCreate
 
 import numpy as np
 
+from butfor.core.parsing import read_bounded, read_json
 from butfor.core.types import InputError
+from butfor.models.optional import one_line
 
 Corners = tuple[float, float, float, float]
 Units = Literal["pixel", "relative"]
+FARTHEST = 1e9  # pixels
+MOST_XML = 8_000_000  # bytes: what is parsed takes thirty times as much
 
 
 @dataclass(frozen=True)
@@ -43,10 +47,7 @@ def read_boxes(path: Path) -> dict[str, Drawn]:
         return dict([_voc(path)])
     if path.suffix.lower() != ".json":
         raise InputError(f"boxes come from .json (ours or COCO) or .xml (VOC, labelImg) files, got {path.name}")
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, UnicodeDecodeError) as error:
-        raise InputError(f"the file of boxes {path} is not JSON: {error}") from error
+    found = read_json(path, "the file of boxes")
     if isinstance(found, Mapping) and "annotations" in found and "images" in found:
         return _coco(found, path)
     return _ours(found, path)
@@ -79,43 +80,73 @@ def _coco(found: Mapping[str, Any], path: Path) -> dict[str, Drawn]:
         labels = {category["id"]: str(category["name"]) for category in found.get("categories", [])}
         boxes: dict[Any, list[tuple[str | None, Corners]]] = {image["id"]: [] for image in found["images"]}
         for annotation in found["annotations"]:
-            x, y, width, height = (float(value) for value in annotation["bbox"])
+            x, y, width, height = (_finite(value) for value in annotation["bbox"])
             label = labels.get(annotation.get("category_id"))
             boxes[annotation["image_id"]].append((label, (x, y, x + width, y + height)))
         drawn = [
             (str(image["file_name"]), Drawn(tuple(boxes[image["id"]]), _size(image), "pixel"))
             for image in found["images"]
         ]
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise InputError(
-            f"the COCO file {path} lacks or garbles {error}; expected images with id and file_name, and annotations "
-            "with image_id and bbox [x, y, width, height]"
+            f"the COCO file {path} lacks or garbles {one_line(error)[:200]}; expected images with id and file_name, "
+            "and annotations with image_id and bbox [x, y, width, height]"
         ) from error
     return _each_once(drawn, path)
 
 
 def _size(image: Mapping[str, Any]) -> tuple[int, int] | None:
-    return (int(image["width"]), int(image["height"])) if image.get("width") and image.get("height") else None
+    width, height = (_side(image.get(side) or 0) for side in ("width", "height"))
+    return (width, height) if width and height else None
+
+
+def _finite(value: Any) -> float:
+    """A number that a pixel may stand at; VOC and COCO files of others have inf and NaN in them."""
+    number = float(value)
+    if not abs(number) < FARTHEST:  # NaN is not, either
+        raise ValueError(f"the number {value!r:.40}")
+    return number
+
+
+def _side(value: Any) -> int:
+    side = int(_finite(value))
+    if side < 0:
+        raise ValueError(f"the side {value!r:.40}")
+    return side
 
 
 def _voc(path: Path) -> tuple[str, Drawn]:
     """VOC counts pixels from 1 and includes the last: xmin 1, xmax 10 are the first ten pixels."""
     try:
-        root = ElementTree.parse(path).getroot()
+        root = _parsed(read_bounded(path, "the file of boxes", MOST_XML))
         boxes = []
         for thing in root.iter("object"):
             box = thing.find("bndbox")
             if box is None:
                 raise KeyError("bndbox")
-            x1, y1, x2, y2 = (float(_text(box, side)) for side in ("xmin", "ymin", "xmax", "ymax"))
+            x1, y1, x2, y2 = (_finite(_text(box, side)) for side in ("xmin", "ymin", "xmax", "ymax"))
             boxes.append((thing.findtext("name"), (x1 - 1, y1 - 1, x2, y2)))
         name = root.findtext("filename") or path.stem
-        width, height = (int(float(root.findtext(f"size/{side}") or 0)) for side in ("width", "height"))
-    except (ElementTree.ParseError, KeyError, ValueError, UnicodeDecodeError) as error:
+        width, height = (_side(root.findtext(f"size/{side}") or 0) for side in ("width", "height"))
+    except InputError:
+        raise
+    except (ElementTree.ParseError, ExpatError, LookupError, ValueError, OverflowError, RecursionError) as error:
         raise InputError(
-            f"the file of boxes {path} is not VOC or labelImg XML: {type(error).__name__} {error}"
+            f"the file of boxes {path} is not VOC or labelImg XML: {type(error).__name__} {one_line(error)[:200]}"
         ) from error
     return name, Drawn(tuple(boxes), (width, height) if width and height else None, "pixel")
+
+
+def _parsed(content: bytes) -> ElementTree.Element:
+    """The XML of a file that declares no types and entities of its own: a few lines of those unfold to gigabytes."""
+
+    def refuse(*_: object) -> None:
+        raise ValueError("it declares a document type, which files of boxes do without")
+
+    look = ParserCreate()
+    look.StartDoctypeDeclHandler = refuse
+    look.Parse(content, True)
+    return ElementTree.fromstring(content)
 
 
 def _text(box: ElementTree.Element, side: str) -> str:
@@ -144,10 +175,18 @@ def entries(source: object, where: str) -> tuple[tuple[str | None, Corners], ...
         raise InputError(f"the boxes of {where} must be a list of boxes, got {type(source).__name__}")
     found = []
     for name, box in pairs:
-        if not is_corners(box) or not np.isfinite(np.asarray(box, dtype=float)).all():
-            shown = " ".join(f"{box!r:.80}".split())
+        if not is_corners(box) or not all(abs(side) < FARTHEST for side in box):
+            shown = _shown(box)
             advice = "; give masks with butfor.image.masks" if isinstance(box, np.ndarray) and box.ndim == 2 else ""
             raise InputError(f"a box of {where} is {shown}; expected four finite numbers x1, y1, x2, y2{advice}")
         x1, y1, x2, y2 = (float(value) for value in box)
         found.append((None if name is None else str(name), (x1, y1, x2, y2)))
     return tuple(found)
+
+
+def _shown(box: object) -> str:
+    """What came in place of a box, short; what is nested too deeply to be written has no words."""
+    try:
+        return " ".join(f"{box!r:.80}".split())
+    except RecursionError:
+        return "a list inside lists without end"

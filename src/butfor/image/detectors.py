@@ -12,6 +12,7 @@ from butfor.core.types import Array, Bools, Floats, InputError, Ints, ModelError
 from butfor.image.models import class_names
 from butfor.image.onnx_graph import Graph, open_graph
 from butfor.image.region import Image, check_image
+from butfor.models.optional import need
 
 GREY = 114  # what YOLO networks are trained to see around an image that is not square
 
@@ -91,7 +92,7 @@ def letterbox(image: Image, side: int) -> tuple[Image, float, int, int]:
     >>> square.shape, scale, left, top
     ((40, 40, 3), 2.0, 0, 10)
     """
-    import cv2
+    cv2 = need("cv2", "image")
 
     height, width = image.shape[:2]
     scale = min(side / height, side / width)

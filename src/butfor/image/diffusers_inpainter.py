@@ -13,7 +13,7 @@ import numpy as np
 from butfor.core.types import Bools, InputError, ModelError, Subset
 from butfor.image.blend import empty
 from butfor.image.region import Image, fill_each
-from butfor.models.optional import one_line
+from butfor.models.optional import need, one_line
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +45,7 @@ class DiffusersInpainter:
 
     def fill(self, image: Image, mask: Bools, rng: np.random.Generator) -> Image:
         """One draw: the image at the pipeline's size, the generator seeded from `rng`, the answer at the image's."""
-        import torch
+        torch = need("torch", "hugging-face")
         from PIL import Image as Pictures
 
         pipe = _loaded(self.pipe) if isinstance(self.pipe, str) else self.pipe
@@ -80,11 +80,9 @@ def _working_size(height: int, width: int, side: int | None) -> tuple[int, int]:
 
 @lru_cache(maxsize=1)
 def _loaded(name: str) -> Any:
-    from diffusers import AutoPipelineForInpainting
-
+    diffusers = need("diffusers", None)
     try:
-        auto: Any = AutoPipelineForInpainting
-        pipe = auto.from_pretrained(name)
+        pipe = diffusers.AutoPipelineForInpainting.from_pretrained(name)
     except Exception as error:  # hubs, files and networks fail in many ways
         raise InputError(f"no inpainting pipeline could be loaded from {name!r}: {one_line(error)[:300]}") from error
     pipe.set_progress_bar_config(disable=True)

@@ -11,6 +11,7 @@ from butfor.core.draw.samplers import HasNotes, Sampler, SamplerInfo, info_of
 from butfor.core.types import Bools, InputError, ModelError, Subset
 from butfor.image.blend import empty, settle_seam, to_size
 from butfor.image.region import Image, at, bounds, check_image, fill_each, grown
+from butfor.models.optional import need
 
 RING = 16  # pixels around the hole that get the noise
 
@@ -67,7 +68,7 @@ class Diversify:
 
 def _dilated(mask: Bools, pixels: int) -> Bools:
     """The hole with so many pixels around it, unless that is the whole image."""
-    import cv2
+    cv2 = need("cv2", "image")
 
     if not pixels:
         return mask

@@ -16,6 +16,7 @@ from butfor.image.blend import empty, settle_seam
 from butfor.image.files import ImageFiles
 from butfor.image.region import Box, Image, at, bounds, check_context, check_image, fill_each, grown
 from butfor.image.windows import box_sums, integral
+from butfor.models.optional import need
 
 COARSE = 96  # places are compared at about this size of the image, which takes a millisecond
 ENOUGH = 24  # so many places must be left at a scale, else smaller pieces are taken and enlarged
@@ -128,7 +129,7 @@ def _free(summed: Ints, size: tuple[int, int], step: int) -> Ints:
 
 def _misfit(window: Image, ring: Bools, source: Image, corners: Ints, size: tuple[int, int], flip: bool) -> Floats:
     """Mean squared difference between the ring around the hole and the same pixels of each piece, coarsely."""
-    import cv2
+    cv2 = need("cv2", "image")
 
     if not ring.any():
         return np.zeros(len(corners))
@@ -153,7 +154,7 @@ def _misfit(window: Image, ring: Bools, source: Image, corners: Ints, size: tupl
 
 
 def _pasted(image: Image, mask: Bools, places: DonorPlaces, corner: Ints) -> Image:
-    import cv2
+    cv2 = need("cv2", "image")
 
     window, (across, down) = at(_window(mask)), places.size
     x, y = corner.tolist()

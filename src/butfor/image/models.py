@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,11 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from butfor.core.checks import whole
+from butfor.core.parsing import read_bounded, read_json
 from butfor.core.types import Array, Batch, InputError, ModelError
 from butfor.image.onnx_graph import Graph, open_graph
 from butfor.image.preprocess import Prepare, Preprocess, as_preprocess
 from butfor.image.region import Image
-from butfor.models.optional import one_line
+from butfor.models.optional import need, one_line
 from butfor.models.torch import torch_module
 
 Outputs = NDArray[np.float32]  # (n, classes)
@@ -140,7 +140,7 @@ class Torchvision:
     transform: Callable[[Any], Any]
 
     def __call__(self, images: Sequence[Image]) -> Batch:
-        import torch
+        torch = need("torch", "torch")
 
         return torch.stack([self.transform(torch.from_numpy(image.copy()).permute(2, 0, 1)) for image in images])
 
@@ -158,10 +158,7 @@ def torchvision_model(
         lets every region count.
     batch, device : as in `torch_classifier`.
     """
-    try:
-        from torchvision import models
-    except ImportError as error:
-        raise InputError("torchvision_model needs torchvision; install the one that fits your torch") from error
+    models = need("torchvision.models", None)
     try:
         loaded = models.get_model_weights(name)[weights]
         module = models.get_model(name, weights=loaded)
@@ -192,10 +189,9 @@ def huggingface_classifier(pipe: Any, *, batch: int = 8, device: str = "cpu") ->
     batch, device : as in `torch_classifier`.
     """
     if isinstance(pipe, str | Path):
-        from transformers import pipeline
-
+        transformers = need("transformers", "hugging-face")
         try:
-            pipe = pipeline("image-classification", model=str(pipe))
+            pipe = transformers.pipeline("image-classification", model=str(pipe))
         except Exception as error:  # hubs, files and networks fail in many ways
             why = one_line(error)[:300]
             raise InputError(f"no image classifier could be loaded from {str(pipe)!r}: {why}") from error
@@ -220,7 +216,7 @@ def class_names(given: object) -> tuple[str, ...] | None:
         where = f"the file of class names {given}"
         given = _read_names(Path(given))
     if isinstance(given, Mapping):
-        if not all(str(key).isdecimal() for key in given):
+        if not all(str(key).isascii() and str(key).isdecimal() and len(str(key)) < 10 for key in given):
             raise InputError(f'{where} must have numbers for keys, {{"0": name, "1": name}}, got {list(given)[:3]}')
         given = [given[key] for key in sorted(given, key=int)]
     listed = list(given) if isinstance(given, Iterable) and not isinstance(given, str | bytes) else [None]
@@ -234,8 +230,9 @@ def _read_names(path: Path) -> object:
         raise InputError(f"the file of class names {path} does not exist")
     if path.suffix.lower() not in (".json", ".txt", ".names", ".labels", ".csv", ""):
         raise InputError(f"class names come from a JSON file, or a text file with one a line, got {path.name}")
+    if path.suffix.lower() == ".json":
+        return read_json(path, "the file of class names")
     try:
-        text = path.read_text(encoding="utf-8")
-        return json.loads(text) if path.suffix.lower() == ".json" else text.splitlines()
-    except ValueError as error:  # broken JSON, or bytes that are no text
+        return read_bounded(path, "the file of class names").decode("utf-8").splitlines()
+    except UnicodeDecodeError as error:
         raise InputError(f"the file of class names {path} cannot be read: {error}") from error

@@ -14,6 +14,7 @@ from butfor.core.types import Array, Bools, InputError, ModelError, Subset
 from butfor.image.blend import empty, to_size
 from butfor.image.onnx_graph import Graph, open_graph
 from butfor.image.region import Box, Image, at, bounds, fill_each
+from butfor.models.optional import need
 
 Convention = Literal["migan", "lama"]
 KEPT_VALUES = 2**23  # of a photograph: what a larger one takes is given back
@@ -55,7 +56,7 @@ class OnnxInpainter:
 
     def _lama(self, image: Image, mask: Bools) -> Image:
         """The surroundings of the hole at the network's size, or at any in steps of eight pixels."""
-        import cv2
+        cv2 = need("cv2", "image")
 
         where = at(_around(mask, self.side))
         part: Array = image[where]

@@ -10,6 +10,7 @@ import numpy as np
 
 from butfor.core.types import Bools, InputError, Subset
 from butfor.image.region import Image, at, bounds, check_context, fill_each, grown
+from butfor.models.optional import need
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class OpenCV:
         return fill_each(inputs, subset, draws, rng, self.fill, once=True)
 
     def fill(self, image: Image, mask: Bools, rng: np.random.Generator) -> Image:  # noqa: ARG002
-        import cv2
+        cv2 = need("cv2", "image")
 
         check_context(image, mask, self.method)
         around = at(grown(bounds(mask), int(self.radius) + 2, *mask.shape))

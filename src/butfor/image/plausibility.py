@@ -11,6 +11,7 @@ from butfor.core.types import Bools, Floats, Ints, Subset
 from butfor.image.blend import empty
 from butfor.image.region import Box, Image, at, bounds, grown, mask_of
 from butfor.image.windows import box_sums, integral
+from butfor.models.optional import need
 
 FLAG = 0.05  # scores below this are flagged
 WINDOWS, LIKE = 1200, 100  # real patches looked at, and how many of them, the likest around, a fill is ranked among
@@ -112,7 +113,7 @@ judge.per_region = True  # type: ignore[attr-defined]  # `butfor.plausible` make
 
 def _maps(image: Image) -> Floats:
     """Seven numbers for each pixel, (7, height, width): energies at three scales, contrast's two moments, colour."""
-    import cv2
+    cv2 = need("cv2", "image")
 
     pixels = image.astype(np.float32)
     grey = pixels @ np.array([0.299, 0.587, 0.114], np.float32)

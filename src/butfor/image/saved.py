@@ -6,25 +6,46 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
+import numpy as np
+
 from butfor.core.draw.items import ListItems
 from butfor.core.draw.samplers import Sampler
-from butfor.core.types import InputError, Subset
+from butfor.core.types import Array, InputError, Subset
 from butfor.image.attributes import BUILT_IN, WithAttributes, with_attributes
 from butfor.image.cache import Cached
 from butfor.image.files import MOST_PIXELS, ImageFiles
 from butfor.image.inputs import load_items
-from butfor.image.region import Attribute, Image, RegionPacking
+from butfor.image.region import Attribute, Image, RegionPacking, is_mask
+
+WIDEST = 2**24  # pixels
 
 
-def images_of(inputs: object, provenance: Mapping[str, Any]) -> Sequence[Image] | None:
-    """The images of a run, as given or from where they were; None where they are no longer there."""
+def images_of(
+    inputs: object, provenance: Mapping[str, Any], images_in: Sequence[str | Path] | None = None
+) -> Sequence[Image] | None:
+    """The images of a run, as given or from where they were; None where they are no longer there.
+
+    A result that came from somebody else names any files of the disk it likes: where `images_in` says which folders
+    are meant, none outside of them is opened, by whatever links it is reached.
+    """
     if inputs is not None:
         return load_items(inputs)
     files = tuple(map(Path, provenance.get("files") or ()))
     if not files or not all(file.is_file() for file in files):
         return None
+    if images_in is not None:
+        _check_inside(files, [Path(folder).resolve() for folder in images_in])
     names = tuple(file.name for file in files)
     return ImageFiles(files, names, provenance.get("longest"), provenance.get("most_pixels", MOST_PIXELS))
+
+
+def _check_inside(files: Sequence[Path], folders: Sequence[Path]) -> None:
+    for file in files:
+        if not any(file.resolve().is_relative_to(folder) for folder in folders):
+            raise InputError(
+                f"the result names the image {file}, which is in none of the folders given; if it is yours, name its "
+                f"folder: --images {file.parent} (images_in= of butfor.load)"
+            )
 
 
 def list_items(held: Sequence[Image] | None, names: Sequence[object]) -> ListItems:
@@ -43,6 +64,26 @@ class Gone(Sequence[Image]):
 
     def __getitem__(self, place: object) -> NoReturn:
         raise InputError("the images of this result are no longer where they were; use butfor.load(..., inputs=...)")
+
+
+def region(index: object) -> object:
+    """The index of a saved subset again; ValueError where it is no region of an image."""
+    if isinstance(index, str):
+        return attribute(index)
+    if is_mask(index) and index.any():
+        return index
+    if isinstance(index, tuple) and len(index) == 4 and all(type(side) is int for side in index):
+        x1, y1, x2, y2 = index
+        if 0 <= x1 < x2 < WIDEST and 0 <= y1 < y2 < WIDEST:
+            return index
+    raise ValueError(f"a region is {index!r:.60}, neither a box nor a mask nor an attribute")
+
+
+def check_kept(pieces: Sequence[Array]) -> None:
+    """Raise ValueError at counterfactuals, or one, that are no pixels."""
+    for piece in pieces:
+        if piece.dtype != np.uint8 or piece.ndim not in (3, 4) or piece.shape[-1] != 3:
+            raise ValueError(f"a counterfactual is {piece.dtype} of shape {piece.shape}, not pixels")
 
 
 def attribute(index: object) -> object:

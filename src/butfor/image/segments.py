@@ -10,6 +10,7 @@ import numpy as np
 from butfor.core.checks import one_of, whole
 from butfor.core.types import InputError, Ints, Subset
 from butfor.image.region import Image
+from butfor.models.optional import need
 
 
 @dataclass(frozen=True)
@@ -68,15 +69,12 @@ class Superpixels:
         height, width = image.shape[:2]
         if height * width == 1 or self.count == 1:
             return np.zeros((height, width), np.int64)
+        segmentation = need("skimage.segmentation", "image")
         if self.method == "slic":
-            from skimage.segmentation import slic
-
             count = min(self.count, height * width)
-            return np.asarray(slic(image, n_segments=count, compactness=self.compactness, start_label=0))
-        from skimage.segmentation import felzenszwalb
-
+            return np.asarray(segmentation.slic(image, n_segments=count, compactness=self.compactness, start_label=0))
         least = max(1, height * width // (2 * self.count))  # so that about `count` of them are left
-        return np.asarray(felzenszwalb(image, scale=least, sigma=0.8, min_size=least))
+        return np.asarray(segmentation.felzenszwalb(image, scale=least, sigma=0.8, min_size=least))
 
 
 def superpixels(

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from butfor.core.parsing import parse_json, read_bounded
 from butfor.core.types import InputError
+from butfor.core.zips import check_arrays, opened, unpacked
 from butfor.models.onnx import onnx_model
 from butfor.models.optional import need, one_line
 from butfor.models.python_file import attribute_of, check_usable
@@ -14,13 +17,17 @@ from butfor.models.remote import endpoint
 
 PICKLES = (".pkl", ".pickle", ".joblib")
 TORCH = (".pt", ".pth", ".ckpt", ".bin")
+MOST_SKOPS = 2_000_000_000  # bytes
+MOST_NODES, DEEPEST_SCHEMA = 1_000_000, 250
 SUPPORTED = (
     "give file.onnx, file.skops, file.py:function, an http(s) address of the Open Inference Protocol, or a .pkl, "
     ".pickle or .joblib file with --trust-pickle"
 )
 
 
-def load_model(name: str, *, trust_pickle: bool = False, trusted: Iterable[str] = ()) -> Any:
+def load_model(
+    name: str, *, trust_pickle: bool = False, trusted: Iterable[str] = (), ca_file: str | Path | None = None
+) -> Any:
     """The model that `name` points at.
 
     ONNX files hold no code. `file.py:function` imports the file, so its code runs: it can be read first. The ending of
@@ -32,6 +39,7 @@ def load_model(name: str, *, trust_pickle: bool = False, trusted: Iterable[str] 
     name : a file, `file.py:function`, or an address of the Open Inference Protocol.
     trust_pickle : unpickling runs code that nobody can read first; that is why it must be asked for.
     trusted : types that a skops file may make beside those that are known to be harmless.
+    ca_file : certificates to trust of a model at an https address, as in `endpoint`.
 
     Examples
     --------
@@ -41,7 +49,7 @@ def load_model(name: str, *, trust_pickle: bool = False, trusted: Iterable[str] 
     """
     lower = name.lower()
     if lower.startswith(("http://", "https://")):
-        return endpoint(name)
+        return endpoint(name, ca_file=ca_file)
     if lower.endswith(PICKLES):
         return _unpickled(_existing(name), trust_pickle)
     if lower.endswith(".onnx"):
@@ -89,10 +97,13 @@ def _unpickled(path: Path, trusted: bool) -> Any:
 
 def _skops(path: Path, trusted: list[str]) -> Any:
     """The object in a skops file, made only if all of its types are harmless or trusted."""
-    content = path.read_bytes()  # read once: what is looked through is what is loaded
-    _check_not_pickled(path, content[:2], "a skops file")
+    with path.open("rb") as file:
+        _check_not_pickled(path, file.read(2), "a skops file")
+    content = read_bounded(path, "the model", MOST_SKOPS)  # read once: what is looked through is what is loaded
     skops = need("skops.io", "skops")
     try:
+        check_arrays(content)
+        _check_schema(content)
         untrusted = skops.get_untrusted_types(data=content)
     except Exception as error:  # a broken file may raise anything
         raise InputError(f"{path} is not a skops file that can be read: {_named(error)}") from error
@@ -106,6 +117,29 @@ def _skops(path: Path, trusted: list[str]) -> Any:
     except Exception as error:  # types made elsewhere may raise anything
         raise InputError(f"the model {path} cannot be loaded: {_named(error)}") from error
     return check_usable(model, f"the model {path}")
+
+
+def _check_schema(content: bytes) -> None:
+    """Refuse a description that is too deep, or whose parts are used again inside each other until there is no end."""
+    with opened(io.BytesIO(content), len(content)) as archive:
+        schema = parse_json(unpacked(archive, "schema.json"), deepest=DEEPEST_SCHEMA)
+    if (count := _visits(schema, {})) > MOST_NODES:
+        raise ValueError(f"it is made of {count:.3g} parts, at most {MOST_NODES:,} are read")
+
+
+def _visits(node: object, known: dict[str, int]) -> int:
+    """How many parts skops goes through below a node: a part that is named again counts again, and all in it."""
+    if isinstance(node, list):
+        return sum(_visits(one, known) for one in node)
+    if not isinstance(node, dict):
+        return 0
+    name = str(node["__id__"])[:100] if "__id__" in node else None
+    if name in known:
+        return known[name]
+    count = ("__loader__" in node) + sum(_visits(one, known) for one in node.values())
+    if name is not None:
+        known[name] = count
+    return count
 
 
 def _check_not_pickled(path: Path, start: bytes, expected: str) -> None:

@@ -58,7 +58,7 @@ def hugging_face(
 
 
 def _loaded(name: str, device: object) -> Any:
-    transformers = need("transformers", "text")
+    transformers = need("transformers", "hugging-face")
     try:
         config = transformers.AutoConfig.from_pretrained(name)
         kinds = [task for kind in config.architectures or [] for end, task in TASKS.items() if kind.endswith(end)]
@@ -102,7 +102,7 @@ def _texts(batch: list[Any]) -> tuple[list[str], dict[str, Any]]:
 
 
 def _images(batch: list[Any]) -> tuple[list[Any], dict[str, Any]]:
-    image = need("PIL.Image", "image")
+    image = need("PIL.Image", "hugging-face")
     for array in batch:
         known = isinstance(array, np.ndarray)
         if not known or array.dtype != np.uint8 or array.ndim not in (2, 3):

@@ -9,19 +9,23 @@ from typing import Any
 from butfor.core.types import InputError
 
 
-def need(module: str, extra: str) -> Any:
-    """The module, or one sentence on how to install it.
+def need(module: str, extra: str | None) -> Any:
+    """The module, or one sentence on how to install it: by an extra of butfor's, or by its own name (None).
 
     >>> need("json", "nothing").dumps([1])
     '[1]'
+    >>> need("no_such_module", "image")
+    Traceback (most recent call last):
+    butfor.core.types.InputError: this needs no_such_module, which is not installed; pip install 'butfor[image]'
     """
     try:
         return import_module(module)
     except ModuleNotFoundError as error:
-        if error.name is None or error.name.split(".")[0] != module.split(".")[0]:
-            raise  # it is there, and something that it needs is not
         what = module.split(".")[0]
-        raise InputError(f"this model needs {what}, which is not installed; pip install 'butfor[{extra}]'") from error
+        if error.name is None or error.name.split(".")[0] != what:
+            raise  # it is there, and something that it needs is not
+        install = what if extra is None else f"'butfor[{extra}]'"
+        raise InputError(f"this needs {what}, which is not installed; pip install {install}") from error
 
 
 def loaded(module: str) -> Any:

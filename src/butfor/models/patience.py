@@ -15,12 +15,17 @@ from butfor.core.types import ModelError
 from butfor.models.optional import need
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0  # seconds; doubled in between
+LONGEST_WAIT = 3600.0  # seconds that a server may ask for
 FIRST_CONTACT = 5.0  # seconds: an address at which nobody has ever answered is more likely wrong than restarting
 ATTEMPTS_ON_500 = 6  # a model that raises answers 500 for ever, a server in trouble for a moment
 
 
 class ModelUnreachable(ModelError):
     """The server of a model did not answer for as long as was waited for it."""
+
+
+class SlowAnswer(Exception):
+    """The server did answer, but so slowly that its answer was not waited for."""
 
 
 class Refused(ModelError):
@@ -54,7 +59,11 @@ def answered(send: Callable[[], Any], patience: Patience) -> Any:
         attempts, wait = attempts + 1, 0.0
         try:
             response = send()
-        except httpx.TransportError as error:
+        except SlowAnswer as error:
+            why, reached = f"{error}; a longer timeout= or fewer rows_per_request= may help", True
+        except (httpx.TransportError, httpx.StreamError, RuntimeError) as error:  # RuntimeError: the connection was cut
+            if isinstance(error, RuntimeError) and "closed" not in str(error):
+                raise
             if "CERTIFICATE_VERIFY_FAILED" in str(error):
                 raise ModelError(
                     f"the certificate of the server at {patience.address} is not trusted: {error}"
@@ -107,7 +116,7 @@ def message(response: Any) -> str:
 
 def _asked_to_wait(response: Any) -> float:
     seconds = response.headers.get("retry-after", "")
-    return float(seconds) if seconds.isdecimal() else 0.0
+    return min(float(seconds), LONGEST_WAIT) if seconds.isascii() and seconds.isdecimal() else 0.0
 
 
 def _given_up(address: str, waited: float, attempts: int, why: str) -> str:

@@ -7,9 +7,11 @@ httpx is 5 MB, thread safe, and this protocol in JSON needs nothing but POST and
 from __future__ import annotations
 
 import re
+import ssl
 from collections.abc import Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from threading import Event, Lock
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
@@ -20,11 +22,14 @@ import numpy as np
 
 from butfor.core.checks import one_of, whole
 from butfor.core.types import Array, Batch, InputError, ModelError
-from butfor.models.optional import need
+from butfor.models.bounded_http import CODINGS, AnswerBounds, BoundedAnswer, fetch
+from butfor.models.optional import need, one_line
 from butfor.models.patience import ModelUnreachable, NotThere, Patience, Refused, answered
 from butfor.models.rows import chunks, padded, taken
 from butfor.models.v2 import Contract, Inputs, answer, contract, request
 from butfor.models.wrap import Wrapped
+
+MOST_DECLARED = 1_000_000  # bytes of what a server declares of a model
 
 __all__ = ["Endpoint", "ModelUnreachable", "endpoint"]
 
@@ -40,6 +45,8 @@ def endpoint(
     output: str | None = None,
     classes: Sequence[object] | None = None,
     headers: Mapping[str, str] | None = None,
+    ca_file: str | Path | None = None,
+    most_bytes: int = 64_000_000,
 ) -> Wrapped:
     """The model behind an address as a black box, first asked when rows come.
 
@@ -50,7 +57,7 @@ def endpoint(
     Parameters
     ----------
     url : `http://host:port/v2/models/NAME`, or `.../versions/V`.
-    timeout : seconds to wait for one answer.
+    timeout : seconds to wait for one whole answer.
     patience : seconds for which a request is sent again; then ModelUnreachable is raised.
     concurrency : requests that are under way at a time.
     rows_per_request : rows that travel in one request.
@@ -59,20 +66,33 @@ def endpoint(
     output : the name of the output; None is `predict_proba` where the server has it, else the only one.
     classes : the names of the outputs: the protocol has none.
     headers : sent along; they may carry a token.
+    ca_file : file of the certificates (PEM) to trust, in place of the usual ones: of a server of your own house.
+    most_bytes : of one answer, unpacked; a larger one is refused and not asked for again.
 
     Examples
     --------
     >>> endpoint("http://localhost:8080/v2/models/iris/infer").call
     Endpoint('http://localhost:8080/v2/models/iris')
     """
-    for name, seconds in (("timeout", timeout), ("patience", patience)):
-        if not seconds > 0:
-            raise InputError(f"{name} must be a number of seconds above 0, got {seconds}")
-    one_of("inputs", inputs, ("matrix", "columns", None))
-    asked, rows = whole("concurrency", concurrency, 1), whole("rows_per_request", rows_per_request, 1)
-    settings = EndpointSettings(_model_url(url), timeout, patience, asked, rows, inputs, output, dict(headers or {}))
+    address, trusted, sent = _model_url(url), _authority(ca_file), dict(headers or {})
+    settings = EndpointSettings(
+        address, timeout, patience, concurrency, rows_per_request, inputs, output, sent, trusted, most_bytes
+    )
     need("httpx", "endpoint")
     return Wrapped(Endpoint(settings), None if classes is None else tuple(classes))
+
+
+def _authority(file: str | Path | None) -> str | None:
+    """The file, after seeing that there are certificates in it."""
+    if file is None:
+        return None
+    path = Path(file).expanduser()
+    try:
+        ssl.create_default_context(cafile=str(path))
+    except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
+        reason = one_line(error)
+        raise InputError(f"the file of certificates {path} cannot be used ({reason}); expected PEM") from error
+    return str(path.absolute())
 
 
 def _model_url(url: str) -> str:
@@ -97,12 +117,27 @@ class EndpointSettings:
     inputs: Inputs | None
     output: str | None
     headers: dict[str, str] = field(repr=False)
+    ca_file: str | None = None
+    most_bytes: int = 64_000_000
+
+    def __post_init__(self) -> None:
+        for name, seconds in (("timeout", self.timeout), ("patience", self.patience)):
+            if not seconds > 0:
+                raise InputError(f"{name} must be a number of seconds above 0, got {seconds}")
+        one_of("inputs", self.inputs, ("matrix", "columns", None))
+        least = (("concurrency", self.concurrency, 1), ("rows_per_request", self.rows_per_request, 1))
+        for name, count, fewest in (*least, ("most_bytes", self.most_bytes, 1000)):
+            whole(name, count, fewest)
 
     @property
     def shown(self) -> str:
         """The address without a password that may be in it."""
         parts = urlsplit(self.url)
         return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], query=""))
+
+    def trusted(self) -> bool | ssl.SSLContext:
+        """Whose certificates are trusted: the usual ones, or those of a file."""
+        return True if self.ca_file is None else ssl.create_default_context(cafile=self.ca_file)
 
     def at(self, end: str = "") -> str:
         """An address under that of the model."""
@@ -170,7 +205,7 @@ class Endpoint:
         """What the server declares; None where it does not: the protocol does not oblige it to."""
         patience = Patience(self.settings.shown, self.settings.patience, stop, reached=False, served=False)
         try:
-            response = answered(lambda: self._open().get(self.settings.at()), patience)
+            response = answered(lambda: self._fetch("GET", self.settings.at(), None, MOST_DECLARED), patience)
         except Refused:
             return None  # if the address is wrong, the rows will find out
         try:
@@ -198,13 +233,17 @@ class Endpoint:
         body = request(full, agreed, self.settings.inputs, name)
         where = self.settings.at("/infer")
         patience = Patience(self.settings.shown, self.settings.patience, stop, served=served)
-        response = answered(lambda: self._open().post(where, content=body), patience)
+        response = answered(lambda: self._fetch("POST", where, body, self.settings.most_bytes), patience)
         try:
             content = response.json()
         except ValueError as error:
-            shown = response.text[:200]
-            raise ModelError(f"the model at {self.settings.shown} answered in no JSON: {shown!r}") from error
+            shown, why = response.text[:200], one_line(error)[:200]
+            raise ModelError(f"the model at {self.settings.shown} answered in no JSON: {shown!r} ({why})") from error
         return answer(content, agreed, len(full), name)[:rows]
+
+    def _fetch(self, method: str, url: str, content: bytes | None, most_bytes: int) -> BoundedAnswer:
+        bounds = AnswerBounds(self.settings.timeout, most_bytes, self.close)
+        return fetch(self._open(), method, url, content, bounds)
 
     def _open(self) -> Any:
         with self._opening:
@@ -213,7 +252,14 @@ class Endpoint:
                 self._client = httpx.Client(
                     timeout=httpx.Timeout(self.settings.timeout),
                     limits=httpx.Limits(max_connections=None),
-                    headers={"content-type": "application/json", **self.settings.headers},
+                    headers={
+                        "content-type": "application/json",
+                        "accept-encoding": CODINGS,
+                        **self.settings.headers,
+                    },
+                    verify=True
+                    if self.settings.ca_file is None
+                    else ssl.create_default_context(cafile=self.settings.ca_file),
                 )
                 finalize(self, self._client.close)
             return self._client

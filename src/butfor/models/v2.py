@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from butfor.core.types import Array, Batch, ModelError
+from butfor.models.optional import one_line
 from butfor.models.rows import as_type, is_frame, matrix
 
 if TYPE_CHECKING:
@@ -25,6 +27,7 @@ DATATYPES: dict[str, Any] = {
 }
 NAMES = {np.dtype(kind).name: name for name, kind in DATATYPES.items()}
 Inputs = Literal["matrix", "columns"]
+MOST_ROWS = 1_000_000  # of one request, that a server may declare it wants
 
 
 @dataclass(frozen=True)
@@ -57,11 +60,17 @@ def contract(metadata: Mapping[str, Any]) -> Contract:
     >>> contract({"name": "m", "inputs": [{"name": "x", "datatype": "FP32", "shape": [-1, 4]}]}).inputs[0].datatype
     'FP32'
     """
-    inputs, outputs = (
-        tuple(Tensor(one["name"], one["datatype"], tuple(one["shape"])) for one in metadata.get(key) or ())
-        for key in ("inputs", "outputs")
-    )
+    inputs, outputs = (tuple(_declared(one) for one in metadata.get(key) or ()) for key in ("inputs", "outputs"))
     return Contract(inputs, outputs)
+
+
+def _declared(one: Mapping[str, Any]) -> Tensor:
+    name, datatype, shape = one["name"], one["datatype"], tuple(one["shape"])
+    if not isinstance(name, str) or not isinstance(datatype, str) or not all(type(size) is int for size in shape):
+        raise TypeError("a tensor that is declared has a name, a datatype and a shape of whole numbers")
+    if shape and shape[0] > MOST_ROWS:
+        raise ValueError(f"{shape[0]} rows in one request")
+    return Tensor(name, datatype, shape)
 
 
 def request(batch: Batch, agreed: Contract, inputs: Inputs | None, name: str) -> bytes:
@@ -141,26 +150,40 @@ def answer(body: object, agreed: Contract, rows: int, name: str) -> Array:
         raise ModelError(f"the endpoint's answer has no outputs: {str(body)[:200]}")
     if body.get("id") not in (None, "", name):
         raise ModelError(
-            f"the endpoint answered request {body['id']!r} where {name!r} was asked: a proxy mixes them up"
+            f"the endpoint answered request {body['id']!r:.60} where {name!r} was asked: a proxy mixes them up"
         )
     found = _one_of(body["outputs"], agreed.output)
     if found.get("datatype") == "BYTES":
         raise ModelError(
-            f"output {found['name']!r} of the endpoint is text, expected numbers; name another with output="
+            f"output {found.get('name')!r:.60} of the endpoint is text, expected numbers; name another with output="
         )
-    shape = tuple(found["shape"])
-    if not shape or shape[0] != rows:
-        raise ModelError(f"the endpoint returned {shape[0] if shape else 'no'} rows for {rows}; expected one for each")
-    values = np.array(found["data"], dtype=DATATYPES.get(found["datatype"], np.float64))
-    if values.size != int(np.prod(shape)):
-        raise ModelError(f"the endpoint returned {values.size} numbers in a tensor of shape {list(shape)}")
+    try:
+        values = _values(found, rows)
+    except (KeyError, TypeError, ValueError, OverflowError, RecursionError, MemoryError) as error:
+        raise ModelError(f"the endpoint's answer is no tensor: {one_line(error)[:200]}") from error
     outputs = values.reshape(rows, -1)
     return outputs[:, 0] if outputs.shape[1] == 1 else outputs
 
 
-def _one_of(outputs: list[dict[str, Any]], wanted: str | None) -> dict[str, Any]:
+def _values(found: dict[str, Any], rows: int) -> Array:
+    """The numbers of a tensor, as many as its shape says."""
+    shape = tuple(found["shape"])
+    if not all(type(size) is int and size >= 0 for size in shape):
+        raise ModelError(f"the endpoint returned a tensor of shape {str(shape)[:60]}")
+    if not shape or shape[0] != rows:
+        raise ModelError(f"the endpoint returned {shape[0] if shape else 'no'} rows for {rows}; expected one for each")
+    values = np.array(found["data"], dtype=DATATYPES.get(str(found.get("datatype")), np.float64))
+    if values.size != math.prod(shape) or not values.size:
+        raise ModelError(f"the endpoint returned {values.size} numbers in a tensor of shape {list(shape)}")
+    return values
+
+
+def _one_of(outputs: list[Any], wanted: str | None) -> dict[str, Any]:
+    if not all(isinstance(one, dict) for one in outputs):
+        raise ModelError("the endpoint's answer lists outputs that are no tensors")
     named = [one for one in outputs if one.get("name") == wanted]
     if named or len(outputs) == 1:
-        return (named or outputs)[0]
+        found: dict[str, Any] = (named or outputs)[0]
+        return found
     names = ", ".join(str(one.get("name")) for one in outputs)
     raise ModelError(f"the endpoint returned the outputs {names}; say which with output=")

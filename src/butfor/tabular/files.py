@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import csv
-import json
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from butfor.core.parsing import parse_json, read_bounded
 from butfor.core.types import InputError
 from butfor.models.optional import one_line
 from butfor.tabular.table import twice
@@ -134,13 +134,9 @@ def _plain_types(arrow: Any, table: Any, path: Path, what: str) -> Any:
 def read_subsets(path: Path) -> dict[str, Any] | list[Any]:
     """Groups of columns from JSON: {"name": ["column", ...], ...} or ["column", ["column", "column"], ...]."""
     try:
-        subsets = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=_distinct)
-    except OSError as error:
-        raise InputError(f"the subsets {path} cannot be read: {error.strerror}; name a JSON file") from error
-    except RecursionError as error:
-        raise InputError(f"the subsets {path} are nested too deeply; {SUBSETS}") from error
+        subsets = parse_json(read_bounded(path, "the subsets").decode("utf-8"), _distinct)
     except InputError as error:
-        raise InputError(f"the subsets {path} {error}") from error
+        raise error if str(path) in str(error) else InputError(f"the subsets {path} {error}") from error
     except ValueError as error:  # JSONDecodeError and UnicodeDecodeError
         raise InputError(f"the subsets {path} are not JSON: {one_line(error)}; {SUBSETS}") from error
     entries = list(subsets.values()) if isinstance(subsets, dict) else subsets

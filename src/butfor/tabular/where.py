@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -12,11 +11,10 @@ import numpy as np
 from butfor.core.types import Bools, InputError
 from butfor.models.optional import one_line
 from butfor.models.rows import is_series
+from butfor.tabular.expressions import METHODS, Evaluation, Expression, parse
 
 if TYPE_CHECKING:
     import pandas as pd
-
-METHODS = ("isin", "between", "isna", "notna", "str", "startswith", "endswith", "contains", "lower", "upper", "strip")
 
 
 def matches(frame: pd.DataFrame, expression: str, option: str) -> Bools:
@@ -34,17 +32,20 @@ def matches(frame: pd.DataFrame, expression: str, option: str) -> Bools:
 
 def evaluated(frame: pd.DataFrame, expression: str, option: str) -> Bools:
     """The same, where it may be true for none."""
-    names_in(expression, option)
+    parsed = _parsed(expression, option)
     try:
-        answer: object = frame.eval(expression, engine="python", local_dict={}, global_dict={})
+        with np.errstate(all="ignore"):
+            answer = Evaluation(parsed, frame)()
     except Exception as error:  # pandas raises a dozen kinds for what a person may mistype
         raise InputError(
-            f"{option} {expression!r} cannot be evaluated ({one_line(error)}); the columns are "
+            f"{option} {expression!r:.200} cannot be evaluated ({one_line(error)}); the columns are "
             f"{some(list(frame.columns))}"
         ) from error
     if not (is_series(answer) and answer.dtype.kind == "b" and len(answer) == len(frame)):
-        raise InputError(f'{option} {expression!r} is not true or false for each row; compare something: "age > 40"')
-    return np.asarray(answer, bool)
+        raise InputError(
+            f'{option} {expression!r:.200} is not true or false for each row; compare something: "age > 40"'
+        )
+    return np.asarray(answer.fillna(False), bool)
 
 
 def names_in(expression: str, option: str = "") -> set[str]:
@@ -53,18 +54,24 @@ def names_in(expression: str, option: str = "") -> set[str]:
     >>> sorted(names_in("age > 40 and `blood group`.isin(['A', 'B'])"))
     ['age', 'blood group']
     """
-    quoted = re.findall(r"`([^`]+)`", expression)
+    return _parsed(expression, option).names
+
+
+def _parsed(expression: str, option: str) -> Expression:
     try:
-        nodes = list(ast.walk(ast.parse(re.sub(r"`[^`]+`", "_quoted_", expression).strip(), mode="eval")))
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        parsed = parse(expression)
+    except ValueError as error:
         raise InputError(
-            f"{option} {expression!r} is not an expression; write it like \"age > 40 and group == 'b'\", names with "
-            "spaces in `backticks`"
+            f"{option} {expression!r:.200} is not an expression; write it like \"age > 40 and group == 'b'\", names "
+            "with spaces in `backticks`"
         ) from error
-    odd = [node.attr for node in nodes if isinstance(node, ast.Attribute) and node.attr not in METHODS]
+    nodes = [node for node in ast.walk(parsed.tree) if isinstance(node, ast.Attribute)]
+    odd = [node.attr for node in nodes if node.attr not in METHODS]
     if odd:
-        raise InputError(f"{option} {expression!r} uses .{odd[0]}; only {', '.join(METHODS)} may be called on a column")
-    return {node.id for node in nodes if isinstance(node, ast.Name)}.difference(["_quoted_"]).union(quoted)
+        raise InputError(
+            f"{option} {expression!r:.200} uses .{odd[0]}; only {', '.join(METHODS)} may be called on a column"
+        )
+    return parsed
 
 
 def some(names: Sequence[str], most: int = 8) -> str:

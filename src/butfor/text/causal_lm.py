@@ -11,6 +11,7 @@ import numpy as np
 
 from butfor.core.checks import whole
 from butfor.core.types import Floats, InputError, Ints, Subset
+from butfor.models.optional import need
 from butfor.text.case import case_of, cased
 from butfor.text.distribution import Shape, shape, spelled
 from butfor.text.edit import Span, rewritten, span_of
@@ -92,7 +93,7 @@ class CausalLM:
 
     def _rest(self, left: Ints, options: Ints, right: Ints) -> Floats:
         """log p(right | left, word) for each word."""
-        import torch
+        torch = need("torch", "hugging-face")
 
         rows = torch.tensor(np.array([[*left, option, *right] for option in options]))
         model, parts = self.language.model, []

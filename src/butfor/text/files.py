@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import re
 import sys
 from collections.abc import Callable
@@ -12,6 +11,7 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
+from butfor.core.parsing import MOST_FILE, parse_json, read_bounded
 from butfor.core.types import InputError
 
 USUAL = ("text", "review", "sentence", "content", "body", "comment", "document")  # what a column of texts is called
@@ -40,7 +40,7 @@ def read_texts(source: str | Path, *, column: str | None = None, name: str | Non
     """
     if str(source) == "-":
         where = "standard input"
-        return _named(_lines(_decoded(sys.stdin.buffer.read(), where), where), column, name, where)
+        return _named(_lines(_decoded(sys.stdin.buffer.read(MOST_FILE), where), where), column, name, where)
     path, where = Path(source).expanduser(), str(source)
     if path.is_dir():
         return _folder(path)
@@ -48,17 +48,10 @@ def read_texts(source: str | Path, *, column: str | None = None, name: str | Non
         raise InputError(f"the texts {source} do not exist; {FORMS}")
     if path.suffix.lower() not in READERS:
         raise InputError(f"{source} is no file of texts by its name; {FORMS}")
-    entries = READERS[path.suffix.lower()](_decoded(_bytes(path), where), where)
+    entries = READERS[path.suffix.lower()](_decoded(read_bounded(path, "the file of texts"), where), where)
     if isinstance(entries, dict):
         return {str(key): _string(value, f"{key!r} of {where}") for key, value in entries.items()}
     return _named(entries, column, name, where)
-
-
-def _bytes(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise InputError(f"the texts {path} cannot be read: {error.strerror or error}") from error
 
 
 def _decoded(raw: bytes, where: str) -> str:
@@ -75,7 +68,7 @@ def _folder(path: Path) -> dict[int | str, str]:
     if not files:
         raise InputError(f"the directory {path} has no .txt files; {FORMS}")
     files.sort(key=lambda file: _natural(file.name))
-    return {file.name: _decoded(file.read_bytes(), str(file)) for file in files}
+    return {file.name: _decoded(read_bounded(file, "the text"), str(file)) for file in files}
 
 
 def _natural(name: str) -> tuple[list[tuple[int, str]], str]:
@@ -118,7 +111,7 @@ def _json(content: str, where: str) -> Entries:
 
 def _parsed(content: str, where: str, hint: str = "") -> object:
     try:
-        return json.loads(content)
+        return parse_json(content)
     except ValueError as error:
         raise InputError(f"{where} is not JSON: {error}{hint}") from error
 

@@ -78,7 +78,7 @@ class LanguageModel:
 
     def logits(self, rows: Sequence[Ints], places: Sequence[int], options: Sequence[Ints]) -> list[Floats]:
         """Log-odds of `options` at one place of each row; rows are of one length."""
-        import torch
+        torch = need("torch", "hugging-face")
 
         ids = torch.tensor(np.stack(rows), device=self.model.device)
         with torch.inference_mode():

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from butfor.core.types import Array, InputError
 from butfor.models import Wrapped, wrap
 from butfor.models.huggingface import Classifier
+from butfor.models.optional import need
 from butfor.text.edit import check_texts, encodable
 from butfor.text.language_models import load_pretrained, piece_limit
 from butfor.text.tokens import stated
@@ -111,7 +112,7 @@ class HuggingFaceClassifier:
         return [{name: column[place] for name, column in encoded.items()} for place in range(len(texts))]
 
     def _ask(self, rows: list[Row]) -> Outputs:
-        import torch
+        torch = need("torch", "hugging-face")
 
         model, tokenizer = self._parts
         if tokenizer.pad_token_id is None and len(rows) > 1:  # GPT-2 has no padding: one at a time

@@ -90,7 +90,7 @@ def installed() -> str | None:
 @lru_cache(maxsize=2)
 def _pipeline(name: str) -> Any:
     try:
-        return need("spacy", "text").load(name)
+        return need("spacy", None).load(name)
     except OSError as error:
         raise InputError(f"spaCy has no model {name!r}; python -m spacy download {name}") from error
 

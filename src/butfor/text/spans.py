@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, SupportsIndex
 
 from butfor.core.draw.proposers import Overlap, check_overlap_option, unique
+from butfor.core.parsing import read_json
 from butfor.core.types import InputError, Subset
 from butfor.text.edit import Span
 from butfor.text.segment import splits_character
@@ -96,12 +96,7 @@ def spans(source: Any, *, overlap: Overlap = "refuse") -> Spans:
 
 
 def _read(path: Path) -> object:
-    try:
-        content = json.loads(path.read_text(encoding="utf-8-sig"))
-    except OSError as error:
-        raise InputError(f"the file of spans {path} cannot be read: {error.strerror or error}") from error
-    except ValueError as error:
-        raise InputError(f"the file of spans {path} is not JSON: {error}") from error
+    content = read_json(path, "the file of spans")
     return content["spans"] if isinstance(content, dict) and set(content) == {"spans"} else content
 
 
@@ -109,13 +104,13 @@ def _entries(given: object, where: str) -> list[Named]:
     if isinstance(given, Mapping) and _span(given) is None:
         return [(str(name), _entry(value, where)[1]) for name, value in given.items()]
     if _span(given) is not None or isinstance(given, str) or not isinstance(given, Sequence):
-        raise InputError(f"the spans of {where} are {given!r}, expected a list of them; {FORM}")
+        raise InputError(f"the spans of {where} are {given!r:.80}, expected a list of them; {FORM}")
     return [_entry(value, where) for value in given]
 
 
 def _entry(value: object, where: str) -> Named:
     if (found := _span(value)) is None:
-        raise InputError(f"one of the spans of {where} is {value!r}; {FORM}")
+        raise InputError(f"one of the spans of {where} is {value!r:.80}; {FORM}")
     return found
 
 

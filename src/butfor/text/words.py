@@ -6,6 +6,7 @@ import re
 from functools import partial
 
 from butfor.core.draw.proposers import Overlap
+from butfor.core.patterns import TimedPattern
 from butfor.core.types import InputError
 from butfor.text.edit import Span
 from butfor.text.network import tokenizer as embedded
@@ -46,6 +47,8 @@ def sentences() -> SpanProposer:
 def matches(pattern: str | re.Pattern[str], *, ignore_case: bool = True, overlap: Overlap = "refuse") -> SpanProposer:
     """What a regular expression finds; a match that ends between a letter and its accent is widened to both.
 
+    A pattern that takes more than 5 seconds on one text is refused.
+
     Parameters
     ----------
     pattern : the regular expression; with a group in it, what its first group finds is tested.
@@ -57,16 +60,19 @@ def matches(pattern: str | re.Pattern[str], *, ignore_case: bool = True, overlap
     >>> [subset.index for subset in matches(r"not (\\w+)")("review", "Not good, not bad.")]
     [(4, 8), (14, 17)]
     """
+    source, flags = pattern, int(re.IGNORECASE) if ignore_case else 0
+    if isinstance(pattern, re.Pattern):
+        source, flags = pattern.pattern, pattern.flags & ~int(re.DEBUG)
     try:
-        compiled = re.compile(pattern, re.IGNORECASE if ignore_case and not isinstance(pattern, re.Pattern) else 0)
-    except (re.error, TypeError) as error:
-        raise InputError(f"matches needs a regular expression, got {pattern!r}: {error}") from error
-    return SpanProposer(f"matches({compiled.pattern!r})", partial(_found, compiled), blind=False, overlap=overlap)
+        timed = TimedPattern(source, flags)  # type: ignore[arg-type]
+    except InputError as error:
+        raise InputError(f"matches needs a regular expression, got {pattern!r:.200}: {error}") from error
+    return SpanProposer(f"matches({source!r})", partial(_found, timed), blind=False, overlap=overlap)
 
 
-def _found(pattern: re.Pattern[str], text: str) -> dict[Span, None]:
+def _found(pattern: TimedPattern, text: str) -> dict[Span, None]:
     """The matches, each once, in their order."""
-    spans = (match.span(min(1, pattern.groups)) for match in pattern.finditer(text))
+    (spans,) = pattern.spans([text])
     return dict.fromkeys(_widened(text, start, end) for start, end in spans if start < end)
 
 

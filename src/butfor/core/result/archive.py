@@ -65,6 +65,8 @@ def _pack_answers(result: Result, metadata: dict[str, Any], arrays: dict[str, Ar
         arrays |= {"cluster": choice.units.cluster, "label": choice.units.label}
     if choice is not None and choice.weights is not None:
         arrays |= {"weights": choice.weights[0], "nulls": choice.weights[1]}
+    if choice is not None and choice.floor is not None:
+        arrays["floor"] = choice.floor
     if choice is not None and choice.calibrated is not None:
         arrays["calibrated"] = choice.calibrated
     if decided is not None:

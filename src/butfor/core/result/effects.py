@@ -88,7 +88,7 @@ def interval(
     >>> print(effect, low.round(2), high)
     [1.] [0.98] [1.]
     """
-    from scipy.stats import t as student
+    from scipy.special import stdtrit
 
     tail = (1 - confidence) / 2
     observed, null = values[:, 0], values[:, 1:]
@@ -98,7 +98,7 @@ def interval(
     least, most = _mean_bounds(null - mean[:, None], below, above, tail)
     half = np.zeros(len(mean))  # a single draw has no spread: its reach is all there is
     if count > 1:
-        half = student.isf(tail, count - 1) * null.std(axis=1, ddof=1) / np.sqrt(count)
+        half = -stdtrit(count - 1, tail) * null.std(axis=1, ddof=1) / np.sqrt(count)
     effect = observed - mean
     return effect, effect - np.maximum(most, half), effect - np.minimum(least, -half)
 
@@ -196,7 +196,7 @@ def mean_effects(
 ) -> Effects:
     """Mean effect over inputs of the chosen subsets and its t-interval over inputs, from `draws` fresh counterfactuals:
     those that selected a subset would flatter it."""
-    from scipy.stats import t as student
+    from scipy.special import stdtrit
 
     count = len(problem.items)
     gains = np.zeros((count, len(chosen)))
@@ -208,7 +208,7 @@ def mean_effects(
     mean = gains[:, chosen].mean(axis=0)
     half = np.full(len(mean), np.nan)  # one input has no spread
     if count > 1:
-        half = student.isf((1 - confidence) / 2, count - 1) * gains[:, chosen].std(axis=0, ddof=1) / np.sqrt(count)
+        half = -stdtrit(count - 1, (1 - confidence) / 2) * gains[:, chosen].std(axis=0, ddof=1) / np.sqrt(count)
     effect, low, high = (np.full(len(chosen), np.nan) for _ in range(3))
     effect[chosen], low[chosen], high[chosen] = mean, mean - half, mean + half
     return Effects(effect, low, high)

@@ -36,8 +36,8 @@ class FirstDraws:
             return
         values = linked(outputs, self._link)
         weight = _weight(batch)
-        inputs, rows = batch.job.block.start + batch.job.members, batch.job.rows
-        of_class = np.take_along_axis(values, self._classes(outputs, inputs)[:, None, None], axis=2)[:, :, 0]
+        inputs, rows = batch.job.inputs, batch.job.rows
+        of_class = self._of_class(values, outputs, inputs)
         effect, low, high = _effect(of_class, None if batch.mass is None else weight)
         own = self._own(values, outputs, weight, inputs)
         mean = (own[:, 1:] * weight).sum(axis=1)
@@ -56,6 +56,12 @@ class FirstDraws:
             return np.broadcast_to(self._target.classes, len(outputs))
         return self._target.classes[inputs]
 
+    def _of_class(self, values: Floats, outputs: Floats, inputs: Ints) -> Floats:
+        """The values (n, versions) of that class."""
+        if values.shape[2] == 1:
+            return values[:, :, 0]
+        return np.take_along_axis(values, self._classes(outputs, inputs)[:, None, None], axis=2)[:, :, 0]
+
     def _own(self, values: Floats, outputs: Floats, weight: Floats, inputs: Ints) -> Floats:
         """A number of each version *by itself* (n, versions), so that the observed one is one of them (METHODS 0).
 
@@ -63,7 +69,7 @@ class FirstDraws:
         input and its draws.
         """
         if self._target.kind != "predicted":
-            return np.take_along_axis(values, self._classes(outputs, inputs)[:, None, None], axis=2)[:, :, 0]
+            return self._of_class(values, outputs, inputs)
         draws = values.shape[1] - 1
         middle = (values[:, 0] + draws * (values[:, 1:] * weight[:, :, None]).sum(axis=1)) / (draws + 1)
         best = outputs.argmax(axis=2)

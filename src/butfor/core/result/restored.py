@@ -10,6 +10,7 @@ import numpy as np
 from butfor.core.draw.blocks import Problem
 from butfor.core.draw.layers import Layers
 from butfor.core.result.archive import ARRAYS, DECIDED, OVER_INPUTS, PLAIN, STAY
+from butfor.core.result.checked import check_problem
 from butfor.core.result.controlled import Control
 from butfor.core.result.decided import Decided, Stay
 from butfor.core.result.effects import Effects
@@ -34,7 +35,8 @@ def _unpack_kept(metadata: dict[str, Any], arrays: dict[str, Array]) -> Kept:
 
 
 def unpack(metadata: dict[str, Any], arrays: dict[str, Array], problem: Problem) -> Result:
-    """The inverse of what `pack` made."""
+    """The inverse of what `pack` made; the content is checked before."""
+    check_problem(arrays, metadata["subset_names"], problem)
     values = arrays["evidence"]
     fields = {name: arrays[name] for name in ARRAYS}
     fields["surprise"] = arrays["surprise"] if "surprise" in arrays else np.full(len(values), np.nan)
@@ -75,6 +77,7 @@ def _unpack_choice(metadata: dict[str, Any], arrays: dict[str, Array], problem: 
         layers=problem.layers,
         calibrated=arrays.get("calibrated"),
         draws=provenance["draws"],
+        floor=arrays.get("floor"),
         units=LearningUnits(arrays["cluster"], arrays["label"]) if "cluster" in arrays else None,
         weights=(arrays["weights"], arrays["nulls"]) if "weights" in arrays else None,
         seed=provenance["seed"],

@@ -27,13 +27,23 @@ def headline(result: Result) -> str:
     return (
         f"{int(result.chosen.sum())} of {len(result.chosen)} hypotheses chosen "
         f"({_counted(len(result.input_names), 'input')}, {_counted(len(result.subset_names), 'subset')}; "
-        f"{said['test']}, {_drawn(result)}, "
+        f"{_tested(result)}, "
         f"{said['alternative']}, {result.rule} at {result.alpha:g} {family}; {result.rows:,} model rows)"
     )
 
 
 def _counted(count: int, what: str) -> str:
     return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+
+def _tested(result: Result) -> str:
+    """The test, and how many draws it took; hypotheses all of whose outcomes are known take none."""
+    known, test = result.provenance.get("exact", 0), result.provenance["test"]
+    if not isinstance(known, int) or known <= 0:
+        return f"{test}, {_drawn(result)}"
+    if known >= len(result.chosen):
+        return "exact, no draws"
+    return f"exact for {known}, {test} for the others, {_drawn(result)}"
 
 
 def _drawn(result: Result) -> str:

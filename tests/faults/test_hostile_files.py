@@ -1,0 +1,294 @@
+"""Files made to do harm: one sentence each, in bounded memory and time."""
+
+import io
+import json
+import subprocess
+import sys
+import zipfile
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import butfor
+from butfor import image, text
+from butfor.core.parsing import parse_json
+from butfor.core.types import InputError
+from butfor.models.files import load_model
+from butfor.tabular.files import read_subsets
+from butfor.tabular.where import evaluated
+
+RNG = np.random.default_rng(0)
+RESULT = butfor.explain(
+    lambda rows: rows[:, 0],
+    RNG.normal(size=(6, 2)),
+    butfor.tabular.from_values(
+        lambda rows, subset, draws, rng: rng.normal(size=(len(rows) * draws, len(subset.index)))
+    ),
+    test="irt",
+    draws=19,
+)
+
+
+@pytest.fixture
+def saved(tmp_path):
+    return RESULT.save(tmp_path / "r.butfor")
+
+
+def repacked(path, change=None, arrays=None, **how):
+    """The file with other facts or arrays, all checksums right."""
+    with zipfile.ZipFile(path) as archive:
+        facts, packed = json.loads(archive.read("facts.json")), archive.read("arrays.npz")
+    with zipfile.ZipFile(path, "w", **how) as archive:
+        archive.writestr("facts.json", change(facts) if change else json.dumps(facts))
+        archive.writestr("arrays.npz", packed if arrays is None else arrays)
+    return path
+
+
+def header_of(shape):
+    buffer = io.BytesIO()
+    np.lib.format.write_array_header_1_0(buffer, {"descr": "<f8", "fortran_order": False, "shape": shape})
+    return buffer.getvalue()
+
+
+def npz(**parts):
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in parts.items():
+            archive.writestr(f"{name}.npy", content)
+    return buffer.getvalue()
+
+
+def encrypted(path):
+    raw = bytearray(path.read_bytes())
+    for mark, place in ((b"PK\x01\x02", 8), (b"PK\x03\x04", 6)):
+        start = raw.find(mark)
+        raw[start + place] |= 1
+    path.write_bytes(bytes(raw))
+    return path
+
+
+BOMB = header_of((5 * 10**7,)) + bytes(4 * 10**8)
+
+
+def told(**changed):
+    return lambda facts: json.dumps(facts | changed)
+
+
+HOSTILE = {
+    "800 GB": (lambda path: repacked(path, arrays=npz(evidence=header_of((10**11,)))), "claims 800,000,000,000 bytes"),
+    "bomb": (lambda path: repacked(path, arrays=npz(evidence=BOMB)), "unpack to 400 MB"),
+    "twice packed": (lambda path: repacked(path, compression=zipfile.ZIP_DEFLATED), "is packed twice"),
+    "deep": (lambda path: repacked(path, lambda facts: "[" * 10**6 + "]" * 10**6), "nested 1000000 deep"),
+    "wide": (lambda path: repacked(path, lambda facts: "[" + "[]," * 9 * 10**6 + "1]"), "would take about"),
+    "encrypted": (encrypted, "is encrypted"),
+    "list": (lambda path: repacked(path, lambda facts: "[1]"), "is not a saved butfor result"),
+    "alpha": (lambda path: repacked(path, told(alpha="x")), "its alpha is 'x'"),
+    "rule": (lambda path: repacked(path, told(rule=["bh"])), "does not go with the test"),
+    "subset": (lambda path: repacked(path, told(subsets={"x0": [0], "x1": [7]})), "not there"),
+    "empty": (lambda path: (path.write_bytes(b"") and path) or path, "is not a saved butfor result"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("harm", HOSTILE)
+def test_hostile_results(saved, harm):
+    make, message = HOSTILE[harm]
+    with pytest.raises(InputError, match=message) as raised:
+        butfor.load(make(saved))
+    assert "\n" not in str(raised.value)
+    assert len(str(raised.value)) < 600
+
+
+def test_the_same_file_unharmed(saved):
+    assert butfor.load(repacked(saved)).summary() == RESULT.summary()
+
+
+def test_a_large_result_is_read_where_that_is_asked_for(saved):
+    with pytest.raises(InputError, match=r"larger most_bytes= to butfor\.load"):
+        butfor.load(saved, most_bytes=1000)
+    assert butfor.load(saved, most_bytes=10**7).chosen.tolist() == RESULT.chosen.tolist()
+
+
+def test_parents_that_go_round_in_circles(tmp_path):
+    rng = np.random.default_rng(1)
+    result = butfor.explain(lambda rows: rows[:, 0], rng.normal(size=(6, 3)), rng.normal(size=(40, 3)), draws=19)
+    path = result.save(tmp_path / "r.butfor")
+    with zipfile.ZipFile(path) as archive:
+        arrays = dict(np.load(io.BytesIO(archive.read("arrays.npz"))))
+    arrays["parent"] = np.arange(len(arrays["parent"]))
+    buffer = io.BytesIO()
+    np.savez(buffer, **arrays)
+    with pytest.raises(InputError, match="as large as what it is a part of"):
+        butfor.load(repacked(path, arrays=buffer.getvalue()))
+
+
+OBJECT = "<object><name>a</name><bndbox><xmin>{}</xmin><ymin>1</ymin><xmax>9</xmax><ymax>9</ymax></bndbox></object>"
+VOC = "<annotation><filename>p</filename><size><width>{}</width><height>9</height></size>{}</annotation>"
+LAUGHS = '<!DOCTYPE a [<!ENTITY b "ha"><!ENTITY c "&b;&b;">]><annotation>&c;</annotation>'
+XML = {
+    "inf": (VOC.format("9", OBJECT.format("inf")).encode(), "the number 'inf'"),
+    "nan": (VOC.format("9", OBJECT.format("NaN")).encode(), "the number 'NaN'"),
+    "width": (VOC.format("inf", OBJECT.format("1")).encode(), "the number 'inf'"),
+    "negative": (VOC.format("-9", OBJECT.format("1")).encode(), "the side '-9'"),
+    "entities": (LAUGHS.encode(), "declares a document type"),
+    "entities in UTF-16": (LAUGHS.encode("utf-16"), "declares a document type"),
+    "encoding": (b'<?xml version="1.0" encoding="klingon"?><a/>', "unknown encoding"),
+    "encoding of many bytes": (b'<?xml version="1.0" encoding="shift_jis"?><a/>', "not VOC"),
+    "not even text": (b"\xff\xfe\x00\x01", "not VOC"),
+    "large": (b"<annotation>" + b"<a/>" * 3 * 10**6 + b"</annotation>", "more than 8 MB"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("harm", XML)
+def test_voc_files(tmp_path, harm):
+    content, message = XML[harm]
+    (tmp_path / "b.xml").write_bytes(content)
+    with pytest.raises(InputError, match=message):
+        image.boxes(tmp_path / "b.xml")
+
+
+def test_a_good_voc_file(tmp_path):
+    (tmp_path / "b.xml").write_text(VOC.format("9", OBJECT.format("1")), encoding="utf-16")
+    (subset,) = image.boxes(tmp_path / "b.xml")("p", np.zeros((9, 9, 3), np.uint8))
+    assert subset.index == (0, 0, 9, 9)
+
+
+def nested(depth):
+    inner = [1, 2, 3, 4]
+    for _ in range(depth):
+        inner = [inner]
+    return inner
+
+
+BOXES = {
+    "ragged": [[1, 2, 3], [1, 2, 3, 4, 5]],
+    "one too deep": [[[1, 2, 3, 4]]],
+    "deep": nested(40),
+    "huge": [[1, 2, 10**400, 4]],
+    "infinite": [[1, 2, float("inf"), 4]],
+    "text": [["1", "2", "3", "4"]],
+    "mapping": [{"name": [], "box": {}}],
+}
+
+
+@pytest.mark.parametrize("harm", BOXES)
+def test_boxes_in_json_and_in_python(tmp_path, harm):
+    (tmp_path / "b.json").write_text(json.dumps({"boxes": {"p": BOXES[harm]}}))
+    for source in (tmp_path / "b.json", {"p": BOXES[harm]}):
+        with pytest.raises(InputError, match=r"box"):
+            image.boxes(source)("p", np.zeros((9, 9, 3), np.uint8))
+    with pytest.raises(InputError, match=r"a list inside lists without end|box"):
+        image.boxes(nested(5000))
+
+
+@pytest.mark.parametrize("read", [read_subsets, text.spans, image.boxes, text.read_texts])
+def test_deep_json(tmp_path, read):
+    (tmp_path / "deep.json").write_text("[" * 100_000 + "]" * 100_000)
+    with pytest.raises(InputError, match="nested 100000 deep"):
+        read(tmp_path / "deep.json")
+
+
+def test_brackets_inside_strings_are_no_depth():
+    assert parse_json(json.dumps({"a": "[" * 1000 + '\\"' + "{" * 1000})) == {"a": "[" * 1000 + '\\"' + "{" * 1000}
+
+
+def skops_with(tmp_path, schema):
+    with zipfile.ZipFile(tmp_path / "m.skops", "w") as archive:
+        archive.writestr("schema.json", json.dumps(schema))
+    return str(tmp_path / "m.skops")
+
+
+def doubled(depth):
+    """Each part holds the one below it twice: skops would look at 2^depth of them."""
+    node = {"__class__": "list", "__module__": "builtins", "__loader__": "ListNode", "__id__": 1, "content": []}
+    for number in range(2, depth + 2):
+        again = {key: node[key] for key in ("__class__", "__module__", "__loader__", "__id__")}
+        node = {**again, "__id__": number, "content": [node, again]}
+    return {**node, "protocol": 2, "_skops_version": "0.13"}
+
+
+def test_a_skops_file_that_never_ends(tmp_path):
+    with pytest.raises(InputError, match=r"m.skops is not a skops file that can be read: ValueError: it is made of"):
+        load_model(skops_with(tmp_path, doubled(60)))
+
+
+def test_a_skops_file_that_unpacks_to_gigabytes(tmp_path):
+    with zipfile.ZipFile(tmp_path / "m.skops", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("schema.json", "{}")
+        archive.writestr("1.npy", bytes(3 * 10**8))
+    with pytest.raises(InputError, match="unpack to 300 MB"):
+        load_model(str(tmp_path / "m.skops"))
+
+
+PEOPLE = pd.DataFrame({"age": [30, 60], "group": ["a" * 40 + "b", "x"], "name": ["y", None]})
+EXPRESSIONS = {
+    "10**10**10 > age": "cannot be evaluated",
+    "age ** 10**10**10 > 3": "cannot be evaluated",
+    "((10**10)**10)**10 > age": "is not true or false|matches|cannot be evaluated",
+    "group * 10**9 == 'x'": "only numbers can be computed with",
+    "'x' * 10**10 == group": "only numbers can be computed with",
+    "group.isin(['x'] * 10**10)": "only numbers can be computed with",
+    "group.str.contains('(a+)+$')": r"the pattern '\(a\+\)\+\$' took more than 5 s",
+    "(" * 300 + "age" + ")" * 300 + " > 3": "is not an expression",
+    "age > 3" + " and age > 3" * 2000: "is not an expression",
+    "not " * 200 + "age > 3": "is not an expression",
+    "(lambda: age)() > 3": "cannot be evaluated",
+    "[age for age in group] == 3": "cannot be evaluated",
+    "age.str.contains('x')": "is for a column of text",
+    "print(age) == 3": "cannot be evaluated",
+    "1 << 10**9 > age": "is not allowed here",
+}
+
+
+@pytest.mark.parametrize("expression", EXPRESSIONS)
+def test_expressions_end(expression):
+    def matched():
+        if not evaluated(PEOPLE, expression, "--reference-where").any():
+            raise InputError("matches nothing")
+
+    with pytest.raises(InputError, match=EXPRESSIONS[expression]):
+        matched()
+
+
+def test_expressions_that_are_meant_well():
+    for expression, expected in {
+        "age ** 2 > 1000": [False, True],
+        "20 < age <= 30": [True, False],
+        "group in ['x', 'z']": [False, True],
+        "group.str.contains('^A+B$', case=False)": [True, False],
+        "name.str.startswith('y') or name.isna()": [True, True],
+        "~(age == 30) & age % 7 == 4": [False, True],
+        "age.between(10, 40)": [True, False],
+        "-age < -40": [False, True],
+    }.items():
+        assert evaluated(PEOPLE, expression, "--where").tolist() == expected, expression
+
+
+def test_patterns_end():
+    with pytest.raises(InputError, match=r"'\(a\+\)\+\$' took more than 5 s; write it without repeats inside repeats"):
+        text.matches("(a+)+$")("review", "a" * 40 + "b")
+
+
+def test_shared_results_open_no_other_pictures(tmp_path):
+    from PIL import Image
+
+    private, shared = tmp_path / "private", tmp_path / "shared"
+    private.mkdir()
+    Image.fromarray(RNG.integers(0, 255, (32, 32, 3)).astype(np.uint8)).save(private / "p.png")
+    found = image.explain(lambda some: np.array([x.mean() for x in some]), private, image.donor(), boxes=image.grid(2))
+    shared.mkdir()
+    found.save(shared / "result.butfor")
+
+    def report(*options):
+        command = [sys.executable, "-m", "butfor.cli", "report", str(shared), *options]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    refused = report()
+    assert refused.returncode == 2
+    assert f"--images {private}" in refused.stderr
+    assert not (shared / "report.html").exists()
+    (shared / "link").symlink_to(private)
+    with pytest.raises(InputError, match="in none of the folders given"):
+        butfor.load(shared / "result.butfor", images_in=[shared, private / "deeper"])
+    assert report("--images", str(private)).returncode == 0
+    assert "data:image/jpeg" in (shared / "report.html").read_text()
