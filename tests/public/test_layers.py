@@ -34,6 +34,9 @@ PLACE = {folder: place for place, line in enumerate(FOLDERS) for folder in line}
 CORE = [  # every module of the core, each after all that it imports
     "types",
     "checks",
+    "parsing",
+    "patterns",
+    "zips",
     "warn",
     *(
         f"draw.{name}"
@@ -46,7 +49,10 @@ CORE = [  # every module of the core, each after all that it imports
     *(f"select.{name}" for name in ("weights", "strict", "rules", "choice", "guarantees", "bounds", "reach")),
     *(f"result.{name}" for name in ("later", "numbers", "storage", "effects", "first_draws", "features", "decided")),
     *(f"result.{name}" for name in ("controlled", "kept", "table", "reasons", "answers", "summary")),
-    *(f"result.{name}" for name in ("places", "archive", "result", "restored", "global_summary", "global_result")),
+    *(
+        f"result.{name}"
+        for name in ("places", "archive", "checked", "result", "restored", "global_summary", "global_result")
+    ),
 ]
 MODALITIES = ("tabular", "image", "text", "multimodal")
 EDGES = {

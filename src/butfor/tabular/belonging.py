@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from butfor.core.draw.streams import stream
-from butfor.core.types import Array, Floats
+from butfor.core.types import Array, Bools, Floats
 from butfor.tabular.table import Table
 
 LEAST_ROWS = 20
@@ -40,12 +40,21 @@ def _belong(values: Floats) -> bool:
     if len(many) < 2:
         return False
     telling = values[:, many]
+    again = np.sum([_comes_again(column) for column in telling.T], axis=0)
+    if np.mean(2 * again >= len(many)) <= SHARE:
+        return False  # mostly so: too few rows have enough values that any other row has
     mixed = stream(0, "belonging").permuted(telling, axis=0)  # every column by itself
     return _share(telling) > max(SHARE, 3 * _share(mixed))
 
 
 def _distinct(column: Floats) -> int:
     return len(np.unique(column[~np.isnan(column)]))
+
+
+def _comes_again(column: Floats) -> Bools:
+    """Which values of a column another row has, too."""
+    _, place, count = np.unique(column, return_inverse=True, return_counts=True)
+    return np.asarray(count[place.reshape(-1)] > 1)
 
 
 def _share(values: Floats) -> float:

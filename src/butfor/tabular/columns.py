@@ -145,6 +145,8 @@ def column_from_metadata(metadata: dict[str, Any]) -> ColumnType:
     """The column whose `metadata` was written."""
     import pandas as pd
 
+    if metadata["kind"] not in KINDS or (metadata["kind"] == "category") != (metadata["levels"] is not None):
+        raise ValueError(f"a column is of kind {metadata['kind']!r:.60}")
     if metadata["categories"] is not None:
         dtype: Any = pd.CategoricalDtype(metadata["categories"], metadata["ordered"])
     else:

@@ -18,7 +18,7 @@ from butfor.tabular.table import constant, numbers_of
 OUTSIDE = 0.05  # share of values outside the reference from which a run says what that means
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Copula:
     """Normal scores of every column are jointly normal; redrawn there, read back as values. Made by `copula`."""
 
@@ -26,6 +26,9 @@ class Copula:
     margins: tuple[Margin, ...]
     beyond: Literal["hold", "extend"] = "hold"
     seen: RowCache = field(default_factory=RowCache)  # scores of inputs
+
+    def __repr__(self) -> str:  # short: a run asks for it ten times, and all margins would take a tenth of a second
+        return f"Copula({len(self.margins)} columns, {len(self.margins[0].values)} rows, beyond={self.beyond!r})"
 
     def values(self, inputs: Array, subset: Subset, draws: int, rng: np.random.Generator) -> Floats:
         """New values of the subset's columns, (len(inputs) * draws, columns), input-major."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from butfor.core.types import Array, Floats, Ints, Subset
+from butfor.tabular.row_cache import Conditional, ConditionalCache
 from butfor.tabular.splice import TableSampler, fitted
 from butfor.tabular.table import constant, numbers_of
 
@@ -37,7 +38,7 @@ class LeftOut:
         return max(1.0, float(((missed @ precision) * missed).sum(axis=1).mean()) / len(chosen))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Gaussian:
     """x_S | x_-S ~ N(mean - L_SS^-1 L_S,-S (x_-S - mean), L_SS^-1), L the precision matrix. Made by `gaussian`.
 
@@ -49,20 +50,19 @@ class Gaussian:
     whole_numbers: tuple[tuple[float, float] | None, ...]  # (d,) bounds of a column whose draws are whole, too
     left_out: LeftOut | None = None  # None: the normal is known, not fitted
     freedom: int | None = None  # degrees of freedom of Student's t in place of the normal; None: the normal
+    constants: ConditionalCache = field(default_factory=ConditionalCache, init=False)
+
+    def __repr__(self) -> str:  # short: a run asks for it ten times
+        return f"Gaussian({len(self.mean)} columns, freedom={self.freedom})"
 
     def values(self, inputs: Array, subset: Subset, draws: int, rng: np.random.Generator) -> Floats:
         """New values of the subset's columns, (len(inputs) * draws, columns), input-major."""
         chosen = np.asarray(subset.index)
-        precision = self.precision[np.ix_(chosen, chosen)]
-        covariance = np.linalg.inv(precision)
-        weights = -(covariance @ self.precision[chosen]).T  # (d, columns)
-        weights[chosen] = 0.0
+        weights, spread = self.constants(chosen, lambda: self._conditional(chosen))
         # One small product per input, not one large: a row's bits then do not depend on the rows beside it.
         centred = (inputs - self.mean)[:, None, :]
         mean = self.mean[chosen] + centred @ weights  # (n, 1, columns)
         noise = rng.standard_normal((len(inputs), draws, len(chosen)))
-        wider = 1.0 if self.left_out is None else self.left_out.wider(precision, covariance, chosen)
-        spread = np.linalg.cholesky(covariance * wider).T
         noise = noise * spread[0, 0] if len(chosen) == 1 else noise @ spread
         if self.freedom is not None:
             half = self.freedom / 2
@@ -72,6 +72,14 @@ class Gaussian:
             if (span := self.whole_numbers[j]) is not None:
                 fresh[:, k] = np.clip(np.rint(fresh[:, k]), *span)
         return fresh
+
+    def _conditional(self, chosen: Ints) -> Conditional:
+        precision = self.precision[np.ix_(chosen, chosen)]
+        covariance: Floats = np.asarray(np.linalg.inv(precision), np.float64)
+        weights = -(covariance @ self.precision[chosen]).T  # (d, columns)
+        weights[chosen] = 0.0
+        wider = 1.0 if self.left_out is None else self.left_out.wider(precision, covariance, chosen)
+        return Conditional(weights, np.linalg.cholesky(covariance * wider).T)
 
 
 def gaussian(reference: object) -> TableSampler:
@@ -105,9 +113,8 @@ def gaussian(reference: object) -> TableSampler:
 def fit(values: Floats) -> Gaussian:
     """The normal of rows (m, d) in which every column varies."""
     mean, scale = values.mean(axis=0), values.std(axis=0)
-    covariance, shrunk = ledoit_wolf((values - mean) / scale)
-    covariance += 1e-6 * np.eye(len(covariance))  # two rows, or a balanced yes/no in two columns, shrink by nothing
-    precision = np.linalg.inv(covariance) / np.outer(scale, scale)
+    inverse, shrunk = _inverse((values - mean) / scale)
+    precision = inverse / np.outer(scale, scale)
     precision = (precision + precision.T) / 2
     whole_numbers = tuple(bounds(x) if (x % 1 == 0).all() else None for x in values.T)
     return Gaussian(mean, precision, whole_numbers, _left_out(values - mean, precision, shrunk), len(values) - 1)
@@ -125,6 +132,28 @@ def bounds(column: Floats) -> tuple[float, float]:
     return (low, high) if high - low <= 1 and low >= 0 else (0.0 if low >= 0 else -np.inf, np.inf)
 
 
+RIDGE = 1e-6  # two rows, or a balanced yes/no in two columns, shrink by nothing
+
+
+def _inverse(centred: Floats) -> tuple[Floats, float]:
+    """The inverse (d, d) of the shrunken covariance of rows (m, d), and by how much it is shrunk.
+
+    Where columns outnumber rows it comes from the products of rows (Woodbury): m d^2 steps in place of d^3.
+    """
+    rows, width = centred.shape
+    if width <= rows:
+        covariance, shrunk = ledoit_wolf(centred)
+        return np.asarray(np.linalg.inv(covariance + RIDGE * np.eye(width)), np.float64), shrunk
+    products = centred @ centred.T / rows
+    level, shrunk = _shrinkage(float(np.trace(products)), float((products**2).sum()), centred)
+    diagonal = shrunk * level + RIDGE
+    inner = np.linalg.inv(diagonal * np.eye(rows) + (1 - shrunk) * products)
+    inverse = centred.T @ (inner @ centred)
+    inverse *= -(1 - shrunk) / (rows * diagonal)
+    inverse[np.diag_indices(width)] += 1 / diagonal
+    return np.asarray(inverse), shrunk
+
+
 def ledoit_wolf(centred: Floats) -> tuple[Floats, float]:
     """The covariance shrunk towards a multiple of the identity (Ledoit & Wolf 2004), and by how much.
 
@@ -137,11 +166,17 @@ def ledoit_wolf(centred: Floats) -> tuple[Floats, float]:
     """
     rows, width = centred.shape
     covariance = centred.T @ centred / rows
-    level, squares = float(np.trace(covariance)) / width, float((covariance**2).sum())
+    level, shrunk = _shrinkage(float(np.trace(covariance)), float((covariance**2).sum()), centred)
+    return np.asarray((1 - shrunk) * covariance + shrunk * level * np.eye(width)), shrunk
+
+
+def _shrinkage(trace: float, squares: float, centred: Floats) -> tuple[float, float]:
+    """The target's level and the weight of the target, from the covariance's trace and sum of squares."""
+    rows, width = centred.shape
+    level = trace / width
     apart = squares - width * level**2  # squared distance from the target
     error = (float(((centred**2).sum(axis=1) ** 2).sum()) / rows - squares) / rows
-    shrunk = min(error, apart) / apart if apart > 0 and error > 0 else 0.0
-    return np.asarray((1 - shrunk) * covariance + shrunk * level * np.eye(width)), shrunk
+    return level, min(error, apart) / apart if apart > 0 and error > 0 else 0.0
 
 
 def _left_out(centred: Floats, precision: Floats, shrunk: float) -> LeftOut:

@@ -108,12 +108,12 @@ def global_importance(
     if y is not None and isinstance(fitted, TableSampler) and fitted.again is not None:
         fitted = cross_fitted(fitted, table, alike, len(tested), settings.seed)
     problem = table_problem(items_of(table), table.index, tested, fitted, settings.seed)
-    asked = Asked(problem, table, wrapped, alike, settings, passes, check)
+    asked = ImportanceRun(problem, table, wrapped, alike, settings, passes, check)
     return _importance(asked, partial(_measured, X, y, loss))
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class ImportanceRun:
     """All that a call says, read."""
 
     problem: Problem
@@ -134,7 +134,7 @@ class Measured:
     score: LabelScore | None = None  # of a loss that is known
 
 
-def _importance(asked: Asked, measured_of: Callable[[Settings, Probe, Wrapped], Measured]) -> GlobalResult:
+def _importance(asked: ImportanceRun, measured_of: Callable[[Settings, Probe, Wrapped], Measured]) -> GlobalResult:
     problem, settings = asked.problem, asked.settings
     size = settings.batch_rows or default_batch_rows(asked.table)
     seen = probe(asked.wrapped.call, problem.items, size, partial(name_row, asked.table))
@@ -162,7 +162,7 @@ def _importance(asked: Asked, measured_of: Callable[[Settings, Probe, Wrapped], 
     )
 
 
-def _provenance(asked: Asked, plan: Plan) -> dict[str, Any]:
+def _provenance(asked: ImportanceRun, plan: Plan) -> dict[str, Any]:
     sampler = asked.problem.sampler
     return {
         "version": __version__,
@@ -178,7 +178,7 @@ def _provenance(asked: Asked, plan: Plan) -> dict[str, Any]:
     }
 
 
-def _checked(asked: Asked, measured: Measured, meter: Meter) -> SamplerCheck | None:
+def _checked(asked: ImportanceRun, measured: Measured, meter: Meter) -> SamplerCheck | None:
     """The check of a fitted sampler on rows that it has not seen: with labels those of the data."""
     sampler, seed = asked.problem.sampler, asked.settings.seed
     if not asked.check or not isinstance(sampler, TableSampler | CrossFitted):
@@ -199,7 +199,7 @@ class Plan:
     fit: FitKind
 
 
-def _plan(asked: Asked, measured: Measured, seen: Probe) -> Plan:
+def _plan(asked: ImportanceRun, measured: Measured, seen: Probe) -> Plan:
     """The test that suits the sampler: known, or fitted."""
     problem, settings, measure = asked.problem, asked.settings, measured.measure
     draws = settings.draws_for(problem.size)

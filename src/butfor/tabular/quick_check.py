@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from butfor.core.draw.blocks import Job, Problem, draw
+from butfor.core.draw.blocks import Job, Problem, draw_all
 from butfor.core.draw.streams import stream
-from butfor.core.test.sampler_checks import filled, ranks
+from butfor.core.test.sampler_checks import filled, spread_ranks
 from butfor.core.types import Floats, Ints
 
 DRAWS = 39  # ends of the ranks are then 2.5 % each
@@ -36,19 +37,24 @@ class Pool:
     def drawn(self) -> Floats:
         return self.values[:, 1:]
 
+    @cached_property
+    def standing(self) -> tuple[Ints, Ints]:
+        """How many draws lie below each observed value (n, columns), and how many are equal to it."""
+        return (self.drawn < self.values[:, :1]).sum(axis=1), (self.drawn == self.values[:, :1]).sum(axis=1)
+
 
 def quick_check(problem: Problem) -> list[str]:
     """Sentences for the summary where the sampler of a table looks wrong.
 
     Draws for the inputs of the first block, in streams of their own: the run's draws stay as they were.
     """
-    pools = []
-    for block in problem.blocks[:MOST_SUBSETS]:
-        if block.start == 0:
-            drawn = draw(problem, Job(block, DRAWS, "quick check"))
-            values = filled(np.asarray(drawn.values, dtype=np.float64).reshape(len(drawn.inputs), DRAWS + 1, -1))
-            inputs = filled(np.asarray(drawn.inputs, dtype=np.float64))
-            pools.append(Pool(block.subset.name, np.asarray(block.subset.index), inputs, values))
+    pools: list[Pool] = []
+    first = [block for block in problem.blocks[:MOST_SUBSETS] if block.start == 0]
+    for drawn in draw_all(problem, (Job(block, DRAWS, "quick check") for block in first)):
+        subset = drawn.job.block.subset
+        values = filled(np.asarray(drawn.values, dtype=np.float64).reshape(len(drawn.inputs), DRAWS + 1, -1))
+        inputs = pools[0].inputs if pools else filled(np.asarray(drawn.inputs, dtype=np.float64))  # the same in all
+        pools.append(Pool(subset.name, np.asarray(subset.index), inputs, values))
     rng = stream(problem.seed, "quick check")
     found = {sentence: [pool.name for pool in pools if test(pool, rng)] for sentence, test in WRONG.items()}
     return [sentence.format(_listed(names)) for sentence, names in found.items() if names]
@@ -59,10 +65,12 @@ def _stuck(pool: Pool, _: np.random.Generator) -> bool:
 
 
 def _fractions(pool: Pool, _: np.random.Generator) -> bool:
-    few = [len(np.unique(column)) <= 10 for column in pool.values[:, 0].T]
     whole = (pool.values[:, 0] % 1 == 0).all(axis=0)
+    if len(pool.inputs) < 10 or not whole.any():
+        return False  # mostly so, at once
+    few = [len(np.unique(column)) <= 10 for column in pool.values[:, 0].T]
     broken = (pool.drawn % 1 != 0).mean(axis=(0, 1)) > 0.5
-    return bool(len(pool.inputs) >= 10 and (few & whole & broken).any())
+    return bool((few & whole & broken).any())
 
 
 def _loose(pool: Pool, _: np.random.Generator) -> bool:
@@ -91,7 +99,8 @@ def _in_the_middle(pool: Pool, rng: np.random.Generator) -> bool:
 def _ranks(pool: Pool, rng: np.random.Generator) -> list[Floats]:
     """Where observed values stand among their draws, from 0 to 1, by column; nowhere where inputs are too few."""
     columns = range(len(pool.columns)) if len(pool.inputs) >= LEAST_INPUTS else ()
-    return [ranks(pool.values[:, :, j], rng) for j in columns]
+    below, ties = pool.standing
+    return [spread_ranks(below[:, j], ties[:, j], DRAWS + 1, rng) for j in columns]
 
 
 WRONG: dict[str, Callable[[Pool, np.random.Generator], bool]] = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,6 +17,7 @@ class RowCache:
 
     def __init__(self) -> None:
         self.known: dict[bytes, Array] = {}
+        self.held = 0  # numbers in it
 
     def __reduce__(self) -> tuple[Any, ...]:
         return RowCache, ()
@@ -38,6 +39,38 @@ class RowCache:
     def _keep(self, keys: list[bytes], results: Array) -> None:
         if results.size > KEPT:
             return
-        if sum(result.size for result in self.known.values()) + results.size > KEPT:
+        if self.held + results.size > KEPT:
             self.known.clear()
+            self.held = 0
         self.known.update(zip(keys, results, strict=True))
+        self.held += results.size  # equal rows of one call count twice, which only clears it sooner
+
+
+class Conditional(NamedTuple):
+    """What a normal says of some columns given all others, whatever the row is."""
+
+    weights: Array  # (d, columns) of the other columns in the conditional mean
+    spread: Array  # (columns, columns) what standard normals are multiplied by
+
+
+class ConditionalCache:
+    """One conditional per subset, remembered by its columns; it does not travel with a pickle."""
+
+    def __init__(self) -> None:
+        self.known: dict[bytes, Conditional] = {}
+        self.held = 0
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ConditionalCache, ()
+
+    def __call__(self, columns: Array, compute: Callable[[], Conditional]) -> Conditional:
+        """`compute()`, once for these columns."""
+        key = columns.tobytes()
+        found = self.known.get(key)
+        if found is None:
+            found = compute()
+            size = found.weights.size + found.spread.size
+            if self.held + size <= KEPT:  # a subset comes again in every round: those that fit in stay
+                self.known[key] = found
+                self.held += size
+        return found

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -41,13 +43,19 @@ class Table:
         import pandas as pd
 
         index = None if rows is None else self.row_labels.take(rows)
-        if all(column.dtype == values.dtype for column in self.kinds):
+        if self._common is not None and self._common == values.dtype:
             return pd.DataFrame(values, index=index, columns=self.labels, copy=False)
         shown = pd.DataFrame(
             {j: column.show(values[:, j]) for j, column in enumerate(self.kinds)}, index=None, copy=False
         )
         shown.columns = self.labels
         return shown if index is None else shown.set_axis(index, axis=0)
+
+    @cached_property
+    def _common(self) -> Any:
+        """The type of all columns, if they have one: a table may have ten thousand, and is shown for every batch."""
+        first = self.kinds[0].dtype
+        return first if all(column.dtype is first or column.dtype == first for column in self.kinds) else None
 
     def take(self, rows: Ints) -> Table:
         """The same table with some of its rows."""
@@ -86,6 +94,19 @@ def from_metadata(metadata: dict[str, Any], values: Array, index: tuple[Any, ...
     import pandas as pd
 
     return Table(values, columns, index, kinds, pd.Index(metadata["labels"]), pd.Index(index, tupleize_cols=False))
+
+
+def check_cells(table: Table, values: Array, columns: Ints) -> None:
+    """Raise ValueError at numbers (n, columns) that no level or time of their column stands for: files hold any."""
+    for place, j in enumerate(columns.tolist()):
+        column, cells = table.kinds[j], values[:, place]
+        known = cells[~np.isnan(cells)]
+        if column.kind == "category" and not ((known >= 0) & (known < len(column.levels)) & (known % 1 == 0)).all():
+            raise ValueError(f"column {table.columns[j]!r} has categories without a name")
+        if column.kind != "category" and not (np.abs(known) < (2.0**62 if column.kind == "time" else np.inf)).all():
+            raise ValueError(f"column {table.columns[j]!r} has numbers that it cannot have")
+    if len(columns) == len(table.columns) and len(values):
+        table.show(values[:1], np.zeros(1, np.int64))
 
 
 def is_lazy(data: object) -> bool:
@@ -149,12 +170,17 @@ def as_table(data: object, what: str, *, empty: bool = False, like: ColumnTypes 
 
 def twice(names: Sequence[str]) -> list[str]:
     """Names that come more than once."""
-    return sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
+    return sorted(name for name, count in Counter(names).items() if count > 1)
 
 
 def _from_frame(frame: pd.DataFrame, what: str, like: ColumnTypes) -> Table:
     names = tuple(str(label) for label in frame.columns)
     kinds, values = [], np.empty(frame.shape)
+    same = all(like[name].kind == "number" for name in names if name in like)
+    if names and same and all(dtype == np.float64 for dtype in frame.dtypes):  # thousands of columns at once
+        column = ColumnType("number", frame.dtypes.iloc[0])
+        matrix = np.array(frame.to_numpy(), dtype=np.float64, order="C")
+        return Table(matrix, names, tuple(frame.index), (column,) * len(names), frame.columns, frame.index)
     for j, name in enumerate(names):
         kind, values[:, j] = encode(frame.iloc[:, j], name, what, like.get(name))
         kinds.append(kind)

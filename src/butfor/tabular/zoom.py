@@ -10,10 +10,12 @@ import numpy as np
 from butfor.core.draw.layers import Layers, layers_of_table
 from butfor.core.draw.proposers import unique
 from butfor.core.types import Floats, InputError, Ints, Subset
+from butfor.tabular.linkage import average_linkage, cut
 from butfor.tabular.subsets import positions_of
 from butfor.tabular.table import Table
 
 CUTS = (2, 3, 5, 8, 13, 21, 34, 55, 89, 144)  # groups of each resolution between all columns and single ones
+MOST_LINKED = 2_000  # columns that the tree is grown from; the others join the one of these they go with most
 MOST_ROWS = 5_000  # of the reference, from which the tree is made
 ALL = "all columns"
 Cell = tuple[int, ...]  # columns
@@ -21,7 +23,7 @@ MOST_NAMED = 4  # columns in the name of a group
 
 
 @dataclass(frozen=True, eq=False)
-class Tree:
+class ColumnTree:
     """Subsets, each with its resolution (0: all columns) and the place of that which it is a part of (-1: none)."""
 
     subsets: list[Subset]
@@ -38,7 +40,7 @@ class Tree:
         return 0 if len(self.resolution) and self.parent[0] < 0 and self.subsets[0].name == ALL else None
 
 
-def column_tree(table: Table) -> Tree:
+def column_tree(table: Table) -> ColumnTree:
     """The tree of the columns of a reference: cuts of average linkage on how strongly columns go together.
 
     Numbers go together by |Spearman's correlation|, categories by Cramer's V, one with the other by the correlation
@@ -49,32 +51,35 @@ def column_tree(table: Table) -> Tree:
     cells: list[list[Cell]] = [[tuple(range(width))], *_cuts(table), single]
     subsets: list[tuple[Cell, int, int]] = []  # columns, resolution, parent
     place: dict[Cell, int] = {}
+    holder = np.full(width, -1)  # the smallest subset so far that a column is in: cuts lie inside each other
     level = 0
     for layer in cells:
         fresh = [cell for cell in layer if cell not in place]
         for cell in fresh:
-            above = [k for k, (other, at, _) in enumerate(subsets) if at < level and set(cell) < set(other)]
-            parent = min(above, key=lambda k: len(subsets[k][0]), default=-1)
             place[cell] = len(subsets)
-            subsets.append((cell, level, parent))
+            subsets.append((cell, level, int(holder[cell[0]])))
+        for cell in fresh:
+            holder[list(cell)] = place[cell]
         level += bool(fresh)
     names = [_name(table, cell) for cell, _, _ in subsets]
     made = unique(Subset(name, np.array(cell)) for name, (cell, _, _) in zip(names, subsets, strict=True))
-    return Tree(made, np.array([at for _, at, _ in subsets]), np.array([above for _, _, above in subsets]))
+    return ColumnTree(made, np.array([at for _, at, _ in subsets]), np.array([above for _, _, above in subsets]))
 
 
 def _cuts(table: Table) -> list[list[Cell]]:
-    from scipy.cluster.hierarchy import fcluster, linkage
-    from scipy.spatial.distance import squareform
-
     width = len(table.columns)
     if width < 3:
         return []
     order = np.array(sorted(range(width), key=lambda j: table.columns[j]))  # the tree goes by names, not by places
-    tree = linkage(squareform(1 - associations(table)[np.ix_(order, order)], checks=False), "average")
+    linked, nearest = order, np.arange(width)
+    if width > MOST_LINKED:
+        linked = order[:: -(-width // MOST_LINKED)]
+        nearest = _nearest(table, order, linked)
+    strength = associations(table)[np.ix_(order, order)] if linked is order else associations(table, linked)
+    tree = average_linkage(1 - strength)
     found = []
     for count in (count for count in CUTS if count < width):
-        labels = fcluster(tree, count, "maxclust")
+        labels = cut(tree, count)[nearest]
         firsts = np.sort(np.unique(labels, return_index=True)[1])
         found.append([tuple(sorted(order[labels == labels[first]].tolist())) for first in firsts])
     return found
@@ -84,18 +89,31 @@ def _name(table: Table, cell: Sequence[int]) -> str:
     if len(cell) == len(table.columns):
         return ALL if len(cell) > 1 else table.columns[0]
     names = sorted(table.columns[j] for j in cell)
-    others = sorted(name for j, name in enumerate(table.columns) if j not in cell)
     if len(names) <= MOST_NAMED:
         return ", ".join(names)
+    inside = set(cell)
+    others = sorted(name for j, name in enumerate(table.columns) if j not in inside)
     if len(others) < min(len(names), MOST_NAMED):
         return f"all but {', '.join(others)}"
     return f"{', '.join(names[: MOST_NAMED - 1])} and {len(names) - MOST_NAMED + 1} more"
 
 
-def associations(table: Table) -> Floats:
+def _nearest(table: Table, order: Ints, linked: Ints) -> Ints:
+    """Where the column is among those linked that each column goes with most, in `order`: of a very wide table."""
+    found = np.empty(len(order), np.int64)
+    for start in range(0, len(order), MOST_LINKED // 2):
+        some = order[start : start + MOST_LINKED // 2]
+        both = associations(table, np.concatenate([some, linked]))[: len(some), len(some) :]
+        found[start : start + len(some)] = both.argmax(axis=1)
+    own = {column: place for place, column in enumerate(linked.tolist())}
+    return np.array([own.get(column, place) for column, place in zip(order.tolist(), found.tolist(), strict=True)])
+
+
+def associations(table: Table, columns: Ints | None = None) -> Floats:
     """How strongly columns go together (d, d), between 0 and 1, and 1 on the diagonal."""
-    values = table.values[:: -(-len(table.values) // MOST_ROWS)].astype(np.float64)
-    category = np.array([column.kind == "category" for column in table.kinds])
+    columns = np.arange(len(table.columns)) if columns is None else columns
+    values = table.values[:: -(-len(table.values) // MOST_ROWS)][:, columns].astype(np.float64)
+    category = np.array([table.kinds[j].kind == "category" for j in columns])
     ranks = np.column_stack([_ranked(column) for column in values.T])
     known = np.zeros((len(category), len(category)))
     numbers, categories = np.flatnonzero(~category), np.flatnonzero(category)
@@ -137,7 +155,7 @@ def _cramer(one: Ints, two: Ints) -> float:
     return float(np.sqrt(((counts - expected) ** 2 / expected).sum() / len(one) / least)) if least > 0 else 0.0
 
 
-def named_tree(table: Table, given: Mapping[object, object]) -> Tree:
+def named_tree(table: Table, given: Mapping[object, object]) -> ColumnTree:
     """The user's own tree: a mapping of names to columns, lists of columns, or mappings of the same kind."""
     subsets: list[Subset] = []
     resolution: list[int] = []
@@ -161,7 +179,7 @@ def named_tree(table: Table, given: Mapping[object, object]) -> Tree:
     everything = _leaves(table, given)
     whole = len(everything) == len(table.columns) and len(given) > 1
     grow(given, 1, add(ALL, everything, 0, -1) if whole else -1)
-    return Tree(unique(subsets), np.array(resolution), np.array(parent))
+    return ColumnTree(unique(subsets), np.array(resolution), np.array(parent))
 
 
 def _leaves(table: Table, inner: object) -> list[int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from butfor.core.draw.chance import Watch
 from butfor.core.draw.items import Items, ListItems, TableItems
 from butfor.core.draw.layers import Layers
 from butfor.core.draw.samplers import Sampler
-from butfor.core.draw.streams import stream
+from butfor.core.draw.streams import stream, streams
 from butfor.core.types import Array, Batch, Floats, InputError, Ints, ModelError, Subset
 
 BLOCK_VALUES = 2**18  # values of the inputs of one block; fixes the blocks, so it may never follow batch_rows
@@ -35,6 +36,13 @@ class Block:
     stop: int
     key: str | int
     rows: Ints  # (stop - start,)
+
+    @cached_property
+    def columns(self) -> slice | Array:
+        """The columns of a table's subset, as a slice where they stand together: NumPy writes them twice as fast."""
+        index = np.asarray(self.subset.index)
+        together = len(index) == 1 or (np.diff(index) == 1).all()
+        return slice(int(index[0]), int(index[-1]) + 1) if together else index
 
 
 @dataclass(frozen=True)
@@ -61,6 +69,13 @@ class Problem:
     def subsets(self) -> list[Subset]:
         """The different subsets, by identity: texts share names."""
         return list({id(block.subset): block.subset for block in self.blocks}.values())
+
+    @cached_property
+    def block_order(self) -> tuple[Ints, Ints]:
+        """The hypotheses block by block, and where each block begins among them and the last one ends."""
+        sizes = [len(block.rows) for block in self.blocks]
+        order = np.concatenate([block.rows for block in self.blocks]) if sizes else np.zeros(0, np.int64)
+        return order, np.cumsum([0, *sizes])
 
     def name_of(self, block: Block) -> str:
         """What a block is called in an error."""
@@ -134,7 +149,7 @@ class Job:
     keep: Ints | None = None
     part: tuple[int, int] | None = None
 
-    @property
+    @cached_property
     def members(self) -> Ints:
         """Positions inside the block of the inputs that are evaluated."""
         asked = np.arange(self.block.stop - self.block.start) if self.ask is None else self.ask
@@ -146,10 +161,15 @@ class Job:
         first, last = self.part or (0, self.draws)
         return last - first + 1
 
-    @property
+    @cached_property
+    def inputs(self) -> Ints:
+        """Positions of the inputs that are evaluated among all inputs."""
+        return self.block.start + self.members
+
+    @cached_property
     def rows(self) -> Ints:
         """Where their hypotheses stand in the table."""
-        return self.block.rows[self.members]
+        return self.block.rows if self.ask is None and self.keep is None else self.block.rows[self.members]
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,21 +191,26 @@ class CounterfactualBatch:
     def rows(self) -> int:
         return len(self.inputs) * self.versions
 
-    @cached_property
-    def columns(self) -> slice | Array:
-        """The subset's columns, as a slice where they stand together: NumPy then writes them twice as fast."""
-        index = np.asarray(self.job.block.subset.index)
-        together = (np.diff(index) == 1).all()
-        return slice(int(index[0]), int(index[-1]) + 1) if together else index
+
+def draw_all(problem: Problem, jobs: Iterable[Job]) -> Iterator[CounterfactualBatch]:
+    """The counterfactuals of many jobs, one after the other; their streams are opened together."""
+    left = iter(jobs)
+    while some := list(islice(left, OPENED)):
+        keys = [(job.block.subset.name, job.block.key, job.round) for job in some]
+        for job, rng in zip(some, streams(problem.seed, keys), strict=True):
+            yield draw(problem, job, rng)
 
 
-def draw(problem: Problem, job: Job) -> CounterfactualBatch:
-    """The counterfactuals of one job; calling it again gives the same bits."""
+OPENED = 128  # streams
+
+
+def draw(problem: Problem, job: Job, rng: np.random.Generator | None = None) -> CounterfactualBatch:
+    """The counterfactuals of one job; calling it again gives the same bits. `rng` is its stream, if open already."""
     block, items = job.block, problem.items
     inputs = items.block(block.start, block.stop)
     if job.ask is not None:
         inputs = items.take(inputs, job.ask)
-    rng = stream(problem.seed, block.subset.name, block.key, job.round)
+    rng = stream(problem.seed, block.subset.name, block.key, job.round) if rng is None else rng
     try:
         drawn = items.draw(problem.sampler, inputs, block.subset, job.draws, rng)
     except InputError:

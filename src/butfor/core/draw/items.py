@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import Any, Protocol
 
 import numpy as np
@@ -67,7 +68,7 @@ class TableItems:
 
     def take(self, batch: Array, positions: Ints) -> Array:
         """Some rows of a matrix."""
-        return np.asarray(batch[positions])
+        return batch.take(positions, axis=0)
 
     def given(self, positions: Ints) -> Batch:
         """A copy of some inputs as the model gets them: it may write into what it is given."""
@@ -86,7 +87,7 @@ class TableItems:
                 f"the sampler returned {values.dtype} values of shape {values.shape} for subset {subset.name!r}; "
                 f"expected numbers, {len(subset.index)} a row"
             )
-        if not np.isfinite(values.sum()) and _not_allowed(values, info_of(sampler).takes_missing):
+        if not isfinite(np.add.reduce(values, axis=None)) and _not_allowed(values, info_of(sampler).takes_missing):
             raise ModelError(
                 f"the sampler drew NaN or infinity for subset {subset.name!r}; check what it was fitted on"
             )
@@ -102,8 +103,11 @@ class TableItems:
 
     def splice(self, inputs: Array, subset: Subset, drawn: Array) -> Array:
         """Per input the observed values and then the drawn ones, (n * versions, columns)."""
-        values = np.concatenate([inputs[:, None, subset.index], drawn.astype(inputs.dtype, copy=False)], axis=1)
-        return np.asarray(values.reshape(-1, values.shape[2]))
+        count, draws, width = drawn.shape
+        values = np.empty((count, draws + 1, width), inputs.dtype)
+        values[:, 0] = inputs.take(subset.index, axis=1)
+        values[:, 1:] = drawn
+        return values.reshape(count * (draws + 1), width)
 
     def shown(self, rows: Array) -> Batch:
         """Rows as the user would write them."""

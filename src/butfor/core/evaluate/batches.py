@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import groupby
+from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
 
-from butfor.core.draw.blocks import CounterfactualBatch, Job, Problem, draw
+from butfor.core.draw.blocks import CounterfactualBatch, Job, Problem, draw_all
 from butfor.core.draw.items import TableItems
 from butfor.core.evaluate.ask import ask
 from butfor.core.evaluate.buffer import BatchBuffer
@@ -18,7 +18,7 @@ from butfor.core.evaluate.memory import MOST_KNOWN, Memory
 from butfor.core.types import Array, Batch, Floats, Ints, Model, ModelError
 
 GROUP_VALUES = 2**18  # drawn values and model outputs that are held at once
-WIDE = 400  # columns from which on painting over beats assembling anew: 1.4 times at 1,000, .7 to .8 times at 10 to 100
+LEAST_PAINTED = 4  # large jobs on the same inputs from which on painting over beats assembling anew
 
 
 class RowCounter(Protocol):
@@ -64,7 +64,7 @@ def evaluate(problem: Problem, evaluator: Evaluator, jobs: Iterable[Job]) -> Ite
     The observed row is evaluated in the same calls as its counterfactuals: a BLAS row predicted in another batch may
     differ in its last bits (METHODS 6). Rows of several small jobs share a call; rows of a large one are split.
     """
-    return evaluate_drawn(problem, evaluator, (draw(problem, job) for job in jobs))
+    return evaluate_drawn(problem, evaluator, draw_all(problem, jobs))
 
 
 def evaluate_drawn(
@@ -72,15 +72,44 @@ def evaluate_drawn(
 ) -> Iterator[tuple[Job, Floats]]:
     """The same for what is drawn already."""
     buffer = BatchBuffer()
+    for group in _groups(problem, evaluator, batches):
+        for batch, outputs in _evaluate_group(problem, evaluator, group, buffer):
+            evaluator.show(batch, outputs)
+            yield batch.job, outputs
+
+
+def evaluate_together(
+    problem: Problem, evaluator: Evaluator, jobs: Iterable[Job], buffer: BatchBuffer
+) -> Iterator[list[tuple[Job, Floats]]]:
+    """As `evaluate`, but jobs that are evaluated together come together: what follows can then be done in one go.
+
+    Many rounds share a buffer: fresh memory for each would take as long as writing it.
+    """
+    for group in _groups(problem, evaluator, draw_all(problem, jobs)):
+        done = list(_evaluate_group(problem, evaluator, group, buffer))
+        for batch, outputs in done:
+            evaluator.show(batch, outputs)
+        yield [(batch.job, outputs) for batch, outputs in done]
+
+
+def _groups(
+    problem: Problem, evaluator: Evaluator, batches: Iterable[CounterfactualBatch]
+) -> Iterator[list[CounterfactualBatch]]:
+    """As many batches together as may be held; large ones of a table are painted over, the more of them the better."""
     group: list[CounterfactualBatch] = []
-    held = 0
+    held, large = 0, 0
     for batch in batches:
         group.append(batch)
         held += batch.rows * max(evaluator.outputs, problem.items.size(batch.inputs, batch.values))
-        if held >= GROUP_VALUES:
-            yield from _evaluate_group(problem, evaluator, group, buffer)
-            group, held = [], 0
-    yield from _evaluate_group(problem, evaluator, group, buffer)
+        large += batch.base is not None and batch.rows > evaluator.batch_rows
+        if held >= (LARGE_GROUP if large == len(group) else GROUP_VALUES):
+            yield group
+            group, held, large = [], 0, 0
+    if group:
+        yield group
+
+
+LARGE_GROUP = 2**20  # as GROUP_VALUES, where all jobs are larger than a call
 
 
 Work = list[tuple[CounterfactualBatch, Floats]]  # each batch with the array (rows, outputs) to fill in
@@ -88,41 +117,44 @@ Work = list[tuple[CounterfactualBatch, Floats]]  # each batch with the array (ro
 
 def _evaluate_group(
     problem: Problem, evaluator: Evaluator, group: list[CounterfactualBatch], buffer: BatchBuffer
-) -> Iterator[tuple[Job, Floats]]:
-    kinds: dict[str, Work] = {"alike": [], "packed": [], "repeating": []}
-    outs = [np.empty((batch.rows, evaluator.outputs)) for batch in group]
-    for batch, out in zip(group, outs, strict=True):
-        kinds[_kind(evaluator, batch)].append((batch, out))
-        evaluator.counter.count_requested(batch.rows)
-    for _, work in groupby(kinds["alike"], key=lambda pair: pair[0].base):
-        _evaluate_alike(problem, evaluator, list(work), buffer)
-    _evaluate_packed(problem, evaluator, kinds["packed"], buffer)
-    _evaluate_repeating(problem, evaluator, kinds["repeating"], buffer)
-    for batch, out in zip(group, outs, strict=True):
-        outputs = out.reshape(len(batch.inputs), batch.versions, evaluator.outputs)
-        evaluator.show(batch, outputs)
-        yield batch.job, outputs
+) -> Work:
+    """Each batch with its outputs (inputs, versions, outputs)."""
+    ends = np.cumsum([0, *(batch.rows for batch in group)]).tolist()
+    outputs = np.empty((ends[-1], evaluator.outputs))
+    outs = [outputs[start:stop] for start, stop in pairwise(ends)]
+    evaluator.counter.count_requested(ends[-1])
+    alike: dict[tuple[int, ...], Work] = {}
+    packed: Work = []
+    repeating: Work = []
+    for pair in zip(group, outs, strict=True):
+        base = pair[0].base
+        if evaluator.memory is not None and pair[0].job.block.subset.name in evaluator.memory.subsets:
+            repeating.append(pair)
+        elif base is not None and pair[0].rows > evaluator.batch_rows:
+            alike.setdefault(base, []).append(pair)
+        else:
+            packed.append(pair)
+    for work in alike.values():
+        painted = len(work) >= LEAST_PAINTED and _evaluate_alike(problem, evaluator, work, buffer)
+        packed += [] if painted else work
+    _evaluate_packed(problem, evaluator, packed, buffer)
+    _evaluate_repeating(problem, evaluator, repeating, buffer)
+    return [(batch, out.reshape(-1, batch.versions, evaluator.outputs)) for batch, out in zip(group, outs, strict=True)]
 
 
-def _kind(evaluator: Evaluator, batch: CounterfactualBatch) -> str:
-    if evaluator.memory is not None and batch.job.block.subset.name in evaluator.memory.subsets:
-        return "repeating"
-    large = batch.base is not None and batch.rows > evaluator.batch_rows and batch.inputs.shape[1] >= WIDE
-    return "alike" if large else "packed"
+def _evaluate_alike(problem: Problem, evaluator: Evaluator, alike: Work, buffer: BatchBuffer) -> bool:
+    """Large jobs on the same inputs: one batch is painted over, since calls differ in the subset's columns only.
 
-
-def _evaluate_alike(problem: Problem, evaluator: Evaluator, alike: Work, buffer: BatchBuffer) -> None:
-    """Large jobs on the same wide inputs: one batch is painted over, since calls differ in the subset's columns only.
-
-    A model that keeps the batch gets another one next time; a model that writes into it is found out at the end.
+    A model that keeps the batch gets another one next time. False where it writes into it, which is found out at the
+    end: then these answers are not to be used, and nothing is painted over again.
     """
     inputs, versions = alike[0][0].inputs, alike[0][0].versions
-    for start, stop in _windows(alike[0][0].rows, evaluator.batch_rows):
+    for start, stop in () if buffer.written else _windows(alike[0][0].rows, evaluator.batch_rows):
         source = np.arange(start, stop) // versions
         rows = buffer.rows(stop - start, inputs)
         np.take(inputs, source, axis=0, out=rows, mode="clip")
         for batch, out in alike:
-            columns = batch.columns
+            columns = batch.job.block.columns
             before = rows[:, columns].copy()  # not the inputs' own: what a model has written here must stay to be seen
             rows[:, columns] = batch.values[start:stop]
             out[start:stop], kept = buffer.lend(rows, partial(_call, problem, evaluator, [(batch, start, stop)]))
@@ -131,8 +163,10 @@ def _evaluate_alike(problem: Problem, evaluator: Evaluator, alike: Work, buffer:
                 rows[:] = former
             rows[:, columns] = before
         expected = np.take(inputs, source, axis=0)
-        if not np.array_equal(rows, expected) and not np.array_equal(rows, expected, equal_nan=True):
-            raise ModelError("the model writes into its batch; let it work on a copy: lambda X: model(X.copy())")
+        buffer.written |= not np.array_equal(rows, expected) and not np.array_equal(rows, expected, equal_nan=True)
+        if buffer.written:
+            break
+    return not buffer.written
 
 
 def _windows(rows: int, most: int) -> list[tuple[int, int]]:
@@ -172,11 +206,17 @@ def _evaluate_packed(problem: Problem, evaluator: Evaluator, work: Work, buffer:
         _evaluate_items(problem, evaluator, work)
 
 
-def _evaluate_rows(problem: Problem, like: Array, evaluator: Evaluator, work: Work, buffer: BatchBuffer) -> None:
+def _evaluate_rows(problem: Problem, table: Array, evaluator: Evaluator, work: Work, buffer: BatchBuffer) -> None:
     """Rows of a table, assembled in the buffer."""
     outs = {id(batch): out for batch, out in work}
     for pieces in _packs([batch for batch, _ in work], evaluator.batch_rows):
-        rows = _assemble(pieces, buffer.rows(sum(stop - start for _, start, stop in pieces), like))
+        sources = _sources(pieces)
+        rows = buffer.rows(len(sources), table)
+        np.take(table, sources, axis=0, out=rows, mode="clip")
+        done = 0
+        for batch, start, stop in pieces:
+            rows[done : done + stop - start, batch.job.block.columns] = batch.values[start:stop]
+            done += stop - start
         outputs, _ = buffer.lend(rows, partial(_call, problem, evaluator, pieces))
         done = 0
         for batch, start, stop in pieces:
@@ -198,16 +238,6 @@ def _packs(group: list[CounterfactualBatch], batch_rows: int) -> Iterator[list[P
             room -= batch.rows
     if pieces:
         yield pieces
-
-
-def _assemble(pieces: list[Piece], rows: Array) -> Array:
-    done = 0
-    for batch, start, stop in pieces:
-        part = rows[done : done + stop - start]
-        np.take(batch.inputs, np.arange(start, stop) // batch.versions, axis=0, out=part, mode="clip")
-        part[:, batch.columns] = batch.values[start:stop]
-        done += stop - start
-    return rows
 
 
 def _evaluate_items(problem: Problem, evaluator: Evaluator, work: Work) -> None:
@@ -273,21 +303,35 @@ def _call(problem: Problem, evaluator: Evaluator, pieces: list[Piece], rows: Bat
 
 def _sources(pieces: list[Piece]) -> Ints:
     """The input that each row of a batch comes from."""
-    return np.concatenate([_places(batch, start, stop)[0] for batch, start, stop in pieces])
+    versions = pieces[0][0].versions
+    if all(
+        batch.versions == versions and stop - start == batch.rows and batch.places is None
+        for batch, start, stop in pieces
+    ):
+        return np.repeat(np.concatenate([batch.job.inputs for batch, _, _ in pieces]), versions)
+    return np.concatenate([_inputs_of(batch, start, stop) for batch, start, stop in pieces])
 
 
-def _places(batch: CounterfactualBatch, start: int, stop: int) -> tuple[Ints, Ints]:
-    """The input and the version that each of these rows is."""
-    place = np.arange(start, stop) if batch.places is None else batch.places[start:stop]
-    position, version = np.divmod(place, batch.job.versions)
-    return batch.job.block.start + batch.job.members[position], version
+def _inputs_of(batch: CounterfactualBatch, start: int, stop: int) -> Ints:
+    """The input that each of these rows comes from."""
+    if batch.places is not None:
+        return np.asarray(batch.job.inputs[batch.places[start:stop] // batch.job.versions])
+    first, last = start // batch.versions, -(-stop // batch.versions)
+    every = np.repeat(batch.job.inputs[first:last], batch.versions)
+    return every[start - first * batch.versions : stop - first * batch.versions]
+
+
+def _places(batch: CounterfactualBatch, row: int) -> tuple[int, int]:
+    """The input and the version that a row is."""
+    position, version = divmod(row if batch.places is None else int(batch.places[row]), batch.job.versions)
+    return int(batch.job.inputs[position]), version
 
 
 def _describe(problem: Problem, pieces: list[Piece], row: int) -> str:
     for batch, start, stop in pieces:
         if row < stop - start:
-            (source,), (version,) = _places(batch, start + row, start + row + 1)
-            name = problem.input_names[int(source)]
+            source, version = _places(batch, start + row)
+            name = problem.input_names[source]
             if version == 0:
                 return f"input {name!r}"
             return f"counterfactual {version} of input {name!r}, subset {batch.job.block.subset.name!r}"

@@ -15,10 +15,11 @@ from butfor.core.types import Array
 
 
 class BatchBuffer:
-    """Room for one batch at a time."""
+    """Room for one batch at a time; `written` is set by who finds that the model writes into what it is lent."""
 
     def __init__(self) -> None:
         self._memory = bytearray()
+        self.written = False
 
     def rows(self, count: int, like: Array) -> Array:
         """An array (count, width of `like`) that nobody else holds, with anything in it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -51,12 +52,14 @@ def remembering(problem: Problem, observed: Floats, again: bool = True) -> Memor
     if not (again or problem.items.shares_subsets):
         return None
     subsets = problem.subsets
-    never = {subset.name for subset in subsets if not _repeats(problem.sampler, subset)}
+    repeats = _repeats(problem.sampler)
+    never = {subset.name for subset in subsets if not repeats(subset)}
     names = frozenset(subset.name for subset in subsets) - never
     return Memory(observed, names) if names else None
 
 
-def _repeats(sampler: object, subset: Subset) -> bool:
+def _repeats(sampler: object) -> Callable[[Subset], bool]:
+    """Whether draws of a subset come again; asked once of a sampler, since a Protocol takes its time."""
     if isinstance(sampler, RepeatsDraws) and callable(sampler.repeats):
-        return sampler.repeats(subset)
-    return isinstance(sampler, ListsSupport) and sampler.lists(subset)
+        return sampler.repeats
+    return sampler.lists if isinstance(sampler, ListsSupport) else lambda _: False

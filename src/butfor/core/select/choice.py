@@ -33,6 +33,7 @@ class Choice:
     layers: Layers | None = None
     calibrated: Bools | None = None  # (H,) False: the control found its draws wrong; never chosen
     draws: int = 1  # decoys of a competition
+    floor: Floats | None = None  # (H,) share of null values beyond all that the sampler draws, where rivals compete
     units: LearningUnits | None = None
     weights: tuple[Floats, Floats] | None = None  # (H,) weights and null shares; None: learned from the evidence itself
     seed: int = 0
@@ -49,7 +50,7 @@ class Choice:
         if self.calibrated is not None:
             tested = tested & self.calibrated
         if self.rule not in ("adaptive", "adaptive-strict"):
-            return select(evidence, self.alpha, self.rule, tested, self.groups, self.draws)
+            return select(evidence, self.alpha, self.rule, tested, self.groups, self.draws, self.floor)
         chosen = np.zeros(len(tested), bool)
         if self.rule == "adaptive-strict":
             for number, rows in self._families(tested):

@@ -49,12 +49,15 @@ def by(p: ArrayLike, alpha: float) -> Bools:
 
 
 def _adjusted(p: ArrayLike, alpha: float, method: Literal["bh", "by"]) -> Bools:
-    from scipy.stats import false_discovery_control
-
+    """As SciPy's false_discovery_control, bit by bit: importing scipy.stats takes longer than a first result."""
     p = _p_values(p, alpha)
-    if p.size == 0:
-        return np.zeros(0, bool)
-    return np.asarray(false_discovery_control(p, method=method) <= alpha * SLACK)
+    order, rank = np.argsort(p), np.arange(1, p.size + 1)
+    adjusted = p[order] * (p.size / rank)
+    if method == "by":
+        adjusted *= np.sum(1 / rank)
+    rejected = np.empty(p.size, bool)
+    rejected[order] = np.minimum.accumulate(adjusted[::-1])[::-1].clip(0, 1) <= alpha * SLACK
+    return rejected
 
 
 def holm(p: ArrayLike, alpha: float) -> Bools:
@@ -96,13 +99,14 @@ def bonferroni(p: ArrayLike, alpha: float) -> Bools:
     return p * p.size <= alpha * SLACK
 
 
-def knockoff_plus(z: ArrayLike, alpha: float) -> Bools:
+def knockoff_plus(z: ArrayLike, alpha: float, beyond: float = 0.0) -> Bools:
     """Knockoff+ (Barber & Candes 2015; paper, Algorithm 2, line 8): FDR <= alpha if null signs are independent coins.
 
     Parameters
     ----------
     z : differences (n,): wins above 0, losses below, ties 0.
     alpha : the level.
+    beyond : how many null hypotheses may win for want of a rival: values beyond all rows that the sampler draws from.
 
     Examples
     --------
@@ -113,10 +117,10 @@ def knockoff_plus(z: ArrayLike, alpha: float) -> Bools:
     _check_alpha(alpha)
     if np.isnan(z).any():
         raise InputError("knockoff_plus got NaN among the z; drop those hypotheses first")
-    return z >= _step_threshold(z, alpha)
+    return z >= _step_threshold(z, alpha, beyond)
 
 
-def seqstep(w: ArrayLike, alpha: float, draws: int) -> Bools:
+def seqstep(w: ArrayLike, alpha: float, draws: int, beyond: float = 0.0) -> Bools:
     """Selective SeqStep+ (Barber & Candes 2015) for one against `draws` decoys: w > 0 are wins, w < 0 losses.
 
     FDR <= alpha if null labels are independent; with draws >= 1/alpha - 1 even labels that are fully tied keep it.
@@ -126,6 +130,7 @@ def seqstep(w: ArrayLike, alpha: float, draws: int) -> Bools:
     w : scores (n,): wins above 0, losses below, ties 0.
     alpha : the level.
     draws : decoys that each hypothesis competes with.
+    beyond : as in `knockoff_plus`.
 
     Examples
     --------
@@ -136,17 +141,22 @@ def seqstep(w: ArrayLike, alpha: float, draws: int) -> Bools:
     _check_alpha(alpha)
     if np.isnan(w).any() or draws < 1:
         raise InputError(f"seqstep needs numbers and draws of at least 1, got draws={draws}; drop NaN first")
-    return w >= _step_threshold(w, alpha * draws)
+    return w >= _step_threshold(w, alpha * draws, draws * beyond)
 
 
-def _step_threshold(z: Floats, alpha: float) -> float:
+def _step_threshold(z: Floats, alpha: float, beyond: float) -> float:
+    """The least size at which losses, and those that had no rival, are few enough beside wins.
+
+    A sampler that draws from m rows makes nothing beyond all of them, while of every m + 1 null values one lies there:
+    it wins whatever is drawn, by more than any loss. So many false wins are to be expected in all, and are counted.
+    """
     candidates = np.unique(np.abs(z[z != 0]))  # z = 0 is a tie: it is neither a win nor a loss
     if candidates.size == 0:
         return np.inf
     ordered = np.sort(z)
     wins = z.size - np.searchsorted(ordered, candidates, side="left")  # #{z >= c}
     losses = np.searchsorted(ordered, -candidates, side="right")  # #{z <= -c}
-    passes = 1 + losses <= alpha * SLACK * wins  # the 1 is what makes FDR control exact in finite samples
+    passes = 1 + losses + beyond <= alpha * SLACK * wins  # the 1 is what makes FDR control exact in finite samples
     return float(candidates[passes][0]) if passes.any() else np.inf
 
 
@@ -265,7 +275,8 @@ def _p_matrix(p_matrix: ArrayLike, alpha: float, groups: ArrayLike | None) -> tu
     return p, labels.reshape(-1).astype(np.int64)
 
 
-RULES: dict[str, Callable[[ArrayLike, float], Bools]] = {
+COMPETITIONS = ("seqstep", "knockoff+")  # rules that compare sizes with those of rivals
+RULES: dict[str, Callable[..., Bools]] = {
     "bh": bh,
     "by": by,
     "holm": holm,
@@ -276,18 +287,34 @@ RULES: dict[str, Callable[[ArrayLike, float], Bools]] = {
 
 
 def select(
-    evidence: Floats, alpha: float, rule: str, tested: Bools, groups: Ints | None = None, draws: int = 1
+    evidence: Floats,
+    alpha: float,
+    rule: str,
+    tested: Bools,
+    groups: Ints | None = None,
+    draws: int = 1,
+    floor: Floats | None = None,
 ) -> Bools:
-    """Chosen hypotheses (H,): the rule over all that were tested, or within each group (one family per input)."""
-    choose = partial(seqstep, draws=draws) if rule == "seqstep" else RULES[rule]
+    """Chosen hypotheses (H,): the rule over all that were tested, or within each group (one family per input).
+
+    `floor` (H,) is the share of null values that lie beyond all that the sampler draws; p-values have it in them.
+    """
+    competes = rule in COMPETITIONS
+    shares = floor if competes and floor is not None else np.zeros(len(evidence))
+    rules: dict[str, Callable[..., Bools]] = {"seqstep": partial(seqstep, draws=draws)} | RULES
+
+    def choose(members: Ints) -> Bools:
+        named = {"beyond": float(shares[members].sum())} if competes else {}
+        return rules[rule](evidence[members], alpha, **named)
+
     chosen = np.zeros(len(evidence), bool)
     if groups is None:
-        chosen[tested] = choose(evidence[tested], alpha)
+        chosen[tested] = choose(np.flatnonzero(tested))
         return chosen
     order = np.argsort(groups, kind="stable")
     bounds = np.flatnonzero(np.diff(groups[order])) + 1
     for members in np.split(order, bounds):
         members = members[tested[members]]
         if members.size:
-            chosen[members] = choose(evidence[members], alpha)
+            chosen[members] = choose(members)
     return chosen

@@ -57,7 +57,7 @@ def early_stop(
             )
             for job, outputs in evaluate(problem, evaluator, jobs):
                 rows = job.rows
-                statistic, observed[rows], classes[rows] = centred_statistic(job, outputs, spec, centre)
+                statistic, observed[rows], classes[rows] = centred_statistic(rows, job.inputs, outputs, spec, centre)
                 state.count(rows, statistic)
         state.narrow(wanted, after)
     p, varied = state.ends()[1], state.varied | (state.drawn < draws)  # what was not drawn to the end may yet vary

@@ -111,18 +111,22 @@ def z_one_shot(statistic: Floats, *, squared: bool = False) -> Floats:
     return difference * (observed + drawn) if squared else difference  # (y-c)^2 - (y~-c)^2, two-sided in the paper
 
 
-def besag_clifford(hits: Bools, counted: Bools, draws: Ints, exceeded: Ints, h: int) -> tuple[Ints, Ints]:
+def besag_clifford(hits: Bools, counted: Bools | None, draws: Ints, exceeded: Ints, h: int) -> tuple[Ints, Ints]:
     """Draws and exceedances after a batch, looked at in order: counting stops at the draw that is the h-th exceedance.
 
-    `hits` (n, batch) says t~ >= t, `counted` (n, batch) which draws count at all, `draws` and `exceeded` (n,) where
-    each hypothesis stood. Stopping at the batch's end instead would make p too small (METHODS 2).
+    `hits` (n, batch) says t~ >= t, `counted` (n, batch) which draws count at all (None: all), `draws` and `exceeded`
+    (n,) where each hypothesis stood. Stopping at the batch's end instead would make p too small (METHODS 2).
     """
-    seen = draws[:, None] + np.cumsum(counted, axis=1)
-    total = exceeded[:, None] + np.cumsum(hits & counted, axis=1)
-    full = total >= h
-    ends, at = full.any(axis=1), full.argmax(axis=1)
-    rows = np.arange(len(hits))
-    return np.where(ends, seen[rows, at], seen[:, -1]), np.where(ends, h, total[:, -1])
+    counting = hits if counted is None else hits & counted
+    fresh = counting.sum(axis=1)
+    seen = draws + (hits.shape[1] if counted is None else counted.sum(axis=1))
+    total = exceeded + fresh
+    ends = np.flatnonzero(total >= h)
+    if ends.size:  # few: only there the order matters
+        at = (exceeded[ends, None] + np.cumsum(counting[ends], axis=1) >= h).argmax(axis=1)
+        until = at + 1 if counted is None else np.cumsum(counted[ends], axis=1)[np.arange(len(ends)), at]
+        seen[ends], total[ends] = draws[ends] + until, h
+    return seen, total
 
 
 def p_sequential(draws: Ints, exceeded: Ints, h: int) -> Floats:

@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from butfor.core.types import Floats
+from butfor.core.types import Floats, Ints
 
 Verdict = Literal[
     "ok", "too narrow", "too wide", "shifted", "off-manifold", "wrong skew", "tails too light", "tails too heavy"
@@ -69,7 +69,12 @@ def ranks(pool: Floats, rng: np.random.Generator) -> Floats:
     """
     below = (pool[:, 1:] < pool[:, :1]).sum(axis=1)
     ties = (pool[:, 1:] == pool[:, :1]).sum(axis=1)
-    return np.asarray((below + rng.integers(0, ties + 1) + rng.random(len(pool))) / pool.shape[1])
+    return spread_ranks(below, ties, pool.shape[1], rng)
+
+
+def spread_ranks(below: Ints, ties: Ints, versions: int, rng: np.random.Generator) -> Floats:
+    """The same from how many of the others lie below the first (n,) and how many are equal to it."""
+    return np.asarray((below + rng.integers(0, ties + 1) + rng.random(len(below))) / versions)
 
 
 def smooth_p(u: Floats, fitted_share: float = 0.0) -> float:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import groupby
 
 import numpy as np
 
 from butfor.core.draw.blocks import Job, Problem
-from butfor.core.evaluate.batches import Evaluator, evaluate
+from butfor.core.evaluate.batches import Evaluator, evaluate, evaluate_together
+from butfor.core.evaluate.buffer import BatchBuffer
 from butfor.core.evaluate.outputs import linked, snap
 from butfor.core.test.evidence import Evidence, Found, besag_clifford, gather, p_sequential
 from butfor.core.test.picking import hopeless
 from butfor.core.test.statistic import StatisticSpec, centred_statistic
-from butfor.core.types import Bools, Floats
+from butfor.core.types import Bools, Floats, Ints
 
 GROWTH, LATE_GROWTH, LATE = 1.25, 1.05, 2000  # by how much draws grow, before and after so many: few are open then
 
@@ -42,6 +44,7 @@ class _Counts:
         self.draws, self.exceeded = np.zeros(size, np.int64), np.zeros(size, np.int64)
         self.open, self.drawable, self.least = np.ones(size, bool), np.ones(size, bool), np.zeros(size)
         self.listed = np.full(size, np.nan)  # the surprise of what needed no drawing
+        self.buffer = BatchBuffer()
 
     def note(self, found: Found) -> None:
         """A hypothesis that needed no drawing: nothing is left open or to chance there."""
@@ -142,27 +145,48 @@ def _round(
     counts: _Counts,
 ) -> None:
     """One batch for every open hypothesis, counted in the order in which it was drawn."""
-    (number, batch, drawn), h = step, counts.h
-    for job, outputs in evaluate(problem, evaluator, _jobs(problem, counts.open, number, batch)):
-        rows = job.rows
-        statistic, counts.observed[rows], counts.classes[rows] = centred_statistic(job, outputs, spec, centre)
-        hits = statistic[:, 1:] >= statistic[:, :1] - spec.margin  # ties count against us: keeps p valid
-        counted = np.ones_like(hits) if spec.picked is None else spec.picked.accept(outputs[:, 1:])
-        counted = counted & (counts.exceeded[rows] < h)[:, None]  # a batch in parts may go on after the h-th exceedance
-        draws, hit = besag_clifford(hits, counted, counts.draws[rows], counts.exceeded[rows], h)
-        still = counts.exceeded[rows] < h
-        rows, draws, hit = rows[still], draws[still], hit[still]
-        counts.draws[rows], counts.exceeded[rows], counts.values[rows] = draws, hit, p_sequential(draws, hit, h)
-        if spec.picked is not None:
-            given_up = rows[(hit < h) & hopeless(draws, drawn)]
-            counts.open[given_up], counts.drawable[given_up], counts.values[given_up] = False, False, 1.0
+    number, batch, drawn = step
+    for done in evaluate_together(problem, evaluator, _jobs(problem, counts.open, number, batch), counts.buffer):
+        for _, alike in groupby(done, key=lambda pair: (pair[0].round, pair[0].versions)):  # a hypothesis is in one job
+            jobs, outputs = zip(*alike, strict=True)
+            rows, inputs = np.concatenate([job.rows for job in jobs]), np.concatenate([job.inputs for job in jobs])
+            _count(rows, inputs, np.concatenate(outputs), spec, centre, counts, drawn)
+
+
+def _count(
+    rows: Ints,
+    inputs: Ints,
+    outputs: Floats,
+    spec: StatisticSpec,
+    centre: Floats | None,
+    counts: _Counts,
+    drawn: int,
+) -> None:
+    """Note the outputs (n, versions, outputs) of some hypotheses: those of all subsets in one go."""
+    h, before = counts.h, counts.exceeded[rows]
+    statistic, counts.observed[rows], counts.classes[rows] = centred_statistic(rows, inputs, outputs, spec, centre)
+    hits = statistic[:, 1:] >= statistic[:, :1] - spec.margin  # ties count against us: keeps p valid
+    still = before < h  # a batch in parts may go on after the h-th exceedance
+    counted = None if spec.picked is None else spec.picked.accept(outputs[:, 1:])
+    if not still.all():
+        rows, hits, before = rows[still], hits[still], before[still]
+        counted = None if counted is None else counted[still]
+    draws, hit = besag_clifford(hits, counted, counts.draws[rows], before, h)
+    counts.draws[rows], counts.exceeded[rows], counts.values[rows] = draws, hit, p_sequential(draws, hit, h)
+    if spec.picked is not None:
+        given_up = rows[(hit < h) & hopeless(draws, drawn)]
+        counts.open[given_up], counts.drawable[given_up], counts.values[given_up] = False, False, 1.0
 
 
 def _jobs(problem: Problem, is_open: Bools, number: int, batch: int) -> Iterator[Job]:
-    for block in problem.blocks:
-        ask = np.flatnonzero(is_open[block.rows])
-        if ask.size:
-            every = ask.size == block.stop - block.start
-            for part, first in enumerate(range(0, batch, problem.round_draws)):
-                size = min(problem.round_draws, batch - first)
-                yield Job(block, size, f"{number}.{part}" if part else number, ask=None if every else ask)
+    """For every block with open hypotheses, its draws of this round in parts of at most `round_draws`."""
+    order, starts = problem.block_order
+    found = np.flatnonzero(is_open[order])
+    ends = np.searchsorted(found, starts).tolist()
+    for block, start, first, last in zip(problem.blocks, starts.tolist(), ends, ends[1:], strict=False):
+        if first < last:
+            every = last - first == block.stop - block.start
+            ask = None if every else found[first:last] - start
+            for part, done in enumerate(range(0, batch, problem.round_draws)):
+                size = min(problem.round_draws, batch - done)
+                yield Job(block, size, f"{number}.{part}" if part else number, ask=ask)

@@ -80,16 +80,18 @@ def value_set(job: Job, outputs: Floats, spec: StatisticSpec) -> ValueSet:
 
 
 def centred_statistic(
-    job: Job, outputs: Floats, spec: StatisticSpec, centre: Floats | None
+    rows: Ints, inputs: Ints, outputs: Floats, spec: StatisticSpec, centre: Floats | None
 ) -> tuple[Floats, Floats, Ints]:
-    """Statistic (n, versions), the observed value and its class (n,), when centres (H, outputs) are known already."""
-    inputs = job.block.start + job.members
+    """Statistic (n, versions), the observed value and its class (n,), when centres (H, outputs) are known already.
+
+    Hypotheses `rows` (n,) are of inputs `inputs` (n,); they may be of several subsets.
+    """
     if spec.own_class:
         assert centre is not None
-        statistic, own, classes = own_class_statistic(outputs, spec, centre[job.rows], inputs)
+        statistic, own, classes = own_class_statistic(outputs, spec, centre[rows], inputs)
         return statistic, own[:, 0], classes
     values, classes = merged(outputs, spec, inputs)
-    middle = None if centre is None else np.take_along_axis(centre[job.rows], classes[:, None], axis=1)[:, 0]
+    middle = None if centre is None else np.take_along_axis(centre[rows], classes[:, None], axis=1)[:, 0]
     return tail_statistic(values, spec.alternative, middle), values[:, 0], classes
 
 

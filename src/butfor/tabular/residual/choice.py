@@ -62,7 +62,7 @@ class FormChoice:
 
 
 @dataclass(frozen=True, eq=False)
-class Choice:
+class RegressionChoice:
     """The best way to regress a column, the ways that are nearly as good, and how to regress its spread."""
 
     best: FormChoice
@@ -70,7 +70,7 @@ class Choice:
     spread_penalty: float | None  # None: the spread is the same everywhere
 
 
-def choose(views: Views, column: int) -> Choice:
+def choose(views: Views, column: int) -> RegressionChoice:
     """How to regress a column, by the score of rows left out."""
     some = views.some
     values = views.space.rows.values[views.rows[some], column].astype(np.float64)
@@ -87,8 +87,8 @@ def choose(views: Views, column: int) -> Choice:
     most = RIVAL * float(best.scores.mean())
     rivals = [one for one in tried if one is not best and one.scores.mean() <= most]
     if len(values) < SCALED_FROM:
-        return Choice(best, rivals, None)
-    return Choice(best, rivals, _spread_penalty(views.rotated("plain", len(values)), best, values))
+        return RegressionChoice(best, rivals, None)
+    return RegressionChoice(best, rivals, _spread_penalty(views.rotated("plain", len(values)), best, values))
 
 
 def _try(rotated: Rotated, form: Form, shape: Bend, values: Floats) -> FormChoice:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from butfor.core.types import Array, Floats, Ints
-from butfor.tabular.residual.choice import Choice, Views, choose, log_size
+from butfor.tabular.residual.choice import RegressionChoice, Views, choose, log_size
 from butfor.tabular.residual.design import Form, Space
 from butfor.tabular.residual.ridge import Line, least_penalty
 from butfor.tabular.residual.shapes import Bend, Nature
@@ -108,7 +108,7 @@ def fit_numbers(views: Views, columns: list[int]) -> list[NumberFit]:
     return [made[j] for j in columns]
 
 
-def _fitted(views: Views, form: Form, chosen: dict[int, Choice]) -> dict[int, NumberFit]:
+def _fitted(views: Views, form: Form, chosen: dict[int, RegressionChoice]) -> dict[int, NumberFit]:
     """Regressions of one form, on all rows at once."""
     space, rotated = views.space, views.rotated(form, len(views.rows))
     penalties = np.array([choice.best.penalty for choice in chosen.values()])
@@ -126,7 +126,7 @@ def _fitted(views: Views, form: Form, chosen: dict[int, Choice]) -> dict[int, Nu
     }
 
 
-def _doubted(views: Views, fit: NumberFit, choice: Choice) -> NumberFit:
+def _doubted(views: Views, fit: NumberFit, choice: RegressionChoice) -> NumberFit:
     """The same with its rivals; donors are freed of how far apart those are at their own row."""
     if not choice.rivals:
         return fit
