@@ -23,13 +23,13 @@ myst_enable_extensions = ["colon_fence", "attrs_inline"]
 autosummary_generate = False  # the pages of docs/api are written by hand and filled by automodule
 autodoc_typehints = "none"  # the docstring says in words what is taken; the types are for mypy
 autodoc_member_order = "bysource"
-python_maximum_signature_line_length = 90
 napoleon_google_docstring = False
 
 html_theme = "pydata_sphinx_theme"
 html_title = "butfor"
 html_static_path = ["_static"]
 html_css_files = ["butfor.css"]
+html_context = {"default_mode": "auto"}  # light or dark as the reader's system has it
 html_show_sourcelink = False
 html_copy_source = False
 html_theme_options: dict[str, Any] = {
