@@ -35,6 +35,7 @@ html_copy_source = False
 html_theme_options: dict[str, Any] = {
     "logo": {"text": "butfor"},
     "navbar_align": "left",
+    "navbar_persistent": ["search-button"],  # with its keys in it the button is read otherwise than it is labelled
     "header_links_before_dropdown": 7,
     "show_prev_next": True,
     "footer_start": ["copyright"],
