@@ -47,11 +47,12 @@ html_theme_options: dict[str, Any] = {
 html_sidebars = {"index": [], "which-question": [], "gallery": []}  # pages without others beside them
 
 
-def name_over_text(app: object, what: str, name: str, obj: object, options: object, lines: list[str]) -> None:
+def name_over_text(*event: Any) -> None:
     """Our docstrings have `name : text` where numpydoc has `name : type` and the text below: put the text below.
 
     Section by section: a line at the margin of Parameters, Attributes or Raises that has " : " opens an entry.
     """
+    lines: list[str] = event[-1]
     section, found = "", []
     for line, below in zip(lines, [*lines[1:], ""], strict=True):
         if re.fullmatch(r"-{3,}", below.strip()):

@@ -11,9 +11,9 @@ from typer.main import get_command
 
 import butfor
 from butfor.cli.app import app
+from docs_site import build
 from public.test_docs_code import blocks
 from public.test_docstrings import SPACES
-from docs_site import build
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
