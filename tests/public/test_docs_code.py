@@ -1,6 +1,7 @@
 """Every Python example of the pages runs, with what the page takes for granted put before it.
 
-docs/models.md, docs/texts.md and docs/command-line.md have tests of their own, which look at what comes out, too.
+docs/models.md, docs/texts.md, docs/command-line.md, docs/own-sampler.md and docs/coming-from.md have tests of their
+own, which look at what comes out, too.
 """
 
 import re
@@ -14,7 +15,7 @@ import pytest
 import butfor
 
 ROOT = Path(__file__).parents[2]
-ELSEWHERE = {"docs/models.md", "docs/texts.md", "docs/command-line.md"}
+ELSEWHERE = {f"docs/{name}.md" for name in ("models", "texts", "command-line", "own-sampler", "coming-from")}
 
 
 def patients():
@@ -66,7 +67,9 @@ SCOPES = {
     "docs/images.md": None,  # small networks: see below
     "docs/samplers.md": patients,
     "docs/which-inputs.md": scores,
-    "docs/which-question.md": dict,  # it brings all that it needs
+    "docs/index.md": dict,  # they bring all that they need
+    "docs/which-question.md": dict,
+    "docs/which-test.md": dict,
 }
 
 
