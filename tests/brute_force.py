@@ -125,6 +125,8 @@ def one_subset(observed, said, mass, alternative, target, link, close):
         t = own[n, best_own] - mean[n, best_own]
         if alternative == "two-sided":
             statistic, t = np.abs(statistic), np.abs(t)
+        elif alternative == "less":
+            statistic, t = -statistic, -t
     else:
         k = 0 if target is None else target
         effect = own[:, k] - mean[:, k]
