@@ -15,6 +15,7 @@ from butfor.core.types import Subset
 from butfor.tabular.bind import bind_sampler
 from butfor.tabular.copula import Copula
 from butfor.tabular.gaussian import Gaussian
+from butfor.tabular.residual.law import Residual
 
 QUANTILES = 4_000  # by which a continuous law is stood for
 CLOSE, CLOSE_SINGLE = (1e-13, 1e-12), (3e-7, 3e-5)  # ties at least and at most, of outputs in float64 and in float32
@@ -68,9 +69,8 @@ def every_value(sampler, values, subset):
         mass = np.append(np.full(QUANTILES, (1 - share) / QUANTILES), share)
         return np.concatenate([drawn, own], axis=1), np.broadcast_to(mass, (count, QUANTILES + 1))
     donors = round(1 / sampler.info.floor(subset))
-    each = CHANCES if np.isnan(sampler.reference.values[:, sampler.placed(subset).index]).any() else 1
-    if type(law).__name__ != "Residual":
-        each = 1
+    fit = law.fit(sampler.placed(subset)) if isinstance(law, Residual) else None
+    each = CHANCES if fit is not None and (fit.classes or fit.pattern is not None) else 1
     draws = donors * each
     drawn = sampler.values(values, subset, draws, EveryNumber(draws, donors=donors))
     return drawn.reshape(count, draws, -1), np.full((count, draws), 1 / draws)
@@ -137,7 +137,7 @@ def one_subset(observed, said, mass, alternative, target, link, close):
             statistic, t = -statistic, -t
     flips = np.abs(np.diff(np.sort(said.argmax(axis=2), axis=1), axis=1)).sum(axis=1)
     pieces = (np.abs(np.diff(scaled, axis=1)).max(axis=2) > 0).sum(axis=1) + flips + 2
-    slack = pieces / mass.shape[1]
+    slack = pieces / mass.shape[1] + 2 / CHANCES
     size = np.maximum(np.abs(scaled).max(axis=(1, 2)), np.abs(own).max(axis=1))
     off = slack * size if mass.shape[1] >= QUANTILES else 0 * size  # of a centre that quantiles stand for
     near = close[0] * size - off, close[1] * size + off

@@ -102,7 +102,8 @@ def test_float32_data(name, sampler):
 def test_groups_of_columns(name, sampler):
     X, reference = tables()
     made = getattr(tabular, sampler)(reference)
-    check(fitted(name), X, made, list(GROUPS.values()), subsets=GROUPS, single=is_single(name))
+    slack = sampler == "residual"  # a column of few values beside numbers
+    check(fitted(name), X, made, list(GROUPS.values()), subsets=GROUPS, single=is_single(name), slack=slack)
 
 
 @pytest.mark.parametrize("model", ["hist", "lgbm", "xgb"])

@@ -57,6 +57,9 @@ class TreeIndex:
         """The pieces of some values of column j."""
         numbers, cuts = np.asarray(values, np.float64), self.cuts[j]
         found = np.searchsorted(cuts, numbers)  # thresholds below the value
+        if j in self.splits.cut_off:
+            numbers = np.trunc(numbers)
+            found = np.searchsorted(cuts, numbers)
         if j in self.splits.levels:
             near = np.minimum(found, len(cuts) - 1)
             found = np.where(cuts[near] == numbers, near, len(cuts))
