@@ -124,7 +124,8 @@ def on_thresholds(model, rows, *, near=(), seed=0):
             value = rng.choice(held, size=len(rows))
             beside = [value, np.nextafter(value, -np.inf), np.nextafter(value, np.inf)]
             beside += [np.nextafter(value.astype(np.float32), np.float32(side)) for side in near]
-            made[:, j] = np.choose(rng.integers(len(beside), size=len(rows)), beside)
+            moved = np.choose(rng.integers(len(beside), size=len(rows)), beside)
+            made[:, j] = np.where(np.isnan(rows[:, j]), np.nan, moved)
     return made
 
 
