@@ -69,7 +69,7 @@ class NumberFit:
         """Of each rival's means from this one's, in standard deviations of the residuals, (rivals, n)."""
         found = np.zeros((len(self.rivals), len(mean)))
         for own, rival in zip(found, self.rivals, strict=True):
-            other = rival.line.at(features[rival.form])[0]
+            other = rival.line.means(features[rival.form])
             if rival.shape != self.shape:
                 other = self.shape.bent(rival.shape.straight(other))
             own[:] = np.clip((other - mean) / self.size, -FARTHEST, FARTHEST)
@@ -84,7 +84,7 @@ class NumberFit:
         middle = features[self.form].mean(axis=0)[None]
         (mean,), (own,) = self.line.at(middle)
         shrunk = (self.unshrunk.at(middle)[0][0] - mean) / self.size
-        distances = self._distances(self.line.at(features[self.form])[0], features).mean(axis=1)
+        distances = self._distances(self.line.means(features[self.form]), features).mean(axis=1)
         return float(own + shrunk**2 + (distances**2).max(initial=0.0))
 
     def values(self, mean: Floats, spread: Floats, donors: Ints) -> Floats:

@@ -101,6 +101,12 @@ class Line:
         beside = np.maximum((centred[:, 0, :] ** 2).sum(axis=1) - along.sum(axis=1), 0)  # where no reference row lies
         return mean, 1 / self.rows + (along / (self.power + self.penalty)).sum(axis=1) + beside / self.penalty
 
+    def means(self, features: Floats) -> Floats:
+        """The mean alone, the same bits, (n,)."""
+        width = features.shape[1]
+        centred = (features - self.mean[:width])[:, None, :]
+        return np.asarray((centred @ self.weights[:width, None])[:, 0, 0] + self.level)
+
     def share(self, features: Floats, first: int) -> Floats:
         """What some features, those from place `first` on, add to the mean, (n,)."""
         part = slice(first, first + features.shape[1])
