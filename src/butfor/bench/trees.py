@@ -203,5 +203,3 @@ def _shown(one: Figures) -> list[str]:
     told = ["" if value is None else f"{value:.2f}" for value in seconds.values()]
     ratios = [ratio("path-dependent", "alone"), ratio("path-dependent", WAYS[2]), ratio("sequential", "alone")]
     return [*told, *ratios, "" if one["megabytes"] is None else f"{one['megabytes']:.0f}"]
-
-

@@ -58,15 +58,19 @@ REFUSED = {
     "xgboost's dart": (lambda: xgb("Classifier", booster="dart", rate_drop=0.3).fit(ROWS, CLASS), "'dart'"),
     "xgboost's lines": (lambda: xgb("Regressor", booster="gblinear", max_depth=None).fit(ROWS, NUMBER), "'gblinear'"),
     "linear leaves": (lambda: lgbm("Regressor", linear_tree=True).fit(ROWS, NUMBER), "leaves are linear"),
-    "zeros as missing": (lambda: lgbm("Regressor", zero_as_missing=True).fit(np.where(ROWS < 0.1, 0, ROWS), NUMBER),
-                         "zeros count as missing"),  # fmt: skip
+    "zeros as missing": (
+        lambda: lgbm("Regressor", zero_as_missing=True).fit(np.where(ROWS < 0.1, 0, ROWS), NUMBER),
+        "zeros count as missing",
+    ),  # fmt: skip
     "square roots": (lambda: lgbm("Regressor", reg_sqrt=True).fit(ROWS, NUMBER), "square roots"),
     "a scaled sigmoid": (lambda: lgbm("Classifier", sigmoid=2.0).fit(ROWS, CLASS), "sigmoid is scaled"),
     "an objective of one's own": (lambda: lgbm("Regressor", objective=squared_error).fit(ROWS, NUMBER), "objective"),
     "several outputs": (lambda: RandomForestRegressor(4).fit(ROWS, ROWS[:, :2]), "several outputs"),
     "vector leaves": (lambda: xgb("Regressor", multi_strategy="multi_output_tree").fit(ROWS, ROWS[:, :2]), "vectors"),
-    "an initial model": (lambda: GradientBoostingRegressor(n_estimators=5, init=LinearRegression()).fit(ROWS, NUMBER),
-                         "starts from another model"),  # fmt: skip
+    "an initial model": (
+        lambda: GradientBoostingRegressor(n_estimators=5, init=LinearRegression()).fit(ROWS, NUMBER),
+        "starts from another model",
+    ),  # fmt: skip
     "a derived class": (lambda: Doubled(5).fit(ROWS, CLASS), "derived from RandomForestClassifier"),
     "a replaced method": (replaced, "was replaced"),
     "a method replaced inside": (replaced_inside, "differs from what it says"),
@@ -75,8 +79,10 @@ REFUSED = {
     "votes": (lambda: RandomForestClassifier(5).fit(ROWS, CLASS).predict, "votes"),
     "logarithms": (lambda: GradientBoostingClassifier(n_estimators=5).fit(ROWS, CLASS).predict_log_proba, "log_proba"),
     "principal components": (lambda: make_pipeline(PCA(), RandomForestClassifier(5)).fit(ROWS, CLASS), "PCA"),
-    "a function before": (lambda: make_pipeline(FunctionTransformer(np.abs), RandomForestClassifier(5)).fit(ROWS, CLASS),
-                          "FunctionTransformer"),  # fmt: skip
+    "a function before": (
+        lambda: make_pipeline(FunctionTransformer(np.abs), RandomForestClassifier(5)).fit(ROWS, CLASS),
+        "FunctionTransformer",
+    ),  # fmt: skip
     "numbers one-hot": (
         lambda: make_pipeline(
             OneHotEncoder(handle_unknown="ignore", sparse_output=False), GradientBoostingClassifier(n_estimators=5)
