@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from calibration_checks import super_uniform
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestRegressor
 
 from butfor import explain
@@ -19,6 +18,7 @@ from butfor.tabular import residual
 from butfor.tabular.bind import bind_sampler
 from butfor.tabular.exact_trees import laws, read_trees
 from butfor.tabular.table import items_of
+from calibration_checks import super_uniform
 
 WIDTH, INPUTS = 4, 12
 BEDS = {

@@ -3,16 +3,28 @@
 import numpy as np
 import pandas as pd
 import pytest
-from brute_force import CLOSE, CLOSE_SINGLE, agree, the_long_way
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, StandardScaler
-from tree_models import COLUMNS, KINDS, TAKE_MISSING, asked, fitted, labels, lgbm, on_thresholds, tables, training
-from tree_models import with_category, xgb
 
+from brute_force import CLOSE, CLOSE_SINGLE, agree, the_long_way
 from butfor import explain, tabular
+from tree_models import (
+    COLUMNS,
+    KINDS,
+    TAKE_MISSING,
+    asked,
+    fitted,
+    labels,
+    lgbm,
+    on_thresholds,
+    tables,
+    training,
+    with_category,
+    xgb,
+)
 
 EACH = [[j] for j in range(COLUMNS)]
 GROUPS = {"first two": [0, 1], "last three": [2, 3, 4]}
@@ -123,7 +135,7 @@ def test_categories(model):
 
 
 def test_numbers_that_a_model_splits_as_categories():
-    """Codes in a column of numbers: LightGBM cuts off what is behind the point and sends what it does not know right."""
+    """Codes in a column of numbers: LightGBM cuts off what is behind the point, and what it does not know goes right."""
     rows = training("lgbm")
     rows[:, 4] = np.random.default_rng(3).permutation(300) % 12
     y = np.isin(rows[:, 4], [1, 4, 7]) ^ (rows[:, 0] > 0)

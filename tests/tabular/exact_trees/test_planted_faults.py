@@ -7,15 +7,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from brute_force import CLOSE, agree, the_long_way
-from tree_models import COLUMNS, asked, fitted, on_thresholds, tables
 
+from brute_force import CLOSE, agree, the_long_way
 from butfor import explain, tabular
 from butfor.core.test import exact as listed
-from butfor.models.trees import scikit_learn
 from butfor.core.types import Subset
+from butfor.models.trees import scikit_learn
 from butfor.tabular.exact_trees import check, laws, source, steps
 from butfor.tabular.exact_trees.index import TreeIndex
+from tree_models import COLUMNS, asked, fitted, on_thresholds, tables
 
 EACH = [[j] for j in range(COLUMNS)]
 

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from brute_force import agree, the_long_way
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.decomposition import PCA
 from sklearn.ensemble import (
@@ -17,9 +16,10 @@ from sklearn.ensemble import (
 from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
-from tree_models import COLUMNS, asked, fitted, labels, lgbm, tables, training, xgb
 
+from brute_force import agree, the_long_way
 from butfor import explain, tabular
+from tree_models import COLUMNS, asked, fitted, labels, lgbm, tables, training, xgb
 
 ROWS = training("hist")
 NUMBER, CLASS = labels("hist of numbers", ROWS), labels("hist", ROWS)
@@ -50,6 +50,18 @@ def spoilt():
     return model
 
 
+def zeros_missing():
+    return lgbm("Regressor", zero_as_missing=True).fit(np.where(ROWS < 0.1, 0, ROWS), NUMBER)
+
+
+def with_init():
+    return GradientBoostingRegressor(n_estimators=5, init=LinearRegression()).fit(ROWS, NUMBER)
+
+
+def after_function():
+    return make_pipeline(FunctionTransformer(np.abs), RandomForestClassifier(5)).fit(ROWS, CLASS)
+
+
 def squared_error(actual, predicted):
     return predicted - actual, np.ones_like(actual)
 
@@ -61,7 +73,7 @@ REFUSED = {
     "zeros as missing": (
         lambda: lgbm("Regressor", zero_as_missing=True).fit(np.where(ROWS < 0.1, 0, ROWS), NUMBER),
         "zeros count as missing",
-    ),  # fmt: skip
+    ),
     "square roots": (lambda: lgbm("Regressor", reg_sqrt=True).fit(ROWS, NUMBER), "square roots"),
     "a scaled sigmoid": (lambda: lgbm("Classifier", sigmoid=2.0).fit(ROWS, CLASS), "sigmoid is scaled"),
     "an objective of one's own": (lambda: lgbm("Regressor", objective=squared_error).fit(ROWS, NUMBER), "objective"),
@@ -70,7 +82,7 @@ REFUSED = {
     "an initial model": (
         lambda: GradientBoostingRegressor(n_estimators=5, init=LinearRegression()).fit(ROWS, NUMBER),
         "starts from another model",
-    ),  # fmt: skip
+    ),
     "a derived class": (lambda: Doubled(5).fit(ROWS, CLASS), "derived from RandomForestClassifier"),
     "a replaced method": (replaced, "was replaced"),
     "a method replaced inside": (replaced_inside, "differs from what it says"),
@@ -82,7 +94,7 @@ REFUSED = {
     "a function before": (
         lambda: make_pipeline(FunctionTransformer(np.abs), RandomForestClassifier(5)).fit(ROWS, CLASS),
         "FunctionTransformer",
-    ),  # fmt: skip
+    ),
     "numbers one-hot": (
         lambda: make_pipeline(
             OneHotEncoder(handle_unknown="ignore", sparse_output=False), GradientBoostingClassifier(n_estimators=5)
@@ -108,10 +120,14 @@ def test_what_cannot_be_read_is_drawn_and_says_so(name):
     assert (result.table.draws > 0).any()
 
 
-@pytest.mark.parametrize("wrap", [
-    lambda model: CalibratedClassifierCV(model, cv=3),
-    lambda model: VotingClassifier([("one", model)], voting="soft"),
-], ids=["calibrated", "voting"])  # fmt: skip
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda model: CalibratedClassifierCV(model, cv=3),
+        lambda model: VotingClassifier([("one", model)], voting="soft"),
+    ],
+    ids=["calibrated", "voting"],
+)
 def test_wrapped_models_are_black_boxes(wrap):
     X, reference = tables(inputs=6)
     model = wrap(HistGradientBoostingClassifier(max_iter=5)).fit(ROWS, CLASS)

@@ -1,4 +1,4 @@
-"""Features of the same inputs, kept: every column is among the rest of all others, so they are computed once for all."""
+"""Features of the same inputs, kept: every column is among the rest of all others, so they are computed once."""
 
 from __future__ import annotations
 
