@@ -135,7 +135,7 @@ def test_categories(model):
 
 
 def test_numbers_that_a_model_splits_as_categories():
-    """Codes in a column of numbers: LightGBM cuts off what is behind the point, and what it does not know goes right."""
+    """Codes in a column of numbers: LightGBM cuts off what is behind the point; what it does not know goes right."""
     rows = training("lgbm")
     rows[:, 4] = np.random.default_rng(3).permutation(300) % 12
     y = np.isin(rows[:, 4], [1, 4, 7]) ^ (rows[:, 0] > 0)
