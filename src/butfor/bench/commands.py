@@ -167,6 +167,19 @@ def growth(
 
 
 @app.command()
+def trees(
+    most: Annotated[int, typer.Option(min=100, help="The largest number of inputs.")] = 10_000,
+    seed: Seed = 0,
+    out: Out = None,
+    json: Json = False,
+) -> None:
+    """Exact tests of tree ensembles beside SHAP's TreeExplainer and our sequential test: processor time, memory."""
+    from butfor.bench import trees as bench
+
+    _measure("trees", (bench.run, bench.markdown), out, json, seed=seed, most=most)
+
+
+@app.command()
 def stability(
     seeds: Annotated[int, typer.Option(min=2, help="Seeds of the run, on the same data.")] = 10,
     seed: Seed = 0,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 
@@ -124,7 +125,7 @@ def _first_best(outputs: Floats, spec: StatisticSpec, inputs: Ints) -> Ints:
     """The class (n, versions) with the largest output; the first of those that are equal but for rounding."""
     local = spec.rounding.local
     near = spec.rounding.absolute if local is None else local[inputs][:, None]
-    top = outputs.max(axis=2, keepdims=True)
+    top = reduce(np.maximum, np.moveaxis(outputs, 2, 0))[:, :, None]  # quicker than max over a short last axis
     return np.asarray((outputs >= top - np.maximum(spec.rounding.relative * np.abs(top), near)).argmax(axis=2))
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from butfor.core.types import Floats
 from butfor.models.optional import attribute
 from butfor.models.trees.ensemble import Ensemble, Link, Tree, Unreadable, joined
 
@@ -80,11 +81,13 @@ def _tree(structure: dict[str, Any], kind: int, kinds: int, share: float) -> Tre
     left = np.array([places[id(node["left_child"])] if "split_index" in node else -1 for node in nodes])
     return Tree(
         feature=np.array([node.get("split_feature", -1) for node in nodes]),
-        threshold=np.array(
-            [
-                0.0 if own is not None or "threshold" not in n else n["threshold"]
-                for n, own in zip(nodes, sets, strict=True)
-            ]
+        threshold=_beside_zero(
+            np.array(
+                [
+                    0.0 if own is not None or "threshold" not in n else n["threshold"]
+                    for n, own in zip(nodes, sets, strict=True)
+                ]
+            )
         ),
         left=left,
         right=np.array([places[id(node["right_child"])] if "split_index" in node else -1 for node in nodes]),
@@ -94,6 +97,19 @@ def _tree(structure: dict[str, Any], kind: int, kinds: int, share: float) -> Tre
         sets=table,
         unknown_left=np.zeros(size, bool),
     )
+
+
+ZERO = float(np.float32(1e-35))  # what is not larger is 0 to LightGBM
+
+
+def _beside_zero(thresholds: Floats) -> Floats:
+    """Thresholds among what is read as 0, moved to the end of that: all of it goes to the same side.
+
+    >>> bool(_beside_zero(np.array([1e-36]))[0] == ZERO), bool(_beside_zero(np.array([-ZERO]))[0] < -ZERO)
+    (True, True)
+    """
+    below, above = (thresholds >= -ZERO) & (thresholds < 0), (thresholds >= 0) & (thresholds <= ZERO)
+    return np.asarray(np.where(below, np.nextafter(-ZERO, -1), np.where(above, ZERO, thresholds)))
 
 
 def _members(node: dict[str, Any]) -> list[int] | None:

@@ -69,12 +69,15 @@ def readable(model: object) -> Readable | None:
         asked, model = model.__name__, model.__self__
     steps = attribute(model, "steps")
     last = steps[-1][1] if steps and _library(model) == "sklearn" else model
-    name, library = type(last).__name__, _library(last)
-    if name not in READERS or library not in LIBRARIES or (name == "Booster" and library != "lightgbm"):
+    name = type(last).__name__
+    if not _is_known(type(last)):
+        _refuse_derived(type(last))
         return None
     asked = asked or ("predict_proba" if attribute(last, "predict_proba") is not None else "predict")
     if asked not in ("predict", "predict_proba", "decision_function"):
         raise Unreadable(f"it is asked by {asked}")
+    if asked in vars(last) or asked in vars(model):
+        raise Unreadable(f"its {asked} was replaced by another function")
     before = [step for _, step in steps[:-1]] if last is not model else []
     for step in before:
         _check_by_column(step)
@@ -90,6 +93,18 @@ def readable(model: object) -> Readable | None:
 
 def _library(thing: object) -> str:
     return type(thing).__module__.partition(".")[0]
+
+
+def _is_known(kind: type) -> bool:
+    library = kind.__module__.partition(".")[0]
+    return kind.__name__ in READERS and library in LIBRARIES and (kind.__name__ != "Booster" or library == "lightgbm")
+
+
+def _refuse_derived(kind: type) -> None:
+    """Raise where a class is made from one that can be read: what it changes is not known."""
+    for parent in kind.__mro__[1:]:
+        if _is_known(parent):
+            raise Unreadable(f"its class {kind.__name__} is derived from {parent.__name__} and may answer otherwise")
 
 
 def _check_by_column(step: Any) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from butfor.core.draw.blocks import Problem
 from butfor.core.draw.items import TableItems
+from butfor.core.draw.samplers import ListsSupport
 from butfor.core.draw.streams import stream
 from butfor.core.evaluate.probe import outputs_of
 from butfor.core.types import Array, Floats, Model, Subset
@@ -32,18 +33,19 @@ def read_trees(
     ask: Model, outputs: Floats,
 ) -> ReadModel:  # fmt: skip
     """The trees of a model, where they say what it says; `outputs` are the model's on all inputs."""
-    sampler = problem.sampler
-    if not isinstance(sampler, TableSampler) or sampler.reference is None:
+    reference = _reference(problem, table)
+    if reference is None:
         return ReadModel()
-    rows = _drawn_rows(problem, sampler)
     try:
-        known = np.concatenate([table.values, sampler.in_data_order(sampler.reference.values), rows])
+        rows = _drawn_rows(problem, reference)
+        known = np.concatenate([table.values, reference, rows])
         order = _order(table, columns, by_place=model.by_place)
         index = TreeIndex(in_columns(model, model.read(), table, known, order), table.values.shape[1])
-        found = TreeOutcomes(StepFunctions(index))
+        steps = StepFunctions(index)
+        found = TreeOutcomes(steps)
         if not found.split(problem)[0]:
             return ReadModel()
-        _compare(index, problem.items.block(0, len(problem.items)), outputs)
+        _compare(steps, problem.items.block(0, len(problem.items)), outputs)
     except Unreadable as error:
         return ReadModel(notes=(NOT_READ.format(why=error),))
     except (AttributeError, KeyError, IndexError, TypeError, ValueError) as error:  # another version of a library
@@ -53,7 +55,7 @@ def read_trees(
     items = _without_labels(replace(problem.items, values=rows), table)
     said = outputs_of(ask, items, batch_rows, lambda row: f"row {row} of the self-check")
     try:
-        _compare(index, rows, said)
+        _compare(steps, rows, said)
     except Unreadable as error:
         return ReadModel(notes=(NOT_READ.format(why=error),), rows=len(rows))
     return ReadModel(found, (EXACT,), len(rows))
@@ -79,26 +81,47 @@ def _order(table: Table, columns: tuple[object, ...] | None, *, by_place: bool) 
     return np.array([places[name] for name in columns])
 
 
-def _drawn_rows(problem: Problem, sampler: TableSampler) -> Array:
-    """Rows of the reference, and inputs in which one column each is drawn."""
+def _reference(problem: Problem, table: Table) -> Array | None:
+    """Rows that the sampler was fitted on, those of the data where it lists values; None: nothing is known of it."""
+    sampler = problem.sampler
+    if isinstance(sampler, TableSampler) and sampler.reference is not None:
+        return sampler.in_data_order(sampler.reference.values).astype(table.values.dtype)
+    return table.values if isinstance(sampler, ListsSupport) else None
+
+
+def _drawn_rows(problem: Problem, reference: Array) -> Array:
+    """Rows of the reference, and inputs in which one subset each is drawn."""
     inputs = problem.items.block(0, len(problem.items))
     rng = stream(problem.seed, "trees", "check")
-    assert sampler.reference is not None
-    reference = sampler.in_data_order(sampler.reference.values)
-    some = reference[rng.permutation(len(reference))[: ROWS // 2]].astype(inputs.dtype)
-    columns = rng.permutation(inputs.shape[1])[: ROWS - len(some)]
-    each = max(1, (ROWS - len(some)) // len(columns))
-    parts = [some]
-    for column in columns:
+    parts = [reference[rng.permutation(len(reference))[: ROWS // 2]].astype(inputs.dtype)]
+    width = inputs.shape[1]
+    drawn = [Subset("", np.array([column])) for column in range(width)]
+    if not isinstance(problem.sampler, TableSampler):
+        drawn = [subset for subset in problem.subsets if problem.sampler.lists(subset)]  # type: ignore[attr-defined]
+    drawn = [drawn[place] for place in rng.permutation(len(drawn))[: ROWS - len(parts[0])]]
+    each = max(1, (ROWS - len(parts[0])) // max(1, len(drawn)))
+    for subset in drawn:
         rows = inputs[rng.integers(len(inputs), size=each)].copy()
-        rows[:, [column]] = sampler.values(rows, Subset("", np.array([column])), 1, rng).reshape(each, 1)
+        rows[:, subset.index] = _new_values(problem, rows, subset, rng)
         parts.append(rows)
     return np.concatenate(parts)
 
 
-def _compare(index: TreeIndex, rows: Array, said: Floats) -> None:
-    """Refuse what does not agree to rounding."""
-    ours = index.answers(rows)
+def _new_values(problem: Problem, rows: Array, subset: Subset, rng: np.random.Generator) -> Array:
+    """One value of the subset for each row: drawn, or any of those that are listed."""
+    sampler = problem.sampler
+    if isinstance(sampler, TableSampler):
+        return sampler.values(rows, subset, 1, rng).reshape(len(rows), -1)
+    assert isinstance(sampler, ListsSupport)
+    listed, _ = problem.items.support(sampler, rows, subset, "self-check")
+    values = np.asarray(listed).reshape(len(rows), -1, len(subset.index))
+    return np.asarray(values[np.arange(len(rows)), rng.integers(values.shape[1], size=len(rows))])
+
+
+def _compare(steps: StepFunctions, rows: Array, said: Floats) -> None:
+    """Refuse what does not agree to rounding; asked as the test asks, not by a way of its own."""
+    index = steps.index
+    ours = index.outputs(steps.sums(index.pieces(rows)))
     if ours.shape != said.shape:
         raise Unreadable(f"its trees give {ours.shape[1]} outputs and the model {said.shape[1]}")
     ensemble = index.splits.ensemble

@@ -57,6 +57,9 @@ class TreeIndex:
         """The pieces of some values of column j."""
         numbers, cuts = np.asarray(values, np.float64), self.cuts[j]
         found = np.searchsorted(cuts, numbers)  # thresholds below the value
+        if j in self.splits.cut_off:
+            numbers = np.trunc(numbers)
+            found = np.searchsorted(cuts, numbers)
         if j in self.splits.levels:
             near = np.minimum(found, len(cuts) - 1)
             found = np.where(cuts[near] == numbers, near, len(cuts))
@@ -105,12 +108,8 @@ class TreeIndex:
             nodes, level = np.concatenate([left[nodes], right[nodes]]), level + 1
         return level
 
-    def leaves(self, pieces: Ints) -> Ints:
-        """The leaf of each row in each tree, (n, T), from its pieces (n, columns)."""
-        return self.leaves_of(pieces, self.splits.ensemble.roots)
-
     def leaves_of(self, pieces: Ints, roots: Ints) -> Ints:
-        """The same in some trees only, (n, roots)."""
+        """The leaf of each row, given by its pieces (n, columns), in some trees, (n, roots)."""
         ensemble, feature = self.splits.ensemble, self.splits.feature
         count, size = len(pieces), max(1, CHUNK // len(roots))
         found = np.empty((count, len(roots)), np.int64)
@@ -123,13 +122,3 @@ class TreeIndex:
                 nodes = np.where(left, ensemble.left[nodes], ensemble.right[nodes])
             found[a : a + size] = nodes.reshape(len(part), -1)
         return found
-
-    def sums(self, pieces: Ints) -> Floats:
-        """Sums of the leaves of each row (n, K), in whole numbers."""
-        size = max(1, CHUNK // len(self.splits.ensemble.roots))
-        parts = [self.units[self.leaves(pieces[a : a + size])].sum(axis=1) for a in range(0, len(pieces), size)]
-        return np.concatenate([np.zeros((0, self.units.shape[1])), *parts])
-
-    def answers(self, rows: Array) -> Floats:
-        """What the model says of some rows of the table, (n, outputs)."""
-        return self.outputs(self.sums(self.pieces(rows)))

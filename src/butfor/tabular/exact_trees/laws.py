@@ -11,11 +11,11 @@ from butfor.core.types import Array, Floats, Ints, Subset
 from butfor.models.trees.ensemble import rounds_down_to
 from butfor.tabular.copula import Copula
 from butfor.tabular.empirical import Empirical
-from butfor.tabular.exact_trees.centres import centres_at
 from butfor.tabular.gaussian import Gaussian
 from butfor.tabular.neighbours import Neighbours
 from butfor.tabular.residual.law import Residual
 from butfor.tabular.residual.numbers import NumberFit
+from butfor.tabular.residual.shared import shared
 from butfor.tabular.splice import TableSampler
 
 HALVINGS, FARTHEST = 80, 40.0  # of normal scores, to find the one that a value stands at
@@ -86,7 +86,7 @@ def _residual(law: Residual, subset: Subset, column: int) -> ColumnLaw | None:
     share = size / (size + 1)
 
     def chances(inputs: Array, cuts: Floats, starts: Ints) -> Chances:
-        centres = centres_at(law, fit, inputs)
+        centres = fit.fresh_centres(*shared(law.space, inputs))
         mean, spread = centres[0][:, :1], centres[0][:, 1:2]
         gone = np.zeros(len(inputs))
         if fit.pattern is not None:

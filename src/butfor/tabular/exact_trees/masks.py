@@ -58,9 +58,8 @@ class LeafMasks:
         places = np.arange(len(self.trees)) if trees is None else trees
         return np.asarray(places * self.bits + bit_of(words))
 
-    def events(self, pieces: Ints, wanted: Sequence[int]) -> Iterator[tuple[int, Events]]:
-        """Of each column that is wanted."""
-        own, near = self.own_words(pieces)
+    def events(self, pieces: Ints, wanted: Sequence[int], own: Words, near: Words) -> Iterator[tuple[int, Events]]:
+        """Of each column that is wanted, from the `own_words` of the inputs."""
         own_leaf = self.nodes[self.leaf_of(own)].reshape(-1)
         for j in wanted:
             if j not in self.columns:

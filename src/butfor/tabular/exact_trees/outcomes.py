@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import groupby
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -29,6 +30,7 @@ class TreeOutcomes:
     """Knows single columns whose law is known, and groups whose donors are few enough to be listed."""
 
     steps: StepFunctions
+    laws: WeakKeyDictionary[object, dict[tuple[int, ...], ColumnLaw | None]] = field(default_factory=WeakKeyDictionary)
 
     def split(self, problem: Problem) -> tuple[list[Block], list[Block]]:
         """Blocks whose hypotheses it knows, and the others."""
@@ -54,11 +56,13 @@ class TreeOutcomes:
         return found
 
     def _by_steps(self, problem: Problem, subset: Subset) -> ColumnLaw | None:
-        column = int(np.asarray(subset.index)[0])
-        if len(subset.index) != 1 or column in self.steps.index.splits.levels or _lists(problem, subset):
-            return None
-        dtype = problem.items.block(0, 1).dtype
-        return column_law(problem.sampler, subset, dtype)
+        """The law of a column that can be read off its steps; looked up once for a sampler."""
+        known, key = self.laws.setdefault(problem.sampler, {}), tuple(np.asarray(subset.index).tolist())
+        if key not in known:
+            by_levels = key[0] in self.steps.index.splits.levels
+            alone = len(key) == 1 and not by_levels and not _lists(problem, subset)
+            known[key] = column_law(problem.sampler, subset, problem.items.block(0, 1).dtype) if alone else None
+        return known[key]
 
     def listed(self, problem: Problem, blocks: Sequence[Block]) -> Iterator[tuple[Listed, Floats]]:
         """What is listed for the hypotheses of these blocks, and outputs (n, versions, outputs), the observed first."""

@@ -27,6 +27,7 @@ class SourceSplits:
     members: Ints  # the row of `sets`, -1: by threshold
     sets: Bools  # (S, levels + 2) whether a level goes left, then any other value, then a missing one
     levels: dict[int, Floats]  # of columns that are split by categories, sorted
+    cut_off: frozenset[int]  # those among them that hold numbers: what is behind the point does not count
 
 
 def in_columns(model: Readable, ensemble: Ensemble, table: Table, known: Array, order: Ints | None) -> SourceSplits:
@@ -100,6 +101,7 @@ def _converted(
     feature = np.where(inner, source[np.maximum(ensemble.feature, 0)], -1)
     threshold, missing_left = ensemble.threshold.copy(), ensemble.missing_left.copy()
     members, parts, levels = np.full(len(feature), -1), [], {}
+    cut_off = set()
     never = inner & (feature < 0)
     if never.any():
         raise Unreadable("a column that its trees split on is constant in data and reference")
@@ -107,8 +109,9 @@ def _converted(
     for j in np.unique(feature[inner]):
         nodes = np.flatnonzero(feature == j)
         if kinds[j] == "category" or (ensemble.members[nodes] >= 0).any():
-            levels[int(j)] = _levels(encoded, int(j), kinds[j])
             plain = identity and kinds[j] != "category"
+            levels[int(j)] = _levels(encoded, int(j), kinds[j], most=ensemble.sets.shape[1] if plain else 0)
+            cut_off |= {int(j)} if plain else set()
             parts.append(_sets(ensemble, nodes, encoded, int(j), levels[int(j)], plain))
             members[nodes] = before + np.arange(len(nodes))
             before += len(nodes)
@@ -116,14 +119,17 @@ def _converted(
             threshold[nodes], missing_left[nodes] = _thresholds(ensemble, nodes, encoded, int(j))
     width = max((part.shape[1] for part in parts), default=0)
     sets = np.concatenate([np.zeros((0, width), bool), *(_padded(part, width) for part in parts)])
-    return SourceSplits(ensemble, feature, threshold, missing_left, members, sets, levels)
+    return SourceSplits(ensemble, feature, threshold, missing_left, members, sets, levels, frozenset(cut_off))
 
 
 def _padded(part: Bools, width: int) -> Bools:
     return np.pad(part, ((0, 0), (0, width - part.shape[1])))
 
 
-def _levels(encoded: _Encoded, j: int, kind: str) -> Floats:
+def _levels(encoded: _Encoded, j: int, kind: str, most: int) -> Floats:
+    """All that may go another way than others: codes of the column or, of numbers as they are, `most` whole ones."""
+    if most:
+        return np.arange(most, dtype=np.float64)
     held = encoded.known[:, j].astype(np.float64)
     held = held[~np.isnan(held)]
     most = int(held.max(initial=0)) + 1 if kind == "category" else CODES

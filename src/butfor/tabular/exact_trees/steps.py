@@ -11,9 +11,10 @@ import numpy as np
 from butfor.core.types import Bools, Floats, Ints
 from butfor.tabular.exact_trees.events import Events
 from butfor.tabular.exact_trees.index import TreeIndex
-from butfor.tabular.exact_trees.masks import LeafMasks, leaf_masks
+from butfor.tabular.exact_trees.masks import LeafMasks, Words, leaf_masks
 from butfor.tabular.exact_trees.walk import Walker, walker
 
+SUMMED = 2**18  # inputs x trees whose leaves are summed at a time
 DENSE = 6  # a table with so many cells an event, or fewer, is filled; else events are sorted
 
 
@@ -49,26 +50,43 @@ class StepFunctions:
     def along(self, pieces: Ints, columns: Sequence[int]) -> Iterator[tuple[int, Steps]]:
         """The steps of inputs, given by their pieces (n, columns of the table), along each of some columns."""
         parts: dict[int, list[Events]] = {j: [] for j in columns}
+        own = np.zeros((len(pieces), self.index.units.shape[1]))
         if self.masks is not None:
-            for j, found in self.masks.events(pieces, columns):
+            words = self.masks.own_words(pieces)
+            own += self._of_words(words[0])
+            for j, found in self.masks.events(pieces, columns, *words):
                 parts[j].append(found)
         if self.walker is not None:
             for j, found in self.walker.events(pieces, columns).items():
                 parts[j].append(found)
-        own = self.sums(pieces)
+            own += self._of_walk(pieces)
         for j in columns:
             yield j, _steps(self.index, j, own, [part for part in parts.pop(j) if len(part.row)])
 
     def sums(self, pieces: Ints) -> Floats:
         """Sums of the leaves of each input (n, K), in whole numbers."""
-        units, roots = self.index.units, self.index.splits.ensemble.roots
-        total = np.zeros((len(pieces), units.shape[1]))
-        if self.masks is not None:
-            own, _ = self.masks.own_words(pieces)
-            total += units[self.masks.nodes[self.masks.leaf_of(own)]].sum(axis=1)
-        if self.walker is not None:
-            total += units[self.index.leaves_of(pieces, roots[self.walker.trees])].sum(axis=1)
-        return total
+        size = max(1, SUMMED // len(self.index.splits.ensemble.roots))
+        parts = [np.zeros((0, self.index.units.shape[1]))]
+        for a in range(0, len(pieces), size):
+            some = pieces[a : a + size]
+            own = np.zeros((len(some), parts[0].shape[1]))
+            if self.masks is not None:
+                own += self._of_words(self.masks.own_words(some)[0])
+            parts.append(own + self._of_walk(some) if self.walker is not None else own)
+        return np.concatenate(parts)
+
+    def _of_words(self, words: Words) -> Floats:
+        """Sums over small trees (n, K), from the words of the inputs' own leaves (n, T)."""
+        assert self.masks is not None
+        units = self.index.units[self.masks.nodes]
+        leaf = self.masks.leaf_of(words)
+        return np.stack([own[leaf].sum(axis=1) for own in np.ascontiguousarray(units.T)], axis=1)
+
+    def _of_walk(self, pieces: Ints) -> Floats:
+        """The same over the others."""
+        assert self.walker is not None
+        roots = self.index.splits.ensemble.roots[self.walker.trees]
+        return np.asarray(self.index.units[self.index.leaves_of(pieces, roots)].sum(axis=1))
 
 
 def _steps(index: TreeIndex, j: int, own: Floats, parts: list[Events]) -> Steps:

@@ -81,6 +81,12 @@ class SubsetFit:
         found = self.seen(np.ascontiguousarray(inputs[:, self.rest], np.float64), compute)
         return np.split(found, np.cumsum([part.width for part in self.parts])[:-1], axis=1)
 
+    def fresh_centres(self, space: Space, inputs: Array) -> list[Floats]:
+        """The same, not kept: for inputs that are looked at once."""
+        if self.seen.known:
+            return self.centres(space, inputs)
+        return [part.centre(space, inputs, self.rest) for part in self.parts]
+
     def likeness(self, space: Space, inputs: Array) -> Floats:
         """What the fit makes of the rest of each row but for how sure it is, (n, q): rows alike in it are alike."""
         found = self.centres(space, inputs)[: len(self.columns)]

@@ -14,6 +14,7 @@ from butfor.tabular.residual.chain import LISTED, SubsetFit, few_valued, fit_sub
 from butfor.tabular.residual.design import Space
 from butfor.tabular.residual.draw import checked, joint, new_values
 from butfor.tabular.residual.matched import tied
+from butfor.tabular.residual.shared import shared
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -76,7 +77,7 @@ class Residual:
         """The variance of the fitted mean at each input, in units of the residuals' variance, (n,)."""
         if self.rows.is_all(subset):
             return np.zeros(len(inputs))
-        parts = self.fit(subset).centres(self.space, inputs)
+        parts = self.fit(subset).fresh_centres(*shared(self.space, inputs))
         return np.asarray(np.max([part[:, -1] for part in parts], axis=0))
 
     def leverage_of_mean(self, inputs: Array, subset: Subset) -> float:
@@ -84,7 +85,8 @@ class Residual:
         if self.rows.is_all(subset):
             return 0.0
         fit = self.fit(subset)
-        found = [part.leverage_of_mean(self.space, inputs, fit.rest) for part in fit.parts]
+        space, same = shared(self.space, inputs)
+        found = [part.leverage_of_mean(space, same, fit.rest) for part in fit.parts]
         return float(max(found))
 
     def unfitted(self, subsets: Sequence[Subset]) -> Sequence[Callable[[], object]]:

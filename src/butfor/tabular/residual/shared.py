@@ -1,4 +1,4 @@
-"""Means and spreads of every column given the others at the same inputs: their features are computed once for all."""
+"""Features of the same inputs, kept: every column is among the rest of all others, so they are computed once."""
 
 from __future__ import annotations
 
@@ -7,13 +7,11 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from butfor.core.types import Array, Floats, Ints
-from butfor.tabular.residual.chain import SubsetFit
 from butfor.tabular.residual.design import Form, Space
-from butfor.tabular.residual.law import Residual
 
 
 class SharedSpace(Space):
-    """The features of some inputs, kept: every column is among the rest of all others."""
+    """The features of some inputs, kept."""
 
     def __init__(self, space: Space, inputs: Array) -> None:
         super().__init__(space.rows, space.seed)
@@ -33,12 +31,20 @@ class SharedSpace(Space):
         return self._seen[form, j]
 
 
-_last: WeakKeyDictionary[Residual, SharedSpace] = WeakKeyDictionary()
+_last: WeakKeyDictionary[Space, SharedSpace] = WeakKeyDictionary()
+MOST_KEPT = 2**17  # cells of inputs whose features are kept
 
 
-def centres_at(law: Residual, fit: SubsetFit, inputs: Array) -> list[Floats]:
-    """As `SubsetFit.centres`: what every part makes of each input, (n, numbers of the part), the leverage last."""
-    shared = _last.get(law)
-    if shared is None or shared.inputs is not inputs:
-        shared = _last[law] = SharedSpace(law.space, inputs)
-    return [part.centre(shared, inputs, fit.rest) for part in fit.parts]
+def shared(space: Space, inputs: Array) -> tuple[Space, Array]:
+    """The space that keeps the features of these inputs, and the inputs as it knows them."""
+    known = _last.get(space)
+    if known is not None and (known.inputs is inputs or _same(known.inputs, inputs)):
+        return known, known.inputs
+    if inputs.size > MOST_KEPT:
+        return space, inputs
+    made = _last[space] = SharedSpace(space, inputs)
+    return made, inputs
+
+
+def _same(one: Array, other: Array) -> bool:
+    return one.dtype == other.dtype and np.array_equal(one, other, equal_nan=True)

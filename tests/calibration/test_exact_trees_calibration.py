@@ -1,0 +1,116 @@
+"""Exact p-values of trees with fitted residual donors are valid on rows that the fit has not seen; faults show."""
+
+import numpy as np
+import pytest
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestRegressor
+
+from butfor import explain
+from butfor.core.draw.blocks import table_problem
+from butfor.core.evaluate.batches import Evaluator
+from butfor.core.evaluate.outputs import Rounding, Target
+from butfor.core.test import exact as listed
+from butfor.core.test.outcomes import known_outcomes
+from butfor.core.test.statistic import StatisticSpec
+from butfor.core.types import Subset
+from butfor.models.trees import readable
+from butfor.run.progress import Meter
+from butfor.tabular import residual
+from butfor.tabular.bind import bind_sampler
+from butfor.tabular.exact_trees import laws, read_trees
+from butfor.tabular.table import items_of
+from calibration_checks import super_uniform
+
+WIDTH, INPUTS = 4, 12
+BEDS = {
+    "t10": lambda rng, rows: rng.standard_t(10, size=(rows, WIDTH)),
+    "poisson": lambda rng, rows: rng.poisson(5, size=(rows, WIDTH)).astype(float),
+}
+
+
+def model_of(bed, kind):
+    """Trees that jump often: on columns of few values many outputs tie."""
+    rng = np.random.default_rng(7)
+    rows = BEDS[bed](rng, 600)
+    score = rows[:, 0] - rows[:, 1] + np.abs(rows[:, 2] - rows[:, 2].mean()) + rng.normal(size=600)
+    if kind == "classes":
+        return HistGradientBoostingClassifier(max_iter=15).fit(rows, np.digitize(score, np.quantile(score, [0.3, 0.7])))
+    return RandomForestRegressor(15, random_state=0, min_samples_leaf=3).fit(rows, score)
+
+
+def null_p_values(bed, rows, kind, runs):
+    """Inputs of the reference's own law, a reference and a fit of its own for each dozen, one column a run.
+
+    One column: p-values of one fit hang together as little as they can. The model is read and checked once.
+    """
+    model, found, outcomes = model_of(bed, kind), [], None
+    ask = model.predict_proba if kind == "classes" else lambda rows: model.predict(rows)[:, None]
+    several = Target("predicted") if kind == "classes" else Target("output")
+    spec = StatisticSpec(several, Rounding(1e-14, 0.0), "greater", own_class=kind == "classes")
+    for run in range(runs):
+        rng = np.random.default_rng([run, rows])
+        table, sampler = bind_sampler(BEDS[bed](rng, INPUTS), residual(BEDS[bed](rng, rows)))
+        problem = table_problem(items_of(table), table.index, [_one(run % 3)], sampler, 0)
+        if outcomes is None:
+            read = read_trees(readable(model), problem, table, None, 1000, ask, ask(table.values))
+            outcomes = read.outcomes
+        evaluator = Evaluator(ask, 1000, 1, Meter(lambda _: None, 0))
+        (part,) = known_outcomes(problem, evaluator, spec, outcomes.split(problem)[0], outcomes)
+        found.append(part.values)
+    return np.concatenate(found)
+
+
+@pytest.mark.parametrize("kind", ["classes", "numbers"])
+@pytest.mark.parametrize("rows", [100, 300])
+@pytest.mark.parametrize("bed", BEDS)
+def test_null_p_values_are_valid(bed, rows, kind):
+    super_uniform(null_p_values(bed, rows, kind, runs=40))
+
+
+def strictly(statistic, mass, margin=0.0):
+    return (mass * (statistic > statistic[:, :1] - margin)).sum(axis=1)
+
+
+def test_ties_that_count_for_us_show(monkeypatch):
+    monkeypatch.setattr(listed, "p_exact", strictly)
+    with pytest.raises(AssertionError, match="p-values are <="):
+        super_uniform(null_p_values("poisson", 100, "numbers", runs=40))
+
+
+def test_donors_that_are_too_narrow_show(monkeypatch):
+    """What was missed of rows that the fit has seen: residuals shrunk by a third."""
+    plain = laws._residual
+
+    def narrow(law, subset, column):
+        fit = law.fit(subset)
+        fit.numbers[0].fit.donors[:] *= 0.67
+        return plain(law, subset, column)
+
+    monkeypatch.setattr(laws, "_residual", narrow)
+    with pytest.raises(AssertionError, match="p-values are <="):
+        super_uniform(null_p_values("t10", 300, "numbers", runs=40))
+
+
+def test_p_is_at_least_the_rank_among_donors():
+    """(1 + donors at least as surprising) / (m + 1), ties against us: never less, with merged ties perhaps more."""
+    rng = np.random.default_rng(3)
+    for bed in BEDS:
+        model, reference = model_of(bed, "numbers"), BEDS[bed](rng, 100)
+        X, sampler = BEDS[bed](rng, 30), residual(reference)
+        result = explain(model, X, sampler, subsets="columns", control=False, alternative="greater")
+        p = result.table.p.to_numpy().reshape(len(X), WIDTH)
+        for j in range(WIDTH):
+            donors = round(1 / sampler.info.floor(_one(j)))
+            drawn = sampler.values(X, _one(j), donors, _Every())
+            rows = np.repeat(X, donors, axis=0)
+            rows[:, [j]] = drawn
+            said = model.predict(rows).reshape(len(X), donors)
+            assert (p[:, j] >= (said >= model.predict(X)[:, None]).mean(axis=1) - 1e-12).all()
+
+
+class _Every:
+    def integers(self, high, size):
+        return np.broadcast_to(np.arange(high), size).copy()
+
+
+def _one(j):
+    return Subset("x", np.array([j]))
