@@ -61,7 +61,7 @@ def quick_check(problem: Problem) -> list[str]:
 
 
 def _stuck(pool: Pool, _: np.random.Generator) -> bool:
-    return bool((pool.drawn == pool.values[:, :1]).all(axis=(1, 2)).mean() > 0.5)
+    return bool((pool.standing[1] == DRAWS).all(axis=1).mean() > 0.5)
 
 
 def _fractions(pool: Pool, _: np.random.Generator) -> bool:
