@@ -21,7 +21,7 @@ SEEDS = 10
 BEDS = ("independent-network", "correlated-network")
 TESTS: dict[str, Any] = {
     "sequential": "sequential",
-    "irt, 1,000 draws": irt(1000),
+    "irt, 100 draws": irt(100),  # the paper's
     "few-shot": "few-shot",
     "osft": "osft",
 }
