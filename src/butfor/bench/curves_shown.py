@@ -52,8 +52,8 @@ def markdown(figures: Figures) -> str:
     """The figures as tables: our default beside every peer's oracle, then all methods."""
     machine, versions = figures["machine"], ", ".join(f"{name} {v}" for name, v in figures["versions"].items())
     lines = [
-        f"butfor {figures['version']}, {versions}; seed {figures['seed']}, up to {figures['runs']} runs of 100 inputs each,",
-        f"{machine['processor']}, Python {machine['python']}, numpy {machine['numpy']}.",
+        f"butfor {figures['version']}, {versions}; seed {figures['seed']}, up to {figures['runs']} runs of 100 inputs",
+        f"each, {machine['processor']}, Python {machine['python']}, numpy {machine['numpy']}.",
         "",
         *(f"{name}: {why}." for name, why in figures["missing"].items()),
         "Our default at alpha = .1, which is told nothing, and the best of the others if an oracle tells them where to",
@@ -113,7 +113,8 @@ def write_pictures(figures: Figures, out: Path) -> list[Path]:
 def _save(figure: Any, path: Path) -> None:
     import matplotlib as mpl
 
-    with mpl.rc_context({"svg.hashsalt": "butfor"}):  # the same figures give the same file
+    own = {"svg.hashsalt": "butfor", "svg.fonttype": "none"}  # the same figures give the same file; letters stay letters
+    with mpl.rc_context(own):
         figure.savefig(path, format="svg", facecolor=figure.get_facecolor(), metadata={"Date": None})
 
 

@@ -82,9 +82,9 @@ class FirstDraws:
 
 
 def _weight(batch: CounterfactualBatch) -> Floats:
-    """Of each draw (n, versions - 1): its probability where it was listed, else the same for all."""
+    """Of each draw (n, versions - 1): its probability where it was listed, else one (1, 1) for all."""
     if batch.mass is None:
-        return np.full((len(batch.inputs), batch.versions - 1), 1 / (batch.versions - 1))
+        return np.full((1, 1), 1 / (batch.versions - 1))
     return np.asarray(batch.mass / batch.mass.sum(axis=1, keepdims=True))
 
 
