@@ -240,6 +240,7 @@ def curves(
     runs: Runs = 5,
     beds: Annotated[list[str] | None, typer.Option(help="A bed; may be repeated.")] = None,
     methods: Annotated[list[str] | None, typer.Option(help="A method; may be repeated.")] = None,
+    dear_runs: Annotated[int, typer.Option(min=1, help="Data sets for LIME, kernel and permutation SHAP, L2X.")] = 2,
     seed: Seed = 0,
     out: Out = None,
     json: Json = False,
@@ -250,7 +251,7 @@ def curves(
 
     asked = {"beds": tuple(beds or bench.BEDS), "methods": tuple(methods or bench.METHODS)}
     scores = None if out is None else out / "scores"
-    options = {"runs": runs, "seed": seed, "scores": scores, "progress": _lines, **asked}
+    options = {"runs": runs, "dear_runs": dear_runs, "seed": seed, "scores": scores, "progress": _lines, **asked}
     figures = _measure("curves", (bench.run, markdown), out, json, **options)
     if out is not None:
         write_pictures(figures, out)

@@ -30,6 +30,7 @@ PAPER = ("correlated-discontinuous", "independent-discontinuous", "correlated-ne
 ABOUT_MODEL = ("linear", "interactions", "boosted-trees", "copies")
 BEDS = (*PAPER, *ABOUT_MODEL)
 METHODS = (*ours.TESTS, *CURVES)
+DEAR = tuple(name for name in CURVES if name.startswith(("LIME", "SHAP kernel", "SHAP permutation", "L2X")))
 LEVELS = np.round(np.arange(0, 0.501, 0.01), 2)
 Scores = Mapping[str, Any]  # "truth" and "seconds", and "scores" of a ranking or "chosen" of a test per alternative
 
@@ -41,17 +42,22 @@ def run(
     methods: Sequence[str] = METHODS,
     scores: Path | None = None,
     progress: ProgressTo = None,
+    dear_runs: int | None = None,
 ) -> Figures:
-    """Figures of every bed, method and alternative. What stands in the folder `scores` is not computed again."""
+    """Figures of every bed, method and alternative. What stands in the folder `scores` is not computed again.
+
+    The methods in DEAR take minutes for each run: with `dear_runs` they get so many runs only.
+    """
     _check(runs, beds, methods)
+    few = runs if dear_runs is None else min(runs, dear_runs)
     start, missing = time.perf_counter(), {name: _missing(name) for name in methods if _missing(name)}
     cells: list[Figures] = []
     with reporting(progress) as report:
         for number, bed in enumerate(beds):
             report(Progress(bed, number, len(beds)))
-            kept = _Kept(bed, seed, runs, scores)
+            kept = _Kept(bed, seed, scores)
             for name in methods:
-                found = [] if name in missing else list(kept.of(name))
+                found = [] if name in missing else list(kept.of(name, few if name in DEAR else runs))
                 cells += _cells(bed, name, found)
                 report(Progress(f"{bed}: {name}", number, len(beds)))
     spent = {"runs": runs, "seconds": round(time.perf_counter() - start, 1), "versions": _versions(methods)}
@@ -85,12 +91,11 @@ class _Kept:
 
     bed: str
     seed: int
-    runs: int
     folder: Path | None
 
-    def of(self, name: str) -> Iterator[Scores]:
-        """The scores of a method in every run; nothing where it does not apply."""
-        for number in range(self.runs):
+    def of(self, name: str, runs: int) -> Iterator[Scores]:
+        """The scores of a method in so many runs; nothing where it does not apply."""
+        for number in range(runs):
             seed = 1000 * self.seed + number
             path = None if self.folder is None else self.folder / self.bed / f"{_slug(name)}-{seed}.npz"
             found = _read(path)
@@ -148,7 +153,7 @@ def _cells(bed: str, name: str, found: list[Scores]) -> list[Figures]:
         shown = shown[1:]
     make = _ranked if name in ATTRIBUTIONS else _chosen
     seconds = float(np.mean([one["seconds"] for one in found])) if found else 0.0
-    shared = {"bed": bed, "method": name, "seconds": seconds}
+    shared = {"bed": bed, "method": name, "seconds": seconds, "runs": len(found)}
     return [{**shared, "alternative": side, **make(found, side)} for side in shown]
 
 

@@ -9,7 +9,6 @@ from typing import Any
 
 from butfor.bench.curves import ABOUT_MODEL, PAPER, at_level, beside_default
 from butfor.bench.output import Figures, table
-from butfor.bench.peers import ours
 from butfor.report.folder import write_files
 
 SHOWN = (0.1, 0.2)
@@ -24,9 +23,28 @@ TITLES = {
     "boosted-trees": "boosted trees",
     "copies": "copies",
 }
-OWN = ("#0b6e4f", "#2ca58d", "#004e89", "#5b9bd5", "#7a3e9d")  # ours: full lines with marks
-PEERS = ("#d1495b", "#edae49", "#a05195", "#c8553d", "#b8860b", "#8d6b94")  # theirs: broken lines
-DASHES = ((4, 1.5), (1, 1), (5, 1, 1, 1), (2, 2))
+OWN = {  # full lines with marks: on light ground, on dark ground
+    "irt": ("#0b6e4f", "#3ddc97"),
+    "osft": ("#58a4b0", "#9bd1d9"),
+    "sequential": ("#004e89", "#4aa3ff"),
+    "few-shot": ("#6f7de8", "#b3b9ff"),
+    "exact": ("#111111", "#ffffff"),
+}
+PEERS = {  # broken lines, a colour for each family; the same in both figures
+    "LIME": ("#d1495b", (4, 1.5)),
+    "LIME, values": ("#d1495b", (1, 1)),
+    "SHAP kernel, as in the paper": ("#e07a1f", (1, 1)),
+    "SHAP kernel": ("#e07a1f", (4, 1.5)),
+    "SHAP kernel, l1_reg off": ("#e07a1f", (5, 1, 1, 1)),
+    "SHAP permutation": ("#c9a227", (4, 1.5)),
+    "SHAP deep": ("#c9a227", (1, 1)),
+    "SHAP tree": ("#c9a227", (5, 1, 1, 1)),
+    "SHAP tree, interventional": ("#c9a227", (2, 2)),
+    "L2X": ("#b5179e", (4, 1.5)),
+    "Saliency": ("#9a8c98", (4, 1.5)),
+    "DeepLIFT": ("#9a8c98", (1, 1)),
+    "Taylor": ("#9a8c98", (5, 1, 1, 1)),
+}
 THEMES = {"light": ("#ffffff", "#1a1a1a", "#d9d9d9"), "dark": ("#11151a", "#e8e8e8", "#3a4048")}
 
 
@@ -34,8 +52,8 @@ def markdown(figures: Figures) -> str:
     """The figures as tables: our default beside every peer's oracle, then all methods."""
     machine, versions = figures["machine"], ", ".join(f"{name} {v}" for name, v in figures["versions"].items())
     lines = [
-        f"butfor {figures['version']}, {versions}; seed {figures['seed']}, {figures['runs']} runs of 100 inputs each,",
-        f"{machine['processor']}, Python {machine['python']}, numpy {machine['numpy']}.",
+        f"butfor {figures['version']}, {versions}; seed {figures['seed']}, up to {figures['runs']} runs of 100 inputs",
+        f"each, {machine['processor']}, Python {machine['python']}, numpy {machine['numpy']}.",
         "",
         *(f"{name}: {why}." for name, why in figures["missing"].items()),
         "Our default at alpha = .1, which is told nothing, and the best of the others if an oracle tells them where to",
@@ -68,8 +86,10 @@ def _all(cells: Sequence[Figures]) -> list[str]:
     for bed, name in dict.fromkeys((cell["bed"], cell["method"]) for cell in cells):
         sides = {c["alternative"]: c for c in cells if (c["bed"], c["method"]) == (bed, name)}
         shown = [_cell(sides[side], level) if side in sides else "" for side in SIDES for level in SHOWN]
-        lines.append([bed, name, *shown, f"{next(iter(sides.values()))['seconds']:.1f}"])
-    return table(["bed", "method", *(f"{side}, {level:g}" for side in SIDES.values() for level in SHOWN), "s"], lines)
+        first = next(iter(sides.values()))
+        lines.append([bed, name, first["runs"], *shown, f"{first['seconds']:.1f}"])
+    levels = (f"{side}, {level:g}" for side in SIDES.values() for level in SHOWN)
+    return table(["bed", "method", "runs", *levels, "s"], lines)
 
 
 def _cell(cell: Figures, level: float) -> str:
@@ -93,7 +113,8 @@ def write_pictures(figures: Figures, out: Path) -> list[Path]:
 def _save(figure: Any, path: Path) -> None:
     import matplotlib as mpl
 
-    with mpl.rc_context({"svg.hashsalt": "butfor"}):  # the same figures give the same file
+    own = {"svg.hashsalt": "butfor", "svg.fonttype": "none"}  # the same figures give the same file; letters stay letters
+    with mpl.rc_context(own):
         figure.savefig(path, format="svg", facecolor=figure.get_facecolor(), metadata={"Date": None})
 
 
@@ -113,27 +134,26 @@ def picture(figures: Figures, beds: Sequence[str], theme: str) -> Any:
                 ax = axes[down][across]
                 ax.set(title=f"{SIDES[side]}, {TITLES[bed]}", xlim=(0, 0.5), ylim=(-0.02, 1.02), facecolor=ground)
                 ax.grid(color=grid, linewidth=0.5)
-                _panel(
-                    ax, [c for c in figures["cells"] if (c["bed"], c["alternative"]) == (bed, side)], methods, figures
-                )
-        figure.supxlabel("FDR")
-        figure.supylabel("TPR")
+                own = [c for c in figures["cells"] if (c["bed"], c["alternative"]) == (bed, side)]
+                _panel(ax, own, figures["levels"], theme)
+        for ax in axes[-1]:
+            ax.set_xlabel("FDR")
+        for ax in axes[:, 0]:
+            ax.set_ylabel("TPR")
         lines = {line.get_label(): line for ax in axes.flat for line in ax.get_lines()}
         shown = [name for name in methods if name in lines]
         figure.legend([lines[name] for name in shown], shown, loc="outside lower center", ncol=5, frameon=False)
     return figure
 
 
-def _panel(ax: Any, cells: Sequence[Figures], methods: Sequence[str], figures: Figures) -> None:
+def _panel(ax: Any, cells: Sequence[Figures], levels: Sequence[float], theme: str) -> None:
     """Ours: what was chosen at a row of levels. Theirs: the oracle of each run, the kinder of the two rules."""
-    peers = [name for name in methods if name not in ours.TESTS]
     for cell in cells:
         name = cell["method"]
         if "points" in cell:
-            colour = OWN[list(ours.TESTS).index(name)]
+            colour = OWN[name][theme == "dark"]
             fdr, tpr = ([point[rate] for point in cell["points"]] for rate in ("fdr", "tpr"))
             ax.plot(fdr, tpr, color=colour, linewidth=1.6, marker="o", markersize=3, label=name, zorder=3)
         else:
-            place = peers.index(name)
-            style = {"color": PEERS[place % len(PEERS)], "dashes": DASHES[place // len(PEERS) % len(DASHES)]}
-            ax.plot(figures["levels"], cell["per_run"], linewidth=1.1, label=name, **style)
+            colour, dashes = PEERS[name]
+            ax.plot(levels, cell["per_run"], color=colour, dashes=dashes, linewidth=1.2, label=name)

@@ -16,7 +16,7 @@ import numpy as np
 from butfor.core.draw.blocks import Job, Problem, draw_all
 from butfor.core.draw.streams import stream
 from butfor.core.test.sampler_checks import filled, spread_ranks
-from butfor.core.types import Floats, Ints
+from butfor.core.types import Bools, Floats, Ints
 
 DRAWS = 39  # ends of the ranks are then 2.5 % each
 LEAST_INPUTS = 50
@@ -40,7 +40,8 @@ class Pool:
     @cached_property
     def standing(self) -> tuple[Ints, Ints]:
         """How many draws lie below each observed value (n, columns), and how many are equal to it."""
-        return (self.drawn < self.values[:, :1]).sum(axis=1), (self.drawn == self.values[:, :1]).sum(axis=1)
+        below, equal = self.drawn < self.values[:, :1], self.drawn == self.values[:, :1]
+        return below.sum(axis=1), equal.sum(axis=1) if equal.any() else np.zeros(self.values[:, 0].shape, np.int64)
 
 
 def quick_check(problem: Problem) -> list[str]:
@@ -61,7 +62,7 @@ def quick_check(problem: Problem) -> list[str]:
 
 
 def _stuck(pool: Pool, _: np.random.Generator) -> bool:
-    return bool((pool.drawn == pool.values[:, :1]).all(axis=(1, 2)).mean() > 0.5)
+    return bool((pool.standing[1] == DRAWS).all(axis=1).mean() > 0.5)
 
 
 def _fractions(pool: Pool, _: np.random.Generator) -> bool:
@@ -89,11 +90,15 @@ def _loose(pool: Pool, _: np.random.Generator) -> bool:
 
 
 def _at_both_ends(pool: Pool, rng: np.random.Generator) -> bool:
-    return any((u < 0.025).mean() > 0.1 and (u > 0.975).mean() > 0.1 for u in _ranks(pool, rng))
+    return any(_share(u < 0.025) > 0.1 and _share(u > 0.975) > 0.1 for u in _ranks(pool, rng))
 
 
 def _in_the_middle(pool: Pool, rng: np.random.Generator) -> bool:
-    return any((np.abs(u - 0.5) < 0.25).mean() > 0.75 for u in _ranks(pool, rng))  # 0.5 if Q is right
+    return any(_share(np.abs(u - 0.5) < 0.25) > 0.75 for u in _ranks(pool, rng))  # 0.5 if Q is right
+
+
+def _share(where: Bools) -> float:
+    return int(np.count_nonzero(where)) / len(where)
 
 
 def _ranks(pool: Pool, rng: np.random.Generator) -> list[Floats]:

@@ -82,9 +82,9 @@ class FirstDraws:
 
 
 def _weight(batch: CounterfactualBatch) -> Floats:
-    """Of each draw (n, versions - 1): its probability where it was listed, else the same for all."""
+    """Of each draw (n, versions - 1): its probability where it was listed, else one (1, 1) for all."""
     if batch.mass is None:
-        return np.full((len(batch.inputs), batch.versions - 1), 1 / (batch.versions - 1))
+        return np.full((1, 1), 1 / (batch.versions - 1))
     return np.asarray(batch.mass / batch.mass.sum(axis=1, keepdims=True))
 
 
@@ -99,6 +99,8 @@ def _effect(values: Floats, mass: Floats | None) -> tuple[Floats, Floats, Floats
     from scipy.special import stdtrit
 
     count = values.shape[1] - 1
-    effect = values[:, 0] - values[:, 1:].mean(axis=1)
-    half = stdtrit(count - 1, 0.975) * values[:, 1:].std(axis=1, ddof=1) / np.sqrt(count)  # Student's t
+    mean = values[:, 1:].mean(axis=1)
+    gap = values[:, 1:] - mean[:, None]
+    sd = np.sqrt((gap * gap).sum(axis=1) / (count - 1))  # as `std` has it, without the mean once more
+    effect, half = values[:, 0] - mean, stdtrit(count - 1, 0.975) * sd / np.sqrt(count)  # Student's t
     return effect, effect - half, effect + half

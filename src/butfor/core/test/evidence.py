@@ -92,7 +92,7 @@ def share_below(statistic: Floats) -> Floats:
     >>> share_below(np.array([[3.0, 1.0, 2.0, 3.0]]))
     array([0.66666667])
     """
-    return np.asarray((statistic[:, 1:] < statistic[:, :1]).mean(axis=1))
+    return np.asarray((statistic[:, 1:] < statistic[:, :1]).sum(axis=1) / (statistic.shape[1] - 1))
 
 
 def varies(statistic: Floats) -> Bools:

@@ -74,7 +74,8 @@ def ranks(pool: Floats, rng: np.random.Generator) -> Floats:
 
 def spread_ranks(below: Ints, ties: Ints, versions: int, rng: np.random.Generator) -> Floats:
     """The same from how many of the others lie below the first (n,) and how many are equal to it."""
-    return np.asarray((below + rng.integers(0, ties + 1) + rng.random(len(below))) / versions)
+    among = rng.integers(0, ties + 1) if ties.any() else 0  # one of one takes nothing from the stream
+    return np.asarray((below + among + rng.random(len(below))) / versions)
 
 
 def smooth_p(u: Floats, fitted_share: float = 0.0) -> float:
