@@ -106,7 +106,7 @@ def read_parquet(path: Path, what: str) -> pd.DataFrame:
     try:
         with open(path, "rb") as file:
             table = _plain_types(arrow, parquet.ParquetFile(file).read(), path, what)
-        frame: pd.DataFrame = table.to_pandas(date_as_object=False)
+        frame: pd.DataFrame = _framed(table)
     except OSError as error:
         reason = error.strerror or one_line(error)
         raise InputError(f"the {what} {path} cannot be read: {reason}; name a Parquet file") from error
@@ -118,6 +118,14 @@ def read_parquet(path: Path, what: str) -> pd.DataFrame:
     if frame.index.nlevels == 1 and frame.index.is_unique and not frame.index.hasnans:
         return frame
     return frame.reset_index(drop=frame.index.names == [None])
+
+
+def _framed(table: Any) -> pd.DataFrame:
+    """The table as pandas reads it; what pandas itself wrote beside it may be broken, and then is not used."""
+    try:
+        return table.to_pandas(date_as_object=False)  # type: ignore[no-any-return]
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
+        return table.replace_schema_metadata(None).to_pandas(date_as_object=False)  # type: ignore[no-any-return]
 
 
 def _plain_types(arrow: Any, table: Any, path: Path, what: str) -> Any:
