@@ -52,6 +52,8 @@ def work(folder: Path) -> None:
         content = whole if seed is None else mutant(name, whole, np.random.default_rng(seed))
         path = folder / "mutants" / name
         path.write_bytes(content)
+        sys.stdout.write("MADE\n")  # from here on it is the reader's time
+        sys.stdout.flush()
         forget_peak()
         start, told = monotonic(), ""
         try:
@@ -86,10 +88,12 @@ class Worker:
     def _asked(self, name: str, seed: list[int] | None, seconds: float) -> dict[str, object]:
         process = self._process
         timer = Timer(seconds, process.kill)
-        timer.start()
         try:
             process.stdin.write(json.dumps([name, seed]) + "\n")
             process.stdin.flush()
+            while (line := process.stdout.readline()) and line != "MADE\n":
+                pass
+            timer.start()
             while (line := process.stdout.readline()) and not line.startswith("MUTANT "):
                 pass
         except OSError:

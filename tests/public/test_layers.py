@@ -44,9 +44,13 @@ CORE = [  # every module of the core, each after all that it imports
     ),
     *(f"evaluate.{name}" for name in ("ask", "buffer", "outputs", "probe", "memory", "batches")),
     *(f"test.{name}" for name in ("tails", "evidence", "picking", "statistic", "irt", "osft", "few_shot")),
-    *(f"test.{name}" for name in ("sequential", "early_stop", "exact", "whole", "decision", "flips", "losses")),
+    *(
+        f"test.{name}"
+        for name in ("sequential", "early_stop", "exact", "outcomes", "whole", "decision", "flips", "losses")
+    ),
     *(f"test.{name}" for name in ("contrast", "covariance", "sampler_checks", "shape")),
-    *(f"select.{name}" for name in ("weights", "strict", "rules", "choice", "guarantees", "bounds", "reach")),
+    *(f"select.{name}" for name in ("weights", "streaming", "streaming_weights", "strict", "rules")),
+    *(f"select.{name}" for name in ("choice", "guarantees", "bounds", "reach")),
     *(f"result.{name}" for name in ("later", "numbers", "storage", "effects", "first_draws", "features", "decided")),
     *(f"result.{name}" for name in ("controlled", "kept", "table", "reasons", "answers", "summary")),
     *(
@@ -62,8 +66,9 @@ EDGES = {
     "ranks",
     "sensitivity",
     "global_importance",
+    "stream",
 }  # what asks for a run; samplers do not
-RUNS = {"explain", "demo", "ranks", "sensitivity", "global_importance"}
+RUNS = {"explain", "demo", "ranks", "sensitivity", "global_importance", "stream"}
 LATER = ("butfor.plots", "butfor.report")
 LOADERS = ("__init__", "models.__init__", "core.result.later")
 

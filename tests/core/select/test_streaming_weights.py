@@ -85,4 +85,4 @@ def test_lots_know_no_blocks():
 
 def test_refusals():
     with pytest.raises(InputError, match="strictly between"):
-        adaptive_streamed(lambda: [], 1.5)
+        adaptive_streamed(list, 1.5)

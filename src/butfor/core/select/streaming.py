@@ -116,7 +116,7 @@ class _Bins:
 
 def _searched(stream: Stream, passes: Passes, bins: _Bins) -> int | None:
     wins, losses = _counted(stream, bins)
-    won, lost = wins[::-1].cumsum()[::-1] + bins.wins, losses[::-1].cumsum()[::-1] + bins.losses
+    won, lost = _from_there_on(wins) + bins.wins, _from_there_on(losses) + bins.losses
     there = (wins > 0) | (losses > 0)
     sure = there & passes(bins.starts, won, lost)
     maybe = there & ~sure & passes(bins.starts + bins.width - 1, won, lost - losses) & (bins.width > 1)
@@ -124,12 +124,15 @@ def _searched(stream: Stream, passes: Passes, bins: _Bins) -> int | None:
     undecided = np.flatnonzero(maybe[:first])
     for start in range(0, len(undecided), MOST):
         some = undecided[start : start + MOST]
-        within = (counts[some][::-1].cumsum()[::-1] for counts in (wins, losses))
-        outside = (every[some] - own for every, own in zip((won, lost), within, strict=True))
+        outside = [every[some] - _from_there_on(own[some]) for every, own in ((won, wins), (lost, losses))]
         found = _searched(stream, passes, _finer(bins, some, *outside))
         if found is not None:
             return found
     return int(bins.starts[first]) if first < len(sure) else None
+
+
+def _from_there_on(counts: Ints) -> Ints:
+    return np.asarray(counts[::-1].cumsum()[::-1], np.int64)
 
 
 def _finer(bins: _Bins, some: Ints, wins: Ints, losses: Ints) -> _Bins:

@@ -35,7 +35,8 @@ class StreamedAdaptive:
         """p-values (n, d) divided by their weights, as weighted BH compares them; inf: never chosen."""
         weights = self.weights_of(start, len(p))
         gone = np.isnan(p) | ((p > 0.5) & (self.nulls < 1))  # counted as nulls: given up
-        return np.divide(p * self.nulls, weights, out=np.full(p.shape, np.inf), where=(weights > 0) & ~gone)
+        usable = (weights > 0) & ~gone
+        return np.asarray(np.divide(p * self.nulls, weights, out=np.full(p.shape, np.inf), where=usable))
 
     def weights_of(self, start: int, count: int) -> Floats:
         weights = np.tile(self.weights, (count, 1))
