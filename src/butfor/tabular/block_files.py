@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from butfor.core.types import InputError
 from butfor.models.optional import one_line
-from butfor.tabular.files import PARQUET, _check_header, _check_lines, _framed, _plain_types
+from butfor.tabular.files import PARQUET, check_header, check_lines, framed, plain_types
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,8 +47,8 @@ def _parquet_blocks(
 
     gappy, start = _gappy(file), 0
     for batch in file.iter_batches(batch_size=READ, columns=columns):
-        table = _plain_types(arrow, arrow.Table.from_batches([batch]), path, what)
-        frame = _framed(table)
+        table = plain_types(arrow, arrow.Table.from_batches([batch]), path, what)
+        frame = framed(table)
         if isinstance(frame.index, pd.RangeIndex):  # rows are numbered through, whatever block they are in
             frame.index = pd.RangeIndex(start, start + len(frame))
         kinds = {name: frame[name].dtype for name in gappy.intersection(frame.columns)}
@@ -56,7 +56,7 @@ def _parquet_blocks(
             {name: float if kind.kind in "iu" else object for name, kind in kinds.items() if kind.kind in "iub"}
         )
         if not start:
-            _check_header(list(map(str, frame.columns)), path, what)
+            check_header(list(map(str, frame.columns)), path, what)
         start += len(frame)
         yield frame
 
@@ -76,7 +76,7 @@ def _gappy(file: Any) -> set[str]:
 def _csv_blocks(path: Path, what: str) -> Iterator[pd.DataFrame]:
     import pandas as pd
 
-    _check_lines(path, what)
+    check_lines(path, what)
     try:
         kinds: dict[str, set[Any]] = {}
         with pd.read_csv(path, encoding="utf-8", index_col=False, chunksize=READ) as parts:

@@ -57,9 +57,9 @@ def explain_stream(
 
     Rows are read and tested block by block with the streams they would have in one run: the same seed gives the same
     evidence whatever the blocks, for irt and osft that of `butfor.explain`. Evidence is written as it comes; when all
-    is there, a few passes over it choose over all hypotheses of the file. The family is the file. A sequential test goes
-    on to p-values of about .001: where less than a hundredth of all hypotheses are signals, use irt with more draws, or
-    osft. There are no effects, no zoom and no report: explain the rows of interest with `butfor.explain`.
+    is there, a few passes over it choose over all hypotheses of the file. The family is the file. A sequential test
+    goes on to p-values of about .001: where less than a hundredth of all hypotheses are signals, use irt with more
+    draws, or osft. There are no effects, no zoom and no report: explain the rows of interest with `butfor.explain`.
 
     Parameters
     ----------
