@@ -18,12 +18,15 @@ REFUSED = {  # library -> what needs it, what its one sentence must name
     "skops": ("load_model('m.skops')", "butfor[skops]"),
     "httpx": ("butfor.models.endpoint('http://localhost:1/v2/models/m')", "butfor[endpoint]"),
     "pyarrow": ("read_table(pathlib.Path('m.parquet'), 'data')", "butfor[parquet]"),
-    "cv2": ("image.telea()([PICTURE], butfor.Subset('b', (1, 1, 5, 5)), 1, np.random.default_rng(0))", "butfor[image]"),
+    "cv2": ("image.telea()([PICTURE], butfor.Subset('b', (1, 1, 5, 5)), 1, RNG)", "butfor[image]"),
     "skimage": ("image.superpixels()('p', PICTURE)", "butfor[image]"),
     "tokenizers": ("text.wordpieces()('t', 'A fine film.')", "butfor[text]"),
-    "transformers": ("text.masked_lm('m')", "butfor[hugging-face]"),
+    "transformers": ("text.masked_lm('m')(['A film.'], butfor.Subset('w', (2, 6)), 1, RNG)", "butfor[hugging-face]"),
     "torch": ("butfor.models.torch_module(object())", "butfor[torch]"),
-    "diffusers": ("image.diffusers_inpainter('m')", "pip install diffusers"),
+    "diffusers": (
+        "image.diffusers_inpainter('m')([PICTURE], butfor.Subset('b', (1, 1, 5, 5)), 1, RNG)",
+        "pip install diffusers",
+    ),
 }
 SCRIPT = """
 import json, pathlib, sys
@@ -33,7 +36,7 @@ from butfor import image, text
 from butfor.models.files import load_model
 from butfor.tabular.files import read_table
 
-PICTURE = np.zeros((8, 8, 3), np.uint8)
+PICTURE, RNG = np.zeros((8, 8, 3), np.uint8), np.random.default_rng(0)
 pathlib.Path("m.onnx").write_bytes(b"x")
 pathlib.Path("m.skops").write_bytes(b"PK")
 pathlib.Path("m.parquet").write_bytes(b"PAR1")

@@ -82,21 +82,29 @@ def explain_stream(
     >>> found.rows, found.hypotheses, found.chosen > 200
     (300, 600, True)
     """
-    settings = _settings(options, subsets)
-    if is_data(sampler):
-        from butfor.tabular.auto import auto
+    settings, target = _settings(options, subsets), _target(Path(out).expanduser())
+    return _streamed(_Tested(model, _fitted(sampler), subsets, settings), data, target, block_rows)
 
-        sampler = auto(sampler)
-    target = _target(Path(out).expanduser())
+
+def _fitted(sampler: Any) -> Any:
+    """Reference data as a sampler, fitted once for all blocks."""
+    if not is_data(sampler):
+        return sampler
+    from butfor.tabular.auto import auto
+
+    return auto(sampler)
+
+
+def _streamed(tested: _Tested, data: Any, target: Path, block_rows: int | None) -> StreamedResult:
+    """Evidence into a file beside the target, then the choice over it; nothing is left behind where that fails."""
     part = target.with_name(f".{target.stem}.part{target.suffix}")
-    tested = _Tested(model, sampler, subsets, settings)
     try:
         with BlockWriter(part) as writer:
             for frame in tested.blocks(_frames(data), block_rows):
                 writer.write(frame)
         if tested.first is None:
             raise InputError("the data has no rows; give at least one")
-        made = choose_streamed(part, target, settings, tested.floor, len(tested.first.subset_names))
+        made = choose_streamed(part, target, tested.settings, tested.floor, len(tested.first.subset_names))
     except OSError as error:
         raise InputError(f"cannot write {target}: {error.strerror or error}; name another file") from error
     finally:
@@ -152,7 +160,7 @@ class _Tested:
     """One pass over the data; what is known when it is over."""
 
     def __init__(self, model: object, sampler: object, subsets: object, settings: Settings) -> None:
-        self._model, self._sampler, self._subsets, self._settings = model, sampler, subsets, settings
+        self._model, self._sampler, self._subsets, self.settings = model, sampler, subsets, settings
         self.first: Result | None = None
         self.rows = self.asked = 0
         self.filtered = self.deterministic = False
@@ -174,7 +182,7 @@ class _Tested:
         wrapped = bind_model(self._model, data)
         table, fitted = bind_sampler(data, self._sampler)
         tree = subset_tree(table, fitted, self._subsets or "columns")
-        problem = table_problem(items_of(table), table.index, tree.subsets, fitted, self._settings.seed)
+        problem = table_problem(items_of(table), table.index, tree.subsets, fitted, self.settings.seed)
         problem = replace(problem, blocks=tuple(replace(block, key=block.key + number) for block in problem.blocks))  # type: ignore[operator]
         start = self.first is None
         context = RunContext(
@@ -186,12 +194,12 @@ class _Tested:
             sampler_notes=partial(sampler_notes_of, problem, table, tree.subsets, None) if start else list,
             metadata=table.metadata(),
             keep=(0, 0),
-            reference=reference_of(problem, table, tree, self._settings.seed) if start else None,
+            reference=reference_of(problem, table, tree, self.settings.seed) if start else None,
         )
-        rule = "bh" if self._settings.rule == "adaptive" else self._settings.rule
+        rule = "bh" if self.settings.rule == "adaptive" else self.settings.rule
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ReachWarning)  # of a block; that of the file is said at the end
-            result = run(context, replace(self._settings, rule=rule))
+            result = run(context, replace(self.settings, rule=rule))
         self._note(result)
         return result
 
@@ -207,7 +215,7 @@ class _Tested:
 
         assert self.first is not None
         found, first = result.evidence, self.first
-        tested = family_members(found, self._settings.rule, "run", len(first.input_names))
+        tested = family_members(found, self.settings.rule, "run", len(first.input_names))
         self.filtered |= bool((found.drawable & ~tested).any())
         tested = tested & self._calibrated()[result.subset_of]
         return pd.DataFrame(
@@ -237,14 +245,14 @@ class _Tested:
 
     def guarantee(self) -> Any:
         assert self.first is not None
-        made = replace(self.first, rule=self._settings.rule).guarantee
+        made = replace(self.first, rule=self.settings.rule).guarantee
         more = (FILTER,) if self.filtered and FILTER not in made.caveats else ()
         return replace(made, family=OVER_FILE, caveats=(*more, *made.caveats))
 
     def notes(self, made: StreamedResult) -> tuple[str, ...]:
         """What the first block says of the sampler, and how far the whole file reaches."""
         assert self.first is not None
-        settings, first = self._settings, self.first
+        settings, first = self.settings, self.first
         h = settings.test.h if settings.test.name == "sequential" else 1
         floor = first.provenance.get("floor", 0.0)
         limits = reach(settings.test.name, settings.rule, settings.alpha, made.tested, settings.draws or 1, h, floor)
