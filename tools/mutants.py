@@ -81,7 +81,7 @@ class Worker:
             streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": None}
             self._process = subprocess.Popen(command, text=True, cwd=ROOT, **streams)
             for file in sorted((self._folder / "seeds").iterdir()):  # libraries are loaded, and good files are read
-                good = self._asked(file.name, None, 120.0)
+                good = self._asked(file.name, None, 600.0)
                 assert good["outcome"] == "read", (file.name, good)
         return self._asked(name, seed, LONGEST + 1)
 

@@ -58,6 +58,8 @@ def test_blocks_of_any_size_and_frames_as_they_come(tmp_path):
     tables = [streamed(tmp_path, DATA, block_rows=rows, test="osft")[1] for rows in (256, 1024, 5000)]
     pieces = (DATA.iloc[a : a + 333] for a in range(0, 1500, 333))
     tables.append(streamed(tmp_path, pieces, block_rows=256, test="osft")[1])
+    again = (DATA.iloc[a : a + 333].reset_index(drop=True) for a in range(0, 1500, 333))
+    tables.append(streamed(tmp_path, again, block_rows=256, test="osft")[1])
     assert all(table.equals(tables[0]) for table in tables)
 
 

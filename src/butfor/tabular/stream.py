@@ -20,6 +20,7 @@ from butfor.core.result.table import family_members
 from butfor.core.select.guarantees import FILTER
 from butfor.core.select.reach import reach
 from butfor.core.types import Bools, InputError, ReachWarning
+from butfor.models.rows import is_frame
 from butfor.models.wrap import model_name
 from butfor.run.run import RunContext, run
 from butfor.run.settings import Settings, takes
@@ -144,16 +145,18 @@ def _frames(data: Any) -> Iterator[pd.DataFrame]:
     if isinstance(data, str | Path):
         yield from read_blocks(Path(data).expanduser(), "data")
         return
-    if isinstance(data, np.ndarray) or hasattr(data, "columns") or not isinstance(data, Iterable):
+    if isinstance(data, np.ndarray) or is_frame(data) or not isinstance(data, Iterable):
         data = [data]
     start = 0
     for block in data:
-        frame = as_frame(block, "data")
-        if isinstance(frame, np.ndarray | list):
-            frame = pd.DataFrame(np.asarray(frame)).set_axis(range(start, start + len(frame)), axis=0)
-            frame.attrs["array"] = True
-        start += len(frame)  # type: ignore[arg-type]
-        yield frame  # type: ignore[misc]
+        given = as_frame(block, "data")
+        frame = given if is_frame(given) else pd.DataFrame(np.asarray(given))
+        if isinstance(frame.index, pd.RangeIndex) and frame.index.start == 0:  # rows are numbered through
+            frame = frame.set_axis(pd.RangeIndex(start, start + len(frame)), axis=0)
+        if not is_frame(given):
+            frame.attrs["array"] = True  # the model gets an array again
+        start += len(frame)
+        yield frame
 
 
 class _Tested:
