@@ -1,5 +1,6 @@
 """Files, damaged: bytes that a disk or a network spoils, and content that somebody means to spoil."""
 
+import contextlib
 import copy
 import io
 import json
@@ -101,9 +102,11 @@ def changed_array(content, rng):
     elif kind == 1:
         array = array[None]
     elif kind == 2:
-        array = array.astype([np.float64, np.int64, np.uint8, bool, "U3", np.complex128][int(rng.integers(6))])
+        other = [np.float64, np.int64, np.uint8, bool, "U3", np.complex128][int(rng.integers(6))]
+        with contextlib.suppress(TypeError, ValueError), np.errstate(all="ignore"):  # words are no numbers
+            array = array.astype(other)
     elif kind == 3 and flat.size and array.dtype.kind in "fiu":
-        most = 255 if array.dtype.kind == "u" else 2**40
+        most = 2**40 if array.dtype.kind == "f" else int(np.iinfo(array.dtype).max)
         odd = [np.nan, np.inf, -1e300] if array.dtype.kind == "f" else []
         flat[int(rng.integers(flat.size))] = rng.choice([most, 0, 1, *odd])
         array = flat.reshape(array.shape)

@@ -52,6 +52,8 @@ def work(folder: Path) -> None:
         content = whole if seed is None else mutant(name, whole, np.random.default_rng(seed))
         path = folder / "mutants" / name
         path.write_bytes(content)
+        sys.stdout.write("MADE\n")  # from here on it is the reader's time
+        sys.stdout.flush()
         forget_peak()
         start, told = monotonic(), ""
         try:
@@ -79,17 +81,19 @@ class Worker:
             streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": None}
             self._process = subprocess.Popen(command, text=True, cwd=ROOT, **streams)
             for file in sorted((self._folder / "seeds").iterdir()):  # libraries are loaded, and good files are read
-                good = self._asked(file.name, None, 120.0)
+                good = self._asked(file.name, None, 600.0)
                 assert good["outcome"] == "read", (file.name, good)
         return self._asked(name, seed, LONGEST + 1)
 
     def _asked(self, name: str, seed: list[int] | None, seconds: float) -> dict[str, object]:
         process = self._process
         timer = Timer(seconds, process.kill)
-        timer.start()
         try:
             process.stdin.write(json.dumps([name, seed]) + "\n")
             process.stdin.flush()
+            while (line := process.stdout.readline()) and line != "MADE\n":
+                pass
+            timer.start()
             while (line := process.stdout.readline()) and not line.startswith("MUTANT "):
                 pass
         except OSError:

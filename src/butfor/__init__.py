@@ -20,6 +20,8 @@ from butfor.run.progress import Progress
 from butfor.run.settings import Settings
 from butfor.tabular.check_result import SamplerCheck
 from butfor.tabular.global_importance import global_importance
+from butfor.tabular.stream import explain_stream
+from butfor.tabular.streamed import StreamedResult
 
 if TYPE_CHECKING:
     from butfor import image, multimodal, plots, simulate, text
@@ -36,10 +38,12 @@ __all__ = [
     "SamplerCheck",
     "SamplerInfo",
     "Settings",
+    "StreamedResult",
     "Subset",
     "__version__",
     "check_sampler",
     "explain",
+    "explain_stream",
     "few_shot",
     "global_importance",
     "image",

@@ -125,6 +125,8 @@ def _list_problem(
         for text, own in zip(held, subsets, strict=True):
             for subset in own:
                 span_of(text, subset)
+                if not all(type(place) is int for place in subset.index):
+                    raise ValueError(f"its subset {subset.name!r:.60} is no span of characters")
         return list_problem(ListItems(held, packing=SpanPacking()), names, subsets, usable, provenance["seed"])
     return list_problem(ListItems(held or [None] * len(names)), names, subsets, usable, provenance["seed"])
 

@@ -61,9 +61,8 @@ def npz(**parts):
 
 def encrypted(path):
     raw = bytearray(path.read_bytes())
-    for mark, place in ((b"PK\x01\x02", 8), (b"PK\x03\x04", 6)):
-        start = raw.find(mark)
-        raw[start + place] |= 1
+    raw[raw.find(b"PK\x03\x04") + 6] |= 1  # of the first part
+    raw[raw.rfind(b"PK\x01\x02") + 8] |= 1  # in the list of parts at the end: arrays.npz inside has a list of its own
     path.write_bytes(bytes(raw))
     return path
 

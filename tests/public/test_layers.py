@@ -49,7 +49,8 @@ CORE = [  # every module of the core, each after all that it imports
         for name in ("sequential", "early_stop", "exact", "outcomes", "whole", "decision", "flips", "losses")
     ),
     *(f"test.{name}" for name in ("contrast", "covariance", "sampler_checks", "shape")),
-    *(f"select.{name}" for name in ("weights", "strict", "rules", "choice", "guarantees", "bounds", "reach")),
+    *(f"select.{name}" for name in ("weights", "streaming", "streaming_weights", "strict", "rules")),
+    *(f"select.{name}" for name in ("choice", "guarantees", "bounds", "reach")),
     *(f"result.{name}" for name in ("later", "numbers", "storage", "effects", "first_draws", "features", "decided")),
     *(f"result.{name}" for name in ("controlled", "kept", "table", "reasons", "answers", "summary")),
     *(
@@ -65,8 +66,9 @@ EDGES = {
     "ranks",
     "sensitivity",
     "global_importance",
+    "stream",
 }  # what asks for a run; samplers do not
-RUNS = {"explain", "demo", "ranks", "sensitivity", "global_importance"}
+RUNS = {"explain", "demo", "ranks", "sensitivity", "global_importance", "stream"}
 LATER = ("butfor.plots", "butfor.report")
 LOADERS = ("__init__", "models.__init__", "core.result.later")
 

@@ -12,6 +12,7 @@ import typer
 from butfor import explain as run
 from butfor.cli.common import bar, finish, working, written
 from butfor.cli.config import ADDRESS
+from butfor.cli.in_blocks import STREAM_HELP, explain_in_blocks
 from butfor.cli.options import ROWS, TEST, Output, TestOptions, Trust
 from butfor.cli.panels import command, flag, option, panel
 from butfor.cli.tables import Rows, SamplerName, TableColumns, TableModel, sampler_named, tables
@@ -62,8 +63,12 @@ def explain(
     own: OneTest,
     output: Output,
     run_dir: Annotated[Path | None, typer.Option(help=RUN_DIR_HELP)] = None,
+    stream: Annotated[bool, typer.Option("--stream", help=STREAM_HELP)] = False,
 ) -> None:
     """Test the features of every row of a table; write result.butfor, table.csv and report.html."""
+    if stream:
+        explain_in_blocks(model, trust, rows, columns, sampler, own.of(tests.test), tests, output, truth or clusters)
+        return
     if tests.target == "truth" and truth is None:
         raise InputError("--target truth needs the true labels; name their column with --truth")
     if run_dir is None and model.model.lower().startswith(ADDRESS):

@@ -16,7 +16,7 @@ from butfor.core.types import InputError
 from butfor.models import wrap
 
 if TYPE_CHECKING:
-    from butfor.tabular.rows import Tables
+    from butfor.tabular.rows import TableRequest, Tables
 
 SAMPLERS: dict[str, Callable[[Any], Sampler]] = {
     "auto": tabular.auto,
@@ -93,8 +93,15 @@ def sampler_named(name: str) -> Callable[[Any], Sampler]:
 
 def tables(columns: TableColumns, model: object, **rows: object) -> Tables:
     """The rows to explain and those of the reference, with the columns for the model, which may know them itself."""
-    from butfor.tabular.rows import TableRequest, read_tables
+    from butfor.tabular.rows import read_tables
+
+    return read_tables(table_request(columns, model, **rows))
+
+
+def table_request(columns: TableColumns, model: object, **rows: object) -> TableRequest:
+    """What was said of rows and columns, on the command line and by the model."""
+    from butfor.tabular.rows import TableRequest
 
     known = None if model is None else wrap(model).columns
     named = {name: value for name, value in vars(columns).items() if name != "subsets"}
-    return read_tables(TableRequest(**given(**named, **rows, known=None if known is None else list(map(str, known)))))
+    return TableRequest(**given(**named, **rows, known=None if known is None else list(map(str, known))))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -81,7 +82,10 @@ def check_header(part: IO[bytes], name: str, size: int) -> None:
     if version not in ((1, 0), (2, 0), (3, 0)):
         raise ValueError(f"its array {name!r} is of version {version}")
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    shape, _, dtype = read(part)
+    try:
+        shape, _, dtype = read(part)
+    except tokenize.TokenError as error:  # NumPy reads headers of Python 2 with a tokenizer
+        raise ValueError(f"the header of its array {name!r} is cut short") from error
     if dtype.hasobject:
         raise ValueError(f"its array {name!r} holds Python objects")
     claimed = math.prod(shape) * dtype.itemsize

@@ -45,6 +45,8 @@ class DiffusersInpainter:
 
     def fill(self, image: Image, mask: Bools, rng: np.random.Generator) -> Image:
         """One draw: the image at the pipeline's size, the generator seeded from `rng`, the answer at the image's."""
+        if isinstance(self.pipe, str):
+            need("diffusers", None)  # it brings torch along: one sentence for both
         torch = need("torch", "hugging-face")
         from PIL import Image as Pictures
 

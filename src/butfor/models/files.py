@@ -151,4 +151,4 @@ def _check_not_pickled(path: Path, start: bytes, expected: str) -> None:
 
 
 def _named(error: BaseException) -> str:
-    return one_line(f"{type(error).__name__}: {error}")
+    return one_line(f"{type(error).__name__}: {error}")[:300]

@@ -62,10 +62,10 @@ def explain(model: object, X: object, sampler: object, subsets: object, options:
         model_name=model_name(model),
         batch_rows=default_batch_rows(table),
         describe=partial(name_row, table),
-        sampler_notes=partial(_sampler_notes, problem, table, tree.subsets, settings.groups),
+        sampler_notes=partial(sampler_notes_of, problem, table, tree.subsets, settings.groups),
         metadata=table.metadata(),
         keep=KEEP,
-        reference=_reference(problem, table, tree, settings.seed),
+        reference=reference_of(problem, table, tree, settings.seed),
         alike=alike,
         read_model=_read_model(model, wrapped, problem, table, settings) if options.get("test") is None else None,
     )
@@ -125,7 +125,7 @@ def _flat(subsets: list[Subset]) -> ColumnTree:
     return ColumnTree(subsets, np.zeros(len(subsets), np.int64), np.full(len(subsets), -1))
 
 
-def _reference(problem: Problem, table: Table, tree: ColumnTree, seed: int) -> Reference | None:
+def reference_of(problem: Problem, table: Table, tree: ColumnTree, seed: int) -> Reference | None:
     """What the run needs of the reference that its sampler was fitted on; None: it has none, as far as is known."""
     sampler = problem.sampler
     if not isinstance(sampler, TableSampler) or sampler.reference is None:
@@ -161,7 +161,7 @@ def name_row(table: Table, row: int) -> str:
     return f"row {row} of the data (index {table.index[row]!r})"
 
 
-def _sampler_notes(problem: Problem, table: Table, subsets: Sequence[Subset], groups: object) -> list[str]:
+def sampler_notes_of(problem: Problem, table: Table, subsets: Sequence[Subset], groups: object) -> list[str]:
     """What looks wrong about the sampler and the rows on a quick look, and what the sampler says of itself."""
     notes, sampler = quick_check(problem), problem.sampler
     reference = None

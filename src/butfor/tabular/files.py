@@ -30,20 +30,20 @@ def read_csv(path: Path, what: str) -> pd.DataFrame:
     """
     import pandas as pd
 
-    _check_lines(path, what)
+    check_lines(path, what)
     try:
         return pd.read_csv(path, encoding="utf-8", index_col=False, low_memory=False)
     except (pd.errors.ParserError, ValueError) as error:
         raise InputError(f"the {what} {path} cannot be read as CSV: {one_line(error)}") from error
 
 
-def _check_lines(path: Path, what: str) -> None:
+def check_lines(path: Path, what: str) -> None:
     """One pass over the file: it exists, is UTF-8, has names and rows, and every line has as many values."""
     try:
         with open(path, encoding="utf-8-sig", newline="") as file:
             lines = csv.reader(file)
             header = next(lines, [])
-            _check_header(header, path, what)
+            check_header(header, path, what)
             rows = 0
             for line in lines:
                 if line and len(line) != len(header):
@@ -62,7 +62,8 @@ def _check_lines(path: Path, what: str) -> None:
         raise InputError(f"the {what} {path} has a header but no rows; give at least one row")
 
 
-def _check_header(header: list[str], path: Path, what: str) -> None:
+def check_header(header: list[str], path: Path, what: str) -> None:
+    """Refuse columns that are named alike or not at all."""
     if not header:
         raise InputError(f"the {what} {path} is empty; expected a header line with column names, then rows")
     if len(header) == 1 and any(mark in header[0] for mark in ";\t|"):
@@ -105,14 +106,14 @@ def read_parquet(path: Path, what: str) -> pd.DataFrame:
         ) from error
     try:
         with open(path, "rb") as file:
-            table = _plain_types(arrow, parquet.ParquetFile(file).read(), path, what)
-        frame: pd.DataFrame = table.to_pandas(date_as_object=False)
+            table = plain_types(arrow, parquet.ParquetFile(file).read(), path, what)
+        frame: pd.DataFrame = framed(table)
     except OSError as error:
         reason = error.strerror or one_line(error)
         raise InputError(f"the {what} {path} cannot be read: {reason}; name a Parquet file") from error
     except arrow.ArrowException as error:
         raise InputError(f"the {what} {path} cannot be read as Parquet: {one_line(error)}") from error
-    _check_header(list(map(str, frame.columns)), path, what)
+    check_header(list(map(str, frame.columns)), path, what)
     if not len(frame):
         raise InputError(f"the {what} {path} has columns but no rows; give at least one row")
     if frame.index.nlevels == 1 and frame.index.is_unique and not frame.index.hasnans:
@@ -120,7 +121,16 @@ def read_parquet(path: Path, what: str) -> pd.DataFrame:
     return frame.reset_index(drop=frame.index.names == [None])
 
 
-def _plain_types(arrow: Any, table: Any, path: Path, what: str) -> Any:
+def framed(table: Any) -> pd.DataFrame:
+    """The table as pandas reads it; what pandas itself wrote beside it may be broken, and then is not used."""
+    try:
+        return table.to_pandas(date_as_object=False)  # type: ignore[no-any-return]
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
+        return table.replace_schema_metadata(None).to_pandas(date_as_object=False)  # type: ignore[no-any-return]
+
+
+def plain_types(arrow: Any, table: Any, path: Path, what: str) -> Any:
+    """The table with decimals as numbers; what is nested is refused."""
     kinds = arrow.types
     nested = [field for field in table.schema if kinds.is_nested(field.type)]
     if nested:

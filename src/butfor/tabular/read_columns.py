@@ -109,11 +109,19 @@ def check_text(columns: Sequence[str], frames: Frames, *, sure: bool) -> None:
 
 def _odd(frame: pd.DataFrame, name: str) -> str:
     """The first value that is no number, and its place."""
+    column = frame[name].astype(object)
+    odd = column[~_numbers(column) & column.notna()]
+    return f"{odd.iloc[0]!r:.60} in row {odd.index[0]!r}" if len(odd) else f"such as {column.dropna().iloc[0]!r:.60}"
+
+
+def _numbers(column: pd.Series[Any]) -> pd.Series[Any]:
+    """Which values are numbers or spell one."""
     import pandas as pd
 
-    column = frame[name].astype(object)
-    odd = column[pd.to_numeric(column, errors="coerce").isna() & column.notna()]
-    return f"{odd.iloc[0]!r} in row {odd.index[0]!r}" if len(odd) else f"such as {column.dropna().iloc[0]!r}"
+    try:
+        return pd.to_numeric(column, errors="coerce").notna()
+    except OverflowError:  # one of them has more than 308 digits
+        return pd.to_numeric(column.astype(str), errors="coerce").notna()
 
 
 def _check_names(name: str, frames: Frames, sure: bool) -> None:
@@ -126,7 +134,7 @@ def _check_names(name: str, frames: Frames, sure: bool) -> None:
             f"column {name!r} holds another text in every row, as names do; use --index {name}, --dates {name} or "
             f"--drop {name}, or list it in --features if it is one"
         )
-    numbers = int(pd.to_numeric(values, errors="coerce").notna().sum())
+    numbers = int(_numbers(values).sum())
     if rows > numbers >= rows / 2:
         what = next(what for what, frame in frames.items() if "such as" not in _odd(frame, name))
         warnings.warn(

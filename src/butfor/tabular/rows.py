@@ -64,13 +64,13 @@ def read_tables(request: TableRequest) -> Tables:
         None if name is None else _labels(name, data, option)
         for name, option in ((request.truth, "--truth"), (request.clusters, "--clusters"))
     )
-    columns = _columns(data, reference, request)
+    columns = model_columns(data, reference, request)
     where = f" where {request.reference_where}" if request.reference_where else ""
     sources = {
         "data": f"{len(data)} of {len(whole)} rows of {request.data}",
         "reference": f"{len(reference)} rows of {request.data if other is None else request.reference}{where}",
     }
-    return Tables(_named(data, request.index)[columns], reference[columns], truth, clusters, sources)
+    return Tables(named_rows(data, request.index)[columns], reference[columns], truth, clusters, sources)
 
 
 def _labels(name: str, data: pd.DataFrame, option: str) -> list[Any]:
@@ -81,7 +81,7 @@ def _labels(name: str, data: pd.DataFrame, option: str) -> list[Any]:
 def _read(request: TableRequest) -> tuple[pd.DataFrame, pd.DataFrame | None]:
     """The data and, if it is another file, the reference, their columns as the types they are meant to be."""
     frames = {request.what: read_table(request.data, request.what)}
-    if not _same_file(request):
+    if not same_file(request):
         frames["reference"] = read_table(request.reference, "reference")  # type: ignore[arg-type]
     everywhere = dict.fromkeys(name for frame in frames.values() for name in frame.columns)
     dates = listed(request.dates, everywhere, "--dates: ")
@@ -93,7 +93,8 @@ def _read(request: TableRequest) -> tuple[pd.DataFrame, pd.DataFrame | None]:
     return frames[request.what], frames.get("reference")
 
 
-def _same_file(request: TableRequest) -> bool:
+def same_file(request: TableRequest) -> bool:
+    """Whether the reference is picked from the data themselves."""
     if request.reference is None:
         return True
     both = request.reference.exists() and request.data.exists()
@@ -145,7 +146,7 @@ def _held_out(rows: Bools, share: float, seed: int) -> tuple[Bools, Bools]:
     return held, rows & ~held
 
 
-def _columns(data: pd.DataFrame, reference: pd.DataFrame, request: TableRequest) -> list[str]:
+def model_columns(data: pd.DataFrame, reference: pd.DataFrame, request: TableRequest) -> list[str]:
     """The columns for the model: those asked for, else those it was fitted on, else all that are not left out."""
     everywhere = {**dict.fromkeys(data.columns), **dict.fromkeys(reference.columns)}
     only, drop = listed(request.features, everywhere), listed(request.drop, everywhere)
@@ -194,7 +195,8 @@ def _check_same(columns: list[str], wanted: list[str], data: pd.DataFrame, refer
         raise InputError("no column is left for the model; drop fewer")
 
 
-def _named(data: pd.DataFrame, index: str | None) -> pd.DataFrame:
+def named_rows(data: pd.DataFrame, index: str | None) -> pd.DataFrame:
+    """The rows under the names that a column gives them."""
     if index is None or index == data.index.name:
         return data
     names = data[index]

@@ -146,13 +146,13 @@ def _column(columns: list[str], wanted: str | None, where: str) -> str:
         return _known(columns, wanted, where)
     usual = columns if len(columns) == 1 else [one for one in columns if one.strip().lower() in USUAL]
     if len(usual) != 1:
-        raise InputError(f"{where} has the columns {', '.join(columns)}; say which holds the texts: column=...")
+        raise InputError(f"{where} has the columns {', '.join(columns):.300}; say which holds the texts: column=...")
     return usual[0]
 
 
 def _known(columns: list[str], wanted: str, where: str) -> str:
     if wanted not in columns:
-        raise InputError(f"{where} has no column {wanted!r}; it has {', '.join(columns)}")
+        raise InputError(f"{where} has no column {wanted!r}; it has {', '.join(columns):.300}")
     return wanted
 
 

@@ -60,6 +60,14 @@ class Learner:
         share = self._share(others, clusters, rng)
         return 1 - share + share * self._learned(others, own)
 
+    def by_label(self, clusters: Ints, sizes: Ints, rng: np.random.Generator) -> Floats:
+        """Weights (labels,) for hypotheses of other inputs than these, with mean 1 over `sizes` (labels,) of them."""
+        everyone = np.ones(len(self.p), bool)
+        share = self._share(everyone, clusters, rng)
+        learned = _thresholds(self.floored[self.order], self.labels[self.order], self.count, self.alpha)
+        mean = float((learned * sizes).sum() / max(1, sizes.sum()))
+        return 1 - share + share * (learned / mean if mean > 0 else np.ones(self.count))
+
     def _share(self, others: Bools, clusters: Ints, rng: np.random.Generator) -> float:
         """How far to trust the weights: the share that finds most, learned on one half of the others for the other."""
         half = (rng.permutation(int(clusters.max()) + 1) % 2)[clusters]
