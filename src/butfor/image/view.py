@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -94,7 +95,7 @@ def pictures(result: Result) -> Pictures | None:
         photographs,
         more=count - len(shown),
         label=outputs.label,
-        statistic=STATISTICS.get(result.evidence.kind, f"its {result.evidence.kind}"),
+        statistic=number_words(result),
         drawn=any(region.tiles for photo in photographs for region in photo.regions),
     )
 
@@ -110,9 +111,9 @@ class OutputsShown:
     @classmethod
     def of(cls, result: Result, outputs: Floats) -> OutputsShown:
         if result.output_names is None or not outputs.size:
-            return cls(False, "output" if result.output_names is None else "p", bool(outputs.size))
+            return cls(False, "output" if result.output_names is None else "probability", bool(outputs.size))
         logits = are_logits(outputs)
-        return cls(logits, "p" if logits or are_probabilities(outputs) else "output", True)
+        return cls(logits, "probability" if logits or are_probabilities(outputs) else "output", True)
 
     def __call__(self, outputs: Floats) -> Floats:
         return softmax(outputs) if self.logits else outputs
@@ -121,7 +122,7 @@ class OutputsShown:
 def _photograph(result: Result, place: int, shown: OutputsShown) -> Photograph:
     image: Image = result.problem.items.block(place, place + 1)[0]
     rows = np.flatnonzero(result.input_of == place)
-    marks = [Mark(_subset(result, row), statistic(result, row), bool(result.chosen[row])) for row in rows.tolist()]
+    marks = marks_of(result, rows.tolist())
     first = np.argsort(~result.chosen[rows], kind="stable")[:MOST_REGIONS]
     kept = rows[first] if len(rows) > MOST_REGIONS else rows
     observed = shown(result.outputs[place : place + 1])
@@ -138,13 +139,46 @@ def _photograph(result: Result, place: int, shown: OutputsShown) -> Photograph:
     )
 
 
+def marks_of(result: Result, rows: Sequence[int]) -> list[Mark]:
+    """The regions of an image with the one number of each: the same as in the table."""
+    return [Mark(_subset(result, row), _inside(result, row), bool(result.chosen[row])) for row in rows]
+
+
+def marked_photograph(result: Result, place: int, side: int = SIDE) -> Image:
+    """An image of the run with its regions outlined and the number of each inside it."""
+    image: Image = result.problem.items.block(place, place + 1)[0]
+    return photograph(image, marks_of(result, np.flatnonzero(result.input_of == place).tolist()), side=side)
+
+
+def shows_effects(result: Result) -> bool:
+    """Whether the one number of a region is its effect: where every region of the run has one."""
+    return bool(np.isfinite(result.effects.effect).all())
+
+
+def number_words(result: Result) -> str:
+    """What the one number of a region is."""
+    if not shows_effects(result):
+        return STATISTICS.get(result.evidence.kind, f"its {result.evidence.kind}")
+    link = {"logit": "log-odds", "log": "logarithm of the output"}.get(str(result.provenance.get("link")))
+    probable = result.output_names is not None and result.outputs.size and are_probabilities(result.outputs)
+    of = link or ("probability" if probable else "output")
+    return f"its effect, the change in the {of} beside its counterfactuals"
+
+
+def _inside(result: Result, row: int) -> str:
+    """The number inside a region; Pillow's own font has no true minus."""
+    if shows_effects(result):
+        return number(result.effects.effect[row], sign=True).replace("−", "-")
+    return statistic(result, row)
+
+
 def _region(result: Result, row: int, image: Image, observed: Floats, shown: OutputsShown) -> Region:
     subset, label = _subset(result, row), int(result.evidence.classes[row])
     column = label if observed.shape[1] > 1 else 0
     return Region(
         name=subset.name,
         chosen=bool(result.chosen[row]),
-        statistic=f"{result.evidence.kind} {statistic(result, row)}".replace("-", "−"),
+        statistic=_called(result, row),
         output="" if result.output_names is None else _named(result.output_names[label]).split(",")[0],
         value=_value(observed[0], column) if shown.known else "",
         where=_where(subset, image),
@@ -177,6 +211,14 @@ def statistic(result: Result, row: int) -> str:
     return f"{value:.2g}" if result.evidence.kind in ("p", "e") else f"{value:.2f}".replace("-0.00", "0.00")
 
 
+def _called(result: Result, row: int) -> str:
+    """The number of a region with its name: "effect +0.21", "w 1.20"."""
+    kind = "p-value" if result.evidence.kind == "p" else result.evidence.kind
+    return f"{'effect' if shows_effects(result) else kind} {_inside(result, row)}".replace("-", "−").replace(
+        "p−value", "p-value"
+    )
+
+
 def _value(outputs: Floats, column: int) -> str:
     return f"{outputs[column]:.3f}" if len(outputs) > 1 else number(outputs[0])
 
@@ -190,7 +232,7 @@ def _prediction(result: Result, observed: Floats, label: str) -> str:
     if result.output_names is None:
         return f"output {number(observed[0])}"
     best = int(observed.argmax())
-    return f"{_named(result.output_names[best])}, {label} = {observed[best]:.3f}"
+    return f"{_named(result.output_names[best])}, {label} {observed[best]:.3f}"
 
 
 def _flags(image: Image, subset: Subset, drawn: list[Image]) -> list[bool]:

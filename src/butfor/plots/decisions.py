@@ -10,7 +10,7 @@ from butfor.core.result.decided import Decided
 from butfor.core.result.result import Result
 from butfor.core.types import Bools, InputError, Ints
 from butfor.plots.labels import input_place, label, rows_of, short
-from butfor.plots.style import CHOSEN, INK, OTHER, REST, SOFT, axes, styled, tall
+from butfor.plots.style import CHOSEN, INK, OTHER, REST, SOFT, axes, heading, styled, tall, x_words
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -48,10 +48,10 @@ def decision(result: Result, input: object = None, *, most: int = 12, ax: Axes |
     else:
         ax = _of_one(result, decided, input_place(result, input), most, ax)
     ax.axvline(decided.level, color=OTHER, linewidth=1.0, linestyle="--", zorder=1)
-    ax.text(decided.level, 1.0, f" level {decided.level:g}", transform=ax.get_xaxis_transform(), va="bottom", ha="left",
-            color=OTHER, fontsize=6.5)  # fmt: skip
+    ax.text(decided.level, 0.0, f" level {decided.level:g}", transform=ax.get_xaxis_transform(), va="bottom", ha="left",
+            color=OTHER, fontsize=6)  # fmt: skip
     ax.set_xlim(-0.03, 1.03)
-    ax.set_xlabel(FLIP)
+    x_words(ax, FLIP)
     return ax
 
 
@@ -66,7 +66,7 @@ def _of_one(result: Result, decided: Decided, place: int, most: int, ax: Axes | 
         ax.plot(decided.share[rows[own]], lines[own], "o", color=colour, markersize=4.5, linestyle="none", label=said)
     ax.set_yticks(lines, [label(result, int(row)) for row in rows], parse_math=False)
     _greyed(ax, decided.necessary[rows])
-    ax.set_title(short(result.input_names[place], 40), pad=10, fontsize=7.5, loc="right")
+    heading(ax, f"{short(result.input_names[place], 28)}: blue is established")
     return ax
 
 
@@ -83,11 +83,11 @@ def _over_all(result: Result, decided: Decided, most: int, ax: Axes | None) -> A
         sure = decided.necessary[rows]
         ax.scatter(decided.share[rows[~sure]], height[~sure], s=5, color=REST, linewidths=0, zorder=2)
         ax.scatter(decided.share[rows[sure]], height[sure], s=9, color=CHOSEN, edgecolors="white", linewidths=0.3, zorder=3)
-    names = [f"{short(result.subset_names[j], 27)}  {needed[j]} of {total}" for j in subsets]
+    names = [f"{short(result.subset_names[j], 20)}  {needed[j]} of {total}" for j in subsets]
     ax.set_yticks(np.arange(len(subsets)), names, parse_math=False)
     _greyed(ax, needed[subsets] > 0)
     ax.set_ylim(len(subsets) - 0.5, -0.5)
-    ax.set_title("a dot is an input; blue: established", fontsize=7, color=SOFT, pad=10, loc="right")
+    heading(ax, "a dot is an input; blue is established")
     return ax
 
 
@@ -121,17 +121,17 @@ def resolutions(result: Result, input: object = None, *, ax: Axes | None = None)
     found = np.bincount(result.subset_of[sure], minlength=size)
     top, height, order = _stacked(parent)
     ax, last = axes(ax, tall(len(order), 0.165, 0.75)), int(depth.max())
-    _boxes(ax, result, (top, height, depth), order, found, 1 if single else len(result.input_names))
+    _boxes(ax, result, (top, height, depth), found, 1 if single else len(result.input_names))
     ax.set_yticks([top[j] + 0.5 for j in order], _leaf_names(result, order, place), parse_math=False)
     _greyed(ax, found[order] > 0, invert=False)
     ax.yaxis.tick_right()
     ax.set_ylim(len(order), 0)
     ax.set_xlim(0, last + 1)
-    ax.set_xticks(np.arange(last + 1) + 0.5, ["all columns", *map(str, range(1, last))] + (["finest"] if last else []))
+    ax.set_xticks(np.arange(last + 1) + 0.5, ["all", *map(str, range(1, last))] + (["finest"] if last else []))
     ax.set_xlabel("resolution")
     ax.spines[["left", "bottom"]].set_visible(False)
     said = short(result.input_names[place], 24) if single else "number of inputs for which it is established"
-    ax.set_title(f"{said}: blue is established" if single else said, fontsize=7, color=SOFT)
+    heading(ax, f"{said}: blue is established" if single else said)
     return ax
 
 
@@ -158,14 +158,19 @@ def _stacked(parent: Ints) -> tuple[dict[int, float], dict[int, float], Ints]:
 
 
 def _boxes(
-    ax: Axes, result: Result, boxes: tuple[dict[int, float], dict[int, float], Ints], finest: Ints, found: Ints, of: int
+    ax: Axes, result: Result, boxes: tuple[dict[int, float], dict[int, float], Ints], found: Ints, of: int
 ) -> None:
     from matplotlib.patches import Rectangle
 
     top, height, depth = boxes
-    last, ends = int(depth.max()), set(finest.tolist())
+    last = int(depth.max())
+    layers = result.problem.layers
+    assert layers is not None
+    below = np.full(len(found), last + 1)  # the depth of the parts: a box reaches as far
+    above = layers.parent[: len(found)]
+    np.minimum.at(below, above[above >= 0], depth[above >= 0])
     for subset in range(len(found)):
-        x, wide = int(depth[subset]), (last + 1 - int(depth[subset])) if subset in ends else 1
+        x, wide = int(depth[subset]), int(below[subset] - depth[subset])
         share = found[subset] / of
         colour = CHOSEN if found[subset] else "#eceff2"
         box = Rectangle((x, top[subset]), wide, height[subset], facecolor=colour, edgecolor="white", linewidth=0.8,

@@ -11,7 +11,7 @@ from butfor.core.result.result import Result
 from butfor.core.types import InputError
 from butfor.plots.labels import EVIDENCE, effect_words, short
 from butfor.plots.one_input import NO_EFFECTS
-from butfor.plots.style import CHOSEN, INK, OTHER, REST, WIDTH, axes, key, styled
+from butfor.plots.style import CHOSEN, INK, OTHER, REST, WIDTH, axes, key, styled, x_words
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -51,10 +51,11 @@ def volcano(result: Result, *, named: int = 4, ax: Axes | None = None) -> Axes:
         name = short(result.subset_names[int(result.subset_of[row])], 18)
         if name not in seen and len(seen) < named:  # the strongest input of each subset
             right = effect[row] > float(np.nanmean(effect[sure]))
-            ax.annotate(name, (effect[row], values[row]), xytext=(-3 if right else 3, 4 + 6 * len(seen)), fontsize=6,
+            ax.annotate(name, (effect[row], values[row]), xytext=(-4 if right else 4, -2 - 6.5 * len(seen)), fontsize=6,
                         textcoords="offset points", ha="right" if right else "left", parse_math=False)  # fmt: skip
             seen.add(name)
-    ax.set(xlabel=effect_words(result), ylabel=EVIDENCE[kind])
+    ax.set_ylabel(EVIDENCE[kind])
+    x_words(ax, effect_words(result))
     key(ax)
     return ax
 

@@ -59,13 +59,13 @@ def written(value: Any) -> str:
     return number(float(value)) or "missing"
 
 
-def short(name: object, most: int = 34) -> str:
+def short(name: object, most: int = 26) -> str:
     """A name that a label can hold: whole characters, no longer than `most`."""
     text = "".join("\ufffd" if "\ud800" <= letter <= "\udfff" or letter < " " else letter for letter in str(name))
     return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"
 
 
-def label(result: Result, row: int, most: int = 34) -> str:
+def label(result: Result, row: int, most: int = 26) -> str:
     """A subset of one input: "score = 612" for a single column, the name of the group elsewhere."""
     name, value = result.subset_names[int(result.subset_of[row])], values(result)[row]
     if value is None:

@@ -19,7 +19,7 @@ from butfor.plots.labels import (
     short,
     strongest,
 )
-from butfor.plots.style import CHOSEN, INK, OTHER, REST, SOFT, WIDTH, axes, key, styled, tall
+from butfor.plots.style import CHOSEN, INK, OTHER, REST, SOFT, WIDTH, axes, heading, key, styled, tall, x_words
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -56,7 +56,7 @@ def bar(result: Result, input: object = None, *, most: int = 12, ax: Axes | None
     _intervals(ax, lines, effects.effect[rows], effects.low[rows], effects.high[rows])
     _named_lines(ax, result, rows, result.chosen[rows])
     ax.axvline(0, color=INK, linewidth=0.7)
-    ax.set_xlabel(effect_words(result))
+    x_words(ax, effect_words(result))
     _title(ax, result, place, left)
     return ax
 
@@ -83,7 +83,7 @@ def waterfall(result: Result, input: object = None, *, most: int = 12, ax: Axes 
     >>> waterfall(result, 0).get_xlabel()
     'output'
     """
-    place, rows, left = _shown(result, input, most)
+    _, rows, _ = _shown(result, input, most)
     effects, ax = result.effects, axes(ax, tall(len(rows)))
     observed = result.evidence.observed[rows]
     without = observed - effects.effect[rows]
@@ -94,9 +94,8 @@ def waterfall(result: Result, input: object = None, *, most: int = 12, ax: Axes 
     ax.plot(without, lines, "o", markersize=2.6, color=INK, linestyle="none", label="but for it, on average")
     ax.axvline(float(observed[0]), color=OTHER, linewidth=1.2, label=f"observed {number(observed[0])}")
     _named_lines(ax, result, rows, result.chosen[rows])
-    ax.set_xlabel(output_words(result))
-    _title(ax, result, place, left)
-    ax.legend(loc="upper left", bbox_to_anchor=(0, -0.5 / (0.19 * len(rows) + 0.1)), ncols=2)
+    x_words(ax, output_words(result))
+    key(ax)
     return ax
 
 
@@ -134,7 +133,7 @@ def null(
         ax.set_ylim(-1, 1.6)
     sure = bool(result.chosen[row])
     ax.axvline(observed, color=OTHER, linewidth=1.4, label=f"observed {number(observed)}")
-    ax.set_xlabel(output_words(result))
+    x_words(ax, output_words(result))
     kind, value = result.evidence.kind, number(result.evidence.values[row])
     said = f"{label(result, row)}: {'established' if sure else 'not established'}"
     ax.set_title(f"{said} ({'p-value' if kind == 'p' else kind} {value})", fontsize=7.5, pad=16)
@@ -170,7 +169,7 @@ def _named_lines(ax: Axes, result: Result, rows: Ints, sure: Bools) -> None:
 
 def _title(ax: Axes, result: Result, place: int, left: int) -> None:
     more = f" ({left} more not shown)" if left else ""
-    ax.set_title(f"{short(result.input_names[place], 28)}: grey is not established{more}", fontsize=7, color=SOFT)
+    heading(ax, f"{short(result.input_names[place], 28)}: grey is not established{more}")
 
 
 def _outputs(result: Result, row: int) -> Floats:

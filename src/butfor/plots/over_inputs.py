@@ -10,7 +10,7 @@ from butfor.core.result.result import Result
 from butfor.core.types import Floats, InputError, Ints
 from butfor.plots.labels import effect_words, leaves, short, values
 from butfor.plots.one_input import NO_EFFECTS
-from butfor.plots.style import CHOSEN, INK, REST, SOFT, axes, key, styled, tall
+from butfor.plots.style import CHOSEN, INK, REST, SOFT, axes, heading, key, styled, tall, x_words
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,7 +20,7 @@ VALUES = "cividis"
 
 
 @styled
-def beeswarm(result: Result, *, most: int = 14, groups: bool = False, ax: Axes | None = None) -> Axes:
+def beeswarm(result: Result, *, most: int = 14, groups: bool = True, ax: Axes | None = None) -> Axes:
     """Axes with a dot per input on a line per subset: established ones outlined and coloured, the others grey.
 
     The colour is the value of the column, from low (dark blue) to high (yellow); groups of columns are plain blue.
@@ -54,7 +54,7 @@ def beeswarm(result: Result, *, most: int = 14, groups: bool = False, ax: Axes |
         seen |= shade is not None and bool(sure.any())
     _subset_lines(ax, result, subsets)
     ax.axvline(0, color=INK, linewidth=0.7, zorder=1)
-    ax.set_xlabel(effect_words(result))
+    x_words(ax, effect_words(result))
     ax.scatter([], [], s=11, color=CHOSEN, edgecolors=INK, linewidths=0.4, label="established")
     ax.scatter([], [], s=5, color=REST, linewidths=0, label="not established")
     key(ax)
@@ -64,7 +64,7 @@ def beeswarm(result: Result, *, most: int = 14, groups: bool = False, ax: Axes |
 
 
 @styled
-def heatmap(result: Result, *, most: int = 20, groups: bool = False, ax: Axes | None = None) -> Axes:
+def heatmap(result: Result, *, most: int = 20, groups: bool = True, ax: Axes | None = None) -> Axes:
     """Axes with a cell per subset and input: effects in colour and outlined where established, in grey elsewhere.
 
     Inputs stand from the largest to the least total effect.
@@ -97,8 +97,8 @@ def heatmap(result: Result, *, most: int = 20, groups: bool = False, ax: Axes | 
         _outlined(ax, sure)
     ax.set_yticks(np.arange(len(subsets)), [short(result.subset_names[j], 26) for j in subsets], parse_math=False)
     ax.set_xlabel(f"{effect.shape[1]:,} inputs, by the sum of their effects")
-    ax.set_title("colour: established; grey: not established", fontsize=7, color=SOFT)
-    ax.figure.colorbar(image, ax=ax, pad=0.02, aspect=30).set_label(effect_words(result), fontsize=6.5)
+    heading(ax, "colour: established; grey: not established")
+    ax.figure.colorbar(image, ax=ax, pad=0.02, aspect=30).set_label(effect_words(result), fontsize=6)
     return ax
 
 
@@ -137,13 +137,14 @@ def features(result: Result, *, most: int = 30, ax: Axes | None = None) -> Axes:
         ax.hlines(lines[own], low[own], high[own], color=colour, linewidth=1.6)
         ax.plot(effect[own], lines[own], "o", color=colour, markersize=4, linestyle="none", label=said)
     depth = frame["resolution"].to_numpy()[order]
-    names = [f"{'  ' * int(d)}{short(result.subset_names[j], 34 - 2 * int(d))}" for j, d in zip(order, depth, strict=True)]
-    ax.set_yticks(lines, names, parse_math=False)
+    names = [f"{'  ' * int(d)}{short(result.subset_names[j], 27 - 2 * int(d))}" for j, d in zip(order, depth, strict=True)]
+    ax.set_yticks(lines, names, parse_math=False, ha="left")
+    ax.tick_params(axis="y", pad=min(105, 4.1 * max(map(len, names))))
     for text, known in zip(ax.get_yticklabels(), sure, strict=True):
         text.set_color(INK if known else SOFT)
     ax.invert_yaxis()
     ax.axvline(0, color=INK, linewidth=0.7)
-    ax.set_xlabel(f"mean {effect_words(result)}")
+    x_words(ax, f"mean {effect_words(result)}")
     key(ax)
     return ax
 

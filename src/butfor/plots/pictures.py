@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from textwrap import wrap
 from typing import TYPE_CHECKING
 from unicodedata import east_asian_width
 
@@ -48,12 +49,12 @@ def photograph(result: Result, input: object = None, *, side: int = 900, ax: Axe
         raise InputError(f"this is a run on a {result.modality}; photograph is for butfor.image.explain")
     place = input_place(result, input)
     picture = marked_photograph(result, place, side)
-    ax = axes(ax, (WIDTH, WIDTH * picture.shape[0] / picture.shape[1] + 0.4))
+    ax = axes(ax, (WIDTH, WIDTH * picture.shape[0] / picture.shape[1] + 0.6))
     ax.imshow(picture)
     ax.set_axis_off()
     ax.set_title(f"{short(result.input_names[place], 40)}", fontsize=7.5)
-    ax.text(0, -0.02, f"blue: established; number: {number_words(result)}", transform=ax.transAxes, va="top",
-            fontsize=6.5, color=SOFT, parse_math=False)  # fmt: skip
+    words = "\n".join(wrap(f"blue: established; number: {number_words(result)}", 56))
+    ax.text(0, -0.02, words, transform=ax.transAxes, va="top", fontsize=6.5, color=SOFT, parse_math=False)
     return ax
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
+from textwrap import wrap
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 if TYPE_CHECKING:
@@ -47,9 +48,18 @@ def tall(lines: int, each: float = 0.19, rest: float = 0.75) -> tuple[float, flo
     return WIDTH, min(max(lines, 2) * each + rest, 40.0)
 
 
-def key(ax: Axes, *, below: bool = True, loc: str | None = None) -> None:
-    """The legend, under the axes so that it hides nothing."""
-    if loc is not None:
-        ax.legend(loc=loc)
-    elif below:
-        ax.legend(loc="lower left", bbox_to_anchor=(0, 1.0), ncols=2, borderaxespad=0.2, handletextpad=0.3)
+def key(ax: Axes) -> None:
+    """The legend, above the axes so that it hides nothing; it grows to the left, where the names stand."""
+    ax.legend(
+        loc="lower right", bbox_to_anchor=(1.02, 1.0), ncols=2, borderaxespad=0.1, handletextpad=0.3, columnspacing=1.0
+    )
+
+
+def x_words(ax: Axes, words: str) -> None:
+    """The name of the x axis, in lines that a narrow figure can hold."""
+    ax.set_xlabel("\n".join(wrap(words, 34)), parse_math=False)
+
+
+def heading(ax: Axes, words: str) -> None:
+    """A quiet line above the axes."""
+    ax.set_title("\n".join(wrap(words, 52)), fontsize=7, color=SOFT, loc="right", fontweight="normal", parse_math=False)

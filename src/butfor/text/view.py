@@ -244,7 +244,7 @@ def _answer(result: Result, outputs: Floats) -> str:
     if result.output_names is None or len(outputs) == 1:
         return f"the model's output is {number(outputs[0])}"
     best = int(outputs.argmax())
-    return f"the model says {result.output_names[best]}, p = {outputs[best]:.3f}"
+    return f"the model says {result.output_names[best]}, probability {outputs[best]:.3f}"
 
 
 def _counted(result: Result) -> tuple[tuple[Counted, ...], int]:
