@@ -15,9 +15,11 @@ from butfor.image.draw import Mark, encoded, photograph, resized
 from butfor.image.plausibility import judge
 from butfor.image.region import Image, is_box, is_mask, is_region, mask_of
 
-MOST_PHOTOGRAPHS, MOST_REGIONS, MOST_DRAWS = 60, 40, 3
-SIDE, THUMB, TILE = 720, 220, 300  # longer sides in pixels: the photograph, on the sheet, one counterfactual
+MOST_PHOTOGRAPHS, MOST_REGIONS, MOST_DRAWS = 2000, 40, 3
+DETAILED, PAGE = 60, 12  # photographs with their counterfactuals; photographs on a page
+SIDE, SMALL_SIDE, THUMB, TILE = 720, 480, 220, 300  # longer sides in pixels: the photograph, on the sheet, one counterfactual
 LEAST_SIDE = 64  # of images whose fills can be judged: smaller ones have no texture
+EVIDENCE = {"p": "p-value", "e": "e-value"}
 STATISTICS = {
     "z": "its z, the model's output minus that on the counterfactual",
     "w": "its w over its scale, which is what the selection compares: positive where the image itself has the largest "
@@ -43,6 +45,7 @@ class Region:
     name: str
     chosen: bool
     statistic: str
+    inside: str  # the same without its name, as it stands in the picture
     output: str  # the class that the values are of
     value: str
     where: tuple[float, float, float, float] | None
@@ -63,6 +66,8 @@ class Photograph:
     chosen: int
     regions: tuple[Region, ...]
     more: int
+    place: int  # among the inputs
+    number: int  # in the report, from 1
 
 
 @dataclass(frozen=True)
@@ -73,6 +78,8 @@ class Pictures:
     more: int
     label: str  # what the values under the pictures are
     statistic: str  # what stands in the regions
+    number: str  # the same in a word or two, for the head of a column
+    page: int  # photographs on a page
     drawn: bool  # whether there are counterfactuals
 
 
@@ -85,10 +92,10 @@ def pictures(result: Result) -> Pictures | None:
     """
     count = len(result.input_names)
     found = np.bincount(result.input_of, weights=result.chosen, minlength=count)
-    shown = sorted(np.argsort(-found, kind="stable")[:MOST_PHOTOGRAPHS].tolist())  # those with most discoveries
+    shown = np.argsort(-found, kind="stable")[:MOST_PHOTOGRAPHS].tolist()  # those with most discoveries first
     outputs = OutputsShown.of(result, result.outputs[shown])
     try:
-        photographs = tuple(_photograph(result, place, outputs) for place in shown)
+        photographs = tuple(_photograph(result, place, k, outputs) for k, place in enumerate(shown, start=1))
     except InputError:  # the files are no longer where they were
         return None
     return Pictures(
@@ -96,6 +103,8 @@ def pictures(result: Result) -> Pictures | None:
         more=count - len(shown),
         label=outputs.label,
         statistic=number_words(result),
+        number="Effect" if shows_effects(result) else EVIDENCE.get(result.evidence.kind, result.evidence.kind),
+        page=PAGE,
         drawn=any(region.tiles for photo in photographs for region in photo.regions),
     )
 
@@ -119,7 +128,7 @@ class OutputsShown:
         return softmax(outputs) if self.logits else outputs
 
 
-def _photograph(result: Result, place: int, shown: OutputsShown) -> Photograph:
+def _photograph(result: Result, place: int, number: int, shown: OutputsShown) -> Photograph:
     image: Image = result.problem.items.block(place, place + 1)[0]
     rows = np.flatnonzero(result.input_of == place)
     marks = marks_of(result, rows.tolist())
@@ -129,13 +138,15 @@ def _photograph(result: Result, place: int, shown: OutputsShown) -> Photograph:
     return Photograph(
         name=str(result.input_names[place]),
         said=_prediction(result, observed[0], shown.label) if shown.known else "",
-        marked=jpeg(photograph(image, marks, side=SIDE)),
+        marked=jpeg(photograph(image, marks, side=SIDE if number <= DETAILED else SMALL_SIDE)),
         thumb=jpeg(photograph(image, [Mark(mark.subset, "", mark.chosen) for mark in marks], side=THUMB)),
-        original=picture_of(image),
+        original=picture_of(image) if number <= DETAILED else "",
         shape=(image.shape[1], image.shape[0]),
         chosen=int(result.chosen[rows].sum()),
-        regions=tuple(_region(result, row, image, observed, shown) for row in kept.tolist()),
+        regions=tuple(_region(result, row, image, observed, shown, number <= DETAILED) for row in kept.tolist()),
         more=len(rows) - len(kept),
+        place=place,
+        number=number,
     )
 
 
@@ -172,18 +183,19 @@ def _inside(result: Result, row: int) -> str:
     return statistic(result, row)
 
 
-def _region(result: Result, row: int, image: Image, observed: Floats, shown: OutputsShown) -> Region:
+def _region(result: Result, row: int, image: Image, observed: Floats, shown: OutputsShown, detailed: bool) -> Region:
     subset, label = _subset(result, row), int(result.evidence.classes[row])
     column = label if observed.shape[1] > 1 else 0
     return Region(
         name=subset.name,
         chosen=bool(result.chosen[row]),
         statistic=_called(result, row),
+        inside=_inside(result, row).replace("-", "−"),
         output="" if result.output_names is None else _named(result.output_names[label]).split(",")[0],
         value=_value(observed[0], column) if shown.known else "",
         where=_where(subset, image),
-        mask=_overlay(subset, image),
-        tiles=_tiles(result, row, image, observed, shown, column),
+        mask=_overlay(subset, image) if detailed else None,
+        tiles=_tiles(result, row, image, observed, shown, column) if detailed else (),
     )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from butfor.core.result.numbers import are_probabilities, number
 from butfor.core.result.reasons import finest_of
 from butfor.core.result.result import Result
-from butfor.core.types import Bools, Ints
+from butfor.core.types import Array, Bools, Ints
 
 LINKS = {"logit": "log-odds", "log": "logarithm"}
 EVIDENCE = {"p": "p-value", "z": "z", "w": "w", "e": "e-value"}
@@ -74,9 +74,9 @@ def label(result: Result, row: int, most: int = 26) -> str:
     return f"{short(name, max(8, most - len(said) - 3))} = {said}"
 
 
-def values(result: Result) -> list[Any]:
-    """The observed value of every hypothesis that is a single column; None elsewhere."""
-    return list(result.table["value"])
+def values(result: Result) -> Array:
+    """The observed value of every hypothesis (H,) that is a single column; None elsewhere."""
+    return result.table["value"].to_numpy(dtype=object)
 
 
 def rows_of(result: Result, place: int) -> Ints:

@@ -8,7 +8,7 @@ import numpy as np
 
 from butfor.core.result.result import Result
 from butfor.core.types import InputError
-from butfor.plots.labels import class_name, leaves, of_class, written
+from butfor.plots.labels import class_name, leaves, of_class, values, written
 
 MARK = " *"  # behind the value of what is established
 
@@ -36,11 +36,11 @@ def to_shap(result: Result, *, groups: bool = False) -> Any:
         )
     subsets = np.arange(size) if groups else leaves(result)
     effect, low, high, observed, chosen = (
-        _matrix(result, values, subsets)
-        for values in (*_effects(result), result.evidence.observed, result.chosen.astype(np.float64))
+        _matrix(result, part, subsets)
+        for part in (*_effects(result), result.evidence.observed, result.chosen.astype(np.float64))
     )
     told = np.full((count, size), None, dtype=object)
-    told[result.input_of, result.subset_of] = np.array([*result.table["value"], None], dtype=object)[:-1]
+    told[result.input_of, result.subset_of] = values(result)
     told = told[:, subsets]
     shown = [
         [("" if value is None else written(value)) + (MARK if sure else "") for value, sure in zip(*row, strict=True)]

@@ -63,7 +63,9 @@ def _chosen_answer(result: Result) -> tuple[str, Picture | None]:
     if decided is not None and one:
         return _one_decision(result), _decision_picture(result, 0)
     if decided is not None and decided.necessary.any():
-        return _decisions(result), _counts(result, decided.necessary, "inputs whose decision hangs on it")
+        several = len(np.unique(result.subset_of[decided.necessary])) > 2
+        counts = _counts(result, decided.necessary, "inputs whose decision hangs on it")
+        return _decisions(result), counts if several else _decision_picture(result, input_place(result, None))
     if over is not None and over.chosen.any():
         return _features(result), features_picture(result, _strongest_subsets(result))
     if result.chosen.any():
@@ -138,7 +140,7 @@ def _decision_picture(result: Result, place: int) -> Picture:
     assert decided is not None
     rows = rows_of(result, place)
     rows = rows[np.lexsort((-np.nan_to_num(decided.share[rows], nan=-1.0), ~decided.necessary[rows]))][:MOST_LINES]
-    title = "Probability that the decision would have been otherwise, but for"
+    title = f"{result.input_names[place]}: probability that the decision would have been otherwise, but for"
     return Picture(title, decision_lines(result, rows), Scale(0.0, 1.0)(decided.level) or 0.0, f"level {decided.level:g}")
 
 
@@ -169,7 +171,7 @@ def _counts(result: Result, marked: np.ndarray[tuple[int, ...], np.dtype[np.bool
     """For how many inputs each subset is marked."""
     size = len(result.subset_names)
     found, total = np.bincount(result.subset_of[marked], minlength=size), np.bincount(result.subset_of, minlength=size)
-    order = np.argsort(-found, kind="stable")[:MOST_LINES]
+    order = np.argsort(-found, kind="stable")[: min(MOST_LINES, int((found > 0).sum()))]
     scale = Scale(0.0, float(total.max(initial=1)))
     lines = tuple(
         Line(result.subset_names[j], "", f"{found[j]:,} of {total[j]:,}", "", scale(0.0), scale(float(found[j])),

@@ -44,7 +44,7 @@ def index(result: Result) -> dict[str, Any]:
         "output": rounded(_observed(result)),
         "found": np.bincount(result.input_of, weights=result.chosen, minlength=count).astype(int).tolist(),
         "reason": result.subset_of[lead].tolist(),
-        "value": [_told(value) for value in np.array([*values(result), None], dtype=object)[lead]],
+        "value": [_told(value) for value in values(result)[lead]],
         "effect": rounded(result.effects.effect[lead]),
         "sure": sure[lead].astype(int).tolist(),
     }
@@ -67,7 +67,7 @@ def parts(result: Result) -> Iterator[list[dict[str, Any]]]:
     """The hypotheses of every input, PART inputs at a time: columns again."""
     order = np.argsort(result.input_of, kind="stable")
     ends = np.searchsorted(result.input_of[order], np.arange(len(result.input_names) + 1))
-    decided, told = result.decided, values(result)
+    decided, told = result.decided, values(result).tolist()
     table: dict[str, list[Any]] = {
         "subset": result.subset_of.tolist(),
         "effect": rounded(result.effects.effect),
@@ -80,14 +80,14 @@ def parts(result: Result) -> Iterator[list[dict[str, Any]]]:
     if decided is not None:
         table |= {"flip": rounded(decided.share), "flip_low": rounded(decided.low), "flip_high": rounded(decided.high)}
         table["necessary"] = decided.necessary.astype(int).tolist()
-    shown = set(_most(result).tolist())
+    shown, sure = set(_most(result).tolist()), finest_of(result, marked(result))
     for start in range(0, len(result.input_names), PART):
         part = []
         for place in range(start, min(start + PART, len(result.input_names))):
             rows = order[ends[place] : ends[place + 1]].tolist()
             own: dict[str, Any] = {name: [column[row] for row in rows] for name, column in table.items()}
             own["value"] = [_told(told[row]) for row in rows]
-            part.append(own | (_cases(result, rows) if place in shown else {}))
+            part.append(own | (_cases(result, [row for row in rows if sure[row]][:4]) if place in shown else {}))
         yield part
 
 
@@ -128,12 +128,10 @@ def _most(result: Result) -> Ints:
     return np.argsort(-found, kind="stable")[:MOST_CASES]
 
 
-def _cases(result: Result, rows: list[int]) -> dict[str, Any]:
+def _cases(result: Result, wanted: list[int]) -> dict[str, Any]:
     """The nearest case and the draws of what is established for one input."""
     if result.modality != "table":
         return {}
-    sure = finest_of(result, marked(result))
-    wanted = [row for row in rows if sure[row]][:4]
     near = [case for row in wanted if (case := nearest_case(result, row)) is not None]
     found = [
         {"subset": case.subset, "changes": [[c.name, c.before, c.after] for c in case.changes], "more": case.more,
