@@ -17,7 +17,12 @@ from butfor.image.region import Image, is_box, is_mask, is_region, mask_of
 
 MOST_PHOTOGRAPHS, MOST_REGIONS, MOST_DRAWS = 2000, 40, 3
 DETAILED, PAGE = 60, 12  # photographs with their counterfactuals; photographs on a page
-SIDE, SMALL_SIDE, THUMB, TILE = 720, 480, 220, 300  # longer sides in pixels: the photograph, on the sheet, one counterfactual
+SIDE, SMALL_SIDE, THUMB, TILE = (
+    720,
+    480,
+    220,
+    300,
+)  # longer sides in pixels: the photograph, on the sheet, one counterfactual
 LEAST_SIDE = 64  # of images whose fills can be judged: smaller ones have no texture
 EVIDENCE = {"p": "p-value", "e": "e-value"}
 STATISTICS = {

@@ -82,7 +82,9 @@ def _over_all(result: Result, decided: Decided, most: int, ax: Axes | None) -> A
         height = line + 0.3 * np.sin(np.arange(len(rows)) * 2.4)  # dots beside each other, the same every time
         sure = decided.necessary[rows]
         ax.scatter(decided.share[rows[~sure]], height[~sure], s=5, color=REST, linewidths=0, zorder=2)
-        ax.scatter(decided.share[rows[sure]], height[sure], s=9, color=CHOSEN, edgecolors="white", linewidths=0.3, zorder=3)
+        ax.scatter(
+            decided.share[rows[sure]], height[sure], s=9, color=CHOSEN, edgecolors="white", linewidths=0.3, zorder=3
+        )
     names = [f"{short(result.subset_names[j], 20)}  {needed[j]} of {total}" for j in subsets]
     ax.set_yticks(np.arange(len(subsets)), names, parse_math=False)
     _greyed(ax, needed[subsets] > 0)
@@ -130,7 +132,7 @@ def resolutions(result: Result, input: object = None, *, ax: Axes | None = None)
     ax.set_xticks(np.arange(last + 1) + 0.5, ["all", *map(str, range(1, last))] + (["finest"] if last else []))
     ax.set_xlabel("resolution")
     ax.spines[["left", "bottom"]].set_visible(False)
-    said = short(result.input_names[place], 24) if single else "number of inputs for which it is established"
+    said = short(result.input_names[place], 24) if single else "inputs for which it is established"
     heading(ax, f"{said}: blue is established" if single else said)
     return ax
 
@@ -195,5 +197,3 @@ def _greyed(ax: Axes, sure: Bools, *, invert: bool = True) -> None:
         text.set_color(INK if known else SOFT)
     if invert:
         ax.invert_yaxis()
-
-

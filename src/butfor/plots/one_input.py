@@ -53,7 +53,7 @@ def bar(result: Result, input: object = None, *, most: int = 12, ax: Axes | None
         own = result.chosen[rows] == sure
         if own.any():
             ax.barh(lines[own], effects.effect[rows[own]], color=colour, height=0.68, label=said)
-    _intervals(ax, lines, effects.effect[rows], effects.low[rows], effects.high[rows])
+    _intervals(ax, lines, effects.low[rows], effects.high[rows])
     _named_lines(ax, result, rows, result.chosen[rows])
     ax.axvline(0, color=INK, linewidth=0.7)
     x_words(ax, effect_words(result))
@@ -90,7 +90,7 @@ def waterfall(result: Result, input: object = None, *, most: int = 12, ax: Axes 
     lines = np.arange(len(rows))
     colours = [CHOSEN if sure else REST for sure in result.chosen[rows]]
     ax.barh(lines, effects.effect[rows], left=without, color=colours, height=0.6)
-    _intervals(ax, lines, without, observed - effects.high[rows], observed - effects.low[rows])
+    _intervals(ax, lines, observed - effects.high[rows], observed - effects.low[rows])
     ax.plot(without, lines, "o", markersize=2.6, color=INK, linestyle="none", label="but for it, on average")
     ax.axvline(float(observed[0]), color=OTHER, linewidth=1.2, label=f"observed {number(observed[0])}")
     _named_lines(ax, result, rows, result.chosen[rows])
@@ -152,7 +152,7 @@ def _shown(result: Result, input: object, most: int) -> tuple[int, Ints, int]:
     return place, rows, len(known) - len(rows)
 
 
-def _intervals(ax: Axes, lines: Ints, middle: Floats, low: Floats, high: Floats) -> None:
+def _intervals(ax: Axes, lines: Ints, low: Floats, high: Floats) -> None:
     """Thin lines from low to high, where there is an interval: what is computed exactly has none."""
     wide = high > low
     ax.hlines(lines[wide], low[wide], high[wide], color=INK, linewidth=0.8)

@@ -49,7 +49,9 @@ def beeswarm(result: Result, *, most: int = 14, groups: bool = True, ax: Axes | 
         height = line + _spread(effect)
         ax.scatter(effect[~sure], height[~sure], s=5, color=REST, linewidths=0, zorder=2)
         shade = _ranks([told[row] for row in rows[sure]])
-        look: dict[str, Any] = {"color": CHOSEN} if shade is None else {"c": shade, "cmap": VALUES, "vmin": 0, "vmax": 1}
+        look: dict[str, Any] = (
+            {"color": CHOSEN} if shade is None else {"c": shade, "cmap": VALUES, "vmin": 0, "vmax": 1}
+        )
         ax.scatter(effect[sure], height[sure], s=11, edgecolors=INK, linewidths=0.4, zorder=3, **look)
         seen |= shade is not None and bool(sure.any())
     _subset_lines(ax, result, subsets)
@@ -137,7 +139,7 @@ def features(result: Result, *, most: int = 30, ax: Axes | None = None) -> Axes:
         ax.hlines(lines[own], low[own], high[own], color=colour, linewidth=1.6)
         ax.plot(effect[own], lines[own], "o", color=colour, markersize=4, linestyle="none", label=said)
     depth = frame["resolution"].to_numpy()[order]
-    names = [f"{'  ' * int(d)}{short(result.subset_names[j], 27 - 2 * int(d))}" for j, d in zip(order, depth, strict=True)]
+    names = [f"{'  ' * int(d)}{short(result.subset_names[j], 25 - int(d))}" for j, d in zip(order, depth, strict=True)]
     ax.set_yticks(lines, names, parse_math=False, ha="left")
     ax.tick_params(axis="y", pad=min(105, 4.1 * max(map(len, names))))
     for text, known in zip(ax.get_yticklabels(), sure, strict=True):
@@ -216,7 +218,9 @@ def _ranks(told: list[Any]) -> Floats | None:
     if not told or not all(isinstance(value, int | float | np.number) for value in told):
         return None
     numbers = np.array(told, np.float64)
-    places = np.searchsorted(np.sort(numbers), numbers, side="left") + np.searchsorted(np.sort(numbers), numbers, "right")
+    places = np.searchsorted(np.sort(numbers), numbers, side="left") + np.searchsorted(
+        np.sort(numbers), numbers, "right"
+    )
     return np.asarray(places / (2 * len(numbers)))
 
 

@@ -82,7 +82,7 @@ def highlighted(result: Result, input: object = None, *, ax: Axes | None = None)
         raise InputError("the texts of this result are not at hand; highlighted is for butfor.text.explain")
     place = input_place(result, input)
     parts = stretches(result, directions(result), place, rows_of(result, place).tolist())
-    width = WIDTH if ax is None else ax.get_position().width * ax.figure.get_figwidth()
+    width = WIDTH if ax is None else ax.get_position().width * float(ax.figure.bbox.width) / ax.figure.dpi
     words = _words([(part.text or f"[… {part.gap} …]", part.kind) for part in parts])
     lines = _wrapped(words, max(20, int(width * 72 / (0.602 * SIZE))))
     ax = axes(ax, (WIDTH, 0.17 * len(lines) + 0.5))
@@ -134,5 +134,3 @@ def _wrapped(words: list[tuple[str, str]], most: int) -> list[list[tuple[str, st
 
 def _wide(text: str) -> int:
     return sum(2 if east_asian_width(letter) in "WF" else 1 for letter in text)
-
-

@@ -55,7 +55,9 @@ def answer(result: Result) -> Answer:
     said = [line for line in answers(result) if not line.startswith("  ")]  # those of single inputs are in the list
     told = "Decision:" if "decision" in headline else "Over all inputs:" if "sets these inputs" in headline else "\n"
     rest = tuple(line for line in said if not line.startswith(told))
-    return Answer(headline, rest if len(result.input_names) > 1 or not result.chosen.any() else (), picture, _nearest(result))
+    return Answer(
+        headline, rest if len(result.input_names) > 1 or not result.chosen.any() else (), picture, _nearest(result)
+    )
 
 
 def _chosen_answer(result: Result) -> tuple[str, Picture | None]:
@@ -106,7 +108,10 @@ def _features(result: Result) -> str:
     chosen = chosen[np.argsort(-np.abs(over.effect[chosen]), kind="stable")]
     named = [f"{result.subset_names[j]} ({number(over.effect[j], sign=True)})" for j in chosen[:3]]
     more = f" and {len(chosen) - 3} more" if len(chosen) > 3 else ""
-    return f"What sets these inputs apart from the reference: {'; '.join(named)}{more}, as the mean {effect_words(result)}."
+    return (
+        f"What sets these inputs apart from the reference: {'; '.join(named)}{more}, as the mean "
+        f"{effect_words(result)}."
+    )
 
 
 def _nothing(result: Result) -> str:
@@ -115,7 +120,8 @@ def _nothing(result: Result) -> str:
         return "Nothing is established."
     row = int(known[np.argmax(np.abs(result.effects.effect[known]))])
     return (
-        f"Nothing is established. The largest effect is {number(result.effects.effect[row], sign=True)} {unit(result)}: "
+        f"Nothing is established. The largest effect is {number(result.effects.effect[row], sign=True)} "
+        f"{unit(result)}: "
         f"{result.subset_names[int(result.subset_of[row])]}, on {result.input_names[int(result.input_of[row])]}."
     )
 
@@ -124,7 +130,8 @@ def _listed(result: Result, marked: np.ndarray[tuple[int, ...], np.dtype[np.bool
     rows = np.flatnonzero(marked)
     rows = rows[np.argsort(-np.nan_to_num(np.abs(result.effects.effect[rows])), kind="stable")]
     named = [
-        f"{result.subset_names[int(result.subset_of[row])]} ({number(result.effects.effect[row], sign=True) or 'chosen'})"
+        f"{result.subset_names[int(result.subset_of[row])]} "
+        f"({number(result.effects.effect[row], sign=True) or 'chosen'})"
         for row in rows[:4].tolist()
     ]
     more = f" and {len(rows) - 4} more" if len(rows) > 4 else ""
@@ -141,7 +148,9 @@ def _decision_picture(result: Result, place: int) -> Picture:
     rows = rows_of(result, place)
     rows = rows[np.lexsort((-np.nan_to_num(decided.share[rows], nan=-1.0), ~decided.necessary[rows]))][:MOST_LINES]
     title = f"{result.input_names[place]}: probability that the decision would have been otherwise, but for"
-    return Picture(title, decision_lines(result, rows), Scale(0.0, 1.0)(decided.level) or 0.0, f"level {decided.level:g}")
+    return Picture(
+        title, decision_lines(result, rows), Scale(0.0, 1.0)(decided.level) or 0.0, f"level {decided.level:g}"
+    )
 
 
 def _effects_picture(result: Result) -> Picture | None:
@@ -152,7 +161,7 @@ def _effects_picture(result: Result) -> Picture | None:
     if not len(rows):
         return None
     lines, zero = effect_lines(result, strongest(result, rows, result.chosen, MOST_LINES), result.chosen)
-    return Picture(f"{effect_words(result).capitalize()}: {result.input_names[place]}", lines, zero, "zero")
+    return Picture(f"{result.input_names[place]}: {effect_words(result)}", lines, zero, "zero")
 
 
 def features_picture(result: Result, order: Ints) -> Picture:
@@ -174,8 +183,16 @@ def _counts(result: Result, marked: np.ndarray[tuple[int, ...], np.dtype[np.bool
     order = np.argsort(-found, kind="stable")[: min(MOST_LINES, int((found > 0).sum()))]
     scale = Scale(0.0, float(total.max(initial=1)))
     lines = tuple(
-        Line(result.subset_names[j], "", f"{found[j]:,} of {total[j]:,}", "", scale(0.0), scale(float(found[j])),
-             scale(float(found[j])), bool(found[j]))  # fmt: skip
+        Line(
+            result.subset_names[j],
+            "",
+            f"{found[j]:,} of {total[j]:,}",
+            "",
+            scale(0.0),
+            scale(float(found[j])),
+            scale(float(found[j])),
+            bool(found[j]),
+        )
         for j in order.tolist()
     )
     return Picture(f"Number of {title}", lines, 2.0, "", "")
@@ -226,5 +243,3 @@ def nearest_case(result: Result, row: int) -> NearestCase | None:
 def cell(rows: Batch, column: int) -> object:
     """The value of the first row in a column of an array or a frame."""
     return (rows[0, column] if isinstance(rows, np.ndarray) else rows.iloc[0, column]) if len(rows) else None
-
-

@@ -19,7 +19,7 @@ from butfor.report.lines import Line, decision_lines, effect_lines, percent
 from butfor.report.methods import call, methods_paragraph, references
 from butfor.report.notes import ranked
 
-MOST_INPUTS = 50  # in the page itself; the script has them all
+MOST_INPUTS = 20  # in the page itself; the script has them all
 MOST_LINES = 60
 
 
@@ -47,6 +47,7 @@ def content(result: Result) -> dict[str, Any]:
         "level": None if result.decided is None else result.decided.level,
         "output": output_words(result),
         "effect": effect_words(result),
+        "output_title": output_words(result)[:1].upper() + output_words(result)[1:],
         "unit": unit(result),
         "kind": EVIDENCE[result.evidence.kind],
         "link": result.provenance.get("link"),
@@ -81,7 +82,8 @@ def promise_line(result: Result) -> str:
     if result.control is None:
         return f"{line}, under the assumptions inside."
     found = int(result.control.chosen.sum())
-    return f"{line}; on {result.control.rows} rows of the reference itself, where nothing is to be found, {found} were chosen."
+    rows = f"{result.control.rows} rows of the reference itself"
+    return f"{line}; on {rows}, where nothing is to be found, {found} were chosen."
 
 
 def _features(result: Result) -> tuple[tuple[Line, ...], float]:

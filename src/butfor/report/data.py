@@ -15,7 +15,7 @@ from butfor.plots.labels import EVIDENCE, class_name, effect_words, marked, outp
 from butfor.report.answer import nearest_case
 
 PART = 100  # inputs whose hypotheses are read together, when one of them is looked at
-MOST_CASES = 400  # inputs with their nearest case and draws: the others say which call shows them
+MOST_CASES = 200  # inputs with their nearest case and draws: the others say which call shows them
 MOST_COLUMNS, MOST_DRAWS = 12, 3
 
 
@@ -96,8 +96,7 @@ def leading(result: Result) -> Ints:
     sure = finest_of(result, marked(result))
     size = np.nan_to_num(np.abs(result.effects.effect))
     if result.decided is not None:
-        needed = finest_of(result, result.decided.necessary)
-        strength = np.nan_to_num(result.decided.share) + 2 * needed + sure
+        strength = np.nan_to_num(result.decided.share) + 2 * sure
     else:
         strength = size / (size.max(initial=0.0) or 1.0) + 2 * sure
     order = np.lexsort((-strength, result.input_of))

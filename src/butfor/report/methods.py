@@ -17,7 +17,7 @@ REFERENCES = {
     "Genovese": "Genovese, C., Roeder, K., Wasserman, L. (2006). False discovery control with p-value weighting. "
     "Biometrika 93.",
     "Wang": "Wang, R., Ramdas, A. (2022). False discovery rate control with e-values. JRSS B 84.",
-    "Barber": "Barber, R. F., Candès, E. (2015). Controlling the false discovery rate via knockoffs. Ann. Statistics 43.",
+    "Barber": "Barber, R. F., Candès, E. (2015). Controlling the false discovery rate via knockoffs. Ann. Stat. 43.",
     "Emery": "Emery, K. et al. (2019). Multiple competition-based FDR control. arXiv.",
     "Gimenez": "Gimenez, J. R., Zou, J. (2019). Improving the stability of the knockoff procedure. AISTATS.",
     "Dunn": "Dunn, O. J. (1961). Multiple comparisons among means. JASA 56.",
@@ -43,7 +43,7 @@ def methods_paragraph(result: Result) -> str:
     if result.decided is not None:
         decided = (
             " For each of them we estimated the probability that the decision of the model would have been otherwise, "
-            f"with 95 % intervals that hold together, and call it necessary where that exceeds {result.decided.level:g}."
+            f"with 95 % intervals that hold together, and call it necessary where it exceeds {result.decided.level:g}."
         )
     checked = f" {result.control}" if result.control is not None else ""
     return (
@@ -67,7 +67,9 @@ def call(result: Result) -> str:
     said = result.provenance
     given: dict[str, object] = {"test": said["test"], "rule": result.rule, "alpha": result.alpha}
     given |= {"family": result.family} if result.family != "run" else {}
-    given |= {name: said[name] for name in ("alternative", "target", "link", "min_effect") if said.get(name) is not None}
+    given |= {
+        name: said[name] for name in ("alternative", "target", "link", "min_effect") if said.get(name) is not None
+    }
     given["seed"] = said.get("seed")
     module = {"image": "butfor.image.", "text": "butfor.text."}.get(result.modality, "butfor.")
     sampler = "reference" if str(said.get("sampler", "")).startswith("residual(") else "sampler"

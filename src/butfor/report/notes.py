@@ -8,7 +8,16 @@ HEAVY = (
     "do not rely", "No error rate", "not calibrated", "picked", "false discover", "ignores how columns", "fitted on",
     "Nearly all", "nearly all", "looks as if", "interrupted", "stopped", "promises nothing", "is not valid", "fail",
 )  # fmt: skip
-LIGHT = ("Exact:", "auto takes", "remembered", "is set to", "was taken as", "computed from", "rows were", "the check finds nothing")
+LIGHT = (
+    "Exact:",
+    "auto takes",
+    "remembered",
+    "is set to",
+    "was taken as",
+    "computed from",
+    "rows were",
+    "the check finds nothing",
+)
 
 
 @dataclass(frozen=True)
@@ -22,7 +31,7 @@ class Note:
 def ranked(notes: tuple[str, ...]) -> list[Note]:
     """The heaviest first; among equals as they came.
 
-    >>> [note.weight for note in ranked(("Exact: trees.", "Draws of 'a' are not calibrated.", "More rows reach further."))]
+    >>> [note.weight for note in ranked(("Exact: trees.", "'a' is not calibrated.", "More rows reach further."))]
     ['Beware', 'Good to know', 'Detail']
     """
     order = ("Beware", "Good to know", "Detail")

@@ -3,7 +3,7 @@
   const byId = id => document.getElementById(id);
   const make = (tag, text, kind) => { const e = document.createElement(tag); if (text !== undefined && text !== null) e.textContent = text; if (kind) e.className = kind; return e; };
   const draw = (tag, facts) => { const e = document.createElementNS("http://www.w3.org/2000/svg", tag); for (const k in facts) e.setAttribute(k, facts[k]); return e; };
-  const data = JSON.parse(byId("data").textContent), inputs = data.inputs, count = inputs.name.length, SIZE = 50;
+  const data = JSON.parse(byId("data").textContent), inputs = data.inputs, count = inputs.name.length, SIZE = 20;
   document.documentElement.classList.add("js");
 
   function number(v, sign) {

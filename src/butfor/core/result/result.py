@@ -295,7 +295,8 @@ class Result:
         return summary.summary(self)
 
     def _repr_html_(self) -> str:
-        return summary.summary_html(self)
+        small: str = later("butfor.report.notebook:small_html")(self)
+        return small
 
     def to_json(self) -> str:
         """Settings, guarantee, notes and the table, as JSON."""
