@@ -20,7 +20,8 @@ def small_html(result: Result) -> str:
     picture = "" if found.picture is None else _table(found.picture)
     return (
         f"<div style='max-width:46em'><p style='font-size:1.15em;font-weight:600;margin:.3em 0'>"
-        f"{escape(found.headline)}</p>{lead}{picture}<p style='margin:.3em 0;font-size:.88em;opacity:.75'>{escape(headline(result))}. "
+        f"{escape(found.headline)}</p>{lead}{picture}"
+        f"<p style='margin:.3em 0;font-size:.88em;opacity:.75'>{escape(headline(result))}. "
         f"{escape(promise_line(result))} <code>result.report(&quot;report.html&quot;)</code> has the rest.</p></div>"
     )
 
@@ -54,6 +55,7 @@ def _track(line: Line, picture: Picture, colour: str) -> str:
     wide = "10" if not picture.mark_name else "5"
     return (
         f"<svg width='100%' height='14' style='overflow:visible'>{mark}<line x1='{low:.2f}%' x2='{high:.2f}%' "
-        f"y1='7' y2='7' stroke='{colour}' stroke-width='{wide}' stroke-opacity='.45'/><circle cx='{line.middle:.2f}%' cy='7' r='3.5' "
+        f"y1='7' y2='7' stroke='{colour}' stroke-width='{wide}' stroke-opacity='.45'/>"
+        f"<circle cx='{line.middle:.2f}%' cy='7' r='3.5' "
         f"fill='{colour}'/></svg>"
     )
