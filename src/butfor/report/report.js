@@ -78,14 +78,14 @@
     return svg;
   }
 
-  function table(titles, rows) {
+  function table(titles, rows, label) {
     const t = make("table", null, "lines"), head = make("tr");
     for (const [title, kind] of titles) { const th = make("th", title, kind); th.scope = "col"; head.append(th); }
     t.append(document.createElement("thead"), document.createElement("tbody"));
     t.tHead.append(head);
     t.tBodies[0].append(...rows);
     const scroll = make("div", null, "scroll");
-    scroll.tabIndex = 0; scroll.setAttribute("role", "region"); scroll.setAttribute("aria-label", titles[0][0]);
+    scroll.tabIndex = 0; scroll.setAttribute("role", "region"); scroll.setAttribute("aria-label", label);
     scroll.append(t);
     return scroll;
   }
@@ -104,27 +104,27 @@
       const name = make("th", data.subsets[own.subset[k]] + (own.value[k] ? " " : "")); name.scope = "row";
       if (own.value[k]) name.append(make("span", own.value[k], "v"));
       const interval = own.low[k] === null || own.low[k] === own.high[k] ? "" : number(own.low[k], true) + " to " + number(own.high[k], true);
-      const pic = make("td", null, "pic"); pic.append(track(own.low[k], own.effect[k], own.high[k], scale, "effect " + number(own.effect[k], true)));
+      const pic = make("td", null, "pic"); pic.append(track(own.low[k], own.effect[k], own.high[k], scale, "effect " + (number(own.effect[k], true) || "not estimated")));
       tr.append(name, make("td", number(own.effect[k], true), "n"), make("td", interval, "n wide"), pic, make("td", own.surprise[k] === null ? "" : "more extreme than " + percent(own.surprise[k]), "wide"));
       if (own.flip) { const td = make("td", percent(own.flip[k]), "n"); if (own.flip_low[k] !== null) td.append(make("br"), make("span", percent(own.flip_low[k]) + " to " + percent(own.flip_high[k]), "soft")); tr.append(td); }
       tr.append(make("td", number(own.evidence[k]), "n wide"), make("td", own.sure[k] ? "established" : own.necessary && own.necessary[k] ? "decision hangs on it" : "not established", "wide"));
       return tr;
     });
     const head = make("h3", inputs.name[place]), said = make("p", (inputs.said[place] ? "The model says " + inputs.said[place] + "; " : "") + data.output + " " + number(inputs.output[place]) + ".", "soft");
-    panel.replaceChildren(head, said, table(titles, lines), ...near(own), ...drawn(own));
+    panel.replaceChildren(head, said, table(titles, lines, "reasons of this input"), ...near(own), ...drawn(own));
   }
 
   const near = own => (own.near || []).filter(c => c.changes.length).map(c => {
     const box = make("div");
     const rows = c.changes.map(([name, before, after]) => { const tr = make("tr"), th = make("th", name); th.scope = "row"; tr.append(th, make("td", before, "n was"), make("td", after, "n will")); return tr; });
-    box.append(make("h3", "The nearest case in which it changes, by " + c.subset), make("p", c.before + " \u2192 " + c.after + (c.more ? "; and " + c.more + " more columns" : ""), "soft"), table([["Column"], ["Is", "n"], ["Would be", "n"]], rows));
+    box.append(make("h3", "The nearest case in which it changes, by " + c.subset), make("p", c.before + " \u2192 " + c.after + (c.more ? "; and " + c.more + " more columns" : ""), "soft"), table([["Column"], ["Is", "n"], ["Would be", "n"]], rows, "nearest case, by " + c.subset));
     return box;
   });
 
   const drawn = own => (own.draws || []).filter(c => c.columns.length).map(c => {
     const box = make("div"), titles = [["Column"], ["Observed", "n"], ...c.columns[0][2].map((_, k) => ["Draw " + (k + 1), "n"])];
     const rows = c.columns.map(([name, seen, values]) => { const tr = make("tr"), th = make("th", name); th.scope = "row"; tr.append(th, make("td", seen, "n seen"), ...values.map(v => make("td", v, "n"))); return tr; });
-    box.append(make("h3", "Counterfactuals of " + c.subset), table(titles, rows));
+    box.append(make("h3", "Counterfactuals of " + c.subset), table(titles, rows, "counterfactuals of " + c.subset));
     return box;
   });
 
