@@ -194,11 +194,11 @@ def test_hostile_names_never_run(visit, tmp_path):
 
     path = butfor.explain(Model(), inputs, reference).report(tmp_path / "r.html")
     texts = {name: f"a {name} b" for name in HOSTILE}
-    sampler = (
-        lambda texts, subset, draws, rng: [
-            text[: subset.index[0]] + HOSTILE[1] + text[subset.index[1] :] for text in texts for _ in range(draws)
-        ]
-    )
+
+    def sampler(texts, subset, draws, rng):
+        start, end = subset.index
+        return [text[:start] + HOSTILE[1] + text[end:] for text in texts for _ in range(draws)]
+
     result = butfor.text.explain(lambda batch: [float(len(text)) for text in batch], texts, sampler, alpha=0.5)
     for page in (path, result.report(tmp_path / "t.html")):
         opened = visit(page)

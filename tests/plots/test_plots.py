@@ -137,7 +137,7 @@ def test_without_effects_or_a_decision_it_says_what_to_do():
         found.plot.bar()
     with pytest.raises(InputError, match="decide="):
         found.plot.decision()
-    with pytest.raises(InputError, match="image.explain"):
+    with pytest.raises(InputError, match=r"image\.explain"):
         found.plot.photograph()
 
 

@@ -12,7 +12,7 @@ from butfor.core.result.reasons import finest_of
 from butfor.core.result.result import Result
 from butfor.core.types import Batch, Ints
 from butfor.plots.labels import effect_words, input_place, output_words, rows_of, strongest, unit, written
-from butfor.report.lines import Line, Picture, Scale, decision_lines, effect_lines, feature_lines
+from butfor.report.lines import PictureLine, Picture, Scale, decision_lines, effect_lines, feature_lines
 
 MOST_LINES = 8
 MOST_CHANGED = 6
@@ -183,7 +183,7 @@ def _counts(result: Result, marked: np.ndarray[tuple[int, ...], np.dtype[np.bool
     order = np.argsort(-found, kind="stable")[: min(MOST_LINES, int((found > 0).sum()))]
     scale = Scale(0.0, float(total.max(initial=1)))
     lines = tuple(
-        Line(
+        PictureLine(
             result.subset_names[j],
             "",
             f"{found[j]:,} of {total[j]:,}",

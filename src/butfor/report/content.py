@@ -15,7 +15,7 @@ from butfor.plots.over_inputs import tree_order
 from butfor.report.answer import answer, features_picture
 from butfor.report.data import as_json, index, leading, parts, said
 from butfor.report.examples import examples
-from butfor.report.lines import Line, decision_lines, effect_lines, percent
+from butfor.report.lines import PictureLine, decision_lines, effect_lines, percent
 from butfor.report.methods import call, methods_paragraph, references
 from butfor.report.notes import ranked
 
@@ -86,7 +86,7 @@ def promise_line(result: Result) -> str:
     return f"{line}; on {rows}, where nothing is to be found, {found} were chosen."
 
 
-def _features(result: Result) -> tuple[tuple[Line, ...], float]:
+def _features(result: Result) -> tuple[tuple[PictureLine, ...], float]:
     """Every subset over all inputs, parts under what they are parts of; nothing where there is one input only."""
     if len(result.input_names) == 1 or result.modality != "table":
         return (), 0.0
@@ -94,13 +94,13 @@ def _features(result: Result) -> tuple[tuple[Line, ...], float]:
     return found.lines, found.mark
 
 
-def _full(result: Result, place: int) -> tuple[tuple[Line, ...], float]:
+def _full(result: Result, place: int) -> tuple[tuple[PictureLine, ...], float]:
     rows = rows_of(result, place)
     order = strongest(result, rows, marked(result), MOST_LINES)
     return effect_lines(result, order, result.chosen)
 
 
-def _flips(result: Result, place: int) -> dict[str, Line]:
+def _flips(result: Result, place: int) -> dict[str, PictureLine]:
     return {line.name: line for line in decision_lines(result, rows_of(result, place))}
 
 

@@ -14,7 +14,7 @@ from butfor.plots.labels import label, values, written
 
 
 @dataclass(frozen=True)
-class Line:
+class PictureLine:
     """One line: what it is of, its number and interval in words, their places in percent; `sure` is in colour."""
 
     name: str
@@ -34,7 +34,7 @@ class Picture:
     """Lines on one scale; `mark` is where zero or a level stands, in percent."""
 
     title: str
-    lines: tuple[Line, ...]
+    lines: tuple[PictureLine, ...]
     mark: float
     mark_name: str
     key: str = "blue: established; grey: not established"
@@ -76,13 +76,13 @@ def interval_words(low: float, high: float) -> str:
     return f"{number(low, sign=True)} to {number(high, sign=True)}"
 
 
-def decision_lines(result: Result, rows: Ints) -> tuple[Line, ...]:
+def decision_lines(result: Result, rows: Ints) -> tuple[PictureLine, ...]:
     """The probability of another decision but for each of these hypotheses."""
     decided = result.decided
     assert decided is not None
     scale = Scale(0.0, 1.0)
     return tuple(
-        Line(
+        PictureLine(
             result.subset_names[int(result.subset_of[row])],
             value_of(result, row),
             percent(decided.share[row]),
@@ -96,12 +96,12 @@ def decision_lines(result: Result, rows: Ints) -> tuple[Line, ...]:
     )
 
 
-def effect_lines(result: Result, rows: Ints, sure: Bools) -> tuple[tuple[Line, ...], float]:
+def effect_lines(result: Result, rows: Ints, sure: Bools) -> tuple[tuple[PictureLine, ...], float]:
     """The effects of these hypotheses, and where zero stands."""
     effects = result.effects
     scale = Scale.over(effects.effect[rows], effects.low[rows], effects.high[rows])
     lines = tuple(
-        Line(
+        PictureLine(
             result.subset_names[int(result.subset_of[row])],
             value_of(result, row),
             number(effects.effect[row], sign=True),
@@ -117,14 +117,14 @@ def effect_lines(result: Result, rows: Ints, sure: Bools) -> tuple[tuple[Line, .
     return lines, scale(0.0) or 0.0
 
 
-def feature_lines(result: Result, order: Sequence[int]) -> tuple[tuple[Line, ...], float]:
+def feature_lines(result: Result, order: Sequence[int]) -> tuple[tuple[PictureLine, ...], float]:
     """Mean effects over all inputs of these subsets, and where zero stands."""
     frame = result.features
     effect, low, high = (frame[name].to_numpy(np.float64) for name in ("effect", "effect_low", "effect_high"))
     scale, sure, depth = Scale.over(effect, low, high), frame["chosen"].to_numpy(), frame["resolution"].to_numpy()
     found, total = frame["inputs_chosen"].to_numpy(), frame["inputs"].to_numpy()
     lines = tuple(
-        Line(
+        PictureLine(
             result.subset_names[j],
             "",
             number(effect[j], sign=True),

@@ -8,7 +8,7 @@ from butfor.core.result.result import Result
 from butfor.core.result.summary import headline
 from butfor.report.answer import answer
 from butfor.report.content import promise_line
-from butfor.report.lines import Line, Picture
+from butfor.report.lines import PictureLine, Picture
 
 BLUE, GREY = "#0072b2", "#8a949e"
 
@@ -35,7 +35,7 @@ def _table(picture: Picture) -> str:
     )
 
 
-def _row(line: Line, picture: Picture) -> str:
+def _row(line: PictureLine, picture: Picture) -> str:
     colour = BLUE if line.sure else GREY
     shade = "" if line.sure else "opacity:.75;"
     value = f" = {line.value}" if line.value else ""
@@ -47,7 +47,7 @@ def _row(line: Line, picture: Picture) -> str:
     )
 
 
-def _track(line: Line, picture: Picture, colour: str) -> str:
+def _track(line: PictureLine, picture: Picture, colour: str) -> str:
     mark = f"<line x1='{picture.mark:.2f}%' x2='{picture.mark:.2f}%' y1='0' y2='14' stroke='#8a949e'/>"
     if line.middle is None:
         return f"<svg width='100%' height='14'>{mark}</svg>"
