@@ -108,7 +108,8 @@ def null(
     Parameters
     ----------
     result : of `butfor.explain`.
-    input, subset : the names of both, as in the table.
+    input : its name, as in the table.
+    subset : its name, as in the table.
     outputs : what the model says of more counterfactuals, such as `model(result.counterfactuals(input, subset, 500))`;
         None shows the few that the run kept, since a plot asks no model.
     ax : axes to draw on; None makes a figure.
