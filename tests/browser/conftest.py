@@ -1,6 +1,8 @@
 """A real browser for pages that people open: Debian's chromium driven by playwright."""
 
 import shutil
+import subprocess
+import tarfile
 from dataclasses import dataclass, field
 
 import pytest
@@ -48,8 +50,9 @@ def visit(browser):
     """Open a file at a size of window; everything that goes on is noted from the start."""
     contexts = []
 
-    def visit(path, size=WIDE):
-        contexts.append(browser.new_context(viewport={"width": size[0], "height": size[1]}))
+    def visit(path, size=WIDE, scheme="light", **options):
+        view = {"width": size[0], "height": size[1]}
+        contexts.append(browser.new_context(viewport=view, color_scheme=scheme, **options))
         opened = Opened(contexts[-1].new_page())
         opened.page.on("request", lambda request: opened.asked.append(request.url))
         opened.page.on("console", lambda message: opened.complaints.append(message.text))
@@ -60,3 +63,17 @@ def visit(browser):
     yield visit
     for context in contexts:
         context.close()
+
+
+@pytest.fixture(scope="session")
+def axe(tmp_path_factory):
+    """The text of axe-core, which finds what keeps people from reading a page; from npm, never into the tree."""
+    npm = shutil.which("npm")
+    if npm is None:
+        pytest.skip("npm is not installed: axe-core comes from there")
+    folder = tmp_path_factory.mktemp("axe")
+    packed = subprocess.run([npm, "pack", "axe-core@4"], cwd=folder, capture_output=True, timeout=120, check=False)
+    if packed.returncode:
+        pytest.skip("npm cannot reach its registry for axe-core")
+    with tarfile.open(next(folder.glob("*.tgz"))) as archive:
+        return archive.extractfile("package/axe.min.js").read().decode("utf-8")

@@ -18,7 +18,8 @@ def table(tmp_path_factory):
     names = [NAME, "b", "c"]
     reference = pd.DataFrame(rng.normal(size=(300, 3)), columns=names)
     inputs = pd.DataFrame(rng.normal([4, 0, 0], 1, (30, 3)), columns=names, index=[f"{NAME} {k}" for k in range(30)])
-    result = butfor.explain(lambda rows: rows[NAME], inputs, butfor.tabular.gaussian(reference))
+    decide = lambda outputs: outputs > 2  # noqa: E731
+    result = butfor.explain(lambda rows: rows[NAME], inputs, butfor.tabular.gaussian(reference), decide=decide)
     assert result.chosen.any()
     return result.report(tmp_path_factory.mktemp("table") / "report.html")
 
@@ -51,9 +52,9 @@ def report(request):
     return request.getfixturevalue(request.param)
 
 
-@pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
-def test_offline_without_complaints_and_never_wider_than_the_window(visit, report, size):
-    opened = visit(report, size)
+@pytest.mark.parametrize(("size", "scheme"), [(WIDE, "light"), (NARROW, "dark")], ids=["wide", "narrow and dark"])
+def test_offline_without_complaints_and_never_wider_than_the_window(visit, report, size, scheme):
+    opened = visit(report, size, scheme)
     opened.page.wait_for_load_state("networkidle")
     assert opened.elsewhere() == []
     assert opened.complaints == []
@@ -116,3 +117,94 @@ def test_pointing_at_a_word_shows_its_figures_inside_the_window(visit, texts, si
         word.focus()
         assert tip.is_visible()
         page.locator("h1").click()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_serious(visit, report, axe, scheme):
+    page = visit(report, scheme=scheme).page
+    for details in page.query_selector_all("details:not([open]) > summary"):
+        details.click()
+    page.evaluate(axe)  # run by the driver, beside the page's own policy
+    found = page.evaluate("async () => (await axe.run()).violations.map(v => [v.impact, v.id, v.nodes[0].html])")
+    assert [one for one in found if one[0] in ("serious", "critical")] == []
+
+
+def test_search_filter_sort_and_arrow_keys(visit, table):
+    page = visit(table).page
+    rows = page.locator("#inputs tbody tr")
+    assert rows.count() == 20
+    page.locator("#after").click()
+    assert rows.count() == 10
+    page.locator("#search").fill(f"{NAME} 17")
+    assert rows.count() == 1
+    page.locator("#search").fill("")
+    page.locator("#filter").select_option("none")
+    nothing = page.locator("#count").inner_text()
+    page.locator("#filter").select_option("sure")
+    sure = page.locator("#count").inner_text()
+    assert int(nothing.split()[0]) + int(sure.split()[0]) <= 30
+    page.locator("#filter").select_option("")
+    heading = page.locator('#inputs th[data-by="effect"]')
+    heading.locator("button").click()
+    assert heading.get_attribute("aria-sort") == "descending"
+    sizes = [
+        abs(float(text.replace("−", "-"))) for text in page.locator("#inputs tbody td:nth-child(5)").all_inner_texts()
+    ]
+    assert sizes == sorted(sizes, reverse=True)
+    rows.first.click()
+    name = page.locator("#full h3").first.inner_text()
+    assert name == rows.first.locator("th").inner_text()
+    page.locator('#inputs tbody tr[aria-selected="true"]').focus()
+    page.keyboard.press("ArrowDown")
+    assert page.locator("#full h3").first.inner_text() == rows.nth(1).locator("th").inner_text() != name
+
+
+def test_one_input_in_full_says_the_same_with_and_without_the_script(visit, table):
+    numbers = "#full tbody td:nth-child(2)"
+    plain = visit(table, java_script_enabled=False).page
+    assert plain.locator("#inputs tbody tr").count() == 20
+    without, name = plain.locator(numbers).all_inner_texts(), plain.locator("#full h3").inner_text()
+    page = visit(table).page
+    page.locator("#search").fill(name)
+    page.locator("#inputs tbody tr").first.click()
+    assert sorted(page.locator("#full .lines").first.locator("td:nth-child(2)").all_inner_texts()) == sorted(without)
+
+
+HOSTILE = [
+    "<script>window.bad=1</script>",
+    '"><img src=x onerror="window.bad=1">',
+    "javascript:window.bad=1",
+    "</script><script>window.bad=1//",
+]
+
+
+def test_hostile_names_never_run(visit, tmp_path):
+    rng = np.random.default_rng(0)
+    reference = pd.DataFrame(rng.normal(size=(100, 4)), columns=HOSTILE)
+    inputs = pd.DataFrame(
+        rng.normal(3, 1, (24, 4)), columns=HOSTILE, index=[f"{HOSTILE[k % 4]} {k}" for k in range(24)]
+    )
+
+    class Model:
+        classes_ = np.array(HOSTILE[:2])
+
+        def predict_proba(self, rows):
+            p = 1 / (1 + np.exp(-rows[HOSTILE[0]] - rows[HOSTILE[1]]))
+            return np.column_stack([1 - p, p])
+
+    path = butfor.explain(Model(), inputs, reference).report(tmp_path / "r.html")
+    texts = {name: f"a {name} b" for name in HOSTILE}
+
+    def sampler(texts, subset, draws, rng):
+        start, end = subset.index
+        return [text[:start] + HOSTILE[1] + text[end:] for text in texts for _ in range(draws)]
+
+    result = butfor.text.explain(lambda batch: [float(len(text)) for text in batch], texts, sampler, alpha=0.5)
+    for page in (path, result.report(tmp_path / "t.html")):
+        opened = visit(page)
+        for row in opened.page.query_selector_all("#inputs tbody tr")[:4]:
+            row.click()
+        assert opened.page.evaluate("window.bad") is None
+        assert opened.complaints == []
+        assert opened.elsewhere() == []
+        assert opened.page.locator("img[onerror]").count() == 0

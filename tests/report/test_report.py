@@ -1,5 +1,8 @@
 """The report: complete, escaped, offline, and there whole or not at all."""
 
+import base64
+import hashlib
+import json
 import re
 from dataclasses import replace
 
@@ -11,7 +14,9 @@ import butfor
 from butfor.core.result.kept import Kept
 from butfor.core.result.numbers import number
 from butfor.core.types import InputError
-from butfor.report.content import by_evidence, content
+from butfor.report.content import content
+from butfor.report.data import as_json
+from butfor.report.examples import by_evidence
 from butfor.report.folder import REPORT, RESULT, TABLE, check_folder, write_folder
 from butfor.report.write import render
 
@@ -37,8 +42,15 @@ def words(html):
     """The text of a page, as a reader sees it."""
     from html import unescape
 
-    body = re.sub(r"<(style|title)>.*?</\1>", "", html, flags=re.S)
+    body = re.sub(r"<(style|title|script)\b.*?</\1>", "", html, flags=re.S)
     return " ".join(unescape(re.sub(r"<[^>]+>", " ", body)).split())
+
+
+def read(html):
+    """What the script of a page is given: the list of inputs, and the hypotheses of each."""
+    found = dict(re.findall(r'<script type="application/json" id="([^"]+)">(.*?)</script>', html, flags=re.S))
+    index = json.loads(found.pop("data"))
+    return index, [own for k in range(len(found)) for own in json.loads(found[f"part-{k}"])]
 
 
 def test_says_what_is_promised_and_found(result):
@@ -47,21 +59,65 @@ def test_says_what_is_promised_and_found(result):
     assert " ".join(str(promise).split(" (")[0].split()) in text
     assert all(caveat in text for caveat in promise.caveats)
     assert all(" ".join(note.split()) in text for note in result.notes)
-    assert f"{int(result.chosen.sum())} discoveries among 120 hypotheses" in text
     for value in ("Seed 0", "gaussian(300 reference rows, 3 columns)", f"{result.rows:,}", butfor.__version__):
         assert value in text
 
 
+def test_the_answer_comes_first_then_features_inputs_counterfactuals_promise_notes_methods(result):
+    html = render(result)
+    parts = ("<h1>", "Which features", "Which inputs", "One input in full", "Counterfactuals to look at")
+    parts += ("What is promised", "<h2>Notes", "Methods, to paste", "How this was made")
+    places = [html.index(part) for part in parts]
+    assert places == sorted(places)
+    assert html.index('<details class="promise"><summary>') > html.index("<h1>")
+    assert "Burns, C., Thomason" in html
+    assert "butfor.explain(model, inputs, sampler, test=&#39;irt&#39;" in html
+
+
+def test_every_hypothesis_is_in_the_data_of_the_script(result):
+    index, own = read(render(result))
+    assert index["inputs"]["name"] == [str(name) for name in result.input_names]
+    assert len(own) == len(result.input_names)
+    for place in (0, 7, 39):
+        rows = np.flatnonzero(result.input_of == place)
+        assert [bool(sure) for sure in own[place]["sure"]] == result.chosen[rows].tolist()
+        assert own[place]["effect"] == pytest.approx(result.effects.effect[rows], rel=6e-3)
+        assert [index["subsets"][j] for j in own[place]["subset"]] == [
+            result.subset_names[j] for j in result.subset_of[rows]
+        ]
+
+
+def test_only_its_own_script_may_run(result):
+    html = render(result)
+    (script,) = re.findall(r"<script>(.*?)</script>", html, flags=re.S)
+    hashed = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    policy = re.search(r'Content-Security-Policy" content="([^"]+)"', html).group(1)
+    assert f"script-src 'sha256-{hashed}'" in policy
+    assert policy.startswith("default-src 'none'; base-uri 'none'; form-action 'none'")
+
+
 def test_escapes_names(result):
     html = render(result)
-    assert "<script" not in html
+    assert html.count("<script") == 3  # the data, one part of it, our own
+    assert EVIL not in html
     assert "&lt;script&gt;" in html
     assert "patient &amp; " in html
+    assert "<" not in as_json({"<": "</script>"})
+
+
+def test_a_probability_is_never_called_p():
+    rng = np.random.default_rng(0)
+    model = lambda rows: np.column_stack([1 / (1 + np.exp(rows[:, 0])), 1 / (1 + np.exp(-rows[:, 0]))])  # noqa: E731
+    found = butfor.explain(model, rng.normal([4, 0], 1, (30, 2)), rng.normal(size=(200, 2)))
+    text = words(render(found))
+    assert "probability of class 1" in text
+    assert not re.search(r"\bp ?=", text.split("What is promised")[0])
 
 
 def test_needs_nothing_from_elsewhere(result):
     html = render(result)
-    assert not re.search(r"https?://|src=|@import|url\(|<link|<iframe", html)
+    spaces = html.replace("http://www.w3.org/2000/svg", "")  # the name of SVG, which nobody asks for
+    assert not re.search(r"https?://|src=|@import|url\(|<link|<iframe|fetch\(|XMLHttp|import\(", spaces)
 
 
 def test_the_same_result_gives_the_same_page(result):
@@ -71,8 +127,7 @@ def test_the_same_result_gives_the_same_page(result):
 def test_strongest_evidence_first(result):
     order = by_evidence(result)
     assert (np.diff(result.evidence.values[order]) >= 0).all()
-    shown = content(result)["discoveries"]
-    assert shown[0].subset == result.subset_names[result.subset_of[order[0]]]
+    shown = content(result)["full"]
     assert all(0 <= line.low <= line.middle <= line.high <= 100 for line in shown)
 
 
@@ -87,6 +142,7 @@ def test_shows_counterfactuals_of_this_run(result):
     example = content(result)["examples"][0]
     drawn = result.counterfactuals(example.input, example.subset, n=3)
     assert example.columns[0][2] == tuple(number(value) for value in drawn[EVIL])
+    assert example.outputs == tuple(number(value) for value in drawn[EVIL] + 0.5 * drawn["b"])
     assert "Counterfactuals to look at" in render(result)
 
 
@@ -98,22 +154,24 @@ def test_a_loaded_result_has_the_same_report(result, tmp_path):
 def test_without_kept_counterfactuals_there_are_none(result):
     html = render(replace(result, kept=Kept()))
     assert "Counterfactuals to look at" not in html
-    assert "discoveries among" in html
+    assert "One input in full" in html
 
 
-def test_no_discoveries():
+def test_a_run_that_found_nothing_shows_effects_percentiles_and_the_next_call():
     result = found(shift=0.0)
     text = words(render(result))
     assert not result.chosen.any()
-    assert "No discoveries among 120 hypotheses" in text
+    assert "Nothing is established. The largest effect is" in text
+    assert "of its counterfactuals" in text
+    assert "result.reasons(" in text
     assert "ordinary for this reference" in text
-    assert "The discoveries" not in text
+    assert "Counterfactuals to look at" not in text
 
 
 def test_no_effects():
     text = words(render(found(effects=None)))
-    assert text.count("interval") == 2  # of the table over all inputs, which needs no fresh draws
-    assert "The discoveries" in text
+    assert "Which inputs" in text
+    assert "established" in text
 
 
 def test_over_all_inputs_and_the_control():
@@ -122,29 +180,42 @@ def test_over_all_inputs_and_the_control():
     result = butfor.explain(lambda rows: rows[:, 0], inputs, reference, decide=lambda outputs: outputs > 1)
     text = words(render(result))
     for part in (
-        "Over all inputs",
-        "What each decision hangs on",
+        "Which features",
+        "it is established what the decision hangs on",
         "held-out rows of the reference chose",
-        "But for x0",
+        "The nearest case in which it changes",
     ):
         assert part in text
-    assert result.summary().splitlines()[3].split(".")[0] in text
 
 
-def test_many_discoveries_are_cut_short():
+def test_many_inputs_are_paged_and_none_is_left_out():
     result = found(count=260)
-    left = int(result.chosen.sum()) - 200
-    assert left > 1
-    assert f"{left} more discoveries are in the table of the result" in words(render(result))
+    html = render(result)
+    index, own = read(html)
+    assert html.count('id="part-') == 3
+    assert len(own) == len(index["inputs"]["name"]) == 260
+    assert "The first 20 of 260 are shown" in words(html)  # where no script may run
 
 
-def test_several_outputs_are_named():
-    rng = np.random.default_rng(1)
-    model = lambda rows: np.column_stack([rows[:, 0], -rows[:, 0]])  # noqa: E731
-    inputs = rng.normal([3, 0], 1, size=(20, 2)) * np.array([[1, 1]] * 10 + [[-1, 1]] * 10)
-    result = butfor.explain(model, inputs, rng.normal(size=(200, 2)), test="irt", draws=499)
-    assert {line.output for line in content(result)["discoveries"]} == {"0", "1"}
-    assert "Output" in words(render(result))
+def test_one_input_with_a_decision():
+    rng = np.random.default_rng(0)
+    result = butfor.explain(
+        lambda rows: rows[:, 0], rng.normal([6, 0], 0.1, (1, 2)), rng.normal(size=(200, 2)), decide=lambda out: out > 3
+    )
+    page = content(result)
+    assert page["answer"].headline.startswith("But for ")
+    assert page["answer"].nearest.changes[0].name == "x0"
+    assert float(page["answer"].nearest.after) < 3
+    assert "Which inputs" not in render(result)
+    small = result._repr_html_()
+    assert page["answer"].headline in small
+    assert len(small) < 20_000
+
+
+def test_a_notebook_shows_names_and_runs_nothing(result):
+    small = result._repr_html_()
+    assert "<script" not in small
+    assert "&lt;script&gt;" in small
 
 
 def test_report_by_the_public_name(result, tmp_path):

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from PIL.ImageDraw import ImageDraw
     from PIL.ImageFont import FreeTypeFont
 
-BLUE, RED = (21, 92, 214), (208, 36, 36)  # chosen, not chosen
+BLUE, GREY, RED = (21, 92, 214), (98, 106, 116), (208, 36, 36)  # chosen, not chosen, implausible
 INK, PALE, PAPER = (25, 28, 33), (105, 112, 122), (255, 255, 255)
 PAD = 3  # pixels between letters and the edge of their plate
 MOST_HIDDEN = 0.15  # of a region: a plate must not hide what it speaks of
@@ -46,11 +46,11 @@ class Mark:
 
     @property
     def colour(self) -> tuple[int, int, int]:
-        return PALE if self.chosen is None else BLUE if self.chosen else RED
+        return PALE if self.chosen is None else BLUE if self.chosen else GREY
 
 
 def photograph(image: Image, marks: Sequence[Mark] = (), *, side: int = 720) -> Image:
-    """The photograph with its regions outlined, blue if chosen and red if not, and the text of each inside it.
+    """The photograph with its regions outlined, blue if chosen and grey if not, and the text of each inside it.
 
     A text that does not fit into its region is made smaller, or stands beside it where there is no other region, or is
     left out; attributes of the whole image are listed below.

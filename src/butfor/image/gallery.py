@@ -38,7 +38,7 @@ def gallery(
     image, subset, counterfactuals : the original, its region, and what was drawn.
     observed, values : the model's output on the original and on each counterfactual, written under them.
     label : what that output is called.
-    chosen : the region is outlined blue if it was chosen, red if not.
+    chosen : the region is outlined blue if it was chosen, grey if not.
     flagged : which counterfactuals are implausible: these say so.
     height : pixels of each picture.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,9 +15,16 @@ from butfor.image.draw import Mark, encoded, photograph, resized
 from butfor.image.plausibility import judge
 from butfor.image.region import Image, is_box, is_mask, is_region, mask_of
 
-MOST_PHOTOGRAPHS, MOST_REGIONS, MOST_DRAWS = 60, 40, 3
-SIDE, THUMB, TILE = 720, 220, 300  # longer sides in pixels: the photograph, on the sheet, one counterfactual
+MOST_PHOTOGRAPHS, MOST_REGIONS, MOST_DRAWS = 2000, 40, 3
+DETAILED, PAGE = 60, 12  # photographs with their counterfactuals; photographs on a page
+SIDE, SMALL_SIDE, THUMB, TILE = (
+    720,
+    480,
+    220,
+    300,
+)  # longer sides in pixels: the photograph, on the sheet, one counterfactual
 LEAST_SIDE = 64  # of images whose fills can be judged: smaller ones have no texture
+EVIDENCE = {"p": "p-value", "e": "e-value"}
 STATISTICS = {
     "z": "its z, the model's output minus that on the counterfactual",
     "w": "its w over its scale, which is what the selection compares: positive where the image itself has the largest "
@@ -42,6 +50,7 @@ class Region:
     name: str
     chosen: bool
     statistic: str
+    inside: str  # the same without its name, as it stands in the picture
     output: str  # the class that the values are of
     value: str
     where: tuple[float, float, float, float] | None
@@ -62,6 +71,8 @@ class Photograph:
     chosen: int
     regions: tuple[Region, ...]
     more: int
+    place: int  # among the inputs
+    number: int  # in the report, from 1
 
 
 @dataclass(frozen=True)
@@ -72,6 +83,8 @@ class Pictures:
     more: int
     label: str  # what the values under the pictures are
     statistic: str  # what stands in the regions
+    number: str  # the same in a word or two, for the head of a column
+    page: int  # photographs on a page
     drawn: bool  # whether there are counterfactuals
 
 
@@ -84,17 +97,19 @@ def pictures(result: Result) -> Pictures | None:
     """
     count = len(result.input_names)
     found = np.bincount(result.input_of, weights=result.chosen, minlength=count)
-    shown = sorted(np.argsort(-found, kind="stable")[:MOST_PHOTOGRAPHS].tolist())  # those with most discoveries
+    shown = np.argsort(-found, kind="stable")[:MOST_PHOTOGRAPHS].tolist()  # those with most discoveries first
     outputs = OutputsShown.of(result, result.outputs[shown])
     try:
-        photographs = tuple(_photograph(result, place, outputs) for place in shown)
+        photographs = tuple(_photograph(result, place, k, outputs) for k, place in enumerate(shown, start=1))
     except InputError:  # the files are no longer where they were
         return None
     return Pictures(
         photographs,
         more=count - len(shown),
         label=outputs.label,
-        statistic=STATISTICS.get(result.evidence.kind, f"its {result.evidence.kind}"),
+        statistic=number_words(result),
+        number="Effect" if shows_effects(result) else EVIDENCE.get(result.evidence.kind, result.evidence.kind),
+        page=PAGE,
         drawn=any(region.tiles for photo in photographs for region in photo.regions),
     )
 
@@ -110,46 +125,82 @@ class OutputsShown:
     @classmethod
     def of(cls, result: Result, outputs: Floats) -> OutputsShown:
         if result.output_names is None or not outputs.size:
-            return cls(False, "output" if result.output_names is None else "p", bool(outputs.size))
+            return cls(False, "output" if result.output_names is None else "probability", bool(outputs.size))
         logits = are_logits(outputs)
-        return cls(logits, "p" if logits or are_probabilities(outputs) else "output", True)
+        return cls(logits, "probability" if logits or are_probabilities(outputs) else "output", True)
 
     def __call__(self, outputs: Floats) -> Floats:
         return softmax(outputs) if self.logits else outputs
 
 
-def _photograph(result: Result, place: int, shown: OutputsShown) -> Photograph:
+def _photograph(result: Result, place: int, number: int, shown: OutputsShown) -> Photograph:
     image: Image = result.problem.items.block(place, place + 1)[0]
     rows = np.flatnonzero(result.input_of == place)
-    marks = [Mark(_subset(result, row), statistic(result, row), bool(result.chosen[row])) for row in rows.tolist()]
+    marks = marks_of(result, rows.tolist())
     first = np.argsort(~result.chosen[rows], kind="stable")[:MOST_REGIONS]
     kept = rows[first] if len(rows) > MOST_REGIONS else rows
     observed = shown(result.outputs[place : place + 1])
     return Photograph(
         name=str(result.input_names[place]),
         said=_prediction(result, observed[0], shown.label) if shown.known else "",
-        marked=jpeg(photograph(image, marks, side=SIDE)),
+        marked=jpeg(photograph(image, marks, side=SIDE if number <= DETAILED else SMALL_SIDE)),
         thumb=jpeg(photograph(image, [Mark(mark.subset, "", mark.chosen) for mark in marks], side=THUMB)),
-        original=picture_of(image),
+        original=picture_of(image) if number <= DETAILED else "",
         shape=(image.shape[1], image.shape[0]),
         chosen=int(result.chosen[rows].sum()),
-        regions=tuple(_region(result, row, image, observed, shown) for row in kept.tolist()),
+        regions=tuple(_region(result, row, image, observed, shown, number <= DETAILED) for row in kept.tolist()),
         more=len(rows) - len(kept),
+        place=place,
+        number=number,
     )
 
 
-def _region(result: Result, row: int, image: Image, observed: Floats, shown: OutputsShown) -> Region:
+def marks_of(result: Result, rows: Sequence[int]) -> list[Mark]:
+    """The regions of an image with the one number of each: the same as in the table."""
+    return [Mark(_subset(result, row), _inside(result, row), bool(result.chosen[row])) for row in rows]
+
+
+def marked_photograph(result: Result, place: int, side: int = SIDE) -> Image:
+    """An image of the run with its regions outlined and the number of each inside it."""
+    image: Image = result.problem.items.block(place, place + 1)[0]
+    return photograph(image, marks_of(result, np.flatnonzero(result.input_of == place).tolist()), side=side)
+
+
+def shows_effects(result: Result) -> bool:
+    """Whether the one number of a region is its effect: where every region of the run has one."""
+    return bool(np.isfinite(result.effects.effect).all())
+
+
+def number_words(result: Result) -> str:
+    """What the one number of a region is."""
+    if not shows_effects(result):
+        return STATISTICS.get(result.evidence.kind, f"its {result.evidence.kind}")
+    link = {"logit": "log-odds", "log": "logarithm of the output"}.get(str(result.provenance.get("link")))
+    probable = result.output_names is not None and result.outputs.size and are_probabilities(result.outputs)
+    of = link or ("probability" if probable else "output")
+    return f"its effect, the change in the {of} beside its counterfactuals"
+
+
+def _inside(result: Result, row: int) -> str:
+    """The number inside a region; Pillow's own font has no true minus."""
+    if shows_effects(result):
+        return number(result.effects.effect[row], sign=True).replace("−", "-")
+    return statistic(result, row)
+
+
+def _region(result: Result, row: int, image: Image, observed: Floats, shown: OutputsShown, detailed: bool) -> Region:
     subset, label = _subset(result, row), int(result.evidence.classes[row])
     column = label if observed.shape[1] > 1 else 0
     return Region(
         name=subset.name,
         chosen=bool(result.chosen[row]),
-        statistic=f"{result.evidence.kind} {statistic(result, row)}".replace("-", "−"),
+        statistic=_called(result, row),
+        inside=_inside(result, row).replace("-", "−"),
         output="" if result.output_names is None else _named(result.output_names[label]).split(",")[0],
         value=_value(observed[0], column) if shown.known else "",
         where=_where(subset, image),
-        mask=_overlay(subset, image),
-        tiles=_tiles(result, row, image, observed, shown, column),
+        mask=_overlay(subset, image) if detailed else None,
+        tiles=_tiles(result, row, image, observed, shown, column) if detailed else (),
     )
 
 
@@ -177,6 +228,14 @@ def statistic(result: Result, row: int) -> str:
     return f"{value:.2g}" if result.evidence.kind in ("p", "e") else f"{value:.2f}".replace("-0.00", "0.00")
 
 
+def _called(result: Result, row: int) -> str:
+    """The number of a region with its name: "effect +0.21", "w 1.20"."""
+    kind = "p-value" if result.evidence.kind == "p" else result.evidence.kind
+    return f"{'effect' if shows_effects(result) else kind} {_inside(result, row)}".replace("-", "−").replace(
+        "p−value", "p-value"
+    )
+
+
 def _value(outputs: Floats, column: int) -> str:
     return f"{outputs[column]:.3f}" if len(outputs) > 1 else number(outputs[0])
 
@@ -190,7 +249,7 @@ def _prediction(result: Result, observed: Floats, label: str) -> str:
     if result.output_names is None:
         return f"output {number(observed[0])}"
     best = int(observed.argmax())
-    return f"{_named(result.output_names[best])}, {label} = {observed[best]:.3f}"
+    return f"{_named(result.output_names[best])}, {label} {observed[best]:.3f}"
 
 
 def _flags(image: Image, subset: Subset, drawn: list[Image]) -> list[bool]:

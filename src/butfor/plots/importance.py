@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from butfor.core.result.global_summary import effect_name
-from butfor.plots.axes import axes
+from butfor.plots.style import axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

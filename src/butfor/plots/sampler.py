@@ -5,13 +5,57 @@ from __future__ import annotations
 from math import isnan
 from typing import TYPE_CHECKING
 
-from butfor.plots.axes import axes
+import numpy as np
+
+from butfor.core.result.result import Result
+from butfor.core.types import InputError
+from butfor.plots.style import INK, OTHER, REST, WIDTH, axes, key, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from butfor.tabular.check_result import SamplerCheck
     from butfor.tabular.scores import Scores
+
+
+@styled
+def calibration(result: Result | SamplerCheck, ax: Axes | None = None) -> Axes:
+    """Axes that say whether the sampler can be relied on: of a check its ranks, of a run its negative control.
+
+    Of a run: for each subset the p-values of rows of the reference's own kind, from the least to the largest. Where
+    the sampler is right they keep above the diagonal or near it; subsets that are called not calibrated are orange.
+
+    Parameters
+    ----------
+    result : of `butfor.explain` with a control, or what `butfor.check_sampler` returned for a table.
+    ax : axes to draw on; None makes a figure.
+
+    Examples
+    --------
+    >>> import matplotlib; matplotlib.use("agg")
+    >>> import numpy as np; import butfor
+    >>> rows = np.random.default_rng(0).normal(size=(120, 2))
+    >>> calibration(butfor.explain(lambda X: X[:, 0], rows[:30], rows[30:])).get_xlabel()
+    'p-value on rows of the reference'
+    """
+    if not isinstance(result, Result):
+        return rank_histograms(result, ax)
+    control = result.control
+    if control is None or result.evidence.kind != "p":
+        raise InputError("this run has no control with p-values; give reference data, and control=True")
+    ax = axes(ax, (WIDTH, 2.5))
+    right = np.ones(control.p.shape[1], bool) if control.calibrated is None else control.calibrated
+    share = np.arange(1, len(control.p) + 1) / len(control.p)
+    for column in range(control.p.shape[1]):
+        colour = REST if right[column] else OTHER
+        ax.step(np.sort(control.p[:, column]), share, where="post", color=colour, linewidth=0.8, alpha=0.8)
+    ax.plot([0, 1], [0, 1], color=INK, linewidth=0.9, linestyle="--", label="as it should be, or below")
+    ax.plot([], [], color=REST, label=f"{int(right.sum())} subsets: calibrated")
+    if not right.all():
+        ax.plot([], [], color=OTHER, label=f"{int((~right).sum())}: not calibrated")
+    ax.set(xlabel="p-value on rows of the reference", ylabel="share of the rows", xlim=(0, 1), ylim=(0, 1.01))
+    key(ax)
+    return ax
 
 
 def rank_histograms(check: SamplerCheck, ax: Axes | None = None) -> Axes:

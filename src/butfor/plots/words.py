@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from butfor.plots.axes import axes
+from butfor.plots.style import axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

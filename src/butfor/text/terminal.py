@@ -16,13 +16,13 @@ import numpy as np
 from butfor.core.result.numbers import number
 from butfor.core.types import InputError, Ints
 from butfor.text.highlight import Kind, Stretch, directions, has_texts, most_found, observed, stretches
-from butfor.text.view import MOST_TEXTS
 from butfor.text.word_counts import WordCount, word_counts
 
 if TYPE_CHECKING:
     from butfor.core.result.result import Result
 
 WIDTH = 110
+MOST_TEXTS = 40
 MOST = 2000  # characters of a text that are shown
 SIGNS: dict[Kind, str] = {"up": "+", "down": "−", "both": "±", "chosen": "*"}
 STYLES: dict[Kind, str] = {"up": "bold blue", "down": "bold yellow", "both": "bold magenta", "chosen": "bold"}

@@ -34,7 +34,7 @@ from butfor.text.word_counts import WordCount, word_counts, word_of
 if TYPE_CHECKING:
     from butfor.core.result.result import Result
 
-MOST_TEXTS, MOST_WORDS, MOST_CHANGED, MOST_COUNTED = 40, 6, 150, 40
+PAGE, MOST_TEXTS, MOST_WORDS, MOST_CHANGED, MOST_COUNTED = 20, 1000, 6, 150, 40
 LEAST_COUNTED = 3  # words that make a table
 LOOKED_AT, MOST_FILLS = 8, 3  # counterfactuals of a word, and different ones of them that are shown
 OPEN = 30  # words whose counterfactuals are shown without a click
@@ -94,6 +94,7 @@ class Text:
     words: tuple[Word, ...]
     more: int
     open: bool
+    place: int  # among the inputs
 
 
 @dataclass(frozen=True)
@@ -117,6 +118,7 @@ class Texts:
 
     texts: tuple[Text, ...]
     more: int
+    page: int  # texts on a page
     counted: tuple[Counted, ...]
     more_counted: int
     unit: tuple[str, str]
@@ -135,7 +137,7 @@ def marked_texts(result: Result) -> Texts | None:
     """
     if not has_texts(result):
         return None
-    toward, shown, rows = directions(result), sorted(most_found(result, MOST_TEXTS)), rows_by_input(result)
+    toward, shown, rows = directions(result), list(most_found(result, MOST_TEXTS)), rows_by_input(result)
     texts: list[Text] = []
     for place in shown:
         texts.append(_text(result, toward, place, rows[place], sum(len(text.words) for text in texts)))
@@ -143,6 +145,7 @@ def marked_texts(result: Result) -> Texts | None:
     return Texts(
         texts=tuple(texts),
         more=len(result.input_names) - len(shown),
+        page=PAGE,
         counted=counted,
         more_counted=more_counted,
         unit=UNITS.get(unit_of(result), ("part", "parts")),
@@ -184,6 +187,7 @@ def _text(result: Result, toward: Ints, place: int, rows: Sequence[int], done: i
         words=words,
         more=len(chosen) - len(words) if words else 0,
         open=done + len(words) <= OPEN,
+        place=place,
     )
 
 
@@ -244,7 +248,7 @@ def _answer(result: Result, outputs: Floats) -> str:
     if result.output_names is None or len(outputs) == 1:
         return f"the model's output is {number(outputs[0])}"
     best = int(outputs.argmax())
-    return f"the model says {result.output_names[best]}, p = {outputs[best]:.3f}"
+    return f"the model says {result.output_names[best]}, probability {outputs[best]:.3f}"
 
 
 def _counted(result: Result) -> tuple[tuple[Counted, ...], int]:

@@ -180,7 +180,7 @@ class Result:
         input : its name, as in the table.
         k : how many.
         """
-        frame: pd.DataFrame = later("pandas:DataFrame")(reasons(self, self._input(input), whole("k", k, 1)))
+        frame: pd.DataFrame = later("pandas:DataFrame")(reasons(self, self.place(input), whole("k", k, 1)))
         return frame
 
     def nearest(self, input: object, subset: str) -> Batch | None:
@@ -274,11 +274,16 @@ class Result:
         """
         if subset not in self.subset_names:
             raise InputError(f"unknown subset {subset!r}; this result has {_some(self.subset_names)}")
-        wanted = (self.input_of == self._input(input)) & (self.subset_of == self.subset_names.index(subset))
+        wanted = (self.input_of == self.place(input)) & (self.subset_of == self.subset_names.index(subset))
         return int(np.flatnonzero(wanted)[0])
 
-    def _input(self, input: object) -> int:
-        """Where an input stands."""
+    def place(self, input: object) -> int:
+        """Where an input stands.
+
+        Parameters
+        ----------
+        input : its name, as in the table.
+        """
         if input not in self.input_names and str(input) in self.input_names:
             input = str(input)  # times and the like are text in a file
         if input not in self.input_names:
@@ -290,7 +295,8 @@ class Result:
         return summary.summary(self)
 
     def _repr_html_(self) -> str:
-        return summary.summary_html(self)
+        small: str = later("butfor.report.notebook:small_html")(self)
+        return small
 
     def to_json(self) -> str:
         """Settings, guarantee, notes and the table, as JSON."""
@@ -308,6 +314,23 @@ class Result:
             "provenance": self.provenance,
         }
         return json.dumps({**described, "table": rows}, default=str)
+
+    @property
+    def plot(self) -> Any:
+        """The plots of this result: `result.plot.bar("loan 1502", ax=ax)`, `result.plot.decision()`, and so on.
+
+        Each is the function of that name in `butfor.plots`; it returns the axes and never shows or saves anything.
+        """
+        return later("butfor.plots.accessor:ResultPlots")(self)
+
+    def to_shap(self, *, groups: bool = False) -> Any:
+        """The effects as a `shap.Explanation`, for SHAP's own plots; established ones have a star behind their value.
+
+        Parameters
+        ----------
+        groups : whether groups of columns are columns of their own, beside the single ones.
+        """
+        return later("butfor.plots.shap_values:to_shap")(self, groups=groups)
 
     def report(self, path: str | Path) -> Path:
         """Write one offline HTML file and return its path.

@@ -1,0 +1,115 @@
+"""How results are spoken of in pictures and reports: outputs with their unit, subsets with their values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from butfor.core.result.numbers import are_probabilities, number
+from butfor.core.result.reasons import finest_of
+from butfor.core.result.result import Result
+from butfor.core.types import Array, Bools, Ints
+
+LINKS = {"logit": "log-odds", "log": "logarithm"}
+EVIDENCE = {"p": "p-value", "z": "z", "w": "w", "e": "e-value"}
+
+
+def output_words(result: Result) -> str:
+    """What the numbers of a result are: "probability of default", "log-odds of cat", "output"."""
+    what = of_class(result)
+    link = LINKS.get(str(result.provenance.get("link")), "")
+    if link:
+        return f"{link} of {what or 'the output'}"
+    if result.output_names is None or not result.outputs.size:
+        return "output"
+    return f"probability of {what}" if are_probabilities(result.outputs) else f"output for {what}"
+
+
+def unit(result: Result) -> str:
+    """The short unit of an effect: "probability", "log-odds" or "of the output"."""
+    words = output_words(result)
+    return words.split(" of ")[0] if " of " in words else "of the output"
+
+
+def of_class(result: Result) -> str:
+    """The output that was tested, by name; "the predicted class" where it differs from input to input."""
+    names = result.output_names
+    if names is None:
+        return ""
+    tested = np.unique(result.evidence.classes)
+    return class_name(names[int(tested[0])]) if len(tested) == 1 else "the class asked about"
+
+
+def class_name(name: object) -> str:
+    """A class as it is called; one that is only a number or a truth value says that it is a class."""
+    text = str(name)
+    return f"class {text}" if text.isdigit() or isinstance(name, bool | np.bool_) else text
+
+
+def effect_words(result: Result) -> str:
+    """What an effect is a change of."""
+    return f"change in the {output_words(result)}"
+
+
+def written(value: Any) -> str:
+    """A value of a table as a person would write it."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.number):
+        return str(value)
+    return number(float(value)) or "missing"
+
+
+def short(name: object, most: int = 26) -> str:
+    """A name that a label can hold: whole characters, no longer than `most`."""
+    text = "".join("\ufffd" if "\ud800" <= letter <= "\udfff" or letter < " " else letter for letter in str(name))
+    return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"
+
+
+def label(result: Result, row: int, most: int = 26) -> str:
+    """A subset of one input: "score = 612" for a single column, the name of the group elsewhere."""
+    name, value = result.subset_names[int(result.subset_of[row])], values(result)[row]
+    if value is None:
+        return short(name, most)
+    said = short(written(value), max(8, most // 3))
+    return f"{short(name, max(8, most - len(said) - 3))} = {said}"
+
+
+def values(result: Result) -> Array:
+    """The observed value of every hypothesis (H,) that is a single column; None elsewhere."""
+    return result.table["value"].to_numpy(dtype=object)
+
+
+def rows_of(result: Result, place: int) -> Ints:
+    """The hypotheses of one input."""
+    return np.flatnonzero(result.input_of == place)
+
+
+def input_place(result: Result, name: object) -> int:
+    """Where an input stands; None is the one with most to show: necessary, then established, then largest effect."""
+    if name is not None:
+        return result.place(name)
+    count = len(result.input_names)
+    found = np.bincount(result.input_of[marked(result)], minlength=count).astype(np.float64)
+    size = np.zeros(count)
+    np.maximum.at(size, result.input_of, np.nan_to_num(np.abs(result.effects.effect)))
+    return int(np.lexsort((-size, -found))[0])
+
+
+def marked(result: Result) -> Bools:
+    """What is established, or necessary to a decision."""
+    return result.chosen if result.decided is None else result.chosen | result.decided.necessary
+
+
+def strongest(result: Result, rows: Ints, sure: Bools, most: int) -> Ints:
+    """Rows for a picture: established ones first and the finest parts of them first, then by the size of the effect."""
+    size = np.nan_to_num(np.abs(result.effects.effect[rows]))
+    finest = finest_of(result, sure)[rows]
+    return rows[np.lexsort((-size, ~finest, ~sure[rows]))][:most]
+
+
+def leaves(result: Result) -> Ints:
+    """Subsets that have no parts, in the order of the table: the single columns of a tree."""
+    layers, size = result.problem.layers, len(result.subset_names)
+    if layers is None or result.problem.size != size * len(result.input_names):
+        return np.arange(size)
+    return np.setdiff1d(np.arange(size), layers.parent[:size])

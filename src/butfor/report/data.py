@@ -1,0 +1,158 @@
+"""Result -> the data of a report's script: one list over all inputs, and the hypotheses of each in parts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from butfor.core.result.reasons import finest_of
+from butfor.core.result.result import Result
+from butfor.core.types import Floats, Ints
+from butfor.plots.labels import EVIDENCE, class_name, effect_words, marked, output_words, values, written
+from butfor.report.answer import nearest_case
+
+PART = 100  # inputs whose hypotheses are read together, when one of them is looked at
+MOST_CASES = 200  # inputs with their nearest case and draws: the others say which call shows them
+MOST_COLUMNS, MOST_DRAWS = 12, 3
+
+
+def rounded(numbers: Floats) -> list[float | None]:
+    """Numbers to three digits, whole where they are a thousand or more; None where nothing is known.
+
+    >>> rounded(np.array([0.12345, 1234.5, np.nan, 0.0]))
+    [0.123, 1234.0, None, 0.0]
+    """
+    size = np.abs(np.where(np.isfinite(numbers) & (numbers != 0), numbers, 1.0))
+    digits = np.maximum(2 - np.floor(np.log10(size)), -1).astype(np.int64)
+    digits[digits < 0] = 0
+    scale = 10.0**digits
+    out = np.round(numbers * scale) / scale
+    return [value if known else None for value, known in zip(out.tolist(), np.isfinite(numbers).tolist(), strict=True)]
+
+
+def index(result: Result) -> dict[str, Any]:
+    """What the list of inputs needs: columns, one entry per input."""
+    lead = leading(result)
+    sure, count = marked(result), len(result.input_names)
+    decided = result.decided
+    of_lead: dict[str, Any] = {
+        "name": [str(name) for name in result.input_names],
+        "said": said(result),
+        "output": rounded(_observed(result)),
+        "found": np.bincount(result.input_of, weights=result.chosen, minlength=count).astype(int).tolist(),
+        "reason": result.subset_of[lead].tolist(),
+        "value": [_told(value) for value in values(result)[lead]],
+        "effect": rounded(result.effects.effect[lead]),
+        "sure": sure[lead].astype(int).tolist(),
+    }
+    if decided is not None:
+        of_lead["flip"] = rounded(decided.share[lead])
+        of_lead["necessary"] = decided.necessary[lead].astype(int).tolist()
+    return {
+        "subsets": list(result.subset_names),
+        "output": output_words(result),
+        "effect": effect_words(result),
+        "evidence": EVIDENCE[result.evidence.kind],
+        "level": None if decided is None else decided.level,
+        "part": PART,
+        "modality": result.modality,
+        "inputs": of_lead,
+    }
+
+
+def parts(result: Result) -> Iterator[list[dict[str, Any]]]:
+    """The hypotheses of every input, PART inputs at a time: columns again."""
+    order = np.argsort(result.input_of, kind="stable")
+    ends = np.searchsorted(result.input_of[order], np.arange(len(result.input_names) + 1))
+    decided, told = result.decided, values(result).tolist()
+    table: dict[str, list[Any]] = {
+        "subset": result.subset_of.tolist(),
+        "effect": rounded(result.effects.effect),
+        "low": rounded(result.effects.low),
+        "high": rounded(result.effects.high),
+        "evidence": rounded(result.evidence.values),
+        "surprise": rounded(result.evidence.surprise),
+        "sure": result.chosen.astype(int).tolist(),
+    }
+    if decided is not None:
+        table |= {"flip": rounded(decided.share), "flip_low": rounded(decided.low), "flip_high": rounded(decided.high)}
+        table["necessary"] = decided.necessary.astype(int).tolist()
+    shown, sure = set(_most(result).tolist()), finest_of(result, marked(result))
+    for start in range(0, len(result.input_names), PART):
+        part = []
+        for place in range(start, min(start + PART, len(result.input_names))):
+            rows = order[ends[place] : ends[place + 1]].tolist()
+            own: dict[str, Any] = {name: [column[row] for row in rows] for name, column in table.items()}
+            own["value"] = [_told(told[row]) for row in rows]
+            part.append(own | (_cases(result, [row for row in rows if sure[row]][:4]) if place in shown else {}))
+        yield part
+
+
+def leading(result: Result) -> Ints:
+    """The row of each input that says most: necessary or established and finest, then the largest effect or share."""
+    sure = finest_of(result, marked(result))
+    size = np.nan_to_num(np.abs(result.effects.effect))
+    if result.decided is not None:
+        strength = np.nan_to_num(result.decided.share) + 2 * sure
+    else:
+        strength = size / (size.max(initial=0.0) or 1.0) + 2 * sure
+    order = np.lexsort((-strength, result.input_of))
+    _, first = np.unique(result.input_of[order], return_index=True)
+    return order[first]
+
+
+def said(result: Result) -> list[str]:
+    """The class that the model gives each input, where outputs are classes."""
+    if result.output_names is None or not result.outputs.size or result.outputs.shape[1] < 2:
+        return [""] * len(result.input_names)
+    return [class_name(result.output_names[j]) for j in result.outputs.argmax(axis=1).tolist()]
+
+
+def _observed(result: Result) -> Floats:
+    found = np.full(len(result.input_names), np.nan)
+    found[result.input_of] = result.evidence.observed
+    return found
+
+
+def _told(value: object) -> str:
+    return "" if value is None else written(value)
+
+
+def _most(result: Result) -> Ints:
+    """The inputs whose nearest case and draws are in the report: those with most to show."""
+    found = np.bincount(result.input_of, weights=marked(result), minlength=len(result.input_names))
+    return np.argsort(-found, kind="stable")[:MOST_CASES]
+
+
+def _cases(result: Result, wanted: list[int]) -> dict[str, Any]:
+    """The nearest case and the draws of what is established for one input."""
+    if result.modality != "table":
+        return {}
+    near = [case for row in wanted if (case := nearest_case(result, row)) is not None]
+    found = [
+        {"subset": case.subset, "changes": [[c.name, c.before, c.after] for c in case.changes], "more": case.more,
+         "before": case.before, "after": case.after}
+        for case in near
+    ]  # fmt: skip
+    return {"near": found, "draws": [_draws(result, row) for row in wanted if row in result.kept]}
+
+
+def _draws(result: Result, row: int) -> dict[str, Any]:
+    from butfor.report.examples import example
+
+    shown = example(result, row)
+    return {"subset": shown.subset, "columns": [[name, seen, list(drawn)] for name, seen, drawn in shown.columns],
+            "more": shown.left_out, "outputs": list(shown.outputs)}  # fmt: skip
+
+
+def as_json(data: object) -> str:
+    """JSON that can stand inside of a script element: nothing in it ends the element or begins another.
+
+    >>> as_json({"a": "</script><!--"})
+    '{"a":"\\\\u003c/script\\\\u003e\\\\u003c!--"}'
+    """
+    text = json.dumps(data, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
