@@ -81,7 +81,6 @@ class Meter:
 
     def stage(self, name: str, total: int | None) -> None:
         """What follows is another stage, of `total` rows where that is known."""
-        self._chosen_rows: Bools | None = None
         self._stage, self._total, self._done, self._chosen_rows = name, total, 0, None
 
     def count_requested(self, rows: int) -> None:
