@@ -23,7 +23,7 @@ def studio(
     most_upload: Annotated[int, typer.Option(help="Megabytes of the largest file that may be sent.")] = 64,
     open_browser: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
 ) -> None:
-    """A page on this machine: draw boxes, mark words, choose rows, run, read, compare. Only this machine can open it."""
+    """A page on this machine: draw boxes, mark words, pick rows, run, read, compare. Nobody else can open it."""
     import socket
 
     for module in ("fastapi", "uvicorn"):

@@ -104,18 +104,21 @@ def _options(job: dict[str, Any], box: object) -> dict[str, Any]:
 def _table(job: dict[str, Any], progress: Callable[[Progress], None]) -> Result:
     from butfor import explain
     from butfor.cli.options import Trust
-    from butfor.cli.tables import TableColumns, sampler_named, tables
+    from butfor.cli.tables import sampler_named
+    from butfor.models import wrap
     from butfor.studio.demo import demo_model
+    from butfor.tabular.rows import TableRequest, read_tables
 
     model, asked = job["model"], dict(job["table"])
     spec = model["spec"]
     make = sampler_named(job["sampler"]["spec"])
     box = demo_model(spec) if spec.startswith("demo:") else Trust(**model["options"]).load(spec)
     names, subsets = asked.pop("names"), asked.pop("subsets")
-    columns = TableColumns(drop=asked.pop("drop") or None, index=asked.pop("index"))
+    known = wrap(box).columns
+    asked["known"] = None if known is None else list(map(str, known))
     rows = {name: Path(value) if name in ("data", "reference") else value for name, value in asked.items()}
     try:
-        read = tables(columns, box, **rows)
+        read = read_tables(TableRequest(**rows))
     except InputError as error:
         raise InputError(_called(str(error), names)) from error
     result = explain(box, read.data, make(read.reference), subsets=subsets, progress=progress, **_options(job, box))

@@ -35,7 +35,7 @@ def tissue(seed: int = 0) -> Image:
         _nucleus(image, (x, y), rng.uniform(5, 8), NUCLEUS, rng)
     for x, y in rng.normal(CLUSTER, (24, 19), (16, 2)):
         _nucleus(image, (x, y), rng.uniform(7, 11), DARK, rng)
-    return np.clip(np.rint(image), 0, 255).astype(np.uint8)
+    return np.asarray(np.clip(np.rint(image), 0, 255), np.uint8)
 
 
 def _nucleus(
@@ -87,7 +87,7 @@ def tumour_table() -> bytes:
     rows, labels, fitted = tumour_halves()
     half = rows[fitted == 0].assign(diagnosis=labels[fitted == 0])
     some = half.groupby("diagnosis").cumcount() < half.diagnosis.map({"malignant": 20, "benign": len(half)})
-    return half[some].to_csv(index=False).encode()
+    return bytes(half[some].to_csv(index=False).encode())
 
 
 def reviews() -> str:

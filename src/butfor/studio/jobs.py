@@ -16,9 +16,7 @@ def job_of(request: RunRequest, number: str, settings: StudioSettings, uploads: 
     given = {"table": request.table, "image": request.images, "text": request.texts}
     extra = [kind for kind, value in given.items() if value is not None and kind != request.kind]
     if extra or not given[request.kind]:
-        raise InputError(
-            f"a run of kind {request.kind!r} needs its own inputs and no others; see TableInputs, images, texts"
-        )
+        raise InputError(f"a run of kind {request.kind!r} needs its own inputs, and no others")
     job = {
         "task": "run",
         "kind": request.kind,
@@ -56,7 +54,8 @@ def _table(table: TableInputs, uploads: UploadStore) -> dict[str, Any]:
 
 def _images(images: list[ImageInput], uploads: UploadStore) -> list[dict[str, Any]]:
     """Images by names that differ: two files may be called alike."""
-    found, names = [], set[str]()
+    found: list[dict[str, Any]] = []
+    names: set[str] = set()
     for image in images:
         upload = uploads.get(image.upload)
         if upload.type not in TYPES:

@@ -1,4 +1,4 @@
-"""The models and samplers that the page offers: those of a file in the folder, and the demos; nothing else is loaded."""
+"""The models and samplers that the page offers: those of a file in the folder, and the demos; no others."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def _offer(entry: dict[str, Any], what: str, path: Path) -> Offer:
     about = str(entry.pop("about", ""))
     spec = _relative(values[what] or "", path.parent)
     options = {key.replace("-", "_"): _relative_option(key, value, path.parent) for key, value in entry.items()}
-    return Offer(values["name"] or "", values["kind"], spec, options, about)  # type: ignore[arg-type]
+    return Offer(values["name"] or "", values["kind"], spec, options, about)
 
 
 def _relative(spec: str, folder: Path) -> str:

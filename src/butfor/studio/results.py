@@ -112,9 +112,7 @@ def _folders(folder: Path) -> list[Path]:
 
 def _results(folder: Path) -> Iterator[Path]:
     """Files *.butfor in and below a folder; links are not followed, hidden folders and uploads are left out."""
-    seen = 0
-    for where, inside, files in os.walk(folder):
-        seen += 1
+    for seen, (where, inside, files) in enumerate(os.walk(folder)):
         depth = len(Path(where).relative_to(folder).parts)
         if seen > MOST_FOLDERS:
             return

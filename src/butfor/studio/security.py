@@ -109,10 +109,8 @@ class Guard:
             await _answer(send, 401, "This link was used already, or is of another studio; ask for a new one.")
             return
         # a page that moves on, not a redirect: after a redirect from elsewhere a strict cookie would not be sent
-        page = (
-            '<!doctype html><html lang="en"><title>butfor studio</title><meta http-equiv="refresh" content="0;url=/">'
-        )
-        await _answer(send, 200, page, (("set-cookie", self.access.set_cookie()),), html=True)
+        move = '<meta http-equiv="refresh" content="0;url=/">'
+        await _answer(send, 200, "Opening the studio.", (("set-cookie", self.access.set_cookie()),), move)
 
     def _bounded(self, receive: Receive) -> Receive:
         """The body, cut off where it is longer than was said."""
@@ -147,12 +145,9 @@ def _with_headers(send: Send) -> Send:
     return sent
 
 
-async def _answer(
-    send: Send, status: int, text: str, more: tuple[tuple[str, str], ...] = (), *, html: bool = False
-) -> None:
-    body = (
-        text if html else f"<!doctype html><html lang=en><title>butfor studio</title><p>{escape(text)}</p>"
-    ).encode()
+async def _answer(send: Send, status: int, text: str, more: tuple[tuple[str, str], ...] = (), head: str = "") -> None:
+    title = "<title>butfor studio</title>"
+    body = f'<!doctype html><html lang="en">{title}{head}<main><p>{escape(text)}</p></main>'.encode()
     headers = {**HEADERS, "content-type": "text/html; charset=utf-8", "content-length": str(len(body))}
     pairs = [(name.encode(), value.encode()) for name, value in (*headers.items(), *more)]
     await send({"type": "http.response.start", "status": status, "headers": pairs})

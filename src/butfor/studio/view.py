@@ -111,7 +111,7 @@ def _row(result: Result, row: int, with_draws: bool, out: Path) -> dict[str, Any
         "evidence": f"{evidence.kind} {number(evidence.values[row])}",
     }
     if result.decided is not None:
-        found["flip"] = _number(result.decided.flip[row])
+        found["flip"] = _number(result.decided.share[row])
     if result.modality != "table":
         found["where"] = _where(result, row)
     if with_draws and row in result.kept:
