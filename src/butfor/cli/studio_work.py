@@ -116,7 +116,9 @@ def _table(job: dict[str, Any], progress: Callable[[Progress], None]) -> Result:
     names, subsets = asked.pop("names"), asked.pop("subsets")
     known = wrap(box).columns
     asked["known"] = None if known is None else list(map(str, known))
-    rows = {name: Path(value) if name in ("data", "reference") else value for name, value in asked.items()}
+    rows: dict[str, Any] = {
+        name: Path(value) if name in ("data", "reference") else value for name, value in asked.items()
+    }
     try:
         read = read_tables(TableRequest(**rows))
     except InputError as error:

@@ -20,7 +20,7 @@ from butfor._version import __version__
 from butfor.core.types import InputError
 from butfor.studio import demo
 from butfor.studio.compare import compare
-from butfor.studio.jobs import job_of
+from butfor.studio.jobs import asked_of, job_of
 from butfor.studio.models import Kind
 from butfor.studio.results import ResultPages
 from butfor.studio.runs import BusyError, RunQueue, RunState
@@ -176,6 +176,13 @@ async def runs(here: Here) -> dict[str, Any]:
 async def run(number: str, here: Here) -> RunState:
     """How far a run is."""
     return _known(number, here)
+
+
+@router.get("/api/runs/{number}/asked")
+async def asked(number: str, here: Here) -> dict[str, Any]:
+    """What was drawn or marked for a run, in the order of its hypotheses."""
+    _known(number, here)
+    return asked_of(here.runs.job(number), here.uploads)
 
 
 @router.post("/api/runs/{number}/cancel")

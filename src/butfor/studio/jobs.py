@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from butfor.core.types import InputError
@@ -77,3 +78,24 @@ def _texts(texts: list[TextInput]) -> list[dict[str, Any]]:
         raise InputError("two texts have the same name; give each its own")
     spans = {text.name: sorted((span.start, span.end) for span in text.spans) for text in texts}
     return [{"name": text.name, "text": text.text, "spans": spans[text.name]} for text in texts]
+
+
+def asked_of(job: dict[str, Any], uploads: UploadStore) -> dict[str, Any]:
+    """Drawn boxes and marked spans of a job as a view without answers; nothing where the run itself proposes them."""
+    inputs: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
+    for place, one in enumerate(job.get("images", ())):
+        upload = Path(one["path"]).stem
+        size = uploads.get(upload).details
+        inputs.append({"name": one["name"], "place": place, "src": f"/api/uploads/{upload}/content"})
+        across = (size["width"], size["height"]) * 2
+        rows += [
+            {"place": place, "subset": name, "where": [side / whole for side, whole in zip(box, across, strict=True)]}
+            for name, box in one["boxes"].items()
+        ]
+    texts = job.get("texts", ())
+    for place, one in enumerate(texts if all(text["spans"] for text in texts) else ()):
+        inputs.append({"name": one["name"], "place": place, "text": one["text"]})
+        rows += [{"place": place, "subset": "", "where": span} for span in one["spans"]]
+    rows = [{**row, "row": number, "chosen": False} for number, row in enumerate(rows)]
+    return {"modality": job["kind"], "inputs": inputs, "rows": rows}

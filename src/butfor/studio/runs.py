@@ -81,6 +81,11 @@ class RunQueue:
         found = self._states[number]
         return replace(found, ahead=self._waiting.index(number)) if number in self._waiting else found
 
+    def job(self, number: str) -> dict[str, Any]:
+        """What a run was asked."""
+        found: dict[str, Any] = json.loads((self.folder / number / JOB).read_text(encoding="utf-8"))
+        return found
+
     def start(self, number: str, title: str, job: Mapping[str, Any]) -> RunState:
         """Put a run at the end of the queue."""
         if len(self._waiting) >= self.most_queued:

@@ -1,0 +1,117 @@
+// Marks on a text. Places are counted in characters (code points) as Python does, not in UTF-16 units.
+import { el, say } from "./dom.js";
+
+export const characters = (text) => Array.from(text).length;
+
+// A text cut at places (in characters) that do not overlap: [[start, end, what]] -> [text, what or null].
+export function pieces(text, spans) {
+  const letters = Array.from(text);
+  const found = [];
+  let last = 0;
+  for (const [start, end, what] of [...spans].sort((a, b) => a[0] - b[0])) {
+    if (start < last) continue;
+    if (start > last) found.push([letters.slice(last, start).join(""), null]);
+    found.push([letters.slice(start, end).join(""), what]);
+    last = end;
+  }
+  if (last < letters.length) found.push([letters.slice(last).join(""), null]);
+  return found;
+}
+
+export class SpanMarker {
+  constructor(text, label) {
+    this.text = text;
+    this.marked = [];
+    this.past = [];
+    this.words = el("p", { class: "marking", tabindex: "0", role: "group", "aria-label": `${label}: drag to mark; or Enter to mark word by word` });
+    this.undoButton = el("button", { type: "button", onclick: () => this.undo() }, "Undo");
+    this.place = el("section", { class: "editor", "aria-label": label },
+      el("div", { class: "bar" }, el("strong", {}, label), this.undoButton,
+        el("button", { type: "button", onclick: () => this.change([]) }, "Clear")),
+      this.words, el("p", { class: "hint" }, "Drag to mark; click a mark to take it away. Keyboard: Tab to a word, Space marks it or takes the mark away; Ctrl+Z undoes."));
+    this.words.addEventListener("pointerup", () => this.released());
+    this.place.addEventListener("keydown", (event) => {
+      if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "z") {
+        event.preventDefault();
+        this.undo();
+      }
+    });
+    this.draw();
+  }
+
+  spans() {
+    return this.marked.map(([start, end]) => ({ start, end }));
+  }
+
+  change(marked) {
+    this.past.push(this.marked);
+    this.marked = marked.sort((a, b) => a[0] - b[0]);
+    this.draw();
+  }
+
+  undo() {
+    if (!this.past.length) return;
+    this.marked = this.past.pop();
+    this.draw();
+  }
+
+  // The selection becomes a mark, trimmed of space; marks that it touches become one with it.
+  released() {
+    const selection = getSelection();
+    if (!selection.rangeCount || selection.isCollapsed || !this.words.contains(selection.anchorNode) || !this.words.contains(selection.focusNode)) return;
+    const range = selection.getRangeAt(0);
+    const before = document.createRange();
+    before.selectNodeContents(this.words);
+    before.setEnd(range.startContainer, range.startOffset);
+    const [lead, chosen] = [before.toString(), range.toString()];
+    const start = characters(lead) + characters(chosen) - characters(chosen.trimStart());
+    const end = characters(lead) + characters(chosen.trimEnd());
+    selection.removeAllRanges();
+    if (end > start) this.mark(start, end);
+  }
+
+  mark(start, end) {
+    const touched = this.marked.filter(([a, b]) => a < end && b > start);
+    const rest = this.marked.filter((one) => !touched.includes(one));
+    const joined = [Math.min(start, ...touched.map(([a]) => a)), Math.max(end, ...touched.map(([, b]) => b))];
+    this.change([...rest, joined]);
+    say(`Marked: ${Array.from(this.text).slice(...joined).join("")}`);
+  }
+
+  draw() {
+    const marks = this.marked.map(([a, b]) => [a, b, "mark"]);
+    let at = 0;
+    const nodes = [];
+    for (const [text, what] of pieces(this.text, marks)) {
+      if (what) nodes.push(this.button(text, at, "mark"));
+      else nodes.push(...this.plain(text, at));
+      at += characters(text);
+    }
+    this.words.replaceChildren(...nodes);
+    this.undoButton.disabled = !this.past.length;
+  }
+
+  plain(text, from) {
+    let at = from;
+    return text.split(/(\s+)/).filter(Boolean).map((part) => {
+      const node = part.trim() ? this.button(part, at, null) : document.createTextNode(part);
+      at += characters(part);
+      return node;
+    });
+  }
+
+  button(text, start, what) {
+    const end = start + characters(text);
+    const toggle = () => (what ? this.change(this.marked.filter(([a]) => a !== start)) : this.mark(start, end));
+    const node = el("span", { class: what ? "word marked" : "word", tabindex: "0", role: "checkbox", "aria-checked": what ? "true" : "false" }, text);
+    if (what) node.addEventListener("click", () => getSelection().isCollapsed && toggle());
+    node.addEventListener("keydown", (event) => {
+      if (event.key !== " " && event.key !== "Enter") return;
+      event.preventDefault();
+      const place = [...this.words.querySelectorAll(".word")].indexOf(node);
+      toggle();
+      this.words.querySelectorAll(".word")[place]?.focus();
+    });
+    return node;
+  }
+}
