@@ -88,7 +88,9 @@ def _progress(say: Say, kind: str) -> Callable[[Progress], None]:
             return
         last = time.monotonic()
         rows = now.chosen_rows
-        told = kind != "table" and now.stage == "sequential" and rows is not None and len(rows) <= MOST_ROWS
+        told = (
+            kind != "table" and now.stage in ("sequential", "effects") and rows is not None and len(rows) <= MOST_ROWS
+        )
         more = {"chosen_rows": rows.nonzero()[0].tolist()} if told and rows is not None else {}
         say(stage=now.stage, rows=now.rows, total=now.total, chosen=now.chosen, **more)
 

@@ -81,7 +81,9 @@ class Meter:
 
     def stage(self, name: str, total: int | None) -> None:
         """What follows is another stage, of `total` rows where that is known."""
-        self._stage, self._total, self._done, self._chosen_rows = name, total, 0, None
+        self._stage, self._total, self._done = name, total, 0
+        if name != "effects":  # of the same hypotheses as the test before it; others may be of other ones
+            self._chosen_rows = None
 
     def count_requested(self, rows: int) -> None:
         """So many rows more are asked for, evaluated or remembered."""

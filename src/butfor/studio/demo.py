@@ -17,6 +17,10 @@ from butfor.image.region import Image
 
 TISSUE_SIZE = (280, 420)  # height, width
 STROMA, NUCLEUS, DARK = (228, 176, 200), (164, 118, 178), (78, 40, 110)
+MEASURED = [  # of the thirty columns those that tell different things
+    *("worst radius", "worst texture", "worst smoothness", "worst concave points", "worst symmetry"),
+    *("texture error", "smoothness error", "mean fractal dimension"),
+]
 CLUSTER = (300, 95)  # x, y of the middle of the atypical nuclei
 
 
@@ -65,11 +69,11 @@ def _dark(image: Image) -> float:
 
 
 def tumour_halves() -> tuple[Any, Any, Ints]:
-    """Columns and diagnoses of scikit-learn's patients, and for each whether the demo's model is fitted on it."""
+    """Eight columns and the diagnoses of scikit-learn's patients, and for each whether the demo's model is fitted on it."""
     from butfor.tabular.demo import patients
 
     rows, labels = patients()
-    return rows, labels, stream(0, "studio tumours").permutation(len(rows)) % 2
+    return rows[MEASURED], labels, stream(0, "studio tumours").permutation(len(rows)) % 2
 
 
 def tumour_model() -> Any:

@@ -67,9 +67,11 @@ class RunQueue:
         """Stop what runs; what was written stays."""
         for task in self._tasks:
             task.cancel()
-        for process in list(self._processes.values()):
+        processes = list(self._processes.values())
+        for process in processes:
             _signal(process, signal.SIGKILL)
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*(process.wait() for process in processes))
 
     def __contains__(self, number: str) -> bool:
         return number in self._states
