@@ -5,6 +5,7 @@ import struct
 import zlib
 from io import BytesIO
 
+import httpx
 import pytest
 
 from studio_server import serving
@@ -63,10 +64,7 @@ def test_more_than_the_limit_is_refused_while_it_comes_and_memory_stays(served, 
 
     try:
         status = send(client, stream(), "large.png").status_code
-    except OSError as error:
-        pytest.fail(f"{error}")
-    except Exception as error:  # httpx may see the connection close before it has sent everything
-        assert "rite" in type(error).__name__ or "Protocol" in type(error).__name__
+    except httpx.TransportError:  # it may see the connection close before it has sent everything
         status = 413
     assert status == 413
     assert sent < 200_000_000
@@ -145,7 +143,13 @@ def test_an_upload_that_breaks_off_leaves_nothing(served):
 
     known, port = files(served), served.settings.port
     cookie = served.access.set_cookie().split(";")[0]
-    head = f"POST /api/uploads?name=x HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nCookie: {cookie}\r\nContent-Length: 1000\r\n\r\nabc"
+    lines = [
+        "POST /api/uploads?name=x HTTP/1.1",
+        f"Host: 127.0.0.1:{port}",
+        f"Cookie: {cookie}",
+        "Content-Length: 1000",
+    ]
+    head = "\r\n".join([*lines, "", "abc"])
     with socket.create_connection(("127.0.0.1", port)) as raw:
         raw.sendall(head.encode())
     with served.client() as client:

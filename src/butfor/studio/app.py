@@ -14,6 +14,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, FastAPI, HTTPException, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, JSONResponse, Response, StreamingResponse
+from starlette.requests import ClientDisconnect
 from starlette.staticfiles import StaticFiles
 
 from butfor._version import __version__
@@ -73,12 +74,17 @@ def make_studio(settings: StudioSettings) -> tuple[App, Access]:
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
     app.add_exception_handler(InputError, _refused)
     app.add_exception_handler(RequestValidationError, _misspelt)
+    app.add_exception_handler(ClientDisconnect, _gone)
     return Guard(app, access, settings.hosts, limits.body, UPLOADS), access
 
 
 async def _refused(_: Request, error: Exception) -> JSONResponse:
     status = 413 if isinstance(error, TooLargeError) else 429 if isinstance(error, BusyError) else 422
     return JSONResponse({"detail": str(error)}, status)
+
+
+async def _gone(*_: object) -> JSONResponse:
+    return JSONResponse({"detail": "the request was cut short"}, 400)
 
 
 async def _misspelt(_: Request, error: Exception) -> JSONResponse:

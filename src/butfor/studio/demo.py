@@ -69,7 +69,7 @@ def _dark(image: Image) -> float:
 
 
 def tumour_halves() -> tuple[Any, Any, Ints]:
-    """Eight columns and the diagnoses of scikit-learn's patients, and for each whether the demo's model is fitted on it."""
+    """Eight columns of scikit-learn's patients, their diagnoses, and 1 for those that the demo's model is fitted on."""
     from butfor.tabular.demo import patients
 
     rows, labels = patients()
