@@ -102,7 +102,7 @@ def test_no_path_leaves_the_folder(served, path):
             "/api/uploads/..%2f..%2fsecret/content",
         ):
             answer = client.get(place)
-            assert answer.status_code in (404, 422), place
+            assert answer.status_code in (404, 405, 422), place
             assert "root:" not in answer.text
             assert '"id"' not in answer.text
 
@@ -110,7 +110,7 @@ def test_no_path_leaves_the_folder(served, path):
 def test_old_links_are_forgotten_where_there_are_too_many():
     access = Access(1)
     first = access.new_token()
-    newest = [access.new_token() for _ in range(20)][-1]
+    newest = [access.new_token() for _ in range(100)][-1]
     assert not access.redeem(first)
     assert access.redeem(newest)
     assert not access.redeem(newest)

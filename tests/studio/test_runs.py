@@ -271,7 +271,7 @@ def test_a_table_model_of_the_configuration_runs(tmp_path):
         asked = {
             "upload": stored["id"],
             "reference_where": "group == 'old'",
-            "subsets": {"both": ["size", "other"], "size": ["size"]},
+            "subsets": {"size": ["size"], "other": ["other"]},
         }
         started = client.post(
             "/api/runs", json={"kind": "table", "model": "Mine", "sampler": "gaussian", "table": asked}

@@ -80,7 +80,8 @@ def make_studio(settings: StudioSettings) -> tuple[App, Access]:
 
 async def _refused(_: Request, error: Exception) -> JSONResponse:
     status = 413 if isinstance(error, TooLargeError) else 429 if isinstance(error, BusyError) else 422
-    return JSONResponse({"detail": str(error)}, status)
+    more = {"connection": "close"} if status == 413 else None  # else all the rest would still be read, for nothing
+    return JSONResponse({"detail": str(error)}, status, more)
 
 
 async def _gone(*_: object) -> JSONResponse:

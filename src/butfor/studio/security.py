@@ -28,7 +28,7 @@ HEADERS = {
     "cache-control": "no-store",
 }
 READING = ("GET", "HEAD")
-MOST_TOKENS = 20  # links that wait to be opened
+MOST_TOKENS = 100  # links that wait to be opened
 
 
 class Access:
