@@ -84,7 +84,6 @@ TRAVERSALS = [
     "%2e%2e/%2e%2e/etc/passwd",
     "..\\..\\etc\\passwd",
     "%00",
-    ".",
 ]
 
 

@@ -21,7 +21,7 @@ from butfor._version import __version__
 from butfor.core.types import InputError
 from butfor.studio import demo
 from butfor.studio.compare import compare
-from butfor.studio.jobs import asked_of, job_of
+from butfor.studio.jobs import asked_of, job_of, title_of
 from butfor.studio.models import Kind
 from butfor.studio.results import ResultPages
 from butfor.studio.runs import BusyError, RunQueue, RunState
@@ -168,7 +168,7 @@ async def start(wanted: RunRequest, here: Here) -> RunState:
     """Queue a run; watch it at /api/runs/{number}/events."""
     number = secrets.token_hex(16)
     job = job_of(wanted, number, here.settings, here.uploads)
-    return here.runs.start(number, wanted.title or f"{wanted.kind}, {wanted.model}", job)
+    return here.runs.start(number, wanted.title or title_of(job), job)
 
 
 @router.get("/api/runs")

@@ -80,6 +80,17 @@ def _texts(texts: list[TextInput]) -> list[dict[str, Any]]:
     return [{"name": text.name, "text": text.text, "spans": spans[text.name]} for text in texts]
 
 
+def title_of(job: dict[str, Any]) -> str:
+    """What a run is called that was given no name: its first input and its model."""
+    if job["kind"] == "table":
+        first, more = next(iter(job["table"]["names"].values())), 0
+    else:
+        inputs = job["images"] if job["kind"] == "image" else job["texts"]
+        first = inputs[0]["name"] if job["kind"] == "image" else inputs[0]["text"][:40]
+        more = len(inputs) - 1
+    return f"{first}{f' and {more} more' if more else ''} · {job['model']['name']}"
+
+
 def asked_of(job: dict[str, Any], uploads: UploadStore) -> dict[str, Any]:
     """Drawn boxes and marked spans of a job as a view without answers; nothing where the run itself proposes them."""
     inputs: list[dict[str, Any]] = []

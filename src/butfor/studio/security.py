@@ -41,13 +41,16 @@ class Access:
 
     def new_token(self) -> str:
         """A token that is good for one visit; the oldest is forgotten where there are too many."""
-        self._tokens = [*self._tokens[1 - MOST_TOKENS :], secrets.token_urlsafe(24)]
-        return self._tokens[-1]
+        token = secrets.token_urlsafe(24)
+        self._tokens.append(token)  # in place: the command line does so beside the server
+        del self._tokens[:-MOST_TOKENS]
+        return token
 
     def redeem(self, token: str) -> bool:
         """Whether it is one of ours that nobody has used."""
         right = [known for known in self._tokens if hmac.compare_digest(known.encode(), token.encode())]
-        self._tokens = [known for known in self._tokens if known not in right]
+        for known in right:
+            self._tokens.remove(known)
         return bool(right)
 
     def set_cookie(self) -> str:
@@ -146,7 +149,7 @@ def _with_headers(send: Send) -> Send:
 
 
 async def _answer(send: Send, status: int, text: str, more: tuple[tuple[str, str], ...] = (), head: str = "") -> None:
-    title = "<title>butfor studio</title>"
+    title = '<title>butfor studio</title><link rel="icon" href="data:,">'
     body = f'<!doctype html><html lang="en">{title}{head}<main><p>{escape(text)}</p></main>'.encode()
     headers = {**HEADERS, "content-type": "text/html; charset=utf-8", "content-length": str(len(body))}
     pairs = [(name.encode(), value.encode()) for name, value in (*headers.items(), *more)]

@@ -19,7 +19,7 @@ export class BoxEditor {
     this.names = el("ol", { class: "names" });
     this.undoButton = el("button", { type: "button", onclick: () => this.undo() }, "Undo");
     this.deleteButton = el("button", { type: "button", onclick: () => this.delete(this.chosen) }, "Delete box");
-    this.place = el("section", { class: "editor", "aria-label": stored.name },
+    this.place = el("section", { class: "editor", tabindex: "-1", "aria-label": stored.name },
       el("div", { class: "bar" }, el("strong", {}, stored.name), el("span", { class: "quiet" }, `${this.width} × ${this.height}`),
         el("button", { type: "button", onclick: () => this.add() }, "Add box"), this.deleteButton, this.undoButton,
         el("button", { type: "button", class: "plain", onclick: remove }, "Remove image")),
@@ -181,12 +181,15 @@ export class BoxEditor {
   }
 
   focus(number) {
-    this.layer.querySelector(`rect.box[data-box="${number}"]`)?.focus({ preventScroll: true });
+    const box = this.layer.querySelector(`rect.box[data-box="${number}"]`);
+    (box ?? this.place).focus({ preventScroll: true }); // keys are still heard where no box is left
   }
 
   draw() {
     const unit = this.width / (this.layer.getBoundingClientRect().width || this.width);
+    const inside = this.layer.contains(document.activeElement);
     this.layer.replaceChildren(...this.list.flatMap((box) => this.shape(box, unit)));
+    if (inside) this.focus(this.chosen);
     this.names.replaceChildren(...this.list.map((box) => this.named(box)));
     this.undoButton.disabled = !this.past.length;
     this.deleteButton.disabled = this.chosen === null;

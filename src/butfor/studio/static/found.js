@@ -70,7 +70,7 @@ function rows(view, id, open) {
   const cells = view.rows.map((row) => [row.input,
     el("button", { type: "button", class: row.chosen ? "chip yes" : "chip no", "data-row": row.row, onclick: () => open(row) }, row.subset),
     row.chosen ? "established" : "not established", row.effect ?? "", row.low === null ? "" : `${row.low} to ${row.high}`, row.flip ?? ""]);
-  const filter = el("select", { "aria-label": "Which rows" }, el("option", { value: "yes" }, "Established"), el("option", { value: "all" }, "All"));
+  const filter = el("select", { "aria-label": "Which rows", class: "choose" }, el("option", { value: "yes" }, "Established"), el("option", { value: "all" }, "All"));
   const place = el("div");
   const draw = () => {
     const some = cells.filter((_, k) => filter.value === "all" || view.rows[k].chosen);
@@ -99,7 +99,7 @@ function counterfactuals(view, row, id) {
   const facts = [row.chosen ? "Established." : "Not established: what was drawn in its place often gave as extreme an output.",
     row.effect ? `Effect ${row.effect}${row.low === null ? "" : ` (${row.low} to ${row.high})`}.` : "",
     row.flip ? `Probability of another decision ${row.flip}.` : ""].filter(Boolean).join(" ");
-  const words = el("p", {}, `${row.input}. ${facts}`);
+  const words = el("p", {}, `${view.modality === "table" ? "Row" : "In"} ${row.input}. ${facts}`);
   if (!row.draws?.length) return [head, words, el("p", { class: "quiet" }, "No counterfactuals were kept for this one.")];
   if (view.modality === "image") {
     return [head, words, el("div", { class: "draws" }, ...row.draws.map((one, k) => el("figure", {},

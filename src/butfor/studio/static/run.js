@@ -87,7 +87,7 @@ async function result(body, id) {
       el("a", { class: "button", href: report, target: "_blank", rel: "noopener" }, "Open the report"),
       el("a", { class: "button", href: `#/compare/${id}/${id}` }, "Compare with another run")),
     showFound(view, id), details,
-    el("details", {}, el("summary", {}, `What is promised: at most ${view.settings.find(([name]) => name === "alpha")[1]} false discoveries on average, under conditions`),
+    el("details", {}, el("summary", {}, "What is promised, and under which conditions"),
       el("p", {}, view.promise), ...view.caveats.map((text) => el("p", { class: "note" }, text))),
     notes(view), el("details", {}, el("summary", {}, "How it was made"), table(["What", "Which"], view.settings, "Settings")));
 }

@@ -1,6 +1,9 @@
 // Marks on a text. Places are counted in characters (code points) as Python does, not in UTF-16 units.
 import { el, say } from "./dom.js";
 
+const WORD = /([\p{L}\p{N}\p{M}’'-]+)/u;
+let numbered = 0;
+
 export const characters = (text) => Array.from(text).length;
 
 // A text cut at places (in characters) that do not overlap: [[start, end, what]] -> [text, what or null].
@@ -23,12 +26,13 @@ export class SpanMarker {
     this.text = text;
     this.marked = [];
     this.past = [];
-    this.words = el("p", { class: "marking", tabindex: "0", role: "group", "aria-label": `${label}: drag to mark; or Enter to mark word by word` });
+    this.cursor = 0; // words are no tab stops of their own: Chromium selects no text inside such
+    this.words = el("div", { class: "marking", tabindex: "0", role: "listbox", "aria-multiselectable": "true", "aria-label": `Words of ${label}` });
     this.undoButton = el("button", { type: "button", onclick: () => this.undo() }, "Undo");
     this.place = el("section", { class: "editor", "aria-label": label },
       el("div", { class: "bar" }, el("strong", {}, label), this.undoButton,
         el("button", { type: "button", onclick: () => this.change([]) }, "Clear")),
-      this.words, el("p", { class: "hint" }, "Drag to mark; click a mark to take it away. Keyboard: Tab to a word, Space marks it or takes the mark away; Ctrl+Z undoes."));
+      this.words, el("p", { class: "hint" }, "Drag to mark; click a mark to take it away. Keyboard: arrow keys go from word to word, Space marks or takes the mark away; Ctrl+Z undoes."));
     this.words.addEventListener("pointerup", () => this.released());
     this.place.addEventListener("keydown", (event) => {
       if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "z") {
@@ -36,7 +40,26 @@ export class SpanMarker {
         this.undo();
       }
     });
+    this.words.addEventListener("keydown", (event) => this.key(event));
     this.draw();
+  }
+
+  key(event) {
+    const all = this.words.querySelectorAll(".word");
+    const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1, Home: -all.length, End: all.length }[event.key];
+    if (!step && event.key !== " " && event.key !== "Enter") return;
+    event.preventDefault();
+    if (step) this.cursor = Math.min(Math.max(this.cursor + step, 0), all.length - 1);
+    else all[this.cursor]?.dispatchEvent(new CustomEvent("toggle"));
+    this.point();
+  }
+
+  // Where the keyboard is.
+  point() {
+    const all = [...this.words.querySelectorAll(".word")];
+    this.cursor = Math.min(this.cursor, Math.max(all.length - 1, 0));
+    for (const [place, word] of all.entries()) word.classList.toggle("at", place === this.cursor);
+    if (all.length) this.words.setAttribute("aria-activedescendant", all[this.cursor].id);
   }
 
   spans() {
@@ -83,35 +106,30 @@ export class SpanMarker {
     let at = 0;
     const nodes = [];
     for (const [text, what] of pieces(this.text, marks)) {
-      if (what) nodes.push(this.button(text, at, "mark"));
+      if (what) nodes.push(this.word(text, at, "mark"));
       else nodes.push(...this.plain(text, at));
       at += characters(text);
     }
     this.words.replaceChildren(...nodes);
+    this.point();
     this.undoButton.disabled = !this.past.length;
   }
 
   plain(text, from) {
     let at = from;
-    return text.split(/(\s+)/).filter(Boolean).map((part) => {
-      const node = part.trim() ? this.button(part, at, null) : document.createTextNode(part);
+    return text.split(WORD).filter(Boolean).map((part) => {
+      const node = WORD.test(part) ? this.word(part, at, null) : document.createTextNode(part);
       at += characters(part);
       return node;
     });
   }
 
-  button(text, start, what) {
+  word(text, start, what) {
     const end = start + characters(text);
     const toggle = () => (what ? this.change(this.marked.filter(([a]) => a !== start)) : this.mark(start, end));
-    const node = el("span", { class: what ? "word marked" : "word", tabindex: "0", role: "checkbox", "aria-checked": what ? "true" : "false" }, text);
+    const node = el("span", { class: what ? "word marked" : "word", id: `word-${++numbered}`, role: "option", "aria-selected": what ? "true" : "false" }, text);
     if (what) node.addEventListener("click", () => getSelection().isCollapsed && toggle());
-    node.addEventListener("keydown", (event) => {
-      if (event.key !== " " && event.key !== "Enter") return;
-      event.preventDefault();
-      const place = [...this.words.querySelectorAll(".word")].indexOf(node);
-      toggle();
-      this.words.querySelectorAll(".word")[place]?.focus();
-    });
+    node.addEventListener("toggle", toggle);
     return node;
   }
 }
