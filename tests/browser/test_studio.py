@@ -21,6 +21,7 @@ ROOT = Path(__file__).parents[2]
 PICTURES = ROOT / "build" / "screenshots"
 AXE = ROOT / "build" / "axe"
 HOSTILE = '"><img src=x onerror=window.hacked=1><script>window.hacked=1</script>'
+DECODED = "Promise.all([...document.images].map((one) => one.decode())).then(() => true)"
 LOOKS = [(size, scheme) for size in (WIDE, NARROW) for scheme in ("light", "dark")]
 
 
@@ -151,7 +152,7 @@ def test_an_image_from_upload_to_export(visit, image_run, tmp_path):
     drawn = page.locator(".opened img")
     assert drawn.count() == 3
     drawn.last.scroll_into_view_if_needed()
-    page.wait_for_function("[...document.querySelectorAll('.opened img')].every((one) => one.naturalWidth > 0)")
+    page.evaluate(DECODED)
     here.picture("image-found")
     with page.expect_download() as download:
         page.get_by_role("link", name="Export the report").click()
@@ -307,7 +308,7 @@ def test_a_page_of_a_closed_studio_says_so(visit):
     here = visit()
     here.context.clear_cookies()
     here.page.get_by_role("link", name="Compare", exact=True).click()
-    here.page.get_by_text("studio that was closed").wait_for()
+    here.page.get_by_role("alert").get_by_text("studio that was closed").wait_for()
 
 
 @pytest.mark.parametrize(("size", "scheme"), LOOKS, ids=lambda value: str(value))
@@ -321,7 +322,7 @@ def test_it_fits_the_window_in_light_and_dark(visit, image_run, size, scheme):
         if name == "found":
             finished(here.page)
             here.page.locator(".chip.yes").first.click()
-            here.page.wait_for_function("[...document.images].every((one) => one.complete)")
+            here.page.evaluate(DECODED)
         here.picture(f"{name}-{size[0]}-{scheme}")
         here.check()
 

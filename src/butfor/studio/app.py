@@ -181,7 +181,10 @@ async def runs(here: Here) -> dict[str, Any]:
 
 @router.get("/api/runs/{number}")
 async def run(number: str, here: Here) -> RunState:
-    """How far a run is."""
+    """How far a run is; a result of the command line is done."""
+    past = {} if number in here.runs else {one.id: one for one in here.pages.past()}
+    if number in past:
+        return RunState(number, "", past[number].title, past[number].changed, "done", has_result=True)
     return _known(number, here)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from butfor.core.result.answers import answers
+from butfor.core.result.answers import answers, input_sentence
 from butfor.core.result.numbers import number
 from butfor.core.result.result import Result
 from butfor.core.types import InputError, Ints
@@ -31,7 +31,7 @@ def make_view(result: Result, out: Path) -> None:
         "modality": result.modality,
         "hypotheses": len(result.chosen),
         "chosen": int(result.chosen.sum()),
-        "answers": [line.strip() for line in answers(result)][:12],
+        "answers": _answers(result),
         "promise": str(replace(result.guarantee, caveats=())),
         "caveats": list(result.guarantee.caveats),
         "notes": list(result.notes),
@@ -43,6 +43,17 @@ def make_view(result: Result, out: Path) -> None:
     part = out / f".{VIEW}"
     part.write_text(json.dumps(content, default=str), encoding="utf-8", errors="replace")
     os.replace(part, out / VIEW)
+
+
+def _answers(result: Result) -> list[str]:
+    """The answer in a few sentences; of one input the one that is about it."""
+    if len(result.input_names) > 1:
+        return [line.strip() for line in answers(result)][:12]
+    if result.decided is not None:
+        return [input_sentence(result, 0)]
+    found = [result.subset_names[subset] for subset in result.subset_of[result.chosen]]
+    some = ", ".join(found[:8]) + (f" and {len(found) - 8} more" if len(found) > 8 else "")
+    return [f"Established: {some}." if found else "Nothing is established."]
 
 
 def _settings(result: Result) -> list[tuple[str, str]]:
@@ -69,7 +80,7 @@ def _input(result: Result, place: int, out: Path) -> dict[str, Any]:
         top = int(outputs.argmax())
         found["output"] = f"{result.output_names[top]}: {number(outputs[top])}"
     elif outputs.size == 1:
-        found["output"] = number(outputs[0])
+        found["output"] = f"output {number(outputs[0])}"
     if result.modality == "text":
         found["text"] = str(result.problem.items.block(place, place + 1)[0])
     if result.modality == "image":

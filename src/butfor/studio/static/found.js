@@ -94,6 +94,14 @@ function pressed(node, work) {
   });
 }
 
+// Where a counterfactual was redrawn.
+function outline(row) {
+  if (!row.where) return "";
+  const [x1, y1, x2, y2] = row.where.map((share) => share * 1000);
+  return svg("svg", { viewBox: "0 0 1000 1000", preserveAspectRatio: "none", class: "boxes", "aria-hidden": "true" },
+    svg("rect", { x: x1, y: y1, width: x2 - x1, height: y2 - y1, class: "outline", "vector-effect": "non-scaling-stroke" }));
+}
+
 function counterfactuals(view, row, id) {
   const head = el("h2", {}, `But for ${row.subset}`);
   const facts = [row.chosen ? "Established." : "Not established: what was drawn in its place often gave as extreme an output.",
@@ -102,8 +110,9 @@ function counterfactuals(view, row, id) {
   const words = el("p", {}, `${view.modality === "table" ? "Row" : "In"} ${row.input}. ${facts}`);
   if (!row.draws?.length) return [head, words, el("p", { class: "quiet" }, "No counterfactuals were kept for this one.")];
   if (view.modality === "image") {
-    return [head, words, el("div", { class: "draws" }, ...row.draws.map((one, k) => el("figure", {},
-      el("img", { src: `/api/runs/${id}/pictures/${one.picture}`, alt: `Counterfactual ${k + 1} of ${row.subset}` }), el("figcaption", {}, `output ${one.output}`))))];
+    return [head, words, el("div", { class: "draws" }, ...row.draws.map((one, k) => el("figure", {}, el("div", { class: "canvas" },
+      el("img", { src: `/api/runs/${id}/pictures/${one.picture}`, alt: `Counterfactual ${k + 1} of ${row.subset}` }), outline(row)),
+      el("figcaption", {}, `output ${one.output}`))))];
   }
   if (view.modality === "text") return [head, words, table(["It might have said", "Output"], row.draws.map((one) => [one.text, one.output]), "Counterfactuals")];
   const many = row.draws[0].drawn.map((_, k) => `Drawn ${k + 1}`);

@@ -5,17 +5,11 @@ import { badge } from "./runs.js";
 import { showAsked, showFound } from "./found.js";
 
 export async function showRun(place, id) {
-  let state = null;
-  try {
-    state = await get(`/api/runs/${id}`);
-  } catch {
-    // a result of the command line has no state: it is shown as it is
-  }
-  const title = el("h1", {}, state ? state.title : "A result of this folder");
+  let state = await get(`/api/runs/${id}`);
+  const title = el("h1", {}, state.title);
   const head = el("div", { class: "run-head", "aria-live": "polite" });
   const body = el("div");
   place.append(title, head, body);
-  if (!state) return void (await result(body, id));
   const cancel = el("button", { type: "button", onclick: stop }, "Cancel");
   const bar = el("progress", { "aria-label": "Progress" });
 
