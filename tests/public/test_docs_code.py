@@ -1,6 +1,6 @@
 """Every Python example of the pages runs, with what the page takes for granted put before it.
 
-docs/models.md, docs/texts.md and docs/command-line.md have tests of their own, which look at what comes out, too.
+docs/models.md, docs/texts.md, docs/command-line.md and docs/studio.md have tests of their own, which look at what comes out, too.
 """
 
 import re
@@ -14,7 +14,7 @@ import pytest
 import butfor
 
 ROOT = Path(__file__).parents[2]
-ELSEWHERE = {"docs/models.md", "docs/texts.md", "docs/command-line.md"}
+ELSEWHERE = {"docs/models.md", "docs/texts.md", "docs/command-line.md", "docs/studio.md"}
 
 
 def patients():
