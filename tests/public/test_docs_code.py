@@ -1,6 +1,7 @@
 """Every Python example of the pages runs, with what the page takes for granted put before it.
 
-docs/models.md, docs/texts.md, docs/command-line.md and docs/studio.md have tests of their own, which look at what comes out, too.
+docs/models.md, docs/texts.md, docs/command-line.md and docs/studio.md have tests of their own, which look at what
+comes out, too.
 """
 
 import re

@@ -42,10 +42,11 @@ export async function showTable(place) {
   function add(found, filter) {
     stored = found;
     const { rows, columns, kinds, preview, more_columns: more } = stored.details;
-    const heads = columns.map((name, k) => `${name}${kinds[k] === "number" ? "" : " (text)"}`);
+    const order = columns.map((_, k) => k).sort((a, b) => (kinds[a] === "number") - (kinds[b] === "number")); // what picks rows is often text
+    const heads = order.map((k) => `${columns[k]}${kinds[k] === "number" ? "" : " (text)"}`);
     shown.replaceChildren(
       el("p", {}, el("strong", {}, stored.name), ` has ${rows} rows and ${columns.length + more} columns. The first rows:`),
-      table(heads, preview, "First rows"));
+      table(heads, preview.map((row) => order.map((k) => row[k])), "First rows"));
     if (filter) where.value = filter;
     refresh();
     count();
