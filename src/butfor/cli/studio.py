@@ -32,13 +32,12 @@ def studio(
         raise InputError(f"the folder {folder} does not exist; make it, or name another")
     whole("--workers", workers, 1)
     whole("--most-upload", most_upload, 1)
-    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listening.bind(("127.0.0.1", port))  # loopback: nobody else on the network can ask
-    except (OSError, OverflowError) as error:
-        raise InputError(f"--port {port} cannot be used: {error}; leave it out for any that is free") from error
-    with listening:
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as listening:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listening.bind(("127.0.0.1", port))  # loopback: nobody else on the network can ask
+        except (OSError, OverflowError) as error:
+            raise InputError(f"--port {port} cannot be used: {error}; leave it out for any that is free") from error
         serve(folder.resolve(), listening, workers, most_upload, open_browser)
 
 

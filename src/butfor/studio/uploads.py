@@ -42,6 +42,9 @@ class UploadStore:
     def __init__(self, folder: Path, limits: Limits) -> None:
         self.folder, self.limits = folder, limits
         self._one = asyncio.Semaphore(1)  # files are looked at one at a time: memory for one is enough
+        self._coming = 0  # bytes of all files that are on their way
+        for part in folder.glob("*.part"):  # of a studio that was ended while they came
+            part.unlink(missing_ok=True)
 
     async def receive(self, name: str, chunks: AsyncIterator[bytes]) -> StoredUpload:
         """Write what comes, refuse what is too much or of another type, say what it is."""
@@ -68,15 +71,18 @@ class UploadStore:
 
     async def _write(self, part: Path, chunks: AsyncIterator[bytes]) -> int:
         limits, size = self.limits, 0
-        room = limits.stored - sum(file.stat().st_size for file in self.folder.iterdir())
-        with part.open("wb") as file:
-            async for chunk in chunks:
-                size += len(chunk)
-                if size > limits.upload:
-                    raise TooLargeError(f"the file has more than {limits.upload / 1e6:,.0f} MB; send a smaller one")
-                if size > room:
-                    raise TooLargeError(f"the folder of uploads is full; delete what is old in {self.folder.name}/")
-                file.write(chunk)
+        room = limits.stored - sum(one.stat().st_size for one in self.folder.iterdir() if one.suffix != ".part")
+        try:
+            with part.open("wb") as file:
+                async for chunk in chunks:
+                    size, self._coming = size + len(chunk), self._coming + len(chunk)
+                    if size > limits.upload:
+                        raise TooLargeError(f"the file has more than {limits.upload / 1e6:,.0f} MB; send a smaller one")
+                    if self._coming > room:
+                        raise TooLargeError(f"the folder of uploads is full; delete what is old in {self.folder.name}/")
+                    file.write(chunk)
+        finally:
+            self._coming -= size
         return size
 
     def _details(self, path: Path, kind: str) -> dict[str, Any]:
