@@ -127,6 +127,17 @@ def test_what_does_not_fit_is_one_sentence(client, change, words):
     assert words in answer.json()["detail"]
 
 
+def test_half_a_character_is_refused_and_poisons_nothing(client):
+    content = json.dumps({**TEXT_RUN, "title": "\ud800"}).encode()
+    answer = client.post("/api/runs", content=content, headers={"content-type": "application/json"})
+    assert answer.status_code == 422
+    assert client.get("/api/runs").status_code == 200
+    for wrong in (b"", b"[", b"null", b"[" * 100_000, b'{"kind": NaN}'):
+        answer = client.post("/api/runs", content=wrong, headers={"content-type": "application/json"})
+        assert answer.status_code in (400, 422)
+    assert client.get("/api/runs").status_code == 200
+
+
 def test_a_fault_of_the_run_is_said(client):
     started = client.post("/api/runs", json={**TEXT_RUN, "target": "no such class"}).json()
     state = wait(client, started["id"])
