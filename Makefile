@@ -1,4 +1,5 @@
 # make demo: FDR-controlled explanations of a real model.   make test: ruff, mypy, pytest.
+# make docs: the documentation as a site in build/docs.
 # make benchmarks: every figure of docs/benchmarks.md again, into build/benchmarks (hours; BUTFOR_ASSETS for images, texts).
 PYTHON ?= python3
 VENV := .venv
@@ -33,8 +34,10 @@ $(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP) -e ".[dev]"
 	touch $@ $(VENV)/.base
 
+# The page of guarantees, written by the code, and the whole site into build/docs; offline, and a warning is an error.
 docs: $(VENV)/.dev
 	$(BIN)/python -c "from butfor.core.select.guarantees import page; print(page(), end='')" > docs/guarantees.md
+	$(BIN)/python -m sphinx -E -W --keep-going -q -b html docs build/docs
 
 $(VENV)/.bench: pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP) -e ".[dev,bench]"
@@ -51,4 +54,4 @@ benchmarks: $(VENV)/.bench
 	cp build/benchmarks/curves-*.svg docs/figures/
 
 clean:
-	rm -rf $(VENV) .venv-mlserver demo build/benchmarks .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-mlserver demo build/benchmarks build/docs .mypy_cache .ruff_cache .pytest_cache .hypothesis

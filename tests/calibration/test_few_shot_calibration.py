@@ -128,7 +128,7 @@ def test_a_dropped_one_and_a_wrong_number_of_decoys_are_caught():
 
 
 def test_the_number_of_decoys_left_out_is_caught_by_the_power_floor(monkeypatch):
-    monkeypatch.setattr(selection, "seqstep", lambda w, alpha, draws: seqstep(w, alpha, 1))
+    monkeypatch.setattr(selection, "seqstep", lambda w, alpha, draws, beyond: seqstep(w, alpha, 1, beyond))
     assert mixture(runs=30)[1] < 0.85
 
 

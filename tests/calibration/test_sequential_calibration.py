@@ -68,6 +68,7 @@ def test_p_values_are_valid_at_a_time_chosen_by_looking_at_them(law, h):
 
 def batch_end(hits, counted, draws, exceeded, h):
     """A planted fault: counting stops at the end of the batch in which the h-th exceedance lies."""
+    counted = np.ones_like(hits) if counted is None else counted
     total = exceeded + (hits & counted).sum(axis=1)
     return draws + counted.sum(axis=1), np.minimum(total, h)
 

@@ -119,7 +119,7 @@ def test_names_of_classes(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.json", '["cat", ', "cannot be read"),
+        ("a.json", '["cat", ', "is not JSON that can be read"),
         ("b.json", '{"a": "cat"}', "must have numbers for keys"),
         ("c.json", '"cat"', "must be a list of names"),
         ("d.json", '[{"name": "cat"}]', "must be a list of names"),
@@ -205,6 +205,7 @@ def test_a_model_of_torchvision_by_name(monkeypatch):
     with pytest.raises(InputError, match="has no model 'other'"):
         bi.torchvision_model("other")
     monkeypatch.setitem(sys.modules, "torchvision", None)
+    monkeypatch.delitem(sys.modules, "torchvision.models")
     with pytest.raises(InputError, match="needs torchvision"):
         bi.torchvision_model("inception_v3")
 

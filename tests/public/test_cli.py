@@ -279,6 +279,9 @@ def test_report_of_images(files, tmp_path, capsys):
     page, again = (tmp_path / "o" / "report.html").read_text(encoding="utf-8"), ["report", str(tmp_path / "o")]
     assert page.count("data:image") > 8
     capsys.readouterr()
+    assert main(again) == 2  # a result that somebody sent may name any file
+    assert "name its folder: --images" in capsys.readouterr().err
+    again += ["--images", str(tmp_path / "album")]
     assert main(again) == 0
     assert (tmp_path / "o" / "report.html").read_text(encoding="utf-8") == page
     assert capsys.readouterr().err == ""

@@ -56,7 +56,7 @@ def server(monkeypatch):
 @pytest.fixture
 def explain(server, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("butfor.models.files.endpoint", lambda name: endpoint(name, patience=0.5))
+    monkeypatch.setattr("butfor.models.files.endpoint", lambda name, **given: endpoint(name, patience=0.5, **given))
     rng = np.random.default_rng(0)
     pd.DataFrame(rng.normal(size=(200, 2)), columns=["a", "b"]).to_csv("reference.csv", index=False)
     pd.DataFrame(rng.normal([4, 0], 1, size=(20, 2)), columns=["a", "b"]).to_csv("data.csv", index=False)

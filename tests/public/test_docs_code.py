@@ -1,7 +1,7 @@
 """Every Python example of the pages runs, with what the page takes for granted put before it.
 
-docs/models.md, docs/texts.md, docs/command-line.md and docs/studio.md have tests of their own, which look at what
-comes out, too.
+docs/models.md, docs/texts.md, docs/command-line.md, docs/own-sampler.md, docs/coming-from.md and docs/studio.md
+have tests of their own, which look at what comes out, too.
 """
 
 import re
@@ -15,7 +15,7 @@ import pytest
 import butfor
 
 ROOT = Path(__file__).parents[2]
-ELSEWHERE = {"docs/models.md", "docs/texts.md", "docs/command-line.md", "docs/studio.md"}
+ELSEWHERE = {f"docs/{name}.md" for name in ("models", "texts", "command-line", "own-sampler", "coming-from", "studio")}
 
 
 def patients():
@@ -67,7 +67,9 @@ SCOPES = {
     "docs/images.md": None,  # small networks: see below
     "docs/samplers.md": patients,
     "docs/which-inputs.md": scores,
-    "docs/which-question.md": dict,  # it brings all that it needs
+    "docs/index.md": dict,  # they bring all that they need
+    "docs/which-question.md": dict,
+    "docs/which-test.md": dict,
 }
 
 

@@ -393,13 +393,19 @@ def test_leverage_is_small_inside_and_grows_outside():
 
 
 def test_leverage_of_the_mean_is_that_of_mahalanobis():
-    """(1 + squared distance of the mean) / rows, where the fit is linear and the penalty small."""
+    """(1 + squared distance of the mean) / rows, where the fit is linear and the penalty small.
+
+    What the penalty may have moved the mean by, and a rival regression, come on top.
+    """
     reference, inputs = linear(500), linear(300, seed=1) + np.array([0, 1.0, 0, 0.5, 0])
     shift = inputs[:, 1:].mean(axis=0) - reference[:, 1:].mean(axis=0)
     distance = shift @ np.linalg.inv(np.cov(reference[:, 1:], rowvar=False)) @ shift
     law = residual(reference).law
-    assert law.fit(one(0)).numbers[0].fit.form == "plain"
-    assert law.leverage_of_mean(inputs, one(0)) == pytest.approx((1 + distance) / 500, rel=0.1)
+    fit = law.fit(one(0)).numbers[0].fit
+    assert fit.form == "plain"
+    middle = law.space.of(inputs, law.fit(one(0)).rest, "plain").mean(axis=0)[None]
+    assert fit.line.at(middle)[1][0] == pytest.approx((1 + distance) / 500, rel=0.1)
+    assert fit.line.at(middle)[1][0] <= law.leverage_of_mean(inputs, one(0)) < 2 * (1 + distance) / 500
 
 
 def test_leverage_of_categories_and_groups():

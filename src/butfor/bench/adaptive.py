@@ -90,7 +90,7 @@ def markdown(figures: Figures) -> str:
         header, "{name} | {runs} | " + " | ".join(map(cell, ("bh", "adaptive"))) + " | {strict_text}", figures["beds"]
     )
     line = "{inputs} x {subsets} | {rule} | {runs} | {fdr:.3f} ({fdr_se:.3f}) | {tpr:.3f} | {draws:.0f}"
-    whole = listed("sequential runs | rule | runs | FDR | TPR | rows a hypothesis", line, figures["sequential"])
+    whole = listed("sequential runs | rule | runs | FDR | TPR | rows a hypothesis", line, figures.get("sequential", []))
     return "\n".join(["FDR (standard error) / TPR at alpha 0.1", "", *lines, "", *whole]) + "\n"
 
 

@@ -106,8 +106,8 @@ def onnx_inpainter(
     """A sampler that fills the hole with a network. Deterministic: see `diversify`.
 
     The network is shown the image as it is, as published results were made. Networks that resize before they mask then
-    let the hole's content seep into the fill, so that Q(x_S | x_-S) depends on x_S: MI-GAN's fills change by 10 to 45
-    grey levels with it.
+    let the hole's content seep into the fill, so that `Q(x_S | x_-S)` depends on `x_S`: MI-GAN's fills change by 10
+    to 45 grey levels with it.
 
     Parameters
     ----------

@@ -11,7 +11,7 @@ import numpy as np
 from butfor.core.draw.blocks import NO_CHANCE, Problem
 from butfor.core.draw.chance import Watch
 from butfor.core.draw.items import Items
-from butfor.core.draw.samplers import info_of
+from butfor.core.draw.samplers import FitsSubsets, info_of
 from butfor.core.evaluate.batches import Evaluator
 from butfor.core.evaluate.memory import remembering
 from butfor.core.evaluate.outputs import Target, linked
@@ -39,7 +39,7 @@ from butfor.run.choosing import choice_of, cluster_of
 from butfor.run.control import control
 from butfor.run.decisions import decide, sufficiency, watch_decisions
 from butfor.run.perform import Performed, chosen_by, estimated, perform
-from butfor.run.progress import Meter, Progress, reporting
+from butfor.run.progress import Meter, Progress, Report, reporting
 from butfor.run.provenance import least_p, provenance, schedule
 from butfor.run.reading import ReadModel, known_rows, with_estimates
 from butfor.run.settings import Settings
@@ -144,22 +144,32 @@ class Start:
         return (*([self.seen.odd] if self.seen.odd else []), *self.inside.notes)
 
 
-def _start(
-    context: RunContext, settings: Settings, problem: Problem, model: Model, report: Callable[[Progress], None]
-) -> Start:
+def _start(context: RunContext, settings: Settings, problem: Problem, model: Model, report: Report) -> Start:
     """Look at the model's outputs and refuse what can be refused; then what the control says of the sampler."""
     choice, size = choice_of(problem, settings, _clusters(context, settings)), settings.batch_rows or context.batch_rows
     seen = probe(model, problem.items, size, context.describe)
     spec, target, names = _asked(context, settings, seen)
     flips = watch_decisions(problem, settings, seen.outputs)
+    _fit(problem, report)
     _warn_of_reach(problem, settings, choice)
     meter = Meter(report, seen.rows)
     plain = Evaluator(model, size, seen.outputs.shape[1], meter)
     inside = ReadModel() if context.read_model is None else context.read_model(model, seen.outputs)
-    meter.count_evaluated(inside.rows)
+    if inside.rows:
+        meter.count_evaluated(inside.rows)
     checked = _control(context, plain, spec, settings, meter, inside.outcomes)
     choice = replace(choice, calibrated=_calibrated(problem, checked))
     return Start(problem, seen, spec, target, names, flips, plain, meter, inside, checked, choice)
+
+
+def _fit(problem: Problem, report: Report) -> None:
+    """What the sampler fits for each subset, before anything is drawn: all that could be refused has been."""
+    waiting = problem.sampler.unfitted(problem.subsets) if isinstance(problem.sampler, FitsSubsets) else ()
+    for done, fit in enumerate(waiting):
+        report(Progress("fitting", done, len(waiting)))
+        fit()
+    if waiting:
+        report(Progress("fitting", len(waiting), len(waiting)))
 
 
 def _said(context: RunContext, settings: Settings, start: Start, chosen: Bools, interrupted: bool) -> dict[str, Any]:

@@ -13,6 +13,7 @@ import numpy as np
 from butfor.core.draw.samplers import (
     AlignsColumns,
     DrawsColumns,
+    FitsSubsets,
     HasNotes,
     KnowsFit,
     ListsSupport,
@@ -129,6 +130,10 @@ class TableSampler:
             return None
         given, placed = self.given(inputs), self.placed(subset)
         return self.law.leverage(given, placed), self.law.leverage_of_mean(given, placed)
+
+    def unfitted(self, subsets: Sequence[Subset]) -> Sequence[Callable[[], object]]:
+        """Fits that are still to be made for these subsets."""
+        return self.law.unfitted([self.placed(one) for one in subsets]) if isinstance(self.law, FitsSubsets) else []
 
     def lists(self, subset: Subset) -> bool:
         """Whether it can list the subset."""

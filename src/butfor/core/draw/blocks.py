@@ -197,7 +197,9 @@ def draw_all(problem: Problem, jobs: Iterable[Job]) -> Iterator[CounterfactualBa
     left = iter(jobs)
     while some := list(islice(left, OPENED)):
         keys = [(job.block.subset.name, job.block.key, job.round) for job in some]
-        for job, rng in zip(some, streams(problem.seed, keys), strict=True):
+        # Samplers of images and texts may keep what they draw under their generator's seeds, which only `stream` has.
+        opened = streams(problem.seed, keys) if problem.items.shares_subsets else [None] * len(some)
+        for job, rng in zip(some, opened, strict=True):
             yield draw(problem, job, rng)
 
 

@@ -48,6 +48,13 @@ class RepeatsDraws(Protocol):
 
 
 @runtime_checkable
+class FitsSubsets(Protocol):
+    """Fits something for each subset when first needed: a run has it done before it draws, and shows how far it is."""
+
+    def unfitted(self, subsets: Sequence[Subset]) -> Sequence[Callable[[], object]]: ...  # a call for each fit
+
+
+@runtime_checkable
 class KnowsFit(Protocol):
     """A fitted sampler that knows how far off its mean may be: its variance in units of the residuals' (METHODS 7)."""
 

@@ -24,7 +24,7 @@ def stream(seed: int, *key: str | int) -> np.random.Generator:
     >>> bool(stream(0, "age", 3, 0).random() == stream(0, "age", 3, 1).random())
     False
     """
-    words = np.frombuffer(_digest(seed, key), dtype="<u4").astype(np.uint32)
+    words = np.frombuffer(_digest(seed, key), dtype="<u4").tolist()
     return np.random.Generator(np.random.SFC64(np.random.SeedSequence(words)))
 
 
@@ -44,9 +44,7 @@ def streams(seed: int, keys: Sequence[Key]) -> list[np.random.Generator]:
 
 
 def _opened(words: Words, state: States) -> np.random.Generator:
-    seed = cast(
-        "np.random.SeedSequence", _Mixed(words, state)
-    )  # NumPy takes any ISeedSequence, its stubs do not say so
+    seed = cast("np.random.SeedSequence", _Mixed(words, state))  # any ISeedSequence is taken, the stubs do not say so
     return np.random.Generator(np.random.SFC64(seed))
 
 

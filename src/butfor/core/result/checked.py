@@ -29,6 +29,11 @@ def is_count(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63
 
 
+def is_seed(value: object) -> bool:
+    """Those of generators have up to 128 bits."""
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**128
+
+
 def is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300
 
@@ -66,7 +71,7 @@ PROVENANCE: dict[str, Check] = {  # what is not named here is shown as it is, an
     "delta": maybe(is_number),
     "picked": is_flag,
     "min_effect": maybe(is_number),
-    "seed": is_count,
+    "seed": is_seed,
     "selection": maybe(is_selection),
     "floor": lambda value: is_number(value) and 0 <= value <= 1,
     "dependence_ignored": is_flag,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
@@ -85,10 +87,17 @@ class Residual:
         found = [part.leverage_of_mean(self.space, inputs, fit.rest) for part in fit.parts]
         return float(max(found))
 
+    def unfitted(self, subsets: Sequence[Subset]) -> Sequence[Callable[[], object]]:
+        """Fits that are still to be made for these subsets."""
+        keys = {self._key(one): one for one in subsets if not self.rows.is_all(one)}
+        return [partial(self.fit, one) for key, one in keys.items() if key not in self.fits]
+
     def fit(self, subset: Subset) -> SubsetFit:
         """What is fitted for a subset, made when it is first asked for."""
-        targets, rest = self.rows.parts(subset)
-        key = tuple(targets.tolist())
+        key = self._key(subset)
         if key not in self.fits:
-            self.fits[key] = checked(fit_subset(self.space, targets, rest), self.space)
+            self.fits[key] = checked(fit_subset(self.space, *self.rows.parts(subset)), self.space)
         return self.fits[key]
+
+    def _key(self, subset: Subset) -> tuple[int, ...]:
+        return tuple(self.rows.parts(subset)[0].tolist())

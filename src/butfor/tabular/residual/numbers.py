@@ -12,6 +12,7 @@ from butfor.tabular.residual.design import Form, Space
 from butfor.tabular.residual.ridge import Line, least_penalty
 from butfor.tabular.residual.shapes import Bend, Nature
 
+USUAL = 0.95  # share of reference rows at which rival means are as far apart as is usual
 FARTHEST = 10.0  # standard deviations that rival means count as apart at most
 WIDEST = float(np.log(10))  # beyond what the reference shows, the spread grows by this factor at most
 
@@ -40,6 +41,7 @@ class NumberFit:
     scale: Line | None = None  # of log |e| on plain features; None: the same everywhere
     scales: tuple[float, float] = (0.0, 0.0)  # bounds of its logarithm
     rivals: tuple[Rival, ...] = ()
+    usual: float = 0.0  # how far apart rivals are at reference rows, squared: what was missed there has it in it
 
     @property
     def width(self) -> int:
@@ -53,7 +55,7 @@ class NumberFit:
         apart = self.apart(mean, features)
         spread = np.sqrt((1 + leverage) * (1 + apart))
         if self.scale is not None:
-            spread = spread * np.exp(np.clip(self.scale.at(space.of(inputs, rest, "plain"))[0], *self.scales))
+            spread = spread * np.exp(np.clip(self.scale.means(space.of(inputs, rest, "plain")), *self.scales))
         return np.stack([mean, spread, leverage + apart], axis=1)
 
     @property
@@ -62,14 +64,19 @@ class NumberFit:
         return {self.form, *(rival.form for rival in self.rivals)}
 
     def apart(self, mean: Floats, features: dict[Form, Floats]) -> Floats:
-        """How far the rivals' means are from this one's, squared, in units of the residuals' variance, (n,)."""
-        return np.asarray((self._distances(mean, features) ** 2).max(axis=0, initial=0.0))
+        """How much farther the rivals' means are from this one's than at reference rows, (n,).
+
+        Squared, in units of the residuals' variance. Among reference rows it does not matter which of them is right:
+        what was missed there says how wrong the chosen one is.
+        """
+        squared = (self._distances(mean, features) ** 2).max(axis=0, initial=0.0)
+        return np.asarray(np.maximum(squared - self.usual, 0.0))
 
     def _distances(self, mean: Floats, features: dict[Form, Floats]) -> Floats:
         """Of each rival's means from this one's, in standard deviations of the residuals, (rivals, n)."""
         found = np.zeros((len(self.rivals), len(mean)))
         for own, rival in zip(found, self.rivals, strict=True):
-            other = rival.line.at(features[rival.form])[0]
+            other = rival.line.means(features[rival.form])
             if rival.shape != self.shape:
                 other = self.shape.bent(rival.shape.straight(other))
             own[:] = np.clip((other - mean) / self.size, -FARTHEST, FARTHEST)
@@ -83,8 +90,8 @@ class NumberFit:
         features = {form: space.of(inputs, rest, form) for form in self.forms}
         middle = features[self.form].mean(axis=0)[None]
         (mean,), (own,) = self.line.at(middle)
-        shrunk = (self.unshrunk.at(middle)[0][0] - mean) / self.size
-        distances = self._distances(self.line.at(features[self.form])[0], features).mean(axis=1)
+        shrunk = (self.unshrunk.means(middle)[0] - mean) / self.size
+        distances = self._distances(self.line.means(features[self.form]), features).mean(axis=1)
         return float(own + shrunk**2 + (distances**2).max(initial=0.0))
 
     def values(self, mean: Floats, spread: Floats, donors: Ints) -> Floats:
@@ -138,8 +145,9 @@ def _doubted(views: Views, fit: NumberFit, choice: RegressionChoice) -> NumberFi
     )
     doubted = replace(fit, rivals=rivals)
     features = {form: views.space.reference(views.given, form, views.rows)[0] for form in doubted.forms}
-    apart = doubted.apart(fit.line.at(features[fit.form])[0], features)
-    return replace(doubted, donors=fit.donors / np.sqrt(1 + apart))
+    mean = fit.line.means(features[fit.form])
+    doubted = replace(doubted, usual=float(np.quantile(doubted.apart(mean, features), USUAL)))
+    return replace(doubted, donors=fit.donors / np.sqrt(1 + doubted.apart(mean, features)))
 
 
 def _scaled(views: Views, fits: dict[int, NumberFit], penalties: dict[int, float]) -> dict[int, NumberFit]:
