@@ -1,7 +1,7 @@
 """Every Python example of the pages runs, with what the page takes for granted put before it.
 
-docs/models.md, docs/texts.md, docs/command-line.md, docs/own-sampler.md and docs/coming-from.md have tests of their
-own, which look at what comes out, too.
+docs/models.md, docs/texts.md, docs/command-line.md, docs/own-sampler.md, docs/coming-from.md and docs/studio.md
+have tests of their own, which look at what comes out, too.
 """
 
 import re
@@ -15,7 +15,7 @@ import pytest
 import butfor
 
 ROOT = Path(__file__).parents[2]
-ELSEWHERE = {f"docs/{name}.md" for name in ("models", "texts", "command-line", "own-sampler", "coming-from")}
+ELSEWHERE = {f"docs/{name}.md" for name in ("models", "texts", "command-line", "own-sampler", "coming-from", "studio")}
 
 
 def patients():

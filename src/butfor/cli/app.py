@@ -19,6 +19,7 @@ from butfor.cli.global_ import global_
 from butfor.cli.image import image
 from butfor.cli.options import Output
 from butfor.cli.panels import command
+from butfor.cli.studio import studio
 from butfor.cli.text import text
 from butfor.core.result.result import Result
 from butfor.core.types import InputError
@@ -109,6 +110,7 @@ app.command("global")(global_)
 app.command("check-sampler")(check)
 app.command()(image)
 app.command()(text)
+app.command()(studio)
 
 
 @app.command()

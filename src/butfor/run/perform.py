@@ -115,11 +115,11 @@ def _p_values(
         deep = max(BOUND_ALPHA / problem.size, test.h / (test.h + DEEP_DRAWS)) if settings.bounds else 1.0
         learn = chooser.learn if weighted else None
         stopping = Stopping(test.h, cap, chooser, deep, PILOT if weighted else 0, learn)
-        evidence, interrupted = sequential(rest, evaluator, spec, stopping, meter.set_chosen, sure)
+        evidence, interrupted = sequential(rest, evaluator, spec, stopping, meter.set_chosen_rows, sure)
         return evidence, chooser.choice, interrupted
     if test.early_stop:
         drops = drops_unvarying(settings.rule, settings.family, len(problem.input_names))
-        found = early_stop(rest, evaluator, spec, draws, test.delta, chooser, meter.set_chosen, sure, drops=drops)
+        found = early_stop(rest, evaluator, spec, draws, test.delta, chooser, meter.set_chosen_rows, sure, drops=drops)
         return found, choice, False
     return irt(rest, evaluator, spec, draws, sure), choice, False
 

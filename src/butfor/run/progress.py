@@ -5,7 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from butfor.core.types import Bools
 
 
 @dataclass(frozen=True)
@@ -16,6 +18,7 @@ class Progress:
     rows: int
     total: int | None
     chosen: int | None = None
+    chosen_rows: Bools | None = field(default=None, compare=False)  # (H,) which, where the test says so as it goes
 
 
 Report = Callable[[Progress], None]
@@ -73,11 +76,14 @@ class Meter:
     def __init__(self, report: Report, rows: int) -> None:
         self.rows, self.asked = rows, rows
         self._report = report
+        self._chosen_rows: Bools | None = None
         self._stage, self._total, self._done, self._chosen = "first look", None, 0, None  # type: tuple[str, int | None, int, int | None]
 
     def stage(self, name: str, total: int | None) -> None:
         """What follows is another stage, of `total` rows where that is known."""
         self._stage, self._total, self._done = name, total, 0
+        if name != "effects":  # of the same hypotheses as the test before it; others may be of other ones
+            self._chosen_rows = None
 
     def count_requested(self, rows: int) -> None:
         """So many rows more are asked for, evaluated or remembered."""
@@ -92,8 +98,12 @@ class Meter:
         self.rows += rows
         self._done += rows
         if self._report is not silent:
-            self._report(Progress(self._stage, self._done, self._total, self._chosen))
+            self._report(Progress(self._stage, self._done, self._total, self._chosen, self._chosen_rows))
 
     def set_chosen(self, chosen: int) -> None:
         """So many are chosen by now."""
         self._chosen = chosen
+
+    def set_chosen_rows(self, chosen: Bools) -> None:
+        """These are chosen by now (H,)."""
+        self._chosen, self._chosen_rows = int(chosen.sum()), chosen

@@ -22,7 +22,7 @@ def early_stop(
     draws: int,
     delta: float,
     choose: Callable[[Floats, Bools], Bools],
-    set_chosen: Callable[[int], None],
+    set_chosen: Callable[[Bools], None],
     known: Iterable[Found] = (),
     *,
     drops: bool = False,
@@ -33,8 +33,8 @@ def early_stop(
     rejected for good, what it does not reject at the lower ends is accepted for good. `choose` takes p-values (H,) and
     the family (H,), and must be monotone: lower p-values never lose a rejection. The draws are those of the fixed-K run
     with the same seed. With delta = 0 the bounds are what arithmetic allows, and the decisions always agree. The
-    p-values returned are the upper ends. `known` is evidence on hypotheses that need no drawing, `set_chosen` hears how
-    many are rejected so far.
+    p-values returned are the upper ends. `known` is evidence on hypotheses that need no drawing, `set_chosen` hears
+    which are rejected so far.
 
     Where the fixed-K run `drops` what never varies, the family is between bounds too: what has varied is in it for
     good, the rest may be or not. The rest is drawn on only as long as that makes a difference to a decision.
@@ -45,7 +45,7 @@ def early_stop(
     centre = _centre(problem, evaluator, spec, draws)
     while True:
         rejected, hopeful = _verdicts(state, choose)
-        set_chosen(int(rejected.sum()))
+        set_chosen(rejected)
         wanted = state.wanted(~rejected & hopeful, choose)
         if not wanted.any():
             break

@@ -81,14 +81,14 @@ def sequential(
     evaluator: Evaluator,
     spec: StatisticSpec,
     stopping: Stopping,
-    set_chosen: Callable[[int], None],
+    set_chosen: Callable[[Bools], None],
     known: Iterable[Found] = (),
 ) -> tuple[Evidence, bool]:
     """Anytime-valid Besag-Clifford p-values; a hypothesis closes at its h-th exceedance or when it is rejected.
 
     P only ever falls, so a rejection stands. Returns the evidence and whether the user interrupted (Ctrl-C): what is
     decided by then is valid, the rest is open. `known` is evidence on hypotheses that need no drawing, `set_chosen`
-    hears how many are chosen so far.
+    hears which are chosen so far.
     """
     counts, interrupted = _Counts(problem.size, stopping.h), False
     try:
@@ -103,7 +103,7 @@ def sequential(
                 stopping.learn(counts.pilot_p(), counts.drawable)
             chosen = stopping.choose(counts.values, counts.drawable)
             counts.open &= (counts.exceeded < stopping.h) & ~(chosen & (counts.values <= stopping.deep))
-            set_chosen(int(chosen.sum()))
+            set_chosen(chosen)
             if not counts.open.any():
                 break
     except KeyboardInterrupt:

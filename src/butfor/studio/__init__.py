@@ -1,0 +1,1 @@
+"""The local page: start runs, watch them, read them; `butfor studio [DIR]`."""

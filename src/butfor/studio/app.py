@@ -1,0 +1,257 @@
+"""The web application: every operation of the page, open to scripts as well (OpenAPI at /api/openapi.json)."""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, FastAPI, HTTPException, Query, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import FileResponse, JSONResponse, Response, StreamingResponse
+from starlette.requests import ClientDisconnect
+from starlette.staticfiles import StaticFiles
+
+from butfor._version import __version__
+from butfor.core.types import InputError
+from butfor.studio import demo
+from butfor.studio.compare import compare
+from butfor.studio.jobs import asked_of, job_of, title_of
+from butfor.studio.models import Kind
+from butfor.studio.results import ResultPages
+from butfor.studio.runs import BusyError, RunQueue, RunState
+from butfor.studio.schemas import RowFilter, RunRequest
+from butfor.studio.security import Access, App, Guard
+from butfor.studio.settings import StudioSettings
+from butfor.studio.uploads import TYPES, StoredUpload, TooLargeError, UploadStore
+
+STATIC = Path(__file__).parent / "static"
+UPLOADS = "/api/uploads"
+PICTURE = re.compile(r"(input-\d{1,9}|cf-\d{1,9}-\d)\.png")
+HASH = re.compile(r"'sha(?:256|384|512)-[A-Za-z0-9+/=]+'")
+POLICY = re.compile(r'<meta http-equiv="Content-Security-Policy" content="([^"]*)"')
+
+
+@dataclass(frozen=True)
+class Studio:
+    """What the operations share."""
+
+    settings: StudioSettings
+    access: Access
+    uploads: UploadStore
+    runs: RunQueue
+    pages: ResultPages
+
+
+def make_studio(settings: StudioSettings) -> tuple[App, Access]:
+    """The guarded application, and who may open it."""
+    limits = settings.limits
+    access = Access(settings.port)
+    queue = RunQueue(settings.runs, settings.worker, limits.workers, limits.queued)
+    studio = Studio(settings, access, UploadStore(settings.uploads, limits), queue, ResultPages(settings))
+
+    @asynccontextmanager
+    async def working(_: FastAPI) -> AsyncIterator[None]:
+        queue.open()
+        yield
+        await queue.close()
+
+    app = FastAPI(
+        title="butfor studio",
+        version=__version__,
+        lifespan=working,
+        docs_url=None,  # their pages load scripts from elsewhere
+        redoc_url=None,
+        openapi_url="/api/openapi.json",
+    )
+    app.state.studio = studio
+    app.include_router(router)
+    app.mount("/static", StaticFiles(directory=STATIC), name="static")
+    app.add_exception_handler(InputError, _refused)
+    app.add_exception_handler(RequestValidationError, _misspelt)
+    app.add_exception_handler(ClientDisconnect, _gone)
+    return Guard(app, access, settings.hosts, limits.body, UPLOADS), access
+
+
+async def _refused(_: Request, error: Exception) -> JSONResponse:
+    status = 413 if isinstance(error, TooLargeError) else 429 if isinstance(error, BusyError) else 422
+    more = {"connection": "close"} if status == 413 else None  # else all the rest would still be read, for nothing
+    return JSONResponse({"detail": str(error)}, status, more)
+
+
+async def _gone(*_: object) -> JSONResponse:
+    return JSONResponse({"detail": "the request was cut short"}, 400)
+
+
+async def _misspelt(_: Request, error: Exception) -> JSONResponse:
+    """One sentence, as everywhere else."""
+    assert isinstance(error, RequestValidationError)
+    first = error.errors()[0]
+    where = ".".join(str(part) for part in first["loc"][1:])
+    return JSONResponse({"detail": f"{where or 'the request'}: {first['msg']}"}, 422)
+
+
+def _studio(request: Request) -> Studio:
+    found: Studio = request.app.state.studio
+    return found
+
+
+Here = Annotated[Studio, Depends(_studio)]
+router = APIRouter()
+
+
+@router.get("/", include_in_schema=False)
+async def page() -> FileResponse:
+    return FileResponse(STATIC / "index.html")
+
+
+@router.get("/api/offers")
+async def offers(here: Here) -> dict[str, Any]:
+    """The models and samplers that can be chosen, and the limits of uploads."""
+    shown = {
+        what: [{"name": one.name, "kind": one.kind, "about": one.about} for one in every]
+        for what, every in (("models", here.settings.offers.models), ("samplers", here.settings.offers.samplers))
+    }
+    return {**shown, "folder": here.settings.folder.name, "most_upload": here.settings.limits.upload}
+
+
+@router.post("/api/tokens")
+async def new_link(here: Here) -> dict[str, str]:
+    """A link that opens this studio once, for another browser or a script."""
+    return {"url": f"http://{here.settings.hosts[0]}/?token={here.access.new_token()}"}
+
+
+@router.post(UPLOADS)
+async def upload(request: Request, here: Here, name: Annotated[str, Query(max_length=1_000)] = "file") -> StoredUpload:
+    """Send one file as the body of the request: PNG, JPEG, CSV (UTF-8) or Parquet."""
+    length = request.headers.get("content-length", "")
+    if length.isdecimal() and int(length) > here.settings.limits.upload:
+        raise TooLargeError(f"the file has more than {here.settings.limits.upload / 1e6:,.0f} MB; send a smaller one")
+    return await here.uploads.receive(name, request.stream())
+
+
+@router.get(UPLOADS + "/{number}/content")
+async def content(number: str, here: Here) -> FileResponse:
+    """An uploaded image."""
+    found = here.uploads.get(number)
+    if found.type not in TYPES:
+        raise InputError(f"{found.name!r} is a table, expected an image")
+    return FileResponse(here.uploads.path(number), media_type=TYPES[found.type])
+
+
+@router.post(UPLOADS + "/{number}/rows")
+async def count_rows(number: str, wanted: RowFilter, here: Here) -> dict[str, int]:
+    """How many rows of a table are the reference and how many are explained."""
+    return await here.uploads.count(number, wanted.reference_where, wanted.data_where)
+
+
+@router.post("/api/examples/{kind}")
+async def example(kind: Kind, here: Here) -> dict[str, Any]:
+    """Example inputs for the demo model: an upload (table, image), or texts."""
+    if kind == "text":
+        return {"text": demo.reviews()}
+    made, name = (demo.tumour_table(), "tumours.csv") if kind == "table" else (demo.tissue_png(), "tissue.png")
+
+    async def chunks() -> AsyncIterator[bytes]:
+        yield made
+
+    return asdict(await here.uploads.receive(name, chunks()))
+
+
+@router.post("/api/runs", status_code=201)
+async def start(wanted: RunRequest, here: Here) -> RunState:
+    """Queue a run; watch it at /api/runs/{number}/events."""
+    number = secrets.token_hex(16)
+    job = job_of(wanted, number, here.settings, here.uploads)
+    return here.runs.start(number, wanted.title or title_of(job), job)
+
+
+@router.get("/api/runs")
+async def runs(here: Here) -> dict[str, Any]:
+    """Runs of this studio, newest first, and other results below its folder."""
+    own = sorted(here.runs.all(), key=lambda run: -run.created)
+    past = [{"id": one.id, "title": one.title, "changed": one.changed} for one in here.pages.past()]
+    return {"runs": [asdict(run) for run in own], "past": past}
+
+
+@router.get("/api/runs/{number}")
+async def run(number: str, here: Here) -> RunState:
+    """How far a run is; a result of the command line is done."""
+    past = {} if number in here.runs else {one.id: one for one in here.pages.past()}
+    if number in past:
+        return RunState(number, "", past[number].title, past[number].changed, "done", has_result=True)
+    return _known(number, here)
+
+
+@router.get("/api/runs/{number}/asked")
+async def asked(number: str, here: Here) -> dict[str, Any]:
+    """What was drawn or marked for a run, in the order of its hypotheses."""
+    _known(number, here)
+    return asked_of(here.runs.job(number), here.uploads)
+
+
+@router.post("/api/runs/{number}/cancel")
+async def cancel(number: str, here: Here) -> RunState:
+    """Stop a run, within two seconds; what it has decided by then is kept where it can be."""
+    _known(number, here)
+    return await here.runs.cancel(number)
+
+
+@router.get("/api/runs/{number}/events")
+async def events(number: str, here: Here) -> StreamingResponse:
+    """Server-sent events: a RunState each time it changes, until the run has ended."""
+    _known(number, here)
+
+    async def lines() -> AsyncIterator[str]:
+        async for state in here.runs.watch(number):
+            yield ": still here\n\n" if state is None else f"data: {json.dumps(asdict(state))}\n\n"
+
+    return StreamingResponse(lines(), media_type="text/event-stream")
+
+
+@router.get("/api/runs/{number}/view")
+async def view(number: str, here: Here) -> dict[str, Any]:
+    """What was found: words, rows, counterfactuals."""
+    return await here.pages.view(number)
+
+
+@router.get("/api/runs/{number}/pictures/{name}")
+async def picture(number: str, name: str, here: Here) -> FileResponse:
+    """A picture that a view names."""
+    folder = await here.pages.folder(number)
+    if not PICTURE.fullmatch(name) or not (folder / name).is_file():
+        raise HTTPException(404, "there is no such picture")
+    return FileResponse(folder / name, media_type="image/png")
+
+
+@router.get("/api/runs/{number}/report")
+async def report(number: str, here: Here, download: bool = False) -> Response:
+    """The report, one offline HTML file; as a page it is cut off from everything else of the studio."""
+    path = await here.pages.report(number)
+    if download:
+        return FileResponse(path, media_type="text/html", filename=f"butfor-report-{number[:8]}.html")
+    html = path.read_text(encoding="utf-8")
+    own = POLICY.search(html[:4_000])  # its own script is allowed, by the hash that it states itself
+    allowed = " ".join(HASH.findall(own[1].replace("&#39;", "'"))) if own else ""
+    policy = (
+        "sandbox allow-scripts allow-popups allow-downloads; default-src 'none'; img-src data:; font-src data:; "
+        f"style-src 'unsafe-inline'; script-src {allowed or chr(39) + 'none' + chr(39)}; frame-ancestors 'self'"
+    )
+    return Response(html, media_type="text/html", headers={"content-security-policy": policy})
+
+
+@router.get("/api/compare")
+async def compared(first: str, second: str, here: Here) -> dict[str, Any]:
+    """Two results: what is established in both, in one only, in neither."""
+    return compare(await here.pages.view(first), await here.pages.view(second))
+
+
+def _known(number: str, here: Studio) -> RunState:
+    if number not in here.runs:
+        raise HTTPException(404, "there is no such run")
+    return here.runs.state(number)

@@ -1,0 +1,30 @@
+// Two runs side by side: what is established in one and not in the other stands first.
+import { get } from "./api.js";
+import { choice, el, labelled, table } from "./dom.js";
+
+export async function showCompare(place, first, second) {
+  const { runs, past } = await get("/api/runs");
+  const all = [...runs.filter((run) => run.has_result), ...past].map((one) => ({ value: one.id, text: one.title }));
+  place.append(el("h1", {}, "Compare two runs"));
+  if (all.length < 2) {
+    place.append(el("p", { class: "quiet" }, "There are fewer than two results yet."));
+    return;
+  }
+  const other = all.find((one) => one.value !== first)?.value;
+  const one = choice(all, first ?? all[0].value);
+  const two = choice(all, second && second !== first ? second : other);
+  const body = el("div", { "aria-live": "polite" });
+  const draw = async () => {
+    const found = await get(`/api/compare?first=${one.value}&second=${two.value}`);
+    const counts = Object.entries(found.counts).map(([verdict, count]) => `${count} ${verdict}`).join(" · ");
+    body.replaceChildren(
+      el("p", { class: "headline" }, `Established: ${counts}`),
+      table(["Input", "Subset", "Established", "Effect, first", "Effect, second"],
+        found.rows.map((row) => [row.input, row.subset, row.verdict, row.first, row.second]), "Comparison"),
+      el("p", { class: "quiet" }, found.left_out ? `${found.left_out} more are not shown.` : ""));
+  };
+  one.addEventListener("change", draw);
+  two.addEventListener("change", draw);
+  place.append(el("div", { class: "pair" }, labelled("First", one), labelled("Second", two)), body);
+  await draw();
+}

@@ -1,0 +1,120 @@
+// What was found, in its own shape: boxes on images, marks in texts, a table; each opens its counterfactuals.
+import { el, svg, table } from "./dom.js";
+import { pieces } from "./spans.js";
+
+export function showFound(view, id) {
+  const opened = el("section", { class: "opened", "aria-live": "polite", "aria-label": "Counterfactuals" },
+    el("p", { class: "quiet" }, "Choose one to see what was put in its place."));
+  const open = (row) => {
+    opened.replaceChildren(...counterfactuals(view, row, id));
+    for (const one of document.querySelectorAll("[data-row]")) one.classList.toggle("here", one.dataset.row === String(row.row));
+    opened.scrollIntoView({ block: "nearest" });
+  };
+  const shape = { image: images, text: texts }[view.modality] ?? rows;
+  const left = view.left_out ? el("p", { class: "quiet" }, `${view.left_out} more are in the report and its table.`) : "";
+  return el("div", { class: "found" }, legend(view), shape(view, id, open), left, opened);
+}
+
+// The same before anything is known.
+export function showAsked(view) {
+  const shape = view.modality === "image" ? images : texts;
+  return el("div", { class: "found" }, el("p", { class: "quiet" }, "What is established turns blue, and stays so."), shape(view, "", null));
+}
+
+function legend(view) {
+  return el("p", { class: "legend" }, el("span", { class: "key yes" }, "established"), el("span", { class: "key no" }, "not established"),
+    ` ${view.chosen} of ${view.hypotheses}`);
+}
+
+function label(row) {
+  const effect = row.effect ? `, effect ${row.effect}` : "";
+  return `${row.subset}: ${row.chosen ? "established" : "not established"}${effect}`;
+}
+
+function images(view, id, open) {
+  return el("div", { class: "pictures" }, ...view.inputs.map((input) => {
+    const own = view.rows.filter((row) => row.place === input.place);
+    if (!input.picture && !input.src) return el("div", {}, el("p", {}, `${input.name}: the image is no longer where it was.`), list(own, open));
+    const layer = svg("svg", { viewBox: "0 0 1000 1000", preserveAspectRatio: "none", class: "boxes" });
+    for (const row of own.filter((one) => one.where)) {
+      const [x1, y1, x2, y2] = row.where.map((share) => share * 1000);
+      const box = svg("rect", { x: x1, y: y1, width: x2 - x1, height: y2 - y1, class: row.chosen ? "box yes" : "box no", ...(open ? { tabindex: "0", role: "button" } : { role: "img" }),
+        "aria-label": label(row), "data-row": row.row, "vector-effect": "non-scaling-stroke" });
+      pressed(box, open && (() => open(row)));
+      layer.append(box);
+    }
+    return el("figure", {}, el("div", { class: "canvas" }, el("img", { src: input.src ?? `/api/runs/${id}/pictures/${input.picture}`, alt: input.name }), layer),
+      el("figcaption", {}, el("strong", {}, input.name), ` ${input.output ?? ""}`), open ? list(own, open) : "");
+  }));
+}
+
+function list(own, open) {
+  return el("ul", { class: "chips" }, ...own.map((row) => el("li", {},
+    el("button", { type: "button", class: row.chosen ? "chip yes" : "chip no", "data-row": row.row, onclick: () => open(row) }, label(row)))));
+}
+
+function texts(view, id, open) {
+  return el("div", {}, ...view.inputs.map((input) => {
+    const own = view.rows.filter((row) => row.place === input.place && row.where);
+    const nodes = pieces(input.text, own.map((row) => [...row.where, row])).map(([text, row]) => {
+      if (!row) return document.createTextNode(text);
+      const word = el("span", { class: row.chosen ? "found-word yes" : "found-word no", ...(open ? { tabindex: "0", role: "button" } : {}), "data-row": row.row, title: label(row) }, text);
+      pressed(word, open && (() => open(row)));
+      return word;
+    });
+    return el("section", { class: "text" }, el("h3", {}, input.name), el("p", { class: "quiet" }, input.output ?? ""), el("p", { class: "words" }, ...nodes));
+  }));
+}
+
+function rows(view, id, open) {
+  const cells = view.rows.map((row) => [row.input,
+    el("button", { type: "button", class: row.chosen ? "chip yes" : "chip no", "data-row": row.row, onclick: () => open(row) }, row.subset),
+    row.chosen ? "established" : "not established", row.effect ?? "", row.low === null ? "" : `${row.low} to ${row.high}`, row.flip ?? ""]);
+  const filter = el("select", { "aria-label": "Which rows", class: "choose" }, el("option", { value: "yes" }, "Established"), el("option", { value: "all" }, "All"));
+  const place = el("div");
+  const draw = () => {
+    const some = cells.filter((_, k) => filter.value === "all" || view.rows[k].chosen);
+    place.replaceChildren(table(["Input", "Subset", "Status", "Effect", "Interval", "Probability of another decision"], some, "What was found"));
+    if (!some.length) place.append(el("p", { class: "quiet" }, "Nothing is established."));
+  };
+  filter.value = view.chosen ? "yes" : "all";
+  filter.addEventListener("change", draw);
+  draw();
+  return el("div", {}, filter, place);
+}
+
+function pressed(node, work) {
+  if (!work) return;
+  node.addEventListener("click", work);
+  node.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" || event.key === " ") {
+      event.preventDefault();
+      work();
+    }
+  });
+}
+
+// Where a counterfactual was redrawn.
+function outline(row) {
+  if (!row.where) return "";
+  const [x1, y1, x2, y2] = row.where.map((share) => share * 1000);
+  return svg("svg", { viewBox: "0 0 1000 1000", preserveAspectRatio: "none", class: "boxes", "aria-hidden": "true" },
+    svg("rect", { x: x1, y: y1, width: x2 - x1, height: y2 - y1, class: "outline", "vector-effect": "non-scaling-stroke" }));
+}
+
+function counterfactuals(view, row, id) {
+  const head = el("h2", {}, `But for ${row.subset}`);
+  const facts = [row.chosen ? "Established." : "Not established: what was drawn in its place often gave as extreme an output.",
+    row.effect ? `Effect ${row.effect}${row.low === null ? "" : ` (${row.low} to ${row.high})`}.` : "",
+    row.flip ? `Probability of another decision ${row.flip}.` : ""].filter(Boolean).join(" ");
+  const words = el("p", {}, `${view.modality === "table" ? "Row" : "In"} ${row.input}. ${facts}`);
+  if (!row.draws?.length) return [head, words, el("p", { class: "quiet" }, "No counterfactuals were kept for this one.")];
+  if (view.modality === "image") {
+    return [head, words, el("div", { class: "draws" }, ...row.draws.map((one, k) => el("figure", {}, el("div", { class: "canvas" },
+      el("img", { src: `/api/runs/${id}/pictures/${one.picture}`, alt: `Counterfactual ${k + 1} of ${row.subset}` }), outline(row)),
+      el("figcaption", {}, `output ${one.output}`))))];
+  }
+  if (view.modality === "text") return [head, words, table(["It might have said", "Output"], row.draws.map((one) => [one.text, one.output]), "Counterfactuals")];
+  const many = row.draws[0].drawn.map((_, k) => `Drawn ${k + 1}`);
+  return [head, words, table(["Column", "Observed", ...many], row.draws.map((one) => [one.column, one.observed, ...one.drawn]), "Counterfactuals")];
+}

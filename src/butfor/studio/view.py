@@ -1,0 +1,194 @@
+"""Result -> what the studio's own pages show: words, numbers, places, a few counterfactuals. Asks nobody again."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from butfor.core.result.answers import answers, input_sentence
+from butfor.core.result.numbers import number
+from butfor.core.result.result import Result
+from butfor.core.types import InputError, Ints
+
+VIEW, REPORT_PAGE = "view.json", "report.html"
+MOST_SHOWN = 1_000  # hypotheses
+MOST_EXAMPLES, DRAWS = 120, 3  # hypotheses with counterfactuals, and how many of each
+MOST_IMAGES, MOST_COLUMNS = 40, 8
+LONGEST = 900  # pixels of a picture's longer side
+
+
+def make_view(result: Result, out: Path) -> None:
+    """Write view.json, report.html and pictures; view.json last: where it is, the others are."""
+    out.mkdir(parents=True, exist_ok=True)
+    result.report(out / REPORT_PAGE)
+    shown = _shown(result)
+    content = {
+        "modality": result.modality,
+        "hypotheses": len(result.chosen),
+        "chosen": int(result.chosen.sum()),
+        "answers": _answers(result),
+        "promise": str(replace(result.guarantee, caveats=())),
+        "caveats": list(result.guarantee.caveats),
+        "notes": list(result.notes),
+        "settings": _settings(result),
+        "inputs": [_input(result, place, out) for place in _places(result, shown)],
+        "rows": [_row(result, row, k < MOST_EXAMPLES, out) for k, row in enumerate(shown.tolist())],
+        "left_out": len(result.chosen) - len(shown),
+    }
+    part = out / f".{VIEW}"
+    part.write_text(json.dumps(content, default=str), encoding="utf-8", errors="replace")
+    os.replace(part, out / VIEW)
+
+
+def _answers(result: Result) -> list[str]:
+    """The answer in a few sentences; of one input the one that is about it."""
+    if len(result.input_names) > 1:
+        return [line.strip() for line in answers(result)][:12]
+    if result.decided is not None:
+        return [input_sentence(result, 0)]
+    found = [result.subset_names[subset] for subset in result.subset_of[result.chosen]]
+    some = ", ".join(found[:8]) + (f" and {len(found) - 8} more" if len(found) > 8 else "")
+    return [f"Established: {some}." if found else "Nothing is established."]
+
+
+def _settings(result: Result) -> list[tuple[str, str]]:
+    said = result.provenance
+    known = [(name, str(said[name])) for name in ("model", "data", "reference", "sampler", "test") if said.get(name)]
+    return [*known, ("alpha", f"{result.alpha:g}"), ("rule", result.rule), ("model rows", f"{result.rows:,}")]
+
+
+def _shown(result: Result) -> Ints:
+    """Hypotheses that are shown: chosen ones first where there are too many, in the order of the table."""
+    order = np.argsort(~result.chosen, kind="stable")[:MOST_SHOWN]
+    return np.sort(order) if result.modality != "table" else order
+
+
+def _places(result: Result, shown: Ints) -> list[int]:
+    places = list(dict.fromkeys(result.input_of[shown].tolist()))
+    return places[:MOST_IMAGES] if result.modality == "image" else places
+
+
+def _input(result: Result, place: int, out: Path) -> dict[str, Any]:
+    found: dict[str, Any] = {"name": str(result.input_names[place]), "place": place}
+    outputs = np.atleast_1d(result.outputs[place])
+    if result.output_names is not None:
+        top = int(outputs.argmax())
+        found["output"] = f"{result.output_names[top]}: {number(outputs[top])}"
+    elif outputs.size == 1:
+        found["output"] = f"output {number(outputs[0])}"
+    if result.modality == "text":
+        found["text"] = str(result.problem.items.block(place, place + 1)[0])
+    if result.modality == "image":
+        found |= _picture(result, place, out)
+    return found
+
+
+def _picture(result: Result, place: int, out: Path) -> dict[str, Any]:
+    """The image as a file beside the view; nothing where it is no longer where it was."""
+    try:
+        image = result.problem.items.block(place, place + 1)[0]
+    except InputError:
+        return {}
+    name = f"input-{place}.png"
+    _save(image, out / name)
+    return {"picture": name, "height": image.shape[0], "width": image.shape[1]}
+
+
+def _save(image: Any, path: Path) -> None:
+    from PIL import Image as Pictures
+
+    picture = Pictures.fromarray(np.asarray(image))
+    picture.thumbnail((LONGEST, LONGEST))
+    picture.save(path, "PNG")
+
+
+def _row(result: Result, row: int, with_draws: bool, out: Path) -> dict[str, Any]:
+    effects, evidence = result.effects, result.evidence
+    place = int(result.input_of[row])
+    found: dict[str, Any] = {
+        "row": row,
+        "place": place,
+        "input": str(result.input_names[place]),
+        "subset": str(result.subset_names[result.subset_of[row]]),
+        "chosen": bool(result.chosen[row]),
+        "effect": _number(effects.effect[row], sign=True),
+        "low": _number(effects.low[row], sign=True),
+        "high": _number(effects.high[row], sign=True),
+        "evidence": f"{evidence.kind} {number(evidence.values[row])}",
+    }
+    if result.decided is not None:
+        found["flip"] = _number(result.decided.share[row])
+    if result.modality != "table":
+        found["where"] = _where(result, row)
+    if with_draws and row in result.kept:
+        found["draws"] = _draws(result, row, out)
+    return found
+
+
+def _number(value: float, *, sign: bool = False) -> str | None:
+    return None if np.isnan(value) else number(value, sign=sign)
+
+
+def _where(result: Result, row: int) -> list[float] | None:
+    """A box in shares of width and height, or a span of characters."""
+    index = result.problem.block_of(row).subset.index
+    if result.modality == "text":
+        return [int(end) for end in index]
+    if result.modality != "image":
+        return None
+    from butfor.image.region import bounds, is_box, is_mask
+
+    if not (is_box(index) or is_mask(index)):
+        return None
+    try:
+        height, width = result.problem.items.block(int(result.input_of[row]), int(result.input_of[row]) + 1)[0].shape[
+            :2
+        ]
+    except InputError:
+        return None
+    x1, y1, x2, y2 = bounds(index) if is_mask(index) else index
+    return [x1 / width, y1 / height, x2 / width, y2 / height]
+
+
+def _draws(result: Result, row: int, out: Path) -> Any:
+    """A few counterfactuals: files of pictures, texts, or columns with the observed value and the drawn ones."""
+    try:
+        drawn = result.kept.whole(result.problem, row, DRAWS)
+    except InputError:  # images that are no longer where they were
+        return None
+    outputs = result.kept.outputs(row)[:DRAWS]
+    said = [number(one[int(result.evidence.classes[row])]) for one in np.atleast_2d(outputs)]
+    if result.modality == "image":
+        names = [f"cf-{row}-{k}.png" for k in range(len(drawn))]
+        for image, name in zip(drawn, names, strict=True):
+            _save(image, out / name)
+        return [{"picture": name, "output": text} for name, text in zip(names, said, strict=False)]
+    if result.modality == "text":
+        return [{"text": str(text), "output": words} for text, words in zip(drawn, said, strict=False)]
+    return _cells(result, row, drawn) if result.modality == "table" else None
+
+
+def _cells(result: Result, row: int, drawn: Any) -> list[dict[str, Any]]:
+    items, index = result.problem.items, result.problem.block_of(row).subset.index
+    place = int(result.input_of[row])
+    observed, versions = items.shown(items.block(place, place + 1)), items.shown(drawn)
+    names = result.provenance["columns"]
+    return [
+        {
+            "column": str(names[j]),
+            "observed": _cell(observed, 0, j),
+            "drawn": [_cell(versions, k, j) for k in range(len(versions))],
+        }
+        for j in index[:MOST_COLUMNS].tolist()
+    ]
+
+
+def _cell(rows: Any, row: int, column: int) -> str:
+    value = rows[row, column] if isinstance(rows, np.ndarray) else rows.iloc[row, column]
+    plain = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    return number(float(value)) if plain else str(value)
