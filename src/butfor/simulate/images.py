@@ -76,6 +76,7 @@ class Noise:
     high: int
 
     changes_subset_only = True
+    fills_whole = True
 
     def pixels(self, shape: tuple[int, ...], rng: np.random.Generator) -> Image:
         return rng.integers(self.low, self.high, shape, dtype=np.uint8)

@@ -19,6 +19,7 @@ from butfor.text.subsets import together
 from butfor.text.terminal import Marked, marked
 from butfor.text.word_counts import WordCount, word_counts
 from butfor.text.words import matches, sentences, wordpieces, words
+from butfor.text.zoom import zoom
 
 __all__ = [
     "Marked",
@@ -50,4 +51,5 @@ __all__ = [
     "word_spans",
     "wordpieces",
     "words",
+    "zoom",
 ]
