@@ -97,7 +97,7 @@ ABBREVIATIONS = frozenset(_ABBREVIATIONS.split())
 _END = re.compile(
     rf"(?P<tag>(?:{TAG})(?:\s*(?:{TAG}))*)|(?P<blank>\r?\n[^\S\n]*\r?\n\s*)|(?P<wide>[。！？｡]+[」』”’）]*)"
     r"|(?P<stop>[.!?…؟।]+[\"'”’»)\]]*(?=\s|$|<))"
-    r"|(?P<close>(?<=[^\W\d_][^\W\d_][^\W\d_])[.!?…]+(?=[^\W\d_]{2}))",  # "original.The": no space after it
+    r"|(?P<close>(?<=[^\W\d_][^\W\d_])[.!?…]+(?=[^\W\d_]{2}))",  # "original.The": no space after it
     re.IGNORECASE | re.DOTALL,
 )
 
@@ -167,14 +167,19 @@ def _goes_on(text: str, match: re.Match[str]) -> bool:
         return True
     if not match["stop"].startswith(".") or len(match["stop"]) > 1:
         return False
-    before = re.search(r"[\w.]+$", text[max(0, match.start() - 20) : match.start()])
-    word = "" if before is None else before[0]
+    word = _word_before(text, match.start())
     return word.lower() in ABBREVIATIONS or (len(word) == 1 and word.isupper() and word != "I")
+
+
+def _word_before(text: str, place: int) -> str:
+    before = re.search(r"[\w.]+$", text[max(0, place - 20) : place])
+    return "" if before is None else before[0]
 
 
 def _begins(text: str, match: re.Match[str]) -> bool:
     """Whether a stop without a space after it ends a sentence: before a capital, after a small letter ("fine.The")."""
-    return text[match.start() - 1].islower() and text[match.end()].isupper()
+    between = text[match.start() - 1].islower() and text[match.end()].isupper()
+    return between and _word_before(text, match.start()).lower() not in ABBREVIATIONS
 
 
 def _joins_pictures(text: str, place: int) -> bool:

@@ -41,7 +41,8 @@ class TextZoom:
         words = word_spans(text)
         if not words:
             return Tree((), (), ())
-        nodes = [Node((words[0][0], words[-1][1]), range(len(words)), 0, -1)]
+        whole = (len(text) - len(text.lstrip()), len(text.rstrip()))
+        nodes = [Node(whole, range(len(words)), 0, -1)]
         holder = [0] * len(words)  # the smallest node so far that each word is in
         for level in range(1, LEVELS.index(self.finest) + 1):
             for span, inside in _with_words(PARTS[LEVELS[level]](text), words):
