@@ -62,7 +62,7 @@ def documents(
     for number in range(inputs):
         own = chain.draw(paragraphs * sentences, words, rng)
         odd = (rng.random((len(own), 1)) < share) & (rng.random(own.shape) < 0.5)
-        own = np.where(odd, len(WORDS) + rng.integers(0, 2, own.shape), own)
+        own = np.where(odd, len(WORDS) + rng.integers(0, 2, (len(own), 1)), own)  # those of a sentence pull one way
         lines = [" ".join(known[word] for word in row).capitalize() + "." for row in own]
         text = "\n\n".join(" ".join(lines[k : k + sentences]) for k in range(0, len(lines), sentences))
         spans = [match.span() for match in WORD.finditer(text)]

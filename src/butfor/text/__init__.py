@@ -4,6 +4,7 @@ from butfor.text.causal_lm import causal_lm
 from butfor.text.edit import changed, replaced
 from butfor.text.explain import explain
 from butfor.text.files import read_texts
+from butfor.text.foils import foils
 from butfor.text.items import TextWarning
 from butfor.text.masked_lm import masked_lm
 from butfor.text.models import huggingface_classifier
@@ -31,6 +32,7 @@ __all__ = [
     "changed",
     "explain",
     "fit",
+    "foils",
     "huggingface_classifier",
     "marked",
     "masked_lm",
