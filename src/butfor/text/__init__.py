@@ -11,6 +11,7 @@ from butfor.text.models import huggingface_classifier
 from butfor.text.ngram import ngram
 from butfor.text.onnx_classifier import onnx_text_classifier
 from butfor.text.phrases import phrases
+from butfor.text.plain import PlainWords, plain
 from butfor.text.ranks import WordFit, WordRanks, fit, ranks
 from butfor.text.segment import sentence_spans, word_spans
 from butfor.text.small_infiller import small_infiller
@@ -24,6 +25,7 @@ from butfor.text.zoom import zoom
 
 __all__ = [
     "Marked",
+    "PlainWords",
     "TextWarning",
     "WordCount",
     "WordFit",
@@ -40,6 +42,7 @@ __all__ = [
     "ngram",
     "onnx_text_classifier",
     "phrases",
+    "plain",
     "ranks",
     "read_texts",
     "replaced",
