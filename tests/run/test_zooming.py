@@ -96,7 +96,9 @@ def test_spans_lie_inside_each_other_and_stand_once():
     assert "Dull." in names  # a sentence of one word is no phrase and no word again
     assert "Dull" not in names
     assert "The rest is old." in names
-    words = {subset.name.split(" #")[0] for subset, level in zip(tree.subsets, tree.resolution, strict=True) if level == 4}
+    words = {
+        subset.name.split(" #")[0] for subset, level in zip(tree.subsets, tree.resolution, strict=True) if level == 4
+    }
     assert {"sweet", "end", "late", "rest"} <= words
 
 

@@ -11,7 +11,12 @@ from butfor.text.foils import LENGTHS, outline
 
 OPENINGS = ["It rained", "We met again", "She left early", "The shop closed", "He came home late", "They sang"]
 ENDINGS = ["All was well", "Nobody knew why", "So it ended", "We went to bed", "That was that", "Good night"]
-POOL = [f"{a}. Then {b.lower()} {k} times over. {c}." for k in range(9) for a in OPENINGS for b, c in zip(OPENINGS, ENDINGS, strict=True)]
+POOL = [
+    f"{a}. Then {b.lower()} {k} times over. {c}."
+    for k in range(9)
+    for a in OPENINGS
+    for b, c in zip(OPENINGS, ENDINGS, strict=True)
+]
 TEXT = "It hailed hard. Then we ran for 5 long miles. Nothing was said."
 
 
@@ -76,7 +81,10 @@ def test_single_words_go_to_the_sampler_of_words():
 
 
 def test_a_run_on_sentences_finds_the_one_that_matters():
-    texts = [f"{a} {k}. The film was dreadful today. {c}." for k, (a, c) in enumerate(zip(OPENINGS * 3, ENDINGS * 3, strict=True))]
+    texts = [
+        f"{a} {k}. The film was dreadful today. {c}."
+        for k, (a, c) in enumerate(zip(OPENINGS * 3, ENDINGS * 3, strict=True))
+    ]
     result = butfor.text.explain(
         lambda some: np.array([float("dreadful" in own) for own in some]), texts, foils(POOL), units="sentence"
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -27,18 +27,26 @@ class PlainStudy:
     false: float  # share of plain words among those chosen
 
 
-def study(texts: Sequence[str], labels: Sequence[Any], seed: int = 0, *, words: int = 20, inputs: int = 60) -> PlainStudy:
+def study(
+    texts: Sequence[str],
+    labels: Sequence[Any],
+    seed: int = 0,
+    *,
+    words: int = 20,
+    inputs: int = 60,
+    order: Literal[2, 3] = 3,
+) -> PlainStudy:
     """Learn the foil, an n-gram and a classifier from half of the texts; then ask about the other half."""
     from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
 
     rng = stream(seed, "plain")
-    order = rng.permutation(len(texts))
-    known, others = order[: len(order) // 2], order[len(order) // 2 :]
+    places = rng.permutation(len(texts))
+    known, others = places[: len(places) // 2], places[len(places) // 2 :]
     corpus, named = [texts[i] for i in known], [labels[i] for i in known]
     listed = plain(corpus, named)
-    sampler = ngram(corpus, among=listed)
+    sampler = ngram(corpus, order, among=listed)
     model = make_pipeline(TfidfVectorizer(min_df=2), LogisticRegression(C=10.0, max_iter=300)).fit(corpus, named)
     right = float(np.mean(model.predict([texts[i] for i in others]) == np.array([labels[i] for i in others])))
     shares = []

@@ -64,7 +64,9 @@ def left_out(result: Result) -> Bools:
     return chosen
 
 
-def image_run(seed: int, *, flat: bool = False, draws: int = 4000, h: int = 10, inputs: int = 10) -> tuple[Result, Bools]:
+def image_run(
+    seed: int, *, flat: bool = False, draws: int = 4000, h: int = 10, inputs: int = 10
+) -> tuple[Result, Bools]:
     """Zoom on images with an object each, or a flat grid of the finest cells, with at most so many draws."""
     bed = textures(seed, inputs=inputs, side=SIDE, extent=3)
     boxes = grid(SIDE) if flat else Zoom(PATCH, whole=True)
@@ -77,7 +79,9 @@ def image_run(seed: int, *, flat: bool = False, draws: int = 4000, h: int = 10, 
     return result, np.array([truth[name][y1:y2, x1:x2].any() for name, (x1, y1, x2, y2) in cells])
 
 
-def text_run(seed: int, *, flat: bool = False, draws: int = 4000, h: int = 10, inputs: int = 20) -> tuple[Result, Bools]:
+def text_run(
+    seed: int, *, flat: bool = False, draws: int = 4000, h: int = 10, inputs: int = 20
+) -> tuple[Result, Bools]:
     """Zoom on documents, or all of their words, with at most so many draws."""
     bed = documents(seed, inputs=inputs)
     units = "word" if flat else "zoom"

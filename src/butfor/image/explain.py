@@ -47,11 +47,11 @@ def explain(
     """Which regions of each image the classifier relies on: those but for which its answer would be surprising.
 
     `test=None` is "few-shot" (1/alpha draws a region), "sequential" with `boxes="zoom"`, and "osft" for a sampler that
-    always draws the same: that is how the paper did it, but Q is then a single point and nothing is promised. `target=None` is the class with the largest
-    output over the image *and* its counterfactuals; "observed-class" is the paper's, which inflates discoveries. For
-    classes the alternative is "greater" unless you say otherwise. Effects need 16 fresh draws for each region chosen
-    (200 after "irt" and "sequential"), so they are estimated only where you ask for them, and never for a sampler that
-    always draws the same.
+    always draws the same: that is how the paper did it, but Q is then a single point and nothing is promised.
+    `target=None` is the class with the largest output over the image *and* its counterfactuals; "observed-class" is the
+    paper's, which inflates discoveries. For classes the alternative is "greater" unless you say otherwise. Effects need
+    16 fresh draws for each region chosen (200 after "irt" and "sequential"), so they are estimated only where you ask
+    for them, and never for a sampler that always draws the same.
 
     Parameters
     ----------
@@ -88,9 +88,7 @@ def explain(
     items = ListItems(found.items, check, costly=True, packing=RegionPacking())
     metadata = {"modality": "image", "boxes": repr(proposer), "data_dependent": not is_blind(proposer)}
     context = RunContext(
-        problem=with_layers(
-            list_problem(items, found.names, found.subsets, drawing, settings.seed), proposer, found
-        ),
+        problem=with_layers(list_problem(items, found.names, found.subsets, drawing, settings.seed), proposer, found),
         wrapped=wrapped,
         model_name=model_name(model),
         batch_rows=rows_at_a_time(found),

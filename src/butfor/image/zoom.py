@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from butfor.core.checks import whole as whole_number
-from butfor.core.draw.layers import Tree
+from butfor.core.draw.layers import SubsetTree
 from butfor.core.types import InputError, Subset
 from butfor.image.region import Image
 
@@ -28,7 +28,7 @@ class Zoom:
     def __call__(self, name: object, image: Image) -> list[Subset]:
         return list(self.tree(name, image).subsets)
 
-    def tree(self, name: object, image: Image) -> Tree:
+    def tree(self, name: object, image: Image) -> SubsetTree:
         """The cells of all resolutions of one image, the coarsest first."""
         height, width = image.shape[:2]
         depth = self._depth(name, min(height, width))
@@ -49,7 +49,7 @@ class Zoom:
                 parent.append(above if level > 1 or self.whole else -1)
                 resolution.append(level)
             before = start
-        return Tree(tuple(subsets), tuple(resolution), tuple(parent))
+        return SubsetTree(tuple(subsets), tuple(resolution), tuple(parent))
 
     def _depth(self, name: object, side: int) -> int:
         least = max(LEAST, -(-side // FINEST)) if self.least is None else self.least
@@ -63,7 +63,7 @@ class Zoom:
 
 
 def zoom(least: int | None = None, *, whole: bool = False) -> Zoom:
-    """Where in the picture, coarse to fine: quarters, their quarters and so on; a part is drawn if its whole was chosen.
+    """Where in the picture, coarse to fine: quarters, then quarters of those that were chosen, and so on.
 
     At every resolution the false discovery rate over the cells of that resolution is controlled: cells that are not
     drawn count as p = 1 there. It needs p-values: `test="sequential"`, which is the default with it, or "irt".

@@ -57,8 +57,8 @@ def explain(model: Any, texts: Any, sampler: Any, *, units: Any = "word", **opti
     sampler : redraws a span given the rest of its text: `small_infiller()`, `masked_lm(...)`, `ngram(...)`,
         `causal_lm(...)`, or your own `(texts, subset, draws, rng) -> texts`.
     units : what to test: "word", "wordpiece" (of the sampler's tokenizer, or `wordpieces(tokenizer)`), "sentence",
-        "phrase", "zoom" (coarse to fine: paragraphs, sentences, phrases and words of those chosen), a list, mapping or file for `spans`, or any function (name, text) -> subsets such as
-        `matches(pattern)`.
+        "phrase", "zoom" (coarse to fine: paragraphs, and the sentences, phrases and words of those chosen), a list,
+        mapping or file for `spans`, or any function (name, text) -> subsets such as `matches(pattern)`.
     **options : settings.
 
     Examples

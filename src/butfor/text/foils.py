@@ -100,7 +100,9 @@ class Foils:
             if len(found) >= ENOUGH:
                 break
             sizes = range(max(1, size - step), min(len(LENGTHS) - 1, size + step) + 1)
-            found = [one for own in kinds for near in sizes for other in range(4) for one in self._of((own, near, other))]
+            found = [
+                one for own in kinds for near in sizes for other in range(4) for one in self._of((own, near, other))
+            ]
         return [one for one in found if self.pool[one.text] != text]
 
     def _of(self, key: Key) -> list[Candidate]:
@@ -119,7 +121,9 @@ class Foils:
         least = np.inf
         for text, own in zip(inputs, subsets, strict=True):
             shape = outline(text)
-            long = [subset.index for subset in own if self.words is None or shape.count(subset.index) > self.longest_word]
+            long = [
+                subset.index for subset in own if self.words is None or shape.count(subset.index) > self.longest_word
+            ]
             least = min([least, *(len(self.candidates(text, shape, span)) for span in long)])
         said = self.words.notes(inputs, subsets, seed) if isinstance(self.words, HasNotes) else []
         if least >= ENOUGH:
@@ -214,7 +218,7 @@ def foils(pool: Iterable[str], *, words: Any = None, longest_word: int = 1) -> F
     Parameters
     ----------
     pool : the reference: texts to compare against, such as those of the other class.
-    words : the sampler of single words, `small_infiller()` or `ngram(pool)` for instance; None takes them from the pool.
+    words : the sampler of single words, such as `small_infiller()` or `ngram(pool)`; None takes them from the pool.
     longest_word : spans of at most so many words go to `words`.
 
     Examples

@@ -44,7 +44,9 @@ class MaskedLM:
 
     def __repr__(self) -> str:
         options = {"listed": self.listed, "sweeps": self.sweeps, "lengths": dict(self.lengths or ())}
-        return spelled("masked_lm", repr(self.language), str(self.shape), **options, window=self.window, among=self._among)
+        return spelled(
+            "masked_lm", repr(self.language), str(self.shape), **options, window=self.window, among=self._among
+        )
 
     @property
     def _among(self) -> str:
@@ -176,10 +178,8 @@ def masked_lm(
     sweeps : how often every piece is redrawn given all others (Gibbs).
     lengths : a list of numbers of pieces, equally likely, or a mapping number -> weight; the span is then all redrawn.
     window : pieces that are read around a masked one; None is as many as the model takes.
-    batch : neighbouring pieces whose distributions are found in one pass, since they will likely be asked for; use 1
-        for a few spans of many texts.
-    among : the only words it begins a word with, such as `plain(corpus, labels)`; of them those that are one piece of
-        the model are drawn. None is all of them.
+    batch : neighbouring pieces whose distributions are found in one pass; use 1 for a few spans of many texts.
+    among : the only words it draws, such as `plain(corpus, labels)`: those that are one piece of the model.
     device : of the model, such as "cuda".
 
     Examples

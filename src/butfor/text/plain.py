@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from butfor.core.checks import whole
-from butfor.core.types import InputError
+from butfor.core.types import Floats, InputError
 from butfor.text.edit import check_texts
 from butfor.text.segment import word_spans
 
@@ -77,18 +77,25 @@ def plain(
     held = [{word.lower() for word in (_words(text) if tokenize is None else tokenize(text))} for text in texts]
     total = Counter(word for own in held for word in own)
     words = [word for word, count in total.items() if count >= least]
-    counts = np.array([total[word] for word in words], np.float64)
-    wide = np.zeros(len(words))
-    for label in dict.fromkeys(classes):
-        inside = Counter(word for own, other in zip(held, classes, strict=True) if other == label for word in own)
-        size = sum(other == label for other in classes)
-        own = np.array([inside[word] for word in words], np.float64)
-        rest = (counts - own) * size / (len(texts) - size)  # as if there were as many other texts
-        wide = np.maximum(wide, np.abs(np.log((own + ADDED) / (rest + ADDED))))
+    wide = _largest_ratios(words, held, classes, total)
     found = frozenset(word for word, ratio in zip(words, wide, strict=True) if ratio <= largest)
     if len(found) < 2:
         raise InputError(f"only {len(found)} of {len(words)} words are plain; give more texts, or a larger largest")
     return PlainWords(found, len(total))
+
+
+def _largest_ratios(
+    words: Sequence[str], held: Sequence[set[str]], classes: Sequence[object], total: Counter[str]
+) -> Floats:
+    """Of each word (n,) the largest size of the logarithm of the ratio between a class and the others."""
+    counts, wide = np.array([total[word] for word in words], np.float64), np.zeros(len(words))
+    for label in dict.fromkeys(classes):
+        inside = Counter(word for own, other in zip(held, classes, strict=True) if other == label for word in own)
+        size = sum(other == label for other in classes)
+        own = np.array([inside[word] for word in words], np.float64)
+        rest = (counts - own) * size / (len(held) - size)  # as if there were as many other texts
+        wide = np.maximum(wide, np.abs(np.log((own + ADDED) / (rest + ADDED))))
+    return wide
 
 
 def _words(text: str) -> list[str]:

@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Literal, get_args
 
 from butfor.core.checks import one_of
-from butfor.core.draw.layers import Tree
+from butfor.core.draw.layers import SubsetTree
 from butfor.core.draw.proposers import unique
 from butfor.core.types import Subset
 from butfor.text.edit import Span
@@ -36,11 +36,11 @@ class TextZoom:
     def __call__(self, name: object, text: str) -> list[Subset]:
         return list(self.tree(name, text).subsets)
 
-    def tree(self, name: object, text: str) -> Tree:  # noqa: ARG002 - as every proposer has it
+    def tree(self, name: object, text: str) -> SubsetTree:  # noqa: ARG002 - as every proposer has it
         """The spans of all resolutions of one text, the coarsest first; a span stands once, where it is coarsest."""
         words = word_spans(text)
         if not words:
-            return Tree((), (), ())
+            return SubsetTree((), (), ())
         whole = (len(text) - len(text.lstrip()), len(text.rstrip()))
         nodes = [Node(whole, range(len(words)), 0, -1)]
         holder = [0] * len(words)  # the smallest node so far that each word is in
@@ -52,7 +52,7 @@ class TextZoom:
                     nodes.append(Node(span, inside, level, above))
         named = unique((Subset(_name(text, node), node.span) for node in nodes), SIGN)
         skip = 0 if self.whole or len(nodes) == 1 else 1
-        return Tree(
+        return SubsetTree(
             tuple(named[skip:]),
             tuple(node.level for node in nodes[skip:]),
             tuple(max(node.parent - skip, -1) for node in nodes[skip:]),

@@ -75,7 +75,7 @@ def layers_of_table(resolution: Ints, parent: Ints, inputs: int) -> Layers:
 
 
 @dataclass(frozen=True)
-class Tree:
+class SubsetTree:
     """Subsets of one input from coarse to fine: the resolution of each, and the place of that which it is a part of."""
 
     subsets: tuple[Subset, ...]
@@ -87,12 +87,14 @@ class Tree:
 class ProposesTree(Protocol):
     """Proposes subsets that are parts of each other: `tree` of an input has those that it gives when it is called."""
 
-    def tree(self, name: object, item: Item, /) -> Tree: ...
+    def tree(self, name: object, item: Item, /) -> SubsetTree: ...
 
 
-def layers_of_trees(trees: Sequence[Tree]) -> Layers:
+def layers_of_trees(trees: Sequence[SubsetTree]) -> Layers:
     """The layers of images or texts, each with a tree of its own, in the order of their hypotheses."""
     starts = np.cumsum([0, *(len(tree.parent) for tree in trees)])
-    above = [place + start if place >= 0 else -1 for tree, start in zip(trees, starts, strict=False) for place in tree.parent]
+    above = [
+        place + start if place >= 0 else -1 for tree, start in zip(trees, starts, strict=False) for place in tree.parent
+    ]
     resolution = [level for tree in trees for level in tree.resolution]
     return Layers(np.array(resolution, np.int64), np.array(above, np.int64), stepwise=True)
