@@ -164,10 +164,9 @@ def masked_lm(
     """Redraws the pieces of a span, given the text on both sides, from a masked language model's whole distribution.
 
     The pieces of the span that have a letter or digit are masked together and filled from left to right. Every piece
-    stays of its kind, beginning a word or going on with one, and what stands between the pieces stays: the number of
-    pieces and words is conditioned on, unless `lengths` lets it vary. A model that knows no case writes its fills in
-    the case of the observed words. Texts longer than the model takes are read in a window around each masked piece:
-    nothing that is tested is ever cut off.
+    stays of its kind, beginning a word or going on with one, and what stands between the pieces stays: their number is
+    conditioned on, unless `lengths` lets it vary. A model that knows no case writes its fills in the case of the
+    observed words. Longer texts than the model takes are read in a window around each masked piece, never cut off.
 
     Parameters
     ----------
