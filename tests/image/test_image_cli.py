@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from networks import classifier, save
 from PIL import Image as Files
 
 import butfor
@@ -213,3 +214,28 @@ def test_one_image_is_shrunk_as_a_folder_is(place, capsys):
     one = ["--images", str(place / "wide.png"), "--longest", "30", "--boxes", "grid:2x2", "--quiet"]
     assert main(["image", "--model", f"{place}/m.py:classes", *one, "--out", str(place / "o")]) == 0
     assert butfor.load(place / "o" / "result.butfor").problem.items.inputs[0].shape == (20, 30, 3)
+
+
+def test_a_network_of_260_pixels_needs_no_size_from_the_shell(place, capsys):
+    onnx = pytest.importorskip("onnx")
+    save(onnx, place / "net.onnx", classifier(onnx, "n", 260))
+    assert call(place, "--boxes", place / "boxes.json", model="net.onnx") == 0
+    assert (
+        call(place, "--boxes", "grid", "--mean", "123.7,116.3,103.5", "--scale", "58", model="net.onnx", out="b") == 0
+    )
+    capsys.readouterr()
+    assert call(place, "--size", 224, model="net.onnx", out="c") == 2
+    assert "takes images of" in capsys.readouterr().err
+    assert call(place, "--mean", "a", model="net.onnx", out="d") == 2
+    assert "--mean is 'a', expected one number or three" in " ".join(capsys.readouterr().err.split())
+    assert call(place, "--size", 224, out="e") == 2  # a function takes images as they are
+    assert "for .onnx files" in " ".join(capsys.readouterr().err.split())
+
+
+def test_coarse_to_fine_from_the_shell(place):
+    options = ("--boxes", "zoom:6", "--sampler", place / "m.py:fill", "--draws", 60, "--target", 0)
+    assert call(place, *options, "--alternative", "greater") == 0
+    table = pd.read_csv(place / "out" / "table.csv")
+    assert sorted(table.resolution.unique()) == [1, 2]
+    assert set(table.subset[table.chosen & (table.resolution == 1)]) == {"row 1 column 1 of 2 x 2"}
+    assert (table.draws[(table.resolution == 2) & (table.p == 1)] == 0).sum() > 100

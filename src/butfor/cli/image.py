@@ -28,6 +28,9 @@ class ImageModel:
     preprocess: str | None = option(
         "How images go into the model: whole, crop, imagenet-whole, imagenet-crop, inception-whole or inception-crop."
     )
+    size: int | None = option("Pixels of both sides that the network takes. Default: as its file says, else 224.")
+    mean: str | None = option("In place of the preset's: grey levels taken off, one number or red,green,blue.")
+    scale: str | None = option("In place of the preset's: what grey levels are then divided by, one number or three.")
     classes: Path | None = option("Names of the classes: a JSON list, or one a line.")
     batch_rows: int | None = option(BATCH_ROWS_HELP)
     threads: int | None = option("Threads of each ONNX network.")
@@ -38,8 +41,8 @@ class Regions:
     images: Path = needed("Folder with the images, or one image.")
     boxes: str = option(
         "What to test: a JSON, COCO or VOC file of boxes, a folder of masks (a folder of PNG files for each image), "
-        "grid or grid:4x5, superpixels or superpixels:30, random, or auto (a detector's boxes, then random ones; needs "
-        "--detector).",
+        "grid or grid:4x5, zoom or zoom:32 (coarse to fine, cells of at least 32 pixels), superpixels or superpixels:30, "
+        "random, or auto (a detector's boxes, then random ones; needs --detector).",
         default="grid",
     )
     detector: Path | None = option("A YOLO network as file.onnx, for --boxes auto.")

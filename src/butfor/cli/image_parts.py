@@ -5,17 +5,21 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from butfor import image
 from butfor.cli.common import file_of, function_at
 from butfor.cli.image import ImageModel, Inpainter, Regions
+from butfor.core.checks import whole
 from butfor.core.draw.proposers import Overlap, Proposer
 from butfor.core.draw.samplers import Sampler, info_of
 from butfor.core.types import InputError
 from butfor.image.masks import holds_masks
-from butfor.image.models import class_names
+from butfor.image.models import class_names, fitted_to
+from butfor.image.onnx_graph import open_graph
+from butfor.image.preprocess import Preprocess, as_preprocess
 from butfor.models import Wrapped
 
 INPAINTERS: dict[str, Callable[[], Sampler]] = {
@@ -29,7 +33,9 @@ def named_model(named: ImageModel) -> Any:
     """file.onnx, file.py:function, hf:NAME or a folder, or the name of a torchvision model."""
     spec, preprocess, classes = named.model, named.preprocess, named.classes
     if spec.lower().endswith(".onnx"):
-        return image.onnx_classifier(spec, preprocess or "whole", classes=classes, threads=named.threads)
+        return image.onnx_classifier(spec, _preprocess(named), classes=classes, threads=named.threads)
+    if (named.size, named.mean, named.scale) != (None, None, None):
+        raise InputError(f"--size, --mean and --scale are for .onnx files, got --model {spec}; leave them out")
     if ".py:" in spec:
         if preprocess is not None:
             raise InputError("--preprocess is for networks; a function is given the images as they are")
@@ -43,6 +49,30 @@ def named_model(named: ImageModel) -> Any:
     if "/" in spec or Path(spec).suffix:
         raise InputError(f"--model is {spec!r}, expected file.onnx, file.py:function, hf:NAME or a torchvision model")
     return image.torchvision_model(spec, preprocess=preprocess)
+
+
+def _preprocess(named: ImageModel) -> object:
+    """A preset as it is, or with a size and grey levels of the user's own."""
+    preset = named.preprocess or "whole"
+    changes: dict[str, Any] = {"mean": named.mean, "scale": named.scale}
+    levels = {name: _levels(name, given) for name, given in changes.items() if given is not None}
+    if named.size is None and not levels:
+        return preset
+    made = as_preprocess(preset)
+    assert isinstance(made, Preprocess)
+    if named.size is None:
+        made = fitted_to(made, open_graph(named.model, named.threads).session.get_inputs()[0].shape)
+    return replace(made, size=whole("--size", named.size or made.size, 1), **levels)
+
+
+def _levels(name: str, given: str) -> tuple[float, ...]:
+    try:
+        found = [float(part) for part in given.split(",")]
+    except ValueError:
+        found = []
+    if len(found) not in (1, 3) or (name == "scale" and 0 in found):
+        raise InputError(f"--{name} is {given!r}, expected one number or three such as 123.7,116.3,103.5")
+    return tuple(found * 3 if len(found) == 1 else found)
 
 
 def named_sampler(named: Inpainter, test: str | None, threads: int | None, fills: Path) -> Sampler:
@@ -99,10 +129,12 @@ def _regions(spec: str, detector: Path | None, overlap: Overlap, seed: int) -> P
     if found := re.fullmatch(r"grid(?::(\d+)(?:x(\d+))?)?", spec):
         rows, columns = found.groups()
         return image.grid(int(rows or 3), None if columns is None else int(columns))
+    if found := re.fullmatch(r"zoom(?::(\d+))?", spec):
+        return image.zoom(None if found[1] is None else int(found[1]))
     if found := re.fullmatch(r"superpixels(?::(\d+))?", spec):
         return image.superpixels(int(found[1] or 30))
     if not Path(spec).exists():
         raise InputError(
-            f"--boxes is {spec!r}, neither a file nor auto, random, grid, grid:4x5, superpixels or superpixels:30"
+            f"--boxes is {spec!r}, neither a file nor auto, random, grid, grid:4x5, zoom, superpixels or superpixels:30"
         )
     return (image.masks if holds_masks(Path(spec)) else image.boxes)(spec, overlap=overlap)

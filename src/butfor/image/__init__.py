@@ -24,6 +24,7 @@ from butfor.image.segments import grid, superpixels
 from butfor.image.sensitivity import Sensitivity, sensitivity
 from butfor.image.shifts import mean_pairwise_iou, shifted
 from butfor.image.subsets import together
+from butfor.image.zoom import zoom
 
 __all__ = [
     "Attribute",
@@ -70,4 +71,5 @@ __all__ = [
     "torch_classifier",
     "torchvision_model",
     "with_attributes",
+    "zoom",
 ]

@@ -39,7 +39,7 @@ class Donor:
         held = () if self.reference is None else self.reference
         parts = _stamps(held) if isinstance(held, ImageFiles) else map(digest, held)
         name = f"{self!r} {blake2b(b''.join(parts), digest_size=8).hexdigest()}"
-        return SamplerInfo(identity=name, changes_subset_only=True)
+        return SamplerInfo(identity=name, changes_subset_only=True, fills_whole=self.reference is not None)
 
     def __call__(self, inputs: Sequence[Image], subset: Subset, draws: int, rng: np.random.Generator) -> list[Image]:
         out: list[Image] = []

@@ -20,13 +20,14 @@ from butfor.image.checked import check_drawn
 from butfor.image.inputs import load_items, propose_regions, source_metadata
 from butfor.image.models import huggingface_classifier, torch_classifier
 from butfor.image.region import RegionPacking
-from butfor.image.regions import as_proposer
+from butfor.image.regions import as_proposer, is_zoom
 from butfor.image.saved import with_its_attributes
 from butfor.models import Wrapped, wrap
 from butfor.models.wrap import model_name
 from butfor.run.proposed import Proposed, labels_left
 from butfor.run.run import RunContext, run
 from butfor.run.settings import NAMES, Settings, takes
+from butfor.run.zooming import check_zoom, with_layers
 
 HELD_VALUES = 2**26  # values of the images that the model is given at a time: 64 MB
 MOST_ROWS = 32
@@ -45,12 +46,12 @@ def explain(
 ) -> Result:
     """Which regions of each image the classifier relies on: those but for which its answer would be surprising.
 
-    `test=None` is "few-shot" (1/alpha draws a region), and "osft" for a sampler that always draws the same: that is how
-    the paper did it, but Q is then a single point and nothing is promised. `target=None` is the class with the largest
-    output over the image *and* its counterfactuals; "observed-class" is the paper's, which inflates discoveries. For
-    classes the alternative is "greater" unless you say otherwise. Effects need 16 fresh draws for each region chosen
-    (200 after "irt" and "sequential"), so they are estimated only where you ask for them, and never for a sampler that
-    always draws the same.
+    `test=None` is "few-shot" (1/alpha draws a region), "sequential" with `boxes="zoom"`, and "osft" for a sampler that
+    always draws the same: that is how the paper did it, but Q is then a single point and nothing is promised.
+    `target=None` is the class with the largest output over the image *and* its counterfactuals; "observed-class" is the
+    paper's, which inflates discoveries. For classes the alternative is "greater" unless you say otherwise. Effects need
+    16 fresh draws for each region chosen (200 after "irt" and "sequential"), so they are estimated only where you ask
+    for them, and never for a sampler that always draws the same.
 
     Parameters
     ----------
@@ -60,8 +61,8 @@ def explain(
     sampler : redraws a region given the rest of its image: an inpainter, `donor`, your own
         `(images, subset, draws, rng) -> images`.
     boxes : what to test: a list, mapping or file for `butfor.image.boxes`, one list of boxes for each image, masks,
-        "grid" (three by three, the default), "superpixels", "random", or any function (name, image) -> subsets such as
-        `detected_boxes(detector)`.
+        "grid" (three by three, the default), "zoom" (coarse to fine: cells that split in four where they are chosen),
+        "superpixels", "random", or any function (name, image) -> subsets such as `detected_boxes(detector)`.
     fills : a folder that keeps the sampler's draws, so that another alpha, test or model costs no inpainting.
     effects : "chosen" estimates effects from fresh draws for what was chosen, "all" for every region; None saves those.
     **options : settings.
@@ -76,16 +77,18 @@ def explain(
     >>> result.table[result.chosen].subset.unique().tolist()
     ['row 1 column 1']
     """
-    settings = _settings(sampler, options)
     wrapped, given = classifier(model), load_items(images)
-    proposer = as_proposer(boxes, settings.seed, given.names)
-    found = propose_regions(given, proposer, settings.on_error)
+    settings = _settings(sampler, options, is_zoom(boxes))
+    whole = info_of(sampler).fills_whole
+    proposer = as_proposer(boxes, settings.seed, given.names, whole=whole)
+    check_zoom(proposer, settings)
+    found = propose_regions(given, proposer, settings.on_error, whole=whole)
     drawing = prepared(sampler, found, fills)
     check = None if info_of(drawing).changes_subset_only else check_drawn
     items = ListItems(found.items, check, costly=True, packing=RegionPacking())
     metadata = {"modality": "image", "boxes": repr(proposer), "data_dependent": not is_blind(proposer)}
     context = RunContext(
-        problem=list_problem(items, found.names, found.subsets, drawing, settings.seed),
+        problem=with_layers(list_problem(items, found.names, found.subsets, drawing, settings.seed), proposer, found),
         wrapped=wrapped,
         model_name=model_name(model),
         batch_rows=rows_at_a_time(found),
@@ -97,14 +100,14 @@ def explain(
     return run(context, replace(settings, y=labels_left(settings.y, given.names, found.names)))
 
 
-def _settings(sampler: object, options: dict[str, object]) -> Settings:
+def _settings(sampler: object, options: dict[str, object], zoom: bool) -> Settings:
     """The settings with the defaults of images."""
     fixed = info_of(sampler).deterministic
     if fixed and options.get("effects") is not None:
         raise InputError(
             f"effects need fresh draws, but {sampler!r} always draws the same; wrap it in butfor.image.diversify"
         )
-    test = "osft" if fixed else "few-shot"
+    test = "sequential" if zoom else "osft" if fixed else "few-shot"
     alternative = None if options.get("target") in (None, "output") else "greater"
     return Settings.of(options, test=test, alternative=alternative)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -97,17 +98,18 @@ def source_metadata(items: NamedItems) -> dict[str, Any]:
     }
 
 
-def propose_regions(images: NamedItems, proposer: Proposer, on_error: OnError) -> Proposed:
-    """The regions of every image; what cannot be used is left out or raised."""
+def propose_regions(images: NamedItems, proposer: Proposer, on_error: OnError, *, whole: bool = False) -> Proposed:
+    """The regions of every image; what cannot be used is left out or raised. `whole`: one may be the whole image."""
     ignored = images.open.ignored if isinstance(images.open, OpenImage) else ()
     notes = [_ignored_note(ignored)] if ignored else []
-    return propose(images, proposer, WORDS, on_error, _check_fillable, notes, RegionWarning)
+    return propose(images, proposer, WORDS, on_error, partial(_check_fillable, whole), notes, RegionWarning)
 
 
-def _check_fillable(name: object, image: Image, subsets: Sequence[Subset]) -> None:
+def _check_fillable(whole: bool, name: object, image: Image, subsets: Sequence[Subset]) -> None:
     """What an inpainter would refuse in the middle of the run is refused before it."""
     for subset in subsets:
-        if not isinstance(subset.index, Attribute) and mask_of(subset, *image.shape[:2]).all():
+        covers = not whole and not isinstance(subset.index, Attribute)
+        if covers and mask_of(subset, *image.shape[:2]).all():
             raise InputError(f"region {subset.name!r} of image {name!r} is the whole image: nothing is left around it")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +65,20 @@ class OnnxNetwork:
         return self.graph.run({entry.name: self.prepare([*some, *[some[0]] * missing])})[0][: len(some)]
 
 
+def fitted_to(preset: Preprocess, shape: Sequence[object]) -> Preprocess:
+    """A preset with the size, and the channels at the place, that a network's input says; what it leaves open stays.
+
+    >>> from butfor.image.preprocess import PRESETS
+    >>> fitted_to(PRESETS["imagenet-crop"], ["n", 260, 260, 3]).size
+    260
+    """
+    if len(shape) != 4:
+        return preset
+    last = shape[3] == 3 and shape[1] != 3
+    sides = {side for side in (shape[1:3] if last else shape[2:4]) if isinstance(side, int)}
+    return replace(preset, size=sides.pop() if len(sides) == 1 else preset.size, channels_last=last)
+
+
 def onnx_classifier(
     path: str | Path,
     preprocess: object = "whole",
@@ -78,8 +92,8 @@ def onnx_classifier(
     Parameters
     ----------
     path : a file with one input, (n, 3, height, width); its first output is taken.
-    preprocess : a preset ("whole", "crop", "imagenet-whole", ...), what `butfor.image.preprocess(...)` returns, or any
-        function from a list of images to the batch.
+    preprocess : a preset ("whole", "crop", "imagenet-whole", ...), which takes its size and the place of the channels
+        from the file, what `butfor.image.preprocess(...)` returns, or any function from a list of images to the batch.
     classes : a list of names, or a JSON or text file of them.
     batch : images that the network is given at a time.
     threads : None is OMP_NUM_THREADS if set, else as many as onnxruntime likes.
@@ -96,6 +110,8 @@ def onnx_classifier(
         listed = ", ".join(entry.name for entry in inputs)
         raise InputError(f"{graph.path.name} has the inputs {listed}; expected one, the images")
     wanted = inputs[0].shape
+    if isinstance(preprocess, str) and isinstance(prepare, Preprocess):
+        prepare = fitted_to(prepare, wanted)
     sides = [length for length in wanted[1:] if isinstance(length, int) and length not in (1, 3)]
     if isinstance(prepare, Preprocess) and sides and set(sides) != {prepare.size}:
         raise InputError(

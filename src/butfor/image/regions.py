@@ -8,16 +8,25 @@ from typing import TypeGuard, cast
 
 import numpy as np
 
+from butfor.core.draw.layers import ProposesTree
 from butfor.core.draw.proposers import Proposer
 from butfor.core.types import InputError
 from butfor.image.boxes import boxes as drawn_boxes
 from butfor.image.found_boxes import random_boxes
 from butfor.image.masks import holds_masks, masks
 from butfor.image.segments import grid, superpixels
+from butfor.image.zoom import zoom
 
 
-def as_proposer(boxes: object, seed: int, names: Sequence[str] = ()) -> Proposer:
+def is_zoom(boxes: object) -> bool:
+    """Whether it goes from coarse to fine."""
+    return isinstance(boxes, ProposesTree) or (isinstance(boxes, str) and boxes == "zoom")
+
+
+def as_proposer(boxes: object, seed: int, names: Sequence[str] = (), *, whole: bool = False) -> Proposer:
     """Regions for every image, by name, in a file, or one list of them for each of the images of these names.
+
+    "zoom" begins with the whole picture where the sampler can redraw the `whole`.
 
     >>> [subset.name for subset in as_proposer([(0, 0, 2, 2)], 0)("a", np.zeros((4, 4, 3), np.uint8))]
     ['box 1']
@@ -25,7 +34,12 @@ def as_proposer(boxes: object, seed: int, names: Sequence[str] = ()) -> Proposer
     >>> [len(each(name, np.zeros((4, 4, 3), np.uint8))) for name in ("a", "b")]
     [2, 0]
     """
-    named: dict[str, Proposer] = {"grid": grid(3), "superpixels": superpixels(), "random": random_boxes(seed=seed)}
+    named: dict[str, Proposer] = {
+        "grid": grid(3),
+        "zoom": zoom(whole=whole),
+        "superpixels": superpixels(),
+        "random": random_boxes(seed=seed),
+    }
     if boxes is None or (isinstance(boxes, str) and boxes in named):
         return named[boxes or "grid"]
     if callable(boxes):

@@ -16,7 +16,7 @@ from butfor.core.select.choice import Choice
 from butfor.core.select.reach import reach_of_list, scales
 from butfor.core.select.weights import PILOT
 from butfor.core.test.early_stop import early_stop
-from butfor.core.test.evidence import Evidence, Found
+from butfor.core.test.evidence import Evidence, Found, merged_evidence, not_drawn
 from butfor.core.test.exact import exact, split_listed
 from butfor.core.test.few_shot import few_shot
 from butfor.core.test.irt import irt, soft_rank
@@ -99,6 +99,39 @@ def _p_values(
     known: Iterable[Found],
     outcomes: Outcomes | None,
 ) -> tuple[Evidence, Choice, bool]:
+    """p-values, and whether drawing was interrupted; where parts wait for the larger ones, one resolution at a time."""
+    layers = problem.layers
+    if layers is None or not layers.stepwise:
+        return _drawn(problem, evaluator, spec, settings, choice, meter, known, outcomes)
+    evidence, chosen = None, np.zeros(problem.size, bool)
+    for level in np.unique(layers.resolution):
+        now = (layers.resolution == level) & layers.reached(chosen)
+        if evidence is not None and not now.any():
+            continue
+        some = replace(problem, blocks=tuple(block for block in problem.blocks if now[block.rows[0]]))
+        meter.stage(f"{settings.test.name}, resolution {level}", None)
+        found, choice, interrupted = _drawn(
+            some, evaluator, spec, settings, choice, meter, [not_drawn(np.flatnonzero(~now))], None
+        )
+        evidence = found if evidence is None else merged_evidence(evidence, found, now)
+        chosen = choice.chosen(evidence.scaled, _members(evidence, settings, problem))
+        meter.set_chosen(int(chosen.sum()))
+        if interrupted:
+            return evidence, choice, True
+    assert evidence is not None
+    return evidence, choice, False
+
+
+def _drawn(
+    problem: Problem,
+    evaluator: Evaluator,
+    spec: StatisticSpec,
+    settings: Settings,
+    choice: Choice,
+    meter: Meter,
+    known: Iterable[Found],
+    outcomes: Outcomes | None,
+) -> tuple[Evidence, Choice, bool]:
     """p-values, exact where all outcomes are known or listed, else by drawing; and whether that was interrupted."""
     test, draws = settings.test, settings.draws_for(problem.size)
     if outcomes is not None:
@@ -140,8 +173,11 @@ class _Chooser:
 
 def chosen_by(problem: Problem, settings: Settings, done: Performed) -> Bools:
     """The selection (H,)."""
-    tested = family_members(done.evidence, settings.rule, settings.family, len(problem.input_names))
-    return done.choice.chosen(done.evidence.scaled, tested)
+    return done.choice.chosen(done.evidence.scaled, _members(done.evidence, settings, problem))
+
+
+def _members(evidence: Evidence, settings: Settings, problem: Problem) -> Bools:
+    return family_members(evidence, settings.rule, settings.family, len(problem.input_names))
 
 
 def estimated(

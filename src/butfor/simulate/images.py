@@ -32,7 +32,7 @@ class ImageBed:
         return f"<ImageBed {self.name!r}: {count} images, {width} boxes, {int(self.truth.sum())} true signals>"
 
 
-def textures(seed: int = 0, *, inputs: int = 20, side: int = 4, share: float = 0.3) -> ImageBed:
+def textures(seed: int = 0, *, inputs: int = 20, side: int = 4, share: float = 0.3, extent: int = 0) -> ImageBed:
     """Squares of plain noise, some with stripes; Q is plain noise, pixel by pixel.
 
     The classifier ("striped", "plain") adds up how strong the stripes of every other square are. Plain squares have
@@ -44,6 +44,7 @@ def textures(seed: int = 0, *, inputs: int = 20, side: int = 4, share: float = 0
     inputs : how many images.
     side : squares of each image, side x side.
     share : of the squares that have stripes.
+    extent : where it is not 0, stripes stand together: in one place of so many squares across and down in each image.
 
     Examples
     --------
@@ -51,7 +52,7 @@ def textures(seed: int = 0, *, inputs: int = 20, side: int = 4, share: float = 0
     <ImageBed 'textures': 20 images, 16 boxes, 46 true signals>
     """
     rng = stream(seed, "textures")
-    striped = rng.random((inputs, side * side)) < share
+    striped = _objects(inputs, side, extent, rng) if extent else rng.random((inputs, side * side)) < share
     heights = rng.uniform(1.0, 5.0, striped.shape) * striped  # grey levels
     places = [(x * PATCH, y * PATCH, (x + 1) * PATCH, (y + 1) * PATCH) for y in range(side) for x in range(side)]
     images = {}
@@ -65,6 +66,14 @@ def textures(seed: int = 0, *, inputs: int = 20, side: int = 4, share: float = 0
     return ImageBed("textures", images, boxes, Stripes(side, used), PLAIN, striped & used)
 
 
+def _objects(inputs: int, side: int, extent: int, rng: np.random.Generator) -> Bools:
+    """One object in each image: which squares it covers, (inputs, side * side)."""
+    found = np.zeros((inputs, side, side), bool)
+    for own, (y, x) in zip(found, rng.integers(0, side - extent + 1, (inputs, 2)), strict=True):
+        own[y : y + extent, x : x + extent] = True
+    return found.reshape(inputs, -1)
+
+
 STRIPES = np.where(np.arange(PATCH) % 2 == 0, 1.0, -1.0)
 
 
@@ -76,6 +85,7 @@ class Noise:
     high: int
 
     changes_subset_only = True
+    fills_whole = True
 
     def pixels(self, shape: tuple[int, ...], rng: np.random.Generator) -> Image:
         return rng.integers(self.low, self.high, shape, dtype=np.uint8)

@@ -61,7 +61,7 @@ def sentences(
     <TextBed 'sentences': 30 texts, 12 words, 55 true signals>
     """
     rng = stream(seed, "sentences")
-    chain = Chain(*(0.95 * law + 0.05 / len(WORDS) for law in _laws(rng)))
+    chain = Chain(*(0.95 * law + 0.05 / len(WORDS) for law in laws(rng)))
     worth = np.append(rng.normal(0, 0.6, len(WORDS)), [5.0, -5.0])
     words = chain.draw(inputs, LENGTH, rng)
     foreign = rng.random(words.shape) < share
@@ -75,7 +75,7 @@ def sentences(
     return TextBed(name, texts, subsets, model, Markov(chain, listed), foreign & read)
 
 
-def _laws(rng: np.random.Generator) -> tuple[Floats, Floats]:
+def laws(rng: np.random.Generator) -> tuple[Floats, Floats]:
     """How texts begin and how they go on: few words are likely after another."""
     favour = np.full(len(WORDS), 0.2)
     return rng.dirichlet(favour), rng.dirichlet(favour, len(WORDS))

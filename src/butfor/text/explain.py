@@ -20,8 +20,9 @@ from butfor.models.wrap import model_name
 from butfor.run.proposed import NamedItems, OnError, Proposed, Words, check_names, labels_left, propose
 from butfor.run.run import RunContext, run
 from butfor.run.settings import NAMES, Settings, takes
+from butfor.run.zooming import check_zoom, with_layers
 from butfor.text.edit import SpanPacking, check_drawn, span_of
-from butfor.text.items import TextWarning, as_proposer, as_text, named_sources
+from butfor.text.items import TextWarning, as_proposer, as_text, is_zoom, named_sources
 from butfor.text.models import text_model
 from butfor.text.subsets import SIGN
 
@@ -56,8 +57,8 @@ def explain(model: Any, texts: Any, sampler: Any, *, units: Any = "word", **opti
     sampler : redraws a span given the rest of its text: `small_infiller()`, `masked_lm(...)`, `ngram(...)`,
         `causal_lm(...)`, or your own `(texts, subset, draws, rng) -> texts`.
     units : what to test: "word", "wordpiece" (of the sampler's tokenizer, or `wordpieces(tokenizer)`), "sentence",
-        "phrase", a list, mapping or file for `spans`, or any function (name, text) -> subsets such as
-        `matches(pattern)`.
+        "phrase", "zoom" (coarse to fine: paragraphs, and the sentences, phrases and words of those chosen), a list,
+        mapping or file for `spans`, or any function (name, text) -> subsets such as `matches(pattern)`.
     **options : settings.
 
     Examples
@@ -70,16 +71,17 @@ def explain(model: Any, texts: Any, sampler: Any, *, units: Any = "word", **opti
     ['dreadful', 'lousy', 'vile']
     """
     info = _checked_info(sampler)
-    test = "sequential" if info.listed else "few-shot"
+    test = "sequential" if info.listed or is_zoom(units) else "few-shot"
     settings = Settings.of(options, test=test)
     check_aligned(settings.y, texts)
-    wrapped, proposer = text_model(model), as_proposer(units, info.tokenizer)
+    wrapped, proposer = text_model(model), as_proposer(units, info.tokenizer, whole=info.fills_whole)
+    check_zoom(proposer, settings)
     given = load_items(texts)
     found = propose_spans(given, proposer, settings.on_error, (wrapped.call, sampler))
     held, names = tuple(found.items), found.names
     items = ListItems(held, check=None if info.changes_subset_only else check_drawn, packing=SpanPacking())
     context = RunContext(
-        problem=list_problem(items, names, found.subsets, sampler, settings.seed),
+        problem=with_layers(list_problem(items, names, found.subsets, sampler, settings.seed), proposer, found),
         wrapped=wrapped,
         model_name=model_name(model),
         batch_rows=rows_at_a_time(found),

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from butfor.core.draw.layers import ProposesTree
 from butfor.core.draw.proposers import Proposer
 from butfor.core.types import InputError
 from butfor.models.rows import is_frame, is_series
@@ -15,6 +16,7 @@ from butfor.text.files import read_texts
 from butfor.text.phrases import phrases
 from butfor.text.spans import spans
 from butfor.text.words import sentences, wordpieces, words
+from butfor.text.zoom import zoom
 
 PLAIN: dict[str, Callable[[], Proposer]] = {"word": words, "sentence": sentences, "phrase": phrases}
 
@@ -64,8 +66,15 @@ def as_text(name: object, source: object) -> str:
     raise InputError(f"text {name!r} is {what}, expected a string; leave it out, or on_error='skip'")
 
 
-def as_proposer(units: Any, tokenizer: object = None) -> Proposer:
+def is_zoom(units: object) -> bool:
+    """Whether it goes from coarse to fine."""
+    return isinstance(units, ProposesTree) or (isinstance(units, str) and units == "zoom")
+
+
+def as_proposer(units: Any, tokenizer: object = None, *, whole: bool = False) -> Proposer:
     """What proposes spans; the tokenizer is that of the sampler, for "wordpiece".
+
+    "zoom" begins with the whole text where the sampler can redraw the `whole`.
 
     >>> [subset.name for subset in as_proposer("word")("review", "Good film.")]
     ['Good', 'film']
@@ -74,8 +83,10 @@ def as_proposer(units: Any, tokenizer: object = None) -> Proposer:
         return PLAIN[units]()
     if isinstance(units, str) and units == "wordpiece":
         return wordpieces(tokenizer)
+    if isinstance(units, str) and units == "zoom":
+        return zoom(whole=whole)
     if callable(units):
         return units  # type: ignore[no-any-return]
     if isinstance(units, str) and not Path(units).is_file():
-        raise InputError(f"units is {units!r}, neither a file nor one of {', '.join(PLAIN)}, wordpiece")
+        raise InputError(f"units is {units!r}, neither a file nor one of {', '.join(PLAIN)}, wordpiece, zoom")
     return spans(units)

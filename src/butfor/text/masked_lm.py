@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import partial
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -36,6 +36,7 @@ class MaskedLM:
     lengths: Lengths | None
     window: int | None
     batch: int
+    among: frozenset[str] | None = None
     _texts: Recent[Pieces] = field(default_factory=lambda: Recent(KEPT), repr=False)
     _masses: Recent[dict[int, Floats]] = field(default_factory=lambda: Recent(KEPT), repr=False)
 
@@ -43,7 +44,24 @@ class MaskedLM:
 
     def __repr__(self) -> str:
         options = {"listed": self.listed, "sweeps": self.sweeps, "lengths": dict(self.lengths or ())}
-        return spelled("masked_lm", repr(self.language), str(self.shape), **options, window=self.window)
+        return spelled(
+            "masked_lm", repr(self.language), str(self.shape), **options, window=self.window, among=self._among
+        )
+
+    @property
+    def _among(self) -> str:
+        return "" if self.among is None else f"{len(self.among)} words"
+
+    @cached_property
+    def _table(self) -> PieceTable:
+        """The pieces of the language model, with those that may be drawn."""
+        table = self.language.table
+        if self.among is None:
+            return table
+        limited = replace(table, among=self.among)
+        if len(limited.options((True, True))) < 2:
+            raise InputError("among has fewer than 2 words that are one piece of the model; give more of them")
+        return limited
 
     @property
     def tokenizer(self) -> Any:
@@ -85,7 +103,7 @@ class MaskedLM:
     def _alone(self, hole: Hole) -> Floats:
         """The distribution of one piece; with it are found those of its neighbours, of which it is likely one."""
         place = hole.places[0]
-        table, ids = self.language.table, hole.observed
+        table, ids = self._table, hole.observed
         if hole.apart or self.batch == 1 or not table.kind(int(ids[place]))[1]:
             return np.asarray(self._mass(hole.ids[None], place, hole.options[0])[0])
         number = place // self.batch
@@ -125,7 +143,7 @@ class MaskedLM:
     def _hole(self, subset: Subset, text: str) -> Hole:
         span = span_of(text, subset)
         pieces = self._texts.get(text, lambda: self.language.tokens.encode([text], special=False)[0])
-        return _hole(self.language, text, span, pieces, subset.name, self.lengths is not None)
+        return _hole(self.language, self._table, text, span, pieces, subset.name, self.lengths is not None)
 
 
 def masked_lm(
@@ -140,15 +158,15 @@ def masked_lm(
     lengths: int | Sequence[int] | Mapping[int, float] | None = None,
     window: int | None = None,
     batch: int = 16,
+    among: Iterable[str] | None = None,
     device: Any = None,
 ) -> MaskedLM:
     """Redraws the pieces of a span, given the text on both sides, from a masked language model's whole distribution.
 
     The pieces of the span that have a letter or digit are masked together and filled from left to right. Every piece
-    stays of its kind, beginning a word or going on with one, and what stands between the pieces stays: the number of
-    pieces and words is conditioned on, unless `lengths` lets it vary. A model that knows no case writes its fills in
-    the case of the observed words. Texts longer than the model takes are read in a window around each masked piece:
-    nothing that is tested is ever cut off.
+    stays of its kind, beginning a word or going on with one, and what stands between the pieces stays: their number is
+    conditioned on, unless `lengths` lets it vary. A model that knows no case writes its fills in the case of the
+    observed words. Longer texts than the model takes are read in a window around each masked piece, never cut off.
 
     Parameters
     ----------
@@ -159,8 +177,8 @@ def masked_lm(
     sweeps : how often every piece is redrawn given all others (Gibbs).
     lengths : a list of numbers of pieces, equally likely, or a mapping number -> weight; the span is then all redrawn.
     window : pieces that are read around a masked one; None is as many as the model takes.
-    batch : neighbouring pieces whose distributions are found in one pass, since they will likely be asked for; use 1
-        for a few spans of many texts.
+    batch : neighbouring pieces whose distributions are found in one pass; use 1 for a few spans of many texts.
+    among : the only words it draws, such as `plain(corpus, labels)`: those that are one piece of the model.
     device : of the model, such as "cuda".
 
     Examples
@@ -176,6 +194,7 @@ def masked_lm(
         _weights(lengths),
         None if window is None else whole("window", window, 1),
         whole("batch", batch, 1),
+        None if among is None else frozenset(str(word).lower() for word in among),
     )
 
 
@@ -269,8 +288,10 @@ class Hole:
         return rewritten(self.text, self.span, [slot.span for slot in self.slots], words)
 
 
-def _hole(language: LanguageModel, text: str, span: Span, pieces: Pieces, name: str, all_of_it: bool) -> Hole:
-    table, ids = language.table, np.array(pieces.ids, np.int64)
+def _hole(
+    language: LanguageModel, table: PieceTable, text: str, span: Span, pieces: Pieces, name: str, all_of_it: bool
+) -> Hole:
+    ids = np.array(pieces.ids, np.int64)
     spans = [trimmed(text, own) for own in pieces.spans]
     inside = [place for place, (a, b) in enumerate(spans) if a < span[1] and b > span[0] and a < b]
     for place in inside:

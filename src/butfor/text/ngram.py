@@ -161,7 +161,14 @@ class Place:
         return rewritten(text, self.span, self.spans, own)
 
 
-def ngram(corpus: Iterable[str], order: Literal[2, 3] = 3, listed: int = 0, least: int = 2) -> NGram:
+def ngram(
+    corpus: Iterable[str],
+    order: Literal[2, 3] = 3,
+    listed: int = 0,
+    least: int = 2,
+    *,
+    among: Iterable[str] | None = None,
+) -> NGram:
     """Redraws words by a language model of order 2 or 3, interpolated Kneser-Ney, counted in a corpus.
 
     The law of a word given the rest is that of the model itself, P(word | left) P(right | word), normalised over the
@@ -177,6 +184,7 @@ def ngram(corpus: Iterable[str], order: Literal[2, 3] = 3, listed: int = 0, leas
     order : 2 or 3.
     listed : the exact tests ("irt" and "sequential") evaluate so many of the likeliest fills instead of drawing.
     least : words that the corpus has less often are not drawn.
+    among : the only words it draws, such as `plain(corpus, labels)`; None is all of them.
 
     Examples
     --------
@@ -194,9 +202,22 @@ def ngram(corpus: Iterable[str], order: Literal[2, 3] = 3, listed: int = 0, leas
     texts = [[text[a:b].lower() for a, b in word_tokens(text)] for text in check_texts(corpus)]
     words, stream, wordly = _numbered(texts, least)
     fills = np.flatnonzero(wordly)
+    if among is not None:
+        fills = _limited(fills, words, among)
     if not len(fills):
         raise InputError(f"the corpus has no word that comes {least} times; give more texts, or a smaller least")
     return NGram(words, count(stream, len(words), order), fills, order, listed, {w: i for i, w in enumerate(words)})
+
+
+def _limited(fills: Ints, words: Sequence[str], among: Iterable[str]) -> Ints:
+    """Those of the words that may be drawn."""
+    if isinstance(among, str):
+        raise InputError(f"among must be a list of words, butfor.text.plain(corpus, labels) or None, got {among!r}")
+    wanted = {str(word).lower() for word in among}
+    kept = np.array([place for place in fills.tolist() if words[place] in wanted], np.int64)
+    if len(kept) < 2:
+        raise InputError(f"among has {len(kept)} words that the corpus has; give at least 2 of them")
+    return kept
 
 
 def _numbered(texts: list[list[str]], least: int) -> tuple[tuple[str, ...], Ints, Bools]:

@@ -23,6 +23,7 @@ class PieceTable:
     begins: tuple[bool, ...]
     spaced: bool  # a piece that begins a word holds the space before it
     lower: bool  # upper and lower case are the same
+    among: frozenset[str] | None = None  # the only words that may begin with a piece: pieces that are these words
 
     def kind(self, piece: int) -> Kind:
         read = self.reads[piece]
@@ -34,9 +35,13 @@ class PieceTable:
     def _by_kind(self) -> dict[Kind, Ints]:
         out: dict[Kind, list[int]] = {(a, b): [] for a in (True, False) for b in (True, False)}
         for piece, read in enumerate(self.reads):
-            if read:
+            if read and self._may(piece, read):
                 out[self.kind(piece)].append(piece)
         return {kind: np.array(pieces, np.int64) for kind, pieces in out.items()}
+
+    def _may(self, piece: int, read: str) -> bool:
+        limited = self.among is not None and self.kind(piece) == (True, True)
+        return not limited or read.lower() in (self.among or ())
 
     def options(self, kind: Kind) -> Ints:
         """The pieces that may stand in place of one of this kind."""

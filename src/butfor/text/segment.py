@@ -96,7 +96,8 @@ _ABBREVIATIONS = (
 ABBREVIATIONS = frozenset(_ABBREVIATIONS.split())
 _END = re.compile(
     rf"(?P<tag>(?:{TAG})(?:\s*(?:{TAG}))*)|(?P<blank>\r?\n[^\S\n]*\r?\n\s*)|(?P<wide>[。！？｡]+[」』”’）]*)"
-    r"|(?P<stop>[.!?…؟।]+[\"'”’»)\]]*(?=\s|$|<))",
+    r"|(?P<stop>[.!?…؟।]+[\"'”’»)\]]*(?=\s|$|<))"
+    r"|(?P<close>(?<=[^\W\d_][^\W\d_])[.!?…]+(?=[^\W\d_]{2}))",  # "original.The": no space after it
     re.IGNORECASE | re.DOTALL,
 )
 
@@ -105,7 +106,7 @@ def sentence_spans(text: str) -> list[Span]:
     """The sentences of a text, without the spaces and tags around them; those without a word are left out.
 
     They end at . ! ? and the like, unless an abbreviation, an initial or a small letter says otherwise, at tags such as
-    <br /> and at blank lines.
+    <br /> and at blank lines; without a space after it a stop ends one between a small letter and a capital.
 
     Parameters
     ----------
@@ -122,11 +123,16 @@ def sentence_spans(text: str) -> list[Span]:
         if match["stop"] is not None:
             if not _goes_on(text, match):
                 cuts.append((match.end(), match.end()))
-        elif match["wide"] is not None:
+        elif match["wide"] is not None or (match["close"] is not None and _begins(text, match)):
             cuts.append((match.end(), match.end()))
         elif match["blank"] is not None or re.match(r"</?(?:br|p|div|li|h[1-6]|hr|tr|td)\b", match[0], re.IGNORECASE):
             cuts.append(match.span())
     cuts.append((len(text), len(text)))
+    return _between(text, cuts)
+
+
+def _between(text: str, cuts: list[Span]) -> list[Span]:
+    """What stands between cuts, without the spaces around it, where it has a letter or digit."""
     spans, start = [], 0
     for end, following in cuts:
         kept = text[start:end]
@@ -137,6 +143,23 @@ def sentence_spans(text: str) -> list[Span]:
     return spans
 
 
+_PARAGRAPH = re.compile(
+    r"(?:<br\s*/?>\s*){2,}|</?(?:p|div|li|h[1-6]|hr|tr|blockquote|section|article)\b[^<>]*>|\r?\n[^\S\n]*\r?\n\s*",
+    re.IGNORECASE,
+)
+
+
+def paragraph_spans(text: str) -> list[Span]:
+    """The paragraphs of a text that have a word: they end at blank lines, at two <br /> in a row, at tags of blocks.
+
+    >>> text = "Dull.\\n\\nBut short!<br /><br />The end."
+    >>> [text[a:b] for a, b in paragraph_spans(text)]
+    ['Dull.', 'But short!', 'The end.']
+    """
+    cuts = [match.span() for match in _PARAGRAPH.finditer(text)]
+    return _between(text, [*cuts, (len(text), len(text))])
+
+
 def _goes_on(text: str, match: re.Match[str]) -> bool:
     """Whether what looks like the end of a sentence is inside one."""
     after = text[match.end() : match.end() + 40].lstrip()
@@ -144,9 +167,19 @@ def _goes_on(text: str, match: re.Match[str]) -> bool:
         return True
     if not match["stop"].startswith(".") or len(match["stop"]) > 1:
         return False
-    before = re.search(r"[\w.]+$", text[max(0, match.start() - 20) : match.start()])
-    word = "" if before is None else before[0]
+    word = _word_before(text, match.start())
     return word.lower() in ABBREVIATIONS or (len(word) == 1 and word.isupper() and word != "I")
+
+
+def _word_before(text: str, place: int) -> str:
+    before = re.search(r"[\w.]+$", text[max(0, place - 20) : place])
+    return "" if before is None else before[0]
+
+
+def _begins(text: str, match: re.Match[str]) -> bool:
+    """Whether a stop without a space after it ends a sentence: before a capital, after a small letter ("fine.The")."""
+    between = text[match.start() - 1].islower() and text[match.end()].isupper()
+    return between and _word_before(text, match.start()).lower() not in ABBREVIATIONS
 
 
 def _joins_pictures(text: str, place: int) -> bool:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from butfor.core.types import Bools, Ints
+from butfor.core.types import Bools, Ints, Item, Subset
 
 
 @dataclass(frozen=True, eq=False)
@@ -15,6 +17,18 @@ class Layers:
 
     resolution: Ints  # (H,) 0: all of the input
     parent: Ints  # (H,) the hypothesis that this one is a part of; -1: none
+    stepwise: bool = False  # a part is drawn only where what it is a part of was chosen; what is not drawn has p = 1
+
+    def reached(self, chosen: Bools) -> Bools:
+        """What is drawn (H,) where these are chosen: parts of them, parts of a whole, and what is no part.
+
+        The whole is looked through, as in `with_ancestors`.
+
+        >>> Layers(np.array([0, 1, 2, 2]), np.array([-1, 0, 1, 1]), True).reached(np.zeros(4, bool))
+        array([ True,  True, False, False])
+        """
+        passed = chosen | (self.resolution == 0)
+        return np.asarray((self.parent < 0) | passed[self.parent])
 
     def with_ancestors(self, chosen: Bools, passing: Bools | None = None) -> Bools:
         """Those chosen whose larger parts are chosen too; what is `passing` (H,) is looked through.
@@ -58,3 +72,29 @@ def layers_of_table(resolution: Ints, parent: Ints, inputs: int) -> Layers:
     rows = np.arange(inputs)[:, None] * len(resolution)
     above = np.where(parent >= 0, rows + parent, -1)
     return Layers(np.tile(resolution, inputs), above.reshape(-1).astype(np.int64))
+
+
+@dataclass(frozen=True)
+class SubsetTree:
+    """Subsets of one input from coarse to fine: the resolution of each, and the place of that which it is a part of."""
+
+    subsets: tuple[Subset, ...]
+    resolution: tuple[int, ...]
+    parent: tuple[int, ...]  # -1: none
+
+
+@runtime_checkable
+class ProposesTree(Protocol):
+    """Proposes subsets that are parts of each other: `tree` of an input has those that it gives when it is called."""
+
+    def tree(self, name: object, item: Item, /) -> SubsetTree: ...
+
+
+def layers_of_trees(trees: Sequence[SubsetTree]) -> Layers:
+    """The layers of images or texts, each with a tree of its own, in the order of their hypotheses."""
+    starts = np.cumsum([0, *(len(tree.parent) for tree in trees)])
+    above = [
+        place + start if place >= 0 else -1 for tree, start in zip(trees, starts, strict=False) for place in tree.parent
+    ]
+    resolution = [level for tree in trees for level in tree.resolution]
+    return Layers(np.array(resolution, np.int64), np.array(above, np.int64), stepwise=True)

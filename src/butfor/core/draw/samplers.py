@@ -107,6 +107,7 @@ class SamplerInfo:
     tokenizer : of a language model that has one.
     listed : how many fills it lists for a word; 0 where it draws.
     calibrated : its draws are as wide as rows scatter that its fit has not seen, whatever they look like (METHODS 11).
+    fills_whole : it can redraw an image or a text as a whole, with nothing left around it.
     """
 
     identity: str = "sampler"
@@ -121,6 +122,7 @@ class SamplerInfo:
     tokenizer: Any = None
     listed: int = 0
     calibrated: bool = False
+    fills_whole: bool = False
 
     def __post_init__(self) -> None:
         given: object = self.floor
@@ -141,6 +143,7 @@ FACTS: dict[str, tuple[type, ...]] = {  # what an attribute must be to be taken 
     "tokenizer": (object,),
     "listed": (int, np.integer),
     "calibrated": (bool, int, np.bool_),
+    "fills_whole": (bool, int, np.bool_),
 }
 
 

@@ -41,7 +41,7 @@ def unpack(metadata: dict[str, Any], arrays: dict[str, Array], problem: Problem)
     fields = {name: arrays[name] for name in ARRAYS}
     fields["surprise"] = arrays["surprise"] if "surprise" in arrays else np.full(len(values), np.nan)
     evidence = Evidence(kind=metadata["kind"], values=values, least=np.zeros(len(values)), **fields)
-    problem = replace(problem, layers=_unpack_layers(arrays))
+    problem = replace(problem, layers=_unpack_layers(arrays, not problem.items.shares_subsets))
     names = metadata["output_names"]
     return Result(
         input_names=tuple(metadata["input_names"]),
@@ -64,8 +64,9 @@ def unpack(metadata: dict[str, Any], arrays: dict[str, Array], problem: Problem)
     )
 
 
-def _unpack_layers(arrays: dict[str, Array]) -> Layers | None:
-    return Layers(arrays["resolution"], arrays["parent"]) if "resolution" in arrays else None
+def _unpack_layers(arrays: dict[str, Array], stepwise: bool) -> Layers | None:
+    """Of images and texts, whose subsets are their own, parts are drawn only where the larger ones were chosen."""
+    return Layers(arrays["resolution"], arrays["parent"], stepwise) if "resolution" in arrays else None
 
 
 def _unpack_choice(metadata: dict[str, Any], arrays: dict[str, Array], problem: Problem) -> Choice:

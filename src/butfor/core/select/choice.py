@@ -40,10 +40,23 @@ class Choice:
 
     def chosen(self, evidence: Floats, tested: Bools) -> Bools:
         """Chosen hypotheses (H,)."""
+        if self.layers is not None and self.layers.stepwise:
+            return self._step_by_step(self.layers, evidence, tested)
         chosen = self.in_families(evidence, tested)
         if self.layers is None:
             return chosen
         return self.layers.with_ancestors(chosen, None if self.calibrated is None else ~self.calibrated)
+
+    def _step_by_step(self, layers: Layers, p: Floats, tested: Bools) -> Bools:
+        """Resolution by resolution: what is no part of something chosen counts as p = 1 among those of its resolution.
+
+        It stays in the family: left out, the family would be picked by the very output that its p-values rank.
+        """
+        chosen = np.zeros(len(p), bool)
+        for level in np.unique(layers.resolution):
+            counted = np.where((layers.resolution == level) & layers.reached(chosen), p, 1.0)
+            chosen |= self.in_families(counted, tested) & (layers.resolution == level)
+        return chosen
 
     def in_families(self, evidence: Floats, tested: Bools) -> Bools:
         """What the rule rejects (H,), whether or not the larger parts are chosen."""

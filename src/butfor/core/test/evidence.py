@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Literal
 
 import numpy as np
@@ -69,6 +69,18 @@ def gather(kind: EvidenceKind, size: int, draws: int, parts: Iterable[Found]) ->
             surprise[part.rows] = part.surprise
     is_open, scale = np.zeros(size, bool), np.ones(size)
     return Evidence(kind, values, varied, observed, classes, drawn, is_open, drawable, scale, least, surprise)
+
+
+def not_drawn(rows: Ints) -> Found:
+    """Evidence on hypotheses (n,) that are not drawn: they stay in the family, and nothing speaks against the null."""
+    nothing = np.full(len(rows), np.nan)
+    return Found(rows, np.ones(len(rows)), nothing, np.zeros(len(rows), np.int64), draws=0, surprise=nothing)
+
+
+def merged_evidence(one: Evidence, two: Evidence, now: Bools) -> Evidence:
+    """The evidence of `two` where it is from now (H,), that of `one` elsewhere."""
+    names = [field.name for field in fields(Evidence) if field.name != "kind"]
+    return Evidence(one.kind, **{name: np.where(now, vars(two)[name], vars(one)[name]) for name in names})
 
 
 def p_fixed(statistic: Floats, margin: float = 0.0) -> Floats:

@@ -1,0 +1,104 @@
+"""Coarse to fine on images and documents of known truth: the error rate at every resolution, and what it finds.
+
+Beside it stand a flat run of the finest parts at the same rows, and the planted fault of leaving out of the family what
+is not drawn.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+import butfor.image
+import butfor.text
+from butfor.core.result.result import Result
+from butfor.core.select.rules import bh
+from butfor.core.types import Bools, Floats, ReachWarning
+from butfor.image import grid
+from butfor.image.zoom import Zoom
+from butfor.run.procedure import sequential
+from butfor.simulate.documents import DocumentBed, documents
+from butfor.simulate.images import PATCH, ImageBed, textures
+
+SIDE = 8  # squares of an image, across and down
+
+
+@dataclass(frozen=True, eq=False)
+class Rates:
+    """At each resolution the false discovery rate, its standard error and the power, over some runs."""
+
+    resolution: tuple[int, ...]
+    fdr: Floats
+    error: Floats
+    power: Floats
+    found: Floats  # chosen nodes a run
+    rows: float  # of the model, a run
+
+
+def rates(runs: Sequence[tuple[Result, Bools]], chosen: Callable[[Result], Bools] | None = None) -> Rates:
+    """What was chosen in some runs, each a result and the truth of its hypotheses, against that truth."""
+    levels = np.unique(runs[0][0].table.resolution).tolist()
+    false, power, found = np.zeros((3, len(runs), len(levels)))
+    for place, (result, truth) in enumerate(runs):
+        picked, depth = result.chosen if chosen is None else chosen(result), result.table.resolution.to_numpy()
+        for column, level in enumerate(levels):
+            own, true = picked & (depth == level), truth & (depth == level)
+            found[place, column] = own.sum()
+            false[place, column] = (own & ~true).sum() / max(1, own.sum())
+            power[place, column] = (own & true).sum() / max(1, true.sum())
+    error = false.std(axis=0) / np.sqrt(len(runs))
+    rows = float(np.mean([result.rows for result, _ in runs]))
+    return Rates(tuple(levels), false.mean(axis=0), error, power.mean(axis=0), found.mean(axis=0), rows)
+
+
+def left_out(result: Result) -> Bools:
+    """The planted fault: at each resolution a family of those alone that were drawn."""
+    layers, chosen = result.problem.layers, np.zeros(len(result.chosen), bool)
+    assert layers is not None
+    for level in np.unique(layers.resolution):
+        rows = np.flatnonzero((layers.resolution == level) & (result.evidence.draws > 0))
+        chosen[rows] = bh(result.evidence.values[rows], result.alpha) if rows.size else False
+    return chosen
+
+
+def image_run(
+    seed: int, *, flat: bool = False, draws: int = 4000, h: int = 10, inputs: int = 10
+) -> tuple[Result, Bools]:
+    """Zoom on images with an object each, or a flat grid of the finest cells, with at most so many draws."""
+    bed = textures(seed, inputs=inputs, side=SIDE, extent=3)
+    boxes = grid(SIDE) if flat else Zoom(PATCH, whole=True)
+    result = _quietly(
+        butfor.image.explain, bed, boxes=boxes, test=sequential(h, draws=draws), target=0, decide=False, seed=seed
+    )
+    truth = {name: own.reshape(SIDE, SIDE) for name, own in zip(bed.inputs, bed.truth, strict=True)}
+    hypotheses = zip(result.problem.blocks, result.input_of, strict=True)
+    cells = [(result.input_names[i], np.array(block.subset.index) // PATCH) for block, i in hypotheses]
+    return result, np.array([truth[name][y1:y2, x1:x2].any() for name, (x1, y1, x2, y2) in cells])
+
+
+def text_run(
+    seed: int, *, flat: bool = False, draws: int = 4000, h: int = 10, inputs: int = 20
+) -> tuple[Result, Bools]:
+    """Zoom on documents, or all of their words, with at most so many draws."""
+    bed = documents(seed, inputs=inputs)
+    units = "word" if flat else "zoom"
+    result = _quietly(butfor.text.explain, bed, units=units, test=sequential(h, draws=draws), effects=None, seed=seed)
+    hypotheses = zip(result.problem.blocks, result.input_of, strict=True)
+    return result, np.array([bed.truth(result.input_names[i], block.subset.index) for block, i in hypotheses])
+
+
+def _quietly(explain: Callable[..., Result], bed: ImageBed | DocumentBed, **options: object) -> Result:
+    """A run whose draws are limited on purpose: it would warn of that."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ReachWarning)
+        return explain(bed.model, bed.inputs, bed.sampler, **options)
+
+
+def study(run: Callable[..., tuple[Result, Bools]], seeds: Sequence[int], flat_draws: int) -> dict[str, Rates]:
+    """Zoom, the planted fault on the same runs, and a flat run."""
+    zoomed = [run(seed) for seed in seeds]
+    flat = [run(seed, flat=True, draws=flat_draws) for seed in seeds]
+    return {"zoom": rates(zoomed), "not drawn left out": rates(zoomed, left_out), "flat": rates(flat)}

@@ -1,0 +1,237 @@
+"""Sampler: sentences, passages and whole texts replaced by real ones of other texts, alike in length and place."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from hashlib import blake2b
+from itertools import accumulate
+from typing import Any, Literal
+
+import numpy as np
+
+from butfor.core.checks import whole
+from butfor.core.draw.samplers import HasNotes, RefusesInputs, SamplerInfo, info_of
+from butfor.core.types import InputError, Subset
+from butfor.text.edit import Span, check_texts, span_of
+from butfor.text.recent import Recent
+from butfor.text.segment import sentence_spans, word_spans
+
+Kind = Literal["part", "sentence", "passage", "text"]
+Key = tuple[Kind, int, int]  # what a span is, its class of lengths, its place: 0 first, 1 inside, 2 last, 3 alone
+LENGTHS = (1, 2, 3, 4, 5, 6, 8, 10, 13, 17, 22, 28, 36, 46, 60, 80, 110, 150, 200, 280, 400, 560, 800, 1200, 2000, 4000)
+ENOUGH = 30  # candidates of the same place; with fewer, those of any place do, and of the next lengths
+WIDEST = 3  # classes of lengths, on either side
+MOST_PARTS = 20_000  # runs of words of one length that are kept
+KEPT = 16  # texts that are remembered
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A span of a text of the pool."""
+
+    text: int
+    span: Span
+
+
+@dataclass(frozen=True, eq=False)
+class Foils:
+    """Real spans of other texts. Made by `foils`."""
+
+    pool: tuple[str, ...]
+    words: Any  # the sampler of short spans, or None
+    longest_word: int  # spans of at most so many words go to it
+    _by_key: dict[Key, list[Candidate]] = field(default_factory=dict, repr=False)
+    _read: Recent[Outline] = field(default_factory=lambda: Recent(KEPT), repr=False)
+
+    def __repr__(self) -> str:
+        return f"foils({len(self.pool):,} texts" + (")" if self.words is None else f", words={self.words!r})")
+
+    @cached_property
+    def info(self) -> SamplerInfo:
+        """Told from others by its texts and its sampler of words; spans are drawn whatever stands around them."""
+        inner = SamplerInfo(changes_subset_only=True) if self.words is None else info_of(self.words)
+        held = blake2b("\0".join(self.pool).encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+        name = f"foils {held} {inner.identity}"
+        return replace(inner, identity=name, ignores_dependence=True, fills_whole=True, listed=0)
+
+    @cached_property
+    def outlines(self) -> tuple[Outline, ...]:
+        """Where the sentences and words of the texts of the pool are."""
+        return tuple(map(outline, self.pool))
+
+    def __call__(self, texts: Sequence[str], subset: Subset, draws: int, rng: np.random.Generator) -> list[str]:
+        texts, draws = check_texts(texts), whole("draws", draws, 0)
+        out: list[str] = []
+        for text in texts:
+            span = span_of(text, subset)
+            shape = self._read.get(text, lambda text=text: outline(text))  # type: ignore[misc]
+            if self.words is not None and shape.count(span) <= self.longest_word:
+                out += self.words([text], subset, draws, rng)
+            else:
+                out += self._redrawn(text, shape, span, draws, rng)
+        return out
+
+    def _redrawn(self, text: str, shape: Outline, span: Span, draws: int, rng: np.random.Generator) -> list[str]:
+        """Each draw is one of m candidates or, with chance 1 / (m + 1), what stands there: a rank among m + 1."""
+        found = self.candidates(text, shape, span)
+        if not found:
+            raise InputError(
+                f"the pool of {self!r} has no {shape.key(span)[0]} of {shape.count(span)} words or so; give more texts"
+            )
+        start, end = span
+        made = []
+        for place in rng.integers(0, len(found) + 1, draws).tolist():
+            own = text[start:end] if place == len(found) else self._cut(found[place])
+            made.append(text[:start] + _in_case(own, text[start:end]) + text[end:])
+        return made
+
+    def _cut(self, candidate: Candidate) -> str:
+        return self.pool[candidate.text][slice(*candidate.span)]
+
+    def candidates(self, text: str, shape: Outline, span: Span) -> list[Candidate]:
+        """The spans of other texts of the pool that may stand in a span: those of its kind, length and place."""
+        kind, size, place = shape.key(span)
+        found = self._of((kind, size, place))
+        kinds: list[Kind] = [kind, "passage"] if kind == "text" else [kind]  # few texts may be as long as that one
+        for step in range(WIDEST + 1):
+            if len(found) >= ENOUGH:
+                break
+            sizes = range(max(1, size - step), min(len(LENGTHS) - 1, size + step) + 1)
+            found = [
+                one for own in kinds for near in sizes for other in range(4) for one in self._of((own, near, other))
+            ]
+        return [one for one in found if self.pool[one.text] != text]
+
+    def _of(self, key: Key) -> list[Candidate]:
+        if key not in self._by_key:
+            found: dict[Key, list[Candidate]] = {(key[0], key[1], place): [] for place in range(4)}
+            for number, shape in enumerate(self.outlines):
+                for span in shape.spans(key[0], key[1]):
+                    own = shape.key(span)
+                    if own[:2] == key[:2] and len(found[own]) < MOST_PARTS:
+                        found[own].append(Candidate(number, span))
+            self._by_key.update(found)
+        return self._by_key[key]
+
+    def notes(self, inputs: Sequence[str], subsets: Sequence[Sequence[Subset]], seed: int) -> list[str]:
+        """How many spans there are to draw from, where they are few; and what the sampler of words says."""
+        least = np.inf
+        for text, own in zip(inputs, subsets, strict=True):
+            shape = outline(text)
+            long = [
+                subset.index for subset in own if self.words is None or shape.count(subset.index) > self.longest_word
+            ]
+            least = min([least, *(len(self.candidates(text, shape, span)) for span in long)])
+        said = self.words.notes(inputs, subsets, seed) if isinstance(self.words, HasNotes) else []
+        if least >= ENOUGH:
+            return said
+        return [f"For some span the pool of foils holds {least:.0f} candidates only; more texts would help.", *said]
+
+    def unfit(self, item: str) -> str | None:
+        """Why the sampler of words is not for a text; None if it is."""
+        return self.words.unfit(item) if isinstance(self.words, RefusesInputs) else None
+
+
+@dataclass(frozen=True)
+class Outline:
+    """Where the sentences and words of a text are."""
+
+    sentences: tuple[Span, ...]
+    words: tuple[Span, ...]
+    until: tuple[int, ...]  # words before each sentence, and in all
+
+    def count(self, span: Span) -> int:
+        """Words in a span."""
+        first = bisect_right(self.words, (span[0], -1))
+        return sum(1 for _ in self._inside(first, span))
+
+    def _inside(self, first: int, span: Span) -> Iterator[Span]:
+        for word in self.words[first:]:
+            if word[1] > span[1]:
+                return
+            yield word
+
+    def key(self, span: Span) -> Key:
+        """The kind of a span, its class of lengths and its place."""
+        first = bisect_right(self.sentences, (span[0], -1))
+        last, end = bisect_right(self.sentences, (span[1], -1)) - 1, len(self.sentences) - 1
+        size = bisect_right(LENGTHS, max(1, self.count(span)))
+        if first > end or last < first or (self.sentences[first][0], self.sentences[last][1]) != span:
+            return "part", size, 1
+        if (first, last) == (0, end):
+            return ("text", size, 3)
+        place = 0 if first == 0 else 2 if last == end else 1
+        return ("sentence" if first == last else "passage"), size, place
+
+    def spans(self, kind: Kind, size: int) -> Iterator[Span]:
+        """Spans of one kind and about one length."""
+        if kind == "text" and self.sentences:
+            yield self.sentences[0][0], self.sentences[-1][1]
+        elif kind == "sentence":
+            yield from self.sentences
+        elif kind == "passage":
+            yield from self._passages(size)
+        elif kind == "part":
+            for begin, end in zip(self.until, self.until[1:], strict=False):
+                for length in range(LENGTHS[size - 1], LENGTHS[size] if size < len(LENGTHS) else 0):
+                    for first in range(begin, end - length + 1):
+                        yield self.words[first][0], self.words[first + length - 1][1]
+
+    def _passages(self, size: int) -> Iterator[Span]:
+        """From every sentence on, sentences until they are as long as that."""
+        low = LENGTHS[size - 1]
+        for first in range(len(self.sentences) - 1):
+            last = bisect_right(self.until, self.until[first] + low - 1) - 1
+            if first < last < len(self.sentences):
+                yield self.sentences[first][0], self.sentences[last][1]
+
+
+def outline(text: str) -> Outline:
+    """The sentences and words of a text."""
+    sentences = tuple(sentence_spans(text))
+    words = tuple(word_spans(text))
+    counts = [bisect_right(words, (b, -1)) - bisect_right(words, (a, -1)) for a, b in sentences]
+    return Outline(sentences, words, tuple(accumulate(counts, initial=0)))
+
+
+def _in_case(fill: str, observed: str) -> str:
+    """With a capital or small letter first, as the observed span has: case is conditioned on, and not tested."""
+    first = next((letter for letter in observed if letter.isalpha()), "")
+    at = next((place for place, letter in enumerate(fill) if letter.isalpha()), None)
+    if at is None or not first or fill[at : at + 1].isupper() == first.isupper():
+        return fill
+    other = fill[at].upper() if first.isupper() else fill[at].lower()
+    return fill[:at] + other + fill[at + 1 :]
+
+
+def foils(pool: Iterable[str], *, words: Any = None, longest_word: int = 1) -> Foils:
+    """Redraws sentences, passages and whole texts with real ones of other texts, which read as such.
+
+    A fill is a span of the same kind (part of a sentence, sentence, several sentences, the whole text), in the same
+    class of lengths and, where there are enough, from the same place (at the beginning, inside, at the end). Nothing
+    else of the text around has a say. With a chance of 1 / (m + 1), m candidates being there, what stands there is
+    drawn itself: it is one of m + 1. A text of the pool that is the text itself gives no candidates.
+
+    Parameters
+    ----------
+    pool : the reference: texts to compare against, such as those of the other class.
+    words : the sampler of single words, such as `small_infiller()` or `ngram(pool)`; None takes them from the pool.
+    longest_word : spans of at most so many words go to `words`.
+
+    Examples
+    --------
+    >>> pool = ["It rained. We stayed in.", "It snowed. We went out.", "The sun shone. We slept."]
+    >>> foils(pool)(["It hailed. We ran."], Subset("It hailed.", (0, 10)), 2, np.random.default_rng(0))
+    ['The sun shone. We ran.', 'It snowed. We ran.']
+    """
+    if isinstance(pool, str):
+        raise InputError("pool must be a list of texts, got one text; give [text, ...]")
+    texts = tuple(check_texts(pool))
+    if not texts:
+        raise InputError("the pool of foils is empty; give some texts")
+    if words is not None and not callable(words):
+        raise InputError(f"words must be a sampler of words such as butfor.text.small_infiller(), got {words!r}")
+    return Foils(texts, words, whole("longest_word", longest_word, 1))

@@ -1,0 +1,82 @@
+"""Coarse to fine: at every resolution the error rate holds, and leaving out what is not drawn is caught."""
+
+import numpy as np
+import pytest
+from scipy.special import ndtr
+
+from butfor.bench.zoom import image_run, rates, text_run
+from butfor.core.draw.layers import Layers
+from butfor.core.select.choice import Choice
+from butfor.core.select.rules import bh
+
+ALPHA, INPUTS, RUNS = 0.1, 20, 300
+PARENTS = INPUTS * 4
+LAYERS = Layers(
+    np.repeat([1, 2], [PARENTS, 4 * PARENTS]),
+    np.concatenate([np.full(PARENTS, -1), np.repeat(np.arange(PARENTS), 4)]),
+    stepwise=True,
+)
+
+
+def sums(rng, height, share):
+    """A model that adds up: exact p-values of cells and of their quarters, and which of them are signals."""
+    true = np.zeros((INPUTS, 4, 4), bool)
+    true[..., 0] = rng.random((INPUTS, 4)) < share
+    z = rng.normal(size=true.shape) + height * true
+    p = np.concatenate([ndtr(-z.sum(axis=2) / 2).ravel(), ndtr(-z).ravel()])
+    return p, np.concatenate([true.any(axis=2).ravel(), true.ravel()])
+
+
+def stepwise(p):
+    return Choice("bh", ALPHA, layers=LAYERS).chosen(p, np.ones(len(p), bool))
+
+
+def left_out(p):
+    """The fault: the family of quarters of cells is made of those alone that are drawn."""
+    chosen = stepwise(p) & (LAYERS.resolution == 1)
+    drawn = LAYERS.reached(chosen) & (LAYERS.resolution == 2)
+    chosen[drawn] = bh(p[drawn], ALPHA) if drawn.any() else False
+    return chosen
+
+
+def filtered(p):
+    """The fault: all are chosen as if none waited for another, and what has no chosen parent is dropped after that."""
+    return LAYERS.with_ancestors(Choice("bh", ALPHA, layers=LAYERS).in_families(p, np.ones(len(p), bool)))
+
+
+def false_shares(choose, height, share):
+    """Shares of false ones among those chosen, (runs, resolutions)."""
+    found = []
+    for seed in range(RUNS):
+        p, truth = sums(np.random.default_rng(seed), height, share)
+        chosen = choose(p)
+        levels = [chosen & (LAYERS.resolution == level) for level in (1, 2)]
+        found.append([(own & ~truth).sum() / max(1, own.sum()) for own in levels])
+    return np.array(found)
+
+
+def exceeds(shares):
+    return shares.mean(axis=0) > ALPHA + 2 * shares.std(axis=0) / np.sqrt(RUNS)
+
+
+@pytest.mark.parametrize(("height", "share"), [(1.5, 1.0), (2.0, 0.5), (2.0, 1.0), (3.0, 0.5), (3.0, 1.0)])
+def test_the_error_rate_holds_at_both_resolutions(height, share):
+    assert not exceeds(false_shares(stepwise, height, share)).any()
+
+
+@pytest.mark.parametrize(("fault", "height", "share"), [(left_out, 2.0, 0.5), (filtered, 2.0, 1.0)])
+def test_a_family_that_was_picked_by_the_outputs_is_caught(fault, height, share):
+    assert exceeds(false_shares(fault, height, share))[1]
+
+
+def test_runs_on_documents_keep_the_rate_and_find_something():
+    found = rates([text_run(seed, inputs=8, draws=200, h=2) for seed in range(5)])
+    assert (found.fdr <= ALPHA + 4 * np.maximum(found.error, 0.02)).all()
+    assert found.power[2] > 0.15  # sentences
+    assert (np.diff(found.resolution) == 1).all()
+
+
+def test_runs_on_images_keep_the_rate_and_find_something():
+    found = rates([image_run(seed, inputs=6, draws=200, h=2) for seed in range(4)])
+    assert (found.fdr <= ALPHA + 4 * np.maximum(found.error, 0.02)).all()
+    assert found.power[1] > 0.2  # quarters
