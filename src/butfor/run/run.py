@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -83,7 +84,7 @@ def run(context: RunContext, settings: Settings) -> Result:
             schedule(problem, settings, start.spec),
             FirstDraws(problem.size, start.spec.target, settings.link),
         )
-        keeper = _keeper(context, problem, settings, drawn["set_aside"])
+        keeper = _keeper(context, settings, drawn["set_aside"])
         memory = remembering(problem, start.seen.outputs, again=settings.test.name in ("irt", "sequential"))
         watching = (keeper, first) if start.flips is None else (keeper, first, start.flips)
         evaluator = replace(start.plain, memory=memory, seen=watching)
@@ -226,10 +227,10 @@ def _answers(
     return Answers(chosen, found, decided, over_inputs, tuple(messages))
 
 
-def _keeper(context: RunContext, problem: Problem, settings: Settings, set_aside: int) -> Keeper:
+def _keeper(context: RunContext, settings: Settings, set_aside: int) -> Keeper:
     """Keeps counterfactuals for reports; none where inputs were picked: the rule rejects some of what is drawn."""
     count, room = context.keep if settings.picked is None else (0, 0)
-    return Keeper(problem, count, set_aside, room)
+    return Keeper(count, set_aside, room)
 
 
 def _clusters(context: RunContext, settings: Settings) -> Ints:
@@ -304,7 +305,7 @@ def _whole(
     found = [
         part
         for block in roots
-        for part in ranked_whole(problem, spec, block, seen.outputs, rows, outputs, evaluator.show)
+        for part in ranked_whole(problem, spec, block, seen.outputs, rows, outputs, partial(evaluator.show, problem))
     ]
     return found, replace(problem, blocks=tuple(block for block in problem.blocks if block.subset.name != name))
 

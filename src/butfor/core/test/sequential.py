@@ -10,7 +10,6 @@ import numpy as np
 
 from butfor.core.draw.blocks import Job, Problem
 from butfor.core.evaluate.batches import Evaluator, evaluate, evaluate_together
-from butfor.core.evaluate.buffer import BatchBuffer
 from butfor.core.evaluate.outputs import linked, snap
 from butfor.core.test.evidence import Evidence, Found, besag_clifford, gather, p_sequential
 from butfor.core.test.picking import hopeless
@@ -44,7 +43,6 @@ class _Counts:
         self.draws, self.exceeded = np.zeros(size, np.int64), np.zeros(size, np.int64)
         self.open, self.drawable, self.least = np.ones(size, bool), np.ones(size, bool), np.zeros(size)
         self.listed = np.full(size, np.nan)  # the surprise of what needed no drawing
-        self.buffer = BatchBuffer()
 
     def note(self, found: Found) -> None:
         """A hypothesis that needed no drawing: nothing is left open or to chance there."""
@@ -146,7 +144,7 @@ def _round(
 ) -> None:
     """One batch for every open hypothesis, counted in the order in which it was drawn."""
     number, batch, drawn = step
-    for done in evaluate_together(problem, evaluator, _jobs(problem, counts.open, number, batch), counts.buffer):
+    for done in evaluate_together(problem, evaluator, _jobs(problem, counts.open, number, batch)):
         for _, alike in groupby(done, key=lambda pair: (pair[0].round, pair[0].versions)):  # a hypothesis is in one job
             jobs, outputs = zip(*alike, strict=True)
             rows, inputs = np.concatenate([job.rows for job in jobs]), np.concatenate([job.inputs for job in jobs])
