@@ -92,7 +92,7 @@ def sufficiency(
         turned = table_problem(items, problem.input_names, subsets, problem.sampler, problem.seed)
         flips = Flips(turned.size, decision)
         meter.stage("sufficient", None)
-        watching = replace(evaluator, memory=None, seen=(flips,))
+        watching = replace(evaluator, memory=None, seen=(flips,), failed={})
         for _ in evaluate(turned, watching, [Job(block, FIRST_DRAWS, 0) for block in turned.blocks]):
             pass  # flips has seen them
         other = replace(settings, level=1 - settings.level)

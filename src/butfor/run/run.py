@@ -34,11 +34,13 @@ from butfor.core.test.statistic import StatisticSpec
 from butfor.core.test.whole import ranked_whole
 from butfor.core.types import Bools, Floats, InputError, Ints, Model, ReachWarning
 from butfor.core.warn import warn_user
-from butfor.engine.journal import journal
+from butfor.engine.choose import engine_for
+from butfor.engine.journal import Journal, journal
 from butfor.models import Wrapped
 from butfor.run.choosing import choice_of, cluster_of
 from butfor.run.control import control
 from butfor.run.decisions import decide, sufficiency, watch_decisions
+from butfor.run.manifest import manifest
 from butfor.run.perform import Performed, chosen_by, estimated, perform
 from butfor.run.progress import Meter, Progress, reporting
 from butfor.run.provenance import least_p, provenance, schedule
@@ -77,9 +79,11 @@ class RunContext:
 def run(context: RunContext, settings: Settings) -> Result:
     """The whole way from a problem to its result: look, check, draw, choose, estimate, decide."""
     problem = _with_chance(context.problem, settings)
-    answers = journal(context.wrapped.call, settings.run_dir, context.model_name)
+    answers = journal(
+        engine_for(settings.workers), context.wrapped.call, settings.run_dir, partial(_told, context, settings)
+    )
     with answers as kept, reporting(settings.progress) as report:
-        start = _start(context, settings, problem, kept.model, report)
+        start = _start(context, settings, problem, kept, report)
         drawn, first = (
             schedule(problem, settings, start.spec),
             FirstDraws(problem.size, start.spec.target, settings.link),
@@ -96,8 +100,8 @@ def run(context: RunContext, settings: Settings) -> Result:
         _check_chance(problem)
         found = _answers(context, settings, start, evaluator, done, first.estimates(), sure)
         notes = _looks_picked(start.spec, start.seen, whole, start.names) + _notes(context)
-    if not done.interrupted:
-        kept.finish()
+        if not done.interrupted:
+            kept.finish()
     return Result(
         input_names=problem.input_names,
         subset_names=problem.subset_names,
@@ -124,6 +128,12 @@ def run(context: RunContext, settings: Settings) -> Result:
     )
 
 
+def _told(context: RunContext, settings: Settings) -> dict[str, str]:
+    """What tells this run from others, where it has a run directory."""
+    reference = None if context.reference is None else context.reference.items
+    return manifest(context.problem, context.model_name, context.batch_rows, settings, reference)
+
+
 @dataclass(frozen=True, eq=False)
 class Start:
     """What is known before the test: the statistic, the model's outputs on the inputs, the control, the choice."""
@@ -146,16 +156,19 @@ class Start:
 
 
 def _start(
-    context: RunContext, settings: Settings, problem: Problem, model: Model, report: Callable[[Progress], None]
+    context: RunContext, settings: Settings, problem: Problem, kept: Journal, report: Callable[[Progress], None]
 ) -> Start:
     """Look at the model's outputs and refuse what can be refused; then what the control says of the sampler."""
+    model = kept.model
     choice, size = choice_of(problem, settings, _clusters(context, settings)), settings.batch_rows or context.batch_rows
     seen = probe(model, problem.items, size, context.describe)
     spec, target, names = _asked(context, settings, seen)
     flips = watch_decisions(problem, settings, seen.outputs)
     _warn_of_reach(problem, settings, choice)
     meter = Meter(report, seen.rows)
-    plain = Evaluator(model, size, seen.outputs.shape[1], meter)
+    plain = Evaluator(
+        context.wrapped.call, size, seen.outputs.shape[1], meter, engine=kept.engine, remembered=model
+    )  # fmt: skip
     inside = ReadModel() if context.read_model is None else context.read_model(model, seen.outputs)
     meter.count_evaluated(inside.rows)
     checked = _control(context, plain, spec, settings, meter, inside.outcomes)
@@ -281,7 +294,7 @@ def _reference_outputs(context: RunContext, evaluator: Evaluator, spec: Statisti
     if reference is None or reference.root is None or spec.picked is not None:
         return None
     outputs = outputs_of(
-        evaluator.model, reference.items, evaluator.batch_rows, lambda row: f"row {row} of the reference"
+        evaluator.direct, reference.items, evaluator.batch_rows, lambda row: f"row {row} of the reference"
     )
     evaluator.counter.count_evaluated(len(outputs))
     return outputs

@@ -76,8 +76,11 @@ class Settings:
         alone, None saves their rows.
     seed : the same seed gives the same result, whatever `batch_rows` is.
     batch_rows : inputs that the model is given at a time.
-    run_dir : a folder that keeps the model's answers until the run is done: after a crash, a kill or an endpoint that
-        went away the same call goes on from there.
+    workers : 1; a number of workers on this machine (threads or processes, whichever is measured to be faster;
+        "threads:2" and "processes:2" say which); a dask Client, or the address of its scheduler, "tcp://host:8786".
+        The result is the same.
+    run_dir : a folder that keeps what is done until the run is: after a crash, a kill or an endpoint that went away the
+        same call goes on from there. Another run in the same folder is refused.
     progress : True for a bar on standard error, or a function that is called with a `butfor.Progress`.
     on_error : of images and texts "skip" leaves out those that cannot be used, with a warning and a note.
     """
@@ -104,6 +107,7 @@ class Settings:
     effects: EffectsOf | None = "all"
     seed: int = 0
     batch_rows: int | None = None
+    workers: Any = 1
     run_dir: str | Path | None = None
     progress: bool | Callable[[Progress], None] | None = None
     on_error: OnError = "raise"

@@ -72,6 +72,12 @@ class Evaluator:
     tolerance: Tolerance = field(default_factory=Tolerance)
     failed: dict[int, str] = field(default_factory=dict)
     buffers: Buffers = field(default_factory=Buffers)
+    remembered: Model | None = None  # the model as it is asked outside of units, where its answers are kept
+
+    @property
+    def direct(self) -> Model:
+        """The model, to be asked here and now."""
+        return self.model if self.remembered is None else self.remembered
 
     def show(self, problem: Problem, batch: CounterfactualBatch, outputs: Floats) -> None:
         """Show a batch that is done to whoever wants to see it."""
