@@ -81,10 +81,11 @@ def journal(
         keeping = Keeping(engine, store, former)
         yield Journal(keeping, Remembered(model, store), store)
     finally:
-        empty = not store.all_keys()[1:] if not store.dropped else False
-        store.close()
-        if empty:
-            clear(store.place)  # nothing was answered: nothing to go on with
+        if not store.closed:
+            empty = len(store.all_keys()) < 2 and not store.dropped
+            store.close()
+            if empty:
+                clear(store.place)  # nothing was answered: nothing to go on with
 
 
 def _begin(store: Store, asked: Mapping[str, str]) -> frozenset[bytes]:
@@ -108,7 +109,7 @@ def _begin(store: Store, asked: Mapping[str, str]) -> frozenset[bytes]:
 
 def _difference(name: str, before: str | None, now: str | None) -> str:
     """One thing that is not as it was; what is long is not shown."""
-    shown = all(one is None or len(one) <= 40 for one in (before, now))
+    shown = all(one is None or len(one) < 40 for one in (before, now))
     return f"{name}: {before}, now {now}" if shown else f"other {name}"
 
 

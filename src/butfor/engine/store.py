@@ -27,7 +27,7 @@ class Store:
     """Records by key. A record whose checksum is not its own is dropped, which is said, and counts as not there."""
 
     def __init__(self, place: Path) -> None:
-        self.place, self.dropped = place, 0
+        self.place, self.dropped, self.closed = place, 0, False
         self._since, self._bytes = time.monotonic(), 0  # not the clock, which may be set back
         try:
             place.mkdir(parents=True, exist_ok=True)
@@ -132,6 +132,7 @@ class Store:
 
     def close(self) -> None:
         """Write what can be written, and let others in."""
+        self.closed = True
         with suppress(sqlite3.DatabaseError):
             self.commit()
         with suppress(sqlite3.DatabaseError):

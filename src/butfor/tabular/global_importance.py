@@ -42,7 +42,7 @@ from butfor.tabular.table import Table, items_of
 
 DRAWS, EFFECT_DRAWS = 20, 20
 PASSES, MOST_PASSES = 999, 9_999
-SHARED = ("alpha", "rule", "alternative", "target", "link", "draws", "seed", "batch_rows", "progress", "rng")
+SHARED = ("alpha", "rule", "alternative", "target", "link", "draws", "seed", "batch_rows", "workers", "progress", "rng")
 Loss = Literal["squared", "log"] | Callable[[Array, Array], Any]
 NO_REFERENCE = (
     "global_importance without labels compares the data with a reference; give reference data or a sampler, or labels "
