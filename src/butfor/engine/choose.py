@@ -30,6 +30,8 @@ def engine_for(workers: Any) -> Engine:
     >>> engine_for("threads:2")
     2 threads
     """
+    if isinstance(workers, Serial | Pool | MeasuredWorkers):
+        return workers  # one that is open already: several runs may share it
     if isinstance(workers, bool):
         raise InputError(EXPECTED.format(workers=workers))
     if isinstance(workers, int):
