@@ -21,7 +21,12 @@ RNG = np.random.default_rng(0)
 REFERENCE, INPUTS = RNG.normal(size=(150, 4)), RNG.normal([2, 0, 0, 1], 1, size=(60, 4))
 LEVELS = np.column_stack([np.arange(60) % 4, RNG.normal(size=60)])
 IMAGES = list(RNG.integers(0, 256, (6, 18, 18, 3), dtype=np.uint8))
-TEXTS = ["a fine film with fine words", "not a good film at all", "the words are fine", "all that is good is not fine"] * 2
+TEXTS = [
+    "a fine film with fine words",
+    "not a good film at all",
+    "the words are fine",
+    "all that is good is not fine",
+] * 2
 
 
 def curved(rows):

@@ -17,6 +17,7 @@ from butfor.core.evaluate.batches import Evaluator
 from butfor.core.evaluate.memory import remembering
 from butfor.core.evaluate.outputs import Target, linked
 from butfor.core.evaluate.probe import Probe, outputs_of, probe
+from butfor.core.evaluate.workplace import Tolerance
 from butfor.core.result.controlled import Control
 from butfor.core.result.decided import Decided
 from butfor.core.result.effects import Effects
@@ -46,6 +47,7 @@ from butfor.run.progress import Meter, Progress, reporting
 from butfor.run.provenance import least_p, provenance, schedule
 from butfor.run.reading import ReadModel, known_rows, with_estimates
 from butfor.run.settings import Settings
+from butfor.run.skipping import Patient, skipped_note, usable, without
 from butfor.run.targets import output_names, resolve, target_name
 
 
@@ -78,12 +80,12 @@ class RunContext:
 
 def run(context: RunContext, settings: Settings) -> Result:
     """The whole way from a problem to its result: look, check, draw, choose, estimate, decide."""
-    problem = _with_chance(context.problem, settings)
     answers = journal(
         engine_for(settings.workers), context.wrapped.call, settings.run_dir, partial(_told, context, settings)
     )
     with answers as kept, reporting(settings.progress) as report:
-        start = _start(context, settings, problem, kept, report)
+        start = _start(context, settings, _with_chance(context.problem, settings), kept, report)
+        problem = start.problem
         drawn, first = (
             schedule(problem, settings, start.spec),
             FirstDraws(problem.size, start.spec.target, settings.link),
@@ -98,8 +100,10 @@ def run(context: RunContext, settings: Settings) -> Result:
         sure = known_rows(rest, outcomes)
         done = perform(rest, evaluator, start.spec, settings, start.choice, meter, known=known, outcomes=outcomes)
         _check_chance(problem)
-        found = _answers(context, settings, start, evaluator, done, first.estimates(), sure)
+        estimates = without(first.estimates(), evaluator.untested(problem.size))
+        found = _answers(context, settings, start, evaluator, done, estimates, sure)
         notes = _looks_picked(start.spec, start.seen, whole, start.names) + _notes(context)
+        notes = skipped_note(evaluator.failed, problem.size) + notes
         if not done.interrupted:
             kept.finish()
     return Result(
@@ -113,10 +117,13 @@ def run(context: RunContext, settings: Settings) -> Result:
         family=settings.family,
         rows=meter.rows,
         rows_asked=meter.asked,
-        problem=replace(problem, watch=None),
+        problem=replace(context.problem, watch=None),
         outputs=start.seen.outputs,
         kept=keeper.kept(),
-        provenance=_said(context, settings, start, found.chosen, done.interrupted) | drawn | _exact(rest, sure),
+        provenance=_said(context, settings, start, found.chosen, done.interrupted)
+        | drawn
+        | _exact(rest, sure)
+        | ({"untested": sorted(evaluator.failed)} if evaluator.failed else {}),
         output_names=start.names,
         choice=done.choice,
         control=start.checked,
@@ -159,16 +166,26 @@ def _start(
     context: RunContext, settings: Settings, problem: Problem, kept: Journal, report: Callable[[Progress], None]
 ) -> Start:
     """Look at the model's outputs and refuse what can be refused; then what the control says of the sampler."""
-    model = kept.model
+    tolerance = Tolerance(settings.on_error == "skip", settings.timeout)
+    model = kept.model if tolerance == Tolerance() else Patient(kept.model, tolerance)
     choice, size = choice_of(problem, settings, _clusters(context, settings)), settings.batch_rows or context.batch_rows
+    able = usable(problem, model, size, context.describe, tolerance)
+    problem = able.problem
     seen = probe(model, problem.items, size, context.describe)
     spec, target, names = _asked(context, settings, seen)
     flips = watch_decisions(problem, settings, seen.outputs)
     _warn_of_reach(problem, settings, choice)
-    meter = Meter(report, seen.rows)
+    meter = Meter(report, seen.rows + able.rows)
     plain = Evaluator(
-        context.wrapped.call, size, seen.outputs.shape[1], meter, engine=kept.engine, remembered=model
-    )  # fmt: skip
+        context.wrapped.call,
+        size,
+        seen.outputs.shape[1],
+        meter,
+        engine=kept.engine,
+        tolerance=tolerance,
+        failed=able.failed,
+        remembered=model,
+    )
     inside = ReadModel() if context.read_model is None else context.read_model(model, seen.outputs)
     meter.count_evaluated(inside.rows)
     checked = _control(context, plain, spec, settings, meter, inside.outcomes)
@@ -217,7 +234,9 @@ def _answers(
     Effects of hypotheses that are `sure` (H,), all of whose outcomes are known, need no fresh draws.
     """
     problem, spec, flips, checked, meter = start.problem, start.spec, start.flips, start.checked, start.meter
+    untested = evaluator.untested(problem.size)
     chosen = chosen_by(problem, settings, done)
+    chosen[untested] = False
     meter.set_chosen(int(chosen.sum()))
     wanted = chosen & (settings.effects is not None) & (not done.interrupted)
     found, messages = estimated(problem, evaluator, spec, done.evidence, wanted & ~sure, settings, meter)
@@ -237,6 +256,8 @@ def _answers(
         clusters = _clusters(context, settings)
         calibrated = None if checked is None else checked.calibrated
         over_inputs = features(problem, estimates, fit, settings.alpha, clusters, calibrated)
+    if decided is not None and untested.size:
+        decided = replace(decided, necessary=decided.necessary & ~np.isin(np.arange(problem.size), untested))
     return Answers(chosen, found, decided, over_inputs, tuple(messages))
 
 

@@ -82,7 +82,10 @@ class Settings:
     run_dir : a folder that keeps what is done until the run is: after a crash, a kill or an endpoint that went away the
         same call goes on from there. Another run in the same folder is refused.
     progress : True for a bar on standard error, or a function that is called with a `butfor.Progress`.
-    on_error : of images and texts "skip" leaves out those that cannot be used, with a warning and a note.
+    on_error : "skip" goes on where the model or the sampler fails, after asking again: what it failed on is not tested,
+        is never chosen, counts as p = 1 in its family, and is told in the notes. Images and texts that cannot be used
+        at all are left out.
+    timeout : seconds that one call of the model or the sampler may take; after that it has failed.
     """
 
     test: Procedure
@@ -111,6 +114,7 @@ class Settings:
     run_dir: str | Path | None = None
     progress: bool | Callable[[Progress], None] | None = None
     on_error: OnError = "raise"
+    timeout: float | None = None
 
     @classmethod
     def of(cls, options: Mapping[str, object], **defaults: object) -> Settings:
@@ -138,6 +142,9 @@ class Settings:
                 raise InputError(f"{name} must be True or False, got {given[name]!r}")
         _check_margin(made, rule, given["min_effect"])
         between("level", given["level"], "0.5, more likely than not, is the default")
+        limit = given["timeout"]
+        if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int | float) or not limit > 0):
+            raise InputError(f"timeout must be a number of seconds above 0, got {limit!r}")
         size = given["batch_rows"]
         checked = {
             "test": made,

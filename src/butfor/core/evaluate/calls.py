@@ -12,6 +12,7 @@ from butfor.core.draw.blocks import CounterfactualBatch
 from butfor.core.draw.items import TableItems
 from butfor.core.evaluate.ask import ask
 from butfor.core.evaluate.memory import lookup
+from butfor.core.evaluate.patience import limited, tolerant
 from butfor.core.evaluate.workplace import UnitContext
 from butfor.core.types import Array, Batch, Floats, Ints, ModelError
 
@@ -198,11 +199,16 @@ def _call(context: UnitContext, pieces: list[Piece], rows: Batch) -> Floats:
     """The model's outputs (rows, outputs), after checking that they are one finite number per row and output."""
     count = len(rows)
     given = context.place.problem.items.to_model_input(rows, partial(_sources, pieces))
-    outputs = ask(context.place.model, given, count, partial(_describe, context, pieces)).reshape(count, -1)
-    if outputs.shape[1] != context.place.outputs:
-        raise ModelError(
-            f"the model returned {outputs.shape[1]} outputs a row, but {context.place.outputs} for other rows"
-        )
+    width, tolerance = context.place.outputs, context.place.tolerance
+    model, describe = limited(context.place.model, tolerance.timeout), partial(_describe, context, pieces)
+    if tolerance.skip:
+        outputs, faults = tolerant(model, given, count, width, describe)
+        for row, why in faults.items():
+            context.failed.setdefault(_hypothesis(pieces, row), why)
+    else:
+        outputs = ask(model, given, count, describe).reshape(count, -1)
+    if outputs.shape[1] != width:
+        raise ModelError(f"the model returned {outputs.shape[1]} outputs a row, but {width} for other rows")
     context.counts.evaluated += count
     return outputs
 
@@ -231,6 +237,16 @@ def _places(batch: CounterfactualBatch, row: int) -> tuple[int, int]:
     """The input and the version that a row is."""
     position, version = divmod(row if batch.places is None else int(batch.places[row]), batch.job.versions)
     return int(batch.job.inputs[position]), version
+
+
+def _hypothesis(pieces: list[Piece], row: int) -> int:
+    """The hypothesis that a row of a call belongs to."""
+    for batch, start, stop in pieces:
+        if row < stop - start:
+            place = start + row if batch.places is None else int(batch.places[start + row])
+            return int(batch.job.rows[place // batch.job.versions])
+        row -= stop - start
+    raise AssertionError("row outside the batch")
 
 
 def _describe(context: UnitContext, pieces: list[Piece], row: int) -> str:

@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-import numpy as np
-
 from butfor.core.draw.blocks import CounterfactualBatch, Job, Problem
 from butfor.core.draw.listing import Support
 from butfor.core.evaluate.buffer import BatchBuffer
@@ -107,7 +105,7 @@ class UnitContext:
     known: dict[int, dict[bytes, Floats]]
     counts: Counts = field(default_factory=Counts)
     news: dict[Key, Floats] = field(default_factory=dict)
-    faults: dict[str, str] = field(default_factory=dict)
+    failed: dict[int, str] = field(default_factory=dict)
 
     @property
     def buffer(self) -> BatchBuffer:
@@ -119,6 +117,3 @@ class UnitContext:
 
     def is_known(self, key: Key) -> bool:
         return key in self.news or key[1] in self.known.get(key[0], ())
-
-
-NOTHING = np.zeros(0, np.int64)

@@ -53,6 +53,10 @@ class _Counts:
         self.least[rows] = 0.0 if found.least is None else found.least
         self.listed[rows] = 1 - found.values if found.surprise is None else found.surprise
 
+    def give_up(self, rows: Ints) -> None:
+        """Hypotheses that the model or the sampler failed on: nothing speaks against the null."""
+        self.values[rows], self.open[rows], self.exceeded[rows] = 1.0, False, self.h
+
     def pilot_p(self) -> Floats:
         """The p-value of every hypothesis, as if its first draws had been all."""
         ended = np.isfinite(self.listed) | (self.exceeded >= self.h)  # exact, or frozen at the h-th exceedance
@@ -97,6 +101,7 @@ def sequential(
         for number, batch in enumerate(batches(stopping.h, stopping.cap, stopping.pilot)):
             drawn += batch
             _round(problem, evaluator, spec, (number, batch, drawn), centre, counts)
+            counts.give_up(evaluator.untested(problem.size))
             if number == 0 and stopping.learn is not None:
                 stopping.learn(counts.pilot_p(), counts.drawable)
             chosen = stopping.choose(counts.values, counts.drawable)
