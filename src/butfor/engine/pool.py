@@ -78,6 +78,8 @@ class Pool:
         finally:
             for future in flying:
                 future.cancel()
+            if flying:
+                self._lose()  # stopped or failed: nobody waits for what is under way
 
     def _bundle(
         self, left: Iterator[tuple[int, Unit]]

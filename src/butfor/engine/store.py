@@ -13,6 +13,7 @@ from butfor.core.types import InputError
 from butfor.core.warn import warn_user
 
 FILE, FORMAT = "journal.sqlite", 1
+COMMAND = "command.json"  # how the command line was called, for `butfor resume`
 SECONDS, BYTES = 0.5, 2**24  # records of at most so long, or of so many bytes, are written together
 LOCKED = "run_dir {place} is in use by another process; wait for it, or name another folder"
 DISK = (
@@ -141,7 +142,7 @@ class Store:
 
 def clear(place: Path) -> None:
     """Delete a journal, and its folder if nothing else is in it."""
-    for name in names():
+    for name in (*names(), COMMAND):
         (place / name).unlink(missing_ok=True)
     with suppress(OSError):
         place.rmdir()
