@@ -116,7 +116,10 @@ def test_a_model_that_was_changed_on_counterfactuals_alone_is_refused(tmp_path):
     with pytest.raises(butfor.ModelError):
         run(Box(most=9000), tmp_path, test="irt", draws=99)
     changed, seen = Box(), {tuple(row) for row in INPUTS.tolist()}
-    said = lambda self, rows: np.array([3.0 if tuple(r) not in seen else r[0] + 0.1 * r[1] for r in rows.tolist()])
+
+    def said(self, rows):
+        return np.array([3.0 if tuple(r) not in seen else r[0] + 0.1 * r[1] for r in rows.tolist()])
+
     changed.__class__ = type("Box", (Box,), {"__call__": said})
     with pytest.raises(butfor.InputError, match="it was changed since"):
         run(changed, tmp_path, test="irt", draws=99)
@@ -154,7 +157,8 @@ def test_a_second_process_is_refused_at_once_and_a_crash_lets_go(tmp_path):
 
 
 def test_the_clock_may_go_backwards(tmp_path, monkeypatch):
-    monkeypatch.setattr("time.time", lambda now=iter(range(10**9, 0, -3600)): next(now))
+    now = iter(range(10**9, 0, -3600))
+    monkeypatch.setattr("time.time", lambda: next(now))
     whole = butfor.explain(Box(), INPUTS, SAMPLER, batch_rows=50, test="irt", draws=99)
     with pytest.raises(butfor.ModelError):
         run(Box(most=9000), tmp_path / "run", test="irt", draws=99)

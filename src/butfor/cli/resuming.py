@@ -29,7 +29,7 @@ RUN_DIR_HELP = (
 AGAIN = "butfor resume {out}"
 
 
-class Interrupted(KeyboardInterrupt):
+class Interrupted(Exception):
     """Ctrl-C or SIGTERM, with words on what is kept."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 import weakref
 from collections import OrderedDict
@@ -48,7 +49,8 @@ class Processes:
 
     def __init__(self, count: int) -> None:
         self.count = count
-        self._folder = tempfile.TemporaryDirectory(prefix="butfor-")
+        self._folder = Path(tempfile.mkdtemp(prefix="butfor-"))
+        weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
         self._files = 0
         self._executor: Any = None
         self.reopen()
@@ -66,7 +68,7 @@ class Processes:
 
     def ship(self, place: Workplace) -> Path:
         """Write it once; each process reads it once."""
-        path = Path(self._folder.name) / str(self._files)
+        path = self._folder / str(self._files)
         self._files += 1
         try:
             path.write_bytes(cloudpickle.dumps(place))
