@@ -40,9 +40,12 @@ CORE = [  # every module of the core, each after all that it imports
     "warn",
     *(
         f"draw.{name}"
-        for name in ("streams", "content", "proposers", "samplers", "items", "chance", "layers", "blocks")
+        for name in ("streams", "content", "proposers", "samplers", "items", "chance", "layers", "blocks", "listing")
     ),
-    *(f"evaluate.{name}" for name in ("ask", "buffer", "outputs", "probe", "memory", "batches")),
+    *(
+        f"evaluate.{name}"
+        for name in ("ask", "buffer", "outputs", "probe", "workplace", "memory", "calls", "units", "batches")
+    ),
     *(f"test.{name}" for name in ("tails", "evidence", "picking", "statistic", "irt", "osft", "few_shot")),
     *(
         f"test.{name}"

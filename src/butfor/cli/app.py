@@ -19,6 +19,7 @@ from butfor.cli.global_ import global_
 from butfor.cli.image import image
 from butfor.cli.options import Output
 from butfor.cli.panels import command
+from butfor.cli.resuming import CALLED, Interrupted, argv, command_of, stop_on_sigterm
 from butfor.cli.studio import studio
 from butfor.cli.text import text
 from butfor.core.result.result import Result
@@ -42,10 +43,15 @@ app = typer.Typer(
 
 def main(arguments: list[str] | None = None) -> int:
     """Run a command and return its exit code: 0 done, 2 bad input (one sentence on standard error), 130 stopped."""
+    CALLED["arguments"] = argv() if arguments is None else arguments
+    stop_on_sigterm()
+    words = "stopped; nothing was written"
     try:
         code = app(args=arguments, prog_name="butfor", standalone_mode=False)
     except InputError as error:
         return _sorry(str(error))
+    except Interrupted as error:
+        code, words = 130, str(error)
     except (KeyboardInterrupt, typer.Abort):
         code = 130
     except Exception as error:
@@ -53,7 +59,7 @@ def main(arguments: list[str] | None = None) -> int:
             raise
         return _sorry(f"{error.format_message().rstrip('.')}; see butfor --help")
     if code == 130:
-        typer.echo("butfor: stopped; nothing was written", err=True)
+        typer.echo(f"butfor: {words}", err=True)
     return code if isinstance(code, int) else 0
 
 
@@ -133,6 +139,16 @@ def report(
                 "it was kept; put the images back, or delete it for a report without pictures"
             )
     typer.echo(f"Report: {write(result, folder / REPORT)}")
+
+
+@app.command()
+def resume(
+    folder: Annotated[Path, typer.Argument(help="The folder that --out named in the run that was cut short.")],
+) -> None:
+    """Go on with a run that was cut short, with the options that it had."""
+    arguments = command_of(folder.absolute())
+    CALLED["arguments"] = arguments
+    app(args=arguments, prog_name="butfor", standalone_mode=False)
 
 
 app.add_typer(bench, name="bench")

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import typer
 
 from butfor.cli.options import Output
+from butfor.cli.resuming import AGAIN, Interrupted
 from butfor.core.result.global_result import GlobalResult
 from butfor.core.result.result import Result
 from butfor.core.types import InputError
@@ -77,6 +78,12 @@ def finish(
     width = max(map(len, files)) + 2
     lines = [f"{f'{what}:':<{width}}{output.out / name}" for what, name in files.items()]
     typer.echo("\n".join([words(), "", *lines]))
+
+
+def stopped_early(result: Result, output: Output) -> None:
+    """What is decided of a run that was interrupted is written; the rest is still to be had."""
+    if result.provenance.get("interrupted"):
+        raise Interrupted(f"stopped; what was decided by then is written; go on with: {AGAIN.format(out=output.out)}")
 
 
 def file_of(spec: str) -> Path:

@@ -12,6 +12,7 @@ import typer
 from butfor.cli.common import bar, finish, sourced, working
 from butfor.cli.options import ROWS, TEST, Output, TestOptions, Trust, given
 from butfor.cli.panels import command
+from butfor.cli.resuming import WORKERS_HELP
 from butfor.cli.tables import Rows, SamplerName, TableColumns, TableModel, sampler_named, tables
 from butfor.core.select.guarantees import P_RULES
 from butfor.report.folder import RESULT, TABLE, write_files
@@ -46,6 +47,7 @@ def global_(
     tests: TestOptions,
     passes: Annotated[int | None, typer.Option(help=PASSES_HELP, rich_help_panel=TEST)] = None,
     output: Output,
+    workers: Annotated[str, typer.Option(help=WORKERS_HELP)] = "1",
 ) -> None:
     """Test every feature once, over all rows together; write result.butfor, table.csv and importance.png."""
     with working(output):
@@ -59,6 +61,7 @@ def global_(
             subsets=columns.groups(),
             seed=output.seed,
             batch_rows=model.batch_rows,
+            workers=workers,
             progress=bar(output),
             **given(loss=loss, passes=passes),
             **tests.settings(box),

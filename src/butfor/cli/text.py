@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from butfor.cli.common import bar, finish, working, written
+from butfor.cli.common import bar, finish, stopped_early, working, written
 from butfor.cli.options import BATCH_ROWS_HELP, MODEL, TEST, Output, TestOptions, Trust, one_of
 from butfor.cli.panels import command, needed, option, panel
+from butfor.cli.resuming import Running, kept
 from butfor.core.draw.samplers import info_of
 from butfor.run.procedure import TestName
 
@@ -30,7 +30,6 @@ class TextModel:
 
 @panel(MODEL)
 class Asking:
-    run_dir: Path | None = option("Folder that keeps the model's answers, to go on after a crash.")
     batch_rows: int | None = option(BATCH_ROWS_HELP)
     threads: int | None = option("Threads of small-infiller.")
 
@@ -82,6 +81,7 @@ def text(
     model: TextModel,
     trust: Trust,
     asking: Asking,
+    running: Running,
     units: Units,
     sampler: Infiller,
     tests: TestOptions,
@@ -98,19 +98,23 @@ def text(
         found = read_texts(units.texts, column=units.column, name=units.name)
         box = text_model(named_model(model, trust))
         drawing = named_sampler(sampler, asking.threads)
-        result = explain(
-            box,
-            found,
-            drawing,
-            units=units_of(units, info_of(drawing).tokenizer),
-            on_error=units.on_error,
-            effects="chosen" if effects else None,
-            seed=output.seed,
-            batch_rows=asking.batch_rows,
-            run_dir=asking.run_dir,
-            progress=bar(output),
-            **tests.settings(box),
-        )
-        result = written(result, output, model=model.model, data=units.texts)
+        with kept(running.run_dir, output.out) as run_dir:
+            result = explain(
+                box,
+                found,
+                drawing,
+                units=units_of(units, info_of(drawing).tokenizer),
+                on_error=units.on_error,
+                effects="chosen" if effects else None,
+                seed=output.seed,
+                batch_rows=asking.batch_rows,
+                run_dir=run_dir,
+                workers=running.workers,
+                timeout=running.timeout,
+                progress=bar(output),
+                **tests.settings(box),
+            )
+            result = written(result, output, model=model.model, data=units.texts)
     summary = harmless(result.summary())  # names are parts of texts
     finish(output, lambda: f"{summary}\n{found_in(result)}", result.to_json)
+    stopped_early(result, output)

@@ -1,148 +1,241 @@
-"""A run directory: the model's answers are kept until the run is done, so that a run cut short goes on where it was.
+"""A run directory: units that are done are kept until the run is, so that a run cut short goes on where it was.
 
-Draws come again from the seed, so a batch that was answered is recognised by what is in it, and its answer read back.
+A unit is known by all that was asked in it, and the directory by all that the run was asked for: what differs is
+refused by name. A few units of the whole journal are asked again, so that a model changed in between is found out.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+import random
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
-from io import BytesIO
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
-from butfor.core.types import Batch, InputError, Model
+from butfor.core.draw.content import digest
+from butfor.core.evaluate.units import evaluate_unit
+from butfor.core.evaluate.workplace import Engine, Unit, UnitResult, Workplace
+from butfor.core.types import Array, Batch, InputError, Model
+from butfor.engine.encoding import decode, decode_result, encode, encode_result
+from butfor.engine.store import FORMAT, Store, clear
 
-ANSWERS, RUN = "answers.bin", "run.json"
-KEY, LENGTH = 16, 8  # bytes of a record's key, and of the length of what follows
+AGAIN = 3  # units of a former run that are asked again
+MANIFEST = b"manifest"
+OTHER = "run_dir {place} holds another run ({what}); name another folder, or delete this one"
+CHANGED = (
+    "run_dir {place} holds other answers than the model gives now: it was changed since (or it or the sampler answers "
+    "by chance); name another folder, or delete this one"
+)
+_LATER: ContextVar[list[Path] | None] = ContextVar("later", default=None)
 
 
 @dataclass(frozen=True)
 class Journal:
-    """A model whose answers are kept; `finish` is for a run that is done."""
+    """An engine and a model whose answers are kept; `finish` is for a run that is done."""
 
+    engine: Engine
     model: Model
-    folder: Path | None
+    store: Store | None = None
 
     def finish(self) -> None:
-        """Nothing is left to go on with: the answers go, and the folder if it is empty then."""
-        if self.folder is not None:
-            _clear(self.folder)
+        """Nothing is left to go on with: the answers go, or will when the result is safe."""
+        if self.store is not None:
+            self.store.close()
+            later = _LATER.get()
+            if later is None:
+                clear(self.store.place)
+            else:
+                later.append(self.store.place)
 
 
 @contextmanager
-def journal(model: Model, folder: str | Path | None, name: str) -> Iterator[Journal]:
-    """The model, with its answers kept in `folder`; `name` is the model's, whose answers must not be another's."""
+def until_written() -> Iterator[None]:
+    """Runs in here leave their journals until the end of it, when what they found has been written."""
+    places: list[Path] = []
+    token = _LATER.set(places)
+    try:
+        yield
+    finally:
+        _LATER.reset(token)
+    for place in places:
+        clear(place)
+
+
+@contextmanager
+def journal(
+    engine: Engine, model: Model, folder: str | Path | None, asked: Callable[[], Mapping[str, str]]
+) -> Iterator[Journal]:
+    """The engine and the model, with their answers kept in `folder`; `asked` tells all that the run depends on."""
     if folder is None:
-        yield Journal(model, None)
+        yield Journal(engine, model)
         return
-    place = Path(folder)
-    known = _begin(place, name)
+    store = Store(Path(folder))
     try:
-        with open(place / ANSWERS, "ab") as file:
-            yield Journal(_remembered(model, known, file, place), place)
-    except BaseException:
-        if not (place / ANSWERS).stat().st_size:
-            _clear(place)  # nothing was answered: nothing to go on with
-        raise
+        former = _begin(store, asked())
+        keeping = Keeping(engine, store, former)
+        yield Journal(keeping, Remembered(model, store), store)
+    finally:
+        if not store.closed:
+            empty = len(store.all_keys()) < 2 and not store.dropped
+            store.close()
+            if empty:
+                clear(store.place)  # nothing was answered: nothing to go on with
 
 
-def _clear(place: Path) -> None:
-    (place / ANSWERS).unlink()
-    (place / RUN).unlink()
-    if not any(place.iterdir()):
-        place.rmdir()
+def _begin(store: Store, asked: Mapping[str, str]) -> frozenset[bytes]:
+    """Keys of some units of a run of the same kind; another run is refused."""
+    told = {"format": str(FORMAT), **asked}
+    kept = store.get(MANIFEST)
+    if kept is None:
+        if store.all_keys():
+            raise InputError(OTHER.format(place=store.place, what="what it was asked cannot be read"))
+        store.put(MANIFEST, json.dumps(told).encode())
+        store.commit()
+        return frozenset()
+    before: dict[str, str] = json.loads(kept)
+    differ = [name for name in {**before, **told} if before.get(name) != told.get(name)]
+    if differ:
+        what = ", ".join(_difference(name, before.get(name), told.get(name)) for name in differ)
+        raise InputError(OTHER.format(place=store.place, what=what))
+    units = [key for key in store.all_keys() if key.startswith(b"unit")]
+    return frozenset(random.sample(units, min(AGAIN, len(units))))
 
 
-def _begin(place: Path, name: str) -> dict[bytes, np.ndarray[Any, Any]]:
-    """Answers that are there from a run of the same model; those of another one are refused."""
-    told = json.dumps({"model": name})
-    try:
-        place.mkdir(parents=True, exist_ok=True)
-        if (place / RUN).exists():
-            if (place / RUN).read_text(encoding="utf-8") != told:
-                raise InputError(
-                    f"run_dir {place} holds the answers of another model; name another folder, or delete this one"
-                )
-            return _read(place / ANSWERS)
-        (place / RUN).write_text(told, encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"run_dir {place} cannot be used: {error.strerror or error}; name another folder") from error
-    return {}
+def _difference(name: str, before: str | None, now: str | None) -> str:
+    """One thing that is not as it was; what is long is not shown."""
+    shown = all(one is None or len(one) < 40 for one in (before, now))
+    return f"{name}: {before}, now {now}" if shown else f"other {name}"
 
 
-def _read(path: Path) -> dict[bytes, np.ndarray[Any, Any]]:
-    """Whole records; one that was cut off by a kill is dropped from the file."""
-    known: dict[bytes, np.ndarray[Any, Any]] = {}
-    raw = path.read_bytes() if path.exists() else b""
-    end = 0
-    while end + KEY + LENGTH <= len(raw):
-        start = end + KEY + LENGTH
-        size = int.from_bytes(raw[end + KEY : start], "little")
-        if start + size > len(raw):
-            break
-        known[raw[end : end + KEY]] = np.load(BytesIO(raw[start : start + size]), allow_pickle=False)
-        end = start + size
-    if end < len(raw):
-        with open(path, "r+b") as file:
-            file.truncate(end)
-    return known
+@dataclass(frozen=True, eq=False)
+class Keeping:
+    """An engine whose results are kept; those of a former run are given at once."""
+
+    engine: Engine
+    store: Store
+    again: frozenset[bytes]
+    _places: dict[tuple[object, ...], tuple[Workplace, bytes]] = field(default_factory=dict)
+
+    def map(self, place: Workplace, units: Iterable[Unit]) -> Iterator[tuple[int, UnitResult]]:
+        """Results as they come."""
+        keys: dict[int, bytes] = {}
+
+        def looked_up() -> Iterator[Unit]:
+            for number, unit in enumerate(units):
+                key = self._key(place, unit)
+                kept = self.store.get(key)
+                if kept is None:
+                    keys[number] = key
+                    yield unit
+                else:
+                    result = decode_result(kept)
+                    if key in self.again:
+                        self._compare(place, unit, result)
+                    yield replace(unit, result=result)
+
+        for number, result in self.engine.map(place, looked_up()):
+            if number in keys:
+                self.store.put(keys.pop(number), encode_result(result))
+            yield number, result
+
+    def _key(self, place: Workplace, unit: Unit) -> bytes:
+        """All that was asked in a unit."""
+        if place.key not in self._places:
+            self._places[place.key] = (place, _place_digest(place))
+        made = blake2b(self._places[place.key][1], digest_size=20)
+        for job in unit.jobs:
+            block = job.block
+            told = (block.subset.name, block.start, block.stop, block.key, job.draws, job.round, job.part)
+            made.update(repr(told).encode("utf-8", "surrogatepass") + digest_any(block.subset.index))
+            for some in (job.ask, job.keep):
+                made.update(b"all" if some is None else np.ascontiguousarray(some).tobytes() + b".")
+            made.update(job.rows[:1].tobytes())
+        made.update(repr([None if look is None else type(look).__name__ for look in unit.looks]).encode())
+        made.update(repr({row: sorted(known) for row, known in unit.known.items()}).encode())
+        return b"unit" + made.digest()
+
+    def _compare(self, place: Workplace, unit: Unit, then: UnitResult) -> None:
+        now = evaluate_unit(place, unit)
+        pairs = zip(now.outputs, then.outputs, strict=False)
+        if len(now.outputs) != len(then.outputs) or not all(_same(*pair) for pair in pairs):
+            raise InputError(CHANGED.format(place=self.store.place))
 
 
-def _remembered(
-    model: Model, known: dict[bytes, np.ndarray[Any, Any]], file: BinaryIO, place: Path
-) -> Callable[[Batch], Any]:
-    compared = False
+def _place_digest(place: Workplace) -> bytes:
+    """What all units of a workplace share."""
+    problem = place.problem
+    told = (problem.seed, place.batch_rows, place.outputs, sorted(place.repeating), problem.round_draws)
+    return blake2b(repr(told).encode() + items_digest(problem.items), digest_size=20).digest()
 
-    def answer(batch: Batch) -> Any:
-        nonlocal compared
-        key = fingerprint(batch)
-        if key in known and not compared:  # a model may keep its name and be trained again: the first answer tells
-            _check_same(np.asarray(model(batch)), known[key], place)
-            compared = True
-        if key not in known:
-            outputs = np.asarray(model(batch))
-            buffer = BytesIO()
-            np.save(buffer, outputs, allow_pickle=False)
-            record = buffer.getvalue()
-            file.write(key + len(record).to_bytes(LENGTH, "little") + record)
-            file.flush()
+
+class Remembered:
+    """A model whose answers outside of units are kept by the content of their batch; the first is asked again."""
+
+    def __init__(self, model: Model, store: Store) -> None:
+        self.model, self._store, self._compared = model, store, False
+
+    def __call__(self, batch: Batch) -> Any:
+        key = b"call" + fingerprint(batch)
+        kept = self._store.get(key)
+        if kept is None:
+            outputs = np.asarray(self.model(batch))
+            if outputs.dtype.kind in "fiub":  # others are refused by who asked
+                self._store.put(key, encode(outputs))
             return outputs
-        return known[key]
+        then = decode(kept)
+        if not self._compared:  # a model may keep its name and be trained again
+            self._compared = True
+            if not _same(np.asarray(self.model(batch)), then):
+                raise InputError(CHANGED.format(place=self._store.place))
+        return then
 
-    return answer
 
-
-def _check_same(now: np.ndarray[Any, Any], then: np.ndarray[Any, Any], place: Path) -> None:
-    """Refuse answers that are not this model's; what rounding may do to them is no difference."""
+def _same(now: Array, then: Array) -> bool:
+    """Whether answers are the same; what rounding may do to them is no difference."""
     near = 1e-4 * float(np.abs(then).max(initial=0.0)) if then.dtype.kind in "fiu" else 0.0
-    if now.shape != then.shape or not np.allclose(now, then, rtol=0.0, atol=near, equal_nan=True):
-        raise InputError(
-            f"run_dir {place} holds other answers than the model gives now: it was changed since (or it answers by "
-            "chance); name another folder, or delete this one"
-        )
+    return now.shape == then.shape and np.allclose(now, then, rtol=0.0, atol=near, equal_nan=True)
 
 
 def fingerprint(batch: Batch) -> bytes:
-    """Equal for equal batches: arrays, frames, lists of images or texts.
+    """Equal for equal batches, by their whole content: arrays, frames, lists of images, texts or mappings of them.
 
     >>> fingerprint(np.zeros((2, 2))) == fingerprint(np.zeros((2, 2))) != fingerprint(np.zeros((4, 1)))
     True
     """
-    digest = blake2b(digest_size=KEY)
-    if hasattr(batch, "iloc"):
+    made = blake2b(digest_size=20)
+    if isinstance(batch, np.ndarray):
+        made.update(digest_any(batch))
+    elif isinstance(batch, list | tuple):
+        made.update(repr(len(batch)).encode() + b"".join(map(digest_any, batch)))
+    else:
         import pandas as pd
 
-        digest.update(repr((list(batch.columns), list(map(str, batch.dtypes)), len(batch))).encode())
-        digest.update(pd.util.hash_pandas_object(batch, index=False).to_numpy().tobytes())
-    elif isinstance(batch, np.ndarray):
-        digest.update(repr((batch.shape, str(batch.dtype))).encode() + np.ascontiguousarray(batch).tobytes())
-    else:
-        for item in batch:
-            digest.update(fingerprint(item) if isinstance(item, np.ndarray) else repr(item).encode("utf-8", "replace"))
-    return digest.digest()
+        frame = pd.DataFrame(batch)
+        made.update(repr((list(frame.columns), list(map(str, frame.dtypes)), len(frame))).encode())
+        made.update(pd.util.hash_pandas_object(frame, index=False).to_numpy().tobytes())
+    return made.digest()
+
+
+def digest_any(thing: object) -> bytes:
+    """The content of an input or of a subset's index."""
+    if isinstance(thing, np.ndarray) and thing.dtype == object:
+        return digest(repr(thing.tolist()))
+    if isinstance(thing, tuple | list):
+        return digest(str(len(thing))) + b"".join(map(digest_any, thing))
+    return digest(thing)
+
+
+def items_digest(items: Any) -> bytes:
+    """The content of all inputs of a run."""
+    made = blake2b(repr(len(items)).encode(), digest_size=20)
+    step = 256
+    for start in range(0, len(items), step):
+        block = items.block(start, min(start + step, len(items)))
+        made.update(fingerprint(block))
+    return made.digest()

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -48,11 +48,19 @@ def write_files(files: Mapping[str, Callable[[Path], Any]], out: Path) -> None:
         with tempfile.TemporaryDirectory(prefix=".part-", dir=out) as stage:
             for name, write_one in files.items():
                 write_one(Path(stage) / name)
+                _to_disk(Path(stage) / name)
             for name in files:
                 os.replace(Path(stage) / name, out / name)
     except BaseException as error:
         if made:
-            shutil.rmtree(out, ignore_errors=True)
+            with suppress(OSError):
+                out.rmdir()  # what else is there, as a run directory, stays
         if isinstance(error, OSError):
             raise InputError(f"cannot write into {out}: {error.strerror or error}; name another folder") from error
         raise
+
+
+def _to_disk(path: Path) -> None:
+    """See that a file is on disk, not on its way there: what it came from is deleted next."""
+    with open(path, "rb") as file:
+        os.fsync(file.fileno())

@@ -51,10 +51,11 @@ def control(
     parts = []
     for problem in problems:
         choice = choice_of(problem, stopping, np.arange(len(problem.items)))
-        seen = probe(evaluator.model, problem.items, evaluator.batch_rows, lambda row: f"row {row} of the reference")
+        seen = probe(evaluator.direct, problem.items, evaluator.batch_rows, lambda row: f"row {row} of the reference")
         meter.count_evaluated(seen.rows)
         own = replace(spec, picked=None, rounding=seen.rounding)
-        parts.append(perform(problem, evaluator, own, stopping, choice, meter, "control", outcomes=outcomes).evidence)
+        apart = replace(evaluator, failed={})  # hypotheses of its own
+        parts.append(perform(problem, apart, own, stopping, choice, meter, "control", outcomes=outcomes).evidence)
     found = np.concatenate([part.scaled for part in parts])
     tested = np.concatenate([part.drawable for part in parts])
     chosen = _pooled(problems[0], quiet, len(found) // subsets).chosen(found, tested).reshape(-1, subsets)

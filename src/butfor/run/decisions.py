@@ -38,7 +38,7 @@ def watch_decisions(problem: Problem, settings: Settings, outputs: Floats) -> Fl
             "decide gave a different number for nearly every input; a decision is a class, for example "
             "decide=lambda outputs: outputs >= 0.4"
         )
-    return Flips(problem, decision)
+    return Flips(problem.size, decision)
 
 
 def decide(
@@ -90,9 +90,9 @@ def sufficiency(
     sure = np.ones(problem.size, bool)
     if subsets:
         turned = table_problem(items, problem.input_names, subsets, problem.sampler, problem.seed)
-        flips = Flips(turned, decision)
+        flips = Flips(turned.size, decision)
         meter.stage("sufficient", None)
-        watching = replace(evaluator, memory=None, seen=(flips,))
+        watching = replace(evaluator, memory=None, seen=(flips,), failed={})
         for _ in evaluate(turned, watching, [Job(block, FIRST_DRAWS, 0) for block in turned.blocks]):
             pass  # flips has seen them
         other = replace(settings, level=1 - settings.level)

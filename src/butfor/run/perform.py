@@ -16,7 +16,7 @@ from butfor.core.select.choice import Choice
 from butfor.core.select.reach import reach_of_list, scales
 from butfor.core.select.weights import PILOT
 from butfor.core.test.early_stop import early_stop
-from butfor.core.test.evidence import Evidence, Found, merged_evidence, not_drawn
+from butfor.core.test.evidence import Evidence, Found, give_up, merged_evidence, not_drawn
 from butfor.core.test.exact import exact, split_listed
 from butfor.core.test.few_shot import few_shot
 from butfor.core.test.irt import irt, soft_rank
@@ -80,6 +80,7 @@ def perform(
         evidence, choice, interrupted = _p_values(problem, evaluator, spec, settings, choice, meter, known, outcomes)
         if problem.layers is None:
             notes += reach_of_list(int(choice.chosen(evidence.least, evidence.drawable).sum()), evidence.least)
+    evidence = give_up(evidence, evaluator.untested(problem.size))
     if interrupted:
         notes.append(INTERRUPTED.format(left=int(evidence.open.sum())))
     if spec.picked is not None and spec.picked.tally.drawn:

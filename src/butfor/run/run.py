@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from butfor.core.evaluate.batches import Evaluator
 from butfor.core.evaluate.memory import remembering
 from butfor.core.evaluate.outputs import Target, linked
 from butfor.core.evaluate.probe import Probe, outputs_of, probe
+from butfor.core.evaluate.workplace import Tolerance
 from butfor.core.result.controlled import Control
 from butfor.core.result.decided import Decided
 from butfor.core.result.effects import Effects
@@ -33,16 +35,19 @@ from butfor.core.test.statistic import StatisticSpec
 from butfor.core.test.whole import ranked_whole
 from butfor.core.types import Bools, Floats, InputError, Ints, Model, ReachWarning
 from butfor.core.warn import warn_user
-from butfor.engine.journal import journal
+from butfor.engine.choose import engine_for
+from butfor.engine.journal import Journal, journal
 from butfor.models import Wrapped
 from butfor.run.choosing import choice_of, cluster_of
 from butfor.run.control import control
 from butfor.run.decisions import decide, sufficiency, watch_decisions
+from butfor.run.manifest import manifest
 from butfor.run.perform import Performed, chosen_by, estimated, perform
 from butfor.run.progress import Meter, Progress, Report, reporting
 from butfor.run.provenance import least_p, provenance, schedule
 from butfor.run.reading import ReadModel, known_rows, with_estimates
 from butfor.run.settings import Settings
+from butfor.run.skipping import Patient, skipped_note, usable, without
 from butfor.run.targets import output_names, resolve, target_name
 
 
@@ -75,15 +80,17 @@ class RunContext:
 
 def run(context: RunContext, settings: Settings) -> Result:
     """The whole way from a problem to its result: look, check, draw, choose, estimate, decide."""
-    problem = _with_chance(context.problem, settings)
-    answers = journal(context.wrapped.call, settings.run_dir, context.model_name)
+    answers = journal(
+        engine_for(settings.workers), context.wrapped.call, settings.run_dir, partial(_told, context, settings)
+    )
     with answers as kept, reporting(settings.progress) as report:
-        start = _start(context, settings, problem, kept.model, report)
+        start = _start(context, settings, _with_chance(context.problem, settings), kept, report)
+        problem = start.problem
         drawn, first = (
             schedule(problem, settings, start.spec),
             FirstDraws(problem.size, start.spec.target, settings.link),
         )
-        keeper = _keeper(context, problem, settings, drawn["set_aside"])
+        keeper = _keeper(context, settings, drawn["set_aside"])
         memory = remembering(problem, start.seen.outputs, again=settings.test.name in ("irt", "sequential"))
         watching = (keeper, first) if start.flips is None else (keeper, first, start.flips)
         evaluator = replace(start.plain, memory=memory, seen=watching)
@@ -93,10 +100,12 @@ def run(context: RunContext, settings: Settings) -> Result:
         sure = known_rows(rest, outcomes)
         done = perform(rest, evaluator, start.spec, settings, start.choice, meter, known=known, outcomes=outcomes)
         _check_chance(problem)
-        found = _answers(context, settings, start, evaluator, done, first.estimates(), sure)
+        estimates = without(first.estimates(), evaluator.untested(problem.size))
+        found = _answers(context, settings, start, evaluator, done, estimates, sure)
         notes = _looks_picked(start.spec, start.seen, whole, start.names) + _notes(context)
-    if not done.interrupted:
-        kept.finish()
+        notes = skipped_note(evaluator.failed, problem.size) + notes
+        if not done.interrupted:
+            kept.finish()
     return Result(
         input_names=problem.input_names,
         subset_names=problem.subset_names,
@@ -108,10 +117,13 @@ def run(context: RunContext, settings: Settings) -> Result:
         family=settings.family,
         rows=meter.rows,
         rows_asked=meter.asked,
-        problem=replace(problem, watch=None),
+        problem=replace(context.problem, watch=None),
         outputs=start.seen.outputs,
         kept=keeper.kept(),
-        provenance=_said(context, settings, start, found.chosen, done.interrupted) | drawn | _exact(rest, sure),
+        provenance=_said(context, settings, start, found.chosen, done.interrupted)
+        | drawn
+        | _exact(rest, sure)
+        | ({"untested": sorted(evaluator.failed)} if evaluator.failed else {}),
         output_names=start.names,
         choice=done.choice,
         control=start.checked,
@@ -121,6 +133,12 @@ def run(context: RunContext, settings: Settings) -> Result:
         over_inputs=found.over_inputs,
         run_notes=(*start.notes, *done.notes, *found.notes, *notes),
     )
+
+
+def _told(context: RunContext, settings: Settings) -> dict[str, str]:
+    """What tells this run from others, where it has a run directory."""
+    reference = None if context.reference is None else context.reference.items
+    return manifest(context.problem, context.model_name, context.batch_rows, settings, reference)
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,16 +162,29 @@ class Start:
         return (*([self.seen.odd] if self.seen.odd else []), *self.inside.notes)
 
 
-def _start(context: RunContext, settings: Settings, problem: Problem, model: Model, report: Report) -> Start:
+def _start(context: RunContext, settings: Settings, problem: Problem, kept: Journal, report: Report) -> Start:
     """Look at the model's outputs and refuse what can be refused; then what the control says of the sampler."""
+    tolerance = Tolerance(settings.on_error == "skip", settings.timeout)
+    model = kept.model if tolerance == Tolerance() else Patient(kept.model, tolerance)
     choice, size = choice_of(problem, settings, _clusters(context, settings)), settings.batch_rows or context.batch_rows
+    able = usable(problem, model, size, context.describe, tolerance)
+    problem = able.problem
     seen = probe(model, problem.items, size, context.describe)
     spec, target, names = _asked(context, settings, seen)
     flips = watch_decisions(problem, settings, seen.outputs)
     _fit(problem, report)
     _warn_of_reach(problem, settings, choice)
-    meter = Meter(report, seen.rows)
-    plain = Evaluator(model, size, seen.outputs.shape[1], meter)
+    meter = Meter(report, seen.rows + able.rows)
+    plain = Evaluator(
+        context.wrapped.call,
+        size,
+        seen.outputs.shape[1],
+        meter,
+        engine=kept.engine,
+        tolerance=tolerance,
+        failed=able.failed,
+        remembered=model,
+    )
     inside = ReadModel() if context.read_model is None else context.read_model(model, seen.outputs)
     if inside.rows:
         meter.count_evaluated(inside.rows)
@@ -213,7 +244,9 @@ def _answers(
     Effects of hypotheses that are `sure` (H,), all of whose outcomes are known, need no fresh draws.
     """
     problem, spec, flips, checked, meter = start.problem, start.spec, start.flips, start.checked, start.meter
+    untested = evaluator.untested(problem.size)
     chosen = chosen_by(problem, settings, done)
+    chosen[untested] = False
     meter.set_chosen(int(chosen.sum()))
     wanted = chosen & (settings.effects is not None) & (not done.interrupted)
     found, messages = estimated(problem, evaluator, spec, done.evidence, wanted & ~sure, settings, meter)
@@ -233,13 +266,15 @@ def _answers(
         clusters = _clusters(context, settings)
         calibrated = None if checked is None else checked.calibrated
         over_inputs = features(problem, estimates, fit, settings.alpha, clusters, calibrated)
+    if decided is not None and untested.size:
+        decided = replace(decided, necessary=decided.necessary & ~np.isin(np.arange(problem.size), untested))
     return Answers(chosen, found, decided, over_inputs, tuple(messages))
 
 
-def _keeper(context: RunContext, problem: Problem, settings: Settings, set_aside: int) -> Keeper:
+def _keeper(context: RunContext, settings: Settings, set_aside: int) -> Keeper:
     """Keeps counterfactuals for reports; none where inputs were picked: the rule rejects some of what is drawn."""
     count, room = context.keep if settings.picked is None else (0, 0)
-    return Keeper(problem, count, set_aside, room)
+    return Keeper(count, set_aside, room)
 
 
 def _clusters(context: RunContext, settings: Settings) -> Ints:
@@ -290,7 +325,7 @@ def _reference_outputs(context: RunContext, evaluator: Evaluator, spec: Statisti
     if reference is None or reference.root is None or spec.picked is not None:
         return None
     outputs = outputs_of(
-        evaluator.model, reference.items, evaluator.batch_rows, lambda row: f"row {row} of the reference"
+        evaluator.direct, reference.items, evaluator.batch_rows, lambda row: f"row {row} of the reference"
     )
     evaluator.counter.count_evaluated(len(outputs))
     return outputs
@@ -314,7 +349,7 @@ def _whole(
     found = [
         part
         for block in roots
-        for part in ranked_whole(problem, spec, block, seen.outputs, rows, outputs, evaluator.show)
+        for part in ranked_whole(problem, spec, block, seen.outputs, rows, outputs, partial(evaluator.show, problem))
     ]
     return found, replace(problem, blocks=tuple(block for block in problem.blocks if block.subset.name != name))
 

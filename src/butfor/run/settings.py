@@ -76,10 +76,16 @@ class Settings:
         alone, None saves their rows.
     seed : the same seed gives the same result, whatever `batch_rows` is.
     batch_rows : inputs that the model is given at a time.
-    run_dir : a folder that keeps the model's answers until the run is done: after a crash, a kill or an endpoint that
-        went away the same call goes on from there.
+    workers : 1; a number of workers on this machine (threads or processes, whichever is measured to be faster;
+        "threads:2" and "processes:2" say which); a dask Client, or the address of its scheduler, "tcp://host:8786".
+        The result is the same.
+    run_dir : a folder that keeps what is done until the run is: after a crash, a kill or an endpoint that went away the
+        same call goes on from there. Another run in the same folder is refused.
     progress : True for a bar on standard error, or a function that is called with a `butfor.Progress`.
-    on_error : of images and texts "skip" leaves out those that cannot be used, with a warning and a note.
+    on_error : "skip" goes on where the model or the sampler fails, after asking again: what it failed on is not tested,
+        is never chosen, counts as p = 1 in its family, and is told in the notes. Images and texts that cannot be used
+        at all are left out.
+    timeout : seconds that one call of the model or the sampler may take; after that it has failed.
     """
 
     test: Procedure
@@ -104,9 +110,11 @@ class Settings:
     effects: EffectsOf | None = "all"
     seed: int = 0
     batch_rows: int | None = None
+    workers: Any = 1
     run_dir: str | Path | None = None
     progress: bool | Callable[[Progress], None] | None = None
     on_error: OnError = "raise"
+    timeout: float | None = None
 
     @classmethod
     def of(cls, options: Mapping[str, object], **defaults: object) -> Settings:
@@ -134,6 +142,9 @@ class Settings:
                 raise InputError(f"{name} must be True or False, got {given[name]!r}")
         _check_margin(made, rule, given["min_effect"])
         between("level", given["level"], "0.5, more likely than not, is the default")
+        limit = given["timeout"]
+        if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int | float) or not limit > 0):
+            raise InputError(f"timeout must be a number of seconds above 0, got {limit!r}")
         size = given["batch_rows"]
         checked = {
             "test": made,

@@ -25,6 +25,7 @@ from butfor.core.test.contrast import GlobalEvidence, Measure, contrast, holdout
 from butfor.core.test.covariance import LabelScore, log_score, randomise_covariance, squared_score
 from butfor.core.types import Alternative, Array, Bools, Floats, InputError, Ints, ReachWarning
 from butfor.core.warn import warn_user
+from butfor.engine.choose import engine_for
 from butfor.models import Wrapped
 from butfor.run.progress import Meter, reporting
 from butfor.run.settings import Settings, takes
@@ -41,7 +42,7 @@ from butfor.tabular.table import Table, items_of
 
 DRAWS, EFFECT_DRAWS = 20, 20
 PASSES, MOST_PASSES = 999, 9_999
-SHARED = ("alpha", "rule", "alternative", "target", "link", "draws", "seed", "batch_rows", "progress", "rng")
+SHARED = ("alpha", "rule", "alternative", "target", "link", "draws", "seed", "batch_rows", "workers", "progress", "rng")
 Loss = Literal["squared", "log"] | Callable[[Array, Array], Any]
 NO_REFERENCE = (
     "global_importance without labels compares the data with a reference; give reference data or a sampler, or labels "
@@ -143,7 +144,8 @@ def _importance(asked: ImportanceRun, measured_of: Callable[[Settings, Probe, Wr
     warned = [] if plan.passes == 0 else _warn_of_reach(plan.passes, settings, len(problem.subset_names))
     with reporting(settings.progress) as report:
         meter, memory = Meter(report, seen.rows), remembering(problem, seen.outputs)
-        evaluator = Evaluator(asked.wrapped.call, size, seen.outputs.shape[1], meter, memory)
+        engine = engine_for(settings.workers)
+        evaluator = Evaluator(asked.wrapped.call, size, seen.outputs.shape[1], meter, memory, engine=engine)
         evidence, chosen, effects = _tested(problem, evaluator, measured.measure, plan, settings, meter)
         found = _checked(asked, measured, meter)
     return GlobalResult(

@@ -19,7 +19,7 @@ class Watch:
 
     def __init__(self, costly: bool = False) -> None:
         self.differ = False
-        self._alike, self._enough = 0, ENOUGH_COSTLY if costly else ENOUGH
+        self.alike, self._enough = 0, ENOUGH_COSTLY if costly else ENOUGH
 
     def compare(self, observed: Sequence[Any], drawn: Sequence[Sequence[Any]]) -> None:
         """What is observed in some inputs, and the draws of each."""
@@ -27,9 +27,14 @@ class Watch:
             if self.differ or not others:
                 return
             self.differ = not all(same(first, other) for other in others)
-            self._alike += not same(seen, first)
+            self.alike += not same(seen, first)
+
+    def add(self, differ: bool, alike: int) -> None:
+        """What another watch has seen of other draws."""
+        self.differ |= differ
+        self.alike += alike
 
     @property
     def is_degenerate(self) -> bool:
         """Whether all that was seen was drawn alike, and it was enough."""
-        return not self.differ and self._alike >= self._enough
+        return not self.differ and self.alike >= self._enough

@@ -42,7 +42,7 @@ class Items(Protocol):
     def pack(self, values: Values, wanted: Ints, versions: int, subset: Subset) -> Values: ...
     def unpack(self, pieces: Values, observed: Item, subset: Subset) -> Values: ...
     def keys(self, values: Values) -> list[bytes]: ...
-    def size(self, inputs: Batch, values: Values) -> int: ...
+    def size(self, start: int, subset: Subset) -> int: ...
     def support(self, sampler: ListsSupport, inputs: Batch, subset: Subset, name: str) -> tuple[Draws, Floats]: ...
     def likely(self, inputs: Batch, drawn: Draws, mass: Floats) -> Floats: ...
     def distances(self, values: Values, wanted: Bools, subset: Subset) -> Floats: ...
@@ -131,9 +131,9 @@ class TableItems:
         """What tells the versions of one hypothesis apart."""
         return [value.tobytes() for value in np.ascontiguousarray(values)]
 
-    def size(self, inputs: Array, values: Array) -> int:  # noqa: ARG002 - images count by their inputs
+    def size(self, start: int, subset: Subset) -> int:  # noqa: ARG002 - texts count by their input
         """Values that one version takes."""
-        return len(values[0])
+        return len(subset.index)
 
     def support(self, sampler: ListsSupport, inputs: Array, subset: Subset, name: str) -> tuple[Array, Floats]:
         """All values (n, m, columns) that may be drawn, and their probabilities (n, m)."""
@@ -272,9 +272,9 @@ class ListItems:
         """What tells the versions of one hypothesis apart."""
         return list(map(digest, values))
 
-    def size(self, inputs: list[Any], values: list[Any]) -> int:  # noqa: ARG002 - rows of a table count by their values
+    def size(self, start: int, subset: Subset) -> int:  # noqa: ARG002 - rows of a table count by the subset
         """Values of one version; an image's are bytes in few, large pieces: 2**8 count one."""
-        return max(map(size, inputs), default=1) // 2**8
+        return size(self.inputs[start]) // 2**8
 
     def support(
         self, sampler: ListsSupport, inputs: list[Any], subset: Subset, name: str

@@ -10,14 +10,16 @@ import numpy as np
 from butfor.core.types import Array, Batch, InputError, Model, ModelError
 
 
-def ask(model: Model, batch: Batch, rows: int, describe: Callable[[int], str]) -> Array:
+def ask(model: Model, batch: Batch, rows: int, describe: Callable[[int], str], *, find_bad: bool = True) -> Array:
     """What the model returns for a batch, (rows,) or (rows, outputs), checked; `describe` names a row in an error."""
     try:
         outputs = np.asarray(model(batch))
     except InputError:
         raise  # it says already what is the matter, and asking again row by row would not help
     except Exception as error:
-        row = _first_bad_row(model, batch, rows)
+        if not find_bad:
+            raise
+        row = None if isinstance(error, TimeoutError) else _first_bad_row(model, batch, rows)
         if row is not None:
             raise ModelError(f"the model raised {type(error).__name__} on {describe(row)}: {error}") from error
         raise ModelError(

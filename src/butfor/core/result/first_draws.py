@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from butfor.core.draw.blocks import CounterfactualBatch
+from butfor.core.evaluate.batches import Seen
 from butfor.core.evaluate.outputs import Target, linked
 from butfor.core.types import Floats, Ints
 
@@ -23,22 +23,25 @@ class Estimates:
 
 
 class FirstDraws:
-    """Is shown every batch of a run; looks at the first round of each hypothesis, which is never stopped early."""
+    """Hears of every job of a run; looks at the first round of each hypothesis, which is never stopped early."""
 
     def __init__(self, size: int, target: Target, link: str | None) -> None:
         self._target, self._link = target, link
         self._found = {name: np.full(size, np.nan) for name in ("effect", "low", "high", "gain", "spread")}
 
-    def __call__(self, batch: CounterfactualBatch, outputs: Floats) -> None:
-        """Versions of some inputs, and their outputs (n, versions, outputs)."""
-        later = batch.job.round != 0 or (batch.job.part is not None and batch.job.part[0] > 0)
-        if (batch.mass is None and later) or batch.versions < 2:
+    look = None  # outputs are enough
+
+    def note(self, seen: Seen, _: None) -> None:
+        """The outputs of some inputs and their draws."""
+        job, outputs = seen.job, seen.outputs
+        later = job.round != 0 or (job.part is not None and job.part[0] > 0)
+        if (seen.mass is None and later) or outputs.shape[1] < 2:
             return
         values = linked(outputs, self._link)
-        weight = _weight(batch)
-        inputs, rows = batch.job.inputs, batch.job.rows
+        weight = _weight(seen)
+        inputs, rows = job.inputs, job.rows
         of_class = self._of_class(values, outputs, inputs)
-        effect, low, high = _effect(of_class, None if batch.mass is None else weight)
+        effect, low, high = _effect(of_class, None if seen.mass is None else weight)
         own = self._own(values, outputs, weight, inputs)
         mean = (own[:, 1:] * weight).sum(axis=1)
         spread = (weight * (own[:, 1:] - mean[:, None]) ** 2).sum(axis=1)
@@ -81,11 +84,11 @@ class FirstDraws:
         return Estimates(**self._found)
 
 
-def _weight(batch: CounterfactualBatch) -> Floats:
+def _weight(seen: Seen) -> Floats:
     """Of each draw (n, versions - 1): its probability where it was listed, else one (1, 1) for all."""
-    if batch.mass is None:
-        return np.full((1, 1), 1 / (batch.versions - 1))
-    return np.asarray(batch.mass / batch.mass.sum(axis=1, keepdims=True))
+    if seen.mass is None:
+        return np.full((1, 1), 1 / (seen.outputs.shape[1] - 1))
+    return np.asarray(seen.mass / seen.mass.sum(axis=1, keepdims=True))
 
 
 def _effect(values: Floats, mass: Floats | None) -> tuple[Floats, Floats, Floats]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from butfor.core.draw.blocks import CounterfactualBatch, Problem
 from butfor.core.draw.content import size
+from butfor.core.evaluate.batches import Seen
 from butfor.core.types import Batch, Floats, Ints
 
 
@@ -59,34 +60,54 @@ class Kept:
         return problem.items.whole(problem.items.unpack(self.pieces(row)[:count], inputs[0], subset), inputs, subset)
 
 
-class Keeper:
-    """Is shown every batch of a run; keeps the first `count` draws of each hypothesis, those set aside left out.
+@dataclass(frozen=True)
+class KeepFirst:
+    """Looks at the counterfactuals of a job, and takes the first `count`, those set aside left out."""
 
-    `room` counts values: when it is used up nothing more is kept, and what is asked for later is drawn again.
-    """
+    count: int
+    skip: int
 
-    def __init__(self, problem: Problem, count: int, set_aside: int, room: int) -> None:
-        self._problem, self._count, self._skip, self._room = problem, count, set_aside, room
-        self._chunks: list[Chunk] = []
-
-    def __call__(self, batch: CounterfactualBatch, outputs: Floats) -> None:
-        """Versions of some inputs, and their outputs (n, versions, outputs)."""
-        if self._room <= 0 or (batch.job.round != 0 and batch.mass is None):
-            return
+    def __call__(self, problem: Problem, batch: CounterfactualBatch, outputs: Floats) -> tuple[Any, Floats] | None:
+        """Them and their outputs (n, k, outputs), where this is the first round."""
+        if batch.job.round != 0 and batch.mass is None:
+            return None
         wanted = self._wanted(batch)
-        if wanted.size:
-            pieces = self._problem.items.pack(batch.values, wanted, batch.versions, batch.job.block.subset)
-            said = outputs[np.arange(len(wanted))[:, None], wanted]
-            self._chunks.append(Chunk(batch.job.rows, pieces, said, batch.mass is not None))
-            self._room -= size(pieces) + said.size
+        if not wanted.size:
+            return None
+        pieces = problem.items.pack(batch.values, wanted, batch.versions, batch.job.block.subset)
+        return pieces, outputs[np.arange(len(wanted))[:, None], wanted]
 
     def _wanted(self, batch: CounterfactualBatch) -> Ints:
         """Versions to keep of each input (n, k): the first draws, or the likeliest of those that are listed."""
         if batch.mass is not None:
-            return 1 + np.sort(np.argsort(-batch.mass, axis=1, kind="stable")[:, : self._count], axis=1)
-        first = self._skip - (batch.job.part[0] if batch.job.part else 0)
-        versions = np.arange(1 + max(first, 0), min(batch.versions, 1 + first + self._count))
+            return 1 + np.sort(np.argsort(-batch.mass, axis=1, kind="stable")[:, : self.count], axis=1)
+        first = self.skip - (batch.job.part[0] if batch.job.part else 0)
+        versions = np.arange(1 + max(first, 0), min(batch.versions, 1 + first + self.count))
         return np.broadcast_to(versions, (len(batch.inputs), len(versions)))
+
+
+class Keeper:
+    """Hears of every job of a run; keeps the first counterfactuals of each hypothesis.
+
+    `room` counts values: when it is used up nothing more is kept, and what is asked for later is drawn again.
+    """
+
+    def __init__(self, count: int, set_aside: int, room: int) -> None:
+        self._first, self._room = KeepFirst(count, set_aside), room
+        self._chunks: list[Chunk] = []
+
+    @property
+    def look(self) -> KeepFirst | None:
+        """What to take of the counterfactuals; nothing when there is no room."""
+        return self._first if self._room > 0 else None
+
+    def note(self, seen: Seen, found: tuple[Any, Floats] | None) -> None:
+        """Keep what was taken of a job."""
+        if found is None or self._room <= 0:
+            return
+        pieces, said = found
+        self._chunks.append(Chunk(seen.job.rows, pieces, said, seen.mass is not None))
+        self._room -= size(pieces) + said.size
 
     def kept(self) -> Kept:
         """What was kept."""

@@ -77,8 +77,10 @@ def _status(result: Result) -> Array:
     wrong = np.zeros(len(result.chosen), bool)
     if control is not None and control.calibrated is not None:
         wrong = ~control.calibrated[result.subset_of]
-    cases = [result.chosen, wrong, ~result.evidence.drawable, ~result.tested, result.evidence.open]
-    words = ["established", "not calibrated", "hardly picked", "no variation", "open"]
+    told = result.provenance.get("untested", ())
+    untested = np.isin(np.arange(len(result.chosen)), np.array([row for row in told if isinstance(row, int)], np.int64))
+    cases = [result.chosen, untested, wrong, ~result.evidence.drawable, ~result.tested, result.evidence.open]
+    words = ["established", "untested", "not calibrated", "hardly picked", "no variation", "open"]
     return np.select(cases, words, default="not established").astype(object)
 
 

@@ -60,6 +60,7 @@ def early_stop(
                 statistic, observed[rows], classes[rows] = centred_statistic(rows, job.inputs, outputs, spec, centre)
                 state.count(rows, statistic)
         state.narrow(wanted, after)
+        state.give_up(evaluator.untested(problem.size))
     p, varied = state.ends()[1], state.varied | (state.drawn < draws)  # what was not drawn to the end may yet vary
     found = Found(np.arange(problem.size), p, observed, classes, varied=varied, least=exact.least)
     drawn = np.where(exact.drawable, exact.draws, state.drawn)
@@ -80,6 +81,11 @@ class _State:
         """Note the statistic (n, versions) of some draws."""
         self.hits[rows] += (statistic[:, 1:] >= statistic[:, :1]).sum(axis=1)  # ties count against us: keeps p valid
         self.varied[rows] |= varies(statistic)
+
+    def give_up(self, rows: Ints) -> None:
+        """Hypotheses that the model or the sampler failed on: as if every draw had exceeded."""
+        self.drawn[rows] = self.low[rows] = self.high[rows] = self.hits[rows] = self.draws
+        self.varied[rows] = True
 
     def next_steps(self) -> Ints:
         """How many draws each hypothesis has after its next batch (H,)."""

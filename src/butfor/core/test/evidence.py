@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Literal
 
 import numpy as np
@@ -49,6 +49,17 @@ class Found:
     drawable: Bools | None = None
     least: Floats | None = None
     surprise: Floats | None = None
+
+
+def give_up(evidence: Evidence, rows: Ints) -> Evidence:
+    """Nothing speaks against the null of hypotheses that could not be tested; they stay in their family."""
+    if not rows.size:
+        return evidence
+    values, surprise = evidence.values.copy(), evidence.surprise.copy()
+    varied, drawable, still = evidence.varied.copy(), evidence.drawable.copy(), evidence.open.copy()
+    values[rows], surprise[rows] = (1.0 if evidence.kind == "p" else 0.0), np.nan
+    varied[rows], drawable[rows], still[rows] = True, True, False
+    return replace(evidence, values=values, surprise=surprise, varied=varied, drawable=drawable, open=still)
 
 
 def gather(kind: EvidenceKind, size: int, draws: int, parts: Iterable[Found]) -> Evidence:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from butfor.core.draw.blocks import CounterfactualBatch, Job, Problem
-from butfor.core.evaluate.batches import Evaluator, evaluate
+from butfor.core.evaluate.batches import Evaluator, Seen, evaluate
 from butfor.core.test.decision import Decision, FlipShare
 from butfor.core.types import Bools, Floats, Ints
 
@@ -25,44 +25,59 @@ class Nearest:
     distance: float
 
 
-class Flips:
-    """Is shown every batch of a run. x is fixed here, so every draw of the run counts, whatever it was made for."""
+@dataclass(frozen=True)
+class FindNearest:
+    """Looks at the counterfactuals of a job for the nearest that changes the decision."""
 
-    def __init__(self, problem: Problem, decision: Decision) -> None:
-        self._problem, self.decision = problem, decision
-        self.draws, self.flips = np.zeros(problem.size, np.int64), np.zeros(problem.size, np.int64)
-        self.listed = np.full(problem.size, np.nan)  # the exact share, where the sampler lists all values
+    decision: Decision
+
+    def __call__(
+        self, problem: Problem, batch: CounterfactualBatch, outputs: Floats
+    ) -> tuple[Ints, Floats, Any, Floats] | None:
+        """Of the inputs (positions) that have one: how far it is, itself made small, and its outputs."""
+        changed = changes(self.decision, outputs, batch.mass)
+        members = np.flatnonzero(changed.any(axis=1))
+        if not members.size:
+            return None
+        items, subset = problem.items, batch.job.block.subset
+        distance = items.distances(batch.values, changed, subset)
+        best = distance.argmin(axis=1)
+        pieces = items.pack(batch.values, best[:, None] + 1, batch.versions, subset)
+        places = best[members]
+        return members, distance[members, places], items.take(pieces, members), outputs[members, places + 1]
+
+
+def changes(decision: Decision, outputs: Floats, mass: Floats | None) -> Bools:
+    """Which draws (n, draws) change the decision, of outputs (n, versions, outputs); what has no mass never does."""
+    made = decision(outputs)
+    changed = np.asarray(made[:, 1:] != made[:, :1])
+    return changed if mass is None else changed & (mass > 0)
+
+
+class Flips:
+    """Hears of every job of a run. x is fixed here, so every draw of the run counts, whatever it was made for."""
+
+    def __init__(self, size: int, decision: Decision) -> None:
+        self.decision, self.look = decision, FindNearest(decision)
+        self.draws, self.flips = np.zeros(size, np.int64), np.zeros(size, np.int64)
+        self.listed = np.full(size, np.nan)  # the exact share, where the sampler lists all values
         self.nearest: dict[int, Nearest] = {}
 
-    def __call__(self, batch: CounterfactualBatch, outputs: Floats) -> None:
-        """Versions of some inputs, and their outputs (n, versions, outputs)."""
-        made = self.decision(outputs)
-        changed = np.asarray(made[:, 1:] != made[:, :1])
-        rows = batch.job.rows
-        if batch.mass is None:
+    def note(self, seen: Seen, found: tuple[Ints, Floats, Any, Floats] | None) -> None:
+        """Count the draws of a job, and keep what is nearer than what is known."""
+        changed, rows = changes(self.decision, seen.outputs, seen.mass), seen.job.rows
+        if seen.mass is None:
             self.draws[rows] += changed.shape[1]
             self.flips[rows] += changed.sum(axis=1)
         else:
-            self.listed[rows] = (batch.mass * changed).sum(axis=1) / batch.mass.sum(axis=1)
-        self._keep(batch, outputs, changed & (batch.mass > 0) if batch.mass is not None else changed)
-
-    def _keep(self, batch: CounterfactualBatch, outputs: Floats, changed: Bools) -> None:
-        """The nearest that changes the decision, where it is nearer than the one known."""
-        members = np.flatnonzero(changed.any(axis=1))
-        if not members.size:
+            self.listed[rows] = (seen.mass * changed).sum(axis=1) / seen.mass.sum(axis=1)
+        if found is None:
             return
-        items, subset = self._problem.items, batch.job.block.subset
-        distance = items.distances(batch.values, changed, subset)
-        best = distance.argmin(axis=1)
-        rows = batch.job.rows
-        known = [self.nearest[row].distance if row in self.nearest else np.inf for row in rows[members].tolist()]
-        nearer = members[distance[members, best[members]] < known]
-        if not nearer.size:
-            return
-        pieces = items.pack(batch.values, best[:, None] + 1, batch.versions, subset)
-        for member in nearer.tolist():
-            said = outputs[member, best[member] + 1].copy()
-            self.nearest[int(rows[member])] = Nearest(pieces[member][0], said, float(distance[member, best[member]]))
+        members, distance, pieces, said = found
+        own = rows[members].tolist()
+        known = [self.nearest[row].distance if row in self.nearest else np.inf for row in own]
+        for place in np.flatnonzero(distance < known).tolist():
+            self.nearest[own[place]] = Nearest(pieces[place][0], said[place].copy(), float(distance[place]))
 
     def tally(self, error: Floats) -> FlipShare:
         """What was counted; `error` (H,) says how well the sampler is known."""
@@ -82,7 +97,7 @@ def draw_until_decided(
 ) -> None:
     """Go on drawing where it is open whether q is above or below the level, up to `cap` draws of a hypothesis.
 
-    `evaluator` shows its batches to `flips`. Where the sampler's own error leaves it open, more draws would not help.
+    `evaluator` tells `flips` of its jobs. Where the sampler's own error leaves it open, more draws would not help.
     """
     size, number = FIRST, 0
     while (rows := _open(flips.tally(error), level, alphas, cap)).size:

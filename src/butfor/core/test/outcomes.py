@@ -7,9 +7,10 @@ from dataclasses import replace
 from typing import Protocol
 
 from butfor.core.draw.blocks import Block, Problem
+from butfor.core.draw.listing import Listed
 from butfor.core.evaluate.batches import Evaluator
 from butfor.core.test.evidence import Found
-from butfor.core.test.exact import Listed, found_in_list
+from butfor.core.test.exact import found_in_list
 from butfor.core.test.statistic import StatisticSpec
 from butfor.core.types import Floats
 
@@ -31,5 +32,5 @@ def known_outcomes(
 ) -> Iterator[Found]:
     """The p-values of the hypotheses of `blocks`, as `exact` defines them; nothing is drawn and nobody is asked."""
     for listed, outputs in outcomes.listed(problem, blocks):
-        evaluator.show(listed.batch, outputs)
-        yield replace(found_in_list(spec, listed.batch.job, outputs, listed), draws=0)
+        evaluator.show(problem, listed.batch, outputs)
+        yield replace(found_in_list(spec, listed.batch.job, outputs, listed.support), draws=0)

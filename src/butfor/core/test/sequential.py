@@ -10,7 +10,6 @@ import numpy as np
 
 from butfor.core.draw.blocks import Job, Problem
 from butfor.core.evaluate.batches import Evaluator, evaluate, evaluate_together
-from butfor.core.evaluate.buffer import BatchBuffer
 from butfor.core.evaluate.outputs import linked, snap
 from butfor.core.test.evidence import Evidence, Found, besag_clifford, gather, p_sequential
 from butfor.core.test.picking import hopeless
@@ -44,7 +43,6 @@ class _Counts:
         self.draws, self.exceeded = np.zeros(size, np.int64), np.zeros(size, np.int64)
         self.open, self.drawable, self.least = np.ones(size, bool), np.ones(size, bool), np.zeros(size)
         self.listed = np.full(size, np.nan)  # the surprise of what needed no drawing
-        self.buffer = BatchBuffer()
 
     def note(self, found: Found) -> None:
         """A hypothesis that needed no drawing: nothing is left open or to chance there."""
@@ -54,6 +52,10 @@ class _Counts:
         self.drawable[rows] = True if found.drawable is None else found.drawable
         self.least[rows] = 0.0 if found.least is None else found.least
         self.listed[rows] = 1 - found.values if found.surprise is None else found.surprise
+
+    def give_up(self, rows: Ints) -> None:
+        """Hypotheses that the model or the sampler failed on: nothing speaks against the null."""
+        self.values[rows], self.open[rows], self.exceeded[rows] = 1.0, False, self.h
 
     def pilot_p(self) -> Floats:
         """The p-value of every hypothesis, as if its first draws had been all."""
@@ -99,6 +101,7 @@ def sequential(
         for number, batch in enumerate(batches(stopping.h, stopping.cap, stopping.pilot)):
             drawn += batch
             _round(problem, evaluator, spec, (number, batch, drawn), centre, counts)
+            counts.give_up(evaluator.untested(problem.size))
             if number == 0 and stopping.learn is not None:
                 stopping.learn(counts.pilot_p(), counts.drawable)
             chosen = stopping.choose(counts.values, counts.drawable)
@@ -146,7 +149,7 @@ def _round(
 ) -> None:
     """One batch for every open hypothesis, counted in the order in which it was drawn."""
     number, batch, drawn = step
-    for done in evaluate_together(problem, evaluator, _jobs(problem, counts.open, number, batch), counts.buffer):
+    for done in evaluate_together(problem, evaluator, _jobs(problem, counts.open, number, batch)):
         for _, alike in groupby(done, key=lambda pair: (pair[0].round, pair[0].versions)):  # a hypothesis is in one job
             jobs, outputs = zip(*alike, strict=True)
             rows, inputs = np.concatenate([job.rows for job in jobs]), np.concatenate([job.inputs for job in jobs])

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from butfor.core.draw.blocks import Block, CounterfactualBatch, Job, Problem
+from butfor.core.draw.listing import Support
 from butfor.core.test.evidence import Found
-from butfor.core.test.exact import Listed, found_in_list
+from butfor.core.test.exact import found_in_list
 from butfor.core.test.statistic import StatisticSpec
 from butfor.core.types import Array, Floats
 
@@ -42,4 +43,4 @@ def ranked_whole(
         own = outputs[block.start + keep][:, None]
         said = np.concatenate([own, np.broadcast_to(reference_outputs, (len(keep), *reference_outputs.shape)), own], 1)
         seen(batch, said)
-        yield found_in_list(spec, job, said, Listed(batch, np.zeros(len(keep)), np.full(len(keep), 1 / (rows + 1))))
+        yield found_in_list(spec, job, said, Support(mass, np.zeros(len(keep)), np.full(len(keep), 1 / (rows + 1))))

@@ -10,8 +10,8 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from butfor.core.draw.blocks import Block, CounterfactualBatch, Job, Problem
+from butfor.core.draw.listing import Listed, listed_block
 from butfor.core.draw.samplers import ListsSupport
-from butfor.core.test.exact import Listed, listed_block
 from butfor.core.types import Array, Floats, Subset
 from butfor.tabular.exact_trees.donors import donated, donors_of
 from butfor.tabular.exact_trees.groups import group_sums

@@ -1,0 +1,115 @@
+"""One unit of work: draw its jobs, ask the model, and keep what the run needs of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from butfor.core.draw.blocks import CounterfactualBatch, Job, Problem, draw, draw_all
+from butfor.core.draw.chance import Watch
+from butfor.core.draw.listing import SUPPORT, Support, listed_block
+from butfor.core.draw.samplers import SamplerInfo
+from butfor.core.evaluate.calls import evaluate_group
+from butfor.core.evaluate.patience import TRIES, again, within
+from butfor.core.evaluate.workplace import Tolerance, Unit, UnitContext, UnitResult, Workplace
+from butfor.core.types import Array, Batch, Floats, ModelError, Subset
+
+
+class Serial:
+    """The engine that is always there: one unit after the other, here."""
+
+    def map(self, place: Workplace, units: Iterable[Unit]) -> Iterator[tuple[int, UnitResult]]:
+        for number, unit in enumerate(units):
+            yield number, evaluate_unit(place, unit) if unit.result is None else unit.result
+
+
+def evaluate_unit(place: Workplace, unit: Unit) -> UnitResult:
+    """The outputs of all jobs of a unit, and what is kept of their counterfactuals; the same bits wherever it runs."""
+    context = UnitContext(place, unit.known)
+    watch = Watch(place.problem.items.costly) if unit.watched else None
+    problem = replace(place.problem, watch=watch)
+    drawn = list(_drawn(problem, unit) if place.tolerance == Tolerance() else _patient(problem, context, unit))
+    done = evaluate_group(context, [batch for batch, _ in drawn])
+    _give_up(context, done)
+    found = tuple(
+        tuple(None if look is None else look(place.problem, batch, outputs) for look in unit.looks)
+        for batch, outputs in done
+    )
+    counts = context.counts
+    return UnitResult(
+        outputs=tuple(outputs for _, outputs in done),
+        found=found,
+        supports=tuple(support for _, support in drawn),
+        rows=(counts.requested, counts.evaluated, counts.deduplicated),
+        news=context.news,
+        chance=(False, 0) if watch is None else (watch.differ, watch.alike),
+        failed=context.failed,
+    )
+
+
+Drawn = tuple[CounterfactualBatch, Support | None]
+
+
+def _drawn(problem: Problem, unit: Unit) -> Iterator[Drawn]:
+    """The counterfactuals of every job, drawn or listed."""
+    if unit.jobs[0].round == SUPPORT:
+        for job in unit.jobs:
+            listed = listed_block(problem, job.block)
+            yield listed.batch, listed.support
+        return
+    for batch in draw_all(problem, unit.jobs):
+        yield batch, None
+
+
+def _patient(problem: Problem, context: UnitContext, unit: Unit) -> Iterator[Drawn]:
+    """The same where the sampler may take only so long, or fail: what it cannot draw is left as it is observed."""
+    tolerance = context.place.tolerance
+    for job in unit.jobs:
+        alone = replace(unit, jobs=(job,))
+
+        def once(alone: Unit = alone) -> Drawn:
+            return within(tolerance.timeout, lambda: next(_drawn(problem, alone)))
+
+        try:
+            yield again(once, TRIES if tolerance.skip else 1)
+        except (TimeoutError, ModelError) as error:
+            if not tolerance.skip:
+                said = f"the sampler gave {error} on {problem.name_of(job.block)}"
+                raise ModelError(said if isinstance(error, TimeoutError) else str(error)) from error
+            yield _undrawn(problem, context, job, error)
+
+
+def _undrawn(problem: Problem, context: UnitContext, job: Job, error: Exception) -> Drawn:
+    """Copies of the observed inputs in place of draws that could not be made."""
+    context.failed.update(dict.fromkeys(job.rows.tolist(), f"the sampler failed: {error}"))
+    batch = draw(replace(problem, sampler=Unchanged(), watch=None), job)
+    if job.round != SUPPORT:
+        return batch, None
+    mass = np.full((len(job.rows), job.draws), 1 / job.draws)
+    return replace(batch, mass=mass), Support(mass, np.zeros(len(mass)), np.zeros(len(mass)))
+
+
+class Unchanged:
+    """Stands in for a sampler that fails: nothing is changed."""
+
+    info = SamplerInfo("unchanged", takes_missing=True)
+
+    def __call__(self, inputs: Batch, subset: Subset, draws: int, rng: object) -> Batch:  # noqa: ARG002
+        return [one for one in inputs for _ in range(draws)]
+
+    def values(self, inputs: Array, subset: Subset, draws: int, rng: object) -> Array:  # noqa: ARG002
+        return np.repeat(inputs[:, subset.index], draws, axis=0)
+
+
+def _give_up(context: UnitContext, done: list[tuple[CounterfactualBatch, Floats]]) -> None:
+    """Outputs of hypotheses with a row that failed become all equal: nothing is to be made of them."""
+    if not context.place.tolerance.skip:
+        return
+    for batch, outputs in done:
+        rows = batch.job.rows
+        bad = ~np.isfinite(outputs).all(axis=(1, 2)) | np.isin(rows, list(context.failed))
+        outputs[bad] = 0.0
+        for row in rows[bad].tolist():
+            context.failed.setdefault(row, "the model failed on one of its rows")

@@ -1,0 +1,93 @@
+"""What `workers=` stands for: one process, several threads or processes, or a dask cluster."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from itertools import chain, islice
+from typing import Any
+
+from butfor.core.evaluate.units import Serial, evaluate_unit
+from butfor.core.evaluate.workplace import Engine, Unit, UnitResult, Workplace
+from butfor.core.types import InputError
+from butfor.engine.pool import Pool
+from butfor.engine.workers import Processes, Threads, one_thread_each
+
+FASTER = 1.5  # two threads must do at least so many times as much as one, or processes are used
+EXPECTED = (
+    "workers must be a whole number of at least 1, 'threads:2', 'processes:2', a dask Client or the address of its "
+    "scheduler such as 'tcp://host:8786', got {workers!r}"
+)
+KINDS = {"threads": Threads, "processes": Processes}
+
+
+def engine_for(workers: Any) -> Engine:
+    """The engine that was asked for.
+
+    >>> engine_for("threads:2")
+    2 threads
+    """
+    if isinstance(workers, Serial | Pool | MeasuredWorkers):
+        return workers  # one that is open already: several runs may share it
+    if isinstance(workers, bool):
+        raise InputError(EXPECTED.format(workers=workers))
+    if isinstance(workers, int):
+        if workers < 1:
+            raise InputError(EXPECTED.format(workers=workers))
+        return Serial() if workers == 1 else MeasuredWorkers(workers)
+    if isinstance(workers, str):
+        if workers.isdecimal():
+            return engine_for(int(workers))
+        named = re.fullmatch(r"(threads|processes):([1-9]\d{0,3})", workers)
+        if named:
+            return Pool(KINDS[named[1]](int(named[2])))
+        if "://" not in workers:
+            raise InputError(EXPECTED.format(workers=workers))
+    elif not type(workers).__module__.startswith("distributed"):
+        raise InputError(EXPECTED.format(workers=workers))
+    from butfor.engine.cluster import Cluster
+
+    return Pool(Cluster(workers))
+
+
+class MeasuredWorkers:
+    """Threads where the model and the sampler let each other run, else processes: the first units tell.
+
+    One unit is done alone and two beside each other; what they give is used, so that nothing is asked in vain.
+    """
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self.chosen: Pool | None = None
+
+    def __repr__(self) -> str:
+        return f"{self.count} workers" if self.chosen is None else repr(self.chosen)
+
+    def map(self, place: Workplace, units: Iterable[Unit]) -> Iterator[tuple[int, UnitResult]]:
+        """Results as they come."""
+        left, done = iter(units), 0
+        while self.chosen is None and (first := list(islice(left, 3))):
+            yield from enumerate(self._measure(place, first), done)
+            done += len(first)
+        if self.chosen is None:
+            return
+        for number, result in self.chosen.map(place, chain(left)):
+            yield done + number, result
+
+    def _measure(self, place: Workplace, units: list[Unit]) -> list[UnitResult]:
+        """What a few units give; of three that are new to us also how they get on beside each other."""
+        if len(units) < 3 or any(unit.result is not None for unit in units):
+            return [evaluate_unit(place, unit) if unit.result is None else unit.result for unit in units]
+        start = time.perf_counter()
+        alone = evaluate_unit(place, units[0])
+        middle = time.perf_counter()
+        with ThreadPoolExecutor(2, initializer=one_thread_each) as two:
+            both = list(two.map(partial(evaluate_unit, place), units[1:]))
+        end = time.perf_counter()
+        rate = alone.rows[0] / max(middle - start, 1e-9)
+        together = sum(result.rows[0] for result in both) / max(end - middle, 1e-9)
+        self.chosen = Pool(Threads(self.count) if together >= FASTER * rate else Processes(self.count))
+        return [alone, *both]

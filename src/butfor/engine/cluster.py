@@ -1,0 +1,82 @@
+"""Workers of a dask cluster: the workplace is a task of its own, so that a worker that comes later makes it anew."""
+
+from __future__ import annotations
+
+import warnings
+from concurrent.futures import Future
+from typing import Any
+
+import cloudpickle
+
+from butfor.core.evaluate.workplace import Unit, Workplace
+from butfor.core.types import InputError
+from butfor.engine.pool import Trip, work
+from butfor.engine.workers import opened
+
+NEEDS = 'workers={workers!r} needs dask; pip install "butfor[cluster]"'
+RETRIES = 2  # of a task whose worker raised something of the cluster's
+
+
+class Cluster:
+    """A dask.distributed Client of the user's, or one of our own at an address."""
+
+    def __init__(self, workers: Any) -> None:
+        self._client = client_of(workers)
+        self.count = max(1, sum(self._client.nthreads().values()))
+
+    def __repr__(self) -> str:
+        return f"dask with {self.count} threads"
+
+    def reopen(self) -> None:
+        """The scheduler looks after its workers itself."""
+
+    def ship(self, place: Workplace) -> Any:
+        content = cloudpickle.dumps(place)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # large: it is sent once
+            return self._client.submit(opened, content, pure=False)
+
+    def submit(self, handle: Any, units: tuple[Unit, ...]) -> Future[Trip]:
+        sent = self._client.submit(work_sent, handle, cloudpickle.dumps(units), pure=False, retries=RETRIES)
+        return as_future(sent)
+
+
+def work_sent(place: Workplace, units: bytes) -> Trip:
+    """On a worker of the cluster."""
+    from butfor.engine.workers import one_thread_each
+
+    one_thread_each()
+    return work(place, cloudpickle.loads(units))
+
+
+def as_future(sent: Any) -> Future[Trip]:
+    """One that the standard library can wait for; a worker that was lost too often counts as broken."""
+    from concurrent.futures.process import BrokenProcessPool
+
+    made: Future[Trip] = Future()
+    made.set_running_or_notify_cancel()
+
+    def done(over: Any) -> None:
+        try:
+            made.set_result(over.result())
+        except BaseException as error:
+            lost = type(error).__name__ in ("KilledWorker", "FutureCancelledError", "CommClosedError", "CancelledError")
+            made.set_exception(BrokenProcessPool(str(error)) if lost else error)
+
+    sent.add_done_callback(done)
+    made.cluster = sent  # type: ignore[attr-defined]  # held, or dask forgets the task
+    return made
+
+
+def client_of(workers: Any) -> Any:
+    """The user's client, or one for an address such as tcp://scheduler:8786."""
+    try:
+        from distributed import Client
+    except ImportError as error:
+        raise InputError(NEEDS.format(workers=workers)) from error
+    if isinstance(workers, Client):
+        return workers
+    try:
+        return Client(workers, timeout=10, set_as_default=False)
+    except OSError as error:
+        raise InputError(f"there is no dask scheduler at {workers!r} ({error}); is the address right?") from error

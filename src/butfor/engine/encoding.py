@@ -1,0 +1,100 @@
+"""Numbers, texts, arrays and collections of them <-> bytes: what a journal keeps, without pickle."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+
+from butfor.core.draw.listing import Support
+from butfor.core.evaluate.workplace import UnitResult
+from butfor.core.types import Array
+
+Plain = Any  # what JSON can hold
+
+
+def encode(value: object) -> bytes:
+    """A header in JSON, its length in front, and then the bytes of all arrays.
+
+    >>> decode(encode({"a": (1, np.arange(3)), "b": [b"x", None, "y"]}))
+    {'a': (1, array([0, 1, 2])), 'b': [b'x', None, 'y']}
+    """
+    parts: list[bytes] = []
+    header = json.dumps(_plain(value, parts)).encode()
+    return b"".join([len(header).to_bytes(8, "little"), header, *parts])
+
+
+def _plain(value: object, parts: list[bytes]) -> Plain:
+    if value is None or isinstance(value, bool | int | float | str):
+        return value if not isinstance(value, str) else {"s": value.encode("utf-8", "surrogatepass").hex()}
+    if isinstance(value, np.generic):
+        return {"g": _plain(np.asarray(value), parts)}
+    if isinstance(value, np.ndarray):
+        small = _smaller(value)
+        parts.append(np.ascontiguousarray(small).tobytes())
+        return {"a": [small.dtype.str, value.dtype.str, list(value.shape)]}
+    if isinstance(value, bytes):
+        parts.append(value)
+        return {"b": len(value)}
+    if isinstance(value, dict):
+        return {"d": [[_plain(key, parts), _plain(one, parts)] for key, one in value.items()]}
+    if isinstance(value, list | tuple):
+        return {"l" if isinstance(value, list) else "t": [_plain(one, parts) for one in value]}
+    raise TypeError(f"a journal cannot keep {type(value).__name__}")
+
+
+def _smaller(value: Array) -> Array:
+    """float64 that came from float32 as float32: the same numbers in half the room."""
+    if value.dtype != np.float64 or value.ndim < 3 or value.shape[-1] < 2:
+        return value
+    single = value.astype(np.float32)
+    return single if np.array_equal(single, value) else value
+
+
+def decode(content: bytes) -> Any:
+    """What was encoded; its checksum must have been looked at before."""
+    length = int.from_bytes(content[:8], "little")
+    place = [8 + length]
+    return _back(json.loads(content[8 : 8 + length]), memoryview(content), place)
+
+
+def _back(plain: Plain, content: memoryview, place: list[int]) -> Any:
+    if not isinstance(plain, dict):
+        return plain
+    ((kind, given),) = plain.items()
+    if kind == "s":
+        return bytes.fromhex(given).decode("utf-8", "surrogatepass")
+    if kind == "g":
+        return _back(given, content, place)[()]
+    if kind == "a":
+        stored, wanted, shape = np.dtype(given[0]), np.dtype(given[1]), given[2]
+        size = stored.itemsize * int(np.prod(shape, dtype=np.int64))
+        array = np.frombuffer(_taken(content, place, size), stored).reshape(shape)
+        return array.astype(wanted)
+    if kind == "b":
+        return bytes(_taken(content, place, given))
+    if kind == "d":
+        return {_back(key, content, place): _back(one, content, place) for key, one in given}
+    found = [_back(one, content, place) for one in given]
+    return found if kind == "l" else tuple(found)
+
+
+def _taken(content: memoryview, place: list[int], size: int) -> memoryview:
+    place[0] += size
+    return content[place[0] - size : place[0]]
+
+
+def encode_result(result: UnitResult) -> bytes:
+    """A unit's result."""
+    supports = [None if one is None else (one.mass, one.beside, one.least) for one in result.supports]
+    return encode(
+        [result.outputs, result.found, supports, result.rows, result.news, result.chance, result.failed]
+    )  # fmt: skip
+
+
+def decode_result(content: bytes) -> UnitResult:
+    """The same, back."""
+    outputs, found, supports, rows, news, chance, failed = decode(content)
+    listed = tuple(None if one is None else Support(*one) for one in supports)
+    return UnitResult(outputs, found, listed, rows, news, chance, failed)

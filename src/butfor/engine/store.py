@@ -1,0 +1,159 @@
+"""The file of a run directory: records with checksums in sqlite, locked by one process, and one sentence for a disk."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from hashlib import blake2b
+from pathlib import Path
+
+from butfor.core.types import InputError
+from butfor.core.warn import warn_user
+
+FILE, FORMAT = "journal.sqlite", 1
+COMMAND = "command.json"  # how the command line was called, for `butfor resume`
+SECONDS, BYTES = 0.5, 2**24  # records of at most so long, or of so many bytes, are written together
+LOCKED = "run_dir {place} is in use by another process; wait for it, or name another folder"
+DISK = (
+    "run_dir {place} cannot be written ({error}): the disk is full, read-only or failing; what was finished is kept: "
+    "make room and run the same again"
+)
+UNUSABLE = "run_dir {place} cannot be used: {error}; name another folder"
+DAMAGED = "The journal in {place} was damaged: {lost}; what is missing is asked again."
+
+
+class Store:
+    """Records by key. A record whose checksum is not its own is dropped, which is said, and counts as not there."""
+
+    def __init__(self, place: Path) -> None:
+        self.place, self.dropped, self.closed = place, 0, False
+        self._since, self._bytes = time.monotonic(), 0  # not the clock, which may be set back
+        try:
+            place.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(UNUSABLE.format(place=place, error=error.strerror or error)) from error
+        try:
+            self._open()
+        except sqlite3.OperationalError as error:
+            if "locked" in str(error):
+                raise InputError(LOCKED.format(place=place)) from error
+            if "unable to open" in str(error) or "readonly" in str(error) or "full" in str(error):
+                raise InputError(DISK.format(place=place, error=error)) from error
+            self._anew()
+        except sqlite3.DatabaseError:
+            self._anew()
+
+    def _open(self) -> None:
+        self._base = sqlite3.connect(self.place / FILE, timeout=0, isolation_level=None, check_same_thread=False)
+        try:
+            self._base.execute("PRAGMA locking_mode=EXCLUSIVE")
+            self._base.execute("PRAGMA journal_mode=WAL")
+            self._base.execute("PRAGMA synchronous=NORMAL")
+            self._base.execute("BEGIN EXCLUSIVE")  # others are refused from here on, until we close or die
+            self._base.execute("CREATE TABLE IF NOT EXISTS records (key BLOB PRIMARY KEY, body BLOB, digest BLOB)")
+            self._base.execute("COMMIT")
+            (self._base.execute("SELECT count(*) FROM records").fetchone())
+        except BaseException:
+            self._base.close()
+            raise
+        self._begun = False
+
+    def _anew(self) -> None:
+        """A file that sqlite cannot read at all: begin again, and say so."""
+        for name in names():
+            (self.place / name).unlink(missing_ok=True)
+        warn_user(DAMAGED.format(place=self.place, lost="it could not be read at all"), UserWarning)
+        self._open()
+
+    def all_keys(self) -> list[bytes]:
+        """The keys of all records."""
+        with self._careful():
+            return [bytes(key) for (key,) in self._base.execute("SELECT key FROM records") if isinstance(key, bytes)]
+        return []
+
+    def get(self, key: bytes) -> bytes | None:
+        """The record of a key; None where there is none, or a damaged one."""
+        row = None
+        with self._careful():
+            row = self._base.execute("SELECT body, digest FROM records WHERE key = ?", (key,)).fetchone()
+        if row is None:
+            return None
+        body, digest = row
+        if not isinstance(body, bytes) or digest != _digest(key, body):
+            self._drop(key)
+            return None
+        return body
+
+    def _drop(self, key: bytes) -> None:
+        self.dropped += 1
+        if self.dropped == 1:
+            warn_user(DAMAGED.format(place=self.place, lost="a record is not what was written"), UserWarning)
+        with self._careful():
+            self._base.execute("DELETE FROM records WHERE key = ?", (key,))
+
+    @contextmanager
+    def _careful(self) -> Iterator[None]:
+        """What a damaged file does to a question: it counts as not answered."""
+        try:
+            yield
+        except sqlite3.DatabaseError as error:
+            if any(word in str(error) for word in ("full", "readonly", "I/O")):
+                raise InputError(DISK.format(place=self.place, error=error)) from error
+            if self.dropped == 0:
+                warn_user(DAMAGED.format(place=self.place, lost=str(error)), UserWarning)
+            self.dropped += 1
+
+    def put(self, key: bytes, body: bytes) -> None:
+        """Keep a record; it is on disk within half a second."""
+        try:
+            if not self._begun:
+                self._base.execute("BEGIN")
+                self._begun = True
+            digest = _digest(key, body)
+            self._base.execute("INSERT OR REPLACE INTO records VALUES (?, ?, ?)", (key, body, digest))
+            self._bytes += len(body)
+            if time.monotonic() - self._since > SECONDS or self._bytes > BYTES:
+                self.commit()
+        except sqlite3.DatabaseError as error:
+            damaged = "malformed" in str(error) or "not a database" in str(error)
+            if not damaged:
+                raise InputError(DISK.format(place=self.place, error=error)) from error
+            self._base.close()
+            self._anew()
+            self.put(key, body)
+
+    def commit(self) -> None:
+        """Write what is there."""
+        self._since, self._bytes = time.monotonic(), 0
+        if self._begun:
+            self._base.execute("COMMIT")
+            self._begun = False
+
+    def close(self) -> None:
+        """Write what can be written, and let others in."""
+        self.closed = True
+        with suppress(sqlite3.DatabaseError):
+            self.commit()
+        with suppress(sqlite3.DatabaseError):
+            self._base.close()
+
+
+def clear(place: Path) -> None:
+    """Delete a journal, and its folder if nothing else is in it."""
+    for name in (*names(), COMMAND):
+        (place / name).unlink(missing_ok=True)
+    with suppress(OSError):
+        place.rmdir()
+
+
+def names() -> tuple[str, ...]:
+    """Files that sqlite makes."""
+    return FILE, f"{FILE}-wal", f"{FILE}-shm", f"{FILE}-journal"
+
+
+def _digest(key: bytes, body: bytes) -> bytes:
+    made = blake2b(key, digest_size=16)
+    made.update(body)
+    return made.digest()

@@ -1,0 +1,179 @@
+"""A model or sampler that fails, hangs, leaks or answers NaN: the run goes on, and what failed is never chosen."""
+
+import os
+import signal
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import butfor
+
+RNG = np.random.default_rng(0)
+REFERENCE, INPUTS = RNG.normal(size=(200, 4)), RNG.normal([3, 0, 0, 0], 1, size=(60, 4))
+INPUTS[7, 2] = 50.0  # a row that stands out: the models below fail on it
+
+
+def plain(rows):
+    return np.asarray(rows)[:, 0] * 1.0
+
+
+def raises(rows):
+    if (rows[:, 2] > 40).any():
+        raise ZeroDivisionError("no such patient")
+    return plain(rows)
+
+
+def answers_nan(rows):
+    return np.where(rows[:, 2] > 40, np.nan, plain(rows))
+
+
+def hangs(rows):
+    if (rows[:, 2] > 40).any():
+        time.sleep(30)
+    return plain(rows)
+
+
+def run(model, **settings):
+    settings = {"test": "sequential", "subsets": "columns", "on_error": "skip", **settings}
+    return butfor.explain(model, INPUTS, butfor.tabular.gaussian(REFERENCE), **settings)
+
+
+@pytest.mark.filterwarnings("ignore::butfor.ReachWarning")
+@pytest.mark.parametrize("model", [raises, answers_nan, hangs])
+@pytest.mark.parametrize("test", ["sequential", "irt", "few-shot", "osft"])
+def test_what_fails_is_not_tested_and_the_others_are(model, test, tmp_path):
+    if model is hangs and test != "sequential":
+        pytest.skip("one test is enough to see that time runs out")
+    few = {"timeout": 0.2, "batch_rows": 8} if model is hangs else {}
+    result = run(model, test=test, **few)
+    table = result.table
+    failed = table[table.status == "untested"]
+    assert set(failed.input) == {7}
+    assert not failed.chosen.any()
+    assert (failed[result.evidence.kind] == (1.0 if result.evidence.kind == "p" else 0.0)).all()
+    assert failed.effect.isna().all()
+    assert table[(table.subset == "x0") & (table.input != 7)].chosen.mean() > 0.5
+    assert any("hypotheses were not tested, and count as p = 1" in note for note in result.notes)
+    again = butfor.load(result.save(tmp_path / "r.butfor"))
+    assert again.table.status.tolist() == table.status.tolist()
+
+
+def test_a_fault_that_passes_leaves_no_trace():
+    calls = []
+
+    def shaky(rows):
+        calls.append(len(rows))
+        if len(calls) % 5 == 4:
+            raise ConnectionError("try again")
+        return plain(rows)
+
+    table = run(shaky).table
+    pd.testing.assert_frame_equal(table, run(plain).table, check_exact=True)
+
+
+def test_without_skip_it_is_told():
+    with pytest.raises(butfor.ModelError, match="no such patient"):
+        run(raises, on_error="raise")
+    with pytest.raises(butfor.ModelError, match=r"no answer within timeout=0\.2 seconds"):
+        run(hangs, on_error="raise", timeout=0.2)
+    with pytest.raises(butfor.InputError, match="timeout must be a number of seconds above 0"):
+        run(plain, timeout=0)
+
+
+def test_a_model_that_always_fails_ends_the_run():
+    def never(rows):
+        raise ValueError("broken")
+
+    with pytest.raises(butfor.ModelError, match="fails on every row"):
+        run(never)
+
+
+def test_a_sampler_that_fails_costs_its_hypotheses():
+    inner = butfor.tabular.gaussian(REFERENCE)
+
+    def sampler(inputs, subset, draws, rng):
+        if subset.name == "x3":
+            raise RuntimeError("no idea")
+        return inner(inputs, subset, draws, rng)
+
+    table = butfor.explain(plain, INPUTS, sampler, test="irt", draws=200, on_error="skip").table
+    assert set(table[table.status == "untested"].subset) == {"x3"}
+    assert table[table.subset == "x0"].chosen.any()
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_images_and_texts_are_skipped_as_well():
+    images = list(np.random.default_rng(0).integers(0, 200, (6, 12, 12, 3), dtype=np.uint8))
+    images[2] = images[2] // 4 + 200
+
+    def bright(batch):
+        if any(image[-1, -1, 0] >= 200 for image in batch):
+            raise ValueError("too bright")
+        return [image[:4, :4].mean() for image in batch]
+
+    found = butfor.image.explain(bright, images, butfor.image.donor(), on_error="skip", batch_rows=4)
+    assert set(found.table[found.table.status == "untested"].input.map(str)) >= {str(found.input_names[2])}
+    texts = ["a fine film", "a bad film", "bad words", "fine words"]
+
+    def fine(batch):
+        if any("film" in text and "bad" in text for text in batch):
+            raise ValueError("no")
+        return [len(text) for text in batch]
+
+    found = butfor.text.explain(fine, texts, butfor.text.ngram(texts * 3), on_error="skip")
+    assert "untested" in set(found.table.status)
+
+
+class Leaky:
+    """Ends its worker on a row that stands out, as one does that takes all memory."""
+
+    def __init__(self):
+        self.main = os.getpid()
+
+    def __call__(self, rows):
+        if (np.asarray(rows)[:, 1] > 3.2).any() and os.getpid() != self.main:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return plain(rows)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_worker_that_dies_does_not_end_the_run(monkeypatch):
+    monkeypatch.setattr("butfor.engine.pool.TRIES", 1)
+    inputs = np.random.default_rng(1).normal(size=(12, 3))
+    inputs[:, 0] += 3
+
+    def sampler(rows, subset, draws, rng):
+        made = np.repeat(rows, draws, axis=0)
+        made[:, subset.index] = rng.uniform(-1, 4 if subset.name == "x1" else 1, size=(len(made), len(subset.index)))
+        return made
+
+    settings = {"test": "irt", "draws": 50, "on_error": "skip", "effects": None}
+    table = butfor.explain(Leaky(), inputs, sampler, workers="processes:1", **settings).table
+    assert set(table[table.status == "untested"].subset) == {"x1"}
+    assert table[table.subset == "x0"].chosen.any()
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_false_discovery_rate_holds_where_rows_fail():
+    """Failures that go with the values: where a column is null it stays so, whatever is left out."""
+    shares, found = [], 0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        reference, inputs = rng.normal(size=(200, 4)), rng.normal(size=(40, 4))
+        inputs[:, 0] += 3
+
+        def model(rows):
+            rows = np.asarray(rows)
+            if (np.abs(rows[:, 1]) > 3.3).any():
+                raise ValueError("far out")
+            return np.where(rows[:, 2] > 2.6, np.nan, rows[:, 0] + rows[:, 1])
+
+        settings = {"test": "irt", "draws": 99, "alpha": 0.2, "on_error": "skip", "effects": None, "seed": seed}
+        table = butfor.explain(model, inputs, butfor.tabular.gaussian(reference), subsets="columns", **settings).table
+        wrong = table.chosen & (table.subset != "x0")
+        shares.append(wrong.sum() / max(1, table.chosen.sum()))
+        found += int((table.chosen & (table.subset == "x0")).sum())
+    assert np.mean(shares) <= 0.2 + 2 * np.std(shares) / np.sqrt(len(shares))
+    assert found > 40 * 40 / 4
