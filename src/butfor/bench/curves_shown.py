@@ -113,11 +113,8 @@ def write_pictures(figures: Figures, out: Path) -> list[Path]:
 def _save(figure: Any, path: Path) -> None:
     import matplotlib as mpl
 
-    own = {
-        "svg.hashsalt": "butfor",
-        "svg.fonttype": "none",
-    }  # the same figures give the same file; letters stay letters
-    with mpl.rc_context(own):
+    # The same figures give the same file, and letters stay letters.
+    with mpl.rc_context({"svg.hashsalt": "butfor", "svg.fonttype": "none"}):
         figure.savefig(path, format="svg", facecolor=figure.get_facecolor(), metadata={"Date": None})
 
 

@@ -41,7 +41,7 @@ class Course:
 
 def run(seed: int = 0, most: int = HYPOTHESES[-1]) -> Figures:
     """Every course with runs of at most so many hypotheses, one BLAS thread."""
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+    from threadpoolctl import threadpool_limits
 
     with threadpool_limits(1), warnings.catch_warnings(action="ignore"):
         return {**about(seed, most=most), "courses": [followed(course, seed) for course in courses(seed, most)]}

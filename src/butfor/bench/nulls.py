@@ -11,7 +11,7 @@ import numpy as np
 from butfor import explain
 from butfor.bench.output import Figures, about, listed
 from butfor.core.draw.streams import stream
-from butfor.core.types import Array, Floats
+from butfor.core.types import Array, Batch, Floats
 
 ALPHA, WIDTH = 0.1, 6
 Law = Callable[[np.random.Generator, int], Any]
@@ -57,7 +57,7 @@ def _cell(law: str, rows: int, count: int, test: str, runs: int, seed: int) -> F
     return {"law": law, "reference": rows, "inputs": count, "test": test, "runs": runs, **found}
 
 
-def _numbers(rows: Any) -> Floats:
+def _numbers(rows: Batch) -> Floats:
     """Columns as numbers: categories by their codes."""
     if isinstance(rows, np.ndarray):
         return rows
@@ -65,15 +65,15 @@ def _numbers(rows: Any) -> Floats:
     return np.column_stack([np.asarray(column, np.float64) for column in codes])
 
 
-def _linear(rows: Any) -> Floats:
+def _linear(rows: Batch) -> Floats:
     return np.asarray(_numbers(rows) @ WEIGHTS)
 
 
-def _largest(rows: Any) -> Floats:
+def _largest(rows: Batch) -> Floats:
     return np.asarray(_numbers(rows).max(axis=1))
 
 
-def _saturated(rows: Any) -> Floats:
+def _saturated(rows: Batch) -> Floats:
     values = _numbers(rows)
     return np.asarray(1 / (1 + np.exp(-np.clip((values - 1) @ WEIGHTS, -30, 30))))
 
@@ -106,7 +106,7 @@ def _heteroscedastic(rng: np.random.Generator, rows: int) -> Floats:
     return values
 
 
-def _mixed(rng: np.random.Generator, rows: int) -> Any:
+def _mixed(rng: np.random.Generator, rows: int) -> Batch:
     import pandas as pd
 
     size = rng.standard_normal(rows)

@@ -53,7 +53,7 @@ class Recorder:
 
 def ratios(seed: int = 0, folder: Path | None = None) -> list[Figures]:
     """Every case with every test it has a target for, one BLAS thread."""
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+    from threadpoolctl import threadpool_limits
 
     tests: dict[str, Any] = {"irt": irt(DRAWS), "sequential": "sequential"}
     with TemporaryDirectory() as made, threadpool_limits(1), warnings.catch_warnings(action="ignore"):

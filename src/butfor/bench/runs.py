@@ -16,7 +16,7 @@ ProgressTo = bool | Report | None  # a bar, a function, or nothing
 def each(tasks: Sequence[Callable[[], list[Figures]]], workers: int, stage: str, progress: ProgressTo) -> list[Figures]:
     """What all tasks found, in the order of completion, one BLAS thread each. Progress counts tasks."""
     from joblib import Parallel, delayed, parallel_config
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+    from threadpoolctl import threadpool_limits
 
     rows: list[Figures] = []
     one_thread = parallel_config(backend="loky", n_jobs=workers, inner_max_num_threads=1)

@@ -34,7 +34,7 @@ Chosen = Callable[[int], Bools]  # what a seed chooses
 
 def run(seed: int = 0, seeds: int = SEEDS) -> Figures:
     """Overlap on the network beds and on boosted trees, one BLAS thread."""
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+    from threadpoolctl import threadpool_limits
 
     with threadpool_limits(1), warnings.catch_warnings(action="ignore"):
         found = [one for name in BEDS for one in _on_bed(name, seed, seeds)]

@@ -77,6 +77,6 @@ def client_of(workers: Any) -> Any:
     if isinstance(workers, Client):
         return workers
     try:
-        return Client(workers, timeout=10, set_as_default=False)
+        return Client(workers, timeout=10, set_as_default=False)  # type: ignore[no-untyped-call, unused-ignore]
     except OSError as error:
         raise InputError(f"there is no dask scheduler at {workers!r} ({error}); is the address right?") from error

@@ -69,9 +69,10 @@ class Store:
 
     def all_keys(self) -> list[bytes]:
         """The keys of all records."""
+        found: list[bytes] = []
         with self._careful():
-            return [bytes(key) for (key,) in self._base.execute("SELECT key FROM records") if isinstance(key, bytes)]
-        return []
+            found = [bytes(key) for (key,) in self._base.execute("SELECT key FROM records") if isinstance(key, bytes)]
+        return found
 
     def get(self, key: bytes) -> bytes | None:
         """The record of a key; None where there is none, or a damaged one."""

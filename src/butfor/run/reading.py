@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from butfor.core.draw.blocks import Problem
@@ -11,15 +9,6 @@ from butfor.core.result.effects import Effects
 from butfor.core.result.first_draws import Estimates
 from butfor.core.test.outcomes import Outcomes
 from butfor.core.types import Bools
-
-
-@dataclass(frozen=True, eq=False)
-class ReadModel:
-    """What was found on looking into the model: its outcomes (None: it has to be asked), notes, and rows that took."""
-
-    outcomes: Outcomes | None = None
-    notes: tuple[str, ...] = ()
-    rows: int = 0
 
 
 def known_rows(problem: Problem, outcomes: Outcomes | None) -> Bools:

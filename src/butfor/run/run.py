@@ -29,7 +29,7 @@ from butfor.core.select.choice import Choice
 from butfor.core.select.reach import called_alike, largest_family, looks_picked, reach
 from butfor.core.test.evidence import Found
 from butfor.core.test.flips import Flips
-from butfor.core.test.outcomes import Outcomes
+from butfor.core.test.outcomes import Outcomes, ReadModel
 from butfor.core.test.picking import Picked
 from butfor.core.test.statistic import StatisticSpec
 from butfor.core.test.whole import ranked_whole
@@ -45,7 +45,7 @@ from butfor.run.manifest import manifest
 from butfor.run.perform import Performed, chosen_by, estimated, perform
 from butfor.run.progress import Meter, Progress, Report, reporting
 from butfor.run.provenance import least_p, provenance, schedule
-from butfor.run.reading import ReadModel, known_rows, with_estimates
+from butfor.run.reading import known_rows, with_estimates
 from butfor.run.settings import Settings
 from butfor.run.skipping import Patient, skipped_note, usable, without
 from butfor.run.targets import output_names, resolve, target_name

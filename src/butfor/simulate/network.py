@@ -87,7 +87,7 @@ def _shapes() -> tuple[tuple[int, ...], ...]:
 
 def train(distribution: str, seed: int, draw: Draw) -> tuple[Floats, ...]:
     """Weights whose error on rows that were not trained on is at most LARGEST_ERROR; one cycle or two get there."""
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+    from threadpoolctl import threadpool_limits
 
     rng = stream(seed, "network", distribution)
     held_out = draw(50_000, rng)

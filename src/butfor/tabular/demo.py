@@ -62,7 +62,7 @@ def tabular_demo(seed: int = 0, progress: Reporting = None) -> Demo:
     """
     from sklearn.ensemble import HistGradientBoostingClassifier
     from sklearn.model_selection import train_test_split
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+    from threadpoolctl import threadpool_limits
 
     rows, labels = patients()
     trained, held_out, seen, truth = train_test_split(rows, labels, test_size=0.4, stratify=labels, random_state=seed)

@@ -13,12 +13,12 @@ from butfor.core.draw.samplers import HasNotes, Sampler, info_of
 from butfor.core.draw.streams import stream
 from butfor.core.result.result import Result
 from butfor.core.select.weights import LEAST_CLUSTERS
+from butfor.core.test.outcomes import ReadModel
 from butfor.core.types import Floats, InputError, Ints, Model, Subset
 from butfor.models import Wrapped
 from butfor.models.rows import check_aligned, is_series
 from butfor.models.trees import Unreadable, readable
 from butfor.models.wrap import model_name
-from butfor.run.reading import ReadModel
 from butfor.run.run import Reference, RunContext, run
 from butfor.run.settings import Settings
 from butfor.tabular.belonging import belonging_notes

@@ -25,7 +25,7 @@ ASK = "butfor.check_sampler on held-out rows of the reference tells which"
 
 
 @dataclass(frozen=True, eq=False)
-class Pool:
+class DrawnValues:
     """Some inputs, and versions of one subset of them (n, 1 + draws, columns), version 0 being the observed values."""
 
     name: str
@@ -49,23 +49,23 @@ def quick_check(problem: Problem) -> list[str]:
 
     Draws for the inputs of the first block, in streams of their own: the run's draws stay as they were.
     """
-    pools: list[Pool] = []
+    pools: list[DrawnValues] = []
     first = [block for block in problem.blocks[:MOST_SUBSETS] if block.start == 0]
     for drawn in draw_all(problem, (Job(block, DRAWS, "quick check") for block in first)):
         subset = drawn.job.block.subset
         values = filled(np.asarray(drawn.values, dtype=np.float64).reshape(len(drawn.inputs), DRAWS + 1, -1))
         inputs = pools[0].inputs if pools else filled(np.asarray(drawn.inputs, dtype=np.float64))  # the same in all
-        pools.append(Pool(subset.name, np.asarray(subset.index), inputs, values))
+        pools.append(DrawnValues(subset.name, np.asarray(subset.index), inputs, values))
     rng = stream(problem.seed, "quick check")
     found = {sentence: [pool.name for pool in pools if test(pool, rng)] for sentence, test in WRONG.items()}
     return [sentence.format(_listed(names)) for sentence, names in found.items() if names]
 
 
-def _stuck(pool: Pool, _: np.random.Generator) -> bool:
+def _stuck(pool: DrawnValues, _: np.random.Generator) -> bool:
     return bool((pool.standing[1] == DRAWS).all(axis=1).mean() > 0.5)
 
 
-def _fractions(pool: Pool, _: np.random.Generator) -> bool:
+def _fractions(pool: DrawnValues, _: np.random.Generator) -> bool:
     whole = (pool.values[:, 0] % 1 == 0).all(axis=0)
     if len(pool.inputs) < 10 or not whole.any():
         return False  # mostly so, at once
@@ -74,7 +74,7 @@ def _fractions(pool: Pool, _: np.random.Generator) -> bool:
     return bool((few & whole & broken).any())
 
 
-def _loose(pool: Pool, _: np.random.Generator) -> bool:
+def _loose(pool: DrawnValues, _: np.random.Generator) -> bool:
     """The linear prediction of a column from the others goes with its observed values, but not with its draws."""
     count, width = pool.inputs.shape
     if len(pool.columns) > 1 or count < max(LEAST_INPUTS, 5 * width) or width < 2:
@@ -89,11 +89,11 @@ def _loose(pool: Pool, _: np.random.Generator) -> bool:
     return bool(with_data > 0.7 and with_draws < 0.5 * with_data)
 
 
-def _at_both_ends(pool: Pool, rng: np.random.Generator) -> bool:
+def _at_both_ends(pool: DrawnValues, rng: np.random.Generator) -> bool:
     return any(_share(u < 0.025) > 0.1 and _share(u > 0.975) > 0.1 for u in _ranks(pool, rng))
 
 
-def _in_the_middle(pool: Pool, rng: np.random.Generator) -> bool:
+def _in_the_middle(pool: DrawnValues, rng: np.random.Generator) -> bool:
     return any(_share(np.abs(u - 0.5) < 0.25) > 0.75 for u in _ranks(pool, rng))  # 0.5 if Q is right
 
 
@@ -101,14 +101,14 @@ def _share(where: Bools) -> float:
     return int(np.count_nonzero(where)) / len(where)
 
 
-def _ranks(pool: Pool, rng: np.random.Generator) -> list[Floats]:
+def _ranks(pool: DrawnValues, rng: np.random.Generator) -> list[Floats]:
     """Where observed values stand among their draws, from 0 to 1, by column; nowhere where inputs are too few."""
     columns = range(len(pool.columns)) if len(pool.inputs) >= LEAST_INPUTS else ()
     below, ties = pool.standing
     return [spread_ranks(below[:, j], ties[:, j], DRAWS + 1, rng) for j in columns]
 
 
-WRONG: dict[str, Callable[[Pool, np.random.Generator], bool]] = {
+WRONG: dict[str, Callable[[DrawnValues, np.random.Generator], bool]] = {
     "Counterfactuals of {} are the observed values again for most inputs: nothing can be found there.": _stuck,
     "Counterfactuals of {} have fractions where the data has a few whole numbers only: no real row looks like that; "
     "use a sampler for mixed columns.": _fractions,

@@ -1,4 +1,4 @@
-"""Counts of neighbouring words -> the law of a word between its neighbours: interpolated Kneser-Ney (1995)."""
+"""WordCounts of neighbouring words -> the law of a word between its neighbours: interpolated Kneser-Ney (1995)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class CountColumn(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Counts:
+class WordCounts:
     """Probabilities and weights of a language model, as columns that are looked up by the words around one.
 
     P(c | a b) = triple(a b c) + rest(a b) P(c | b), P(c | b) = pair(b c) + rest(b) P(c): what is discounted from seen
@@ -95,8 +95,8 @@ def _plus(law: Floats, column: tuple[NDArray[np.int32], Small]) -> Floats:
     return law
 
 
-def count(stream: Ints, size: int, order: int) -> Counts:
-    """Counts of a row of numbers below `size`, texts parted by two edges."""
+def count(stream: Ints, size: int, order: int) -> WordCounts:
+    """WordCounts of a row of numbers below `size`, texts parted by two edges."""
     predicted = slice(2, None)
     first, second, third = stream[:-2], stream[1:-1], stream[predicted]
     inside = ~((second == EDGE) & (third == EDGE))  # the second edge after a text tells nothing
@@ -116,7 +116,7 @@ def count(stream: Ints, size: int, order: int) -> Counts:
     ratios, rests = _discounted(triple // size, times)
     a, b, c = triple // size**2, triple // size % size, triple % size
     context = np.unique(triple // size)
-    return Counts(
+    return WordCounts(
         single=single,
         pairs=(_column(pair % size, pair // size, ratio), _column(pair // size, pair % size, ratio)),
         rest=rest,

@@ -15,7 +15,7 @@ from butfor.core.types import Bools, Floats, InputError, Ints, Subset
 from butfor.text.case import case_of, cased
 from butfor.text.edit import Span, check_texts, rewritten, span_of
 from butfor.text.filling import WordByWord, draw_spans, list_spans
-from butfor.text.kneser_ney import EDGE, UNKNOWN, Counts, count
+from butfor.text.kneser_ney import EDGE, UNKNOWN, WordCounts, count
 from butfor.text.recent import Recent
 from butfor.text.segment import is_word, word_tokens
 
@@ -27,7 +27,7 @@ class NGram:
     """Draws a word given the words and marks on both sides. Made by `ngram`."""
 
     words: tuple[str, ...]  # by number; the first two stand for an unknown word and for the edge of a text
-    counts: Counts
+    counts: WordCounts
     fills: Ints  # numbers of those that are words: marks are no fills
     order: int
     listed: int

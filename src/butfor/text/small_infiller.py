@@ -98,7 +98,7 @@ class SmallInfiller:
             sweeps=self.sweeps,
         )
 
-    def _alone(self, text: str, unit: Unit) -> Floats:
+    def _alone(self, text: str, unit: TextUnit) -> Floats:
         """The probability of each word that may stand in place of one word, (words,)."""
         if unit.starts and unit.ends:
             encoded = self._texts.get(text, lambda: _encoded(text))
@@ -128,7 +128,7 @@ class SmallInfiller:
         rows[wanted] = np.arange(len(wanted))
         return rows, mass.astype(np.float32)
 
-    def _in_batch(self, text: str, encoded: Encoded, number: int, unit: Unit) -> Floats:
+    def _in_batch(self, text: str, encoded: Encoded, number: int, unit: TextUnit) -> Floats:
         """The distribution of a word of several pieces, found together with those of the next few such words."""
         spans = list(encoded.several)
         batch = number // ROWS
@@ -140,7 +140,7 @@ class SmallInfiller:
 
         return np.asarray(self._words.get((text, batch), ask_batch)[number % ROWS])
 
-    def _mass(self, rows: Ints, place: int, unit: Unit) -> Floats:
+    def _mass(self, rows: Ints, place: int, unit: TextUnit) -> Floats:
         """Distributions over the words of a unit at one place of each row, (rows, words)."""
         near = [_near(row, place) for row in rows]
         parts = [_logits_at(near[a : a + ROWS], self.threads)[:, unit.ids] for a in range(0, len(near), ROWS)]
@@ -263,7 +263,7 @@ def _encoded(text: str) -> Encoded:
 
 
 @dataclass(frozen=True)
-class Unit:
+class TextUnit:
     """A word, or a part of one, that is redrawn as a whole."""
 
     span: Span
@@ -276,7 +276,7 @@ class Unit:
         return vocabulary().whole if self.starts else vocabulary().inside
 
 
-def units_in(text: str, subset: Subset) -> list[Unit]:
+def units_in(text: str, subset: Subset) -> list[TextUnit]:
     """The words of a span, each with the case that its fills get."""
     start, end = span_of(text, subset)
     found = [(start + a, start + b) for a, b in word_spans(text[start:end])]
@@ -289,7 +289,7 @@ def units_in(text: str, subset: Subset) -> list[Unit]:
     for a, b in found:
         begins = a == 0 or a > start or not _joins(text, a)
         ends = b == len(text) or b < end or not _joins(text, b)
-        units.append(Unit((a, b), case_of(text, a, b), begins, ends))
+        units.append(TextUnit((a, b), case_of(text, a, b), begins, ends))
     return units
 
 
@@ -301,7 +301,7 @@ def _joins(text: str, place: int) -> bool:
     return any(a < min(place, 2) < b for a, b in word_spans(around))
 
 
-def masked(text: str, span: Span, units: list[Unit]) -> tuple[Ints, list[int]]:
+def masked(text: str, span: Span, units: list[TextUnit]) -> tuple[Ints, list[int]]:
     """The pieces of a text with one mask for each unit of the span, and where the masks are.
 
     Left, right and what is between the units are cut into pieces apart: nothing of the words themselves is seen, not
@@ -350,7 +350,7 @@ def _logits(rows: Sequence[Ints], places: Ints, threads: int | None) -> NDArray[
     return ask("infiller", threads, {"ids": ids, "lengths": lengths, "row": row, "position": places})
 
 
-def _written(text: str, span: Span, units: list[Unit], pieces: Sequence[int]) -> str:
+def _written(text: str, span: Span, units: list[TextUnit], pieces: Sequence[int]) -> str:
     """The span with other words in it, and what stands between them as it was."""
     known = vocabulary().pieces
     words = [cased(known[piece].removeprefix("##"), unit.case) for unit, piece in zip(units, pieces, strict=True)]

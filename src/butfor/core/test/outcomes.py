@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from butfor.core.draw.blocks import Block, Problem
@@ -25,6 +25,15 @@ class Outcomes(Protocol):
     def listed(self, problem: Problem, blocks: Sequence[Block]) -> Iterator[tuple[Listed, Floats]]:
         """What is listed for the hypotheses of these blocks, and outputs (n, versions, outputs), the observed first."""
         ...
+
+
+@dataclass(frozen=True, eq=False)
+class ReadModel:
+    """What was found on looking into the model: its outcomes (None: it has to be asked), notes, and rows that took."""
+
+    outcomes: Outcomes | None = None
+    notes: tuple[str, ...] = ()
+    rows: int = 0
 
 
 def known_outcomes(

@@ -12,9 +12,9 @@ from butfor.core.draw.items import TableItems
 from butfor.core.draw.samplers import ListsSupport
 from butfor.core.draw.streams import stream
 from butfor.core.evaluate.probe import outputs_of
+from butfor.core.test.outcomes import ReadModel
 from butfor.core.types import Array, Floats, Model, Subset
 from butfor.models.trees import Readable, Unreadable
-from butfor.run.reading import ReadModel
 from butfor.tabular.exact_trees.index import TreeIndex
 from butfor.tabular.exact_trees.outcomes import TreeOutcomes
 from butfor.tabular.exact_trees.source import in_columns
