@@ -102,13 +102,13 @@ class Worker:
         timer.cancel()
         if not line:
             self._process = None
+            process.stdout.close()
             return {"outcome": "hang" if hung else "crash", "seconds": seconds, "peak": 0, "said": str(process.wait())}
         return json.loads(line.removeprefix("MUTANT "))
 
     def close(self) -> None:
         if self._process is not None:
-            self._process.stdin.close()
-            self._process.wait()
+            self._process.communicate()  # closes both pipes
 
 
 def run(count: int, seed: int, only: str = "", folder: Path | None = None) -> list[dict[str, object]]:
