@@ -51,7 +51,7 @@ class TreeTask:
 
 def run(seed: int = 0, most: int = INPUTS[-1]) -> Figures:
     """Every cell of at most so many inputs, one thread; SHAP only where it is installed."""
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+    from threadpoolctl import threadpool_limits
 
     with threadpool_limits(1), warnings.catch_warnings(action="ignore"):
         cells = [cell(task, trees) for trees in TREES for task in tasks(trees, seed, most)]

@@ -13,6 +13,8 @@ from butfor.core.types import InputError
 from butfor.engine.pool import Trip, work
 from butfor.engine.workers import opened
 
+DaskClient = Any
+DaskFuture = Any  # dask is not typed
 NEEDS = 'workers={workers!r} needs dask; pip install "butfor[cluster]"'
 RETRIES = 2  # of a task whose worker raised something of the cluster's
 
@@ -20,7 +22,7 @@ RETRIES = 2  # of a task whose worker raised something of the cluster's
 class Cluster:
     """A dask.distributed Client of the user's, or one of our own at an address."""
 
-    def __init__(self, workers: Any) -> None:
+    def __init__(self, workers: object) -> None:
         self._client = client_of(workers)
         self.count = max(1, sum(self._client.nthreads().values()))
 
@@ -30,13 +32,13 @@ class Cluster:
     def reopen(self) -> None:
         """The scheduler looks after its workers itself."""
 
-    def ship(self, place: Workplace) -> Any:
+    def ship(self, place: Workplace) -> DaskFuture:
         content = cloudpickle.dumps(place)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # large: it is sent once
             return self._client.submit(opened, content, pure=False)
 
-    def submit(self, handle: Any, units: tuple[Unit, ...]) -> Future[Trip]:
+    def submit(self, handle: DaskFuture, units: tuple[Unit, ...]) -> Future[Trip]:
         sent = self._client.submit(work_sent, handle, cloudpickle.dumps(units), pure=False, retries=RETRIES)
         return as_future(sent)
 
@@ -49,14 +51,14 @@ def work_sent(place: Workplace, units: bytes) -> Trip:
     return work(place, cloudpickle.loads(units))
 
 
-def as_future(sent: Any) -> Future[Trip]:
+def as_future(sent: DaskFuture) -> Future[Trip]:
     """One that the standard library can wait for; a worker that was lost too often counts as broken."""
     from concurrent.futures.process import BrokenProcessPool
 
     made: Future[Trip] = Future()
     made.set_running_or_notify_cancel()
 
-    def done(over: Any) -> None:
+    def done(over: DaskFuture) -> None:
         try:
             made.set_result(over.result())
         except BaseException as error:
@@ -68,7 +70,7 @@ def as_future(sent: Any) -> Future[Trip]:
     return made
 
 
-def client_of(workers: Any) -> Any:
+def client_of(workers: object) -> DaskClient:
     """The user's client, or one for an address such as tcp://scheduler:8786."""
     try:
         from distributed import Client

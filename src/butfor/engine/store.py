@@ -69,10 +69,10 @@ class Store:
 
     def all_keys(self) -> list[bytes]:
         """The keys of all records."""
-        found: list[bytes] = []
+        rows: list[tuple[object]] = []
         with self._careful():
-            found = [bytes(key) for (key,) in self._base.execute("SELECT key FROM records") if isinstance(key, bytes)]
-        return found
+            rows = self._base.execute("SELECT key FROM records").fetchall()
+        return [key for (key,) in rows if isinstance(key, bytes)]
 
     def get(self, key: bytes) -> bytes | None:
         """The record of a key; None where there is none, or a damaged one."""

@@ -24,8 +24,9 @@ from butfor.image.regions import as_proposer, is_zoom
 from butfor.image.saved import with_its_attributes
 from butfor.models import Wrapped, wrap
 from butfor.models.wrap import model_name
+from butfor.run.context import RunContext
 from butfor.run.proposed import Proposed, labels_left
-from butfor.run.run import RunContext, run
+from butfor.run.run import run
 from butfor.run.settings import NAMES, Settings, takes
 from butfor.run.zooming import check_zoom, with_layers
 

@@ -18,7 +18,8 @@ from butfor.core.types import InputError, ModelError, Subset
 from butfor.models import wrap
 from butfor.models.wrap import model_name
 from butfor.multimodal.parts import Parts, PartsSampler
-from butfor.run.run import RunContext, run
+from butfor.run.context import RunContext
+from butfor.run.run import run
 from butfor.run.settings import NAMES, Settings, takes
 
 HELD_VALUES = 2**26  # values of the inputs that the model is given at a time: 64 MB of images

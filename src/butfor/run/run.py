@@ -2,94 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from butfor.core.draw.blocks import NO_CHANCE, Problem
-from butfor.core.draw.chance import Watch
-from butfor.core.draw.items import Items
-from butfor.core.draw.samplers import FitsSubsets, info_of
+from butfor.core.draw.blocks import Problem
 from butfor.core.evaluate.batches import Evaluator
 from butfor.core.evaluate.memory import remembering
-from butfor.core.evaluate.outputs import Target, linked
-from butfor.core.evaluate.probe import Probe, outputs_of, probe
-from butfor.core.evaluate.workplace import Tolerance
-from butfor.core.result.controlled import Control
+from butfor.core.evaluate.probe import Probe, outputs_of
 from butfor.core.result.decided import Decided
 from butfor.core.result.effects import Effects
-from butfor.core.result.features import Features, Fit, features
+from butfor.core.result.features import Features, features
 from butfor.core.result.first_draws import Estimates, FirstDraws
 from butfor.core.result.kept import Keeper
 from butfor.core.result.result import Result
-from butfor.core.select.choice import Choice
-from butfor.core.select.reach import called_alike, largest_family, looks_picked, reach
+from butfor.core.select.reach import called_alike, looks_picked
 from butfor.core.test.evidence import Found
-from butfor.core.test.flips import Flips
-from butfor.core.test.outcomes import Outcomes, ReadModel
-from butfor.core.test.picking import Picked
 from butfor.core.test.statistic import StatisticSpec
 from butfor.core.test.whole import ranked_whole
-from butfor.core.types import Bools, Floats, InputError, Ints, Model, ReachWarning
-from butfor.core.warn import warn_user
+from butfor.core.types import Bools, Floats
 from butfor.engine.choose import engine_for
-from butfor.engine.journal import Journal, journal
-from butfor.models import Wrapped
-from butfor.run.choosing import choice_of, cluster_of
-from butfor.run.control import control
-from butfor.run.decisions import decide, sufficiency, watch_decisions
+from butfor.engine.journal import journal
+from butfor.run.context import RunContext
+from butfor.run.decisions import decide, sufficiency
 from butfor.run.manifest import manifest
 from butfor.run.perform import Performed, chosen_by, estimated, perform
-from butfor.run.progress import Meter, Progress, Report, reporting
-from butfor.run.provenance import least_p, provenance, schedule
+from butfor.run.progress import reporting
+from butfor.run.provenance import provenance, schedule
 from butfor.run.reading import known_rows, with_estimates
 from butfor.run.settings import Settings
-from butfor.run.skipping import Patient, skipped_note, usable, without
-from butfor.run.targets import output_names, resolve, target_name
-
-
-@dataclass(frozen=True, eq=False)
-class Reference:
-    """What a table is compared against: whole rows in the order of the data's columns, and how well Q is known."""
-
-    items: Items
-    fit: Callable[[Problem], Fit | None]  # asked once the inputs are known to be usable: it may fit something
-    controls: Callable[[], Sequence[Problem]] | None = None  # held-out rows, by a sampler that has not seen them
-    root: int | None = None  # the subset of all columns
-
-
-@dataclass(frozen=True, eq=False)
-class RunContext:
-    """What a modality brings to a run: the problem, the model, how inputs are named, what is to be said of Q."""
-
-    problem: Problem
-    wrapped: Wrapped
-    model_name: str
-    batch_rows: int
-    describe: Callable[[int], str]  # names an input in an error
-    sampler_notes: Callable[[], list[str]]  # sentences on the sampler and the inputs; asked once, when all is drawn
-    metadata: dict[str, Any]  # for the provenance
-    keep: tuple[int, int]  # counterfactuals of each hypothesis that are kept for reports, and the values of all
-    reference: Reference | None = None
-    alike: Ints | None = None  # (n,) equal for equal inputs; None: all differ
-    read_model: Callable[[Model, Floats], ReadModel] | None = None  # the model, its outputs -> what it says by itself
+from butfor.run.skipping import skipped_note, without
+from butfor.run.start import Start, check_chance, clusters_of_inputs, start_run, with_chance
 
 
 def run(context: RunContext, settings: Settings) -> Result:
     """The whole way from a problem to its result: look, check, draw, choose, estimate, decide."""
-    answers = journal(
-        engine_for(settings.workers), context.wrapped.call, settings.run_dir, partial(_told, context, settings)
-    )
+    told, engine = partial(_told, context, settings), engine_for(settings.workers)
+    answers = journal(engine, context.wrapped.call, settings.run_dir, told)
     with answers as kept, reporting(settings.progress) as report:
-        start = _start(context, settings, _with_chance(context.problem, settings), kept, report)
+        start = start_run(context, settings, with_chance(context.problem, settings), kept, report)
         problem = start.problem
-        drawn, first = (
-            schedule(problem, settings, start.spec),
-            FirstDraws(problem.size, start.spec.target, settings.link),
-        )
+        drawn = schedule(problem, settings, start.spec)
+        first = FirstDraws(problem.size, start.spec.target, settings.link)
         keeper = _keeper(context, settings, drawn["set_aside"])
         memory = remembering(problem, start.seen.outputs, again=settings.test.name in ("irt", "sequential"))
         watching = (keeper, first) if start.flips is None else (keeper, first, start.flips)
@@ -99,11 +55,10 @@ def run(context: RunContext, settings: Settings) -> Result:
         outcomes, meter = start.inside.outcomes, start.meter
         sure = known_rows(rest, outcomes)
         done = perform(rest, evaluator, start.spec, settings, start.choice, meter, known=known, outcomes=outcomes)
-        _check_chance(problem)
+        check_chance(problem)
         estimates = without(first.estimates(), evaluator.untested(problem.size))
         found = _answers(context, settings, start, evaluator, done, estimates, sure)
-        notes = _looks_picked(start.spec, start.seen, whole, start.names) + _notes(context)
-        notes = skipped_note(evaluator.failed, problem.size) + notes
+        notes = [*skipped_note(evaluator.failed, problem.size), *_looks_picked(start, whole), *_notes(context)]
         if not done.interrupted:
             kept.finish()
     return Result(
@@ -120,10 +75,7 @@ def run(context: RunContext, settings: Settings) -> Result:
         problem=replace(context.problem, watch=None),
         outputs=start.seen.outputs,
         kept=keeper.kept(),
-        provenance=_said(context, settings, start, found.chosen, done.interrupted)
-        | drawn
-        | _exact(rest, sure)
-        | ({"untested": sorted(evaluator.failed)} if evaluator.failed else {}),
+        provenance=_said(context, settings, start, found.chosen, done.interrupted) | drawn | _exact(rest, sure),
         output_names=start.names,
         choice=done.choice,
         control=start.checked,
@@ -141,73 +93,13 @@ def _told(context: RunContext, settings: Settings) -> dict[str, str]:
     return manifest(context.problem, context.model_name, context.batch_rows, settings, reference)
 
 
-@dataclass(frozen=True, eq=False)
-class Start:
-    """What is known before the test: the statistic, the model's outputs on the inputs, the control, the choice."""
-
-    problem: Problem
-    seen: Probe
-    spec: StatisticSpec
-    target: object
-    names: tuple[Any, ...] | None
-    flips: Flips | None
-    plain: Evaluator
-    meter: Meter
-    inside: ReadModel
-    checked: Control | None
-    choice: Choice
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        return (*([self.seen.odd] if self.seen.odd else []), *self.inside.notes)
-
-
-def _start(context: RunContext, settings: Settings, problem: Problem, kept: Journal, report: Report) -> Start:
-    """Look at the model's outputs and refuse what can be refused; then what the control says of the sampler."""
-    tolerance = Tolerance(settings.on_error == "skip", settings.timeout)
-    model = kept.model if tolerance == Tolerance() else Patient(kept.model, tolerance)
-    choice, size = choice_of(problem, settings, _clusters(context, settings)), settings.batch_rows or context.batch_rows
-    able = usable(problem, model, size, context.describe, tolerance)
-    problem = able.problem
-    seen = probe(model, problem.items, size, context.describe)
-    spec, target, names = _asked(context, settings, seen)
-    flips = watch_decisions(problem, settings, seen.outputs)
-    _fit(problem, report)
-    _warn_of_reach(problem, settings, choice)
-    meter = Meter(report, seen.rows + able.rows)
-    plain = Evaluator(
-        context.wrapped.call,
-        size,
-        seen.outputs.shape[1],
-        meter,
-        engine=kept.engine,
-        tolerance=tolerance,
-        failed=able.failed,
-        remembered=model,
-    )
-    inside = ReadModel() if context.read_model is None else context.read_model(model, seen.outputs)
-    if inside.rows:
-        meter.count_evaluated(inside.rows)
-    checked = _control(context, plain, spec, settings, meter, inside.outcomes)
-    choice = replace(choice, calibrated=_calibrated(problem, checked))
-    return Start(problem, seen, spec, target, names, flips, plain, meter, inside, checked, choice)
-
-
-def _fit(problem: Problem, report: Report) -> None:
-    """What the sampler fits for each subset, before anything is drawn: all that could be refused has been."""
-    waiting = problem.sampler.unfitted(problem.subsets) if isinstance(problem.sampler, FitsSubsets) else ()
-    for done, fit in enumerate(waiting):
-        report(Progress("fitting", done, len(waiting)))
-        fit()
-    if waiting:
-        report(Progress("fitting", len(waiting), len(waiting)))
-
-
 def _said(context: RunContext, settings: Settings, start: Start, chosen: Bools, interrupted: bool) -> dict[str, Any]:
     """The provenance of a result."""
     metadata = context.metadata
     if context.reference is not None and context.reference.controls is not None:
         metadata = {"controlled": start.checked is not None or (None if settings.control else False)} | metadata
+    if start.plain.failed:
+        metadata = {"untested": sorted(start.plain.failed)} | metadata
     return provenance(
         context.problem, settings, start.spec, start.target, chosen, interrupted=interrupted, metadata=metadata
     )
@@ -263,7 +155,7 @@ def _answers(
             again = None if context.reference is None else context.reference.fit
             decided = replace(decided, stay=sufficiency(problem, watching, flips.decision, settings, again, meter))
     if not done.interrupted and context.reference is not None and settings.picked is None:
-        clusters = _clusters(context, settings)
+        clusters = clusters_of_inputs(context, settings)
         calibrated = None if checked is None else checked.calibrated
         over_inputs = features(problem, estimates, fit, settings.alpha, clusters, calibrated)
     if decided is not None and untested.size:
@@ -275,48 +167,6 @@ def _keeper(context: RunContext, settings: Settings, set_aside: int) -> Keeper:
     """Keeps counterfactuals for reports; none where inputs were picked: the rule rejects some of what is drawn."""
     count, room = context.keep if settings.picked is None else (0, 0)
     return Keeper(count, set_aside, room)
-
-
-def _clusters(context: RunContext, settings: Settings) -> Ints:
-    """Equal for inputs (n,) that are equal, or that the user puts together."""
-    names = context.problem.input_names
-    return cluster_of(settings.groups, names, np.arange(len(names)) if context.alike is None else context.alike)
-
-
-def _asked(
-    context: RunContext, settings: Settings, seen: Probe
-) -> tuple[StatisticSpec, object, tuple[Any, ...] | None]:
-    """The statistic, the name of its target, and the names of the outputs: all that can be refused is refused here."""
-    outputs = seen.outputs.shape[1]
-    name, names = target_name(settings.target, outputs), output_names(context.wrapped, outputs)
-    target = resolve(name, settings.y, seen.outputs, context.wrapped)
-    return _statistic_spec(settings, name, target, seen, context), name, names
-
-
-def _control(
-    context: RunContext,
-    plain: Evaluator,
-    spec: StatisticSpec,
-    settings: Settings,
-    meter: Meter,
-    outcomes: Outcomes | None,
-) -> Control | None:
-    """The same test on rows of the reference's own kind; None where there are none, or where it is not wanted."""
-    reference = context.reference
-    labelled = spec.target.kind == "per-input"  # by labels that rows of the reference do not have
-    if not settings.control or labelled or spec.picked is not None or reference is None or reference.controls is None:
-        return None
-    problems = reference.controls()
-    if not problems:
-        return None
-    return control(problems, plain, spec, settings, meter, outcomes)
-
-
-def _calibrated(problem: Problem, checked: Control | None) -> Bools | None:
-    """Of each hypothesis (H,), whether the control found nothing against its subset."""
-    if checked is None or checked.calibrated is None or checked.calibrated.all():
-        return None
-    return np.asarray(checked.calibrated[problem.subset_of])
 
 
 def _reference_outputs(context: RunContext, evaluator: Evaluator, spec: StatisticSpec) -> Floats | None:
@@ -354,17 +204,17 @@ def _whole(
     return found, replace(problem, blocks=tuple(block for block in problem.blocks if block.subset.name != name))
 
 
-def _looks_picked(
-    spec: StatisticSpec, seen: Probe, reference: Floats | None, names: tuple[Any, ...] | None
-) -> list[str]:
+def _looks_picked(start: Start, reference: Floats | None) -> list[str]:
     """Whether inputs and reference are told apart by one threshold of the output (METHODS 0)."""
+    spec, outputs = start.spec, start.seen.outputs
     if reference is None or spec.picked is not None or spec.target.kind == "per-input":
         return []
     if spec.target.kind == "predicted":
-        called = seen.outputs.argmax(axis=1)
-        return called_alike(called, reference.argmax(axis=1), (names or range(seen.outputs.shape[1]))[int(called[0])])
+        called = outputs.argmax(axis=1)
+        name = (start.names or range(outputs.shape[1]))[int(called[0])]
+        return called_alike(called, reference.argmax(axis=1), name)
     place = 0 if spec.target.classes is None else int(spec.target.classes[0])
-    return looks_picked(seen.outputs[:, place], reference[:, place])
+    return looks_picked(outputs[:, place], reference[:, place])
 
 
 def _notes(context: RunContext) -> list[str]:
@@ -375,47 +225,3 @@ def _notes(context: RunContext) -> list[str]:
         return []
     except Exception as error:  # a user's sampler may raise anything
         return [f"There are no notes on the sampler: making them raised {type(error).__name__}: {error}."]
-
-
-def _warn_of_reach(problem: Problem, settings: Settings, choice: Choice) -> None:
-    """The one limit that binds, before anything is drawn; weights reach further than it says, so there it is a note."""
-    size = largest_family(choice.groups, problem.size)
-    test, draws = settings.test, settings.draws_for(problem.size)
-    steps = test.h if test.name == "sequential" else 1
-    for sentence in reach(test.name, settings.rule, settings.alpha, size, draws, steps, least_p(problem)):
-        if settings.rule != "adaptive" or "chooses nothing" in sentence:
-            warn_user(sentence, ReachWarning)
-
-
-def _with_chance(problem: Problem, settings: Settings) -> Problem:
-    """A sampler that always draws the same has no null to compare with: only the paper's one-shot test may use it.
-
-    Some say so of themselves; others are found out as they draw.
-    """
-    if settings.test.name == "osft":
-        return problem
-    if info_of(problem.sampler).deterministic:
-        raise InputError(NO_CHANCE.format(sampler=problem.sampler))
-    return replace(problem, watch=Watch(problem.items.costly))
-
-
-def _check_chance(problem: Problem) -> None:
-    """Refuse a sampler that was found out to draw always the same."""
-    if problem.watch is not None and problem.watch.is_degenerate:
-        raise InputError(NO_CHANCE.format(sampler=problem.sampler))
-
-
-def _statistic_spec(
-    settings: Settings, name: object, target: Target, seen: Probe, context: RunContext
-) -> StatisticSpec:
-    linked(seen.outputs, settings.link)  # refuses a link that does not fit, before anything is drawn
-    aimed = name in ("predicted", "observed-class")
-    alternative = settings.alternative or ("greater" if aimed else "two-sided")
-    own_class = target.kind == "predicted" and settings.test.name in ("sequential", "irt") and settings.rule != "e-bh"
-    center = settings.test.center_for(alternative, own_class)
-    picked = None if settings.picked is None else Picked(settings.picked)
-    if picked is not None and not (passed := picked.passes(seen.outputs)).all():
-        row = int(np.flatnonzero(~passed)[0])
-        raise InputError(f"picked does not pass {context.describe(row)}; explain only inputs that the rule has picked")
-    margin = float(settings.min_effect or 0.0)
-    return StatisticSpec(target, seen.rounding, alternative, settings.link, center, picked, margin, own_class)

@@ -19,7 +19,8 @@ from butfor.models import Wrapped
 from butfor.models.rows import check_aligned, is_series
 from butfor.models.trees import Unreadable, readable
 from butfor.models.wrap import model_name
-from butfor.run.run import Reference, RunContext, run
+from butfor.run.context import Reference, RunContext
+from butfor.run.run import run
 from butfor.run.settings import Settings
 from butfor.tabular.belonging import belonging_notes
 from butfor.tabular.bind import bind_model, bind_sampler, is_data

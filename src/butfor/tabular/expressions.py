@@ -16,6 +16,8 @@ import numpy as np
 from butfor.core.patterns import TimedPattern
 from butfor.models.rows import is_series
 
+Operand = Any  # a number, a string, or a column of a frame
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -109,7 +111,7 @@ class Evaluation:
         """A column, or a single value where no column is named."""
         return self._of(self.expression.tree)
 
-    def _of(self, node: ast.expr) -> Any:
+    def _of(self, node: ast.expr) -> Operand:
         match node:
             case ast.Constant(value=None | bool() | int() | float() | str()):
                 return node.value
@@ -133,7 +135,7 @@ class Evaluation:
                 return self._called(node, function)
         raise TypeError(f"{ast.unparse(node)[:60]} is not allowed here")
 
-    def _column(self, name: str) -> Any:
+    def _column(self, name: str) -> Operand:
         frame = self.frame
         if name in frame.columns:
             return frame[name]
@@ -141,7 +143,7 @@ class Evaluation:
             return frame.index.to_series()
         raise NameError(f"name {name!r} is not defined")
 
-    def _compared(self, node: ast.Compare) -> Any:
+    def _compared(self, node: ast.Compare) -> Operand:
         parts, left = [], self._of(node.left)
         for op, right_node in zip(node.ops, node.comparators, strict=True):
             right = self._of(right_node)
@@ -157,7 +159,7 @@ class Evaluation:
             left = right
         return _joined(np.logical_and, parts) if len(parts) > 1 else parts[0]
 
-    def _called(self, node: ast.Call, function: ast.Attribute) -> Any:
+    def _called(self, node: ast.Call, function: ast.Attribute) -> Operand:
         given = [self._of(one) for one in node.args]
         named = {str(one.arg): self._of(one.value) for one in node.keywords}
         if any(is_series(value) for value in (*given, *named.values())) and function.attr != "between":
@@ -179,7 +181,7 @@ class Evaluation:
         return operator.methodcaller(function.attr, *given, **missing, **named)(column.str)
 
 
-def _truth(value: Any) -> Any:
+def _truth(value: Operand) -> Operand:
     if isinstance(value, bool):
         return np.bool_(value)
     if is_series(value) and value.dtype.kind == "b":
@@ -187,14 +189,14 @@ def _truth(value: Any) -> Any:
     raise TypeError("`and`, `or` and `not` combine comparisons")
 
 
-def _joined(join: Callable[[Any, Any], Any], parts: list[Any]) -> Any:
+def _joined(join: Callable[[Any, Any], Any], parts: list[Any]) -> Operand:
     found = parts[0]
     for part in parts[1:]:
         found = join(found, part)
     return found
 
 
-def _number(value: Any) -> Any:
+def _number(value: Operand) -> Operand:
     """A number or a column of them: text that is multiplied would take any memory one likes."""
     if is_series(value) and value.dtype.kind in "fiubmM":
         return value
@@ -203,7 +205,7 @@ def _number(value: Any) -> Any:
     raise TypeError("only numbers can be computed with")
 
 
-def _computed(op: type[ast.operator], left: Any, right: Any) -> Any:
+def _computed(op: type[ast.operator], left: Operand, right: Operand) -> Operand:
     left, right = _number(left), _number(right)
     if op is ast.Pow and not is_series(left) and not is_series(right):
         left, right = float(left), float(right)  # whole numbers would grow without end

@@ -22,7 +22,8 @@ from butfor.core.select.reach import reach
 from butfor.core.types import Bools, InputError, ReachWarning
 from butfor.models.rows import is_frame
 from butfor.models.wrap import model_name
-from butfor.run.run import RunContext, run
+from butfor.run.context import RunContext
+from butfor.run.run import run
 from butfor.run.settings import Settings, takes
 from butfor.tabular.bind import bind_model, bind_sampler, is_data
 from butfor.tabular.block_files import BlockWriter, in_blocks, read_blocks, usual_ending
@@ -45,12 +46,12 @@ OVER_FILE = "all hypotheses of the file, chosen together after its last block (n
 
 @takes(OPTIONS)
 def explain_stream(
-    model: Any,
-    data: Any,
-    sampler: Any,
+    model: object,
+    data: object,
+    sampler: object,
     *,
     out: str | Path,
-    subsets: Any = None,
+    subsets: object = None,
     block_rows: int | None = None,
     **options: Any,
 ) -> StreamedResult:

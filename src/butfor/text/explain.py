@@ -17,8 +17,9 @@ from butfor.core.result.result import Result
 from butfor.core.types import InputError, Subset
 from butfor.models.rows import check_aligned
 from butfor.models.wrap import model_name
+from butfor.run.context import RunContext
 from butfor.run.proposed import NamedItems, OnError, Proposed, Words, check_names, labels_left, propose
-from butfor.run.run import RunContext, run
+from butfor.run.run import run
 from butfor.run.settings import NAMES, Settings, takes
 from butfor.run.zooming import check_zoom, with_layers
 from butfor.text.edit import SpanPacking, check_drawn, span_of

@@ -14,7 +14,8 @@ from butfor.core.result.kept import Kept
 from butfor.core.types import Subset
 from butfor.load import load
 from butfor.models import wrap
-from butfor.run.run import RunContext, run
+from butfor.run.context import RunContext
+from butfor.run.run import run
 from butfor.run.settings import Settings
 from butfor.tabular import empirical, from_values, gaussian
 

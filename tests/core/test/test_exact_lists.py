@@ -10,7 +10,8 @@ from butfor.core.draw.blocks import list_problem
 from butfor.core.draw.items import ListItems
 from butfor.core.types import Subset
 from butfor.models import wrap
-from butfor.run.run import RunContext, run
+from butfor.run.context import RunContext
+from butfor.run.run import run
 from butfor.run.settings import Settings
 
 pytestmark = pytest.mark.filterwarnings("ignore::butfor.ReachWarning")

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from butfor.core.types import Bools, Floats
+from butfor.core.types import Array, Bools, Floats
 from butfor.models.optional import attribute
 from butfor.models.trees.ensemble import Ensemble, Link, Tree, Unreadable, in_float32, joined
 
@@ -77,7 +77,7 @@ def read_histogram(model: Any, asked: str) -> Ensemble:
     return _scored(trees, base, _link(model), asked, model)
 
 
-def _histogram_tree(nodes: Any, values: Floats, bits: Any, known: dict[int, Bools]) -> Tree:
+def _histogram_tree(nodes: Array, values: Floats, bits: Array, known: dict[int, Bools]) -> Tree:
     leaf, split = nodes["is_leaf"].astype(bool), nodes["is_categorical"].astype(bool)
     feature = np.where(leaf, -1, nodes["feature_idx"].astype(np.int64))
     missing = nodes["missing_go_to_left"].astype(bool)
@@ -96,7 +96,7 @@ def _histogram_tree(nodes: Any, values: Floats, bits: Any, known: dict[int, Bool
     )  # fmt: skip
 
 
-def _unpacked(words: Any) -> Bools:
+def _unpacked(words: Array) -> Bools:
     """Rows of 8 words of 32 bits -> which of 256 numbers are in the set."""
     parts = np.ascontiguousarray(words, "<u4").view(np.uint8)
     return np.unpackbits(parts.reshape(len(words), -1), axis=1, bitorder="little").astype(bool)

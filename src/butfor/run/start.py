@@ -1,0 +1,184 @@
+"""The start of a run: look at the model, refuse what can be refused, fit, check the sampler on rows of its own kind."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from butfor.core.draw.blocks import NO_CHANCE, Problem
+from butfor.core.draw.chance import Watch
+from butfor.core.draw.samplers import FitsSubsets, info_of
+from butfor.core.evaluate.batches import Evaluator
+from butfor.core.evaluate.outputs import Target, linked
+from butfor.core.evaluate.probe import Probe, probe
+from butfor.core.evaluate.workplace import Tolerance
+from butfor.core.result.controlled import Control
+from butfor.core.select.choice import Choice
+from butfor.core.select.reach import largest_family, reach
+from butfor.core.test.flips import Flips
+from butfor.core.test.outcomes import Outcomes, ReadModel
+from butfor.core.test.picking import Picked
+from butfor.core.test.statistic import StatisticSpec
+from butfor.core.types import Bools, InputError, Ints, ReachWarning
+from butfor.core.warn import warn_user
+from butfor.engine.journal import Journal
+from butfor.run.choosing import choice_of, cluster_of
+from butfor.run.context import RunContext
+from butfor.run.control import control
+from butfor.run.decisions import watch_decisions
+from butfor.run.progress import Meter, Progress, Report
+from butfor.run.provenance import least_p
+from butfor.run.settings import Settings
+from butfor.run.skipping import Patient, usable
+from butfor.run.targets import output_names, resolve, target_name
+
+
+@dataclass(frozen=True, eq=False)
+class Start:
+    """What is known before the test: the statistic, the model's outputs on the inputs, the control, the choice."""
+
+    problem: Problem
+    seen: Probe
+    spec: StatisticSpec
+    target: object
+    names: tuple[Any, ...] | None
+    flips: Flips | None
+    plain: Evaluator
+    meter: Meter
+    inside: ReadModel
+    checked: Control | None
+    choice: Choice
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return (*([self.seen.odd] if self.seen.odd else []), *self.inside.notes)
+
+
+def start_run(context: RunContext, settings: Settings, problem: Problem, kept: Journal, report: Report) -> Start:
+    """Look at the model's outputs and refuse what can be refused; then what the control says of the sampler."""
+    tolerance = Tolerance(settings.on_error == "skip", settings.timeout)
+    model = kept.model if tolerance == Tolerance() else Patient(kept.model, tolerance)
+    choice = choice_of(problem, settings, clusters_of_inputs(context, settings))
+    size = settings.batch_rows or context.batch_rows
+    able = usable(problem, model, size, context.describe, tolerance)
+    problem = able.problem
+    seen = probe(model, problem.items, size, context.describe)
+    spec, target, names = _asked(context, settings, seen)
+    flips = watch_decisions(problem, settings, seen.outputs)
+    _fit(problem, report)
+    _warn_of_reach(problem, settings, choice)
+    meter = Meter(report, seen.rows + able.rows)
+    plain = Evaluator(
+        context.wrapped.call,
+        size,
+        seen.outputs.shape[1],
+        meter,
+        engine=kept.engine,
+        tolerance=tolerance,
+        failed=able.failed,
+        remembered=model,
+    )
+    inside = ReadModel() if context.read_model is None else context.read_model(model, seen.outputs)
+    if inside.rows:
+        meter.count_evaluated(inside.rows)
+    checked = _control(context, plain, spec, settings, meter, inside.outcomes)
+    choice = replace(choice, calibrated=_calibrated(problem, checked))
+    return Start(problem, seen, spec, target, names, flips, plain, meter, inside, checked, choice)
+
+
+def _fit(problem: Problem, report: Report) -> None:
+    """What the sampler fits for each subset, before anything is drawn: all that could be refused has been."""
+    waiting = problem.sampler.unfitted(problem.subsets) if isinstance(problem.sampler, FitsSubsets) else ()
+    for done, fit in enumerate(waiting):
+        report(Progress("fitting", done, len(waiting)))
+        fit()
+    if waiting:
+        report(Progress("fitting", len(waiting), len(waiting)))
+
+
+def _asked(
+    context: RunContext, settings: Settings, seen: Probe
+) -> tuple[StatisticSpec, object, tuple[Any, ...] | None]:
+    """The statistic, the name of its target, and the names of the outputs: all that can be refused is refused here."""
+    outputs = seen.outputs.shape[1]
+    name, names = target_name(settings.target, outputs), output_names(context.wrapped, outputs)
+    target = resolve(name, settings.y, seen.outputs, context.wrapped)
+    return _statistic_spec(settings, name, target, seen, context), name, names
+
+
+def _statistic_spec(
+    settings: Settings, name: object, target: Target, seen: Probe, context: RunContext
+) -> StatisticSpec:
+    linked(seen.outputs, settings.link)  # refuses a link that does not fit, before anything is drawn
+    aimed = name in ("predicted", "observed-class")
+    alternative = settings.alternative or ("greater" if aimed else "two-sided")
+    own_class = target.kind == "predicted" and settings.test.name in ("sequential", "irt") and settings.rule != "e-bh"
+    center = settings.test.center_for(alternative, own_class)
+    picked = None if settings.picked is None else Picked(settings.picked)
+    if picked is not None and not (passed := picked.passes(seen.outputs)).all():
+        row = int(np.flatnonzero(~passed)[0])
+        raise InputError(f"picked does not pass {context.describe(row)}; explain only inputs that the rule has picked")
+    margin = float(settings.min_effect or 0.0)
+    return StatisticSpec(target, seen.rounding, alternative, settings.link, center, picked, margin, own_class)
+
+
+def _warn_of_reach(problem: Problem, settings: Settings, choice: Choice) -> None:
+    """The one limit that binds, before anything is drawn; weights reach further than it says, so there it is a note."""
+    size = largest_family(choice.groups, problem.size)
+    test, draws = settings.test, settings.draws_for(problem.size)
+    steps = test.h if test.name == "sequential" else 1
+    for sentence in reach(test.name, settings.rule, settings.alpha, size, draws, steps, least_p(problem)):
+        if settings.rule != "adaptive" or "chooses nothing" in sentence:
+            warn_user(sentence, ReachWarning)
+
+
+def _control(
+    context: RunContext,
+    plain: Evaluator,
+    spec: StatisticSpec,
+    settings: Settings,
+    meter: Meter,
+    outcomes: Outcomes | None,
+) -> Control | None:
+    """The same test on rows of the reference's own kind; None where there are none, or where it is not wanted."""
+    reference = context.reference
+    labelled = spec.target.kind == "per-input"  # by labels that rows of the reference do not have
+    if not settings.control or labelled or spec.picked is not None or reference is None or reference.controls is None:
+        return None
+    problems = reference.controls()
+    if not problems:
+        return None
+    return control(problems, plain, spec, settings, meter, outcomes)
+
+
+def _calibrated(problem: Problem, checked: Control | None) -> Bools | None:
+    """Of each hypothesis (H,), whether the control found nothing against its subset."""
+    if checked is None or checked.calibrated is None or checked.calibrated.all():
+        return None
+    return np.asarray(checked.calibrated[problem.subset_of])
+
+
+def with_chance(problem: Problem, settings: Settings) -> Problem:
+    """A sampler that always draws the same has no null to compare with: only the paper's one-shot test may use it.
+
+    Some say so of themselves; others are found out as they draw.
+    """
+    if settings.test.name == "osft":
+        return problem
+    if info_of(problem.sampler).deterministic:
+        raise InputError(NO_CHANCE.format(sampler=problem.sampler))
+    return replace(problem, watch=Watch(problem.items.costly))
+
+
+def check_chance(problem: Problem) -> None:
+    """Refuse a sampler that was found out to draw always the same."""
+    if problem.watch is not None and problem.watch.is_degenerate:
+        raise InputError(NO_CHANCE.format(sampler=problem.sampler))
+
+
+def clusters_of_inputs(context: RunContext, settings: Settings) -> Ints:
+    """Equal for inputs (n,) that are equal, or that the user puts together."""
+    names = context.problem.input_names
+    return cluster_of(settings.groups, names, np.arange(len(names)) if context.alike is None else context.alike)
