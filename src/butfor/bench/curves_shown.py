@@ -113,8 +113,7 @@ def write_pictures(figures: Figures, out: Path) -> list[Path]:
 def _save(figure: Any, path: Path) -> None:
     import matplotlib as mpl
 
-    own = {"svg.hashsalt": "butfor", "svg.fonttype": "none"}  # the same figures give the same file; letters stay letters
-    with mpl.rc_context(own):
+    with mpl.rc_context({"svg.hashsalt": "butfor", "svg.fonttype": "none"}):  # the same figures give the same file
         figure.savefig(path, format="svg", facecolor=figure.get_facecolor(), metadata={"Date": None})
 
 
