@@ -16,8 +16,11 @@ export const get = async (path) => answer(await fetch(path));
 export const post = async (path, body) =>
   answer(await fetch(path, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body ?? {}) }));
 
-export const upload = async (file) =>
-  answer(await fetch(`/api/uploads?name=${encodeURIComponent(file.name)}`, { method: "POST", body: file }));
+export async function upload(file) {
+  const { most_upload: most } = await get("/api/offers"); // the server cuts off what is larger, without a word that a page could read
+  if (file.size > most) throw new Error(`${file.name} has more than ${Math.round(most / 1e6)} MB; choose a smaller file.`);
+  return answer(await fetch(`/api/uploads?name=${encodeURIComponent(file.name)}`, { method: "POST", body: file }));
+}
 
 // Follow a run until it has ended; returns a function that stops following.
 export function follow(id, heard, lost) {
