@@ -18,6 +18,7 @@ import matplotlib
 matplotlib.use("agg")
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 from PIL import Image
 
 import butfor
@@ -66,15 +67,22 @@ def shap_plots(question: Question, result: butfor.Result) -> None:
     """SHAP's plots of SHAP's values, and of ours."""
     import shap
 
-    ask = wrap(question.model).call
-    background = shap.maskers.Independent(question.reference, max_samples=50)
-    frame = question.inputs
-    codes = {name: list(frame[name].cat.categories) for name in frame.columns if frame[name].dtype == "category"}
-    values = shap.explainers.Permutation(lambda X: ask(X)[:, 1], background, seed=0)(frame)
-    numbers = frame.copy()
-    for name, levels in codes.items():
-        numbers[name] = numbers[name].map(levels.index).astype(float)
-    values.data = numbers.to_numpy(float)
+    ask, frame = wrap(question.model).call, question.inputs
+    texts = [name for name in frame.columns if not np.issubdtype(np.asarray(frame[name]).dtype, np.number)]
+    levels = {name: sorted({*frame[name], *question.reference[name]}) for name in texts}
+
+    def coded(rows: Any) -> Any:  # SHAP subtracts values from each other: categories are given as numbers
+        return rows.assign(**{name: rows[name].map(levels[name].index).astype(float) for name in levels})
+
+    def decoded(rows: Any) -> Any:
+        made = pd.DataFrame(rows, columns=frame.columns).astype(object)
+        for name in frame.columns:
+            known = [levels[name][int(code)] for code in made[name]] if name in levels else made[name]
+            made[name] = pd.Series(known, index=made.index).astype(frame[name].dtype)
+        return ask(made)[:, 1]
+
+    background = shap.maskers.Independent(coded(question.reference).astype(float), max_samples=50)
+    values = shap.explainers.Permutation(decoded, background, seed=0)(coded(frame).astype(float))
     ours = result.to_shap()
     for name, found in (("shap", values), ("to_shap", ours)):
         save(f"{name}_bar", lambda found=found: shap.plots.bar(found[0], show=False), 4.5)
