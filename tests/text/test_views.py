@@ -289,7 +289,7 @@ def test_without_discoveries(tmp_path):
     found = explained(dict.fromkeys("abcdefghijkl", TEXTS["d"]))
     assert not found.chosen.any()
     page = render(found)
-    assert "No discoveries" in page
+    assert "Nothing is established" in page
     assert "<mark" not in page
     assert "chosen most often" not in page
     assert often(found) == ""
@@ -391,7 +391,7 @@ def test_several_outputs_are_named_and_their_probabilities_shown():
     found = butfor.text.explain(Two(), TEXTS, plain, target="good")
     view = marked_texts(found)
     assert view.output == "good"
-    assert view.texts[0].said.startswith("the model says good, p = 0.8")
+    assert view.texts[0].said.startswith("the model says good, probability 0.8")
     assert view.texts[0].words[0].changed[0].value.startswith("0.")
     assert "<b>bad</b>" not in render(found)
 

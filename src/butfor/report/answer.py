@@ -12,7 +12,7 @@ from butfor.core.result.reasons import finest_of
 from butfor.core.result.result import Result
 from butfor.core.types import Batch, Ints
 from butfor.plots.labels import effect_words, input_place, output_words, rows_of, strongest, unit, written
-from butfor.report.lines import PictureLine, Picture, Scale, decision_lines, effect_lines, feature_lines
+from butfor.report.lines import Picture, PictureLine, Scale, decision_lines, effect_lines, feature_lines
 
 MOST_LINES = 8
 MOST_CHANGED = 6

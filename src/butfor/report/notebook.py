@@ -8,7 +8,7 @@ from butfor.core.result.result import Result
 from butfor.core.result.summary import headline
 from butfor.report.answer import answer
 from butfor.report.content import promise_line
-from butfor.report.lines import PictureLine, Picture
+from butfor.report.lines import Picture, PictureLine
 
 BLUE, GREY = "#0072b2", "#8a949e"
 
