@@ -56,8 +56,8 @@ def plots(result: butfor.Result, pictures: butfor.Result, texts: butfor.Result, 
     save("resolutions_all", result.plot.resolutions)
     for name in ("beeswarm", "heatmap", "features", "volcano", "pvalues", "calibration"):
         save(name, getattr(result.plot, name))
-    drawn = np.asarray(wrap(model).call(result.counterfactuals(one, "score, use", 400)))
-    save("null", lambda: result.plot.null(one, "score, use", outputs=drawn))
+    drawn = np.asarray(wrap(model).call(result.counterfactuals(one, "all columns", 10)))
+    save("null", lambda: result.plot.null(one, "all columns", outputs=drawn))
     save("competition", pictures.plot.competition)
     save("photograph", pictures.plot.photograph)
     save("highlighted", texts.plot.highlighted)
@@ -67,7 +67,7 @@ def shap_plots(question: Question, result: butfor.Result) -> None:
     """SHAP's plots of SHAP's values, and of ours."""
     import shap
 
-    ask, frame = wrap(question.model).call, question.inputs
+    ask, frame = wrap(question.model).call, question.inputs[:30]
     texts = [name for name in frame.columns if not np.issubdtype(np.asarray(frame[name]).dtype, np.number)]
     levels = {name: sorted({*frame[name], *question.reference[name]}) for name in texts}
 
