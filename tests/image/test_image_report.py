@@ -128,7 +128,7 @@ def test_a_table_has_no_pictures():
     page = render(butfor.explain(lambda x: x[:, 0], rows, rng.normal(size=(200, 2)), test="irt", draws=99))
     assert "img-src" not in page
     assert "photo" not in page
-    assert "How often each subset was chosen" in page
+    assert "Which features" in page
 
 
 def test_probabilities_of_logits_and_of_probabilities():
@@ -153,8 +153,8 @@ def test_outputs_of_many_labels_are_shown_as_they_are():
 
     shown = view.pictures(found := explained(Labels()))
     assert shown.label == "output"
-    assert shown.photographs[0].said == "dog, output = 0.970"
-    assert "dog output = 0.970" in render(found)
+    assert shown.photographs[0].said == "dog, output 0.970"
+    assert "dog output 0.970" in render(found)
 
 
 def test_all_images_of_a_run_are_shown_on_one_scale():
@@ -170,11 +170,13 @@ def test_all_images_of_a_run_are_shown_on_one_scale():
 
 
 @pytest.mark.parametrize("count", [70])
-def test_only_so_many_photographs_are_shown(count):
+def test_every_photograph_is_shown_in_pages_those_with_most_found_in_full(count):
     given = [np.zeros((8, 8, 3), np.uint8)] * count
     found = bi.explain(lambda batch: [x.mean() for x in batch], given, bi.donor(), boxes=[(0, 0, 4, 4)], test="osft")
     shown = view.pictures(found)
-    assert (len(shown.photographs), shown.more) == (60, 10)
+    assert (len(shown.photographs), shown.more) == (70, 0)
+    assert sum(bool(photo.regions[0].tiles) for photo in shown.photographs) == 60
+    assert render(found).count('<template class="page">') == 5
 
 
 def test_an_implausible_fill_that_makes_empty_sky_important_is_flagged():
