@@ -43,7 +43,7 @@ def save(name: str, draw: Callable[[], Any], wide: float | None = None) -> None:
         figure.set_size_inches(wide, figure.get_size_inches()[1] * wide / figure.get_size_inches()[0])
     path = OUT / f"{name}.png"
     figure.savefig(path, dpi=130, bbox_inches="tight")
-    Image.open(path).convert("P", palette=Image.Palette.ADAPTIVE, colors=64).save(path, optimize=True)
+    Image.open(path).convert("P", palette=Image.Palette.ADAPTIVE, colors=256).save(path, optimize=True)
     print(path.name, path.stat().st_size // 1024, "KB")
 
 
@@ -67,7 +67,7 @@ def shap_plots(question: Question, result: butfor.Result) -> None:
     """SHAP's plots of SHAP's values, and of ours."""
     import shap
 
-    ask, frame = wrap(question.model).call, question.inputs[:30]
+    ask, frame = wrap(question.model).call, question.inputs[:20]
     texts = [name for name in frame.columns if not np.issubdtype(np.asarray(frame[name]).dtype, np.number)]
     levels = {name: sorted({*frame[name], *question.reference[name]}) for name in texts}
 
@@ -81,9 +81,9 @@ def shap_plots(question: Question, result: butfor.Result) -> None:
             made[name] = pd.Series(known, index=made.index).astype(frame[name].dtype)
         return ask(made)[:, 1]
 
-    background = shap.maskers.Independent(coded(question.reference).astype(float), max_samples=50)
+    background = shap.maskers.Independent(coded(question.reference).astype(float), max_samples=10)
     values = shap.explainers.Permutation(decoded, background, seed=0)(coded(frame).astype(float))
-    ours = result.to_shap()
+    ours = result.to_shap()[:20]
     for name, found in (("shap", values), ("to_shap", ours)):
         save(f"{name}_bar", lambda found=found: shap.plots.bar(found[0], show=False), 4.5)
         save(f"{name}_waterfall", lambda found=found: shap.plots.waterfall(found[0], show=False), 4.5)
@@ -103,7 +103,7 @@ def reports(found: dict[str, butfor.Result]) -> None:
             page.goto(path.as_uri())
             page.screenshot(path=OUT / f"report_{name}.png")
             picture = Image.open(OUT / f"report_{name}.png")
-            picture.convert("P", palette=Image.Palette.ADAPTIVE, colors=64).save(
+            picture.convert("P", palette=Image.Palette.ADAPTIVE, colors=256).save(
                 OUT / f"report_{name}.png", optimize=True
             )
         browser.close()
