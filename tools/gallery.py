@@ -18,6 +18,7 @@ import matplotlib
 matplotlib.use("agg")
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 from PIL import Image
 
 import butfor
@@ -42,7 +43,7 @@ def save(name: str, draw: Callable[[], Any], wide: float | None = None) -> None:
         figure.set_size_inches(wide, figure.get_size_inches()[1] * wide / figure.get_size_inches()[0])
     path = OUT / f"{name}.png"
     figure.savefig(path, dpi=130, bbox_inches="tight")
-    Image.open(path).convert("P", palette=Image.Palette.ADAPTIVE, colors=64).save(path, optimize=True)
+    Image.open(path).convert("P", palette=Image.Palette.ADAPTIVE, colors=256).save(path, optimize=True)
     print(path.name, path.stat().st_size // 1024, "KB")
 
 
@@ -55,8 +56,8 @@ def plots(result: butfor.Result, pictures: butfor.Result, texts: butfor.Result, 
     save("resolutions_all", result.plot.resolutions)
     for name in ("beeswarm", "heatmap", "features", "volcano", "pvalues", "calibration"):
         save(name, getattr(result.plot, name))
-    drawn = np.asarray(wrap(model).call(result.counterfactuals(one, "score, use", 400)))
-    save("null", lambda: result.plot.null(one, "score, use", outputs=drawn))
+    drawn = np.asarray(wrap(model).call(result.counterfactuals(one, "all columns", 10)))
+    save("null", lambda: result.plot.null(one, "all columns", outputs=drawn))
     save("competition", pictures.plot.competition)
     save("photograph", pictures.plot.photograph)
     save("highlighted", texts.plot.highlighted)
@@ -66,16 +67,23 @@ def shap_plots(question: Question, result: butfor.Result) -> None:
     """SHAP's plots of SHAP's values, and of ours."""
     import shap
 
-    ask = wrap(question.model).call
-    background = shap.maskers.Independent(question.reference, max_samples=50)
-    frame = question.inputs
-    codes = {name: list(frame[name].cat.categories) for name in frame.columns if frame[name].dtype == "category"}
-    values = shap.explainers.Permutation(lambda X: ask(X)[:, 1], background, seed=0)(frame)
-    numbers = frame.copy()
-    for name, levels in codes.items():
-        numbers[name] = numbers[name].map(levels.index).astype(float)
-    values.data = numbers.to_numpy(float)
-    ours = result.to_shap()
+    ask, frame = wrap(question.model).call, question.inputs[:20]
+    texts = [name for name in frame.columns if not np.issubdtype(np.asarray(frame[name]).dtype, np.number)]
+    levels = {name: sorted({*frame[name], *question.reference[name]}) for name in texts}
+
+    def coded(rows: Any) -> Any:  # SHAP subtracts values from each other: categories are given as numbers
+        return rows.assign(**{name: rows[name].map(levels[name].index).astype(float) for name in levels})
+
+    def decoded(rows: Any) -> Any:
+        made = pd.DataFrame(rows, columns=frame.columns).astype(object)
+        for name in frame.columns:
+            known = [levels[name][int(code)] for code in made[name]] if name in levels else made[name]
+            made[name] = pd.Series(known, index=made.index).astype(frame[name].dtype)
+        return ask(made)[:, 1]
+
+    background = shap.maskers.Independent(coded(question.reference).astype(float), max_samples=10)
+    values = shap.explainers.Permutation(decoded, background, seed=0)(coded(frame).astype(float))
+    ours = result.to_shap()[:20]
     for name, found in (("shap", values), ("to_shap", ours)):
         save(f"{name}_bar", lambda found=found: shap.plots.bar(found[0], show=False), 4.5)
         save(f"{name}_waterfall", lambda found=found: shap.plots.waterfall(found[0], show=False), 4.5)
@@ -95,7 +103,7 @@ def reports(found: dict[str, butfor.Result]) -> None:
             page.goto(path.as_uri())
             page.screenshot(path=OUT / f"report_{name}.png")
             picture = Image.open(OUT / f"report_{name}.png")
-            picture.convert("P", palette=Image.Palette.ADAPTIVE, colors=64).save(
+            picture.convert("P", palette=Image.Palette.ADAPTIVE, colors=256).save(
                 OUT / f"report_{name}.png", optimize=True
             )
         browser.close()

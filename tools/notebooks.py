@@ -9,7 +9,8 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 FOLDER = Path(__file__).resolve().parents[1] / "examples" / "notebooks"
 TABLE = [
-    "# A table: why are these wines called Barolo?\n\nThe reference is wines of the other kinds, which the model was not fitted on.",
+    "# A table: why are these wines called Barolo?\n\n"
+    "The reference is wines of the other kinds, which the model was not fitted on.",
     """from sklearn.datasets import load_wine
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
@@ -31,7 +32,9 @@ result""",
     'result.report("report.html")',
 ]
 IMAGE = [
-    "# Images: which corner makes the picture bright?\n\nMade pictures, so that it takes a second; the sampler puts other patches of the same picture there.",
+    "# Images: which corner makes the picture bright?\n\n"
+    "Made pictures, so that it takes a second; "
+    "the sampler puts other patches of the same picture there.",
     """import numpy as np
 
 import butfor
@@ -40,14 +43,21 @@ noise = np.random.default_rng(0).integers(90, 110, (6, 48, 64, 3), dtype=np.uint
 noise[:, :16, :20] += 100
 pictures = {f"picture {k}": image for k, image in enumerate(noise)}
 boxes = {"bright": (0, 0, 20, 16), "dull": (30, 20, 55, 40)}
-model = lambda images: [float(image[:16, :20].mean()) for image in images]
+
+
+def model(images):
+    return [float(image[:16, :20].mean()) for image in images]
+
+
 result = butfor.image.explain(model, pictures, butfor.image.donor(), boxes=boxes, alpha=0.2)
 result""",
     'result.plot.photograph("picture 0");',
     'result.report("images.html")',
 ]
 TEXT = [
-    "# Texts: which words make a review good or bad?\n\nA small network judges reviews, another redraws one word at a time. Both are built in; nothing is fetched.",
+    "# Texts: which words make a review good or bad?\n\n"
+    "A small network judges reviews, another redraws one word at a time. "
+    "Both are built in; nothing is fetched.",
     """import butfor
 
 reviews = {

@@ -202,8 +202,8 @@ def test_hostile_names_never_run(visit, tmp_path):
     result = butfor.text.explain(lambda batch: [float(len(text)) for text in batch], texts, sampler, alpha=0.5)
     for page in (path, result.report(tmp_path / "t.html")):
         opened = visit(page)
-        for row in opened.page.query_selector_all("#inputs tbody tr")[:4]:
-            row.click()
+        for k in range(4):
+            opened.page.locator("#inputs tbody tr").nth(k).click()
         assert opened.page.evaluate("window.bad") is None
         assert opened.complaints == []
         assert opened.elsewhere() == []

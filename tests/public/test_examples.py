@@ -42,7 +42,7 @@ def test_breast_cancer(tmp_path, capsys):
     assert 20 < result.chosen.sum() < 300
     on_the_page(r"It chose (\d+) of (\d+)\. Concave points", result.chosen.sum(), len(result.chosen))
     assert result.summary() in capsys.readouterr().out
-    assert "discoveries among" in (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "One input in full" in (tmp_path / "r.html").read_text(encoding="utf-8")
 
 
 def test_credit(tmp_path, capsys):

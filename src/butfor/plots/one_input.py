@@ -110,7 +110,7 @@ def null(
     result : of `butfor.explain`.
     input : its name, as in the table.
     subset : its name, as in the table.
-    outputs : what the model says of more counterfactuals, such as `model(result.counterfactuals(input, subset, 500))`;
+    outputs : what the model says of more counterfactuals, such as `model(result.counterfactuals(input, subset, 10))`;
         None shows the few that the run kept, since a plot asks no model.
     ax : axes to draw on; None makes a figure.
 

@@ -137,7 +137,7 @@ def marked_texts(result: Result) -> Texts | None:
     """
     if not has_texts(result):
         return None
-    toward, shown, rows = directions(result), list(most_found(result, MOST_TEXTS)), rows_by_input(result)
+    toward, shown, rows = directions(result), _in_order(result), rows_by_input(result)
     texts: list[Text] = []
     for place in shown:
         texts.append(_text(result, toward, place, rows[place], sum(len(text.words) for text in texts)))
@@ -156,6 +156,12 @@ def marked_texts(result: Result) -> Texts | None:
         drawn=any(word.changed for text in texts for word in text.words),
         sparse=_sparse(result, shown, rows),
     )
+
+
+def _in_order(result: Result) -> list[int]:
+    """The texts as they came where they fit on a page; of more, those with most discoveries first."""
+    found = list(most_found(result, MOST_TEXTS))
+    return found if len(found) > PAGE else sorted(found)
 
 
 def _one_output(result: Result) -> str:
