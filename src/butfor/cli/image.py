@@ -41,7 +41,7 @@ class Regions:
     images: Path = needed("Folder with the images, or one image.")
     boxes: str = option(
         "What to test: a JSON, COCO or VOC file of boxes, a folder of masks (a folder of PNG files for each image), "
-        "grid or grid:4x5, zoom or zoom:32 (coarse to fine, cells of at least 32 pixels), superpixels or superpixels:30, "
+        "grid or grid:4x5, zoom or zoom:32 (coarse to fine, to cells of 32 pixels), superpixels or superpixels:30, "
         "random, or auto (a detector's boxes, then random ones; needs --detector).",
         default="grid",
     )
