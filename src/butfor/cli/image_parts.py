@@ -55,7 +55,7 @@ def _preprocess(named: ImageModel) -> object:
     """A preset as it is, or with a size and grey levels of the user's own."""
     preset = named.preprocess or "whole"
     changes: dict[str, Any] = {"mean": named.mean, "scale": named.scale}
-    levels = {name: _levels(name, given) for name, given in changes.items() if given is not None}
+    levels: dict[str, Any] = {name: _levels(name, given) for name, given in changes.items() if given is not None}
     if named.size is None and not levels:
         return preset
     made = as_preprocess(preset)
