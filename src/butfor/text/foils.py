@@ -128,7 +128,7 @@ class Foils:
             long = [
                 subset.index for subset in own if self.words is None or shape.count(subset.index) > self.longest_word
             ]
-alike = {shape.key(span): span for span in long}  # one span of each kind and length tells it of all
+            alike = {shape.key(span): span for span in long}  # one span of each kind and length tells it of all
             least = min([least, *(len(self.candidates(text, shape, span)) for span in alike.values())])
         said = self.words.notes(inputs, subsets, seed) if isinstance(self.words, HasNotes) else []
         if least >= ENOUGH:
