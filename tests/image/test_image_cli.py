@@ -5,11 +5,11 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from networks import classifier, save
 from PIL import Image as Files
 
 import butfor
 from butfor.cli.app import main
+from image.networks import classifier, save
 
 MODEL = """
 import numpy as np

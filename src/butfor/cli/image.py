@@ -7,10 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from butfor.cli.common import FOLDER, bar, finish, stopped_early, working, written
+from butfor.cli.common import FOLDER, bar, finish, working, written
 from butfor.cli.options import BATCH_ROWS_HELP, MODEL, TEST, Output, TestOptions, given, one_of
 from butfor.cli.panels import command, flag, needed, option, panel
-from butfor.cli.resuming import Running, kept
 from butfor.core.checks import whole
 from butfor.core.draw.samplers import info_of
 from butfor.core.types import InputError
@@ -42,7 +41,7 @@ class Regions:
     images: Path = needed("Folder with the images, or one image.")
     boxes: str = option(
         "What to test: a JSON, COCO or VOC file of boxes, a folder of masks (a folder of PNG files for each image), "
-        "grid or grid:4x5, zoom or zoom:32 (coarse to fine, down to 32 pixels), superpixels or superpixels:30, "
+        "grid or grid:4x5, zoom or zoom:32 (coarse to fine, to cells of 32 pixels), superpixels or superpixels:30, "
         "random, or auto (a detector's boxes, then random ones; needs --detector).",
         default="grid",
     )
@@ -84,14 +83,7 @@ class Extras:
     draws="Counterfactuals per region, or the most of them.",
 )
 def image(
-    *,
-    model: ImageModel,
-    regions: Regions,
-    sampler: Inpainter,
-    tests: TestOptions,
-    extras: Extras,
-    running: Running,
-    output: Output,
+    *, model: ImageModel, regions: Regions, sampler: Inpainter, tests: TestOptions, extras: Extras, output: Output
 ) -> None:
     """Test regions of photographs; write result.butfor, table.csv and report.html with the pictures in it."""
     from butfor.cli.image_parts import named_model, named_sampler, opened_at, regions_of
@@ -100,7 +92,7 @@ def image(
 
     whole("--pixels", extras.pixels, 1)
     files, notes = dict(FOLDER), []
-    with working(output), kept(running.run_dir, output.out) as run_dir:
+    with working(output):
         box = classifier(named_model(model))
         drawing = named_sampler(sampler, tests.test, model.threads, extras.fills or output.out / FILLS)
         if extras.check and info_of(drawing).deterministic:
@@ -108,9 +100,8 @@ def image(
         pictures = opened_at(regions)
         where = given(boxes=regions_of(regions, output.seed), on_error=regions.on_error, seed=output.seed)
         settings = {**where, **tests.settings(box), "batch_rows": model.batch_rows}
-        settings |= {"effects": "chosen" if extras.effects else None, "workers": running.workers}
-        settings["timeout"] = running.timeout
-        result = explain(box, pictures, drawing, run_dir=run_dir, progress=bar(output), **settings)
+        settings["effects"] = "chosen" if extras.effects else None
+        result = explain(box, pictures, drawing, progress=bar(output), **settings)
         if extras.sensitivity:
             notes.append(sensitivity(box, pictures, drawing, pixels=extras.pixels, **settings).summary())
         if extras.check:
@@ -123,4 +114,3 @@ def image(
         if extras.check:
             save_png(places.plot, output.out / RANKS, 8)
     finish(output, result.summary, result.to_json, files)
-    stopped_early(result, output)

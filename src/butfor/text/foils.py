@@ -103,7 +103,11 @@ class Foils:
             found = [
                 one for own in kinds for near in sizes for other in range(4) for one in self._of((own, near, other))
             ]
-        return [one for one in found if self.pool[one.text] != text]
+        return [one for one in found if self.pool[one.text] != text] if text in self._held else found
+
+    @cached_property
+    def _held(self) -> frozenset[str]:
+        return frozenset(self.pool)
 
     def _of(self, key: Key) -> list[Candidate]:
         if key not in self._by_key:
@@ -124,7 +128,8 @@ class Foils:
             long = [
                 subset.index for subset in own if self.words is None or shape.count(subset.index) > self.longest_word
             ]
-            least = min([least, *(len(self.candidates(text, shape, span)) for span in long)])
+            alike = {shape.key(span): span for span in long}  # one span of each kind and length tells it of all
+            least = min([least, *(len(self.candidates(text, shape, span)) for span in alike.values())])
         said = self.words.notes(inputs, subsets, seed) if isinstance(self.words, HasNotes) else []
         if least >= ENOUGH:
             return said
