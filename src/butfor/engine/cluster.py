@@ -8,7 +8,7 @@ from typing import Any
 
 import cloudpickle
 
-from butfor.core.evaluate.workplace import Unit, Workplace
+from butfor.core.evaluate.workplace import Workplace, WorkUnit
 from butfor.core.types import InputError
 from butfor.engine.pool import Trip, work
 from butfor.engine.workers import opened
@@ -36,7 +36,7 @@ class Cluster:
             warnings.simplefilter("ignore")  # large: it is sent once
             return self._client.submit(opened, content, pure=False)
 
-    def submit(self, handle: Any, units: tuple[Unit, ...]) -> Future[Trip]:
+    def submit(self, handle: Any, units: tuple[WorkUnit, ...]) -> Future[Trip]:
         sent = self._client.submit(work_sent, handle, cloudpickle.dumps(units), pure=False, retries=RETRIES)
         return as_future(sent)
 
@@ -77,6 +77,6 @@ def client_of(workers: Any) -> Any:
     if isinstance(workers, Client):
         return workers
     try:
-        return Client(workers, timeout=10, set_as_default=False)
+        return Client(workers, timeout=10, set_as_default=False)  # type: ignore[no-untyped-call]
     except OSError as error:
         raise InputError(f"there is no dask scheduler at {workers!r} ({error}); is the address right?") from error

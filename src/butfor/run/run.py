@@ -9,10 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from butfor.core.draw.blocks import NO_CHANCE, Problem
-from butfor.core.draw.chance import Watch
+from butfor.core.draw.blocks import Problem
 from butfor.core.draw.items import Items
-from butfor.core.draw.samplers import info_of
 from butfor.core.evaluate.batches import Evaluator
 from butfor.core.evaluate.memory import remembering
 from butfor.core.evaluate.outputs import Target, linked
@@ -38,6 +36,7 @@ from butfor.core.warn import warn_user
 from butfor.engine.choose import engine_for
 from butfor.engine.journal import Journal, journal
 from butfor.models import Wrapped
+from butfor.run.chance import check_chance, with_chance
 from butfor.run.choosing import choice_of, cluster_of
 from butfor.run.control import control
 from butfor.run.decisions import decide, sufficiency, watch_decisions
@@ -47,7 +46,7 @@ from butfor.run.progress import Meter, Progress, reporting
 from butfor.run.provenance import least_p, provenance, schedule
 from butfor.run.reading import ReadModel, known_rows, with_estimates
 from butfor.run.settings import Settings
-from butfor.run.skipping import Patient, skipped_note, usable, without
+from butfor.run.skipping import Patient, skipped_note, untested_rows, usable, without
 from butfor.run.targets import output_names, resolve, target_name
 
 
@@ -80,16 +79,13 @@ class RunContext:
 
 def run(context: RunContext, settings: Settings) -> Result:
     """The whole way from a problem to its result: look, check, draw, choose, estimate, decide."""
-    answers = journal(
-        engine_for(settings.workers), context.wrapped.call, settings.run_dir, partial(_told, context, settings)
-    )
+    told_apart = partial(_told, context, settings)
+    answers = journal(engine_for(settings.workers), context.wrapped.call, settings.run_dir, told_apart)
     with answers as kept, reporting(settings.progress) as report:
-        start = _start(context, settings, _with_chance(context.problem, settings), kept, report)
+        start = _start(context, settings, with_chance(context.problem, settings), kept, report)
         problem = start.problem
-        drawn, first = (
-            schedule(problem, settings, start.spec),
-            FirstDraws(problem.size, start.spec.target, settings.link),
-        )
+        drawn = schedule(problem, settings, start.spec)
+        first = FirstDraws(problem.size, start.spec.target, settings.link)
         keeper = _keeper(context, settings, drawn["set_aside"])
         memory = remembering(problem, start.seen.outputs, again=settings.test.name in ("irt", "sequential"))
         watching = (keeper, first) if start.flips is None else (keeper, first, start.flips)
@@ -99,11 +95,12 @@ def run(context: RunContext, settings: Settings) -> Result:
         outcomes, meter = start.inside.outcomes, start.meter
         sure = known_rows(rest, outcomes)
         done = perform(rest, evaluator, start.spec, settings, start.choice, meter, known=known, outcomes=outcomes)
-        _check_chance(problem)
+        check_chance(problem)
         estimates = without(first.estimates(), evaluator.untested(problem.size))
         found = _answers(context, settings, start, evaluator, done, estimates, sure)
         notes = _looks_picked(start.spec, start.seen, whole, start.names) + _notes(context)
-        notes = skipped_note(evaluator.failed, problem.size) + notes
+        notes += skipped_note(evaluator.failed, problem.size)
+        told = _said(context, settings, start, found.chosen, done.interrupted) | untested_rows(evaluator.failed)
         if not done.interrupted:
             kept.finish()
     return Result(
@@ -120,10 +117,7 @@ def run(context: RunContext, settings: Settings) -> Result:
         problem=replace(context.problem, watch=None),
         outputs=start.seen.outputs,
         kept=keeper.kept(),
-        provenance=_said(context, settings, start, found.chosen, done.interrupted)
-        | drawn
-        | _exact(rest, sure)
-        | ({"untested": sorted(evaluator.failed)} if evaluator.failed else {}),
+        provenance=told | drawn | _exact(rest, sure),
         output_names=start.names,
         choice=done.choice,
         control=start.checked,
@@ -375,24 +369,6 @@ def _warn_of_reach(problem: Problem, settings: Settings, choice: Choice) -> None
     for sentence in reach(test.name, settings.rule, settings.alpha, size, draws, steps, least_p(problem)):
         if settings.rule != "adaptive" or "chooses nothing" in sentence:
             warn_user(sentence, ReachWarning)
-
-
-def _with_chance(problem: Problem, settings: Settings) -> Problem:
-    """A sampler that always draws the same has no null to compare with: only the paper's one-shot test may use it.
-
-    Some say so of themselves; others are found out as they draw.
-    """
-    if settings.test.name == "osft":
-        return problem
-    if info_of(problem.sampler).deterministic:
-        raise InputError(NO_CHANCE.format(sampler=problem.sampler))
-    return replace(problem, watch=Watch(problem.items.costly))
-
-
-def _check_chance(problem: Problem) -> None:
-    """Refuse a sampler that was found out to draw always the same."""
-    if problem.watch is not None and problem.watch.is_degenerate:
-        raise InputError(NO_CHANCE.format(sampler=problem.sampler))
 
 
 def _statistic_spec(
