@@ -44,10 +44,16 @@ CORE = [  # every module of the core, each after all that it imports
     ),
     *(
         f"evaluate.{name}"
-        for name in ("ask", "buffer", "outputs", "probe", "workplace", "memory", "calls", "units", "batches")
+        for name in (
+            *("ask", "buffer", "outputs", "probe", "workplace", "memory"),
+            *("patience", "calls", "units", "split", "batches"),
+        )
     ),
     *(f"test.{name}" for name in ("tails", "evidence", "picking", "statistic", "irt", "osft", "few_shot")),
-    *(f"test.{name}" for name in ("sequential", "early_stop", "exact", "whole", "decision", "flips", "losses")),
+    *(
+        f"test.{name}"
+        for name in ("sequential", "early_stop", "exact", "outcomes", "whole", "decision", "flips", "losses")
+    ),
     *(f"test.{name}" for name in ("contrast", "covariance", "sampler_checks", "shape")),
     *(f"select.{name}" for name in ("weights", "strict", "rules", "choice", "guarantees", "bounds", "reach")),
     *(f"result.{name}" for name in ("later", "numbers", "storage", "effects", "first_draws", "features", "decided")),
