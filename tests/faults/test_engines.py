@@ -14,7 +14,7 @@ import pytest
 
 import butfor
 from butfor.engine.choose import MeasuredWorkers, engine_for
-from butfor.engine.pool import Pool
+from butfor.engine.pool import WorkerPool
 from butfor.engine.workers import Processes, Threads
 
 RNG = np.random.default_rng(0)
@@ -115,12 +115,12 @@ def small_units(monkeypatch):
 
 @pytest.fixture(scope="module")
 def threads():
-    return Pool(Threads(2))
+    return WorkerPool(Threads(2))
 
 
 @pytest.fixture(scope="module")
 def processes():
-    return Pool(Processes(2))
+    return WorkerPool(Processes(2))
 
 
 @pytest.fixture(scope="module")

@@ -44,7 +44,10 @@ CORE = [  # every module of the core, each after all that it imports
     ),
     *(
         f"evaluate.{name}"
-        for name in ("ask", "buffer", "outputs", "probe", "workplace", "memory", "calls", "units", "batches")
+        for name in (
+            *("ask", "buffer", "outputs", "probe", "workplace", "memory"),
+            *("patience", "calls", "units", "split", "batches"),
+        )
     ),
     *(f"test.{name}" for name in ("tails", "evidence", "picking", "statistic", "irt", "osft", "few_shot")),
     *(

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import chain, islice
 from typing import Any
 
 from butfor.core.evaluate.units import Serial, evaluate_unit
-from butfor.core.evaluate.workplace import Engine, Unit, UnitResult, Workplace
+from butfor.core.evaluate.workplace import Engine, UnitResult, Workplace, WorkUnit
 from butfor.core.types import InputError
-from butfor.engine.pool import Pool
+from butfor.engine.pool import WorkerPool, Workers
 from butfor.engine.workers import Processes, Threads, one_thread_each
 
 FASTER = 1.5  # two threads must do at least so many times as much as one, or processes are used
@@ -21,7 +21,11 @@ EXPECTED = (
     "workers must be a whole number of at least 1, 'threads:2', 'processes:2', a dask Client or the address of its "
     "scheduler such as 'tcp://host:8786', got {workers!r}"
 )
+<<<<<<< HEAD
 KINDS: dict[str, type[Threads] | type[Processes]] = {"threads": Threads, "processes": Processes}
+=======
+KINDS: dict[str, Callable[[int], Workers]] = {"threads": Threads, "processes": Processes}
+>>>>>>> h-scale
 
 
 def engine_for(workers: Any) -> Engine:
@@ -30,7 +34,7 @@ def engine_for(workers: Any) -> Engine:
     >>> engine_for("threads:2")
     2 threads
     """
-    if isinstance(workers, Serial | Pool | MeasuredWorkers):
+    if isinstance(workers, Serial | WorkerPool | MeasuredWorkers):
         return workers  # one that is open already: several runs may share it
     if isinstance(workers, bool):
         raise InputError(EXPECTED.format(workers=workers))
@@ -43,14 +47,14 @@ def engine_for(workers: Any) -> Engine:
             return engine_for(int(workers))
         named = re.fullmatch(r"(threads|processes):([1-9]\d{0,3})", workers)
         if named:
-            return Pool(KINDS[named[1]](int(named[2])))
+            return WorkerPool(KINDS[named[1]](int(named[2])))
         if "://" not in workers:
             raise InputError(EXPECTED.format(workers=workers))
     elif not type(workers).__module__.startswith("distributed"):
         raise InputError(EXPECTED.format(workers=workers))
     from butfor.engine.cluster import Cluster
 
-    return Pool(Cluster(workers))
+    return WorkerPool(Cluster(workers))
 
 
 class MeasuredWorkers:
@@ -61,12 +65,12 @@ class MeasuredWorkers:
 
     def __init__(self, count: int) -> None:
         self.count = count
-        self.chosen: Pool | None = None
+        self.chosen: WorkerPool | None = None
 
     def __repr__(self) -> str:
         return f"{self.count} workers" if self.chosen is None else repr(self.chosen)
 
-    def map(self, place: Workplace, units: Iterable[Unit]) -> Iterator[tuple[int, UnitResult]]:
+    def map(self, place: Workplace, units: Iterable[WorkUnit]) -> Iterator[tuple[int, UnitResult]]:
         """Results as they come."""
         left, done = iter(units), 0
         while self.chosen is None and (first := list(islice(left, 3))):
@@ -77,7 +81,7 @@ class MeasuredWorkers:
         for number, result in self.chosen.map(place, chain(left)):
             yield done + number, result
 
-    def _measure(self, place: Workplace, units: list[Unit]) -> list[UnitResult]:
+    def _measure(self, place: Workplace, units: list[WorkUnit]) -> list[UnitResult]:
         """What a few units give; of three that are new to us also how they get on beside each other."""
         if len(units) < 3 or any(unit.result is not None for unit in units):
             return [evaluate_unit(place, unit) if unit.result is None else unit.result for unit in units]
@@ -89,5 +93,5 @@ class MeasuredWorkers:
         end = time.perf_counter()
         rate = alone.rows[0] / max(middle - start, 1e-9)
         together = sum(result.rows[0] for result in both) / max(end - middle, 1e-9)
-        self.chosen = Pool(Threads(self.count) if together >= FASTER * rate else Processes(self.count))
+        self.chosen = WorkerPool(Threads(self.count) if together >= FASTER * rate else Processes(self.count))
         return [alone, *both]

@@ -8,7 +8,7 @@ from typing import Any
 
 import cloudpickle
 
-from butfor.core.evaluate.workplace import Unit, Workplace
+from butfor.core.evaluate.workplace import Workplace, WorkUnit
 from butfor.core.types import InputError
 from butfor.engine.pool import Trip, work
 from butfor.engine.workers import opened
@@ -38,7 +38,11 @@ class Cluster:
             warnings.simplefilter("ignore")  # large: it is sent once
             return self._client.submit(opened, content, pure=False)
 
+<<<<<<< HEAD
     def submit(self, handle: DaskFuture, units: tuple[Unit, ...]) -> Future[Trip]:
+=======
+    def submit(self, handle: Any, units: tuple[WorkUnit, ...]) -> Future[Trip]:
+>>>>>>> h-scale
         sent = self._client.submit(work_sent, handle, cloudpickle.dumps(units), pure=False, retries=RETRIES)
         return as_future(sent)
 
@@ -79,6 +83,10 @@ def client_of(workers: object) -> DaskClient:
     if isinstance(workers, Client):
         return workers
     try:
+<<<<<<< HEAD
         return Client(workers, timeout=10, set_as_default=False)  # type: ignore[no-untyped-call, unused-ignore]
+=======
+        return Client(workers, timeout=10, set_as_default=False)  # type: ignore[no-untyped-call]
+>>>>>>> h-scale
     except OSError as error:
         raise InputError(f"there is no dask scheduler at {workers!r} ({error}); is the address right?") from error

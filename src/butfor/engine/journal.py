@@ -20,7 +20,7 @@ import numpy as np
 
 from butfor.core.draw.content import digest
 from butfor.core.evaluate.units import evaluate_unit
-from butfor.core.evaluate.workplace import Engine, Unit, UnitResult, Workplace
+from butfor.core.evaluate.workplace import Engine, UnitResult, Workplace, WorkUnit
 from butfor.core.types import Array, Batch, InputError, Model
 from butfor.engine.encoding import decode, decode_result, encode, encode_result
 from butfor.engine.store import FORMAT, Store, clear
@@ -122,11 +122,11 @@ class Keeping:
     again: frozenset[bytes]
     _places: dict[tuple[object, ...], tuple[Workplace, bytes]] = field(default_factory=dict)
 
-    def map(self, place: Workplace, units: Iterable[Unit]) -> Iterator[tuple[int, UnitResult]]:
+    def map(self, place: Workplace, units: Iterable[WorkUnit]) -> Iterator[tuple[int, UnitResult]]:
         """Results as they come."""
         keys: dict[int, bytes] = {}
 
-        def looked_up() -> Iterator[Unit]:
+        def looked_up() -> Iterator[WorkUnit]:
             for number, unit in enumerate(units):
                 key = self._key(place, unit)
                 kept = self.store.get(key)
@@ -144,7 +144,7 @@ class Keeping:
                 self.store.put(keys.pop(number), encode_result(result))
             yield number, result
 
-    def _key(self, place: Workplace, unit: Unit) -> bytes:
+    def _key(self, place: Workplace, unit: WorkUnit) -> bytes:
         """All that was asked in a unit."""
         if place.key not in self._places:
             self._places[place.key] = (place, _place_digest(place))
@@ -160,7 +160,7 @@ class Keeping:
         made.update(repr({row: sorted(known) for row, known in unit.known.items()}).encode())
         return b"unit" + made.digest()
 
-    def _compare(self, place: Workplace, unit: Unit, then: UnitResult) -> None:
+    def _compare(self, place: Workplace, unit: WorkUnit, then: UnitResult) -> None:
         now = evaluate_unit(place, unit)
         pairs = zip(now.outputs, then.outputs, strict=False)
         if len(now.outputs) != len(then.outputs) or not all(_same(*pair) for pair in pairs):

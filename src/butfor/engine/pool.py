@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from butfor.core.evaluate.split import failed_unit, halves, joined
 from butfor.core.evaluate.units import evaluate_unit
-from butfor.core.evaluate.workplace import Unit, UnitResult, Workplace
+from butfor.core.evaluate.workplace import UnitResult, Workplace, WorkUnit
 from butfor.core.types import ModelError
 
 LEAST_SECONDS, MOST_SECONDS = 0.1, 0.5  # of one trip
@@ -30,7 +30,7 @@ class Workers(Protocol):
 
     count: int
 
-    def submit(self, handle: Any, units: tuple[Unit, ...]) -> Future[Trip]: ...
+    def submit(self, handle: Any, units: tuple[WorkUnit, ...]) -> Future[Trip]: ...
     def ship(self, place: Workplace) -> Any: ...
     def reopen(self) -> None: ...  # after workers were lost
 
@@ -43,13 +43,13 @@ class Trip:
     seconds: float
 
 
-def work(place: Workplace, units: tuple[Unit, ...]) -> Trip:
+def work(place: Workplace, units: tuple[WorkUnit, ...]) -> Trip:
     """What a worker does."""
     start = time.perf_counter()
     return Trip(tuple(evaluate_unit(place, unit) for unit in units), time.perf_counter() - start)
 
 
-class Pool:
+class WorkerPool:
     """The engine of several workers."""
 
     def __init__(self, workers: Workers) -> None:
@@ -60,9 +60,9 @@ class Pool:
     def __repr__(self) -> str:
         return repr(self.workers)
 
-    def map(self, place: Workplace, units: Iterable[Unit]) -> Iterator[tuple[int, UnitResult]]:
+    def map(self, place: Workplace, units: Iterable[WorkUnit]) -> Iterator[tuple[int, UnitResult]]:
         """Results as they come; never far ahead of the oldest that is still under way."""
-        left, flying = enumerate(units), dict[Future[Trip], tuple[int, tuple[tuple[int, Unit], ...]]]()
+        left, flying = enumerate(units), dict[Future[Trip], tuple[int, tuple[tuple[int, WorkUnit], ...]]]()
         number, over = 0, False
         try:
             while not over or flying:
@@ -82,10 +82,10 @@ class Pool:
                 self._lose()  # stopped or failed: nobody waits for what is under way
 
     def _bundle(
-        self, left: Iterator[tuple[int, Unit]]
-    ) -> tuple[tuple[tuple[int, Unit], ...], list[tuple[int, UnitResult]], bool]:
+        self, left: Iterator[tuple[int, WorkUnit]]
+    ) -> tuple[tuple[tuple[int, WorkUnit], ...], list[tuple[int, UnitResult]], bool]:
         """The next units of one trip, results on the way that are known already, and whether that was all."""
-        bundle: list[tuple[int, Unit]] = []
+        bundle: list[tuple[int, WorkUnit]] = []
         known: list[tuple[int, UnitResult]] = []
         for place, unit in left:
             if unit.result is not None:
@@ -96,19 +96,19 @@ class Pool:
                 return tuple(bundle), known, False
         return tuple(bundle), known, True
 
-    def _submit(self, place: Workplace, bundle: tuple[tuple[int, Unit], ...]) -> Future[Trip]:
+    def _submit(self, place: Workplace, bundle: tuple[tuple[int, WorkUnit], ...]) -> Future[Trip]:
         if place.key not in self._shipped:
             self._shipped[place.key] = (place, self.workers.ship(place))
         return self.workers.submit(self._shipped[place.key][1], tuple(unit for _, unit in bundle))
 
     def _arrived(
-        self, place: Workplace, flying: dict[Future[Trip], tuple[int, tuple[tuple[int, Unit], ...]]]
+        self, place: Workplace, flying: dict[Future[Trip], tuple[int, tuple[tuple[int, WorkUnit], ...]]]
     ) -> Iterator[tuple[int, UnitResult]]:
         """Results of the trips that are over; those whose workers died are made again, one at a time."""
         if not flying:
             return
         over, _ = wait(flying, return_when=FIRST_COMPLETED)
-        lost: list[tuple[int, Unit]] = []
+        lost: list[tuple[int, WorkUnit]] = []
         for future in over:
             _, bundle = flying.pop(future)
             try:
@@ -130,7 +130,7 @@ class Pool:
         self.workers.reopen()
         self._shipped.clear()
 
-    def _alone(self, place: Workplace, unit: Unit) -> UnitResult:
+    def _alone(self, place: Workplace, unit: WorkUnit) -> UnitResult:
         """One unit by itself, since some unit ends its worker; which one is found out here."""
         for _ in range(TRIES):
             try:

@@ -13,7 +13,7 @@ from typing import Any
 import cloudpickle
 
 from butfor.core.draw.items import TableItems
-from butfor.core.evaluate.workplace import Unit, Workplace
+from butfor.core.evaluate.workplace import Workplace, WorkUnit
 from butfor.core.types import InputError
 from butfor.engine.pool import Trip, work
 
@@ -40,7 +40,7 @@ class Threads:
     def ship(self, place: Workplace) -> Workplace:
         return place
 
-    def submit(self, handle: Workplace, units: tuple[Unit, ...]) -> Future[Trip]:
+    def submit(self, handle: Workplace, units: tuple[WorkUnit, ...]) -> Future[Trip]:
         return self._executor.submit(work, handle, units)
 
 
@@ -76,7 +76,7 @@ class Processes:
             raise InputError(CANNOT_TRAVEL.format(why=f"{type(error).__name__}: {error}", count=self.count)) from error
         return path
 
-    def submit(self, handle: Path, units: tuple[Unit, ...]) -> Future[Trip]:
+    def submit(self, handle: Path, units: tuple[WorkUnit, ...]) -> Future[Trip]:
         sent: Future[Trip] = self._executor.submit(work_at, handle, cloudpickle.dumps(units))
         return sent
 
@@ -91,7 +91,7 @@ def begin() -> None:
 
 def one_thread_each() -> None:
     """Workers are as many as there are to be: no library may start more threads in each of them."""
-    from threadpoolctl import threadpool_limits
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
     threadpool_limits(1)
 

@@ -105,6 +105,11 @@ def skipped_note(failed: dict[int, str], size: int) -> list[str]:
     return [f"{len(failed)} of {size} hypotheses were not tested, and count as p = 1: {shown}{more}."]
 
 
+def untested_rows(failed: dict[int, str]) -> dict[str, list[int]]:
+    """For the provenance: hypotheses that were not tested."""
+    return {"untested": sorted(failed)} if failed else {}
+
+
 class Patient:
     """A model that is asked again where it fails, and waited for so long only: outside of units."""
 

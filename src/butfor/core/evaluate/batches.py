@@ -13,7 +13,7 @@ from butfor.core.draw.blocks import NO_CHANCE, CounterfactualBatch, Job, Problem
 from butfor.core.draw.listing import SUPPORT, Support
 from butfor.core.evaluate.memory import Memory
 from butfor.core.evaluate.units import Serial
-from butfor.core.evaluate.workplace import Buffers, Engine, Look, Tolerance, Unit, UnitResult, Workplace
+from butfor.core.evaluate.workplace import Buffers, Engine, Look, Tolerance, UnitResult, Workplace, WorkUnit
 from butfor.core.types import Floats, InputError, Ints, Model
 
 GROUP_VALUES = 2**18  # drawn values and model outputs that are held at once
@@ -30,7 +30,7 @@ class RowCounter(Protocol):
 
 
 class NoCounter:
-    """Counts nothing."""
+    """UnitCounts nothing."""
 
     def count_evaluated(self, rows: int) -> None: ...
     def count_requested(self, rows: int) -> None: ...
@@ -117,11 +117,11 @@ def evaluate_listed(
             yield replace(job, draws=support.mass.shape[1]), outputs, support
 
 
-def _in_order(problem: Problem, evaluator: Evaluator, jobs: Iterable[Job]) -> Iterator[tuple[Unit, UnitResult]]:
+def _in_order(problem: Problem, evaluator: Evaluator, jobs: Iterable[Job]) -> Iterator[tuple[WorkUnit, UnitResult]]:
     """Units with their results in the order of the jobs: what is made of them is then the same for every engine."""
     if evaluator.memory is not None:
         evaluator.memory.clear_if_full()
-    handed: dict[int, Unit] = {}
+    handed: dict[int, WorkUnit] = {}
     done: dict[int, UnitResult] = {}
     turn = 0
     for place, result in evaluator.engine.map(_workplace(problem, evaluator), _units(problem, evaluator, jobs, handed)):
@@ -149,12 +149,14 @@ def _workplace(problem: Problem, evaluator: Evaluator) -> Workplace:
     )
 
 
-def _units(problem: Problem, evaluator: Evaluator, jobs: Iterable[Job], handed: dict[int, Unit]) -> Iterator[Unit]:
+def _units(
+    problem: Problem, evaluator: Evaluator, jobs: Iterable[Job], handed: dict[int, WorkUnit]
+) -> Iterator[WorkUnit]:
     """Jobs in groups, with what is known of them by now; `handed` keeps them by number until they are done."""
     for place, group in enumerate(_groups(problem, evaluator, jobs)):
         known = {} if evaluator.memory is None else evaluator.memory.of(group)
         watched = problem.watch is not None and not problem.watch.differ
-        handed[place] = Unit(tuple(group), tuple(watcher.look for watcher in evaluator.seen), watched, known)
+        handed[place] = WorkUnit(tuple(group), tuple(watcher.look for watcher in evaluator.seen), watched, known)
         yield handed[place]
 
 
@@ -187,7 +189,7 @@ def _groups(problem: Problem, evaluator: Evaluator, jobs: Iterable[Job]) -> Iter
         yield group
 
 
-def _note(problem: Problem, evaluator: Evaluator, unit: Unit, result: UnitResult) -> None:
+def _note(problem: Problem, evaluator: Evaluator, unit: WorkUnit, result: UnitResult) -> None:
     """Tell everybody of a unit that is done."""
     requested, evaluated, deduplicated = result.rows
     evaluator.counter.count_requested(requested)

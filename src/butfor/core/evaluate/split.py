@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from butfor.core.evaluate.workplace import Unit, UnitResult, Workplace
+from butfor.core.evaluate.workplace import UnitResult, Workplace, WorkUnit
 
 
-def halves(unit: Unit) -> tuple[Unit, ...]:
+def halves(unit: WorkUnit) -> tuple[WorkUnit, ...]:
     """Two units of half the jobs; a single job cannot be parted, since its inputs share a stream."""
     if len(unit.jobs) < 2:
         return (unit,)
@@ -17,7 +17,7 @@ def halves(unit: Unit) -> tuple[Unit, ...]:
     return replace(unit, jobs=unit.jobs[:middle]), replace(unit, jobs=unit.jobs[middle:])
 
 
-def joined(unit: Unit, parts: list[UnitResult]) -> UnitResult:
+def joined(unit: WorkUnit, parts: list[UnitResult]) -> UnitResult:
     """The result of a unit from those of its halves."""
     assert len(unit.jobs) == sum(len(part.outputs) for part in parts)
     return UnitResult(
@@ -31,7 +31,7 @@ def joined(unit: Unit, parts: list[UnitResult]) -> UnitResult:
     )
 
 
-def failed_unit(place: Workplace, unit: Unit, why: str) -> UnitResult:
+def failed_unit(place: Workplace, unit: WorkUnit, why: str) -> UnitResult:
     """Of a unit that nobody can do: outputs that are all equal, and its hypotheses named as failed."""
     return UnitResult(
         outputs=tuple(np.zeros((len(job.members), job.versions, place.outputs)) for job in unit.jobs),

@@ -13,19 +13,19 @@ from butfor.core.draw.listing import SUPPORT, Support, listed_block
 from butfor.core.draw.samplers import SamplerInfo
 from butfor.core.evaluate.calls import evaluate_group
 from butfor.core.evaluate.patience import TRIES, again, within
-from butfor.core.evaluate.workplace import Tolerance, Unit, UnitContext, UnitResult, Workplace
+from butfor.core.evaluate.workplace import Tolerance, UnitContext, UnitResult, Workplace, WorkUnit
 from butfor.core.types import Array, Batch, Floats, ModelError, Subset
 
 
 class Serial:
     """The engine that is always there: one unit after the other, here."""
 
-    def map(self, place: Workplace, units: Iterable[Unit]) -> Iterator[tuple[int, UnitResult]]:
+    def map(self, place: Workplace, units: Iterable[WorkUnit]) -> Iterator[tuple[int, UnitResult]]:
         for number, unit in enumerate(units):
             yield number, evaluate_unit(place, unit) if unit.result is None else unit.result
 
 
-def evaluate_unit(place: Workplace, unit: Unit) -> UnitResult:
+def evaluate_unit(place: Workplace, unit: WorkUnit) -> UnitResult:
     """The outputs of all jobs of a unit, and what is kept of their counterfactuals; the same bits wherever it runs."""
     context = UnitContext(place, unit.known)
     watch = Watch(place.problem.items.costly) if unit.watched else None
@@ -52,7 +52,7 @@ def evaluate_unit(place: Workplace, unit: Unit) -> UnitResult:
 Drawn = tuple[CounterfactualBatch, Support | None]
 
 
-def _drawn(problem: Problem, unit: Unit) -> Iterator[Drawn]:
+def _drawn(problem: Problem, unit: WorkUnit) -> Iterator[Drawn]:
     """The counterfactuals of every job, drawn or listed."""
     if unit.jobs[0].round == SUPPORT:
         for job in unit.jobs:
@@ -63,13 +63,13 @@ def _drawn(problem: Problem, unit: Unit) -> Iterator[Drawn]:
         yield batch, None
 
 
-def _patient(problem: Problem, context: UnitContext, unit: Unit) -> Iterator[Drawn]:
+def _patient(problem: Problem, context: UnitContext, unit: WorkUnit) -> Iterator[Drawn]:
     """The same where the sampler may take only so long, or fail: what it cannot draw is left as it is observed."""
     tolerance = context.place.tolerance
     for job in unit.jobs:
         alone = replace(unit, jobs=(job,))
 
-        def once(alone: Unit = alone) -> Drawn:
+        def once(alone: WorkUnit = alone) -> Drawn:
             return within(tolerance.timeout, lambda: next(_drawn(problem, alone)))
 
         try:

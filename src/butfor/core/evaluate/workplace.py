@@ -59,7 +59,7 @@ class Workplace:
 
 
 @dataclass(frozen=True, eq=False)
-class Unit:
+class WorkUnit:
     """Jobs that are drawn and evaluated together, wherever that is; which they are depends on nothing but the run."""
 
     jobs: tuple[Job, ...]
@@ -85,11 +85,11 @@ class UnitResult:
 class Engine(Protocol):
     """Where units are worked on: results come with the number of their unit, in any order."""
 
-    def map(self, place: Workplace, units: Iterable[Unit]) -> Iterator[tuple[int, UnitResult]]: ...
+    def map(self, place: Workplace, units: Iterable[WorkUnit]) -> Iterator[tuple[int, UnitResult]]: ...
 
 
 @dataclass
-class Counts:
+class UnitCounts:
     """Rows of one unit: requested, given to the model, and equal to others of their call."""
 
     requested: int = 0
@@ -103,7 +103,7 @@ class UnitContext:
 
     place: Workplace
     known: dict[int, dict[bytes, Floats]]
-    counts: Counts = field(default_factory=Counts)
+    counts: UnitCounts = field(default_factory=UnitCounts)
     news: dict[Key, Floats] = field(default_factory=dict)
     failed: dict[int, str] = field(default_factory=dict)
 
