@@ -21,11 +21,7 @@ EXPECTED = (
     "workers must be a whole number of at least 1, 'threads:2', 'processes:2', a dask Client or the address of its "
     "scheduler such as 'tcp://host:8786', got {workers!r}"
 )
-<<<<<<< HEAD
-KINDS: dict[str, type[Threads] | type[Processes]] = {"threads": Threads, "processes": Processes}
-=======
 KINDS: dict[str, Callable[[int], Workers]] = {"threads": Threads, "processes": Processes}
->>>>>>> h-scale
 
 
 def engine_for(workers: Any) -> Engine:

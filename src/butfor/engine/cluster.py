@@ -38,11 +38,7 @@ class Cluster:
             warnings.simplefilter("ignore")  # large: it is sent once
             return self._client.submit(opened, content, pure=False)
 
-<<<<<<< HEAD
-    def submit(self, handle: DaskFuture, units: tuple[Unit, ...]) -> Future[Trip]:
-=======
-    def submit(self, handle: Any, units: tuple[WorkUnit, ...]) -> Future[Trip]:
->>>>>>> h-scale
+    def submit(self, handle: DaskFuture, units: tuple[WorkUnit, ...]) -> Future[Trip]:
         sent = self._client.submit(work_sent, handle, cloudpickle.dumps(units), pure=False, retries=RETRIES)
         return as_future(sent)
 
@@ -83,10 +79,6 @@ def client_of(workers: object) -> DaskClient:
     if isinstance(workers, Client):
         return workers
     try:
-<<<<<<< HEAD
         return Client(workers, timeout=10, set_as_default=False)  # type: ignore[no-untyped-call, unused-ignore]
-=======
-        return Client(workers, timeout=10, set_as_default=False)  # type: ignore[no-untyped-call]
->>>>>>> h-scale
     except OSError as error:
         raise InputError(f"there is no dask scheduler at {workers!r} ({error}); is the address right?") from error

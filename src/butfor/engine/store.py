@@ -71,17 +71,10 @@ class Store:
 
     def all_keys(self) -> list[bytes]:
         """The keys of all records."""
-<<<<<<< HEAD
         rows: list[tuple[object]] = []
         with self._careful():
             rows = self._base.execute("SELECT key FROM records").fetchall()
         return [key for (key,) in rows if isinstance(key, bytes)]
-=======
-        found: list[bytes] = []
-        with self._careful():
-            found += (key for (key,) in self._base.execute("SELECT key FROM records") if isinstance(key, bytes))
-        return found
->>>>>>> h-scale
 
     def get(self, key: bytes) -> bytes | None:
         """The record of a key; None where there is none, or a damaged one."""

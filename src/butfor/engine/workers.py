@@ -91,7 +91,7 @@ def begin() -> None:
 
 def one_thread_each() -> None:
     """Workers are as many as there are to be: no library may start more threads in each of them."""
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+    from threadpoolctl import threadpool_limits
 
     threadpool_limits(1)
 

@@ -9,10 +9,6 @@ from typing import Any
 import numpy as np
 
 from butfor.core.draw.blocks import Problem
-<<<<<<< HEAD
-=======
-from butfor.core.draw.items import Items
->>>>>>> h-scale
 from butfor.core.evaluate.batches import Evaluator
 from butfor.core.evaluate.memory import remembering
 from butfor.core.evaluate.probe import Probe, outputs_of
@@ -28,73 +24,26 @@ from butfor.core.test.statistic import StatisticSpec
 from butfor.core.test.whole import ranked_whole
 from butfor.core.types import Bools, Floats
 from butfor.engine.choose import engine_for
-<<<<<<< HEAD
 from butfor.engine.journal import journal
+from butfor.run.chance import check_chance, with_chance
 from butfor.run.context import RunContext
 from butfor.run.decisions import decide, sufficiency
-=======
-from butfor.engine.journal import Journal, journal
-from butfor.models import Wrapped
-from butfor.run.chance import check_chance, with_chance
-from butfor.run.choosing import choice_of, cluster_of
-from butfor.run.control import control
-from butfor.run.decisions import decide, sufficiency, watch_decisions
->>>>>>> h-scale
 from butfor.run.manifest import manifest
 from butfor.run.perform import Performed, chosen_by, estimated, perform
 from butfor.run.progress import reporting
 from butfor.run.provenance import provenance, schedule
 from butfor.run.reading import known_rows, with_estimates
 from butfor.run.settings import Settings
-<<<<<<< HEAD
-from butfor.run.skipping import skipped_note, without
-from butfor.run.start import Start, check_chance, clusters_of_inputs, start_run, with_chance
-=======
-from butfor.run.skipping import Patient, skipped_note, untested_rows, usable, without
-from butfor.run.targets import output_names, resolve, target_name
-
-
-@dataclass(frozen=True, eq=False)
-class Reference:
-    """What a table is compared against: whole rows in the order of the data's columns, and how well Q is known."""
-
-    items: Items
-    fit: Callable[[Problem], Fit | None]  # asked once the inputs are known to be usable: it may fit something
-    controls: Callable[[], Sequence[Problem]] | None = None  # held-out rows, by a sampler that has not seen them
-    root: int | None = None  # the subset of all columns
-
-
-@dataclass(frozen=True, eq=False)
-class RunContext:
-    """What a modality brings to a run: the problem, the model, how inputs are named, what is to be said of Q."""
-
-    problem: Problem
-    wrapped: Wrapped
-    model_name: str
-    batch_rows: int
-    describe: Callable[[int], str]  # names an input in an error
-    sampler_notes: Callable[[], list[str]]  # sentences on the sampler and the inputs; asked once, when all is drawn
-    metadata: dict[str, Any]  # for the provenance
-    keep: tuple[int, int]  # counterfactuals of each hypothesis that are kept for reports, and the values of all
-    reference: Reference | None = None
-    alike: Ints | None = None  # (n,) equal for equal inputs; None: all differ
-    read_model: Callable[[Model, Floats], ReadModel] | None = None  # the model, its outputs -> what it says by itself
->>>>>>> h-scale
+from butfor.run.skipping import skipped_note, untested_rows, without
+from butfor.run.start import Start, clusters_of_inputs, start_run
 
 
 def run(context: RunContext, settings: Settings) -> Result:
     """The whole way from a problem to its result: look, check, draw, choose, estimate, decide."""
-<<<<<<< HEAD
     told, engine = partial(_told, context, settings), engine_for(settings.workers)
     answers = journal(engine, context.wrapped.call, settings.run_dir, told)
     with answers as kept, reporting(settings.progress) as report:
         start = start_run(context, settings, with_chance(context.problem, settings), kept, report)
-=======
-    told_apart = partial(_told, context, settings)
-    answers = journal(engine_for(settings.workers), context.wrapped.call, settings.run_dir, told_apart)
-    with answers as kept, reporting(settings.progress) as report:
-        start = _start(context, settings, with_chance(context.problem, settings), kept, report)
->>>>>>> h-scale
         problem = start.problem
         drawn = schedule(problem, settings, start.spec)
         first = FirstDraws(problem.size, start.spec.target, settings.link)
@@ -110,13 +59,7 @@ def run(context: RunContext, settings: Settings) -> Result:
         check_chance(problem)
         estimates = without(first.estimates(), evaluator.untested(problem.size))
         found = _answers(context, settings, start, evaluator, done, estimates, sure)
-<<<<<<< HEAD
         notes = [*skipped_note(evaluator.failed, problem.size), *_looks_picked(start, whole), *_notes(context)]
-=======
-        notes = _looks_picked(start.spec, start.seen, whole, start.names) + _notes(context)
-        notes += skipped_note(evaluator.failed, problem.size)
-        told = _said(context, settings, start, found.chosen, done.interrupted) | untested_rows(evaluator.failed)
->>>>>>> h-scale
         if not done.interrupted:
             kept.finish()
     return Result(
@@ -133,11 +76,7 @@ def run(context: RunContext, settings: Settings) -> Result:
         problem=replace(context.problem, watch=None),
         outputs=start.seen.outputs,
         kept=keeper.kept(),
-<<<<<<< HEAD
         provenance=_said(context, settings, start, found.chosen, done.interrupted) | drawn | _exact(rest, sure),
-=======
-        provenance=told | drawn | _exact(rest, sure),
->>>>>>> h-scale
         output_names=start.names,
         choice=done.choice,
         control=start.checked,
@@ -160,8 +99,7 @@ def _said(context: RunContext, settings: Settings, start: Start, chosen: Bools, 
     metadata = context.metadata
     if context.reference is not None and context.reference.controls is not None:
         metadata = {"controlled": start.checked is not None or (None if settings.control else False)} | metadata
-    if start.plain.failed:
-        metadata = {"untested": sorted(start.plain.failed)} | metadata
+    metadata = untested_rows(start.plain.failed) | metadata
     return provenance(
         context.problem, settings, start.spec, start.target, chosen, interrupted=interrupted, metadata=metadata
     )
@@ -287,32 +225,3 @@ def _notes(context: RunContext) -> list[str]:
         return []
     except Exception as error:  # a user's sampler may raise anything
         return [f"There are no notes on the sampler: making them raised {type(error).__name__}: {error}."]
-<<<<<<< HEAD
-=======
-
-
-def _warn_of_reach(problem: Problem, settings: Settings, choice: Choice) -> None:
-    """The one limit that binds, before anything is drawn; weights reach further than it says, so there it is a note."""
-    size = largest_family(choice.groups, problem.size)
-    test, draws = settings.test, settings.draws_for(problem.size)
-    steps = test.h if test.name == "sequential" else 1
-    for sentence in reach(test.name, settings.rule, settings.alpha, size, draws, steps, least_p(problem)):
-        if settings.rule != "adaptive" or "chooses nothing" in sentence:
-            warn_user(sentence, ReachWarning)
-
-
-def _statistic_spec(
-    settings: Settings, name: object, target: Target, seen: Probe, context: RunContext
-) -> StatisticSpec:
-    linked(seen.outputs, settings.link)  # refuses a link that does not fit, before anything is drawn
-    aimed = name in ("predicted", "observed-class")
-    alternative = settings.alternative or ("greater" if aimed else "two-sided")
-    own_class = target.kind == "predicted" and settings.test.name in ("sequential", "irt") and settings.rule != "e-bh"
-    center = settings.test.center_for(alternative, own_class)
-    picked = None if settings.picked is None else Picked(settings.picked)
-    if picked is not None and not (passed := picked.passes(seen.outputs)).all():
-        row = int(np.flatnonzero(~passed)[0])
-        raise InputError(f"picked does not pass {context.describe(row)}; explain only inputs that the rule has picked")
-    margin = float(settings.min_effect or 0.0)
-    return StatisticSpec(target, seen.rounding, alternative, settings.link, center, picked, margin, own_class)
->>>>>>> h-scale

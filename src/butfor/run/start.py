@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from butfor.core.draw.blocks import NO_CHANCE, Problem
-from butfor.core.draw.chance import Watch
-from butfor.core.draw.samplers import FitsSubsets, info_of
+from butfor.core.draw.blocks import Problem
+from butfor.core.draw.samplers import FitsSubsets
 from butfor.core.evaluate.batches import Evaluator
 from butfor.core.evaluate.outputs import Target, linked
 from butfor.core.evaluate.probe import Probe, probe
@@ -158,24 +157,6 @@ def _calibrated(problem: Problem, checked: Control | None) -> Bools | None:
     if checked is None or checked.calibrated is None or checked.calibrated.all():
         return None
     return np.asarray(checked.calibrated[problem.subset_of])
-
-
-def with_chance(problem: Problem, settings: Settings) -> Problem:
-    """A sampler that always draws the same has no null to compare with: only the paper's one-shot test may use it.
-
-    Some say so of themselves; others are found out as they draw.
-    """
-    if settings.test.name == "osft":
-        return problem
-    if info_of(problem.sampler).deterministic:
-        raise InputError(NO_CHANCE.format(sampler=problem.sampler))
-    return replace(problem, watch=Watch(problem.items.costly))
-
-
-def check_chance(problem: Problem) -> None:
-    """Refuse a sampler that was found out to draw always the same."""
-    if problem.watch is not None and problem.watch.is_degenerate:
-        raise InputError(NO_CHANCE.format(sampler=problem.sampler))
 
 
 def clusters_of_inputs(context: RunContext, settings: Settings) -> Ints:
