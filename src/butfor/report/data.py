@@ -46,7 +46,7 @@ def index(result: Result) -> dict[str, Any]:
         "reason": result.subset_of[lead].tolist(),
         "value": [_told(value) for value in values(result)[lead]],
         "effect": rounded(result.effects.effect[lead]),
-        "sure": sure[lead].astype(int).tolist(),
+        "sure": (sure[lead] & (result.input_of[lead] == np.arange(count))).astype(int).tolist(),
     }
     if decided is not None:
         of_lead["flip"] = rounded(decided.share[lead])
@@ -100,8 +100,10 @@ def leading(result: Result) -> Ints:
     else:
         strength = size / (size.max(initial=0.0) or 1.0) + 2 * sure
     order = np.lexsort((-strength, result.input_of))
-    _, first = np.unique(result.input_of[order], return_index=True)
-    return order[first]
+    places, first = np.unique(result.input_of[order], return_index=True)
+    found = np.zeros(len(result.input_names), np.int64)  # an input of which nothing was tested has none of its own
+    found[places] = order[first]
+    return found
 
 
 def said(result: Result) -> list[str]:
