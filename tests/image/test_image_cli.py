@@ -233,7 +233,7 @@ def test_a_network_of_260_pixels_needs_no_size_from_the_shell(place, capsys):
 
 
 def test_coarse_to_fine_from_the_shell(place):
-    options = ("--boxes", "zoom:6", "--sampler", place / "m.py:fill", "--draws", 60, "--target", 0)
+    options = ("--boxes", "zoom:6", "--sampler", place / "m.py:fill", "--draws", 600, "--target", 0)
     assert call(place, *options, "--alternative", "greater") == 0
     table = pd.read_csv(place / "out" / "table.csv")
     assert sorted(table.resolution.unique()) == [1, 2]
