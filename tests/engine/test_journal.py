@@ -172,7 +172,7 @@ def test_a_full_disk_is_blamed_and_what_was_finished_is_kept(tmp_path, monkeypat
 
     def small(self):
         real(self)
-        self._base.execute("PRAGMA max_page_count=40")  # sqlite then says what it says of a full disk
+        self._base.execute("PRAGMA max_page_count=12")  # sqlite then says what it says of a full disk
 
     with monkeypatch.context() as patch:
         patch.setattr(Store, "_open", small)
