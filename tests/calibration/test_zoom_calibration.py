@@ -41,7 +41,8 @@ def left_out(p):
 
 def filtered(p):
     """The fault: all are chosen as if none waited for another, and what has no chosen parent is dropped after that."""
-    return LAYERS.with_ancestors(Choice("bh", ALPHA, layers=LAYERS).in_families(p, np.ones(len(p), bool)))
+    alone = Choice("bh", ALPHA, layers=LAYERS).in_families(p, np.ones(len(p), bool))
+    return LAYERS.top_down(lambda level, reached: alone & level)
 
 
 def false_shares(choose, height, share):
@@ -80,3 +81,22 @@ def test_runs_on_images_keep_the_rate_and_find_something():
     found = rates([image_run(seed, inputs=6, draws=200, h=2) for seed in range(4)])
     assert (found.fdr <= ALPHA + 4 * np.maximum(found.error, 0.02)).all()
     assert found.power[1] > 0.2  # quarters
+
+
+@pytest.mark.parametrize("rule", ["bh", "knockoff+", "e-bh"])
+def test_parts_of_what_is_not_chosen_count_in_their_family(rule):
+    """One strong part whose larger part is chosen, many as strong whose larger parts are not: more would be chosen."""
+    kinds = {"bh": (1e-3, 0.9), "knockoff+": (5.0, -1.0), "e-bh": (50.0, 0.0)}
+    strong, weak = kinds[rule]
+    evidence = np.full(5 * PARENTS, weak)
+    evidence[: PARENTS // 8] = strong  # some parents
+    evidence[PARENTS::4] = strong  # a child of each
+    own = Choice(rule, ALPHA, layers=LAYERS)
+    chosen, alone = (
+        own.chosen(evidence, np.ones(5 * PARENTS, bool)),
+        own.in_families(evidence, np.ones(5 * PARENTS, bool)),
+    )
+    parents = chosen[LAYERS.parent] & (LAYERS.parent >= 0)
+    assert alone[PARENTS:].sum() == PARENTS
+    assert not (chosen & (LAYERS.resolution == 2) & ~parents).any()
+    assert chosen[:PARENTS].sum() in (0, PARENTS // 8)

@@ -99,12 +99,16 @@ def test_zoom_without_a_reference_is_refused():
 
 def test_ancestors_and_finest_parts():
     layers = Layers(np.array([0, 1, 1, 2, 2]), np.array([-1, 0, 0, 1, 1]))
+
+    def kept(chosen, passing=None):
+        return layers.top_down(lambda level, reached: np.array(chosen) & level, passing).tolist()
+
     chosen = np.array([True, True, False, True, False])
-    assert layers.with_ancestors(chosen).tolist() == chosen.tolist()
+    assert kept(chosen) == chosen.tolist()
     assert layers.finest(chosen).tolist() == [False, False, False, True, False]
-    assert layers.with_ancestors(np.array([True, False, False, True, False])).tolist() == [True, *[False] * 4]
-    through = layers.with_ancestors(np.array([True, False, False, True, False]), np.array([False, True, *[False] * 3]))
-    assert through.tolist() == [True, False, False, True, False]  # what is not calibrated is looked through
+    assert kept([True, False, False, True, False]) == [True, *[False] * 4]
+    through = kept([True, False, False, True, False], np.array([False, True, *[False] * 3]))
+    assert through == [True, False, False, True, False]  # what is not calibrated is looked through
 
 
 def test_layers_of_a_table_stand_input_by_input():

@@ -142,7 +142,7 @@ def _drawn(
     listed, others = split_listed(problem)
     rest = replace(problem, blocks=tuple(others))
     sure = chain(known, exact(problem, evaluator, spec, listed))
-    chooser = _Chooser(choice)
+    chooser = _Chooser(choice, closes=test.name == "sequential")
     if test.name == "sequential":
         cap = draws * 20 if spec.picked is not None else draws  # most draws may be rejected
         weighted = choice.rule == "adaptive"
@@ -161,12 +161,13 @@ def _drawn(
 class _Chooser:
     """What a sequential run rejects so far; weights are learned once, from its pilot."""
 
-    def __init__(self, choice: Choice) -> None:
-        self.choice = choice
+    def __init__(self, choice: Choice, *, closes: bool) -> None:
+        self.choice, self.closes = choice, closes
 
     def __call__(self, p: Floats, among: Bools | None = None) -> Bools:
-        """A hypothesis closes when its own rule rejects it, whether or not what it is a part of is rejected."""
-        return self.choice.in_families(p, np.ones(len(p), bool) if among is None else among)
+        """What is chosen so far, or also what would be but for the larger parts: what `closes` is not drawn again."""
+        tested = np.ones(len(p), bool) if among is None else among
+        return self.choice.closed(p, tested) if self.closes else self.choice.chosen(p, tested)
 
     def learn(self, p: Floats, among: Bools) -> None:
         self.choice = self.choice.after_pilot(p, among)

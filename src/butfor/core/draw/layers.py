@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -19,37 +19,37 @@ class Layers:
     parent: Ints  # (H,) the hypothesis that this one is a part of; -1: none
     stepwise: bool = False  # a part is drawn only where what it is a part of was chosen; what is not drawn has p = 1
 
-    def reached(self, chosen: Bools) -> Bools:
-        """What is drawn (H,) where these are chosen: parts of them, parts of a whole, and what is no part.
+    def reached(self, chosen: Bools, passing: Bools | None = None) -> Bools:
+        """What may be chosen (H,) where these are: parts of them, parts of a whole, and what is no part.
 
-        The whole is looked through, as in `with_ancestors`.
+        The whole is looked through: what its parts do to the output may cancel in it. So is what is `passing` (H,).
 
-        >>> Layers(np.array([0, 1, 2, 2]), np.array([-1, 0, 1, 1]), True).reached(np.zeros(4, bool))
+        >>> Layers(np.array([0, 1, 2, 2]), np.array([-1, 0, 1, 1])).reached(np.zeros(4, bool))
         array([ True,  True, False, False])
         """
-        passed = chosen | (self.resolution == 0)
-        return np.asarray((self.parent < 0) | passed[self.parent])
+        reached = np.ones(len(chosen), bool)
+        self.top_down(lambda level, own: reached.__iand__(own | ~level) & chosen, passing)
+        return reached
 
-    def with_ancestors(self, chosen: Bools, passing: Bools | None = None) -> Bools:
-        """Those chosen whose larger parts are chosen too; what is `passing` (H,) is looked through.
+    def top_down(self, choose: Callable[[Bools, Bools], Bools], passing: Bools | None = None) -> Bools:
+        """What is chosen (H,), one resolution after the other, from the whole down.
 
-        So is the whole: what its parts do to the output may cancel in it.
+        `choose` gets which hypotheses are of a resolution, and which of them are parts of something chosen (H,).
 
-        >>> Layers(np.array([0, 1, 2]), np.array([-1, 0, 1])).with_ancestors(np.array([False, True, False]))
-        array([False,  True, False])
-        >>> Layers(np.array([0, 1, 2]), np.array([-1, 0, 1])).with_ancestors(np.array([True, False, True]))
+        >>> layers = Layers(np.array([0, 1, 2]), np.array([-1, 0, 1]))
+        >>> layers.top_down(lambda level, reached: level & reached & np.array([False, True, True]))
+        array([False,  True,  True])
+        >>> layers.top_down(lambda level, reached: level & reached & np.array([True, False, True]))
         array([ True, False, False])
         """
-        reached, kept = np.ones(len(chosen), bool), chosen.copy()
-        whole = self.resolution == 0
-        passing = whole if passing is None else whole | passing
-        for level in np.unique(self.resolution):
-            rows = np.flatnonzero(self.resolution == level)
-            above = self.parent[rows]
-            reached[rows] = (above < 0) | reached[above]
-            kept[rows] &= reached[rows]
-            reached[rows] &= kept[rows] | passing[rows]
-        return kept
+        chosen, passed = np.zeros((2, len(self.parent)), bool)
+        through = self.resolution == 0 if passing is None else (self.resolution == 0) | passing
+        for number in np.unique(self.resolution):
+            level = self.resolution == number
+            reached = level & ((self.parent < 0) | passed[self.parent])
+            chosen |= choose(level, reached) & reached
+            passed |= reached & (chosen | through)
+        return chosen
 
     def finest(self, chosen: Bools) -> Bools:
         """Those chosen of which no part is chosen.

@@ -63,10 +63,12 @@ def features(
     p, half = _student(mean, noise, error, number - 1, np.inf if fit is None else fit.rows - 1)
     resolution = np.zeros(size, np.int64) if problem.layers is None else problem.layers.resolution[:size]
     tested = np.isfinite(p) & (np.ones(size, bool) if calibrated is None else calibrated)
-    chosen = select(np.where(tested, p, 1.0), alpha, "bh", tested, resolution)
-    if problem.layers is not None:
-        first = Layers(resolution, problem.layers.parent[:size])  # those of the first input
-        chosen = first.with_ancestors(chosen, None if calibrated is None else ~calibrated)
+    parent = np.full(size, -1) if problem.layers is None else problem.layers.parent[:size]  # those of the first input
+
+    def choose(level: Bools, reached: Bools) -> Bools:  # what is no part of something chosen counts as p = 1
+        return select(np.where(tested & reached, p, 1.0), alpha, "bh", tested & level)
+
+    chosen = Layers(resolution, parent).top_down(choose, None if calibrated is None else ~calibrated)
     return Features(mean, mean - half, mean + half, p, chosen, np.full(size, count))
 
 

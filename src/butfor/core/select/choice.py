@@ -9,7 +9,7 @@ import numpy as np
 
 from butfor.core.draw.layers import Layers
 from butfor.core.draw.streams import stream
-from butfor.core.select.rules import select
+from butfor.core.select.rules import COMPETITIONS, select
 from butfor.core.select.strict import strict
 from butfor.core.select.weights import learn_weights, weighted_bh
 from butfor.core.types import Bools, Floats, Ints
@@ -40,23 +40,36 @@ class Choice:
 
     def chosen(self, evidence: Floats, tested: Bools) -> Bools:
         """Chosen hypotheses (H,)."""
-        if self.layers is not None and self.layers.stepwise:
-            return self._step_by_step(self.layers, evidence, tested)
-        chosen = self.in_families(evidence, tested)
+        if self.layers is None:
+            return self.in_families(evidence, tested)
+        own = self.after_pilot(evidence, tested) if self.weights is None else self  # weights are learned from all
+
+        def choose(level: Bools, reached: Bools) -> Bools:
+            return own.in_families(self._without(evidence, reached), tested & level)
+
+        return self.layers.top_down(choose, self._passing)
+
+    def closed(self, evidence: Floats, tested: Bools) -> Bools:
+        """What need not be drawn any longer (H,): the chosen, and what only its larger parts keep from being so."""
+        chosen = self.chosen(evidence, tested)
         if self.layers is None:
             return chosen
-        return self.layers.with_ancestors(chosen, None if self.calibrated is None else ~self.calibrated)
+        return chosen | (self.in_families(evidence, tested) & ~self.layers.reached(chosen, self._passing))
 
-    def _step_by_step(self, layers: Layers, p: Floats, tested: Bools) -> Bools:
-        """Resolution by resolution: what is no part of something chosen counts as p = 1 among those of its resolution.
+    @property
+    def _passing(self) -> Bools | None:
+        return None if self.calibrated is None else ~self.calibrated
 
-        It stays in the family: left out, the family would be picked by the very output that its p-values rank.
+    def _without(self, evidence: Floats, reached: Bools) -> Floats:
+        """The evidence where what is no part of something chosen cannot be chosen, and counts in its family.
+
+        Left out of the family, or dropped from what the rule chose over all, it would make the error rate too large:
+        which parts are left was picked by the very outputs that they are chosen by (Katsevich, Sabatti & Bogomolov
+        2021, filtering). Where rivals compete, its wins are gone and its losses stay.
         """
-        chosen = np.zeros(len(p), bool)
-        for level in np.unique(layers.resolution):
-            counted = np.where((layers.resolution == level) & layers.reached(chosen), p, 1.0)
-            chosen |= self.in_families(counted, tested) & (layers.resolution == level)
-        return chosen
+        if self.rule in COMPETITIONS:
+            return np.where(reached | (evidence < 0), evidence, 0.0)
+        return np.where(reached, evidence, 0.0 if self.rule == "e-bh" else 1.0)
 
     def in_families(self, evidence: Floats, tested: Bools) -> Bools:
         """What the rule rejects (H,), whether or not the larger parts are chosen."""
