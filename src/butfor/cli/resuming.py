@@ -61,11 +61,12 @@ def kept(run_dir: Path | None, out: Path) -> Iterator[Path]:
             yield place
     except BaseException as error:
         if (place / FILE).exists():
-            again = f"what is finished is kept; go on with: {AGAIN.format(out=out)}"
+            again = f"what is finished is kept; go on with: {AGAIN.format(out=run_dir or out)}"
             if isinstance(error, KeyboardInterrupt):
                 raise Interrupted(f"stopped; {again}") from error
             if isinstance(error, ModelUnreachable):
-                raise InputError(f"{error}; {again}") from error
+                words = f"what it answered is kept in {place}: run the same command again to go on from there"
+                raise InputError(f"{error}; {words}") from error
             raise
         if place in missing:
             clear(place)
