@@ -6,6 +6,7 @@ stands behind it in the way of the data, it names by `later("butfor.report:write
 
 import ast
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -73,9 +74,11 @@ EDGES = {
     "sensitivity",
     "global_importance",
     "stream",
+    "streamed",
 }  # what asks for a run; samplers do not
 RUNS = {"explain", "demo", "ranks", "sensitivity", "global_importance", "stream"}
 LATER = ("butfor.plots", "butfor.report")
+LATER_INSIDE = ("butfor.plots.", "butfor.report.")
 LOADERS = ("__init__", "models.__init__", "core.result.later")
 
 
@@ -84,9 +87,19 @@ def tree():
     return {path.relative_to(SOURCE).as_posix(): path.read_text(encoding="utf-8") for path in SOURCE.rglob("*.py")}
 
 
+@cache
+def parsed_text(text):
+    """Most files are the same in every planted tree: each is read once."""
+    return ast.parse(text)
+
+
+@cache
 def imported(text):
     """Dotted names of all that a file imports when it runs."""
-    parsed = ast.parse(text)
+    return tuple(_imported(parsed_text(text)))
+
+
+def _imported(parsed):
     for_types = {
         id(inner)
         for node in ast.walk(parsed)
@@ -160,7 +173,7 @@ def _outside(own, name):
 def _later(own, text):
     """What a file reaches by name: `later` is for results and names plots, reports or pandas; nobody else does so."""
     found = []
-    for node in ast.walk(ast.parse(text)):
+    for node in ast.walk(parsed_text(text)):
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name | ast.Attribute):
             continue
         called = node.func.id if isinstance(node.func, ast.Name) else node.func.attr
@@ -175,7 +188,7 @@ def _allowed(own, given):
     may = own.startswith("core.result.") or own == "tabular.check_result"
     name = given[0].value if given and isinstance(given[0], ast.Constant) else ""
     module = name.split(":")[0]
-    return may and (name == "pandas:DataFrame" or module in LATER or module.startswith("butfor.plots."))
+    return may and (name == "pandas:DataFrame" or module.startswith(LATER_INSIDE) or module in LATER)
 
 
 def _other_library(own, given):
