@@ -93,8 +93,9 @@ def test_onnx_in_batches_and_pickled(tiny_networks):
 
 
 def test_onnx_classifiers_that_do_not_fit(tiny_networks, tmp_path):
+    assert bi.onnx_classifier(tiny_networks / "classifier.onnx")(IMAGES).shape == (5, 3)  # its size is in the file
     with pytest.raises(InputError, match=r"takes images of .* but the preprocessing gives 224 x 224"):
-        bi.onnx_classifier(tiny_networks / "classifier.onnx")
+        bi.onnx_classifier(tiny_networks / "classifier.onnx", bi.preprocess(224))
     with pytest.raises(InputError, match="3 outputs but 2 class names"):
         bi.onnx_classifier(tiny_networks / "classifier.onnx", bi.preprocess(8), classes=["a", "b"])
     with pytest.raises(InputError, match="expected one, the images"):

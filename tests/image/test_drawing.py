@@ -10,7 +10,7 @@ from PIL import Image
 
 import butfor.image as bi
 from butfor import InputError, Subset
-from butfor.image.draw import BLUE, RED
+from butfor.image.draw import BLUE, GREY, RED
 
 mpl.use("Agg")
 IMAGE = np.full((60, 80, 3), 90, np.uint8)
@@ -22,8 +22,8 @@ def share(picture, colour):
 
 
 @pytest.mark.parametrize("subset", [BOX, MASK], ids=["box", "mask"])
-@pytest.mark.parametrize(("chosen", "colour", "other"), [(True, BLUE, RED), (False, RED, BLUE)])
-def test_chosen_is_blue_and_the_rest_red(subset, chosen, colour, other):
+@pytest.mark.parametrize(("chosen", "colour", "other"), [(True, BLUE, GREY), (False, GREY, BLUE)])
+def test_chosen_is_blue_and_the_rest_grey(subset, chosen, colour, other):
     picture = bi.photograph(IMAGE, [bi.Mark(subset, "1.25", chosen)], side=400)
     assert picture.shape == (300, 400, 3)
     assert share(picture, colour) > 0.005

@@ -374,7 +374,7 @@ def test_what_is_no_list_of_images_is_refused(images, sentence):
 
 
 def test_other_mistakes_are_told():
-    with pytest.raises(butfor.InputError, match="neither a file nor one of grid, superpixels, random"):
+    with pytest.raises(butfor.InputError, match="neither a file nor one of grid, zoom, superpixels, random"):
         run(pictures(), boxes="circles")
     with pytest.raises(butfor.InputError, match="on_error must be one of 'raise', 'skip'"):
         run(pictures(), on_error="ignore")

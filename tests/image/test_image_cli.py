@@ -115,9 +115,13 @@ def test_bad_images_are_skipped_when_asked_to(place, capsys):
     assert "list.txt" in said.out
 
 
-def test_a_network_of_another_size_is_told_from_its_preprocessing(place, capsys, tiny_networks):
-    network = str(tiny_networks / "classifier.onnx")
-    assert main(["image", "--model", network, "--images", str(place / "album"), "--out", str(place / "o")]) == 2
+def test_a_network_of_another_size_is_read_from_its_file_and_told_from_another_preprocessing(
+    place, capsys, tiny_networks
+):
+    network = ["image", "--model", str(tiny_networks / "classifier.onnx"), "--images", str(place / "album")]
+    assert main([*network, "--out", str(place / "o"), "--quiet"]) == 0
+    capsys.readouterr()
+    assert main([*network, "--size", "224", "--out", str(place / "other")]) == 2
     assert "preprocess=butfor.image.preprocess(8" in capsys.readouterr().err
 
 

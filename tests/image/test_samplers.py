@@ -356,6 +356,7 @@ class Odd:
         tokenizer="words",
         listed=3,
         calibrated=True,
+        fills_whole=True,
     )
 
     def __call__(self, inputs, subset, draws, rng):

@@ -156,14 +156,14 @@ def test_down_for_good_in_the_middle_of_a_run_loses_nothing(server, tmp_path):
     asked = []
 
     class Dying(Wrapped):
-        """The same model by name; the server dies at its fifteenth call and stays dead."""
+        """The same model by name; the server dies at a late call and stays dead."""
 
         def __repr__(self):
             return repr(model)
 
     def dying(batch):
         asked.append(len(batch))
-        if len(asked) == 15:
+        if len(asked) == 28:
             server.kill()
         return model(batch)
 
@@ -171,12 +171,13 @@ def test_down_for_good_in_the_middle_of_a_run_loses_nothing(server, tmp_path):
         butfor.explain(Dying(dying, model.classes), inputs, sampler, **options, run_dir=tmp_path / "run")
     server.start()
     server.wait()
-    finished, asked[:] = sum(asked[:14]), [0] * 15
+    finished, asked[:] = sum(asked[:27]), [0] * 28
     again = butfor.explain(Dying(dying, model.classes), inputs, sampler, **options, run_dir=tmp_path / "run")
     assert again.table.equals(calm.table)
-    assert finished > 1000
+    assert finished > 6000
     compared = len(calm.input_names)  # one batch is, to see that it is the same model
-    assert sum(asked) <= calm.rows - finished + compared  # what was answered before is not asked again
+    unit = 2**12 + 401  # rows, and one job more: the unit of work under way is lost, no other
+    assert sum(asked) <= calm.rows - finished + unit + compared
 
 
 def test_nobody_has_ever_answered(monkeypatch):

@@ -87,7 +87,7 @@ def test_an_endpoint_that_goes_away(explain, server, tmp_path, capsys):
     assert [path.name for path in (tmp_path / "parts").iterdir()] == ["run"]
     server.posts, server.lives = 0, 10**9
     assert explain("parts") == 0
-    assert server.posts <= needed - needed // 2 + 1
+    assert server.posts <= needed - needed // 2 + 1 + 8  # calls of the unit of work that was under way
     assert sorted(path.name for path in (tmp_path / "parts").iterdir()) == ["report.html", "result.butfor", "table.csv"]
     assert (tmp_path / "parts" / "table.csv").read_bytes() == (tmp_path / "whole" / "table.csv").read_bytes()
 

@@ -70,6 +70,7 @@ SCOPES = {
     "docs/index.md": dict,  # they bring all that they need
     "docs/which-question.md": dict,
     "docs/which-test.md": dict,
+    "docs/scale.md": dict,
 }
 
 

@@ -102,6 +102,7 @@ def test_wrappers_keep_every_fact(wrapper):
         tokenizer="its own",
         listed=0,
         calibrated=True,
+        fills_whole=True,
     )
     assert all(getattr(known, field.name) != field.default for field in fields(known) if field.name not in OWN)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from butfor.cli.panels import option, panel
 from butfor.core.types import InputError
 from butfor.engine.journal import until_written
-from butfor.engine.store import COMMAND, FILE, clear
+from butfor.engine.store import COMMAND, FILE, clear, holds_units
 from butfor.models import ModelUnreachable
 
 WORKERS_HELP = (
@@ -60,7 +60,8 @@ def kept(run_dir: Path | None, out: Path) -> Iterator[Path]:
             _remember(place)
             yield place
     except BaseException as error:
-        if (place / FILE).exists():
+        refused = isinstance(error, InputError) and not isinstance(error, ModelUnreachable)
+        if (place / FILE).exists() and not (refused and place in missing and not holds_units(place)):
             again = f"what is finished is kept; go on with: {AGAIN.format(out=run_dir or out)}"
             if isinstance(error, KeyboardInterrupt):
                 raise Interrupted(f"stopped; {again}") from error

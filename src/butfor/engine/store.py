@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from zlib import crc32
 
@@ -141,6 +141,17 @@ class Store:
             self.commit()
         with suppress(sqlite3.DatabaseError):
             self._base.close()
+
+
+def holds_units(place: Path) -> bool:
+    """Whether anything in the run directory is worth going on with."""
+    if not (place / FILE).exists():
+        return False
+    try:
+        with closing(sqlite3.connect(place / FILE, timeout=0)) as base:
+            return any(bytes(key).startswith(b"unit") for (key,) in base.execute("SELECT key FROM records"))
+    except sqlite3.DatabaseError:
+        return True  # in use, or damaged: not ours to throw away
 
 
 def clear(place: Path) -> None:

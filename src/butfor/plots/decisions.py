@@ -38,7 +38,7 @@ def decision(result: Result, input: object = None, *, most: int = 12, ax: Axes |
     >>> rows = np.random.default_rng(0).normal(size=(60, 2))
     >>> result = butfor.explain(lambda X: X[:, 0], rows[:3] + [4, 0], rows, decide=lambda outputs: outputs > 2)
     >>> decision(result, 0).get_xlabel()
-    'probability of another decision, but for it'
+    'probability of another decision,\\nbut for it'
     """
     decided = result.decided
     if decided is None:

@@ -230,7 +230,7 @@ def foils(pool: Iterable[str], *, words: Any = None, longest_word: int = 1) -> F
     --------
     >>> pool = ["It rained. We stayed in.", "It snowed. We went out.", "The sun shone. We slept."]
     >>> foils(pool)(["It hailed. We ran."], Subset("It hailed.", (0, 10)), 2, np.random.default_rng(0))
-    ['The sun shone. We ran.', 'It snowed. We ran.']
+    ['We went out. We ran.', 'We stayed in. We ran.']
     """
     if isinstance(pool, str):
         raise InputError("pool must be a list of texts, got one text; give [text, ...]")

@@ -27,6 +27,7 @@ FACTS = {
     "tokenizer": "words",
     "listed": 7,
     "calibrated": True,
+    "fills_whole": True,
     "identity": "ours, version 2",
 }
 

@@ -364,7 +364,7 @@ def test_html_escapes_names(frame, sampler):
     html = run(evil, reference, alpha=0.3)._repr_html_()
     assert "<script>" not in html
     assert "&lt;script&gt;" in html
-    assert "Guarantee" in html
+    assert "established" in html
 
 
 def test_nothing_chosen_is_said_too(frame, reference, sampler):
@@ -478,5 +478,5 @@ def test_columns_with_nothing_in_them_are_not_shown():
             lambda rows: rows[:, 0], inputs, butfor.tabular.gaussian(reference), test="few-shot", effects=of
         )
         assert result.chosen.any()
-        assert ("mean effect" in result.summary()) == ("mean effect" in result._repr_html_()) == (of == "chosen")
+        assert ("mean effect" in result.summary()) == (of == "chosen")
         assert "at least true" not in result.summary()

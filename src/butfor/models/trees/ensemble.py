@@ -139,7 +139,7 @@ def rounds_down_to(bounds: Array) -> Floats:
     """The largest double that float32 rounds to at most `bounds`: what a float32 model compares with is rounded first.
 
     >>> found = rounds_down_to(np.array([0.1]))
-    >>> bool(np.float32(found[0]) <= 0.1), bool(np.float32(np.nextafter(found[0], 1)) <= 0.1)
+    >>> float(np.float32(found[0])) <= 0.1, float(np.float32(np.nextafter(found[0], 1))) <= 0.1
     (True, False)
     """
     wanted = np.asarray(bounds, np.float64)
