@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import butfor
+from butfor.bench.timed import peak as peak_of_process
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
@@ -86,6 +87,7 @@ def test_multi_class(tmp_path, capsys):
 
 @pytest.mark.skipif(not GOLUB.exists(), reason=f"the leukemia data are not at {GOLUB.parent}; set BUTFOR_ASSETS")
 def test_leukemia(tmp_path, capsys):
+    before = peak_of_process()
     result = run("leukemia", ASSETS, report=str(tmp_path / "r.html"))
     said = capsys.readouterr().out
     assert result.chosen.sum() > 100
@@ -93,7 +95,7 @@ def test_leukemia(tmp_path, capsys):
     check, worked, peak = re.search(r"chooses (\d+) of 6000.*\((\d+) s of a proc.*; (\d+) MB", said, re.DOTALL).groups()
     assert int(check) < 60
     assert int(worked) < 180  # and so is the wall clock, on a machine with nothing else to do
-    assert int(peak) < 2000
+    assert int(peak) < max(2000, before + 600)  # MB; this process may have held more before
     assert "adipsin" in said
     assert (tmp_path / "r.html").exists()
 
