@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable
+from importlib.util import find_spec
 
 import numpy as np
 
@@ -22,10 +24,16 @@ SAMPLERS: dict[str, Callable[[object], TableSampler]] = {
     "forest": forest,
     "neighbours": neighbours,
 }
+HIDIMSTAT = "hidimstat"  # a peer, where it is installed
 
 
-def conditionals(seed: int = 0, samplers: tuple[str, ...] = tuple(SAMPLERS)) -> Figures:
-    """Five-fold CRPS over the column's standard deviation, the mean over all columns, per table and sampler."""
+def conditionals(seed: int = 0, samplers: tuple[str, ...] = (*SAMPLERS, HIDIMSTAT)) -> Figures:
+    """Five-fold CRPS over the column's standard deviation, the mean over all columns, per table and sampler.
+
+    hidimstat's sampler is left out where hidimstat is not installed.
+    """
+    if find_spec(HIDIMSTAT) is None:
+        samplers = tuple(name for name in samplers if name != HIDIMSTAT)
     rows = [_measure(table, name, seed) for table in TABLES for name in samplers]
     return {"folds": FOLDS, "draws": DRAWS, "rows": rows}
 
@@ -35,10 +43,34 @@ def _measure(table: str, name: str, seed: int) -> Figures:
     order = stream(seed, "bench", "conditionals", table).permutation(len(values))
     for fold in range(FOLDS):
         held, kept = order[fold::FOLDS], np.delete(order, np.s_[fold::FOLDS])
-        sampler = SAMPLERS[name](values[kept])
-        scores.append([_score(sampler, values[held], j, seed) for j in range(values.shape[1])])
+        scores.append(_scores(name, values[kept], values[held], seed))
     crps = np.mean(scores, axis=0) / values.std(axis=0)
     return {"table": table, "sampler": name, "crps": float(crps.mean()), "seconds": time.process_time() - started}
+
+
+def _scores(name: str, kept: Floats, held: Floats, seed: int) -> list[float]:
+    """The score of every column of held-out rows."""
+    everything = range(kept.shape[1])
+    if name == HIDIMSTAT:
+        return [_peer_score(kept, held, column, seed) for column in everything]
+    sampler = SAMPLERS[name](kept)
+    return [_score(sampler, held, column, seed) for column in everything]
+
+
+def _peer_score(kept: Floats, held: Floats, column: int, seed: int) -> float:
+    """That of hidimstat's sampler with the models of its CFI; it permutes the residuals of the held rows themselves."""
+    from hidimstat.samplers import ConditionalSampler
+    from sklearn.linear_model import LogisticRegressionCV, RidgeCV
+
+    sampler = ConditionalSampler(RidgeCV(), LogisticRegressionCV(l1_ratios=(0,)))
+    own, levels = held[:, column], np.unique(kept[:, column])
+    few = len(levels) <= sampler.categorical_max_cardinality  # then it wants classes, not numbers
+    with warnings.catch_warnings(action="ignore"):  # its logistic regression does not always converge
+        known = np.searchsorted(levels, kept[:, column]) if few else kept[:, column]
+        sampler.fit(np.delete(kept, column, axis=1), known)
+        drawn = np.asarray(sampler.sample(np.delete(held, column, axis=1), own, DRAWS, seed)).reshape(DRAWS, -1)
+    drawn = levels[drawn] if few else drawn
+    return float(np.mean([crps(y, x) for y, x in zip(own, drawn.T, strict=True)]))
 
 
 def _values(table: str) -> Floats:

@@ -11,32 +11,16 @@ import numpy as np
 from butfor import Result, explain, tabular
 from butfor.bench.output import Figures, about, listed
 from butfor.core.draw.streams import stream
-from butfor.core.types import Array, Bools, Floats, Subset
+from butfor.core.types import Array, Bools, Floats
+from butfor.simulate.known import known_normal
+from butfor.tabular.splice import from_values
 
 WIDTH, RHO, INPUTS = 5, 0.6, 20
 WEIGHTS = np.array([1.0, 0.8, -0.6, 0.4, 0.0])
 COVARIANCE = RHO ** np.abs(np.subtract.outer(np.arange(WIDTH), np.arange(WIDTH)))
 LEVEL, NEAR = 0.5, 0.1
 How = Literal["all", "top"]
-
-
-@dataclass(frozen=True, eq=False)
-class KnownNormal:
-    """The true conditional of a normal with a known covariance."""
-
-    changes_subset_only = True
-
-    def values(self, inputs: Array, subset: Subset, draws: int, rng: np.random.Generator) -> Array:
-        """New values of the subset's columns, (len(inputs) * draws, columns), input-major."""
-        mean, covariance = conditional(inputs, subset.index)
-        noise = rng.standard_normal((len(inputs), draws, len(subset.index)))
-        return (mean[:, None] + noise @ np.linalg.cholesky(covariance).T).reshape(-1, len(subset.index))
-
-    def __call__(self, inputs: Array, subset: Subset, draws: int, rng: np.random.Generator) -> Array:
-        """Whole rows."""
-        rows = np.repeat(inputs, draws, axis=0)
-        rows[:, subset.index] = self.values(inputs, subset, draws, rng)
-        return rows
+BANDS = {"near 0": (-1.0, 0.05), "near .5": (0.4, 0.6), "near 1": (0.95, 2.0)}  # of q
 
 
 def conditional(inputs: Floats, chosen: Array) -> tuple[Floats, Floats]:
@@ -64,17 +48,28 @@ def true_flip(inputs: Floats, chosen: Array, edge: float) -> Floats:
 
 
 def run(runs: int = 200, seed: int = 0) -> Figures:
-    """Coverage, all of a run at once, for a known sampler and residual donors of 100, 300 and 1,000 rows."""
-    cells = [_cell(rows, how, runs, seed) for rows in (None, 100, 300, 1000) for how in ("all", "top")]
+    """Coverage, all of a run at once, for a known sampler and residual donors of 100, 300 and 1,000 rows.
+
+    Beside the sequential test, whose p-values take draws of their own, and beside few-shot, where nearly all draws are
+    the decision's.
+    """
+    cells = [
+        _cell(rows, how, test, runs, seed)
+        for test in ("sequential", "few-shot")
+        for rows in (None, 100, 300, 1000)
+        for how in ("all", "top")
+    ]
     return {**about(seed, runs=runs), "cells": cells}
 
 
-def _cell(rows: int | None, how: Any, runs: int, seed: int) -> Figures:
-    found = [one_run(rows, how, number) for number in range(seed, seed + runs)]
+def _cell(rows: int | None, how: Any, test: str, runs: int, seed: int) -> Figures:
+    found = [one_run(rows, how, number, test=test) for number in range(seed, seed + runs)]
     return {
         "sampler": "known" if rows is None else f"residual, {rows} rows",
         "inputs": how,
+        "test": test,
         "covered": float(np.mean([one.covered for one in found])),
+        "bands": {name: _share([one.bands[name] for one in found]) for name in BANDS},
         "each": float(np.mean([one.each for one in found])),
         "draws": float(np.mean([one.draws for one in found])),
         "added": float(np.mean([one.added for one in found])),
@@ -82,6 +77,11 @@ def _cell(rows: int | None, how: Any, runs: int, seed: int) -> Figures:
         "necessary": int(sum(one.necessary for one in found)),
         "runs": runs,
     }
+
+
+def _share(counts: list[tuple[int, int]]) -> float | None:
+    inside, of = np.sum(counts, axis=0)
+    return float(inside / of) if of else None
 
 
 @dataclass(frozen=True)
@@ -94,19 +94,31 @@ class Covered:
     added: float  # of them, those made for the decision alone
     wrong: int  # subsets called necessary that are not
     necessary: int
+    bands: dict[str, tuple[int, int]]  # of intervals with q in a band: those that hold it, and all
 
 
-def one_run(rows: int | None, how: How, seed: int, edge: float = 1.0) -> Covered:
+def one_run(rows: int | None, how: How, seed: int, edge: float = 1.0, test: str = "sequential") -> Covered:
     """One run on inputs as they come, or on the one in a hundred with the largest output."""
     rng = stream(seed, "decisions", how, rows or 0)
     root = np.linalg.cholesky(COVARIANCE).T
     inputs = rng.standard_normal((100 * INPUTS if how == "top" else INPUTS, WIDTH)) @ root
     if how == "top":
         inputs = inputs[np.argsort(-(inputs @ WEIGHTS))[:INPUTS]]
-    sampler = KnownNormal() if rows is None else tabular.residual(rng.standard_normal((rows, WIDTH)) @ root)
+    sampler = (
+        from_values(known_normal(COVARIANCE).values)
+        if rows is None
+        else tabular.residual(rng.standard_normal((rows, WIDTH)) @ root)
+    )
     with warnings.catch_warnings(action="ignore"):
         result = explain(
-            lambda x: x @ WEIGHTS, inputs, sampler, decide=lambda y: y > edge, control=False, effects=None, seed=seed
+            lambda x: x @ WEIGHTS,
+            inputs,
+            sampler,
+            test=test,
+            decide=lambda y: y > edge,
+            control=False,
+            effects=None,
+            seed=seed,
         )
     return _compared(result, inputs, edge)
 
@@ -125,13 +137,27 @@ def _compared(result: Result, inputs: Floats, edge: float) -> Covered:
         float(decided.added[far].mean()),
         int((decided.necessary & (q <= LEVEL)).sum()),
         int(decided.necessary.sum()),
+        {name: (int((inside & within).sum()), int(within.sum())) for name, within in _bands(q)},
     )
+
+
+def _bands(q: Floats) -> list[tuple[str, Bools]]:
+    return [(name, np.asarray((low < q) & (q < high))) for name, (low, high) in BANDS.items()]
 
 
 def markdown(figures: Figures) -> str:
-    """Coverage of all intervals of a run at once, of each, and draws where q is not near the level."""
-    head = "sampler | inputs | runs | all covered | each | draws, q not near .5 | for it alone | necessary | wrongly so"
-    line = (
-        "{sampler} | {inputs} | {runs} | {covered:.3f} | {each:.4f} | {draws:.0f} | {added:.0f} | {necessary} | {wrong}"
+    """Coverage of all intervals of a run at once, of each by q, and draws where q is not near the level."""
+    head = (
+        "sampler | inputs | beside | runs | all covered | each | q near 0, .5, 1 | draws, q not near .5 | "
+        "for it alone | necessary | wrongly so"
     )
-    return "\n".join([*listed(head, line, figures["cells"]), ""])
+    line = (
+        "{sampler} | {inputs} | {test} | {runs} | {covered:.3f} | {each:.4f} | {near} | {draws:.0f} | {added:.0f} | "
+        "{necessary} | {wrong}"
+    )
+    cells = [{**cell, "near": " ".join(_shown(share) for share in cell["bands"].values())} for cell in figures["cells"]]
+    return "\n".join([*listed(head, line, cells), ""])
+
+
+def _shown(share: float | None) -> str:
+    return "-" if share is None else f"{share:.3f}"

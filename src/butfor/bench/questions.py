@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from time import process_time
@@ -12,6 +13,7 @@ import numpy as np
 
 from butfor import Result, explain
 from butfor.bench.output import Figures, about, listed
+from butfor.bench.peers.dice_changes import dice_changes
 from butfor.core.draw.streams import stream
 from butfor.core.types import Bools, Floats
 from butfor.models import wrap
@@ -64,7 +66,14 @@ def _answered(question: Question) -> Figures:
         "most": _most(result),
         "control": 0 if result.control is None else int(result.control.chosen.sum()),
         "shap_top": _shap_top(question),
+        "dice": None if decided is None else _dice(question),
     }
+
+
+def _dice(question: Question) -> Figures | None:
+    """What DiCE would change so that the inputs are decided as the reference is."""
+    usual = Counter(np.asarray(question.model.predict(question.reference)).tolist()).most_common(1)[0][0]
+    return dice_changes(question.model, question.inputs, question.reference, int(usual))
 
 
 def _columns(result: Result) -> int:
@@ -111,15 +120,38 @@ def _shap_top(question: Question) -> str | None:
         import shap  # type: ignore[import-not-found, import-untyped, unused-ignore]
     except ImportError:
         return None
-    model = question.model
-    ask = wrap(model).call
-    background = shap.maskers.Independent(question.reference, max_samples=50)
-    some = question.inputs[:40]
+    levels = {name: list(question.reference[name].cat.categories) for name in _categories(question.reference)}
+    call = wrap(question.model).call
+
+    def ask(rows: Any) -> Floats:
+        return np.asarray(call(_shown(rows, question.inputs.columns, levels)))
+
+    coded = [_coded(frame, levels) for frame in (question.reference, question.inputs.iloc[:40])]
+    background = shap.maskers.Independent(coded[0], max_samples=50)
     with warnings.catch_warnings(action="ignore"):
-        values = np.asarray(shap.explainers.Permutation(ask, background, seed=0)(some).values)
+        values = np.asarray(shap.explainers.Permutation(ask, background, seed=0)(coded[1]).values)
     size = np.abs(values).mean(axis=0)
     size = size if size.ndim == 1 else size[:, -1]
     return str(list(question.inputs.columns)[int(size.argmax())])
+
+
+def _categories(frame: Any) -> list[str]:
+    return [name for name in frame if str(frame[name].dtype) == "category"]
+
+
+def _coded(frame: Any, levels: dict[str, list[Any]]) -> Floats:
+    """Categories as the numbers of their levels: SHAP takes no others."""
+    columns = [frame[name].map(levels[name].index) if name in levels else frame[name] for name in frame]
+    return np.column_stack([np.asarray(column, np.float64) for column in columns])
+
+
+def _shown(rows: Floats, names: Any, levels: dict[str, list[Any]]) -> Any:
+    import pandas as pd
+
+    frame = pd.DataFrame(rows, columns=names)
+    for name, own in levels.items():
+        frame[name] = pd.Categorical([own[int(code)] for code in frame[name]], categories=own)
+    return frame
 
 
 def _split(seed: int, rows: int) -> tuple[Any, Any, Any]:
@@ -291,14 +323,18 @@ QUESTIONS: dict[str, Maker] = {
 def markdown(figures: Figures) -> str:
     """The answers, and what was said of the reference's own kind."""
     answers = listed(
-        "question | inputs | answered | below the root | single columns | features | decisions | SHAP's top",
-        "{name} | {inputs} | {any} | {below_root} | {single} | {features} | {decisions} | {top}",
+        "question | inputs | answered | below the root | single columns | features | decisions | most often | "
+        "SHAP's top | DiCE: found, columns changed, most often",
+        "{name} | {inputs} | {any} | {below_root} | {single} | {features} | {decisions} | {most} | {top} | {dice}",
         (
             {
                 **one,
                 "name": name,
                 "decisions": "" if one["necessary"] is None else f"{one['necessary']} ({one['necessary_below']} below)",
                 "top": one["shap_top"] or "",
+                "dice": ""
+                if one["dice"] is None
+                else "{found} of {inputs}, {columns:.1f}, {most}".format(**one["dice"]),
             }
             for name, one in figures["questions"].items()
         ),

@@ -2,12 +2,14 @@
 
 Four groups of three columns. The first of a group is drawn by itself, the others from it. Where the first is drawn from
 another law, everything else still follows from it as in the reference: a subset is null unless it holds such a column.
+Beside the default sampler: the true conditional, where it is a normal one, and samplers that are not the default.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +17,12 @@ import numpy as np
 from butfor import Result, explain
 from butfor.bench.output import Figures, about, listed
 from butfor.core.draw.streams import stream
-from butfor.core.types import Bools, Floats
+from butfor.core.types import Array, Bools, Floats, Subset
+from butfor.simulate.known import known_normal
+from butfor.tabular import copula, gaussian, neighbours, residual
+from butfor.tabular.gaussian import Gaussian
+from butfor.tabular.splice import TableSampler
+from butfor.tabular.table import Table
 
 ALPHA, INPUTS, GROUPS, SHIFT = 0.1, 60, 4, 3.0
 Model = Callable[[Any], Floats]
@@ -46,19 +53,60 @@ MODELS: dict[str, Model] = {
     "largest": lambda x: np.asarray(x).max(axis=1),
 }
 KINDS = ("plain", "skewed", "counts", "categories")
+SAMPLERS: dict[str, Callable[[Floats, str], TableSampler]] = {
+    "residual": lambda reference, _: residual(reference),
+    "true": lambda reference, kind: true_sampler(reference, kind),
+    "gaussian": lambda reference, _: gaussian(reference),
+    "copula": lambda reference, _: copula(reference),
+    "neighbours": lambda reference, _: neighbours(reference),
+}
+NORMAL = ("plain", "skewed")  # kinds whose true conditional is that of a normal law
+WITHIN = np.full((3, 3), 0.81) + np.diag([0.19, 0.1936, 0.1936])  # covariance of a group
+WITHIN[0, 1:] = WITHIN[1:, 0] = 0.9
+BESIDE = ("linear", "interaction")  # the models on which the other samplers are tried
+
+
+@dataclass(frozen=True, eq=False)
+class TrueLaw:
+    """The conditional of plain columns, or of their exponentials."""
+
+    normal: Gaussian
+    skewed: bool
+    takes_missing: bool = False
+    calibrated: bool = True
+
+    def values(self, inputs: Array, subset: Subset, draws: int, rng: np.random.Generator) -> Array:
+        """New values of the subset's columns."""
+        if not self.skewed:
+            return self.normal.values(inputs, subset, draws, rng)
+        return np.asarray(np.exp(0.4 * self.normal.values(np.log(inputs) / 0.4, subset, draws, rng)))
+
+
+def true_sampler(reference: Floats | Table, kind: str) -> TableSampler:
+    """The true conditional, with the reference for the tree of columns and the control."""
+    fitted = residual(reference.values if isinstance(reference, Table) else reference)
+    law = TrueLaw(known_normal(np.kron(np.eye(GROUPS), WITHIN)), kind == "skewed")
+    return replace(fitted, law=law, name="true", again=lambda own: true_sampler(own, kind))
 
 
 def run(runs: int = 20, seed: int = 0, references: tuple[int, ...] = (200, 1000)) -> Figures:
-    """FDR and TPR at every resolution, by kind of columns and model."""
-    cells = [cell(kind, model, rows, runs, seed) for rows in references for kind in KINDS for model in MODELS]
+    """FDR and TPR at every resolution, by kind of columns, model and sampler."""
+    cells = [
+        cell(kind, model, rows, runs, seed, name)
+        for name in SAMPLERS
+        for rows in references
+        for kind in (NORMAL if name == "true" else KINDS)
+        for model in (MODELS if name == "residual" else BESIDE)
+    ]
     return {**about(seed, runs=runs), "cells": cells}
 
 
-def cell(kind: str, model: str, rows: int, runs: int, seed: int) -> Figures:
-    """One kind of columns, one model, one size of the reference."""
-    found = [one_run(kind, model, rows, number) for number in range(seed, seed + runs)]
+def cell(kind: str, model: str, rows: int, runs: int, seed: int, sampler: str = "residual") -> Figures:
+    """One kind of columns, one model, one size of the reference, one sampler."""
+    found = [one_run(kind, model, rows, number, sampler) for number in range(seed, seed + runs)]
     fdp = np.array([one[0] for one in found])
     return {
+        "sampler": sampler,
         "kind": kind,
         "model": model,
         "reference": rows,
@@ -67,17 +115,21 @@ def cell(kind: str, model: str, rows: int, runs: int, seed: int) -> Figures:
         "worst_se": round(float((fdp.std(axis=0, ddof=1) / np.sqrt(max(runs, 1))).max()), 3) if runs > 1 else None,
         "features": round(float(np.mean([one[1] for one in found])), 3),
         "inputs_below_root": round(float(np.mean([one[2] for one in found])), 3),
+        "tpr": round(float(np.mean([one[3] for one in found])), 3),
     }
 
 
-def one_run(kind: str, model: str, rows: int, seed: int) -> tuple[Floats, float, float]:
-    """False discovery proportions by resolution and of the features, and inputs answered below the root."""
+def one_run(
+    kind: str, model: str, rows: int, seed: int, sampler: str = "residual"
+) -> tuple[Floats, float, float, float]:
+    """False discovery proportions by resolution and of the features; inputs answered, and TPR, below the root."""
     rng = stream(seed, "shifted", kind, rows)
     shifted = np.zeros((INPUTS, GROUPS), bool)
     shifted[: INPUTS // 2, 0] = shifted[INPUTS // 4 :, 1] = True
     reference, inputs = table(rng, rows, kind), table(rng, INPUTS, kind, shifted)
     with warnings.catch_warnings(action="ignore"):
-        result = explain(MODELS[model], inputs, reference, alpha=ALPHA, seed=seed)
+        made = SAMPLERS[sampler](reference, kind)
+        result = explain(MODELS[model], inputs, made, subsets="zoom", alpha=ALPHA, seed=seed)
     null = _null(result, shifted)
     resolution = result.table.resolution.to_numpy()
     thirds = np.minimum(resolution, 4)
@@ -85,8 +137,9 @@ def one_run(kind: str, model: str, rows: int, seed: int) -> tuple[Floats, float,
     own = result.features
     group_null = np.array([null[result.subset_of == j].all() for j in range(len(own))])
     features = _proportion(own.chosen.to_numpy(), group_null)
-    below = len(np.unique(result.input_of[result.chosen & (resolution > 0)])) / INPUTS
-    return fdp, features, below
+    found, there = result.chosen & (resolution > 0), ~null & (resolution > 0)
+    below = len(np.unique(result.input_of[found])) / INPUTS
+    return fdp, features, below, float((found & there).sum() / max(1, there.sum()))
 
 
 def _null(result: Result, shifted: Bools) -> Bools:
@@ -103,6 +156,12 @@ def _proportion(chosen: Bools, null: Bools) -> float:
 
 def markdown(figures: Figures) -> str:
     """FDR by resolution 0, 1, 2, 3 and finer."""
-    head = "columns | model | reference | runs | FDR by resolution | largest s.e. | FDR of features | below the root"
-    line = "{kind} | {model} | {reference} | {runs} | {fdr} | {worst_se} | {features} | {inputs_below_root}"
+    head = (
+        "sampler | columns | model | reference | runs | FDR by resolution | largest s.e. | FDR of features | "
+        "inputs answered below the root | TPR there"
+    )
+    line = (
+        "{sampler} | {kind} | {model} | {reference} | {runs} | {fdr} | {worst_se} | {features} | {inputs_below_root} | "
+        "{tpr}"
+    )
     return "\n".join([*listed(head, line, figures["cells"]), ""])

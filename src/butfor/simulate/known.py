@@ -30,7 +30,7 @@ def linear_gaussian(
     weights = np.where(np.arange(width) % 2 == 0, rng.uniform(0.5, 2.0, width), 0.0)
     covariance, shifted = linear_covariance(width), rng.random((inputs, width)) < LINEAR_SHARE
     rows = np.stack([_given_shifted(row, covariance, shift, rng) for row in shifted])
-    sampler = from_values(_conditional(covariance).values)
+    sampler = from_values(known_normal(covariance).values)
     return Bed(name, rows, partial(linear, weights=weights), sampler, shifted & (weights != 0))
 
 
@@ -39,7 +39,7 @@ def linear_covariance(width: int = LINEAR_WIDTH) -> Floats:
     return np.asarray(0.5 ** np.abs(np.subtract.outer(np.arange(width), np.arange(width))))
 
 
-def _conditional(covariance: Floats) -> Gaussian:
+def known_normal(covariance: Floats) -> Gaussian:
     """The conditional of N(0, covariance), known and not fitted."""
     precision = np.asarray(np.linalg.inv(covariance), np.float64)
     return Gaussian(np.zeros(len(covariance)), precision, (None,) * len(covariance))

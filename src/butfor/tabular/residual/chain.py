@@ -15,6 +15,7 @@ from butfor.tabular.residual.design import FEW_VALUES, Form, Space
 from butfor.tabular.residual.matched import Matched
 from butfor.tabular.residual.numbers import NumberFit, fit_numbers
 from butfor.tabular.residual.ridge import Line
+from butfor.tabular.residual.shared import shared
 from butfor.tabular.row_cache import RowCache
 
 THIN = 0.05  # share of rows below which the last of some numbers is not the last that there can be
@@ -74,9 +75,12 @@ class SubsetFit:
         """What every part makes of each input, (n, numbers of the part), the leverage last."""
 
         def compute(given: Array) -> Floats:
-            rows = np.zeros((len(given), len(space.rows.categories)))
-            rows[:, self.rest] = given
-            return np.concatenate([part.centre(space, rows, self.rest) for part in self.parts], axis=1)
+            if len(given) == len(inputs):  # none was seen before: other subsets ask of the same inputs
+                own, rows = shared(space, inputs)
+            else:
+                own, rows = space, np.zeros((len(given), len(space.rows.categories)))
+                rows[:, self.rest] = given
+            return np.concatenate([part.centre(own, rows, self.rest) for part in self.parts], axis=1)
 
         found = self.seen(np.ascontiguousarray(inputs[:, self.rest], np.float64), compute)
         return np.split(found, np.cumsum([part.width for part in self.parts])[:-1], axis=1)

@@ -47,6 +47,13 @@ class ColumnFeatures:
             parts.append(missing[:, None] * 2.0)
         return np.concatenate(parts, axis=1) if parts else np.zeros((len(values), 0))
 
+    @property
+    def width(self) -> int:
+        """How many features."""
+        curves = 0 if self.knots is None or self.turn is None else self.turn.shape[1]
+        numbers = 0 if self.shape is None else 1 + curves
+        return numbers + (0 if self.levels is None else len(self.levels)) + self.gappy
+
 
 def column_features(values: Floats, category: bool, form: Form, power: float) -> ColumnFeatures:
     """The features of one column of the reference; `power` is its bend in all forms but the plain one."""
@@ -183,7 +190,7 @@ class Space:
         found: list[Form] = ["plain"]
         if any(self._skewed(int(j)) for j in columns):
             found.append("shaped")
-        straight, curved = (sum(self._width(form, int(j)) for j in columns) for form in (FORMS[0], FORMS[2]))
+        straight, curved = (sum(self.column(form, int(j)).width for j in columns) for form in (FORMS[0], FORMS[2]))
         if straight < curved <= rows / 3:
             found.append("curved")
         return found
@@ -191,6 +198,3 @@ class Space:
     def _skewed(self, j: int) -> bool:
         shape = self.column("shaped", j).shape
         return shape is not None and shape.power != 1.0
-
-    def _width(self, form: Form, j: int) -> int:
-        return int(self.column(form, j)(np.zeros(1)).shape[1])
