@@ -1,13 +1,10 @@
 """The documentation site as people see it: offline, without complaints, fitting the window, usable by everybody."""
 
-from pathlib import Path
-
 import pytest
 
 from browser.conftest import NARROW, WIDE
 from docs_site import build
 
-AXE = Path(__file__).parents[2] / "node_modules" / "axe-core" / "axe.min.js"
 SHOWN = ["index", "which-question", "guide", "which-test", "coming-from", "api/results"]
 
 
@@ -56,14 +53,13 @@ def test_the_search_finds_a_page_without_a_server(visit, site):
     assert "coming-from.html" in opened.page.inner_html("#search-results")
 
 
-@pytest.mark.skipif(not AXE.exists(), reason="axe-core is not installed: npm install --no-save axe-core")
 @pytest.mark.parametrize("mode", ["light", "dark"])
 @pytest.mark.parametrize("name", SHOWN)
-def test_axe_finds_no_serious_violation(visit, site, name, mode):
+def test_axe_finds_no_serious_violation(visit, site, name, mode, axe):
     opened = visit(site / f"{name}.html", WIDE)
     opened.page.evaluate(f"document.documentElement.dataset.theme = '{mode}'")
     opened.page.wait_for_timeout(300)  # colours fade over
-    opened.page.add_script_tag(path=str(AXE))
+    opened.page.evaluate(axe)
     found = opened.page.evaluate("async () => (await axe.run()).violations")
     grave = {one["id"]: one["nodes"][0]["html"] for one in found if one["impact"] in ("serious", "critical")}
     assert grave == {}

@@ -1,9 +1,6 @@
 """The whole way of a new user in a real browser, with pictures of it kept in build/screenshots."""
 
 import json
-import shutil
-import subprocess
-import tarfile
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +16,6 @@ from studio_server import serving
 
 ROOT = Path(__file__).parents[2]
 PICTURES = ROOT / "build" / "screenshots"
-AXE = ROOT / "build" / "axe"
 HOSTILE = '"><img src=x onerror=window.hacked=1><script>window.hacked=1</script>'
 DECODED = "Promise.all([...document.images].map((one) => one.decode())).then(() => true)"
 LOOKS = [(size, scheme) for size in (WIDE, NARROW) for scheme in ("light", "dark")]
@@ -325,23 +321,6 @@ def test_it_fits_the_window_in_light_and_dark(visit, image_run, size, scheme):
             here.page.evaluate(DECODED)
         here.picture(f"{name}-{size[0]}-{scheme}")
         here.check()
-
-
-@pytest.fixture(scope="session")
-def axe():
-    """axe-core as npm has it; kept in build."""
-    file = AXE / "package" / "axe.min.js"
-    if not file.exists():
-        if shutil.which("npm") is None:
-            pytest.skip("npm is not installed, so there is no axe-core")
-        AXE.mkdir(parents=True, exist_ok=True)
-        packed = subprocess.run(["npm", "pack", "axe-core"], cwd=AXE, capture_output=True, timeout=120, check=False)
-        archives = list(AXE.glob("axe-core-*.tgz"))
-        if packed.returncode or not archives:
-            pytest.skip("npm cannot fetch axe-core here")
-        with tarfile.open(archives[0]) as archive:
-            archive.extract("package/axe.min.js", AXE, filter="data")
-    return file.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -15,7 +15,7 @@ from butfor.core.result.kept import Kept
 from butfor.core.result.numbers import number
 from butfor.core.types import InputError
 from butfor.report.content import content
-from butfor.report.data import as_json
+from butfor.report.data import as_json, index
 from butfor.report.examples import by_evidence
 from butfor.report.folder import REPORT, RESULT, TABLE, check_folder, write_folder
 from butfor.report.write import render
@@ -195,6 +195,23 @@ def test_many_inputs_are_paged_and_none_is_left_out():
     assert html.count('id="part-') == 3
     assert len(own) == len(index["inputs"]["name"]) == 260
     assert "The first 20 of 260 are shown" in words(html)  # where no script may run
+
+
+def test_an_input_without_hypotheses_has_no_reason_of_another():
+    texts = ["a fine film", "short", "words are fine"]
+    result = butfor.multimodal.explain(
+        lambda batch: np.array([len(one["caption"]) for one in batch]),
+        [{"caption": text} for text in texts],
+        samplers={"caption": butfor.text.ngram(["a fine film", "words are fine", "all is good"] * 4)},
+        subsets={"caption": lambda _, text: [butfor.Subset("first", (0, text.index(" ")))] if " " in text else []},
+    )
+    assert set(result.input_of.tolist()) == {0, 2}
+    listed = {one["input"]: one for one in content(result)["rows"]}
+    assert listed[str(result.input_names[1])]["reason"] == "nothing was tested"
+    shown = index(result)["inputs"]
+    assert shown["reason"][1] == -1
+    assert shown["effect"][1] is None
+    assert min(shown["reason"][0], shown["reason"][2]) >= 0
 
 
 def test_one_input_with_a_decision():

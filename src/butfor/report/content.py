@@ -13,7 +13,7 @@ from butfor.core.result.summary import bound_sentence
 from butfor.plots.labels import EVIDENCE, effect_words, input_place, marked, output_words, rows_of, strongest, unit
 from butfor.plots.over_inputs import tree_order
 from butfor.report.answer import answer, features_picture
-from butfor.report.data import as_json, index, leading, parts, said
+from butfor.report.data import UNTESTED, as_json, index, leading, parts, said
 from butfor.report.examples import examples
 from butfor.report.lines import PictureLine, decision_lines, effect_lines, percent
 from butfor.report.methods import call, methods_paragraph, references
@@ -109,20 +109,18 @@ def _rows(result: Result) -> list[dict[str, str | bool]]:
     lead, classes, sure = leading(result), said(result), marked(result)
     found = np.bincount(result.input_of, weights=finest_of(result, sure), minlength=len(result.input_names))
     order = np.argsort(found == 0, kind="stable")[:MOST_INPUTS]
-    lines, _ = effect_lines(result, lead[order], sure)
-    flips = decision_lines(result, lead[order]) if result.decided is not None else (None,) * len(order)
-    return [
-        {
-            "input": str(result.input_names[place]),
-            "class": classes[place],
-            "reason": line.name,
-            "value": line.value,
-            "effect": line.said,
-            "flip": "" if flip is None else flip.said,
-            "sure": line.sure,
-        }
-        for place, line, flip in zip(order.tolist(), lines, flips, strict=True)
-    ]
+    rows = np.maximum(lead[order], 0)
+    lines, _ = effect_lines(result, rows, sure)
+    flips = decision_lines(result, rows) if result.decided is not None else (None,) * len(order)
+    listed: list[dict[str, str | bool]] = []
+    for place, line, flip in zip(order.tolist(), lines, flips, strict=True):
+        names: dict[str, str | bool] = {"input": str(result.input_names[place]), "class": classes[place]}
+        if lead[place] < 0:
+            listed.append({**names, "reason": UNTESTED, "value": "", "effect": "", "flip": "", "sure": False})
+            continue
+        said_of = {"reason": line.name, "value": line.value, "effect": line.said}
+        listed.append({**names, **said_of, "flip": "" if flip is None else flip.said, "sure": line.sure})
+    return listed
 
 
 def _view(result: Result, modality: str) -> Any:

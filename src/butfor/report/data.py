@@ -17,6 +17,7 @@ from butfor.report.answer import nearest_case
 PART = 100  # inputs whose hypotheses are read together, when one of them is looked at
 MOST_CASES = 200  # inputs with their nearest case and draws: the others say which call shows them
 MOST_COLUMNS, MOST_DRAWS = 12, 3
+UNTESTED = "nothing was tested"  # in place of the reason of such an input
 
 
 def rounded(numbers: Floats) -> list[float | None]:
@@ -35,7 +36,8 @@ def rounded(numbers: Floats) -> list[float | None]:
 
 def index(result: Result) -> dict[str, Any]:
     """What the list of inputs needs: columns, one entry per input."""
-    lead = leading(result)
+    found = leading(result)
+    own, lead = found >= 0, np.maximum(found, 0)
     sure, count = marked(result), len(result.input_names)
     decided = result.decided
     of_lead: dict[str, Any] = {
@@ -43,16 +45,17 @@ def index(result: Result) -> dict[str, Any]:
         "said": said(result),
         "output": rounded(_observed(result)),
         "found": np.bincount(result.input_of, weights=result.chosen, minlength=count).astype(int).tolist(),
-        "reason": result.subset_of[lead].tolist(),
-        "value": [_told(value) for value in values(result)[lead]],
-        "effect": rounded(result.effects.effect[lead]),
-        "sure": (sure[lead] & (result.input_of[lead] == np.arange(count))).astype(int).tolist(),
+        "reason": np.where(own, result.subset_of[lead], -1).tolist(),
+        "value": [_told(value) if there else "" for value, there in zip(values(result)[lead], own, strict=True)],
+        "effect": rounded(np.where(own, result.effects.effect[lead], np.nan)),
+        "sure": (sure[lead] & own).astype(int).tolist(),
     }
     if decided is not None:
-        of_lead["flip"] = rounded(decided.share[lead])
-        of_lead["necessary"] = decided.necessary[lead].astype(int).tolist()
+        of_lead["flip"] = rounded(np.where(own, decided.share[lead], np.nan))
+        of_lead["necessary"] = (decided.necessary[lead] & own).astype(int).tolist()
     return {
         "subsets": list(result.subset_names),
+        "untested": UNTESTED,
         "output": output_words(result),
         "effect": effect_words(result),
         "evidence": EVIDENCE[result.evidence.kind],
@@ -92,7 +95,10 @@ def parts(result: Result) -> Iterator[list[dict[str, Any]]]:
 
 
 def leading(result: Result) -> Ints:
-    """The row of each input that says most: necessary or established and finest, then the largest effect or share."""
+    """The row of each input that says most: necessary or established and finest, then the largest effect or share.
+
+    -1 where nothing was tested of an input.
+    """
     sure = finest_of(result, marked(result))
     size = np.nan_to_num(np.abs(result.effects.effect))
     if result.decided is not None:
@@ -101,7 +107,7 @@ def leading(result: Result) -> Ints:
         strength = size / (size.max(initial=0.0) or 1.0) + 2 * sure
     order = np.lexsort((-strength, result.input_of))
     places, first = np.unique(result.input_of[order], return_index=True)
-    found = np.zeros(len(result.input_names), np.int64)  # an input of which nothing was tested has none of its own
+    found = np.full(len(result.input_names), -1)
     found[places] = order[first]
     return found
 

@@ -25,6 +25,8 @@
   let order = [...Array(count).keys()], shown = order, page = 0, chosen = -1;
   const list = byId("inputs"), body = list && list.tBodies[0];
 
+  const reasonOf = k => inputs.reason[k] < 0 ? data.untested : data.subsets[inputs.reason[k]];
+
   function row(place) {
     const tr = make("tr"), sure = inputs.sure[place];
     tr.tabIndex = place === chosen || (chosen < 0 && place === shown[page * SIZE]) ? 0 : -1;
@@ -32,7 +34,7 @@
     tr.setAttribute("aria-selected", place === chosen);
     if (!sure) tr.className = "unsure";
     const name = make("th", inputs.name[place]); name.scope = "row";
-    const reason = make("td", data.subsets[inputs.reason[place]] + (inputs.value[place] ? " " : ""));
+    const reason = make("td", reasonOf(place) + (inputs.value[place] ? " " : ""));
     if (inputs.value[place]) reason.append(make("span", inputs.value[place], "v"));
     tr.append(name, make("td", inputs.said[place], "wide"), make("td", number(inputs.output[place]), "n wide"), reason, make("td", number(inputs.effect[place], true), "n"));
     if (inputs.flip) tr.append(make("td", percent(inputs.flip[place]), "n"));
@@ -50,7 +52,7 @@
     byId("after").disabled = page === last;
   }
 
-  const texts = inputs.name.map((name, k) => (name + "\n" + inputs.said[k] + "\n" + data.subsets[inputs.reason[k]]).toLowerCase());
+  const texts = inputs.name.map((name, k) => (name + "\n" + inputs.said[k] + "\n" + reasonOf(k)).toLowerCase());
   function filter() {
     const words = byId("search").value.toLowerCase(), kind = byId("filter").value, reason = byId("reason").value;
     shown = order.filter(k => (!words || texts[k].includes(words)) && (reason === "" || inputs.reason[k] === Number(reason)) &&
@@ -63,7 +65,7 @@
     const by = th.dataset.by, down = th.getAttribute("aria-sort") === "descending";
     for (const other of list.tHead.rows[0].cells) other.removeAttribute("aria-sort");
     th.setAttribute("aria-sort", down ? "ascending" : "descending");
-    const value = by === "reason" ? k => data.subsets[inputs.reason[k]] : by === "effect" ? k => inputs.effect[k] === null ? null : Math.abs(inputs.effect[k]) : k => inputs[by][k];
+    const value = by === "reason" ? reasonOf : by === "effect" ? k => inputs.effect[k] === null ? null : Math.abs(inputs.effect[k]) : k => inputs[by][k];
     const sign = down ? 1 : -1;
     order.sort((a, b) => { const x = value(a), y = value(b); if (x === null || y === null) return (x === null) - (y === null) || a - b; return (typeof x === "string" ? x.localeCompare(y, "en", { numeric: true }) : x - y) * sign || a - b; });
     filter();
@@ -188,7 +190,7 @@
       th.replaceChildren(button);
       button.addEventListener("click", () => sortBy(th));
     }
-    for (const k of [...new Set(inputs.reason)].sort((a, b) => data.subsets[a].localeCompare(data.subsets[b]))) { const o = make("option", data.subsets[k]); o.value = k; byId("reason").append(o); }
+    for (const k of [...new Set(inputs.reason)].filter(k => k >= 0).sort((a, b) => data.subsets[a].localeCompare(data.subsets[b]))) { const o = make("option", data.subsets[k]); o.value = k; byId("reason").append(o); }
     for (const id of ["search", "filter", "reason"]) byId(id).addEventListener("input", filter);
     byId("before").addEventListener("click", () => { page -= 1; show(); });
     byId("after").addEventListener("click", () => { page += 1; show(); });
