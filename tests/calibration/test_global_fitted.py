@@ -193,3 +193,21 @@ def test_check_of_the_sampler_stands_in_the_result(tmp_path):
     assert (back.check.ok, back.check.verdicts) == (False, bad.check.verdicts)
     assert str(back.guarantee) == str(bad.guarantee)
     assert back.features.columns.tolist()[:4] == ["subset", "resolution", "p", "chosen"]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("test", ["few-shot", "irt", "sequential"])
+def test_rounding_is_not_a_feature(test):
+    """Columns that the model does not read have gaps of exactly 0: means of equal numbers that are off by a bit are
+    established over 500 inputs (19 of 30 null runs had a discovery of 1e-18)."""
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        reference, inputs = rng.standard_t(5, (2, 300, 4))
+        result = butfor.explain(
+            lambda rows: 1 / (1 + np.exp(-rows[:, 0])), inputs, reference, test=test, seed=seed, effects="all"
+        )
+        shown = result.features.set_index("subset")
+        idle = [name for name in shown.index if "x0" not in name and not name.startswith("all ")]
+        assert idle
+        assert (shown.loc[idle, "p"] == 1.0).all(), shown
+        assert (shown.loc[idle, ["effect", "effect_low", "effect_high"]] == 0.0).all(axis=None)

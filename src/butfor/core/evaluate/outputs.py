@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from butfor.core.types import Floats, InputError, Ints
+from butfor.core.types import Bools, Floats, InputError, Ints
 
 
 @dataclass(frozen=True)
@@ -63,6 +63,14 @@ class Rounding:
         snapped = snap(values)  # after comparing: two values a bit apart may lie on either side of an edge
         np.copyto(snapped, snapped[:, :1].copy(), where=gap <= tolerance)
         return snapped
+
+    def same(self, outputs: Floats, inputs: Ints) -> Bools:
+        """Which versions (n, versions) of outputs (n, versions, outputs) differ from the observed by rounding alone."""
+        observed = outputs[:, :1]
+        near = self.absolute if self.local is None else self.local[inputs][:, None, :]
+        gap = outputs - observed
+        np.abs(gap, out=gap)
+        return np.asarray((gap <= np.maximum(self.relative * np.abs(observed), near)).all(axis=2))
 
 
 def snap(values: Floats) -> Floats:

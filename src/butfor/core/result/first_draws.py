@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from butfor.core.evaluate.batches import Seen
-from butfor.core.evaluate.outputs import Target, linked
-from butfor.core.types import Floats, Ints
+from butfor.core.evaluate.outputs import Rounding, Target, linked
+from butfor.core.types import Bools, Floats, Ints
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,8 +25,8 @@ class Estimates:
 class FirstDraws:
     """Hears of every job of a run; looks at the first round of each hypothesis, which is never stopped early."""
 
-    def __init__(self, size: int, target: Target, link: str | None) -> None:
-        self._target, self._link = target, link
+    def __init__(self, size: int, target: Target, link: str | None, rounding: Rounding) -> None:
+        self._target, self._link, self._rounding = target, link, rounding
         self._found = {name: np.full(size, np.nan) for name in ("effect", "low", "high", "gain", "spread")}
 
     look = None  # outputs are enough
@@ -40,12 +40,13 @@ class FirstDraws:
         values = linked(outputs, self._link)
         weight = _weight(seen)
         inputs, rows = job.inputs, job.rows
-        of_class = self._of_class(values, outputs, inputs)
+        same = self._rounding.same(outputs, inputs)
+        of_class = _gaps(self._of_class(values, outputs, inputs), same)
         effect, low, high = _effect(of_class, None if seen.mass is None else weight)
-        own = self._own(values, outputs, weight, inputs)
-        mean = (own[:, 1:] * weight).sum(axis=1)
-        spread = (weight * (own[:, 1:] - mean[:, None]) ** 2).sum(axis=1)
-        found = {"effect": effect, "low": low, "high": high, "gain": own[:, 0] - mean, "spread": spread}
+        own = _gaps(self._own(values, outputs, weight, inputs), same)
+        gain = (own * weight).sum(axis=1)
+        spread = (weight * (own - gain[:, None]) ** 2).sum(axis=1)
+        found = {"effect": effect, "low": low, "high": high, "gain": gain, "spread": spread}
         for name, these in found.items():
             self._found[name][rows] = these
 
@@ -91,19 +92,27 @@ def _weight(seen: Seen) -> Floats:
     return np.asarray(seen.mass / seen.mass.sum(axis=1, keepdims=True))
 
 
-def _effect(values: Floats, mass: Floats | None) -> tuple[Floats, Floats, Floats]:
+def _gaps(values: Floats, same: Bools) -> Floats:
+    """The observed value minus that of each draw (n, draws), of values (n, versions); 0 where they are the `same`.
+
+    Gaps are averaged, not values: the mean of equal values is not that value to the last bit, and over many inputs
+    such errors add up to an effect of 1e-18 that is established.
+    """
+    return np.asarray(np.where(same[:, 1:], 0.0, values[:, :1] - values[:, 1:]))
+
+
+def _effect(gaps: Floats, mass: Floats | None) -> tuple[Floats, Floats, Floats]:
     """The effect and its interval (n,); where all values are listed nothing is left to chance."""
     if mass is not None:
-        effect = values[:, 0] - (values[:, 1:] * mass).sum(axis=1)
+        effect = (gaps * mass).sum(axis=1)
         return effect, effect, effect
-    if values.shape[1] < 3:  # one draw has no spread
-        effect = values[:, 0] - values[:, 1]
+    count = gaps.shape[1]
+    effect = gaps.mean(axis=1)
+    if count < 2:  # one draw has no spread
         return effect, np.full(len(effect), np.nan), np.full(len(effect), np.nan)
     from scipy.special import stdtrit
 
-    count = values.shape[1] - 1
-    mean = values[:, 1:].mean(axis=1)
-    gap = values[:, 1:] - mean[:, None]
-    sd = np.sqrt((gap * gap).sum(axis=1) / (count - 1))  # as `std` has it, without the mean once more
-    effect, half = values[:, 0] - mean, stdtrit(count - 1, 0.975) * sd / np.sqrt(count)  # Student's t
+    apart = gaps - effect[:, None]
+    sd = np.sqrt((apart * apart).sum(axis=1) / (count - 1))  # as `std` has it, without the mean once more
+    half = stdtrit(count - 1, 0.975) * sd / np.sqrt(count)  # Student's t
     return effect, effect - half, effect + half
