@@ -6,12 +6,12 @@ if that one column had another value: no descent, only "and" and "or" of words, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
-from butfor.core.types import Array, Bools, Ints
+from butfor.core.types import Array, Bools, Floats, Ints
 from butfor.tabular.exact_trees.events import Events
 from butfor.tabular.exact_trees.index import TreeIndex
 from butfor.tabular.exact_trees.paths import demands, spans
@@ -38,8 +38,17 @@ class LeafMasks:
     trees: Ints  # (T,) which of the ensemble's
     bits: int
     every: Words  # (T,) one bit for each leaf
-    nodes: Ints  # (T * bits,) the node of a leaf
+    values: Floats  # (K, T * bits) of each leaf, in whole numbers
     columns: dict[int, ColumnWords]
+
+    def own_leaves(self, pieces: Ints) -> Ints:
+        """The place of the leaf of each input, (n, T)."""
+        shut: Words = np.zeros((len(pieces), len(self.trees)), self.every.dtype)
+        more = np.empty_like(shut)
+        for j, column in self.columns.items():
+            np.take(column.shut, pieces[:, j], axis=0, out=more, mode="clip")
+            np.bitwise_or(shut, more, out=shut)
+        return self.leaf_of(self.every & ~shut)
 
     def own_words(self, pieces: Ints) -> tuple[Words, Words]:
         """Words (n, T) of the leaf of each input, and of those that exactly one column keeps it from."""
@@ -58,42 +67,44 @@ class LeafMasks:
         places = np.arange(len(self.trees)) if trees is None else trees
         return np.asarray(places * self.bits + bit_of(words))
 
-    def events(self, pieces: Ints, wanted: Sequence[int], own: Words, near: Words) -> Iterator[tuple[int, Events]]:
-        """Of each column that is wanted, from the `own_words` of the inputs."""
-        own_leaf = self.nodes[self.leaf_of(own)].reshape(-1)
-        for j in wanted:
-            if j not in self.columns:
-                continue
-            column = self.columns[j]
-            words = (column.shut[pieces[:, j]] & near).reshape(-1)
-            at, place = self._set_bits(words)
-            leaf = (at % len(self.trees)) * self.bits + place
-            yield (
-                j,
-                Events(
-                    at // len(self.trees),
-                    self.nodes[leaf],
-                    own_leaf[at],
-                    column.low[leaf],
-                    column.high[leaf],
-                    column.missing[leaf],
-                ),
-            )
 
-    def _set_bits(self, words: Words) -> tuple[Ints, Ints]:
-        """Where words have bits, and which: each bit once."""
-        at = np.flatnonzero(words)
-        words, places, bits = words[at], [], []
-        while words.size:
-            lowest = words & (~words + words.dtype.type(1))
-            places.append(at)
-            bits.append(bit_of(lowest))
-            words = words ^ lowest
-            more = np.flatnonzero(words)
-            words, at = words[more], at[more]
-        if not places:
-            return np.zeros(0, np.int64), np.zeros(0, np.int64)
-        return np.concatenate(places), np.concatenate(bits)
+class NearLeaves:
+    """Leaves of some inputs: their own, and those that exactly one column keeps them from."""
+
+    def __init__(self, masks: LeafMasks, pieces: Ints) -> None:
+        own, self._near = masks.own_words(pieces)
+        self.own = masks.leaf_of(own)  # (n, T)
+        self._masks, self._pieces = masks, pieces
+        self._values = masks.values[:, self.own.reshape(-1)]
+        self._row = np.repeat(np.arange(len(pieces)), len(masks.trees))  # of each word, and the first leaf of its tree:
+        self._first = np.tile(np.arange(len(masks.trees)) * masks.bits, len(pieces))  # quicker than to divide
+
+    def events(self, j: int) -> Events | None:
+        """Of one column; None: no split is on it."""
+        masks, column = self._masks, self._masks.columns.get(j)
+        if column is None:
+            return None
+        at, place = _set_bits((column.shut[self._pieces[:, j]] & self._near).reshape(-1))
+        leaf = self._first[at] + place
+        change = np.stack([new[leaf] - own[at] for new, own in zip(masks.values, self._values, strict=True)])
+        missing = partial(column.missing.take, leaf)
+        return Events(self._row[at], change, column.low[leaf], column.high[leaf], missing)
+
+
+def _set_bits(words: Words) -> tuple[Ints, Ints]:
+    """Where words have bits, and which: each bit once."""
+    at = np.flatnonzero(words)
+    words, places, bits = words[at], [], []
+    while words.size:
+        lowest = words & (~words + words.dtype.type(1))
+        places.append(at)
+        bits.append(bit_of(lowest))
+        words = words ^ lowest
+        more = np.flatnonzero(words)
+        words, at = words[more], at[more]
+    if not places:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    return np.concatenate(places), np.concatenate(bits)
 
 
 def bit_of(words: Words) -> Ints:
@@ -126,13 +137,13 @@ def leaf_masks(index: TreeIndex) -> LeafMasks | None:
     slot = small[tree_of[leaves]]
     first = np.searchsorted(slot, np.arange(len(trees)))
     place = np.arange(len(leaves)) - first[slot]
-    nodes = np.zeros(len(trees) * bits, np.int64)
-    nodes[slot * bits + place] = leaves
+    values = np.zeros((index.units.shape[1], len(trees) * bits))
+    values[:, slot * bits + place] = index.units[leaves].T
     kind = np.uint32 if bits == 32 else np.uint64
     bit = np.left_shift(kind(1), place.astype(kind))
     every = np.zeros(len(trees), kind)
     np.bitwise_or.at(every, slot, bit)
-    return LeafMasks(trees, bits, every, nodes, _columns(index, leaves, slot, place, bit, every, bits))
+    return LeafMasks(trees, bits, every, values, _columns(index, leaves, slot, place, bit, every, bits))
 
 
 def _columns(

@@ -82,9 +82,7 @@ class SubsetFit:
         return np.split(found, np.cumsum([part.width for part in self.parts])[:-1], axis=1)
 
     def fresh_centres(self, space: Space, inputs: Array) -> list[Floats]:
-        """The same, not kept: for inputs that are looked at once."""
-        if self.seen.known:
-            return self.centres(space, inputs)
+        """The same, not kept: for inputs that are looked at once, whose features `space` keeps for all columns."""
         return [part.centre(space, inputs, self.rest) for part in self.parts]
 
     def likeness(self, space: Space, inputs: Array) -> Floats:
