@@ -94,6 +94,12 @@ class SubsetFit:
 
 def few_valued(space: Space, column: int) -> bool:
     """Whether a column is a list of values: a category, or numbers of which there are few and that come again."""
+    if column not in space.few_valued:
+        space.few_valued[column] = _few_valued(space, column)
+    return space.few_valued[column]
+
+
+def _few_valued(space: Space, column: int) -> bool:
     values = space.rows.values[:, column]
     held = values[~np.isnan(values)]
     levels, counts = np.unique(held, return_counts=True)
