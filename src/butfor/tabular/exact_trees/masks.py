@@ -7,7 +7,6 @@ if that one column had another value: no descent, only "and" and "or" of words, 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
@@ -87,8 +86,7 @@ class NearLeaves:
         at, place = _set_bits((column.shut[self._pieces[:, j]] & self._near).reshape(-1))
         leaf = self._first[at] + place
         change = np.stack([new[leaf] - own[at] for new, own in zip(masks.values, self._values, strict=True)])
-        missing = partial(column.missing.take, leaf)
-        return Events(self._row[at], change, column.low[leaf], column.high[leaf], missing)
+        return Events(self._row[at], change, column.low[leaf], column.high[leaf], lambda: column.missing[leaf])
 
 
 def _set_bits(words: Words) -> tuple[Ints, Ints]:

@@ -109,10 +109,7 @@ def _jumps(events: Events, count: int, width: int) -> tuple[Ints, Ints, Floats]:
     up, down = first + events.low, first + events.high
     if count * width <= DENSE * len(first) + 2**16:
         table = np.stack(
-            [
-                np.bincount(up, own, count * width) - np.bincount(down, own, count * width)
-                for own in events.change
-            ],
+            [np.bincount(up, own, count * width) - np.bincount(down, own, count * width) for own in events.change],
             axis=1,
         )
         there: Bools = (table != 0).any(axis=1).reshape(count, width)
