@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -42,7 +43,7 @@ class Views:
             self.turned[form, size] = rotate(*self.space.reference(self.given, form, rows))
         return self.turned[form, size]
 
-    @property
+    @cached_property
     def forms(self) -> list[Form]:
         """The forms that are worth trying."""
         return self.space.forms(self.given, len(self.rows))
