@@ -16,7 +16,8 @@ from butfor.tabular.exact_trees.index import TreeIndex
 from butfor.tabular.exact_trees.paths import demands, spans
 
 MOST_LEAVES = 64
-MOST_BYTES = 2**26  # of all tables
+MOST_BYTES = 2**27  # of all tables
+RANGE_BYTES = 17  # of a leaf and a column: its range of pieces, and whether a missing value may get there
 Words = Array  # unsigned, 32 or 64 bits
 
 
@@ -126,8 +127,9 @@ def leaf_masks(index: TreeIndex) -> LeafMasks | None:
     if not trees.size:
         return None
     bits = 32 if counts[trees].max() <= 32 else 64
-    pieces = sum(len(cuts) + 2 for j, cuts in enumerate(index.cuts) if (splits.feature == j).any())
-    if pieces * len(trees) * bits // 8 > MOST_BYTES:
+    used = np.unique(splits.feature[splits.feature >= 0])
+    words = sum(len(index.cuts[j]) + 2 for j in used) * bits // 8
+    if len(trees) * (words + len(used) * bits * RANGE_BYTES) > MOST_BYTES:
         return None
     small = np.full(len(ensemble.roots), -1)
     small[trees] = np.arange(len(trees))
