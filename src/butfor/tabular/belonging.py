@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from butfor.core.draw.streams import stream
-from butfor.core.types import Array, Bools, Floats
+from butfor.core.types import Array, Floats
 from butfor.tabular.table import Table
 
 LEAST_ROWS = 20
@@ -36,12 +36,17 @@ def belonging_notes(table: Table, reference: Array | None, groups: object) -> li
 
 def _belong(values: Floats) -> bool:
     """Whether far more rows agree in half of the columns of many values than would by chance."""
-    many = [j for j, column in enumerate(values.T) if _distinct(column) >= MANY]
-    if len(many) < 2:
+    order = np.argsort(values, axis=0)
+    ordered = np.take_along_axis(values, order, axis=0)  # missing ones last
+    same = (ordered[1:] == ordered[:-1]) | np.isnan(ordered[:-1])
+    many = 1 + (~same & ~np.isnan(ordered[1:])).sum(axis=0) >= MANY
+    if many.sum() < 2:
         return False
-    telling = values[:, many]
-    again = np.sum([_comes_again(column) for column in telling.T], axis=0)
-    if np.mean(2 * again >= len(many)) <= SHARE:
+    again = np.zeros(values.shape, bool)  # which values of a column another row has, too
+    again[1:] |= same
+    again[:-1] |= same
+    telling, rows = values[:, many], np.bincount(order[:, many].reshape(-1), again[:, many].reshape(-1))
+    if np.mean(2 * rows >= many.sum()) <= SHARE:
         return False  # mostly so: too few rows have enough values that any other row has
     mixed = stream(0, "belonging").permuted(telling, axis=0)  # every column by itself
     return _share(telling) > max(SHARE, 3 * _share(mixed))
@@ -49,12 +54,6 @@ def _belong(values: Floats) -> bool:
 
 def _distinct(column: Floats) -> int:
     return len(np.unique(column[~np.isnan(column)]))
-
-
-def _comes_again(column: Floats) -> Bools:
-    """Which values of a column another row has, too."""
-    _, place, count = np.unique(column, return_inverse=True, return_counts=True)
-    return np.asarray(count[place.reshape(-1)] > 1)
 
 
 def _share(values: Floats) -> float:

@@ -41,7 +41,9 @@ class ReferenceRows:
 
     def parts(self, subset: Subset) -> tuple[Ints, Ints]:
         """The subset's columns and the others, in an order of their own: no fit may depend on the order given."""
-        chosen = np.isin(self._turn, subset.index)
+        among = np.zeros(self.values.shape[1], bool)
+        among[subset.index] = True
+        chosen = among[self._turn]
         return self._turn[chosen], self._turn[~chosen]
 
     @cached_property

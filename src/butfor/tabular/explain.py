@@ -68,12 +68,12 @@ def explain(model: object, X: object, sampler: object, subsets: object, options:
         keep=KEEP,
         reference=reference_of(problem, table, tree, settings.seed),
         alike=alike,
-        read_model=_read_model(model, wrapped, problem, table, settings) if options.get("test") is None else None,
+        read_model=read_model(model, wrapped, problem, table, settings) if options.get("test") is None else None,
     )
     return run(context, settings)
 
 
-def _read_model(
+def read_model(
     model: object, wrapped: Wrapped, problem: Problem, table: Table, settings: Settings
 ) -> Callable[[Model, Floats], ReadModel] | None:
     """How to look into a model that is an ensemble of trees (METHODS 13); None: it has to be asked."""

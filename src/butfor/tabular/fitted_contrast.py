@@ -12,6 +12,7 @@ from butfor.core.result.effects import Effects
 from butfor.core.result.features import LEAST_INPUTS, LEAST_ROWS, Fit, features
 from butfor.core.result.first_draws import Estimates
 from butfor.core.test.contrast import GlobalEvidence, Measure, deviations
+from butfor.core.test.outcomes import Outcomes
 from butfor.core.types import Alternative, Floats, InputError, Ints
 from butfor.tabular.fit import fit_of
 from butfor.tabular.splice import TableSampler
@@ -42,10 +43,16 @@ def fit_on_enough(problem: Problem) -> Fit:
 
 
 def by_student(
-    problem: Problem, evaluator: Evaluator, measure: Measure, fit: Fit, alike: Ints, draws: int
+    problem: Problem,
+    evaluator: Evaluator,
+    measure: Measure,
+    fit: Fit,
+    alike: Ints,
+    draws: int,
+    outcomes: Outcomes | None = None,
 ) -> tuple[GlobalEvidence, Effects]:
     """p-values and effects with intervals of all subsets; equal inputs (`alike`, (n,)) count as one."""
-    found = deviations(problem, evaluator, measure, draws)
+    found = deviations(problem, evaluator, measure, draws, outcomes)
     gain, spread = found.gain.reshape(-1), found.spread.reshape(-1)  # hypotheses stand input by input
     over = features(problem, Estimates(gain, gain, gain, gain, spread), fit, 0.5, alike, None)
     assert over is not None  # there are enough inputs and rows

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
 
@@ -23,7 +23,8 @@ from butfor.core.select.guarantees import P_RULES
 from butfor.core.test import losses
 from butfor.core.test.contrast import GlobalEvidence, Measure, contrast, holdout, passes_needed, randomise
 from butfor.core.test.covariance import LabelScore, log_score, randomise_covariance, squared_score
-from butfor.core.types import Alternative, Array, Bools, Floats, InputError, Ints, ReachWarning
+from butfor.core.test.outcomes import ReadModel
+from butfor.core.types import Alternative, Array, Bools, Floats, InputError, Ints, Model, ReachWarning
 from butfor.core.warn import warn_user
 from butfor.engine.choose import engine_for
 from butfor.models import Wrapped
@@ -32,7 +33,7 @@ from butfor.run.settings import Settings, takes
 from butfor.run.targets import resolve, target_name
 from butfor.tabular.bind import bind_model, bind_sampler
 from butfor.tabular.check_result import SamplerCheck
-from butfor.tabular.explain import default_batch_rows, name_row
+from butfor.tabular.explain import default_batch_rows, name_row, read_model
 from butfor.tabular.fitted_contrast import LEAST_DRAWS, by_student, enough_inputs, fit_known, fit_on_enough
 from butfor.tabular.holdout import CrossFitted, LabelRest, check_on, check_on_reference, cross_fitted
 from butfor.tabular.labels import aligned_labels, class_labels, number_labels
@@ -42,7 +43,11 @@ from butfor.tabular.table import Table, items_of
 
 DRAWS, EFFECT_DRAWS = 20, 20
 PASSES, MOST_PASSES = 999, 9_999
-SHARED = ("alpha", "rule", "alternative", "target", "link", "draws", "seed", "batch_rows", "workers", "progress", "rng")
+SHARED = (
+    "alpha", "rule", "alternative", "target", "link", "draws", "exact", "seed", "batch_rows", "workers", "progress",
+    "rng",
+)  # fmt: skip
+EXACT = "Exact: the model is an ensemble of trees; mean outputs come from its trees and the sampler, not from draws."
 Loss = Literal["squared", "log"] | Callable[[Array, Array], Any]
 NO_REFERENCE = (
     "global_importance without labels compares the data with a reference; give reference data or a sampler, or labels "
@@ -87,6 +92,8 @@ def global_importance(
     rule : "bh", "by", "holm" or "bonferroni"; None is "bh".
     draws : of each input and subset, at `draws + 1` model rows; None is 20, "two-sided" needs at least 2. The contrast
         with a fitted sampler makes at least 32.
+    exact : the contrast of an ensemble of trees with a fitted sampler takes the sampler's own mean in place of draws,
+        where its chances are known; False turns that off.
     **options : settings.
 
     Examples
@@ -109,7 +116,8 @@ def global_importance(
     if y is not None and isinstance(fitted, TableSampler) and fitted.again is not None:
         fitted = cross_fitted(fitted, table, alike, len(tested), settings.seed)
     problem = table_problem(items_of(table), table.index, tested, fitted, settings.seed)
-    asked = ImportanceRun(problem, table, wrapped, alike, settings, passes, check)
+    inside = read_model(model, wrapped, problem, table, settings) if y is None else None
+    asked = ImportanceRun(problem, table, wrapped, alike, settings, passes, check, inside)
     return _importance(asked, partial(_measured, X, y, loss))
 
 
@@ -124,6 +132,7 @@ class ImportanceRun:
     settings: Settings
     passes: int | None
     check: bool
+    read_model: Callable[[Model, Floats], ReadModel] | None  # how to look into it; None: it has to be asked
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,7 +152,7 @@ def _importance(asked: ImportanceRun, measured_of: Callable[[Settings, Probe, Wr
     plan = _plan(asked, measured, seen)
     warned = [] if plan.passes == 0 else _warn_of_reach(plan.passes, settings, len(problem.subset_names))
     with reporting(settings.progress) as report:
-        meter, memory = Meter(report, seen.rows), remembering(problem, seen.outputs)
+        meter, memory = Meter(report, seen.rows + plan.inside.rows), remembering(problem, seen.outputs)
         engine = engine_for(settings.workers)
         evaluator = Evaluator(asked.wrapped.call, size, seen.outputs.shape[1], meter, memory, engine=engine)
         evidence, chosen, effects = _tested(problem, evaluator, measured.measure, plan, settings, meter)
@@ -158,15 +167,17 @@ def _importance(asked: ImportanceRun, measured_of: Callable[[Settings, Probe, Wr
         alpha=settings.alpha,
         rule=settings.rule,
         rows=meter.rows,
-        warned=(*warned, *([seen.odd] if seen.odd else [])),
+        warned=(*warned, *([seen.odd] if seen.odd else []), *plan.inside.notes),
         provenance={**_provenance(asked, plan), **measured.described},
         check=found,
     )
 
 
 def _provenance(asked: ImportanceRun, plan: Plan) -> dict[str, Any]:
-    sampler = asked.problem.sampler
-    return {
+    sampler, told = asked.problem.sampler, {}
+    if plan.inside.outcomes is not None:
+        told["exact"] = len({id(block.subset) for block in plan.inside.outcomes.split(asked.problem)[0]})
+    return told | {
         "version": __version__,
         "draws": plan.draws,
         "seed": asked.settings.seed,
@@ -191,6 +202,9 @@ def _checked(asked: ImportanceRun, measured: Measured, meter: Meter) -> SamplerC
     return check_on(sampler, asked.table, asked.problem.subsets, seed)
 
 
+UNREAD = ReadModel()
+
+
 @dataclass(frozen=True, eq=False)
 class Plan:
     """How subsets are tested; effects come from draws of their own where the test gives none."""
@@ -199,6 +213,7 @@ class Plan:
     draws: int
     passes: int  # 0: by Student's t
     fit: FitKind
+    inside: ReadModel = UNREAD
 
 
 def _plan(asked: ImportanceRun, measured: Measured, seen: Probe) -> Plan:
@@ -209,7 +224,16 @@ def _plan(asked: ImportanceRun, measured: Measured, seen: Probe) -> Plan:
     if fitted and measured.described["test"] == "contrast" and enough_inputs(asked.alike):
         draws = max(draws, LEAST_DRAWS)
         fit = fit_on_enough(problem)
-        return Plan(lambda made: by_student(problem, made, measure, fit, asked.alike, draws), draws, 0, "counted")
+        inside = UNREAD if asked.read_model is None else asked.read_model(asked.wrapped.call, seen.outputs)
+        outcomes = inside.outcomes
+        if outcomes is not None:
+            inside = replace(inside, notes=(EXACT,))
+            draws = draws if outcomes.split(problem)[1] else 0
+
+        def contrasted(made: Evaluator) -> tuple[GlobalEvidence, Effects]:
+            return by_student(problem, made, measure, fit, asked.alike, draws, outcomes)
+
+        return Plan(contrasted, draws, 0, "counted", inside)
     needed = passes_needed(settings.rule, settings.alpha, len(problem.subset_names))
     passes = int(np.clip(needed, PASSES, MOST_PASSES)) if asked.passes is None else asked.passes
     score, kind = measured.score, _fit_kind(problem, fitted, measured.described["test"])

@@ -83,10 +83,10 @@ def plant_lost_step(monkeypatch):
     """A step function whose last jump is forgotten."""
     plain = steps._padded
 
-    def padded(row, start, jump, own, missing, end):
+    def padded(row, start, jump, own, end):
         jump = jump.copy()
         jump[-1] = 0
-        return plain(row, start, jump, own, missing, end)
+        return plain(row, start, jump, own, end)
 
     monkeypatch.setattr(steps, "_padded", padded)
 

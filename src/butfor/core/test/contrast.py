@@ -15,9 +15,9 @@ B rows an input.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import chain, groupby
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from butfor.core.draw.streams import stream
 from butfor.core.evaluate.batches import GROUP_VALUES, Evaluator, evaluate
 from butfor.core.evaluate.outputs import Rounding, Target, linked, pick
 from butfor.core.test.losses import Loss
+from butfor.core.test.outcomes import Outcomes
 from butfor.core.test.tails import tail_statistic
 from butfor.core.types import Alternative, Bools, Floats, Ints
 
@@ -122,19 +123,43 @@ class Deviations:
     varied: Bools  # (S,) False: no draw of any input ever changed anything
 
 
-def deviations(problem: Problem, evaluator: Evaluator, measure: Measure, draws: int) -> Deviations:
-    """What METHODS 7 needs of a sampler that was fitted: how far every input is from `draws` counterfactuals of it."""
+def deviations(
+    problem: Problem, evaluator: Evaluator, measure: Measure, draws: int, outcomes: Outcomes | None = None
+) -> Deviations:
+    """What METHODS 7 needs of a sampler that was fitted: how far every input is from `draws` counterfactuals of it.
+
+    Of what `outcomes` knows, mean and variance are those of the sampler itself, and nothing is drawn.
+    """
+    known, drawn = ([], problem.blocks) if outcomes is None else outcomes.split(problem)
     count, size = len(problem.items), len(problem.subset_names)
     gained, spread, classes = np.zeros((count, size)), np.zeros((count, size)), np.zeros((count, size), np.int64)
     statistic, varied = np.zeros(size), np.zeros(size, bool)
-    for job, outputs in subset_parts(problem, evaluator, draws):
+    parts = ((job, outputs, None) for job, outputs in subset_parts(problem, evaluator, draws, drawn))
+    for job, outputs, share in chain([] if outcomes is None else _listed(problem, outcomes, known), parts):
         inputs, subset = job.block.start + job.members, subset_place(problem, job.block)
         values, classes[inputs, subset] = measure.values(outputs, inputs, None)
-        gained[inputs, subset] = gain(values, measure)
-        spread[inputs, subset] = values[:, 1:].var(axis=1, ddof=1)
+        if share is None:
+            gained[inputs, subset] = gain(values, measure)
+            spread[inputs, subset] = values[:, 1:].var(axis=1, ddof=1)
+        else:
+            mean = (share * values[:, 1:]).sum(axis=1)
+            gained[inputs, subset] = measure.sign * (values[:, 0] - mean)
+            spread[inputs, subset] = (share * (values[:, 1:] - mean[:, None]) ** 2).sum(axis=1)
         statistic[subset] += float(values[:, 0].sum())
         varied[subset] |= bool((values != values[:, :1]).any())
     return Deviations(gained, spread, classes, statistic, varied)
+
+
+def _listed(problem: Problem, outcomes: Outcomes, blocks: Sequence[Block]) -> Iterator[tuple[Job, Floats, Floats]]:
+    """Inputs with the outputs (n, 1 + m, outputs) of all that may be drawn, the observed first, and its chances (n, m).
+
+    What cannot be drawn is as observed: it must have no say in which class is tested, nor in what is rounded.
+    """
+    for listed, outputs in outcomes.listed(problem, blocks):
+        mass = listed.support.mass
+        seen = np.concatenate([np.ones((len(mass), 1), bool), mass > 0], axis=1)
+        share = mass / np.maximum(mass.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
+        yield listed.batch.job, np.where(seen[:, :, None], outputs, outputs[:, :1]), share
 
 
 def subset_place(problem: Problem, block: Block) -> int:
@@ -192,10 +217,15 @@ def passes_needed(rule: str, alpha: float, subsets: int) -> int:
     return math.ceil(subsets * harmonic / alpha - 1 - 1e-9)
 
 
-def subset_parts(problem: Problem, evaluator: Evaluator, draws: int) -> Iterator[tuple[Job, Floats]]:
-    """Inputs with all their outputs (n, 1 + draws, outputs), subset by subset: few enough inputs to hold them all."""
+def subset_parts(
+    problem: Problem, evaluator: Evaluator, draws: int, blocks: Sequence[Block] | None = None
+) -> Iterator[tuple[Job, Floats]]:
+    """Inputs with all their outputs (n, 1 + draws, outputs), subset by subset: few enough inputs to hold them all.
+
+    `blocks` are those that are asked for; None: all.
+    """
     most = max(1, 64 * GROUP_VALUES // ((draws + 1) * evaluator.outputs))
-    blocks = sorted(problem.blocks, key=lambda block: subset_place(problem, block))
+    blocks = sorted(problem.blocks if blocks is None else blocks, key=lambda block: subset_place(problem, block))
     held: list[Floats] = []
     for job, outputs in evaluate(problem, evaluator, sliced(blocks, draws, problem.round_draws, most)):
         held.append(outputs if not held else outputs[:, 1:])

@@ -55,9 +55,11 @@ class FlipShare:
         (the leverage) in units of the residual's; the linear part of a change of decision explains at most q (1 - q)
         of it, so q is off by at most what a binomial of 1 / h draws would be: Clopper & Pearson on 1 / (1 / m + h).
         """
-        drawn = self.draws > 0
-        low, high = mixture_bounds(np.where(drawn, self.share * self.draws, 0.0), self.draws, alpha)
-        low, high = np.where(drawn, low, self.share), np.where(drawn, high, self.share)
+        drawn = np.flatnonzero(self.draws > 0)
+        low, high = self.share.astype(np.float64), self.share.astype(np.float64)
+        if drawn.size:
+            some, level = self.take(drawn), np.broadcast_to(alpha, self.share.shape)[drawn]
+            low[drawn], high[drawn] = mixture_bounds(some.share * some.draws, some.draws, level)
         fit_low, fit_high = clopper_pearson(self.share, self.error, alpha if fit_alpha is None else fit_alpha)
         below = np.hypot(self.share - low, self.share - fit_low)
         above = np.hypot(high - self.share, fit_high - self.share)
@@ -107,9 +109,12 @@ def clopper_pearson(share: Floats, error: Floats, alpha: Floats | float) -> tupl
 
     size = 1 / np.where(error > 0, error, 1.0)
     hits, misses = share * size, (1 - share) * size
-    low = np.where(hits > 0, betaincinv(np.maximum(hits, 1e-300), misses + 1, np.asarray(alpha) / 2), 0.0)
-    high = np.where(misses > 0, betaincinv(hits + 1, np.maximum(misses, 1e-300), 1 - np.asarray(alpha) / 2), 1.0)
-    known = error <= 0
+    half = np.broadcast_to(np.asarray(alpha) / 2, share.shape)
+    low, high, known = np.zeros(share.shape), np.ones(share.shape), error <= 0
+    some = ~known & (hits > 0)
+    low[some] = betaincinv(hits[some], misses[some] + 1, half[some])
+    some = ~known & (misses > 0)
+    high[some] = betaincinv(hits[some] + 1, misses[some], 1 - half[some])
     return np.where(known, share, low), np.where(known, share, high)
 
 

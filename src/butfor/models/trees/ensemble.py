@@ -119,6 +119,8 @@ def joined(
 def _joined_sets(trees: Sequence[Tree]) -> tuple[Bools, Ints]:
     """All sets of categories below each other, and the row of each node."""
     width = max((tree.sets.shape[1] for tree in trees if tree.sets is not None), default=0)
+    if not width:
+        return np.zeros((0, 0), bool), np.full(sum(len(tree.feature) for tree in trees), -1, np.int64)
     parts, members, before = [np.zeros((0, width), bool)], [], 0
     for tree in trees:
         if tree.sets is None or tree.members is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -81,19 +82,19 @@ def _histogram_tree(nodes: Array, values: Floats, bits: Array, known: dict[int, 
     leaf, split = nodes["is_leaf"].astype(bool), nodes["is_categorical"].astype(bool)
     feature = np.where(leaf, -1, nodes["feature_idx"].astype(np.int64))
     missing = nodes["missing_go_to_left"].astype(bool)
-    members, sets = np.full(len(nodes), -1, np.int64), np.zeros((0, 256), bool)
+    left, right = nodes["left"], nodes["right"]
+    whole = Tree(feature, nodes["num_threshold"], left, right, missing, values, unknown_left=missing)
     places = np.flatnonzero(split & ~leaf)
-    if places.size:
-        members[places] = np.arange(len(places))
-        sets = _unpacked(np.asarray(bits)[nodes["bitset_idx"][places]])
-        for row, place in enumerate(places):  # what is not known goes where missing values go
-            seen = known.get(int(feature[place]))
-            if seen is not None:
-                sets[row] = np.where(seen, sets[row], missing[place])
-    return Tree(
-        feature, nodes["num_threshold"], nodes["left"].astype(np.int64), nodes["right"].astype(np.int64),
-        missing, values, members, sets, missing,
-    )  # fmt: skip
+    if not places.size:
+        return whole
+    members = np.full(len(nodes), -1, np.int64)
+    members[places] = np.arange(len(places))
+    sets = _unpacked(np.asarray(bits)[nodes["bitset_idx"][places]])
+    for row, place in enumerate(places):  # what is not known goes where missing values go
+        seen = known.get(int(feature[place]))
+        if seen is not None:
+            sets[row] = np.where(seen, sets[row], missing[place])
+    return replace(whole, members=members, sets=sets)
 
 
 def _unpacked(words: Array) -> Bools:

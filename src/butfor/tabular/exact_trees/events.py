@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from butfor.core.types import Bools, Ints
+from butfor.core.types import Bools, Floats, Ints
 
 
 @dataclass(frozen=True, eq=False)
 class Events:
-    """Of one column: while its piece is in low <= piece < high, input `row` is in `leaf` in place of its `own` one."""
+    """Of one column: while its piece is in low <= piece < high, the sums of input `row` are changed by so much."""
 
     row: Ints  # (E,)
-    leaf: Ints  # node
-    own: Ints  # node
-    low: Ints
+    change: Floats  # (K, E) another leaf's values less those of the input's own one, in whole numbers
+    low: Ints  # (E,)
     high: Ints
-    missing: Bools  # also while it is missing
+    missing: Callable[[], Bools]  # (E,) also while it is missing; seldom asked for
 
     @staticmethod
     def together(parts: list[Events]) -> Events:
@@ -27,9 +27,8 @@ class Events:
             return parts[0]
         return Events(
             row=np.concatenate([part.row for part in parts]),
-            leaf=np.concatenate([part.leaf for part in parts]),
-            own=np.concatenate([part.own for part in parts]),
+            change=np.concatenate([part.change for part in parts], axis=1),
             low=np.concatenate([part.low for part in parts]),
             high=np.concatenate([part.high for part in parts]),
-            missing=np.concatenate([part.missing for part in parts]),
+            missing=lambda: np.concatenate([part.missing() for part in parts]),
         )

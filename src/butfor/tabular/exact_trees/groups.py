@@ -17,7 +17,7 @@ def group_sums(steps: StepFunctions, pieces: Ints, columns: Ints, values: Array)
     fresh = np.stack([index.pieces_of(int(j), values[..., k]) for k, j in enumerate(columns)], axis=2)
     total = np.zeros((*values.shape[:2], index.units.shape[1]))
     if steps.masks is not None:
-        total += _by_words(steps.masks, index.units, pieces, columns, fresh)
+        total += _by_words(steps.masks, pieces, columns, fresh)
     if steps.walker is not None:
         rows = np.repeat(pieces[:, None], values.shape[1], axis=1)
         rows[..., columns] = fresh
@@ -28,7 +28,7 @@ def group_sums(steps: StepFunctions, pieces: Ints, columns: Ints, values: Array)
     return total
 
 
-def _by_words(masks: LeafMasks, units: Floats, pieces: Ints, columns: Ints, fresh: Ints) -> Floats:
+def _by_words(masks: LeafMasks, pieces: Ints, columns: Ints, fresh: Ints) -> Floats:
     """Trees without a split of the group are the same for all its values; in the others one leaf is left each time."""
     chosen = [int(j) for j in columns if int(j) in masks.columns]
     base: Words = np.zeros((len(pieces), len(masks.trees)), masks.every.dtype)
@@ -38,11 +38,10 @@ def _by_words(masks: LeafMasks, units: Floats, pieces: Ints, columns: Ints, fres
     split = np.zeros(len(masks.trees), bool)
     for j in chosen:
         split |= masks.columns[j].shut.any(axis=0)
-    value = units[masks.nodes].T.copy()  # (K, leaves)
     still, moved = np.flatnonzero(~split), np.flatnonzero(split)
     open_still = masks.leaf_of(masks.every[still] & ~base[:, still], still)
-    total = np.empty((*fresh.shape[:2], len(value)))
-    total[:] = np.stack([own[open_still].sum(axis=1) for own in value], axis=1)[:, None]
+    total = np.empty((*fresh.shape[:2], len(masks.values)))
+    total[:] = np.stack([own[open_still].sum(axis=1) for own in masks.values], axis=1)[:, None]
     if not moved.size:
         return total
     tables = [(list(columns).index(j), masks.columns[j].shut[:, moved]) for j in chosen]
@@ -52,6 +51,6 @@ def _by_words(masks: LeafMasks, units: Floats, pieces: Ints, columns: Ints, fres
         for k, table in tables:
             shut |= table[fresh[a : a + size, :, k]]
         leaf = masks.leaf_of(masks.every[moved] & ~shut, moved)
-        for k, own in enumerate(value):
+        for k, own in enumerate(masks.values):
             total[a : a + size, :, k] += own[leaf].sum(axis=2)
     return total

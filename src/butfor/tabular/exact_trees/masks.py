@@ -6,18 +6,18 @@ if that one column had another value: no descent, only "and" and "or" of words, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from butfor.core.types import Array, Bools, Ints
+from butfor.core.types import Array, Bools, Floats, Ints
 from butfor.tabular.exact_trees.events import Events
 from butfor.tabular.exact_trees.index import TreeIndex
 from butfor.tabular.exact_trees.paths import demands, spans
 
 MOST_LEAVES = 64
-MOST_BYTES = 2**26  # of all tables
+MOST_BYTES = 2**27  # of all tables
+RANGE_BYTES = 17  # of a leaf and a column: its range of pieces, and whether a missing value may get there
 Words = Array  # unsigned, 32 or 64 bits
 
 
@@ -38,8 +38,17 @@ class LeafMasks:
     trees: Ints  # (T,) which of the ensemble's
     bits: int
     every: Words  # (T,) one bit for each leaf
-    nodes: Ints  # (T * bits,) the node of a leaf
+    values: Floats  # (K, T * bits) of each leaf, in whole numbers
     columns: dict[int, ColumnWords]
+
+    def own_leaves(self, pieces: Ints) -> Ints:
+        """The place of the leaf of each input, (n, T)."""
+        shut: Words = np.zeros((len(pieces), len(self.trees)), self.every.dtype)
+        more = np.empty_like(shut)
+        for j, column in self.columns.items():
+            np.take(column.shut, pieces[:, j], axis=0, out=more, mode="clip")
+            np.bitwise_or(shut, more, out=shut)
+        return self.leaf_of(self.every & ~shut)
 
     def own_words(self, pieces: Ints) -> tuple[Words, Words]:
         """Words (n, T) of the leaf of each input, and of those that exactly one column keeps it from."""
@@ -58,42 +67,43 @@ class LeafMasks:
         places = np.arange(len(self.trees)) if trees is None else trees
         return np.asarray(places * self.bits + bit_of(words))
 
-    def events(self, pieces: Ints, wanted: Sequence[int], own: Words, near: Words) -> Iterator[tuple[int, Events]]:
-        """Of each column that is wanted, from the `own_words` of the inputs."""
-        own_leaf = self.nodes[self.leaf_of(own)].reshape(-1)
-        for j in wanted:
-            if j not in self.columns:
-                continue
-            column = self.columns[j]
-            words = (column.shut[pieces[:, j]] & near).reshape(-1)
-            at, place = self._set_bits(words)
-            leaf = (at % len(self.trees)) * self.bits + place
-            yield (
-                j,
-                Events(
-                    at // len(self.trees),
-                    self.nodes[leaf],
-                    own_leaf[at],
-                    column.low[leaf],
-                    column.high[leaf],
-                    column.missing[leaf],
-                ),
-            )
 
-    def _set_bits(self, words: Words) -> tuple[Ints, Ints]:
-        """Where words have bits, and which: each bit once."""
-        at = np.flatnonzero(words)
-        words, places, bits = words[at], [], []
-        while words.size:
-            lowest = words & (~words + words.dtype.type(1))
-            places.append(at)
-            bits.append(bit_of(lowest))
-            words = words ^ lowest
-            more = np.flatnonzero(words)
-            words, at = words[more], at[more]
-        if not places:
-            return np.zeros(0, np.int64), np.zeros(0, np.int64)
-        return np.concatenate(places), np.concatenate(bits)
+class NearLeaves:
+    """Leaves of some inputs: their own, and those that exactly one column keeps them from."""
+
+    def __init__(self, masks: LeafMasks, pieces: Ints) -> None:
+        own, self._near = masks.own_words(pieces)
+        self.own = masks.leaf_of(own)  # (n, T)
+        self._masks, self._pieces = masks, pieces
+        self._values = masks.values[:, self.own.reshape(-1)]
+        self._row = np.repeat(np.arange(len(pieces)), len(masks.trees))  # of each word, and the first leaf of its tree:
+        self._first = np.tile(np.arange(len(masks.trees)) * masks.bits, len(pieces))  # quicker than to divide
+
+    def events(self, j: int) -> Events | None:
+        """Of one column; None: no split is on it."""
+        masks, column = self._masks, self._masks.columns.get(j)
+        if column is None:
+            return None
+        at, place = _set_bits((column.shut[self._pieces[:, j]] & self._near).reshape(-1))
+        leaf = self._first[at] + place
+        change = np.stack([new[leaf] - own[at] for new, own in zip(masks.values, self._values, strict=True)])
+        return Events(self._row[at], change, column.low[leaf], column.high[leaf], lambda: column.missing[leaf])
+
+
+def _set_bits(words: Words) -> tuple[Ints, Ints]:
+    """Where words have bits, and which: each bit once."""
+    at = np.flatnonzero(words)
+    words, places, bits = words[at], [], []
+    while words.size:
+        lowest = words & (~words + words.dtype.type(1))
+        places.append(at)
+        bits.append(bit_of(lowest))
+        words = words ^ lowest
+        more = np.flatnonzero(words)
+        words, at = words[more], at[more]
+    if not places:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    return np.concatenate(places), np.concatenate(bits)
 
 
 def bit_of(words: Words) -> Ints:
@@ -117,8 +127,9 @@ def leaf_masks(index: TreeIndex) -> LeafMasks | None:
     if not trees.size:
         return None
     bits = 32 if counts[trees].max() <= 32 else 64
-    pieces = sum(len(cuts) + 2 for j, cuts in enumerate(index.cuts) if (splits.feature == j).any())
-    if pieces * len(trees) * bits // 8 > MOST_BYTES:
+    used = np.unique(splits.feature[splits.feature >= 0])
+    words = sum(len(index.cuts[j]) + 2 for j in used) * bits // 8
+    if len(trees) * (words + len(used) * bits * RANGE_BYTES) > MOST_BYTES:
         return None
     small = np.full(len(ensemble.roots), -1)
     small[trees] = np.arange(len(trees))
@@ -126,13 +137,13 @@ def leaf_masks(index: TreeIndex) -> LeafMasks | None:
     slot = small[tree_of[leaves]]
     first = np.searchsorted(slot, np.arange(len(trees)))
     place = np.arange(len(leaves)) - first[slot]
-    nodes = np.zeros(len(trees) * bits, np.int64)
-    nodes[slot * bits + place] = leaves
+    values = np.zeros((index.units.shape[1], len(trees) * bits))
+    values[:, slot * bits + place] = index.units[leaves].T
     kind = np.uint32 if bits == 32 else np.uint64
     bit = np.left_shift(kind(1), place.astype(kind))
     every = np.zeros(len(trees), kind)
-    np.bitwise_or.at(every, slot, bit)
-    return LeafMasks(trees, bits, every, nodes, _columns(index, leaves, slot, place, bit, every, bits))
+    np.add.at(every, slot, bit)
+    return LeafMasks(trees, bits, every, values, _columns(index, leaves, slot, place, bit, every, bits))
 
 
 def _columns(
@@ -155,7 +166,7 @@ def _columns(
             none = np.zeros(0, np.int64)
             found[int(j)] = ColumnWords(shut, none, none, np.zeros(0, bool))  # its pieces are listed, not ranges
             continue
-        mine = column == j
+        mine = slice(*np.searchsorted(column, [j, j + 1]))  # sorted by column
         of_leaf = leaf[mine]
         ranges = low[mine], high[mine], missing[mine]
         shut = _shut(every, slot[of_leaf], bit[of_leaf], ranges, end)
@@ -169,14 +180,16 @@ def _columns(
 def _shut(every: Words, slot: Ints, bit: Words, ranges: tuple[Ints, Ints, Bools], end: int) -> Words:
     """Which leaves each piece shuts out, (end + 1, T): those that ask for the column but for pieces where they do."""
     low, high, missing = ranges
-    turned = np.zeros((end + 1, len(every)), every.dtype)
-    np.bitwise_xor.at(turned, (low, slot), bit)  # open from low
-    np.bitwise_xor.at(turned, (high, slot), bit)  # shut from high, which is `end` at most
-    asking = np.zeros(len(every), every.dtype)
-    np.bitwise_or.at(asking, slot, bit)
-    opened = np.bitwise_xor.accumulate(turned[:end], axis=0)
-    shut = np.empty_like(turned)
-    shut[:end] = asking & ~opened
-    shut[end] = asking
-    np.bitwise_xor.at(shut, (np.full(int(missing.sum()), end), slot[missing]), bit[missing])
+    held = low < high
+    turned: Words = np.zeros((end + 1) * len(every), every.dtype)
+    for edge in (low, high):  # open from low, shut from high, which is `end` at most
+        np.add.at(turned, (edge * len(every) + slot)[held], bit[held])  # a bit at most once: a sum is a union, quicker
+    asking: Words = np.zeros(len(every), every.dtype)
+    np.add.at(asking, slot, bit)
+    shut = turned.reshape(end + 1, len(every))
+    np.bitwise_xor.accumulate(shut[:end], axis=0, out=shut[:end])
+    np.bitwise_not(shut[:end], out=shut[:end])
+    np.bitwise_and(shut[:end], asking, out=shut[:end])
+    shut[end] = 0
+    np.add.at(shut[end], slot[~missing], bit[~missing])
     return shut

@@ -137,7 +137,8 @@ def _at(steps: Steps, piece: Array) -> Floats:
     """Sums (n, K) where the column lies in these pieces."""
     place = (steps.starts <= piece[:, None]).sum(axis=1) - 1
     found = steps.sums[np.arange(len(piece)), place]
-    return np.where((piece == steps.ends)[:, None], steps.missing, found)
+    gone = piece == steps.ends
+    return np.where(gone[:, None], steps.missing, found) if gone.any() else found
 
 
 def _listed(block: Block, inputs: Array, values: Array, mass: Floats) -> Listed:

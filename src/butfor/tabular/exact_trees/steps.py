@@ -11,7 +11,7 @@ import numpy as np
 from butfor.core.types import Bools, Floats, Ints
 from butfor.tabular.exact_trees.events import Events
 from butfor.tabular.exact_trees.index import TreeIndex
-from butfor.tabular.exact_trees.masks import LeafMasks, Words, leaf_masks
+from butfor.tabular.exact_trees.masks import LeafMasks, NearLeaves, leaf_masks
 from butfor.tabular.exact_trees.walk import Walker, walker
 
 SUMMED = 2**18  # inputs x trees whose leaves are summed at a time
@@ -24,8 +24,18 @@ class Steps:
 
     starts: Ints  # (n, V) the first is 0, padding is one beyond the last piece
     sums: Floats  # (n, V, K) of leaves, in whole numbers
-    missing: Floats  # (n, K) where the column is missing
+    own: Floats  # (n, K) those of the inputs as they are
+    events: Events | None  # None: nothing changes
     ends: int  # one beyond the last piece
+
+    @cached_property
+    def missing(self) -> Floats:
+        """Sums (n, K) where the column is missing."""
+        if self.events is None:
+            return self.own
+        gone = np.flatnonzero(self.events.missing())
+        row, count = self.events.row[gone], len(self.own)
+        return self.own + np.stack([np.bincount(row, change[gone], count) for change in self.events.change], axis=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,19 +59,16 @@ class StepFunctions:
 
     def along(self, pieces: Ints, columns: Sequence[int]) -> Iterator[tuple[int, Steps]]:
         """The steps of inputs, given by their pieces (n, columns of the table), along each of some columns."""
-        parts: dict[int, list[Events]] = {j: [] for j in columns}
         own = np.zeros((len(pieces), self.index.units.shape[1]))
-        if self.masks is not None:
-            words = self.masks.own_words(pieces)
-            own += self._of_words(words[0])
-            for j, found in self.masks.events(pieces, columns, *words):
-                parts[j].append(found)
+        near = None if self.masks is None else NearLeaves(self.masks, pieces)
+        walked = {} if self.walker is None else self.walker.events(pieces, columns)
+        if near is not None:
+            own += self._of_leaves(near.own)
         if self.walker is not None:
-            for j, found in self.walker.events(pieces, columns).items():
-                parts[j].append(found)
             own += self._of_walk(pieces)
         for j in columns:
-            yield j, _steps(self.index, j, own, [part for part in parts.pop(j) if len(part.row)])
+            parts = [None if near is None else near.events(j), walked.pop(j, None)]
+            yield j, _steps(self.index, j, own, [part for part in parts if part is not None and len(part.row)])
 
     def sums(self, pieces: Ints) -> Floats:
         """Sums of the leaves of each input (n, K), in whole numbers."""
@@ -71,16 +78,14 @@ class StepFunctions:
             some = pieces[a : a + size]
             own = np.zeros((len(some), parts[0].shape[1]))
             if self.masks is not None:
-                own += self._of_words(self.masks.own_words(some)[0])
+                own += self._of_leaves(self.masks.own_leaves(some))
             parts.append(own + self._of_walk(some) if self.walker is not None else own)
         return np.concatenate(parts)
 
-    def _of_words(self, words: Words) -> Floats:
-        """Sums over small trees (n, K), from the words of the inputs' own leaves (n, T)."""
+    def _of_leaves(self, leaf: Ints) -> Floats:
+        """Sums over small trees (n, K), from the places of the inputs' own leaves (n, T)."""
         assert self.masks is not None
-        units = self.index.units[self.masks.nodes]
-        leaf = self.masks.leaf_of(words)
-        return np.stack([own[leaf].sum(axis=1) for own in np.ascontiguousarray(units.T)], axis=1)
+        return np.stack([own[leaf].sum(axis=1) for own in self.masks.values], axis=1)
 
     def _of_walk(self, pieces: Ints) -> Floats:
         """The same over the others."""
@@ -90,30 +95,21 @@ class StepFunctions:
 
 
 def _steps(index: TreeIndex, j: int, own: Floats, parts: list[Events]) -> Steps:
-    count, end, outputs = len(own), int(index.missing[j]), own.shape[1]
+    count, end = len(own), int(index.missing[j])
     if not parts:
-        return Steps(np.zeros((count, 1), np.int64), own[:, None].copy(), own.copy(), end)
+        return Steps(np.zeros((count, 1), np.int64), own[:, None].copy(), own, None, end)
     events = Events.together(parts)
-    change = index.units[events.leaf] - index.units[events.own]  # (E, K) whole numbers
-    row, start, jump = _jumps(events, change, count, end + 1)
-    missing = own.copy()
-    if events.missing.any():
-        gone = np.flatnonzero(events.missing)
-        for k in range(outputs):
-            missing[:, k] += np.bincount(events.row[gone], change[gone, k], count)
-    return _padded(row, start, jump, own, missing, end)
+    starts, sums = _padded(*_jumps(events, count, end + 1), own, end)
+    return Steps(starts, sums, own, events, end)
 
 
-def _jumps(events: Events, change: Floats, count: int, width: int) -> tuple[Ints, Ints, Floats]:
+def _jumps(events: Events, count: int, width: int) -> tuple[Ints, Ints, Floats]:
     """Where the sums change, and by how much: inputs, pieces (sorted) and jumps (J, K); every input's first piece."""
     first = events.row * width
     up, down = first + events.low, first + events.high
     if count * width <= DENSE * len(first) + 2**16:
         table = np.stack(
-            [
-                np.bincount(up, own, count * width) - np.bincount(down, own, count * width)
-                for own in np.ascontiguousarray(change.T)
-            ],
+            [np.bincount(up, own, count * width) - np.bincount(down, own, count * width) for own in events.change],
             axis=1,
         )
         there: Bools = (table != 0).any(axis=1).reshape(count, width)
@@ -122,15 +118,15 @@ def _jumps(events: Events, change: Floats, count: int, width: int) -> tuple[Ints
         jump = table[places]
     else:
         keys, back = np.unique(np.concatenate([up, down, np.arange(count) * width]), return_inverse=True)
-        both = np.concatenate([change, -change, np.zeros((count, change.shape[1]))])
-        jump = np.stack([np.bincount(back, own, len(keys)) for own in both.T], axis=1)
+        both = np.concatenate([events.change, -events.change, np.zeros((len(events.change), count))], axis=1)
+        jump = np.stack([np.bincount(back, own, len(keys)) for own in both], axis=1)
         keep = ((jump != 0).any(axis=1) | (keys % width == 0)) & (keys % width < width - 1)
         places, jump = keys[keep], jump[keep]
     return places // width, places % width, jump
 
 
-def _padded(row: Ints, start: Ints, jump: Floats, own: Floats, missing: Floats, end: int) -> Steps:
-    """As tables with a row for each input."""
+def _padded(row: Ints, start: Ints, jump: Floats, own: Floats, end: int) -> tuple[Ints, Floats]:
+    """As tables with a row for each input: starts (n, V) and sums (n, V, K)."""
     count = len(own)
     sizes = np.bincount(row, minlength=count)
     most = int(sizes.max())
@@ -141,4 +137,4 @@ def _padded(row: Ints, start: Ints, jump: Floats, own: Floats, missing: Floats, 
     sums[row, place] = jump
     np.cumsum(sums, axis=1, out=sums)  # whole numbers: exact
     sums += own[:, None]
-    return Steps(starts, sums, missing, end)
+    return starts, sums

@@ -27,6 +27,10 @@ class Front:
     high: Ints
     missing: Bools
 
+    def may_miss(self) -> Bools:
+        """Which are reached while the column is missing, too."""
+        return self.missing
+
     def take(self, places: Ints | Bools) -> Front:
         """Some of them."""
         return Front(*(part[places] for part in vars(self).values()))
@@ -65,10 +69,11 @@ class Walker:
         done = done.take(order)
         starts = np.searchsorted(done.column, wanted), np.searchsorted(done.column, wanted, side="right")
         parts = {int(j): done.take(np.arange(a, b)) for j, a, b in zip(wanted, *starts, strict=True) if b > a}
-        return {
-            j: Events(part.row + first, part.node, own[part.row, part.tree], part.low, part.high, part.missing)
-            for j, part in parts.items()
-        }
+        found = {}
+        for j, part in parts.items():
+            change = index.units[part.node] - index.units[own[part.row, part.tree]]
+            found[j] = Events(part.row + first, change.T, part.low, part.high, part.may_miss)
+        return found
 
     def _branches(self, pieces: Ints, wanted: Sequence[int]) -> Front:
         """The other child of every node on the way of every input, where its column is wanted."""

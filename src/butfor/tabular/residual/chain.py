@@ -86,9 +86,7 @@ class SubsetFit:
         return np.split(found, np.cumsum([part.width for part in self.parts])[:-1], axis=1)
 
     def fresh_centres(self, space: Space, inputs: Array) -> list[Floats]:
-        """The same, not kept: for inputs that are looked at once."""
-        if self.seen.known:
-            return self.centres(space, inputs)
+        """The same, not kept: for inputs that are looked at once, whose features `space` keeps for all columns."""
         return [part.centre(space, inputs, self.rest) for part in self.parts]
 
     def likeness(self, space: Space, inputs: Array) -> Floats:
@@ -100,6 +98,12 @@ class SubsetFit:
 
 def few_valued(space: Space, column: int) -> bool:
     """Whether a column is a list of values: a category, or numbers of which there are few and that come again."""
+    if column not in space.few_valued:
+        space.few_valued[column] = _few_valued(space, column)
+    return space.few_valued[column]
+
+
+def _few_valued(space: Space, column: int) -> bool:
     values = space.rows.values[:, column]
     held = values[~np.isnan(values)]
     levels, counts = np.unique(held, return_counts=True)

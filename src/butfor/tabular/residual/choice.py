@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -42,7 +43,7 @@ class Views:
             self.turned[form, size] = rotate(*self.space.reference(self.given, form, rows))
         return self.turned[form, size]
 
-    @property
+    @cached_property
     def forms(self) -> list[Form]:
         """The forms that are worth trying."""
         return self.space.forms(self.given, len(self.rows))
@@ -103,11 +104,26 @@ def _try(rotated: Rotated, form: Form, shape: Bend, values: Floats) -> FormChoic
 
 def crps(shape: Bend, values: Floats, means: Floats, spreads: Floats, donors: Floats) -> Floats:
     """The continuous ranked probability score of some rows, as twice the mean pinball loss over quantiles."""
-    some = np.linspace(0, len(values) - 1, min(len(values), SCORED)).astype(np.int64)
-    quantiles = np.quantile(donors, QUANTILES)
-    drawn = shape.straight(means[some, None] + spreads[some, None] * quantiles)
-    over = values[some, None] - drawn
+    if len(values) > SCORED:
+        some = np.linspace(0, len(values) - 1, SCORED).astype(np.int64)
+        values, means, spreads = values[some], means[some], spreads[some]
+    drawn = shape.straight(means[:, None] + spreads[:, None] * _quantiles(donors))
+    over = values[:, None] - drawn
     return np.asarray((2 * np.maximum(QUANTILES * over, (QUANTILES - 1) * over)).mean(axis=1))
+
+
+def _quantiles(donors: Floats) -> Floats:
+    """As `np.quantile(donors, QUANTILES)` to the last bit, which takes several times as long on few numbers.
+
+    >>> donors = np.random.default_rng(0).normal(size=301)
+    >>> bool((_quantiles(donors) == np.quantile(donors, QUANTILES)).all())
+    True
+    """
+    ordered, places = np.sort(donors), (len(donors) - 1) * QUANTILES
+    before = places.astype(np.int64)
+    low, high, share = ordered[before], ordered[np.minimum(before + 1, len(donors) - 1)], places - before
+    gap = high - low
+    return np.where(share < 0.5, low + gap * share, high - gap * (1 - share))
 
 
 def _better(scores: Floats, than: Floats, factor: float, errors: float) -> bool:

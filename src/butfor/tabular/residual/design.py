@@ -120,6 +120,7 @@ class Space:
         self.shaped: dict[int, list[Bend]] = {}
         self.natures: dict[int, Nature] = {}
         self.powers: dict[int, float] = {}
+        self.few_valued: dict[int, bool] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Space, (self.rows, self.seed)

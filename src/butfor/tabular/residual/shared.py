@@ -17,13 +17,20 @@ class SharedSpace(Space):
         super().__init__(space.rows, space.seed)
         self.inputs, self._space = inputs, space
         self._seen: dict[tuple[Form, int], Floats] = {}
+        self._last: tuple[bytes, dict[Form, Floats]] = (b"", {})  # columns that were asked for last
 
     def of(self, inputs: Array, columns: Ints, form: Form) -> Floats:
         """The features of these columns, (n, features)."""
         if inputs is not self.inputs:
             return self._space.of(inputs, columns, form)
-        parts = [self._column(form, int(j)) for j in columns]
-        return np.concatenate([np.zeros((len(inputs), 0)), *parts], axis=1)
+        key, last = columns.tobytes(), self._last
+        if last[0] != key:  # a thread beside this one may ask for others
+            last = self._last = (key, {})
+        together = last[1]
+        if form not in together:
+            parts = [self._column(form, int(j)) for j in columns]
+            together[form] = np.concatenate([np.zeros((len(inputs), 0)), *parts], axis=1)
+        return together[form]
 
     def _column(self, form: Form, j: int) -> Floats:
         if (form, j) not in self._seen:
@@ -32,7 +39,7 @@ class SharedSpace(Space):
 
 
 _last: WeakKeyDictionary[Space, SharedSpace] = WeakKeyDictionary()
-MOST_KEPT = 2**17  # cells of inputs whose features are kept
+MOST_KEPT = 2**20  # cells of inputs whose features are kept: some 50 MB
 
 
 def shared(space: Space, inputs: Array) -> tuple[Space, Array]:
