@@ -12,12 +12,13 @@ import numpy as np
 from butfor.core.draw.blocks import list_problem
 from butfor.core.draw.items import ListItems
 from butfor.core.draw.proposers import is_blind
-from butfor.core.draw.samplers import HasNotes, Sampler, info_of
+from butfor.core.draw.samplers import HasNotes, Sampler, SeesRun, info_of
 from butfor.core.result.result import Result
 from butfor.core.types import InputError
 from butfor.image.cache import cached
 from butfor.image.checked import check_drawn
 from butfor.image.inputs import load_items, propose_regions, source_metadata
+from butfor.image.judged import fills_judged
 from butfor.image.models import huggingface_classifier, torch_classifier
 from butfor.image.region import RegionPacking
 from butfor.image.regions import as_proposer, is_zoom
@@ -97,6 +98,7 @@ def explain(
         sampler_notes=partial(_sampler_notes, found, drawing, settings.seed),
         metadata=metadata | source_metadata(found.items),
         keep=KEEP,
+        kept_notes=fills_judged,
     )
     return run(context, replace(settings, y=labels_left(settings.y, given.names, found.names)))
 
@@ -131,6 +133,7 @@ def prepared(sampler: Any, found: Proposed, fills: str | Path | None) -> Sampler
             f"{type(sampler).__name__}"
         )
     able = with_its_attributes(sampler, found.subsets)
+    able = able.for_run(found.items, found.subsets) if isinstance(able, SeesRun) else able
     return able if fills is None else cached(able, fills)
 
 
