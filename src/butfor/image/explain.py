@@ -29,6 +29,7 @@ from butfor.run.context import RunContext
 from butfor.run.proposed import Proposed, labels_left
 from butfor.run.run import run
 from butfor.run.settings import NAMES, Settings, takes
+from butfor.run.suited import Suited, by_cost, suited
 from butfor.run.zooming import check_zoom, with_layers
 
 HELD_VALUES = 2**26  # values of the images that the model is given at a time: 64 MB
@@ -49,7 +50,9 @@ def explain(
     """Which regions of each image the classifier relies on: those but for which its answer would be surprising.
 
     `test=None` is "few-shot" (1/alpha draws a region), "sequential" with `boxes="zoom"`, and "osft" for a sampler that
-    always draws the same: that is how the paper did it, but Q is then a single point and nothing is promised.
+    always draws the same: that is how the paper did it, but Q is then a single point and nothing is promised. "by-cost"
+    measures first: "sequential" where that is expected to take ten minutes at most, else "few-shot"; the result says
+    which and why.
     `target=None` is the class with the largest output over the image *and* its counterfactuals; "observed-class" is the
     paper's, which inflates discoveries. For classes the alternative is "greater" unless you say otherwise. Effects need
     16 fresh draws for each region chosen (200 after "irt" and "sequential"), so they are estimated only where you ask
@@ -67,6 +70,7 @@ def explain(
         "superpixels", "random", or any function (name, image) -> subsets such as `detected_boxes(detector)`.
     fills : a folder that keeps the sampler's draws, so that another alpha, test or model costs no inpainting.
     effects : "chosen" estimates effects from fresh draws for what was chosen, "all" for every region; None saves those.
+        With test="by-cost" it is "all" where draws turn out to be cheap.
     **options : settings.
 
     Examples
@@ -80,6 +84,7 @@ def explain(
     ['row 1 column 1']
     """
     wrapped, given = classifier(model), load_items(images)
+    measured, options = by_cost(options)
     settings = _settings(sampler, options, is_zoom(boxes))
     whole = info_of(sampler).fills_whole
     proposer = as_proposer(boxes, settings.seed, given.names, whole=whole)
@@ -100,19 +105,24 @@ def explain(
         keep=KEEP,
         kept_notes=fills_judged,
     )
-    return run(context, replace(settings, y=labels_left(settings.y, given.names, found.names)))
+    found_test = Suited(settings)
+    if measured and settings.test.name == "few-shot":
+        found_test = suited(context, partial(_settings, sampler, options, False), settings.run_dir)
+    result = run(context, replace(found_test.settings, y=labels_left(settings.y, given.names, found.names)))
+    return found_test.told(result)
 
 
-def _settings(sampler: object, options: dict[str, object], zoom: bool) -> Settings:
-    """The settings with the defaults of images."""
+def _settings(sampler: object, options: dict[str, object], zoom: bool, test: str | None = None) -> Settings:
+    """The settings with the defaults of images: effects of every region where draws are cheap."""
     fixed = info_of(sampler).deterministic
     if fixed and options.get("effects") is not None:
         raise InputError(
             f"effects need fresh draws, but {sampler!r} always draws the same; wrap it in butfor.image.diversify"
         )
-    test = "sequential" if zoom else "osft" if fixed else "few-shot"
+    cheap = test == "sequential" and options.get("effects") is None  # chosen by cost
+    test = test or ("sequential" if zoom else "osft" if fixed else "few-shot")
     alternative = None if options.get("target") in (None, "output") else "greater"
-    return Settings.of(options, test=test, alternative=alternative)
+    return Settings.of(options | ({"effects": "all"} if cheap else {}), test=test, alternative=alternative)
 
 
 def classifier(model: Any) -> Wrapped:
