@@ -97,8 +97,14 @@ def test_images_where_draws_are_cheap_get_effects_for_every_region():
 
 def test_expected_overlap():
     """Far from the threshold all come again; at it about a third of what either chooses is chosen by both."""
-    far = expected_overlap(np.array([1e-4, 1e-4, 0.6]), np.array([10**5, 10**5, 17]), np.array([True, True, False]))
-    near = expected_overlap(np.full(200, 0.01), np.full(200, 1000), np.arange(200) < 100)
-    assert far > 0.99
-    assert near == pytest.approx(1 / 3, abs=0.01)
-    assert expected_overlap(np.array([0.1, 0.2]), np.zeros(2, int), np.array([True, False])) == 1  # exact: no draws
+    assert expected_overlap(np.array([1e-4, 1e-4, 0.6]), 0.01, 10) > 0.99
+    assert expected_overlap(np.full(200, 0.01), 0.01, 10) == pytest.approx(1 / 3, abs=0.05)
+
+
+def test_the_expected_overlap_is_that_of_other_seeds():
+    """Hypotheses whose rates are known, tested over and over: what is expected is what happens."""
+    rng = np.random.default_rng(0)
+    rate = np.exp(rng.uniform(np.log(1e-3), 0, 2000))
+    chosen = [rng.binomial(990, rate) < 10 for _ in range(20)]
+    shares = [(a & b).sum() / (a | b).sum() for a, b in zip(chosen[::2], chosen[1::2], strict=True)]
+    assert expected_overlap(rate, 0.01, 10) == pytest.approx(np.mean(shares), abs=0.02)

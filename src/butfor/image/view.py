@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from butfor.core.result.numbers import are_logits, are_probabilities, change, number, softmax
+from butfor.core.result.reasons import flip_sentence
 from butfor.core.result.result import Result
 from butfor.core.types import Floats, InputError, Subset
 from butfor.image.draw import Mark, encoded, photograph, resized
@@ -53,6 +54,7 @@ class Region:
     where: tuple[float, float, float, float] | None
     mask: str | None
     tiles: tuple[Tile, ...]
+    butfor: str = ""  # how often the image would have been called something else
 
 
 @dataclass(frozen=True)
@@ -198,6 +200,7 @@ def _region(result: Result, row: int, image: Image, observed: Floats, shown: Out
         where=_where(subset, image),
         mask=_overlay(subset, image) if detailed else None,
         tiles=_tiles(result, row, observed, shown, column) if detailed else (),
+        butfor=flip_sentence(result, row) if result.decided is not None else "",
     )
 
 

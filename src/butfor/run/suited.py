@@ -19,7 +19,7 @@ import numpy as np
 from butfor.core.draw.blocks import Job, Problem, draw
 from butfor.core.evaluate.ask import ask
 from butfor.core.result.result import Result
-from butfor.core.types import Bools, Floats, InputError, Ints
+from butfor.core.types import Floats, InputError
 from butfor.engine.journal import told_before
 from butfor.run.context import RunContext
 from butfor.run.settings import Settings
@@ -137,27 +137,31 @@ def _about(seconds: float) -> str:
 
 
 def overlap_note(result: Result) -> list[str]:
-    """How much of what is chosen another seed would choose, too, from p-values near the threshold."""
-    if result.evidence.kind != "p" or not result.chosen.any() or result.problem.layers is not None:
+    """How much of what is chosen another seed would choose, too, from the evidence near the threshold."""
+    h, p = result.provenance.get("h"), result.evidence.values
+    if h is None or not result.chosen.any() or result.problem.layers is not None:
         return []
-    share = expected_overlap(result.evidence.values, result.evidence.draws, result.chosen)
+    draws = np.maximum(result.evidence.draws, 1)
+    surprise = result.evidence.surprise
+    beaten = np.where(np.isfinite(surprise), 1 - surprise, p)
+    rate = np.where(result.chosen, np.maximum(beaten, 0.5 / draws), p)
+    share = expected_overlap(rate, float(p[result.chosen].max()), int(h))
     return [
-        f"With another seed about {share:.0%} of what either run chooses would be chosen by both, as far as p-values "
-        "near the threshold tell."
+        f"With another seed about {share:.0%} of what either run chooses would be chosen by both, as far as the "
+        "evidence near the threshold tells."
     ]
 
 
-def expected_overlap(p: Floats, draws: Ints, chosen: Bools) -> float:
-    """What two seeds both choose, of what either chooses, expected: the p-value of n draws with e exceedances varies by
-    1 / sqrt(e) of itself, and the threshold stays.
+def expected_overlap(rate: Floats, threshold: float, h: int) -> float:
+    """What two seeds both choose, of what either chooses, expected.
 
-    >>> round(expected_overlap(np.array([0.001, 0.5]), np.array([10000, 20]), np.array([True, False])), 2)
+    A hypothesis of which draws exceed what is observed at a `rate` (H,) is chosen where fewer than h of so many draws
+    do that h / (h + draws) is the threshold.
+
+    >>> round(expected_overlap(np.array([0.0001, 0.5]), 0.01, 10), 2)
     1.0
     """
-    from scipy.special import ndtr
+    from scipy.special import bdtr
 
-    least = p[~chosen].min() if (~chosen).any() else 1.0
-    threshold = np.sqrt(max(p[chosen].max(), 1e-12) * max(least, p[chosen].max(), 1e-12))
-    error = 1 / np.sqrt(np.maximum(p * draws, 1.0))
-    again = np.where(draws > 0, ndtr((np.log(threshold) - np.log(np.maximum(p, 1e-12))) / error), chosen)
-    return float((again**2).sum() / (2 * again - again**2).sum())
+    again = bdtr(h - 1, max(1, round(h / threshold - h)), rate)
+    return float((again**2).sum() / max((2 * again - again**2).sum(), 1e-300))
