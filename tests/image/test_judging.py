@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
+import butfor
 import butfor.image as bi
 from butfor import InputError, ModelError, Subset
 from butfor.core.draw.samplers import info_of
-from butfor.image.plausibility import FLAG
+from butfor.image.plausibility import FLAG, among, conformal
 from butfor.image.shifts import iou, shift
 
 
@@ -64,6 +65,101 @@ def test_what_was_there_is_not_looked_at():
     image = sky(0)
     other = painted(image, "texture")
     np.testing.assert_array_equal(bi.judge(image, EMPTY)([image]), bi.judge(other, EMPTY)([image]))
+
+
+def stones(seed):
+    """A picture of soft and hard things, in some of which something stands out."""
+    import cv2
+
+    rng = np.random.default_rng(seed)
+    picture = cv2.GaussianBlur(rng.normal(0, 1, (200, 260, 3)).astype(np.float32), (0, 0), 6) * 400 + 120
+    for _ in range(4):
+        x, y = (int(v) for v in rng.integers(20, 180, 2))
+        cv2.circle(picture, (x, y), int(rng.integers(8, 22)), rng.integers(0, 255, 3).tolist(), -1)
+    return np.clip(picture + rng.normal(0, 3, picture.shape), 0, 255).astype(np.uint8)
+
+
+def run_of(count=24):
+    """Images and three regions of each: what a run brings to the judge."""
+    rng = np.random.default_rng(7)
+    corners = rng.integers(5, (190, 140), (count, 3, 2)).tolist()
+    subsets = [[Subset(f"{k}", (x, y, x + 50, y + 45)) for k, (x, y) in enumerate(own)] for own in corners]
+    return [stones(seed) for seed in range(count)], subsets
+
+
+def spoilt(image, subset, kind):
+    import cv2
+
+    x1, y1, x2, y2 = subset.index
+    out = image.copy()
+    part = out[y1:y2, x1:x2]
+    if kind == "seam":
+        part[:] = np.clip(part.astype(int) + 25, 0, 255)
+    elif kind == "blur":
+        part[:] = cv2.GaussianBlur(part, (0, 0), 3)
+    elif kind == "texture":
+        part[:] = np.random.default_rng(1).integers(0, 255, part.shape)
+    return out
+
+
+@pytest.fixture(scope="module")
+def looks():
+    images, subsets = run_of()
+    judges = among(images, subsets)
+    every = [(image, subset) for image, own in zip(images, subsets, strict=True) for subset in own]
+    return judges, [(image, subset, judges(image, subset)) for image, subset in every]
+
+
+def test_real_regions_of_a_run_are_flagged_at_the_stated_rate(looks):
+    flags = [own.look(image).flagged for image, _, own in looks[1]]
+    assert 0 < np.mean(flags) <= 0.05
+
+
+@pytest.mark.parametrize("kind", ["seam", "blur", "texture"])
+def test_planted_faults_are_flagged(looks, kind):
+    assert np.mean([own.look(spoilt(image, subset, kind)).flagged for image, subset, own in looks[1]]) >= 0.8
+
+
+def test_a_judge_of_a_run_does_not_look_at_what_is_in_the_region(looks):
+    images, subsets = run_of()
+    before = among(images, subsets)
+    subset = subsets[0][0]
+    images[0] = spoilt(images[0], subset, "texture")
+    after = among(images, subsets)
+    apart = [one(image, subset) for one, image in ((before, stones(0)), (after, images[0]))]
+    np.testing.assert_array_equal(apart[0].real, apart[1].real)
+    np.testing.assert_array_equal(*(own([stones(0)]) for own in apart))
+
+
+def test_scores_are_conformal_p_values_whatever_the_numbers_are():
+    """Exchangeable items: a score of at most u has a probability of at most u, on tied numbers, too."""
+    rng = np.random.default_rng(0)
+    for make in (rng.standard_cauchy, lambda shape: rng.integers(0, 3, shape).astype(float)):
+        scores = np.array([conformal(every[0], every[1:])[0] for every in (make((40, 4)) for _ in range(400))])
+        for u in (0.05, 0.1, 0.5):
+            assert (scores <= u).mean() <= u + 3 * np.sqrt(u * (1 - u) / 400)
+    one = conformal(np.array([5.0, 0, 0, 0]), np.tile(np.arange(39.0)[:, None] / 39, (1, 4)))[0]
+    assert one <= 2 / 40  # extreme in one number
+
+
+def test_fills_that_fail_are_drawn_again_and_what_is_left_counts_against_a_discovery():
+    image, subset = sky(0), EMPTY
+    smear, asked = painted(image, "texture"), []
+
+    def sometimes(inputs, subset, draws, rng):
+        asked.append(draws)
+        return [smear if rng.random() < 0.5 else inputs[0].copy() + np.uint8(0) for _ in range(draws)]
+
+    only = butfor.plausible(sometimes, bi.judge, 0.05, tries=20)
+    made = only([image], subset, 8, np.random.default_rng(0))
+    assert all((fill == image).all() for fill in made)
+    assert asked[0] == 8 > asked[1] > 0
+    never = butfor.plausible(lambda inputs, subset, draws, rng: [smear] * draws, bi.judge, 0.05, tries=3)
+    assert all((fill == image).all() for fill in never([image], subset, 4, np.random.default_rng(0)))
+    asked.clear()
+    assert all((fill == smear).all() for fill in only([smear], subset, 4, np.random.default_rng(0)))
+    assert not asked  # a region that does not pass as it is is not drawn at all
+    assert "not tested" in only.notes([smear], [[subset]], 0)[0]
 
 
 @pytest.mark.parametrize("box", [(0, 0, 220, 160), (0, 0, 219, 160), (5, 5, 6, 6), (0, 0, 30, 30), (10, 0, 200, 159)])

@@ -286,9 +286,9 @@ def test_detected_boxes_as_the_paper_has_them():
         return np.array(boxes), [0.99, 0.98, 0.6, 0.7, 0.8], ["sky", "fly", "dog", "cat", "cat"]
 
     alone = bi.detected_boxes(detector, random=False)
-    assert found(alone) == {"cat": (100, 50, 200, 100), "cat 2": (50, 0, 150, 50)}
+    assert found(alone) == {"cat .80": (100, 50, 200, 100), "cat .70": (50, 0, 150, 50)}
     both = bi.detected_boxes(detector, seed=4)("cat.jpg", IMAGE)
-    assert [s.name for s in both[:2]] == ["cat", "cat 2"]
+    assert [s.name for s in both[:2]] == ["cat .80", "cat .70"]
     assert all(s.name.startswith("random") for s in both[2:])
     for k, subset in enumerate(both):
         assert not any(overlapping(subset.index, other.index) for other in both[:k])

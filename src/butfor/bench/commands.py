@@ -193,6 +193,20 @@ def stability(
 
 
 @app.command()
+def zoom(
+    runs: Runs = 50,
+    beds: Annotated[list[str] | None, typer.Option(help="documents or images; may be repeated.")] = None,
+    seed: Seed = 100,
+    out: Out = None,
+    json: Json = False,
+) -> None:
+    """Coarse to fine on documents and images of known truth: FDR and power at every resolution, beside a flat run."""
+    from butfor.bench import zoom as bench
+
+    _measure("zoom", (bench.run, bench.markdown), out, json, runs=runs, seed=seed, beds=tuple(beds or bench.RUNS))
+
+
+@app.command()
 def images(
     assets: Annotated[Path | None, typer.Option(help="Networks and photographs. Default: BUTFOR_ASSETS.")] = None,
     fills: Annotated[Path | None, typer.Option(help="Folder that keeps the fills.")] = None,

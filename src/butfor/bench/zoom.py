@@ -14,9 +14,10 @@ import numpy as np
 
 import butfor.image
 import butfor.text
+from butfor.bench.output import Figures, about, listed
 from butfor.core.result.result import Result
 from butfor.core.select.rules import bh
-from butfor.core.types import Bools, Floats, ReachWarning
+from butfor.core.types import Bools, Floats, InputError, ReachWarning
 from butfor.image import grid
 from butfor.image.zoom import Zoom
 from butfor.run.procedure import sequential
@@ -97,8 +98,43 @@ def _quietly(explain: Callable[..., Result], bed: ImageBed | DocumentBed, **opti
         return explain(bed.model, bed.inputs, bed.sampler, **options)
 
 
+FLAT_DRAWS = {"documents": 4000, "images": 1000}  # the most of a word and of a cell: about the rows that zoom takes
+RUNS: dict[str, Callable[..., tuple[Result, Bools]]] = {"documents": text_run, "images": image_run}
+
+
+def run(runs: int = 50, seed: int = 100, beds: Sequence[str] = tuple(RUNS)) -> Figures:
+    """Each bed over so many seeds: zoom, the planted fault on the same runs, and a flat run."""
+    unknown = [bed for bed in beds if bed not in RUNS]
+    if unknown:
+        raise InputError(f"there is no bed {unknown[0]!r}; use {' or '.join(RUNS)}")
+    found = {bed: study(RUNS[bed], range(seed, seed + runs), FLAT_DRAWS[bed]) for bed in beds}
+    every = [
+        {"bed": bed, "way": way, "resolution": level, "fdr": fdr, "error": error, "power": power, "rows": one.rows}
+        for bed, ways in found.items()
+        for way, one in ways.items()
+        for level, fdr, error, power in zip(
+            one.resolution, one.fdr.tolist(), one.error.tolist(), one.power.tolist(), strict=True
+        )
+    ]
+    return {**about(seed, runs=runs), "rates": every}
+
+
 def study(run: Callable[..., tuple[Result, Bools]], seeds: Sequence[int], flat_draws: int) -> dict[str, Rates]:
     """Zoom, the planted fault on the same runs, and a flat run."""
     zoomed = [run(seed) for seed in seeds]
     flat = [run(seed, flat=True, draws=flat_draws) for seed in seeds]
     return {"zoom": rates(zoomed), "not drawn left out": rates(zoomed, left_out), "flat": rates(flat)}
+
+
+def markdown(figures: Figures) -> str:
+    """The figures for people."""
+    line = "{bed} | {way} | {resolution} | {fdr:.3f} ({error:.3f}) | {power:.2f} | {rows:,.0f}"
+    lines = [
+        "# Zoom",
+        "",
+        f"butfor {figures['version']}, {figures['runs']} runs from seed {figures['seed']}, alpha 0.1.",
+        "",
+        *listed("bed | way | resolution | FDR (s.e.) | power | model rows", line, figures["rates"]),
+        "",
+    ]
+    return "\n".join(lines)

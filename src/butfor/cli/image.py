@@ -46,6 +46,7 @@ class Regions:
         default="grid",
     )
     detector: Path | None = option("A YOLO network as file.onnx, for --boxes auto.")
+    detector_classes: Path | None = option("Names of the detector's classes: a JSON list, or one a line.")
     overlap: str = option("refuse, or alone: test regions that overlap anyway, each alone.", default="refuse")
     attributes: str | None = option("Properties of the whole image to test as well: colour,texture.")
     longest: int | None = option("Shrink images whose longer side has more pixels.")
@@ -78,7 +79,8 @@ class Extras:
 
 @command(
     without=("config",),
-    test=f"{one_of(TestName)} Default: few-shot, or osft if the sampler always fills alike.",
+    test=f"{one_of(TestName)} Or by-cost: sequential where that takes ten minutes at most, else few-shot. Default: "
+    "few-shot, or osft if the sampler always fills alike.",
     target="Which output: its label or number, predicted (the default), or observed-class (the paper's).",
     draws="Counterfactuals per region, or the most of them.",
 )

@@ -113,17 +113,20 @@ def opened_at(named: Regions) -> image.ImageFiles:
 def regions_of(named: Regions, seed: int) -> Proposer:
     """A file of boxes, grid, grid:4x5, superpixels, superpixels:30, random or auto; and attributes beside them."""
     overlap: Any = named.overlap
-    found = _regions(named.boxes, named.detector, overlap, seed)
+    if named.detector_classes is not None and named.detector is None:
+        raise InputError("--detector-classes names what --detector finds; give that file, too")
+    found = _regions(named, overlap, seed)
     if named.attributes is None:
         return found
     return image.together(found, image.attributes(*named.attributes.split(",")), overlap=overlap)
 
 
-def _regions(spec: str, detector: Path | None, overlap: Overlap, seed: int) -> Proposer:
+def _regions(named: Regions, overlap: Overlap, seed: int) -> Proposer:
+    spec, detector = named.boxes, named.detector
     if (spec == "auto") != (detector is not None):
         raise InputError("--boxes auto and --detector file.onnx go together; without a detector use --boxes random")
     if detector is not None:
-        return image.detected_boxes(image.onnx_yolo(detector), seed=seed)
+        return image.detected_boxes(image.onnx_yolo(detector, classes=named.detector_classes), seed=seed)
     if spec == "random":
         return image.random_boxes(seed=seed)
     if found := re.fullmatch(r"grid(?::(\d+)(?:x(\d+))?)?", spec):

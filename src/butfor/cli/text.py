@@ -71,7 +71,8 @@ class Infiller:
 
 @command(
     without=("config",),
-    test=f"{one_of(TestName)} Default: few-shot, or sequential with --listed.",
+    test=f"{one_of(TestName)} Or by-cost: sequential where that takes ten minutes at most, else few-shot. Default: "
+    "few-shot, or sequential with --listed.",
     target="Which output: its label or number, predicted (the default where there are several), or observed-class "
     "(the paper's).",
     draws="Counterfactuals per word, or the most of them.",

@@ -23,7 +23,7 @@ from butfor.core.evaluate.units import evaluate_unit
 from butfor.core.evaluate.workplace import Engine, UnitResult, Workplace, WorkUnit
 from butfor.core.types import Array, Batch, InputError, Model
 from butfor.engine.encoding import decode, decode_result, encode, encode_result
-from butfor.engine.store import FORMAT, Store, clear
+from butfor.engine.store import FILE, FORMAT, Store, clear
 
 AGAIN = 3  # units of a former run of which a part is asked again
 MANIFEST = b"manifest"
@@ -86,6 +86,18 @@ def journal(
             store.close()
             if empty:
                 clear(store.place)  # nothing was answered: nothing to go on with
+
+
+def told_before(folder: str | Path) -> dict[str, str]:
+    """What a run that is kept in a folder was asked for; nothing where there is none."""
+    if not (Path(folder) / FILE).exists():
+        return {}
+    store = Store(Path(folder))
+    try:
+        kept = store.get(MANIFEST)
+    finally:
+        store.close()
+    return {} if kept is None else dict(json.loads(kept))
 
 
 def _begin(store: Store, asked: Mapping[str, str]) -> frozenset[bytes]:

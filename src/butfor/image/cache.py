@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from butfor._version import __version__
-from butfor.core.draw.samplers import HasNotes, Sampler, SamplerInfo, info_of
+from butfor.core.draw.samplers import HasNotes, Sampler, SamplerInfo, SeesRun, info_of
 from butfor.core.types import Bools, InputError, ModelError, Subset
 from butfor.image.region import Attribute, Box, Image, RegionWarning, at, bounds, check_image, mask_of
 
@@ -42,6 +42,11 @@ class Cached:
     def notes(self, inputs: Sequence[Image], subsets: Sequence[Sequence[Subset]], seed: int) -> list[str]:
         """What the sampler underneath has to say."""
         return self.sampler.notes(inputs, subsets, seed) if isinstance(self.sampler, HasNotes) else []
+
+    def for_run(self, items: Sequence[Image], subsets: Sequence[Sequence[Subset]]) -> Cached:
+        """The same of a sampler that follows the run; what it draws there has a name of its own."""
+        inner = self.sampler.for_run(items, subsets) if isinstance(self.sampler, SeesRun) else self.sampler
+        return self if inner is self.sampler else Cached(inner, self.folder, f"{self.name} | {info_of(inner).identity}")
 
     def __call__(self, inputs: Sequence[Image], subset: Subset, draws: int, rng: np.random.Generator) -> list[Image]:
         if isinstance(subset.index, Attribute):  # cheap, and a user's function has no name that lasts

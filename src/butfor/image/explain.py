@@ -12,12 +12,13 @@ import numpy as np
 from butfor.core.draw.blocks import list_problem
 from butfor.core.draw.items import ListItems
 from butfor.core.draw.proposers import is_blind
-from butfor.core.draw.samplers import HasNotes, Sampler, info_of
+from butfor.core.draw.samplers import HasNotes, Sampler, SeesRun, info_of
 from butfor.core.result.result import Result
 from butfor.core.types import InputError
 from butfor.image.cache import cached
 from butfor.image.checked import check_drawn
 from butfor.image.inputs import load_items, propose_regions, source_metadata
+from butfor.image.judged import fills_judged
 from butfor.image.models import huggingface_classifier, torch_classifier
 from butfor.image.region import RegionPacking
 from butfor.image.regions import as_proposer, is_zoom
@@ -28,6 +29,7 @@ from butfor.run.context import RunContext
 from butfor.run.proposed import Proposed, labels_left
 from butfor.run.run import run
 from butfor.run.settings import NAMES, Settings, takes
+from butfor.run.suited import Suited, by_cost, suited
 from butfor.run.zooming import check_zoom, with_layers
 
 HELD_VALUES = 2**26  # values of the images that the model is given at a time: 64 MB
@@ -48,7 +50,9 @@ def explain(
     """Which regions of each image the classifier relies on: those but for which its answer would be surprising.
 
     `test=None` is "few-shot" (1/alpha draws a region), "sequential" with `boxes="zoom"`, and "osft" for a sampler that
-    always draws the same: that is how the paper did it, but Q is then a single point and nothing is promised.
+    always draws the same: that is how the paper did it, but Q is then a single point and nothing is promised. "by-cost"
+    measures first: "sequential" where that is expected to take ten minutes at most, else "few-shot"; the result says
+    which and why.
     `target=None` is the class with the largest output over the image *and* its counterfactuals; "observed-class" is the
     paper's, which inflates discoveries. For classes the alternative is "greater" unless you say otherwise. Effects need
     16 fresh draws for each region chosen (200 after "irt" and "sequential"), so they are estimated only where you ask
@@ -66,6 +70,7 @@ def explain(
         "superpixels", "random", or any function (name, image) -> subsets such as `detected_boxes(detector)`.
     fills : a folder that keeps the sampler's draws, so that another alpha, test or model costs no inpainting.
     effects : "chosen" estimates effects from fresh draws for what was chosen, "all" for every region; None saves those.
+        With test="by-cost" it is "all" where draws turn out to be cheap.
     **options : settings.
 
     Examples
@@ -79,6 +84,7 @@ def explain(
     ['row 1 column 1']
     """
     wrapped, given = classifier(model), load_items(images)
+    measured, options = by_cost(options)
     settings = _settings(sampler, options, is_zoom(boxes))
     whole = info_of(sampler).fills_whole
     proposer = as_proposer(boxes, settings.seed, given.names, whole=whole)
@@ -97,20 +103,26 @@ def explain(
         sampler_notes=partial(_sampler_notes, found, drawing, settings.seed),
         metadata=metadata | source_metadata(found.items),
         keep=KEEP,
+        kept_notes=fills_judged,
     )
-    return run(context, replace(settings, y=labels_left(settings.y, given.names, found.names)))
+    found_test = Suited(settings)
+    if measured and settings.test.name == "few-shot":
+        found_test = suited(context, partial(_settings, sampler, options, False), settings.run_dir)
+    result = run(context, replace(found_test.settings, y=labels_left(settings.y, given.names, found.names)))
+    return found_test.told(result)
 
 
-def _settings(sampler: object, options: dict[str, object], zoom: bool) -> Settings:
-    """The settings with the defaults of images."""
+def _settings(sampler: object, options: dict[str, object], zoom: bool, test: str | None = None) -> Settings:
+    """The settings with the defaults of images: effects of every region where draws are cheap."""
     fixed = info_of(sampler).deterministic
     if fixed and options.get("effects") is not None:
         raise InputError(
             f"effects need fresh draws, but {sampler!r} always draws the same; wrap it in butfor.image.diversify"
         )
-    test = "sequential" if zoom else "osft" if fixed else "few-shot"
+    cheap = test == "sequential" and options.get("effects") is None  # chosen by cost
+    test = test or ("sequential" if zoom else "osft" if fixed else "few-shot")
     alternative = None if options.get("target") in (None, "output") else "greater"
-    return Settings.of(options, test=test, alternative=alternative)
+    return Settings.of(options | ({"effects": "all"} if cheap else {}), test=test, alternative=alternative)
 
 
 def classifier(model: Any) -> Wrapped:
@@ -131,6 +143,7 @@ def prepared(sampler: Any, found: Proposed, fills: str | Path | None) -> Sampler
             f"{type(sampler).__name__}"
         )
     able = with_its_attributes(sampler, found.subsets)
+    able = able.for_run(found.items, found.subsets) if isinstance(able, SeesRun) else able
     return able if fills is None else cached(able, fills)
 
 

@@ -95,8 +95,13 @@ class DetectedBoxes:
             share = (box[2] - box[0]) * (box[3] - box[1]) / (height * width)
             if self.area[0] <= share <= self.area[1] and not any(overlapping(box, other) for other in kept):
                 kept.append(box)
-                found.append(Subset(labels[i] if labels else f"detected {len(kept)}", box))
+                found.append(Subset(f"{labels[i]} {_two(scores[i])}" if labels else f"detected {len(kept)}", box))
         return unique(found + (self.random.beside(kept, str(name), image) if self.random else []))
+
+
+def _two(score: float) -> str:
+    """How sure a detector is: ".87"."""
+    return f"{score:.2f}".removeprefix("0") if 0 <= score <= 1 else f"{score:.3g}"
 
 
 def _inside(corners: Floats, height: int, width: int) -> Box:
@@ -115,7 +120,7 @@ def detected_boxes(
 
     Parameters
     ----------
-    detector : image -> boxes (n, 4) in pixels and scores (n,), and names (n) if it has them.
+    detector : image -> boxes (n, 4) in pixels and scores (n,), and names (n) if it has them: "dog .87".
     area : the least and the largest share of the image that a detector's box may cover.
     random : whether those of `random_boxes` come behind.
     seed, tries : of `random_boxes`.

@@ -1,37 +1,45 @@
-"""How unlike the rest of the picture a fill is: its texture and seam, ranked among real patches of the same image."""
+"""How odd a fill looks among real patches: its edge and its texture, as a conformal p-value."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 
 import numpy as np
 
+from butfor.core.draw.samplers import SamplerInfo
 from butfor.core.types import Bools, Floats, Ints, Subset
 from butfor.image.blend import empty
-from butfor.image.region import Box, Image, at, bounds, grown, mask_of
+from butfor.image.border import FLOOR, border
+from butfor.image.region import Box, Image, at, bounds, grown, is_region, mask_of
 from butfor.image.windows import box_sums, integral
 from butfor.models.optional import need
 
 FLAG = 0.05  # scores below this are flagged
-WINDOWS, LIKE = 1200, 100  # real patches looked at, and how many of them, the likest around, a fill is ranked among
+WINDOWS, LIKE = 1200, 100  # real patches looked at, and how many of them a fill is ranked among
+ENOUGH = 60  # real regions of a run, from which on they alone are what a fill is ranked among
 SHAPES = (1.0, 0.7, 0.5, 0.35, 0.25, 0.18)  # sizes of the real patches, as shares of the region's
-FLOOR = 4.0  # squared grey levels: differences that nobody sees count for nothing
+APART = 16  # pixels between a region and real ones that it is judged by: their edges must not see what is in it
+LEAST_SIDE = 64  # of images whose fills can be judged: smaller ones have no texture
 
 
 @dataclass(frozen=True)
 class Plausibility:
-    """Ranks between 0 and 1 among real patches; small is implausible.
+    """Shares between 0 and 1 of real patches, small is implausible.
 
     Parameters
     ----------
-    score : at most twice the smaller of the two.
-    texture, seam : how many real patches have so odd a texture, and so sharp an edge.
+    score : the share of real patches that look at least as odd: a conformal p-value.
+    texture, seam, sharpness, colour : the share with so odd a texture, so sharp a jump across the edge, so large a
+        change of detail and of colour there.
     """
 
     score: float
     texture: float
     seam: float
+    sharpness: float
+    colour: float
 
     @property
     def flagged(self) -> bool:
@@ -40,12 +48,11 @@ class Plausibility:
 
 @dataclass(frozen=True, eq=False)
 class Judge:
-    """What real patches of one image look like where their surroundings are like those of one region. See `judge`."""
+    """What a fill of one region is ranked among. See `judge`."""
 
     mask: Bools
-    around: Floats  # (features,) of the ring around the region
-    contrasts: Floats  # (n, features) of the likest real patches, against their own rings
-    seams: Floats  # (n,)
+    texture: Texture | None
+    real: Floats  # (n, 4) of real patches: seam, sharpness, colour, texture
 
     def __call__(self, counterfactuals: Sequence[Image]) -> Floats:
         """One score for each counterfactual, (n,): what `butfor.plausible` takes."""
@@ -53,30 +60,48 @@ class Judge:
 
     def look(self, counterfactual: Image) -> Plausibility:
         """The score of one counterfactual and what it is made of."""
-        if not len(self.contrasts):
-            return Plausibility(1.0, 1.0, 1.0)  # nothing to compare with, nothing to say
-        around = at(grown(bounds(self.mask), 8, *self.mask.shape))
-        inside = self.mask[around]
-        inner = _summary(_maps(counterfactual[around])[:, inside].mean(axis=1))
-        centre = np.median(self.contrasts, axis=0)
-        spread = 1.4826 * np.median(np.abs(self.contrasts - centre), axis=0) + 0.05
-        real = (((self.contrasts - centre) / spread) ** 2).sum(axis=1)
-        texture = _rank(float((((inner - self.around - centre) / spread) ** 2).sum()), real)
-        seam = _rank(seam_of(counterfactual[around], inside), self.seams)
-        return Plausibility(min(1.0, 2 * min(texture, seam)), texture, seam)
+        if self.texture is None or not len(self.real):
+            return Plausibility(1.0, 1.0, 1.0, 1.0, 1.0)  # nothing to compare with, nothing to say
+        own = oddness(counterfactual, self.mask, self.texture)
+        score, (seam, sharpness, colour, texture) = conformal(own, self.real)
+        return Plausibility(score, texture, seam, sharpness, colour)
+
+
+def oddness(image: Image, mask: Bools, texture: Texture) -> Floats:
+    """Four numbers, large where a region looks odd, (4,): seam, sharpness, colour, texture."""
+    return np.array([*border(image, mask), texture.distance(image, mask)])
+
+
+def conformal(own: Floats, real: Floats) -> tuple[float, list[float]]:
+    """The share of real patches and the one in question that look at least as odd, and the same for each number.
+
+    Odd is what is extreme in its most extreme number; of two that are equal there, in the next. All are treated alike,
+    the one in question among them: a real patch that is exchangeable with the others gets a score of at most u with a
+    probability of at most u.
+
+    >>> conformal(np.array([9.0, 0.0]), np.array([[1.0, 5.0], [2.0, 1.0], [3.0, 2.0]]))
+    (0.25, [0.25, 1.0])
+    """
+    every = np.vstack([own, real])
+    above = np.sort(every, axis=0)
+    n = len(every)
+    shares = np.stack([n - np.searchsorted(above[:, k], every[:, k]) for k in range(every.shape[1])], axis=1) / n
+    extreme = np.sort(shares, axis=1) @ (1.0 / (4.0 * n)) ** np.arange(shares.shape[1])
+    return float((extreme <= extreme[0]).mean()), shares[0].tolist()  # ties speak for the fill
 
 
 def judge(image: Image, subset: Subset) -> Judge:
     """A score for counterfactuals of one region of one image: `judge(image, subset)(counterfactuals)`.
 
-    `butfor.plausible(sampler, butfor.image.judge, 0.05)` lets only those through that score at least so much.
+    The score is the share of real patches that look at least as odd: 0.02 means that hardly any does. Odd is a jump, a
+    change of detail or of colour along the region's edge beyond what there is beside it, or a texture unlike that just
+    outside. Real patches are those of the same image outside the region, of its shape where there is room for them.
+    Nothing of what was in the region is looked at. It finds smears, seams and things out of place, not what only a
+    person would see: a second airship is as plausible to it as the first.
 
-    Texture is fine and coarse detail, contrast and colour, inside against just outside; a seam is a jump across the
-    region's edge beyond the jumps beside it. Both are ranked among real patches of the image outside the region, those
-    whose surroundings are most like the region's: 0.02 means that hardly any real patch is as odd. Nothing of what was
-    in the region is looked at. It finds smears, seams and things out of place, not what only a person would see: a
-    second airship is as plausible to it as the first. Of the paper's 222 hand-drawn boxes it flags 35 % as they are
-    (people draw boxes around what stands out), 42 % filled by MI-GAN, 83 % by `telea` and 99 % painted over.
+    `butfor.plausible(sampler, butfor.image.judge, 0.05)` lets only those through that score at least so much. In a run
+    with 60 regions and more a fill is ranked among what really is in the other regions of the run: people draw boxes
+    around what stands out, and what stands out in a photograph is not odd for that.
 
     Parameters
     ----------
@@ -93,22 +118,112 @@ def judge(image: Image, subset: Subset) -> Judge:
     True
     """
     mask = mask_of(subset, *image.shape[:2])
-    box = bounds(mask)
-    maps = _maps(empty(image, mask))  # blurring must not carry out what was in there
-    around_box = at(grown(box, _margin(box), *mask.shape))
-    ring = ~mask[around_box]
-    places = _places(box, mask) if ring.any() else np.zeros((0, 4), np.int64)
-    if not len(places):
-        return Judge(mask, np.zeros(len(maps)), np.zeros((0, len(maps))), np.zeros(0))
-    around = _summary(maps[:, *around_box][:, ring].mean(axis=1))
-    inner, rings = _windows(maps, places)
-    unlike = (((rings - around) / (rings.std(axis=0) + 0.1)) ** 2).sum(axis=1)
-    likest = np.argsort(unlike, kind="stable")[:LIKE]
-    seams = np.array([_box_seam(image, tuple(places[i].tolist())) for i in likest])
-    return Judge(mask, around, (inner - rings)[likest], seams)
+    texture = texture_around(image, mask)
+    if texture is None:
+        return Judge(mask, None, np.zeros((0, 4)))
+    edges = [_box_border(image, tuple(place)) for place in texture.places.tolist()]
+    return Judge(mask, texture, np.column_stack([np.array(edges), texture.real]))
+
+
+@dataclass(frozen=True, eq=False)
+class RunJudge:
+    """`judge` by what really is in the other regions of a run. Made by `among`."""
+
+    values: Floats  # (n, 4) of the regions
+    places: Ints  # (n, 4) boxes around them
+    images: tuple[bytes, ...]  # which image each is in
+
+    per_region = True
+
+    @property
+    def info(self) -> SamplerInfo:
+        """Told from those of other runs by what it has seen."""
+        return SamplerInfo(identity=f"judge({blake2b(self.values.tobytes(), digest_size=8).hexdigest()})")
+
+    def __call__(self, image: Image, subset: Subset) -> Judge:
+        """Of regions of the same image only those that are well apart: the score must not depend on what is in this."""
+        mask = mask_of(subset, *image.shape[:2])
+        texture = texture_around(image, mask)
+        x1, y1, x2, y2 = grown(bounds(mask), APART, *mask.shape)
+        left, top, right, bottom = self.places.T
+        apart = (left >= x2) | (right <= x1) | (top >= y2) | (bottom <= y1)
+        known = _digest(image)
+        used = apart | np.array([one != known for one in self.images])
+        return judge(image, subset) if used.sum() < ENOUGH else Judge(mask, texture, self.values[used])
+
+
+def among(images: Sequence[Image], subsets: Sequence[Sequence[Subset]]) -> RunJudge | None:
+    """`judge` for the regions of a run; None where there are too few, which are then judged by their images alone."""
+    if sum(map(len, subsets)) <= ENOUGH:
+        return None
+    values, places, known = [], [], []
+    for image, own in zip(images, subsets, strict=True):
+        for mask in (mask_of(subset, *image.shape[:2]) for subset in own if can_judge(image, subset)):
+            texture = texture_around(image, mask)
+            if texture is not None:
+                values.append(oddness(image, mask, texture))
+                places.append(bounds(mask))
+                known.append(_digest(image))
+    return RunJudge(np.array(values), np.array(places), tuple(known)) if len(values) > ENOUGH else None
+
+
+def can_judge(image: Image, subset: Subset) -> bool:
+    """Whether a fill of this can be judged: a part of an image that is large enough to have a texture."""
+    return min(image.shape[:2]) >= LEAST_SIDE and is_region(subset)
+
+
+def _digest(image: Image) -> bytes:
+    return blake2b(image.tobytes(), digest_size=8).digest()
 
 
 judge.per_region = True  # type: ignore[attr-defined]  # `butfor.plausible` makes one for each region
+judge.among = among  # type: ignore[attr-defined]  # and in a run one that has seen the others
+
+
+@dataclass(frozen=True, eq=False)
+class Texture:
+    """How real patches of an image differ from what is around them, where that is like what is around one region."""
+
+    around: Floats  # (features,) of the ring around the region
+    centre: Floats  # (features,)
+    spread: Floats  # (features,)
+    places: Ints  # (n, 4) real patches, spread evenly
+    real: Floats  # (n,) their distances
+
+    def distance(self, image: Image, mask: Bools) -> float:
+        """How unlike them a region is."""
+        near = at(grown(bounds(mask), 8, *mask.shape))
+        inner = _summary(_maps(image[near])[:, mask[near]].mean(axis=1))
+        return float((((inner - self.around - self.centre) / self.spread) ** 2).sum())
+
+
+def texture_around(image: Image, mask: Bools) -> Texture | None:
+    """The texture around a region; None where there is nothing to compare with."""
+    box = bounds(mask)
+    near = at(grown(box, _margin(box), *mask.shape))
+    ring = ~mask[near]
+    places = _places(box, mask) if ring.any() else np.zeros((0, 4), np.int64)
+    if not len(places):
+        return None
+    maps = _maps(empty(image, mask))  # blurring must not carry out what was in there
+    around = _summary(maps[:, *near][:, ring].mean(axis=1))
+    inner, rings = _windows(maps, places)
+    unlike = (((rings - around) / (rings.std(axis=0) + 0.1)) ** 2).sum(axis=1)
+    likest = np.argsort(unlike, kind="stable")[:LIKE]
+    contrasts = inner - rings
+    centre = np.median(contrasts[likest], axis=0)
+    spread = 1.4826 * np.median(np.abs(contrasts[likest] - centre), axis=0) + 0.05
+    even = np.linspace(0, len(places) - 1, min(LIKE, len(places))).astype(int)  # the likest would be too much alike
+    distances = (((contrasts[even] - centre) / spread) ** 2).sum(axis=1)
+    return Texture(around, centre, spread, places[even], distances)
+
+
+def _box_border(image: Image, box: tuple[int, ...]) -> Floats:
+    x1, y1, x2, y2 = box
+    left, top, right, bottom = grown((x1, y1, x2, y2), 8, *image.shape[:2])
+    inside = np.zeros((bottom - top, right - left), np.bool_)
+    inside[y1 - top : y2 - top, x1 - left : x2 - left] = True
+    return border(image[top:bottom, left:right], inside)
 
 
 def _maps(image: Image) -> Floats:
@@ -166,43 +281,3 @@ def _windows(maps: Floats, places: Ints) -> tuple[Floats, Floats]:
     area = (x2 - x1) * (y2 - y1)
     rim = (x2 - x1 + 2 * margin) * (y2 - y1 + 2 * margin) - area
     return _summary(inner / area).T, _summary((outer - inner) / rim).T
-
-
-def _box_seam(image: Image, box: tuple[int, ...]) -> float:
-    x1, y1, x2, y2 = box
-    inside = np.zeros((y2 - y1 + 8, x2 - x1 + 8), np.bool_)
-    inside[4:-4, 4:-4] = True
-    return seam_of(image[y1 - 4 : y2 + 4, x1 - 4 : x2 + 4], inside)
-
-
-def seam_of(image: Image, inside: Bools) -> float:
-    """How much larger jumps between neighbouring pixels are across the edge of a region than right beside it (a log).
-
-    >>> flat = np.zeros((9, 9, 3), np.uint8)
-    >>> seam_of(flat, np.pad(np.ones((5, 5), bool), 2))
-    0.0
-    """
-    grey = image.astype(np.float32).mean(axis=2)
-    across, beside, counts = 0.0, 0.0, [0, 0]
-    for axis in (0, 1):
-        jump = np.abs(np.diff(grey, axis=axis))
-        crossing = np.diff(inside, axis=axis)
-        near = np.zeros_like(crossing)
-        for step in (1, 2):
-            ahead, behind = _cut(axis, step, None), _cut(axis, None, -step)
-            near[ahead] |= crossing[behind]
-            near[behind] |= crossing[ahead]
-        near &= ~crossing
-        across, beside = across + float(jump[crossing].sum()), beside + float(jump[near].sum())
-        counts = [counts[0] + int(crossing.sum()), counts[1] + int(near.sum())]
-    if not counts[0] or not counts[1]:
-        return 0.0
-    return float(np.log((across / counts[0] + FLOOR) / (beside / counts[1] + FLOOR)))
-
-
-def _cut(axis: int, start: int | None, stop: int | None) -> tuple[slice, ...]:
-    return tuple(slice(start, stop) if k == axis else slice(None) for k in range(2))
-
-
-def _rank(value: float, real: Floats) -> float:
-    return (1 + int((real >= value).sum())) / (len(real) + 1)  # ties speak for the fill

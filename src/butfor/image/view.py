@@ -9,11 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from butfor.core.result.numbers import are_logits, are_probabilities, change, number, softmax
+from butfor.core.result.reasons import flip_sentence
 from butfor.core.result.result import Result
 from butfor.core.types import Floats, InputError, Subset
 from butfor.image.draw import Mark, encoded, photograph, resized
-from butfor.image.plausibility import judge
-from butfor.image.region import Image, is_box, is_mask, is_region, mask_of
+from butfor.image.region import Image, is_box, is_mask, mask_of
 
 MOST_PHOTOGRAPHS, MOST_REGIONS, MOST_DRAWS = 2000, 40, 3
 DETAILED, PAGE = 60, 12  # photographs with their counterfactuals; photographs on a page
@@ -23,7 +23,6 @@ SIDE, SMALL_SIDE, THUMB, TILE = (
     220,
     300,
 )  # longer sides in pixels: the photograph, on the sheet, one counterfactual
-LEAST_SIDE = 64  # of images whose fills can be judged: smaller ones have no texture
 EVIDENCE = {"p": "p-value", "e": "e-value"}
 STATISTICS = {
     "z": "its z, the model's output minus that on the counterfactual",
@@ -35,12 +34,11 @@ STATISTICS = {
 
 @dataclass(frozen=True)
 class Tile:
-    """One counterfactual: its picture, what the model says of it, how that changed, whether it looks implausible."""
+    """One counterfactual: its picture, what the model says of it, how that changed."""
 
     picture: str  # a data URI, like all pictures here
     value: str
     change: str
-    flagged: bool
 
 
 @dataclass(frozen=True)
@@ -56,6 +54,7 @@ class Region:
     where: tuple[float, float, float, float] | None
     mask: str | None
     tiles: tuple[Tile, ...]
+    butfor: str = ""  # how often the image would have been called something else
 
 
 @dataclass(frozen=True)
@@ -200,21 +199,20 @@ def _region(result: Result, row: int, image: Image, observed: Floats, shown: Out
         value=_value(observed[0], column) if shown.known else "",
         where=_where(subset, image),
         mask=_overlay(subset, image) if detailed else None,
-        tiles=_tiles(result, row, image, observed, shown, column) if detailed else (),
+        tiles=_tiles(result, row, observed, shown, column) if detailed else (),
+        butfor=flip_sentence(result, row) if result.decided is not None else "",
     )
 
 
-def _tiles(
-    result: Result, row: int, image: Image, observed: Floats, shown: OutputsShown, column: int
-) -> tuple[Tile, ...]:
+def _tiles(result: Result, row: int, observed: Floats, shown: OutputsShown, column: int) -> tuple[Tile, ...]:
     """The first counterfactuals that were kept; of picked inputs none, since most of them were rejected."""
     if row not in result.kept or result.provenance["picked"] or not shown.known:
         return ()
     drawn: list[Image] = list(result.kept.whole(result.problem, row, MOST_DRAWS))
-    values, flags = shown(result.kept.outputs(row)[: len(drawn)]), _flags(image, _subset(result, row), drawn)
+    values = shown(result.kept.outputs(row)[: len(drawn)])
     return tuple(
-        Tile(picture_of(made), _value(own, column), change(own[column] - observed[0, column]), flagged)
-        for made, own, flagged in zip(drawn, values, flags, strict=True)
+        Tile(picture_of(made), _value(own, column), change(own[column] - observed[0, column]))
+        for made, own in zip(drawn, values, strict=True)
     )
 
 
@@ -250,14 +248,6 @@ def _prediction(result: Result, observed: Floats, label: str) -> str:
         return f"output {number(observed[0])}"
     best = int(observed.argmax())
     return f"{_named(result.output_names[best])}, {label} {observed[best]:.3f}"
-
-
-def _flags(image: Image, subset: Subset, drawn: list[Image]) -> list[bool]:
-    """Which counterfactuals look implausible."""
-    if min(image.shape[:2]) < LEAST_SIDE or not is_region(subset):
-        return [False] * len(drawn)
-    score = judge(image, subset)
-    return [score.look(made).flagged for made in drawn]
 
 
 def _where(subset: Subset, image: Image) -> tuple[float, float, float, float] | None:

@@ -32,6 +32,13 @@ class JudgesRegions(Protocol):
     def __call__(self, item: object, subset: Subset) -> Score: ...
 
 
+@runtime_checkable
+class JudgesByRun(Protocol):
+    """One that can judge by what really is in the other regions of a run, where there are enough of them."""
+
+    def among(self, items: Sequence[Any], subsets: Sequence[Sequence[Subset]]) -> JudgesRegions | None: ...
+
+
 @dataclass(frozen=True, eq=False)
 class Plausible:
     """Q given that the whole counterfactual scores at least the threshold. Made by `plausible`."""
@@ -54,13 +61,43 @@ class Plausible:
 
     def __call__(self, inputs: Batch, subset: Subset, draws: int, rng: np.random.Generator) -> Batch:
         if isinstance(self.score, JudgesRegions):
-            return [made for one in inputs for made in self._judging(one, subset)([one], subset, draws, rng)]
+            return [made for one in inputs for made in self._redrawn(self.score, one, subset, draws, rng)]
 
         def propose(members: Ints, size: int, rng: np.random.Generator) -> tuple[Batch, Batch]:
             whole = self.sampler(take(inputs, members), subset, size, rng)
             return whole, whole.copy() if isinstance(whole, np.ndarray) else whole  # a score may write into its batch
 
         return self._filled(propose, inputs, subset, draws, rng)
+
+    def for_run(self, items: Sequence[Any], subsets: Sequence[Sequence[Subset]]) -> Plausible:
+        """The same, where regions are judged, by what really is in the other regions of a run."""
+        found = self.score.among(items, subsets) if isinstance(self.score, JudgesByRun) else None
+        return self if found is None else replace(self, score=found)
+
+    def _redrawn(
+        self, score: JudgesRegions, one: object, subset: Subset, draws: int, rng: np.random.Generator
+    ) -> Batch:
+        """Fills that pass, each of at most `tries` proposals; in place of one that cannot be had the input as it is.
+
+        The input is judged by the same rule: where it does not pass, no fill can be like it, and all stay as it is.
+        What is as it is ties with what is observed, and ties count against a discovery. So given that it passes, what
+        is in the region and the fills that pass have the same law under the null, whatever the filter is, as long as
+        it does not look at what is in the region.
+        """
+        own = score(one, subset)
+        if not draws or not _ask(own, [one])[0] >= self.threshold:
+            return [one] * draws
+        made, lacking = [one] * draws, list(range(draws))
+        for stream_of in np.random.default_rng(rng.integers(2**63, size=2)).spawn(self.tries):
+            fresh = self.sampler([one], subset, len(lacking), stream_of)
+            _check_count(len(fresh), len(lacking), subset)
+            good = _ask(own, fresh) >= self.threshold
+            for place, fill, passed in zip(lacking, fresh, good.tolist(), strict=True):
+                made[place] = fill if passed else one
+            lacking = [place for place, passed in zip(lacking, good.tolist(), strict=True) if not passed]
+            if not lacking:
+                break
+        return made
 
     def _judging(self, one: object, subset: Subset) -> Plausible:
         """The same for one input and region, by a score made for them."""
@@ -114,6 +151,11 @@ class Plausible:
             below = sum(len(own) for own, good in zip(subsets, passed, strict=True) if not good)
         if not below:
             return []
+        if isinstance(self.score, JudgesRegions):
+            return [
+                f"{below} of {sum(map(len, subsets))} regions are not plausible as they are (a score below "
+                f"{self.threshold:g}): no fill can be like them, so they are not tested and never chosen."
+            ]
         return [
             f"{below} of {sum(map(len, subsets))} regions are not plausible as they are: no counterfactual can "
             "be like them, so a discovery there may say no more than that; leave them out, or lower the threshold."
@@ -194,7 +236,7 @@ class PlausibleColumns(Plausible):
         return replace(self, show=show)
 
 
-def plausible(sampler: Sampler, score: Score, threshold: float, *, tries: int = 100) -> Plausible:
+def plausible(sampler: Sampler, score: Score, threshold: float, *, tries: int | None = None) -> Plausible:
     """A sampler that keeps only those draws of `sampler` whose score is at least `threshold`.
 
     Tests stay valid because the filter is part of Q, for inputs that pass it themselves: no draw can be like an input
@@ -206,7 +248,10 @@ def plausible(sampler: Sampler, score: Score, threshold: float, *, tries: int = 
     score : batch -> (n,): a discriminator, a density, a language model; anything that says how real an input is. It
         sees whole counterfactuals, of the type the model sees. `butfor.image.judge` judges regions by their own image.
     threshold : the least score of a draw that is kept.
-    tries : proposals for every draw that is asked for, at most; then an error names the subset and the rate.
+        There each fill that fails is drawn again, `tries` times at most. What is left, and all fills of a region that
+        does not pass as it is, stay as observed and so count against a discovery.
+    tries : proposals for every draw that is asked for, at most; then an error names the subset and the rate. None is
+        100, and 8 where regions are judged, whose fills may cost a second each.
 
     Examples
     --------
@@ -224,9 +269,9 @@ def plausible(sampler: Sampler, score: Score, threshold: float, *, tries: int = 
         )
     if isinstance(threshold, bool) or not isinstance(threshold, int | float | np.number) or np.isnan(threshold):
         raise InputError(f"threshold must be a number, got {threshold!r}")
-    whole("tries", tries, 1)
+    count = (8 if isinstance(score, JudgesRegions) else 100) if tries is None else whole("tries", tries, 1)
     made = PlausibleColumns if draws_columns(sampler) else Plausible
-    return made(sampler, score, float(threshold), int(tries))
+    return made(sampler, score, float(threshold), count)
 
 
 def _lasting(score: Score) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 from butfor.core.draw.blocks import Problem
 from butfor.core.draw.items import Items
 from butfor.core.result.features import Fit
+from butfor.core.result.kept import Kept
 from butfor.core.test.outcomes import ReadModel
 from butfor.core.types import Floats, Ints, Model
 from butfor.models import Wrapped
@@ -36,6 +37,7 @@ class RunContext:
     sampler_notes: Callable[[], list[str]]  # sentences on the sampler and the inputs; asked once, when all is drawn
     metadata: dict[str, Any]  # for the provenance
     keep: tuple[int, int]  # counterfactuals of each hypothesis that are kept for reports, and the values of all
+    kept_notes: Callable[[Problem, Kept], str | None] | None = None  # a caveat of the promise, from what was kept
     reference: Reference | None = None
     alike: Ints | None = None  # (n,) equal for equal inputs; None: all differ
     read_model: Callable[[Model, Floats], ReadModel] | None = None  # the model, its outputs -> what it says by itself

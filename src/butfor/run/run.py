@@ -16,7 +16,7 @@ from butfor.core.result.decided import Decided
 from butfor.core.result.effects import Effects
 from butfor.core.result.features import Features, features
 from butfor.core.result.first_draws import Estimates, FirstDraws
-from butfor.core.result.kept import Keeper
+from butfor.core.result.kept import Keeper, Kept
 from butfor.core.result.result import Result
 from butfor.core.select.reach import called_alike, looks_picked
 from butfor.core.test.evidence import Found
@@ -60,6 +60,7 @@ def run(context: RunContext, settings: Settings) -> Result:
         estimates = without(first.estimates(), evaluator.untested(problem.size))
         found = _answers(context, settings, start, evaluator, done, estimates, sure)
         notes = [*skipped_note(evaluator.failed, problem.size), *_looks_picked(start, whole), *_notes(context)]
+        drawn |= {} if done.interrupted else _judged(context, problem, keeper.kept())
         if not done.interrupted:
             kept.finish()
     return Result(
@@ -215,6 +216,15 @@ def _looks_picked(start: Start, reference: Floats | None) -> list[str]:
         return called_alike(called, reference.argmax(axis=1), name)
     place = 0 if spec.target.classes is None else int(spec.target.classes[0])
     return looks_picked(outputs[:, place], reference[:, place])
+
+
+def _judged(context: RunContext, problem: Problem, kept: Kept) -> dict[str, str]:
+    """What the modality says of the counterfactuals that were kept, for the promise; a fault there costs only that."""
+    try:
+        said = None if context.kept_notes is None else context.kept_notes(problem, kept)
+    except Exception as error:  # what is looked at came from a user's sampler
+        said = f"Whether the fills look real is not known: looking raised {type(error).__name__}: {error}."
+    return {} if said is None else {"judged": said}
 
 
 def _notes(context: RunContext) -> list[str]:

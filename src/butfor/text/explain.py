@@ -21,6 +21,7 @@ from butfor.run.context import RunContext
 from butfor.run.proposed import NamedItems, OnError, Proposed, Words, check_names, labels_left, propose
 from butfor.run.run import run
 from butfor.run.settings import NAMES, Settings, takes
+from butfor.run.suited import Suited, by_cost, suited
 from butfor.run.zooming import check_zoom, with_layers
 from butfor.text.edit import SpanPacking, check_drawn, span_of
 from butfor.text.items import TextWarning, as_proposer, as_text, is_zoom, named_sources
@@ -45,9 +46,10 @@ def explain(model: Any, texts: Any, sampler: Any, *, units: Any = "word", **opti
     string, too long for the model, not in the sampler's language.
 
     `test=None` is "few-shot" (1/alpha draws a word), or "sequential" for a sampler with `listed` fills, whose p-values
-    are exact. The paper's study is `test="osft"` with its one draw and one more for the centre. The alternative is
-    two-sided, words that pull either way, unless you give one. Effects come from 16 fresh draws for each word chosen
-    (200 after "irt" and "sequential").
+    are exact. "by-cost" measures first: "sequential", whose answer depends less on the seed, where that is expected to
+    take ten minutes at most, else "few-shot"; the result says which and why. The paper's study is `test="osft"` with
+    its one draw and one more for the centre. The alternative is two-sided, words that pull either way, unless you give
+    one. Effects come from 16 fresh draws for each word chosen (200 after "irt" and "sequential").
 
     Parameters
     ----------
@@ -72,8 +74,9 @@ def explain(model: Any, texts: Any, sampler: Any, *, units: Any = "word", **opti
     ['dreadful', 'lousy', 'vile']
     """
     info = _checked_info(sampler)
-    test = "sequential" if info.listed or is_zoom(units) else "few-shot"
-    settings = Settings.of(options, test=test)
+    settled = bool(info.listed) or is_zoom(units)
+    measured, options = by_cost(options)
+    settings = Settings.of(options, test="sequential" if settled else "few-shot")
     check_aligned(settings.y, texts)
     wrapped, proposer = text_model(model), as_proposer(units, info.tokenizer, whole=info.fills_whole)
     check_zoom(proposer, settings)
@@ -96,7 +99,11 @@ def explain(model: Any, texts: Any, sampler: Any, *, units: Any = "word", **opti
         },
         keep=KEEP,
     )
-    return run(context, replace(settings, y=labels_left(settings.y, given.names, names)))
+    found_test = Suited(settings)
+    if measured and not settled:
+        found_test = suited(context, lambda test: Settings.of({**options, "test": test}), settings.run_dir)
+    result = run(context, replace(found_test.settings, y=labels_left(settings.y, given.names, names)))
+    return found_test.told(result)
 
 
 def _checked_info(sampler: object) -> SamplerInfo:

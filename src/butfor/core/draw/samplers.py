@@ -77,6 +77,13 @@ class RefusesInputs(Protocol):
 
 
 @runtime_checkable
+class SeesRun(Protocol):
+    """A sampler of images or texts that follows what is tested in a run as a whole: one list of subsets each."""
+
+    def for_run(self, items: Sequence[Item], subsets: Sequence[Sequence[Subset]]) -> Sampler: ...
+
+
+@runtime_checkable
 class AlignsColumns(Protocol):
     """A sampler of tables that follows the order of the data's columns, which may be another than its reference's."""
 

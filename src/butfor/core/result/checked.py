@@ -95,6 +95,7 @@ PROVENANCE: dict[str, Check] = {  # what is not named here is shown as it is, an
     "loss": maybe(is_text),
     "fit": is_text,
     "why": maybe(is_text),
+    "judged": maybe(is_text),
 }
 NEEDED = ("test", "target", "picked", "delta", "dependence_ignored", "h", "draws", "interrupted", "seed", "alternative")
 METADATA: dict[str, Check] = {

@@ -101,6 +101,12 @@ def _sentence(result: Result, row: int) -> str:
     )
 
 
+CALLED = {
+    "image": "the image would have been called something else in {ways} % of its fills",
+    "text": "the text would have been called something else in {ways} % of its fills",
+}
+
+
 def flip_sentence(result: Result, row: int) -> str:
     """In words: how often the decision would have been otherwise, but for a subset."""
     decided = result.decided
@@ -117,9 +123,8 @@ def flip_sentence(result: Result, row: int) -> str:
         if decided.share[row] > decided.level
         else ""
     )
-    return (
-        f"But for {name} the decision would have been otherwise in {ways} % of the draws (95 %: {low} to {high}{sure})."
-    )
+    happened = CALLED.get(result.modality, "the decision would have been otherwise in {ways} % of the draws")
+    return f"But for {name} {happened.format(ways=ways)} (95 %: {low} to {high}{sure})."
 
 
 def _percent(share: Floats, row: int) -> int:

@@ -74,7 +74,7 @@ class Result:
     def guarantee(self) -> Guarantee:
         """What this choice promises, under which assumption, proven by whom."""
         provenance = self.provenance
-        return guarantee(
+        promised = guarantee(
             provenance["test"],
             self.rule,
             self.family,
@@ -94,6 +94,8 @@ class Result:
             margin=provenance.get("min_effect"),
             few_inputs=len(self.input_names) < LEAST_INPUTS,
         )
+        judged = provenance.get("judged")  # whether counterfactuals look real
+        return promised if judged is None else replace(promised, caveats=(*promised.caveats, judged))
 
     @property
     def _doubted(self) -> tuple[str, ...]:

@@ -103,18 +103,23 @@ def _reach_e(alpha: float, family: int, draws: int) -> list[str]:
     ]
 
 
+LEAST_REPEATS = 3  # inputs with a subset, from which on its spread is compared with that of others
+
+
 def scales(spread: Floats, subset_of: Ints, names: tuple[str, ...]) -> list[str]:
     """A sentence where subsets differ so much in spread that few-shot scores favour the wide ones (METHODS 4)."""
-    medians = np.array([np.median(spread[subset_of == j]) for j in range(len(names))])
-    positive = np.flatnonzero(medians > 0)
+    counts = np.bincount(subset_of, minlength=len(names))
+    medians = np.array([np.median(spread[subset_of == j]) if counts[j] else 0.0 for j in range(len(names))])
+    positive = np.flatnonzero((medians > 0) & (counts >= LEAST_REPEATS))  # a word that stands once says nothing
     if positive.size < 2:
         return []
     wide, narrow = (int(positive[f(medians[positive])]) for f in (np.argmax, np.argmin))
     ratio = medians[wide] / medians[narrow]
     if ratio < 2.5:  # from here on few-shot finds a fraction of what the sequential test finds
         return []
+    times = f"{ratio:.1f} times" if ratio < 100 else "more than 100 times"
     return [
-        f"Outputs spread {ratio:.1f} times as far under {names[wide]!r} as under {names[narrow]!r}: few-shot scores "
+        f"Outputs spread {times} as far under {names[wide]!r} as under {names[narrow]!r}: few-shot scores "
         "favour the wide ones; test='sequential' is the better choice, or test=butfor.few_shot(scale='shrunk')."
     ]
 
