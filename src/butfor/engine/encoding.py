@@ -30,6 +30,9 @@ def _plain(value: object, parts: list[bytes]) -> Plain:
         return value if not isinstance(value, str) else {"s": value.encode("utf-8", "surrogatepass").hex()}
     if isinstance(value, np.generic):
         return {"g": _plain(np.asarray(value), parts)}
+    if isinstance(value, np.ndarray) and value.dtype == bool:
+        parts.append(np.packbits(value).tobytes())
+        return {"f": list(value.shape)}
     if isinstance(value, np.ndarray):
         small = _smaller(value)
         parts.append(np.ascontiguousarray(small).tobytes())
@@ -72,6 +75,10 @@ def _back(plain: Plain, content: memoryview, place: list[int]) -> Any:
         size = stored.itemsize * int(np.prod(shape, dtype=np.int64))
         array = np.frombuffer(_taken(content, place, size), stored).reshape(shape)
         return array.astype(wanted)
+    if kind == "f":  # flags, eight to a byte
+        count = int(np.prod(given, dtype=np.int64))
+        bits = np.frombuffer(_taken(content, place, -(-count // 8)), np.uint8)
+        return np.unpackbits(bits, count=count).astype(bool).reshape(given)
     if kind == "b":
         return bytes(_taken(content, place, given))
     if kind == "d":
@@ -88,13 +95,12 @@ def _taken(content: memoryview, place: list[int], size: int) -> memoryview:
 def encode_result(result: UnitResult) -> bytes:
     """A unit's result."""
     supports = [None if one is None else (one.mass, one.beside, one.least) for one in result.supports]
-    return encode(
-        [result.outputs, result.found, supports, result.rows, result.news, result.chance, result.failed]
-    )  # fmt: skip
+    rest = (result.rows, result.news, result.chance, result.failed, result.summary, result.sample)
+    return encode([result.outputs, result.found, supports, *rest])
 
 
 def decode_result(content: bytes) -> UnitResult:
     """The same, back."""
-    outputs, found, supports, rows, news, chance, failed = decode(content)
+    outputs, found, supports, *rest = decode(content)
     listed = tuple(None if one is None else Support(*one) for one in supports)
-    return UnitResult(outputs, found, listed, rows, news, chance, failed)
+    return UnitResult(outputs, found, listed, *rest)

@@ -11,14 +11,17 @@ import random
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from butfor.core.draw.blocks import Block
 from butfor.core.draw.content import digest
+from butfor.core.draw.samplers import name_of
 from butfor.core.evaluate.units import evaluate_unit
 from butfor.core.evaluate.workplace import Engine, UnitResult, Workplace, WorkUnit
 from butfor.core.types import Array, Batch, InputError, Model
@@ -121,6 +124,7 @@ class Keeping:
     store: Store
     again: frozenset[bytes]
     _places: dict[tuple[object, ...], tuple[Workplace, bytes]] = field(default_factory=dict)
+    _blocks: dict[int, tuple[Block, bytes]] = field(default_factory=dict)
 
     def map(self, place: Workplace, units: Iterable[WorkUnit]) -> Iterator[tuple[int, UnitResult]]:
         """Results as they come."""
@@ -150,21 +154,35 @@ class Keeping:
             self._places[place.key] = (place, _place_digest(place))
         made = blake2b(self._places[place.key][1], digest_size=20)
         for job in unit.jobs:
-            block = job.block
-            told = (block.subset.name, block.start, block.stop, block.key, job.draws, job.round, job.part)
-            made.update(repr(told).encode("utf-8", "surrogatepass") + digest_any(block.subset.index))
+            made.update(self._block_digest(job.block) + repr((job.draws, job.round, job.part)).encode())
             for some in (job.ask, job.keep):
                 made.update(b"all" if some is None else np.ascontiguousarray(some).tobytes() + b".")
-            made.update(job.rows[:1].tobytes())
         made.update(repr([None if look is None else type(look).__name__ for look in unit.looks]).encode())
-        made.update(repr({row: sorted(known) for row, known in unit.known.items()}).encode())
+        if unit.known:
+            made.update(repr({row: sorted(known) for row, known in unit.known.items()}).encode())
+        made.update(content_digest(unit.summary))
         return b"unit" + made.digest()
+
+    def _block_digest(self, block: Block) -> bytes:
+        """What tells a block from others; it is in many units."""
+        known = self._blocks.get(id(block))
+        if known is None or known[0] is not block:
+            told = repr((block.subset.name, block.start, block.stop, block.key, block.rows[:1].tolist()))
+            content = told.encode("utf-8", "surrogatepass") + digest_any(block.subset.index)
+            known = self._blocks[id(block)] = (block, blake2b(content, digest_size=16).digest())
+        return known[1]
 
     def _compare(self, place: Workplace, unit: WorkUnit, then: UnitResult) -> None:
         """One job of the unit is asked again, whichever it is: the whole would cost a small run all that it kept."""
-        number = random.randrange(len(unit.jobs))
-        (now,) = evaluate_unit(place, replace(unit, jobs=(unit.jobs[number],), looks=())).outputs
-        if len(then.outputs) != len(unit.jobs) or not _same(now, then.outputs[number]):
+        if unit.summary is None:
+            number = random.randrange(len(unit.jobs))
+            inputs, said = np.arange(len(unit.jobs[number].members)), then.outputs[number]
+        elif then.sample is not None:
+            number, inputs, said = then.sample
+        else:
+            return  # put together of parts whose workers died
+        (now,) = evaluate_unit(place, replace(unit, jobs=(unit.jobs[number],), looks=(), summary=None)).outputs
+        if not _same(now[inputs], said):
             raise InputError(CHANGED.format(place=self.store.place))
 
 
@@ -230,6 +248,19 @@ def digest_any(thing: object) -> bytes:
     if isinstance(thing, tuple | list):
         return digest(str(len(thing))) + b"".join(map(digest_any, thing))
     return digest(thing)
+
+
+def content_digest(thing: object) -> bytes:
+    """The content of what makes a summary: data classes, functions, arrays and collections of them."""
+    if isinstance(thing, partial):
+        return content_digest((thing.func, thing.args, sorted(thing.keywords.items())))
+    if is_dataclass(thing) and not isinstance(thing, type):
+        return content_digest((type(thing).__name__, *(vars(thing)[one.name] for one in fields(thing))))
+    if isinstance(thing, tuple | list):
+        return digest(b"".join(map(content_digest, thing)).hex())
+    if isinstance(thing, np.ndarray):
+        return digest(thing)
+    return digest(name_of(thing) if callable(thing) else repr(thing))
 
 
 def items_digest(items: Any) -> bytes:

@@ -12,7 +12,7 @@ from zlib import crc32
 from butfor.core.types import InputError
 from butfor.core.warn import warn_user
 
-FILE, FORMAT = "journal.sqlite", 1
+FILE, FORMAT = "journal.sqlite", 2
 COMMAND = "command.json"  # how the command line was called, for `butfor resume`
 SECONDS, BYTES = 0.5, 2**24  # records of at most so long, or of so many bytes, are written together
 LOCKED = "run_dir {place} is in use by another process; wait for it, or name another folder"
