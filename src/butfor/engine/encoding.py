@@ -12,6 +12,7 @@ from butfor.core.evaluate.workplace import UnitResult
 from butfor.core.types import Array
 
 Plain = Any  # what JSON can hold
+PLAIN = (bool, int, float)
 
 
 def encode(value: object) -> bytes:
@@ -20,23 +21,20 @@ def encode(value: object) -> bytes:
     >>> decode(encode({"a": (1, np.arange(3)), "b": [b"x", None, "y"]}))
     {'a': (1, array([0, 1, 2])), 'b': [b'x', None, 'y']}
     """
-    parts: list[bytes] = []
+    parts: list[bytes | memoryview] = []
     header = json.dumps(_plain(value, parts)).encode()
     return b"".join([len(header).to_bytes(8, "little"), header, *parts])
 
 
-def _plain(value: object, parts: list[bytes]) -> Plain:
-    if value is None or isinstance(value, bool | int | float | str):
-        return value if not isinstance(value, str) else {"s": value.encode("utf-8", "surrogatepass").hex()}
+def _plain(value: object, parts: list[bytes | memoryview]) -> Plain:
+    if isinstance(value, np.ndarray):  # most of all
+        return _array(value, parts)
+    if value is None or isinstance(value, PLAIN):
+        return value
+    if isinstance(value, str):
+        return {"s": value.encode("utf-8", "surrogatepass").hex()}
     if isinstance(value, np.generic):
         return {"g": _plain(np.asarray(value), parts)}
-    if isinstance(value, np.ndarray) and value.dtype == bool:
-        parts.append(np.packbits(value).tobytes())
-        return {"f": list(value.shape)}
-    if isinstance(value, np.ndarray):
-        small = _smaller(value)
-        parts.append(np.ascontiguousarray(small).tobytes())
-        return {"a": [small.dtype.str, value.dtype.str, list(value.shape)]}
     if isinstance(value, bytes):
         parts.append(value)
         return {"b": len(value)}
@@ -47,8 +45,19 @@ def _plain(value: object, parts: list[bytes]) -> Plain:
     raise TypeError(f"a journal cannot keep {type(value).__name__}")
 
 
+def _array(value: Array, parts: list[bytes | memoryview]) -> Plain:
+    if value.dtype == bool:
+        parts.append(np.packbits(value).tobytes())
+        return {"f": value.shape}
+    small = _smaller(value)
+    parts.append(np.ascontiguousarray(small).reshape(-1).view(np.uint8).data if small.size else b"")
+    return {"a": (small.dtype.str, value.dtype.str, value.shape)}
+
+
 def _smaller(value: Array) -> Array:
-    """float64 that came from float32 as float32: the same numbers in half the room."""
+    """float64 that came from float32 as float32, small integers as bytes: the same numbers in less room."""
+    if value.dtype == np.int64 and value.size and -128 <= value.min() and value.max() < 128:
+        return value.astype(np.int8)
     if value.dtype != np.float64 or value.ndim < 3 or value.shape[-1] < 2:
         return value
     single = value.astype(np.float32)
@@ -93,14 +102,17 @@ def _taken(content: memoryview, place: list[int], size: int) -> memoryview:
 
 
 def encode_result(result: UnitResult) -> bytes:
-    """A unit's result."""
-    supports = [None if one is None else (one.mass, one.beside, one.least) for one in result.supports]
+    """A unit's result; of jobs of which nothing was found or listed nothing is written."""
+    width = len(result.found[0]) if result.found else 0
+    found = {place: own for place, own in enumerate(result.found) if any(one is not None for one in own)}
+    supports = {i: (one.mass, one.beside, one.least) for i, one in enumerate(result.supports) if one is not None}
     rest = (result.rows, result.news, result.chance, result.failed, result.summary, result.sample)
-    return encode([result.outputs, result.found, supports, *rest])
+    return encode([len(result.found), width, result.outputs, found, supports, *rest])
 
 
 def decode_result(content: bytes) -> UnitResult:
     """The same, back."""
-    outputs, found, supports, *rest = decode(content)
-    listed = tuple(None if one is None else Support(*one) for one in supports)
-    return UnitResult(outputs, found, listed, *rest)
+    jobs, width, outputs, found, supports, *rest = decode(content)
+    every = tuple(found.get(place, (None,) * width) for place in range(jobs))
+    listed = tuple(Support(*supports[place]) if place in supports else None for place in range(jobs))
+    return UnitResult(outputs, every, listed, *rest)

@@ -11,7 +11,7 @@ import random
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
@@ -21,6 +21,7 @@ import numpy as np
 
 from butfor.core.draw.blocks import Block
 from butfor.core.draw.content import digest
+from butfor.core.draw.items import Items
 from butfor.core.draw.samplers import name_of
 from butfor.core.evaluate.units import evaluate_unit
 from butfor.core.evaluate.workplace import Engine, UnitResult, Workplace, WorkUnit
@@ -49,8 +50,8 @@ class Journal:
     def finish(self) -> None:
         """Nothing is left to go on with: the answers go, or will when the result is safe."""
         if self.store is not None:
-            self.store.close()
             later = _LATER.get()
+            self.store.close(needed=later is not None)
             if later is None:
                 clear(self.store.place)
             else:
@@ -81,7 +82,7 @@ def journal(
     store = Store(Path(folder))
     try:
         former = _begin(store, asked())
-        keeping = Keeping(engine, store, former)
+        keeping = Keeping(engine, store, former or frozenset(), former is None)
         yield Journal(keeping, Remembered(model, store), store)
     finally:
         if not store.closed:
@@ -91,8 +92,8 @@ def journal(
                 clear(store.place)  # nothing was answered: nothing to go on with
 
 
-def _begin(store: Store, asked: Mapping[str, str]) -> frozenset[bytes]:
-    """Keys of some units of a run of the same kind; another run is refused."""
+def _begin(store: Store, asked: Mapping[str, str]) -> frozenset[bytes] | None:
+    """Keys of some units of a run of the same kind, None where there was none; another run is refused."""
     told = {"format": str(FORMAT), **asked}
     kept = store.get(MANIFEST)
     if kept is None:
@@ -100,7 +101,7 @@ def _begin(store: Store, asked: Mapping[str, str]) -> frozenset[bytes]:
             raise InputError(OTHER.format(place=store.place, what="what it was asked cannot be read"))
         store.put(MANIFEST, json.dumps(told).encode())
         store.commit()
-        return frozenset()
+        return None
     before: dict[str, str] = json.loads(kept)
     differ = [name for name in {**before, **told} if before.get(name) != told.get(name)]
     if differ:
@@ -123,19 +124,25 @@ class Keeping:
     engine: Engine
     store: Store
     again: frozenset[bytes]
+    fresh: bool = False  # there was no former run
     _places: dict[tuple[object, ...], tuple[Workplace, bytes]] = field(default_factory=dict)
     _blocks: dict[int, tuple[Block, bytes]] = field(default_factory=dict)
+    _items: dict[int, tuple[Items, list[bytes]]] = field(default_factory=dict)
 
     def map(self, place: Workplace, units: Iterable[WorkUnit]) -> Iterator[tuple[int, UnitResult]]:
         """Results as they come."""
-        keys: dict[int, bytes] = {}
+        keys: dict[int, Callable[[], bytes]] = {}
 
         def looked_up() -> Iterator[WorkUnit]:
             for number, unit in enumerate(units):
+                if self.fresh:
+                    keys[number] = partial(self._key, place, unit)
+                    yield unit
+                    continue
                 key = self._key(place, unit)
                 kept = self.store.get(key)
                 if kept is None:
-                    keys[number] = key
+                    keys[number] = partial(bytes, key)
                     yield unit
                 else:
                     result = decode_result(kept)
@@ -145,23 +152,35 @@ class Keeping:
 
         for number, result in self.engine.map(place, looked_up()):
             if number in keys:
-                self.store.put(keys.pop(number), encode_result(result))
+                self.store.put_soon(keys.pop(number), partial(encode_result, result), _size(result))
             yield number, result
 
     def _key(self, place: Workplace, unit: WorkUnit) -> bytes:
         """All that was asked in a unit."""
         if place.key not in self._places:
-            self._places[place.key] = (place, _place_digest(place))
+            self._places[place.key] = (place, self._place_digest(place))
         made = blake2b(self._places[place.key][1], digest_size=20)
-        for job in unit.jobs:
-            made.update(self._block_digest(job.block) + repr((job.draws, job.round, job.part)).encode())
-            for some in (job.ask, job.keep):
-                made.update(b"all" if some is None else np.ascontiguousarray(some).tobytes() + b".")
+        kinds = [(job.draws, job.round, job.part) for job in unit.jobs]
+        made.update(repr(kinds[:1] if kinds.count(kinds[0]) == len(kinds) else kinds).encode())
+        made.update(b"".join([self._block_digest(job.block) for job in unit.jobs]))
+        some = [one for job in unit.jobs for one in (job.ask, job.keep)]
+        made.update(np.array([-1 if one is None else len(one) for one in some], np.int32).tobytes())
+        members = [one for one in some if one is not None]
+        made.update(np.concatenate(members).astype(np.int32).tobytes() if members else b"")
         made.update(repr([None if look is None else type(look).__name__ for look in unit.looks]).encode())
         if unit.known:
             made.update(repr({row: sorted(known) for row, known in unit.known.items()}).encode())
         made.update(content_digest(unit.summary))
         return b"unit" + made.digest()
+
+    def _place_digest(self, place: Workplace) -> bytes:
+        """What all units of a workplace share."""
+        problem = place.problem
+        known = self._items.setdefault(id(problem.items), (problem.items, []))[1]
+        if not known:
+            known.append(items_digest(problem.items))
+        told = (problem.seed, place.batch_rows, place.outputs, sorted(place.repeating), problem.round_draws)
+        return blake2b(repr(told).encode() + known[0], digest_size=20).digest()
 
     def _block_digest(self, block: Block) -> bytes:
         """What tells a block from others; it is in many units."""
@@ -186,11 +205,9 @@ class Keeping:
             raise InputError(CHANGED.format(place=self.store.place))
 
 
-def _place_digest(place: Workplace) -> bytes:
-    """What all units of a workplace share."""
-    problem = place.problem
-    told = (problem.seed, place.batch_rows, place.outputs, sorted(place.repeating), problem.round_draws)
-    return blake2b(repr(told).encode() + items_digest(problem.items), digest_size=20).digest()
+def _size(result: UnitResult) -> int:
+    """About how many bytes are held as long as a result waits."""
+    return 8 * sum(outputs.size for outputs in result.outputs) + 256 * len(result.news) + result.rows[0]
 
 
 class Remembered:
@@ -252,15 +269,26 @@ def digest_any(thing: object) -> bytes:
 
 def content_digest(thing: object) -> bytes:
     """The content of what makes a summary: data classes, functions, arrays and collections of them."""
-    if isinstance(thing, partial):
-        return content_digest((thing.func, thing.args, sorted(thing.keywords.items())))
-    if is_dataclass(thing) and not isinstance(thing, type):
-        return content_digest((type(thing).__name__, *(vars(thing)[one.name] for one in fields(thing))))
-    if isinstance(thing, tuple | list):
-        return digest(b"".join(map(content_digest, thing)).hex())
+    made = blake2b(digest_size=16)
+    _add_content(thing, made.update)
+    return made.digest()
+
+
+def _add_content(thing: object, add: Callable[[bytes], None]) -> None:
     if isinstance(thing, np.ndarray):
-        return digest(thing)
-    return digest(name_of(thing) if callable(thing) else repr(thing))
+        add(f"{thing.dtype} {thing.shape} ".encode())
+        add(thing.tobytes())
+    elif isinstance(thing, tuple | list):
+        add(f"{len(thing)} of ".encode())
+        for one in thing:
+            _add_content(one, add)
+    elif isinstance(thing, partial):
+        _add_content((thing.func, thing.args, sorted(thing.keywords.items())), add)
+    elif hasattr(thing, "__dataclass_fields__") and not isinstance(thing, type):
+        add(f"{type(thing).__name__} ".encode())
+        _add_content(list(vars(thing).values()), add)
+    else:
+        add(f"{name_of(thing) if callable(thing) else repr(thing)} ".encode())
 
 
 def items_digest(items: Any) -> bytes:
