@@ -49,6 +49,9 @@ def work(place: Workplace, units: tuple[WorkUnit, ...]) -> Trip:
     return Trip(tuple(evaluate_unit(place, unit) for unit in units), time.perf_counter() - start)
 
 
+Numbered = tuple[int, WorkUnit]
+
+
 class WorkerPool:
     """The engine of several workers."""
 
@@ -62,15 +65,15 @@ class WorkerPool:
 
     def map(self, place: Workplace, units: Iterable[WorkUnit]) -> Iterator[tuple[int, UnitResult]]:
         """Results as they come; never far ahead of the oldest that is still under way."""
-        left, flying = enumerate(units), dict[Future[Trip], tuple[int, tuple[tuple[int, WorkUnit], ...]]]()
+        left, flying = enumerate(units), dict[Future[Trip], tuple[int, tuple[Numbered, ...]]]()
         number, over = 0, False
         try:
             while not over or flying:
                 oldest = min((trip for trip, _ in flying.values()), default=number)
                 while not over and number - oldest < AHEAD * self.workers.count:
-                    bundle, known, over = self._bundle(left)
+                    bundles, known, over = self._bundles(left)
                     yield from known
-                    if bundle:
+                    for bundle in bundles:
                         flying[self._submit(place, bundle)] = (number, bundle)
                         number += 1
                         oldest = min(oldest, number - 1)
@@ -81,28 +84,32 @@ class WorkerPool:
             if flying:
                 self._lose()  # stopped or failed: nobody waits for what is under way
 
-    def _bundle(
-        self, left: Iterator[tuple[int, WorkUnit]]
-    ) -> tuple[tuple[tuple[int, WorkUnit], ...], list[tuple[int, UnitResult]], bool]:
-        """The next units of one trip, results on the way that are known already, and whether that was all."""
-        bundle: list[tuple[int, WorkUnit]] = []
+    def _bundles(self, left: Iterator[Numbered]) -> tuple[list[tuple[Numbered, ...]], list[tuple[int, UnitResult]], bool]:
+        """The next units, a trip for each worker, results on the way that are known already, and whether that was all.
+
+        What is left at the end of a stage is shared out evenly: rounds of a sequential test are often small.
+        """
+        new: list[Numbered] = []
         known: list[tuple[int, UnitResult]] = []
+        over, wanted = True, self._size * self.workers.count
         for place, unit in left:
             if unit.result is not None:
                 known.append((place, unit.result))
             else:
-                bundle.append((place, unit))
-            if len(bundle) >= self._size or len(known) >= MOST_UNITS:
-                return tuple(bundle), known, False
-        return tuple(bundle), known, True
+                new.append((place, unit))
+            if len(new) >= wanted or len(known) >= MOST_UNITS:
+                over = False
+                break
+        each = max(1, -(-len(new) // self.workers.count))
+        return [tuple(new[start : start + each]) for start in range(0, len(new), each)], known, over
 
-    def _submit(self, place: Workplace, bundle: tuple[tuple[int, WorkUnit], ...]) -> Future[Trip]:
+    def _submit(self, place: Workplace, bundle: tuple[Numbered, ...]) -> Future[Trip]:
         if place.key not in self._shipped:
             self._shipped[place.key] = (place, self.workers.ship(place))
         return self.workers.submit(self._shipped[place.key][1], tuple(unit for _, unit in bundle))
 
     def _arrived(
-        self, place: Workplace, flying: dict[Future[Trip], tuple[int, tuple[tuple[int, WorkUnit], ...]]]
+        self, place: Workplace, flying: dict[Future[Trip], tuple[int, tuple[Numbered, ...]]]
     ) -> Iterator[tuple[int, UnitResult]]:
         """Results of the trips that are over; those whose workers died are made again, one at a time."""
         if not flying:

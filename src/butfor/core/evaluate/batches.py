@@ -18,7 +18,7 @@ from butfor.core.types import Floats, InputError, Ints, Model
 
 GROUP_VALUES = 2**18  # drawn values and model outputs that are held at once
 LARGE_GROUP = 2**20  # the same where all jobs are larger than a call
-CALLS, LEAST_ROWS = 8, 2**12  # a unit is about so many calls of the model, or rows where those are small
+CALLS, LEAST_ROWS = 4, 2**12  # a unit is about so many calls of the model, or rows where those are small
 
 
 class RowCounter(Protocol):
