@@ -32,6 +32,12 @@ class ColumnFeatures:
     levels: Floats | None = None  # a flag for each
     gappy: bool = False  # a flag for missing
 
+    @property
+    def width(self) -> int:
+        """How many features there are."""
+        curves = 0 if self.shape is None or self.knots is None or self.turn is None else self.turn.shape[1]
+        return (self.shape is not None) + curves + (0 if self.levels is None else len(self.levels)) + self.gappy
+
     def __call__(self, values: Floats) -> Floats:  # (n,) -> (n, features)
         missing = np.isnan(values)
         parts: list[Floats] = []
@@ -193,4 +199,4 @@ class Space:
         return shape is not None and shape.power != 1.0
 
     def _width(self, form: Form, j: int) -> int:
-        return int(self.column(form, j)(np.zeros(1)).shape[1])
+        return self.column(form, j).width
