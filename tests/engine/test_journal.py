@@ -4,6 +4,7 @@ import json
 import sqlite3
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -183,10 +184,8 @@ def test_a_full_disk_is_blamed_and_what_was_finished_is_kept(tmp_path, monkeypat
     pd.testing.assert_frame_equal(again.table, whole.table, check_exact=True)
 
 
-@pytest.fixture(scope="module")
-def cut_short(tmp_path_factory):
+def cut_short_files(folder):
     """A journal that is most of a run, as a kill leaves it: with records in the file and in what sqlite wrote ahead."""
-    folder = tmp_path_factory.mktemp("cut") / "run"
     code = (
         "import os, sys, numpy as np, butfor\n"
         "import butfor.core.evaluate.batches as b, butfor.engine.store as s\n"
@@ -199,10 +198,14 @@ def cut_short(tmp_path_factory):
         "        return super().__call__(rows)\n"
         "butfor.explain(Dies(), INPUTS, SAMPLER, batch_rows=50, run_dir=sys.argv[1], test='irt', draws=99)\n"
     )
-    tests = str(__import__("pathlib").Path(__file__).parents[1])
-    subprocess.run([sys.executable, "-c", code, str(folder), tests], check=False)
+    subprocess.run([sys.executable, "-c", code, str(folder), str(Path(__file__).parents[1])], check=False)
     whole = butfor.explain(Box(), INPUTS, SAMPLER, batch_rows=50, test="irt", draws=99)
     return {path.name: path.read_bytes() for path in folder.iterdir()}, whole.table
+
+
+@pytest.fixture(scope="module")
+def cut_short(tmp_path_factory):
+    return cut_short_files(tmp_path_factory.mktemp("cut") / "run")
 
 
 def damaged(files, rng):
