@@ -269,9 +269,9 @@ def digest_any(thing: object) -> bytes:
 
 def content_digest(thing: object) -> bytes:
     """The content of what makes a summary: data classes, functions, arrays and collections of them."""
-    made = blake2b(digest_size=16)
-    _add_content(thing, made.update)
-    return made.digest()
+    parts: list[bytes] = []
+    _add_content(thing, parts.append)
+    return blake2b(b"".join(parts), digest_size=16).digest()
 
 
 def _add_content(thing: object, add: Callable[[bytes], None]) -> None:
