@@ -6,6 +6,8 @@ gives the same bits. Small units travel together, so that a trip is worth its wh
 
 from __future__ import annotations
 
+import os
+import threading
 import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
@@ -41,12 +43,29 @@ class Trip:
 
     results: tuple[UnitResult, ...]
     seconds: float
+    worker: str
+
+
+@dataclass(frozen=True)
+class WorkerState:
+    """What a worker has done: units, rows given to the model, and seconds that took."""
+
+    name: str  # the process and the thread
+    units: int = 0
+    rows: int = 0
+    seconds: float = 0.0
+
+    def after(self, trip: Trip) -> WorkerState:
+        """With one trip more."""
+        rows = self.rows + sum(result.rows[1] for result in trip.results)
+        return WorkerState(self.name, self.units + len(trip.results), rows, self.seconds + trip.seconds)
 
 
 def work(place: Workplace, units: tuple[WorkUnit, ...]) -> Trip:
     """What a worker does."""
     start = time.perf_counter()
-    return Trip(tuple(evaluate_unit(place, unit) for unit in units), time.perf_counter() - start)
+    done = tuple(evaluate_unit(place, unit) for unit in units)
+    return Trip(done, time.perf_counter() - start, f"{os.getpid()} {threading.current_thread().name}")
 
 
 Numbered = tuple[int, WorkUnit]
@@ -59,6 +78,7 @@ class WorkerPool:
         self.workers = workers
         self._shipped: dict[tuple[object, ...], tuple[Workplace, Any]] = {}
         self._size = 1  # units of a trip
+        self.states: dict[str, WorkerState] = {}
 
     def __repr__(self) -> str:
         return repr(self.workers)
@@ -124,6 +144,7 @@ class WorkerPool:
                 lost += bundle
                 continue
             self._adapt(trip.seconds, len(bundle))
+            self.states[trip.worker] = self.states.get(trip.worker, WorkerState(trip.worker)).after(trip)
             yield from zip((number for number, _ in bundle), trip.results, strict=True)
         if lost:
             for _, bundle in flying.values():

@@ -32,6 +32,7 @@ class Stopping:
     deep: float = 1.0  # what is rejected goes on until its p-value is at most this, where bounds are wanted
     pilot: int = 0
     learn: Callable[[Floats, Bools], None] | None = None  # p-values (H,), which of them there are
+    expect: Callable[[int], None] | None = None  # hears about how many rows are left
 
 
 class _Counts:
@@ -56,6 +57,13 @@ class _Counts:
     def give_up(self, rows: Ints) -> None:
         """Hypotheses that the model or the sampler failed on: nothing speaks against the null."""
         self.values[rows], self.open[rows], self.exceeded[rows] = 1.0, False, self.h
+
+    def rows_left(self, cap: int) -> int:
+        """About how many draws are left, if exceedances go on as they came; where none came, as many again as there
+        are."""
+        draws, exceeded = self.draws[self.open], self.exceeded[self.open]
+        pace = np.where(exceeded > 0, draws * (self.h - exceeded) / np.maximum(exceeded, 1), draws)
+        return int(np.minimum(pace, np.maximum(cap - draws, 0)).sum())
 
     def pilot_p(self) -> Floats:
         """The p-value of every hypothesis, as if its first draws had been all."""
@@ -107,6 +115,8 @@ def sequential(
             chosen = stopping.choose(counts.values, counts.drawable)
             counts.open &= (counts.exceeded < stopping.h) & ~(chosen & (counts.values <= stopping.deep))
             set_chosen(chosen)
+            if stopping.expect is not None:
+                stopping.expect(counts.rows_left(stopping.cap))
             if not counts.open.any():
                 break
     except KeyboardInterrupt:
