@@ -1,8 +1,8 @@
 """Faults planted into whole runs: killed processes, killed workers of a cluster, damaged journals.
 
-python tools/plant_faults.py kill [--count 20]       kill -9 of the main process at random moments, then the same call again
-python tools/plant_faults.py cluster [--count 3]     a worker of a dask cluster killed by SIGKILL so many times in one run
-python tools/plant_faults.py damage [--count 1000]   journals with a bit, eight bytes or 512 bytes changed, or cut off
+python tools/plant_faults.py kill [--count 20]      kill -9 at random moments, then the same call again
+python tools/plant_faults.py cluster [--count 3]    a worker of a dask cluster killed so many times in one run
+python tools/plant_faults.py damage [--count 1000]  journals with a bit, 8 or 512 bytes changed, or cut off
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def _run_case(case: str, name: str) -> None:
 
 
 def _done(folder: Path, name: str) -> tuple[pd.DataFrame, int]:
-    return pd.read_pickle(folder / f"{name}.table"), int((folder / f"{name}.rows").read_text())  # noqa: S301  # our own
+    return pd.read_pickle(folder / f"{name}.table"), int((folder / f"{name}.rows").read_text())  # our own
 
 
 def _killed_once(case: str, folder: Path, seconds: float, known: pd.DataFrame, fresh: int) -> tuple[str, int]:

@@ -113,7 +113,9 @@ def test_a_sequential_test_says_how_much_is_about_to_come():
     assert guessed[-1] is not None
     later = [report for report in drawing if report.left]
     left = np.array([drawing[-1].rows - report.rows for report in later])
-    assert np.median(np.abs(np.log([(report.left + 1) / (rest + 1) for report, rest in zip(later, left)]))) < np.log(10)
+    assert np.median(
+        np.abs(np.log([(report.left + 1) / (rest + 1) for report, rest in zip(later, left, strict=True)]))
+    ) < np.log(10)
     assert all(report.rows_per_second > 0 for report in drawing[1:])
 
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from butfor import explain, irt, tabular
 from butfor.bench.output import Figures, about, table
+from butfor.core.draw.samplers import Sampler
 from butfor.core.draw.streams import stream
 from butfor.core.types import Array, Batch, Floats
 from butfor.engine.choose import engine_for
@@ -29,6 +30,8 @@ PARTS = ("workers", "journal", "million", "stream", "columns")
 ASKED = {"2 processes": 1.7, "2 threads": None, "dask, 2 processes": 1.5}
 MOST_JOURNAL, MOST_SECONDS, MOST_MB = 1.03, 300, 1500
 WIDTH = 10
+Frame = Any  # a frame of pandas, or a column of one
+Trained = Any  # a model of scikit-learn
 SIGNALS = 0.1  # of the values of the bed of a million hypotheses
 
 
@@ -85,7 +88,7 @@ def workers(seed: int, inputs: int) -> Figures:
     return {"inputs": inputs, "engines": found}
 
 
-def _forest(seed: int, inputs: int) -> tuple[Any, Floats, Floats]:
+def _forest(seed: int, inputs: int) -> tuple[Callable[[Batch], Array], Floats, Floats]:
     """A model that keeps a processor busy, without a shortcut: its trees could be read, its function cannot."""
     from sklearn.ensemble import RandomForestRegressor
 
@@ -97,11 +100,11 @@ def _forest(seed: int, inputs: int) -> tuple[Any, Floats, Floats]:
     return partial(_predict, forest), np.asarray(data), reference
 
 
-def _predict(forest: Any, rows: Batch) -> Array:
+def _predict(forest: Trained, rows: Batch) -> Array:
     return np.asarray(forest.predict(rows))
 
 
-def _dask(open_: ExitStack) -> Any:
+def _dask(open_: ExitStack) -> object:
     """A client of a cluster of two processes on this machine; None where dask is not installed."""
     try:
         from distributed import Client, LocalCluster
@@ -154,7 +157,7 @@ def _product(weights: Floats, rows: Batch) -> Array:
     return np.asarray(np.asarray(rows) @ weights)
 
 
-def _network(seed: int, reference: Floats) -> Any:
+def _network(seed: int, reference: Floats) -> Callable[[Batch], Array]:
     from sklearn.neural_network import MLPRegressor
 
     network = MLPRegressor(hidden_layer_sizes=(100, 100), max_iter=20, random_state=seed)
@@ -162,7 +165,7 @@ def _network(seed: int, reference: Floats) -> Any:
 
 
 def million(seed: int, inputs: int) -> Figures:
-    """The sequential test on inputs x 10 columns: sum of |x_j|, independent normals, a tenth of the values moved to 4."""
+    """The sequential test on inputs x 10 columns: sum of |x_j|, independent normals, a tenth of the values 4 higher."""
     rng = stream(seed, "scale", "million")
     data = rng.standard_normal((inputs, WIDTH)) + 4.0 * (rng.random((inputs, WIDTH)) < SIGNALS)
     found = {}
@@ -217,22 +220,22 @@ def streamed(seed: int, rows: int) -> Figures:
             folder = Path(made)
             reference = _write_parquet(folder / "rows.parquet", count, seed)
             before, start = peak("self"), time.process_time()
-            asked = {"test": "osft", "alternative": "greater", "seed": seed}
-            done = explain_stream(_crossed, folder / "rows.parquet", reference, out=folder / "found.parquet", **asked)
+            asked = partial(explain_stream, _crossed, test="osft", alternative="greater", seed=seed)
+            done = asked(folder / "rows.parquet", reference, out=folder / "found.parquet")
             seconds, size = time.process_time() - start, done.path.stat().st_size / 1e6
             own = {"seconds": seconds, "mb": peak("self"), "before_mb": before, "written_mb": size}
             found[str(done.hypotheses)] = {"chosen": done.chosen, **own}
     return {"files": found}
 
 
-def _crossed(rows: Any) -> Any:
+def _crossed(rows: Frame) -> Frame:
     return rows.x0 + rows.x1 * rows.x2
 
 
-def _write_parquet(path: Path, rows: int, seed: int) -> Any:
+def _write_parquet(path: Path, rows: int, seed: int) -> Sampler:
     """Rows with signals in the first column; returns a sampler of the same columns without them."""
     import pandas as pd
-    import pyarrow
+    import pyarrow  # type: ignore[import-untyped, unused-ignore]
     from pyarrow import parquet
 
     rng, names, step = stream(seed, "scale", "stream", rows), [f"x{j}" for j in range(WIDTH)], 100_000
@@ -267,7 +270,7 @@ def columns(seed: int, count: int) -> Figures:
     return {"columns": count, "hypotheses": len(found.chosen), **seconds, "mb": peak("self")}
 
 
-def _two_columns(rows: Any) -> Any:
+def _two_columns(rows: Frame) -> Frame:
     return rows["x7"] + rows["x9"]
 
 
@@ -306,7 +309,9 @@ def _journal_rows(part: Figures) -> list[list[str]]:
 def _million_rows(part: Figures) -> list[list[str]]:
     rows = []
     for name, one in part["runs"].items():
-        said = f"{one['hypotheses']:,} hypotheses, {one['chosen']:,} chosen, {one['rows']:,} rows: {one['seconds']:.0f} s"
+        said = (
+            f"{one['hypotheses']:,} hypotheses, {one['chosen']:,} chosen, {one['rows']:,} rows: {one['seconds']:.0f} s"
+        )
         said += f", main process {one['main']:.0f} s of processor time and {one['main_mb']:.0f} MB"
         said += f", workers {one['worker_mb']:.0f} MB" if one["worker_mb"] else ""
         met = one["seconds"] < MOST_SECONDS and max(one["main_mb"], one["worker_mb"]) < MOST_MB

@@ -48,6 +48,8 @@ def engine_for(workers: Any) -> Engine:
         if "://" not in workers:
             raise InputError(EXPECTED.format(workers=workers))
     elif not type(workers).__module__.startswith("distributed"):
+        if isinstance(workers, Engine) and not isinstance(workers, type):
+            return workers  # of somebody else's: see examples/spark_engine.py
         raise InputError(EXPECTED.format(workers=workers))
     from butfor.engine.cluster import Cluster
 

@@ -12,6 +12,7 @@ from butfor.core.evaluate.workplace import UnitResult
 from butfor.core.types import Array
 
 Plain = Any  # what JSON can hold
+Buffer = Any  # bytes, or an array that lies in one piece
 PLAIN = (bool, int, float)
 MANY = 4096  # integers from which on it pays to look how large they are
 
@@ -22,12 +23,12 @@ def encode(value: object) -> bytes:
     >>> decode(encode({"a": (1, np.arange(3)), "b": [b"x", None, "y"]}))
     {'a': (1, array([0, 1, 2])), 'b': [b'x', None, 'y']}
     """
-    parts: list[bytes | Array] = []
+    parts: list[Buffer] = []
     header = json.dumps(_plain(value, parts)).encode()
     return b"".join([len(header).to_bytes(8, "little"), header, *parts])
 
 
-def _plain(value: object, parts: list[bytes | Array]) -> Plain:
+def _plain(value: object, parts: list[Buffer]) -> Plain:
     if isinstance(value, np.ndarray):  # most of all
         return _array(value, parts)
     if value is None or isinstance(value, PLAIN):
@@ -46,7 +47,7 @@ def _plain(value: object, parts: list[bytes | Array]) -> Plain:
     raise TypeError(f"a journal cannot keep {type(value).__name__}")
 
 
-def _array(value: Array, parts: list[bytes | Array]) -> Plain:
+def _array(value: Array, parts: list[Buffer]) -> Plain:
     if value.dtype == bool:
         parts.append(np.packbits(value).tobytes())
         return {"f": value.shape}
@@ -58,7 +59,7 @@ def _array(value: Array, parts: list[bytes | Array]) -> Plain:
 
 def _smaller(value: Array) -> Array:
     """float64 that came from float32 as float32, small integers as bytes: the same numbers in less room."""
-    if value.dtype == np.int64 and value.size >= MANY and -128 <= value.min() and value.max() < 128:
+    if value.dtype == np.int64 and value.size >= MANY and value.min() >= -128 and value.max() < 128:
         return value.astype(np.int8)
     if value.dtype != np.float64 or value.ndim < 3 or value.shape[-1] < 2:
         return value

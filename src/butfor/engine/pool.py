@@ -104,7 +104,9 @@ class WorkerPool:
             if flying:
                 self._lose()  # stopped or failed: nobody waits for what is under way
 
-    def _bundles(self, left: Iterator[Numbered]) -> tuple[list[tuple[Numbered, ...]], list[tuple[int, UnitResult]], bool]:
+    def _bundles(
+        self, left: Iterator[Numbered]
+    ) -> tuple[list[tuple[Numbered, ...]], list[tuple[int, UnitResult]], bool]:
         """The next units, a trip for each worker, results on the way that are known already, and whether that was all.
 
         What is left at the end of a stage is shared out evenly: rounds of a sequential test are often small.

@@ -123,7 +123,7 @@ def watch_only(problem: Problem, evaluator: Evaluator, jobs: Iterable[Job]) -> N
         pass
 
 
-def nothing(jobs: tuple[Job, ...], outputs: tuple[Floats, ...]) -> None:  # noqa: ARG001
+def nothing(jobs: tuple[Job, ...], outputs: tuple[Floats, ...]) -> None:
     """The summary of outputs that only watchers look at."""
 
 

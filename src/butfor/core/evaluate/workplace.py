@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from butfor.core.draw.blocks import CounterfactualBatch, Job, Problem
 from butfor.core.draw.listing import Support
@@ -86,6 +86,7 @@ class UnitResult:
     sample: tuple[int, Ints, Floats] | None = None  # a job, some of its inputs, and their outputs: to compare with
 
 
+@runtime_checkable
 class Engine(Protocol):
     """Where units are worked on: results come with the number of their unit, in any order."""
 

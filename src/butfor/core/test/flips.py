@@ -78,7 +78,7 @@ class Flips:
         (draws, share, nearest), rows = found, seen.job.rows
         if seen.mass is None:
             self.draws[rows] += draws
-            self.flips[rows] += share
+            self.flips[rows] += share.astype(np.int64)
         else:
             self.listed[rows] = share
         if nearest is None:

@@ -175,7 +175,10 @@ def _round(
         for done in evaluate_together(problem, evaluator, jobs):
             own, outputs = zip(*done, strict=True)
             for rows, start, stop in _alike(own):
-                inputs, said = np.concatenate([job.inputs for job in own[start:stop]]), np.concatenate(outputs[start:stop])
+                inputs, said = (
+                    np.concatenate([job.inputs for job in own[start:stop]]),
+                    np.concatenate(outputs[start:stop]),
+                )
                 found = _hits(rows, inputs, said, spec, centre)
                 _count(rows, found, spec.picked.accept(said[:, 1:]), counts, drawn)
         return
@@ -225,7 +228,7 @@ def _hits(rows: Ints, inputs: Ints, outputs: Floats, spec: StatisticSpec, centre
 
 
 def _count(rows: Ints, found: Hits, counted: Bools | None, counts: _Counts, drawn: int) -> None:
-    """Note the draws of some hypotheses, those of all subsets in one go; where some do not count, which do (n, draws)."""
+    """Note the draws of some hypotheses, of all subsets in one go; `counted` (n, draws) where some do not count."""
     h, before = counts.h, counts.exceeded[rows]
     hits, counts.observed[rows], counts.classes[rows] = found
     still = before < h  # a batch in parts may go on after the h-th exceedance

@@ -116,7 +116,7 @@ class ReduceSets:
 
 def _complete(parts: list[Floats], total: int) -> bool:
     """Whether all rounds are there; each of them has the observed outputs as well."""
-    return sum(part.shape[1] for part in parts) == total + len(parts)
+    return bool(sum(part.shape[1] for part in parts) == total + len(parts))
 
 
 def _all_values(parts: list[Floats]) -> Floats:
