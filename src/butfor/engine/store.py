@@ -66,8 +66,12 @@ class Store:
 
     def _anew(self) -> None:
         """A file that sqlite cannot read at all: begin again, and say so."""
-        for name in names():
-            (self.place / name).unlink(missing_ok=True)
+        try:
+            (self.place / f"{FILE}-probe").write_bytes(bytes(4096))  # a disk that fails is no damage: nothing is deleted
+            for name in (*names(), f"{FILE}-probe"):
+                (self.place / name).unlink(missing_ok=True)
+        except OSError as error:
+            raise InputError(DISK.format(place=self.place, error=error.strerror or error)) from error
         warn_user(DAMAGED.format(place=self.place, lost="it could not be read at all"), UserWarning)
         self._open()
 
