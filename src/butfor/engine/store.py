@@ -67,7 +67,9 @@ class Store:
     def _anew(self) -> None:
         """A file that sqlite cannot read at all: begin again, and say so."""
         try:
-            (self.place / f"{FILE}-probe").write_bytes(bytes(4096))  # a disk that fails is no damage: nothing is deleted
+            (self.place / f"{FILE}-probe").write_bytes(
+                bytes(4096)
+            )  # a disk that fails is no damage: nothing is deleted
             for name in (*names(), f"{FILE}-probe"):
                 (self.place / name).unlink(missing_ok=True)
         except OSError as error:
