@@ -114,6 +114,7 @@ def _killed_once(case: str, folder: Path, seconds: float, known: pd.DataFrame, f
 
 def cluster(count: int, only: str) -> int:
     """Workers are killed while a run is under way; the scheduler's nanny starts others."""
+    import dask
     import distributed
 
     from faults import test_engines as runs
@@ -123,7 +124,7 @@ def cluster(count: int, only: str) -> int:
     known = {case: runs.CASES[case](1).table for case in KINDS if only in case}
     for name, model in slowed.items():
         setattr(runs, name, model)
-    distributed.config.set({"distributed.scheduler.allowed-failures": 100})
+    dask.config.set({"distributed.scheduler.allowed-failures": 100})
     with (
         distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as local,
         distributed.Client(local) as client,
