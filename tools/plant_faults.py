@@ -105,6 +105,8 @@ def _killed_once(case: str, folder: Path, seconds: float, known: pd.DataFrame, f
         return "was over before", 0
     counted = folder / "first.rows"
     before = int(counted.read_text() or 0) if counted.exists() else 0
+    if before >= fresh and not (folder / "run").exists():
+        return "its journal was gone, all being done", 0
     os.waitpid(_begun(case, folder, "second"), 0)
     if not (folder / "second.table").exists():
         return "failed", 0
