@@ -85,7 +85,7 @@ class Problem:
         """The block that a hypothesis is in."""
         if not self.items.shares_subsets:
             return self.blocks[row]  # one block for each: searching 100,000 of them would take longer than drawing
-        return self.blocks[self._block_numbers[row]]
+        return self.blocks[int(self._block_numbers[row])]
 
     @cached_property
     def _block_numbers(self) -> Ints:
