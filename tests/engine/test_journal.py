@@ -1,9 +1,11 @@
 """A run that is cut short goes on where it was, and gives the result it would have given."""
 
 import json
+import shutil
 import sqlite3
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -183,10 +185,8 @@ def test_a_full_disk_is_blamed_and_what_was_finished_is_kept(tmp_path, monkeypat
     pd.testing.assert_frame_equal(again.table, whole.table, check_exact=True)
 
 
-@pytest.fixture(scope="module")
-def cut_short(tmp_path_factory):
+def cut_short_files(folder):
     """A journal that is most of a run, as a kill leaves it: with records in the file and in what sqlite wrote ahead."""
-    folder = tmp_path_factory.mktemp("cut") / "run"
     code = (
         "import os, sys, numpy as np, butfor\n"
         "import butfor.core.evaluate.batches as b, butfor.engine.store as s\n"
@@ -199,10 +199,14 @@ def cut_short(tmp_path_factory):
         "        return super().__call__(rows)\n"
         "butfor.explain(Dies(), INPUTS, SAMPLER, batch_rows=50, run_dir=sys.argv[1], test='irt', draws=99)\n"
     )
-    tests = str(__import__("pathlib").Path(__file__).parents[1])
-    subprocess.run([sys.executable, "-c", code, str(folder), tests], check=False)
+    subprocess.run([sys.executable, "-c", code, str(folder), str(Path(__file__).parents[1])], check=False)
     whole = butfor.explain(Box(), INPUTS, SAMPLER, batch_rows=50, test="irt", draws=99)
     return {path.name: path.read_bytes() for path in folder.iterdir()}, whole.table
+
+
+@pytest.fixture(scope="module")
+def cut_short(tmp_path_factory):
+    return cut_short_files(tmp_path_factory.mktemp("cut") / "run")
 
 
 def damaged(files, rng):
@@ -281,3 +285,47 @@ def test_what_is_kept_comes_back():
     assert decode(encode(outputs)).dtype == np.float64
     assert (decode(encode(outputs)) == outputs).all()
     assert len(encode(outputs)) < len(encode(outputs + 1e-12))
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A disk of its own, of one megabyte."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    made = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(place)]
+    if shutil.which("mount") is None or subprocess.run(made, capture_output=True, check=False).returncode:
+        pytest.skip("mounting is not permitted here")
+    yield place
+    subprocess.run(["umount", "-l", str(place)], check=True)
+
+
+@pytest.mark.parametrize("remedy", ["room", "elsewhere"])
+def test_a_disk_that_is_really_full(small_disk, tmp_path, remedy):
+    whole = butfor.explain(Box(), INPUTS, SAMPLER, batch_rows=50, test="irt", draws=999)
+    (small_disk / "of others").write_bytes(bytes(200_000))
+    with pytest.raises(butfor.InputError, match=r"cannot be written .*full.*what was finished is kept"):
+        run(Box(), small_disk / "run", test="irt", draws=999)
+    if remedy == "room":
+        subprocess.run(["mount", "-o", "remount,size=64m", str(small_disk)], check=True)
+        folder = small_disk / "run"
+    else:
+        folder = Path(shutil.copytree(small_disk / "run", tmp_path / "copy"))
+    again = Box()
+    found = run(again, folder, test="irt", draws=999)
+    pd.testing.assert_frame_equal(found.table, whole.table, check_exact=True)
+    assert again.rows < whole.rows
+
+
+def test_a_disk_that_cannot_be_written(small_disk):
+    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+    with pytest.raises(butfor.InputError, match=r"run_dir .* cannot be used: Read-only file system; name another"):
+        run(Box(), small_disk / "run", test="irt", draws=99)
+
+
+def test_a_disk_that_becomes_read_only(small_disk):
+    subprocess.run(["mount", "-o", "remount,size=64m", str(small_disk)], check=True)
+    with pytest.raises(butfor.ModelError, match="the power went off"):
+        run(Box(most=3000), small_disk / "run", test="irt", draws=99)
+    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+    with pytest.raises(butfor.InputError, match=r"cannot be written .*read-only or failing"):
+        run(Box(), small_disk / "run", test="irt", draws=99)

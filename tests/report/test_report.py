@@ -273,3 +273,23 @@ def test_folders_that_cannot_be(tmp_path):
         check_folder(tmp_path / "file" / "below")
     check_folder(tmp_path / "new" / "newer")
     assert not (tmp_path / "new").exists()
+
+
+def test_a_large_result_lists_the_inputs_with_most_to_show(monkeypatch):
+    from butfor.report import data
+    from butfor.report.write import render
+
+    rows = np.random.default_rng(0).normal(size=(60, 3))
+    rows[7:9, 0] += 9
+    sampler = butfor.tabular.from_values(lambda n, s, k, r: r.normal(size=(len(n) * k, len(s.index))))
+    result = butfor.explain(lambda rows: rows[:, 0], rows, sampler, test="irt", draws=999)
+    assert data.shown_inputs(result).tolist() == list(range(60))
+    assert "The list has" not in render(result)
+    monkeypatch.setattr(data, "MOST_HYPOTHESES", 30)
+    shown = data.shown_inputs(result).tolist()
+    assert len(shown) == 10
+    assert {7, 8} <= set(shown)
+    assert data.index(result)["inputs"]["name"] == [str(place) for place in shown]
+    assert [len(part) for part in data.parts(result)] == [10]
+    page = render(result)
+    assert "The list has 10 of 60 inputs, those with most established; result.table has all of them." in page

@@ -103,3 +103,25 @@ def test_a_bar_is_drawn_on_standard_error(capsys, monkeypatch):
     assert out == ""
     assert "irt" in error
     assert "7 chosen" in error
+
+
+def test_a_sequential_test_says_how_much_is_about_to_come():
+    _, reports = run(test="sequential", draws=2000, effects=None)
+    drawing = [report for report in reports if report.stage == "sequential"]
+    guessed = [report.left for report in drawing]
+    assert guessed[0] is None  # nothing is drawn yet
+    assert guessed[-1] is not None
+    later = [report for report in drawing if report.left]
+    left = np.array([drawing[-1].rows - report.rows for report in later])
+    assert np.median(
+        np.abs(np.log([(report.left + 1) / (rest + 1) for report, rest in zip(later, left, strict=True)]))
+    ) < np.log(10)
+    assert all(report.rows_per_second > 0 for report in drawing[1:])
+
+
+def test_every_worker_says_what_it_has_done():
+    _, reports = run(test="irt", draws=60, workers="threads:2", batch_rows=50)
+    states = reports[-1].workers
+    assert 1 <= len(states) <= 2
+    assert all(state.units > 0 and state.rows > 0 and state.seconds > 0 for state in states)
+    assert all(not report.workers for report in run(test="irt", draws=60)[1])

@@ -167,6 +167,28 @@ def growth(
 
 
 @app.command()
+def scale(
+    part: Annotated[
+        list[str] | None, typer.Option(help="One of workers, journal, million, stream, columns; repeat for more.")
+    ] = None,
+    share: Annotated[float, typer.Option(help="Of the full sizes: 0.01 to see that it works.")] = 1.0,
+    repeats: Annotated[int, typer.Option(min=1, help="Pairs of runs with and without a run directory.")] = 5,
+    seed: Seed = 0,
+    out: Out = None,
+    json: Json = False,
+) -> None:
+    """Several workers over one, the cost of a run directory, a million hypotheses, ten million from a file."""
+    from butfor.bench import scale as bench
+    from butfor.core.checks import one_of
+
+    parts = tuple(part or bench.PARTS)
+    for one in parts:
+        one_of("--part", one, bench.PARTS)
+    options = {"seed": seed, "parts": parts, "share": share, "repeats": repeats}
+    _measure("scale", (bench.run, bench.markdown), out, json, **options)
+
+
+@app.command()
 def trees(
     most: Annotated[int, typer.Option(min=100, help="The largest number of inputs.")] = 10_000,
     seed: Seed = 0,

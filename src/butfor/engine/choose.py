@@ -13,7 +13,8 @@ from typing import Any
 from butfor.core.evaluate.units import Serial, evaluate_unit
 from butfor.core.evaluate.workplace import Engine, UnitResult, Workplace, WorkUnit
 from butfor.core.types import InputError
-from butfor.engine.pool import WorkerPool, Workers
+from butfor.engine.journal import Keeping
+from butfor.engine.pool import WorkerPool, Workers, WorkerState
 from butfor.engine.workers import Processes, Threads, one_thread_each
 
 FASTER = 1.5  # two threads must do at least so many times as much as one, or processes are used
@@ -47,10 +48,21 @@ def engine_for(workers: Any) -> Engine:
         if "://" not in workers:
             raise InputError(EXPECTED.format(workers=workers))
     elif not type(workers).__module__.startswith("distributed"):
+        if isinstance(workers, Engine) and not isinstance(workers, type):
+            return workers  # of somebody else's: see examples/spark_engine.py
         raise InputError(EXPECTED.format(workers=workers))
     from butfor.engine.cluster import Cluster
 
     return WorkerPool(Cluster(workers))
+
+
+def worker_states(engine: Engine) -> tuple[WorkerState, ...]:
+    """What each worker has done so far; none where the work is done here."""
+    if isinstance(engine, Keeping):
+        return worker_states(engine.engine)
+    if isinstance(engine, MeasuredWorkers):
+        return () if engine.chosen is None else worker_states(engine.chosen)
+    return tuple(engine.states.values()) if isinstance(engine, WorkerPool) else ()
 
 
 class MeasuredWorkers:

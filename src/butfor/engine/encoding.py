@@ -12,6 +12,9 @@ from butfor.core.evaluate.workplace import UnitResult
 from butfor.core.types import Array
 
 Plain = Any  # what JSON can hold
+Buffer = Any  # bytes, or an array that lies in one piece
+PLAIN = (bool, int, float)
+MANY = 4096  # integers from which on it pays to look how large they are
 
 
 def encode(value: object) -> bytes:
@@ -20,20 +23,20 @@ def encode(value: object) -> bytes:
     >>> decode(encode({"a": (1, np.arange(3)), "b": [b"x", None, "y"]}))
     {'a': (1, array([0, 1, 2])), 'b': [b'x', None, 'y']}
     """
-    parts: list[bytes] = []
+    parts: list[Buffer] = []
     header = json.dumps(_plain(value, parts)).encode()
     return b"".join([len(header).to_bytes(8, "little"), header, *parts])
 
 
-def _plain(value: object, parts: list[bytes]) -> Plain:
-    if value is None or isinstance(value, bool | int | float | str):
-        return value if not isinstance(value, str) else {"s": value.encode("utf-8", "surrogatepass").hex()}
+def _plain(value: object, parts: list[Buffer]) -> Plain:
+    if isinstance(value, np.ndarray):  # most of all
+        return _array(value, parts)
+    if value is None or isinstance(value, PLAIN):
+        return value
+    if isinstance(value, str):
+        return {"s": value.encode("utf-8", "surrogatepass").hex()}
     if isinstance(value, np.generic):
         return {"g": _plain(np.asarray(value), parts)}
-    if isinstance(value, np.ndarray):
-        small = _smaller(value)
-        parts.append(np.ascontiguousarray(small).tobytes())
-        return {"a": [small.dtype.str, value.dtype.str, list(value.shape)]}
     if isinstance(value, bytes):
         parts.append(value)
         return {"b": len(value)}
@@ -44,8 +47,20 @@ def _plain(value: object, parts: list[bytes]) -> Plain:
     raise TypeError(f"a journal cannot keep {type(value).__name__}")
 
 
+def _array(value: Array, parts: list[Buffer]) -> Plain:
+    if value.dtype == bool:
+        parts.append(np.packbits(value).tobytes())
+        return {"f": value.shape}
+    small = _smaller(value)
+    plain = small.dtype.kind in "fiu" and small.flags.c_contiguous
+    parts.append(small if plain else np.ascontiguousarray(small).tobytes())
+    return {"a": (small.dtype.str, value.dtype.str, value.shape)}
+
+
 def _smaller(value: Array) -> Array:
-    """float64 that came from float32 as float32: the same numbers in half the room."""
+    """float64 that came from float32 as float32, small integers as bytes: the same numbers in less room."""
+    if value.dtype == np.int64 and value.size >= MANY and value.min() >= -128 and value.max() < 128:
+        return value.astype(np.int8)
     if value.dtype != np.float64 or value.ndim < 3 or value.shape[-1] < 2:
         return value
     single = value.astype(np.float32)
@@ -72,6 +87,10 @@ def _back(plain: Plain, content: memoryview, place: list[int]) -> Any:
         size = stored.itemsize * int(np.prod(shape, dtype=np.int64))
         array = np.frombuffer(_taken(content, place, size), stored).reshape(shape)
         return array.astype(wanted)
+    if kind == "f":  # flags, eight to a byte
+        count = int(np.prod(given, dtype=np.int64))
+        bits = np.frombuffer(_taken(content, place, -(-count // 8)), np.uint8)
+        return np.unpackbits(bits, count=count).astype(bool).reshape(given)
     if kind == "b":
         return bytes(_taken(content, place, given))
     if kind == "d":
@@ -86,15 +105,17 @@ def _taken(content: memoryview, place: list[int], size: int) -> memoryview:
 
 
 def encode_result(result: UnitResult) -> bytes:
-    """A unit's result."""
-    supports = [None if one is None else (one.mass, one.beside, one.least) for one in result.supports]
-    return encode(
-        [result.outputs, result.found, supports, result.rows, result.news, result.chance, result.failed]
-    )  # fmt: skip
+    """A unit's result; of jobs of which nothing was found or listed nothing is written."""
+    width = len(result.found[0]) if result.found else 0
+    found = {place: own for place, own in enumerate(result.found) if any(one is not None for one in own)}
+    supports = {i: (one.mass, one.beside, one.least) for i, one in enumerate(result.supports) if one is not None}
+    rest = (result.rows, result.news, result.chance, result.failed, result.summary, result.sample)
+    return encode([len(result.found), width, result.outputs, found, supports, *rest])
 
 
 def decode_result(content: bytes) -> UnitResult:
     """The same, back."""
-    outputs, found, supports, rows, news, chance, failed = decode(content)
-    listed = tuple(None if one is None else Support(*one) for one in supports)
-    return UnitResult(outputs, found, listed, rows, news, chance, failed)
+    jobs, width, outputs, found, supports, *rest = decode(content)
+    every = tuple(found.get(place, (None,) * width) for place in range(jobs))
+    listed = tuple(Support(*supports[place]) if place in supports else None for place in range(jobs))
+    return UnitResult(outputs, every, listed, *rest)

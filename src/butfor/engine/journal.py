@@ -12,13 +12,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from butfor.core.draw.blocks import Block
 from butfor.core.draw.content import digest
+from butfor.core.draw.items import Items
+from butfor.core.draw.samplers import name_of
 from butfor.core.evaluate.units import evaluate_unit
 from butfor.core.evaluate.workplace import Engine, UnitResult, Workplace, WorkUnit
 from butfor.core.types import Array, Batch, InputError, Model
@@ -46,8 +50,8 @@ class Journal:
     def finish(self) -> None:
         """Nothing is left to go on with: the answers go, or will when the result is safe."""
         if self.store is not None:
-            self.store.close()
             later = _LATER.get()
+            self.store.close(needed=later is not None)
             if later is None:
                 clear(self.store.place)
             else:
@@ -78,7 +82,7 @@ def journal(
     store = Store(Path(folder))
     try:
         former = _begin(store, asked())
-        keeping = Keeping(engine, store, former)
+        keeping = Keeping(engine, store, former or frozenset(), former is None)
         yield Journal(keeping, Remembered(model, store), store)
     finally:
         if not store.closed:
@@ -100,8 +104,8 @@ def told_before(folder: str | Path) -> dict[str, str]:
     return {} if kept is None else dict(json.loads(kept))
 
 
-def _begin(store: Store, asked: Mapping[str, str]) -> frozenset[bytes]:
-    """Keys of some units of a run of the same kind; another run is refused."""
+def _begin(store: Store, asked: Mapping[str, str]) -> frozenset[bytes] | None:
+    """Keys of some units of a run of the same kind, None where there was none; another run is refused."""
     told = {"format": str(FORMAT), **asked}
     kept = store.get(MANIFEST)
     if kept is None:
@@ -109,7 +113,7 @@ def _begin(store: Store, asked: Mapping[str, str]) -> frozenset[bytes]:
             raise InputError(OTHER.format(place=store.place, what="what it was asked cannot be read"))
         store.put(MANIFEST, json.dumps(told).encode())
         store.commit()
-        return frozenset()
+        return None
     before: dict[str, str] = json.loads(kept)
     differ = [name for name in {**before, **told} if before.get(name) != told.get(name)]
     if differ:
@@ -132,18 +136,25 @@ class Keeping:
     engine: Engine
     store: Store
     again: frozenset[bytes]
+    fresh: bool = False  # there was no former run
     _places: dict[tuple[object, ...], tuple[Workplace, bytes]] = field(default_factory=dict)
+    _blocks: dict[int, tuple[Block, bytes]] = field(default_factory=dict)
+    _items: dict[int, tuple[Items, list[bytes]]] = field(default_factory=dict)
 
     def map(self, place: Workplace, units: Iterable[WorkUnit]) -> Iterator[tuple[int, UnitResult]]:
         """Results as they come."""
-        keys: dict[int, bytes] = {}
+        keys: dict[int, Callable[[], bytes]] = {}
 
         def looked_up() -> Iterator[WorkUnit]:
             for number, unit in enumerate(units):
+                if self.fresh:
+                    keys[number] = partial(self._key, place, unit)
+                    yield unit
+                    continue
                 key = self._key(place, unit)
                 kept = self.store.get(key)
                 if kept is None:
-                    keys[number] = key
+                    keys[number] = partial(bytes, key)
                     yield unit
                 else:
                     result = decode_result(kept)
@@ -153,38 +164,62 @@ class Keeping:
 
         for number, result in self.engine.map(place, looked_up()):
             if number in keys:
-                self.store.put(keys.pop(number), encode_result(result))
+                self.store.put_soon(keys.pop(number), partial(encode_result, result), _size(result))
             yield number, result
 
     def _key(self, place: Workplace, unit: WorkUnit) -> bytes:
         """All that was asked in a unit."""
         if place.key not in self._places:
-            self._places[place.key] = (place, _place_digest(place))
+            self._places[place.key] = (place, self._place_digest(place))
         made = blake2b(self._places[place.key][1], digest_size=20)
-        for job in unit.jobs:
-            block = job.block
-            told = (block.subset.name, block.start, block.stop, block.key, job.draws, job.round, job.part)
-            made.update(repr(told).encode("utf-8", "surrogatepass") + digest_any(block.subset.index))
-            for some in (job.ask, job.keep):
-                made.update(b"all" if some is None else np.ascontiguousarray(some).tobytes() + b".")
-            made.update(job.rows[:1].tobytes())
+        kinds = [(job.draws, job.round, job.part) for job in unit.jobs]
+        made.update(repr(kinds[:1] if kinds.count(kinds[0]) == len(kinds) else kinds).encode())
+        made.update(b"".join([self._block_digest(job.block) for job in unit.jobs]))
+        some = [one for job in unit.jobs for one in (job.ask, job.keep)]
+        made.update(np.array([-1 if one is None else len(one) for one in some], np.int32).tobytes())
+        members = [one for one in some if one is not None]
+        made.update(np.concatenate(members).astype(np.int32).tobytes() if members else b"")
         made.update(repr([None if look is None else type(look).__name__ for look in unit.looks]).encode())
-        made.update(repr({row: sorted(known) for row, known in unit.known.items()}).encode())
+        if unit.known:
+            made.update(repr({row: sorted(known) for row, known in unit.known.items()}).encode())
+        made.update(content_digest(unit.summary))
         return b"unit" + made.digest()
+
+    def _place_digest(self, place: Workplace) -> bytes:
+        """What all units of a workplace share."""
+        problem = place.problem
+        known = self._items.setdefault(id(problem.items), (problem.items, []))[1]
+        if not known:
+            known.append(items_digest(problem.items))
+        told = (problem.seed, place.batch_rows, place.outputs, sorted(place.repeating), problem.round_draws)
+        return blake2b(repr(told).encode() + known[0], digest_size=20).digest()
+
+    def _block_digest(self, block: Block) -> bytes:
+        """What tells a block from others; it is in many units."""
+        known = self._blocks.get(id(block))
+        if known is None or known[0] is not block:
+            told = repr((block.subset.name, block.start, block.stop, block.key, block.rows[:1].tolist()))
+            content = told.encode("utf-8", "surrogatepass") + digest_any(block.subset.index)
+            known = self._blocks[id(block)] = (block, blake2b(content, digest_size=16).digest())
+        return known[1]
 
     def _compare(self, place: Workplace, unit: WorkUnit, then: UnitResult) -> None:
         """One job of the unit is asked again, whichever it is: the whole would cost a small run all that it kept."""
-        number = random.randrange(len(unit.jobs))
-        (now,) = evaluate_unit(place, replace(unit, jobs=(unit.jobs[number],), looks=())).outputs
-        if len(then.outputs) != len(unit.jobs) or not _same(now, then.outputs[number]):
+        if unit.summary is None:
+            number = random.randrange(len(unit.jobs))
+            inputs, said = np.arange(len(unit.jobs[number].members)), then.outputs[number]
+        elif then.sample is not None:
+            number, inputs, said = then.sample
+        else:
+            return  # put together of parts whose workers died
+        (now,) = evaluate_unit(place, replace(unit, jobs=(unit.jobs[number],), looks=(), summary=None)).outputs
+        if not _same(now[inputs], said):
             raise InputError(CHANGED.format(place=self.store.place))
 
 
-def _place_digest(place: Workplace) -> bytes:
-    """What all units of a workplace share."""
-    problem = place.problem
-    told = (problem.seed, place.batch_rows, place.outputs, sorted(place.repeating), problem.round_draws)
-    return blake2b(repr(told).encode() + items_digest(problem.items), digest_size=20).digest()
+def _size(result: UnitResult) -> int:
+    """About how many bytes are held as long as a result waits."""
+    return 8 * sum(outputs.size for outputs in result.outputs) + 256 * len(result.news) + result.rows[0]
 
 
 class Remembered:
@@ -242,6 +277,30 @@ def digest_any(thing: object) -> bytes:
     if isinstance(thing, tuple | list):
         return digest(str(len(thing))) + b"".join(map(digest_any, thing))
     return digest(thing)
+
+
+def content_digest(thing: object) -> bytes:
+    """The content of what makes a summary: data classes, functions, arrays and collections of them."""
+    parts: list[bytes] = []
+    _add_content(thing, parts.append)
+    return blake2b(b"".join(parts), digest_size=16).digest()
+
+
+def _add_content(thing: object, add: Callable[[bytes], None]) -> None:
+    if isinstance(thing, np.ndarray):
+        add(f"{thing.dtype} {thing.shape} ".encode())
+        add(thing.tobytes())
+    elif isinstance(thing, tuple | list):
+        add(f"{len(thing)} of ".encode())
+        for one in thing:
+            _add_content(one, add)
+    elif isinstance(thing, partial):
+        _add_content((thing.func, thing.args, sorted(thing.keywords.items())), add)
+    elif hasattr(thing, "__dataclass_fields__") and not isinstance(thing, type):
+        add(f"{type(thing).__name__} ".encode())
+        _add_content(list(vars(thing).values()), add)
+    else:
+        add(f"{name_of(thing) if callable(thing) else repr(thing)} ".encode())
 
 
 def items_digest(items: Any) -> bytes:

@@ -6,6 +6,8 @@ gives the same bits. Small units travel together, so that a trip is worth its wh
 
 from __future__ import annotations
 
+import os
+import threading
 import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
@@ -41,12 +43,32 @@ class Trip:
 
     results: tuple[UnitResult, ...]
     seconds: float
+    worker: str
+
+
+@dataclass(frozen=True)
+class WorkerState:
+    """What a worker has done: units, rows given to the model, and seconds that took."""
+
+    name: str  # the process and the thread
+    units: int = 0
+    rows: int = 0
+    seconds: float = 0.0
+
+    def after(self, trip: Trip) -> WorkerState:
+        """With one trip more."""
+        rows = self.rows + sum(result.rows[1] for result in trip.results)
+        return WorkerState(self.name, self.units + len(trip.results), rows, self.seconds + trip.seconds)
 
 
 def work(place: Workplace, units: tuple[WorkUnit, ...]) -> Trip:
     """What a worker does."""
     start = time.perf_counter()
-    return Trip(tuple(evaluate_unit(place, unit) for unit in units), time.perf_counter() - start)
+    done = tuple(evaluate_unit(place, unit) for unit in units)
+    return Trip(done, time.perf_counter() - start, f"{os.getpid()} {threading.current_thread().name}")
+
+
+Numbered = tuple[int, WorkUnit]
 
 
 class WorkerPool:
@@ -56,21 +78,22 @@ class WorkerPool:
         self.workers = workers
         self._shipped: dict[tuple[object, ...], tuple[Workplace, Any]] = {}
         self._size = 1  # units of a trip
+        self.states: dict[str, WorkerState] = {}
 
     def __repr__(self) -> str:
         return repr(self.workers)
 
     def map(self, place: Workplace, units: Iterable[WorkUnit]) -> Iterator[tuple[int, UnitResult]]:
         """Results as they come; never far ahead of the oldest that is still under way."""
-        left, flying = enumerate(units), dict[Future[Trip], tuple[int, tuple[tuple[int, WorkUnit], ...]]]()
+        left, flying = enumerate(units), dict[Future[Trip], tuple[int, tuple[Numbered, ...]]]()
         number, over = 0, False
         try:
             while not over or flying:
                 oldest = min((trip for trip, _ in flying.values()), default=number)
                 while not over and number - oldest < AHEAD * self.workers.count:
-                    bundle, known, over = self._bundle(left)
+                    bundles, known, over = self._bundles(left)
                     yield from known
-                    if bundle:
+                    for bundle in bundles:
                         flying[self._submit(place, bundle)] = (number, bundle)
                         number += 1
                         oldest = min(oldest, number - 1)
@@ -81,28 +104,34 @@ class WorkerPool:
             if flying:
                 self._lose()  # stopped or failed: nobody waits for what is under way
 
-    def _bundle(
-        self, left: Iterator[tuple[int, WorkUnit]]
-    ) -> tuple[tuple[tuple[int, WorkUnit], ...], list[tuple[int, UnitResult]], bool]:
-        """The next units of one trip, results on the way that are known already, and whether that was all."""
-        bundle: list[tuple[int, WorkUnit]] = []
+    def _bundles(
+        self, left: Iterator[Numbered]
+    ) -> tuple[list[tuple[Numbered, ...]], list[tuple[int, UnitResult]], bool]:
+        """The next units, a trip for each worker, results on the way that are known already, and whether that was all.
+
+        What is left at the end of a stage is shared out evenly: rounds of a sequential test are often small.
+        """
+        new: list[Numbered] = []
         known: list[tuple[int, UnitResult]] = []
+        over, wanted = True, self._size * self.workers.count
         for place, unit in left:
             if unit.result is not None:
                 known.append((place, unit.result))
             else:
-                bundle.append((place, unit))
-            if len(bundle) >= self._size or len(known) >= MOST_UNITS:
-                return tuple(bundle), known, False
-        return tuple(bundle), known, True
+                new.append((place, unit))
+            if len(new) >= wanted or len(known) >= MOST_UNITS:
+                over = False
+                break
+        each = max(1, -(-len(new) // self.workers.count))
+        return [tuple(new[start : start + each]) for start in range(0, len(new), each)], known, over
 
-    def _submit(self, place: Workplace, bundle: tuple[tuple[int, WorkUnit], ...]) -> Future[Trip]:
+    def _submit(self, place: Workplace, bundle: tuple[Numbered, ...]) -> Future[Trip]:
         if place.key not in self._shipped:
             self._shipped[place.key] = (place, self.workers.ship(place))
         return self.workers.submit(self._shipped[place.key][1], tuple(unit for _, unit in bundle))
 
     def _arrived(
-        self, place: Workplace, flying: dict[Future[Trip], tuple[int, tuple[tuple[int, WorkUnit], ...]]]
+        self, place: Workplace, flying: dict[Future[Trip], tuple[int, tuple[Numbered, ...]]]
     ) -> Iterator[tuple[int, UnitResult]]:
         """Results of the trips that are over; those whose workers died are made again, one at a time."""
         if not flying:
@@ -117,6 +146,7 @@ class WorkerPool:
                 lost += bundle
                 continue
             self._adapt(trip.seconds, len(bundle))
+            self.states[trip.worker] = self.states.get(trip.worker, WorkerState(trip.worker)).after(trip)
             yield from zip((number for number, _ in bundle), trip.results, strict=True)
         if lost:
             for _, bundle in flying.values():

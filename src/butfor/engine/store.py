@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from zlib import crc32
@@ -12,9 +12,9 @@ from zlib import crc32
 from butfor.core.types import InputError
 from butfor.core.warn import warn_user
 
-FILE, FORMAT = "journal.sqlite", 1
+FILE, FORMAT = "journal.sqlite", 2
 COMMAND = "command.json"  # how the command line was called, for `butfor resume`
-SECONDS, BYTES = 0.5, 2**24  # records of at most so long, or of so many bytes, are written together
+SECONDS, BYTES = 1.0, 2**24  # records of at most so long, or of so many bytes, are written together
 LOCKED = "run_dir {place} is in use by another process; wait for it, or name another folder"
 DISK = (
     "run_dir {place} cannot be written ({error}): the disk is full, read-only or failing; what was finished is kept: "
@@ -30,6 +30,7 @@ class Store:
     def __init__(self, place: Path) -> None:
         self.place, self.dropped, self.closed = place, 0, False
         self._since, self._bytes = time.monotonic(), 0  # not the clock, which may be set back
+        self._waiting: list[tuple[Callable[[], bytes], Callable[[], bytes]]] = []
         try:
             place.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -51,11 +52,12 @@ class Store:
             self._base.execute("PRAGMA page_size=65536")  # records are large: a quarter of the time
             self._base.execute("PRAGMA locking_mode=EXCLUSIVE")
             self._base.execute("PRAGMA journal_mode=WAL")
-            self._base.execute("PRAGMA synchronous=NORMAL")
+            self._base.execute("PRAGMA synchronous=OFF")  # an empty file need not survive the power
             self._base.execute("PRAGMA wal_autocheckpoint=0")  # once, at the end: not everything twice
             self._base.execute("BEGIN EXCLUSIVE")  # others are refused from here on, until we close or die
             self._base.execute("CREATE TABLE IF NOT EXISTS records (key BLOB PRIMARY KEY, body BLOB, digest BLOB)")
             self._base.execute("COMMIT")
+            self._base.execute("PRAGMA synchronous=NORMAL")
             self._base.execute("SELECT count(*) FROM records").fetchone()
         except BaseException:
             self._base.close()
@@ -64,8 +66,14 @@ class Store:
 
     def _anew(self) -> None:
         """A file that sqlite cannot read at all: begin again, and say so."""
-        for name in names():
-            (self.place / name).unlink(missing_ok=True)
+        try:
+            (self.place / f"{FILE}-probe").write_bytes(
+                bytes(4096)
+            )  # a disk that fails is no damage: nothing is deleted
+            for name in (*names(), f"{FILE}-probe"):
+                (self.place / name).unlink(missing_ok=True)
+        except OSError as error:
+            raise InputError(DISK.format(place=self.place, error=error.strerror or error)) from error
         warn_user(DAMAGED.format(place=self.place, lost="it could not be read at all"), UserWarning)
         self._open()
 
@@ -108,16 +116,32 @@ class Store:
                 warn_user(DAMAGED.format(place=self.place, lost=str(error)), UserWarning)
             self.dropped += 1
 
+    def put_soon(self, key: Callable[[], bytes], make: Callable[[], bytes], size: int) -> None:
+        """Keep a record that is made when it is written: with others, a second after the last ones or at the end."""
+        self._waiting.append((key, make))
+        self._bytes += size
+        if time.monotonic() - self._since > SECONDS or self._bytes > BYTES:
+            self.write()
+
+    def write(self) -> None:
+        """Make the records that wait, and write them."""
+        waiting, self._waiting = self._waiting, []
+        for key, make in waiting:
+            self.put(key(), make())
+        try:
+            self.commit()
+        except sqlite3.DatabaseError as error:
+            raise InputError(DISK.format(place=self.place, error=error)) from error
+
     def put(self, key: bytes, body: bytes) -> None:
-        """Keep a record; it is on disk within half a second."""
+        """Keep a record; it is on disk within a second."""
         try:
             if not self._begun:
                 self._base.execute("BEGIN")
                 self._begun = True
             digest = _digest(key, body)
             self._base.execute("INSERT OR REPLACE INTO records VALUES (?, ?, ?)", (key, body, digest))
-            self._bytes += len(body)
-            if time.monotonic() - self._since > SECONDS or self._bytes > BYTES:
+            if not self._waiting and time.monotonic() - self._since > SECONDS:
                 self.commit()
         except sqlite3.DatabaseError as error:
             damaged = "malformed" in str(error) or "not a database" in str(error)
@@ -134,11 +158,14 @@ class Store:
             self._base.execute("COMMIT")
             self._begun = False
 
-    def close(self) -> None:
-        """Write what can be written, and let others in."""
+    def close(self, *, needed: bool = True) -> None:
+        """Write what can be written, and let others in; nothing is written where it is not `needed` any more."""
         self.closed = True
-        with suppress(sqlite3.DatabaseError):
-            self.commit()
+        with suppress(sqlite3.DatabaseError, InputError):
+            if needed:
+                self.write()
+            else:
+                self._base.execute("PRAGMA synchronous=OFF")
         with suppress(sqlite3.DatabaseError):
             self._base.close()
 

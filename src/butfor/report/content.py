@@ -13,7 +13,7 @@ from butfor.core.result.summary import bound_sentence
 from butfor.plots.labels import EVIDENCE, effect_words, input_place, marked, output_words, rows_of, strongest, unit
 from butfor.plots.over_inputs import tree_order
 from butfor.report.answer import answer, features_picture
-from butfor.report.data import UNTESTED, as_json, index, leading, parts, said
+from butfor.report.data import UNTESTED, as_json, index, leading, parts, said, shown_inputs, shown_note
 from butfor.report.examples import examples
 from butfor.report.lines import PictureLine, decision_lines, effect_lines, percent
 from butfor.report.methods import call, methods_paragraph, references
@@ -40,7 +40,7 @@ def content(result: Result) -> dict[str, Any]:
         "features_tested": result.over_inputs is not None,
         "rows": _rows(result),
         "lead": str(result.input_names[place]),
-        "lead_place": place,
+        "lead_place": int(np.searchsorted(shown_inputs(result), place)),
         "full": lines,
         "zero": zero,
         "flips": {} if result.decided is None else _flips(result, place),
@@ -57,7 +57,7 @@ def content(result: Result) -> dict[str, Any]:
         "caveats": result.guarantee.caveats,
         "control": "" if result.control is None else str(result.control),
         "bound": bound_sentence(result),
-        "notes": ranked(result.notes),
+        "notes": ranked((*shown_note(result), *result.notes)),
         "methods": methods_paragraph(result),
         "references": references(result),
         "call": call(result),

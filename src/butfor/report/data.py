@@ -10,7 +10,7 @@ import numpy as np
 
 from butfor.core.result.reasons import finest_of
 from butfor.core.result.result import Result
-from butfor.core.types import Floats, Ints
+from butfor.core.types import Array, Floats, Ints
 from butfor.plots.labels import EVIDENCE, class_name, effect_words, marked, output_words, values, written
 from butfor.report.answer import nearest_case
 
@@ -18,6 +18,7 @@ PART = 100  # inputs whose hypotheses are read together, when one of them is loo
 MOST_CASES = 200  # inputs with their nearest case and draws: the others say which call shows them
 MOST_COLUMNS, MOST_DRAWS = 12, 3
 UNTESTED = "nothing was tested"  # in place of the reason of such an input
+MOST_HYPOTHESES = 50_000  # of the inputs that are listed: 3 MB
 
 
 def rounded(numbers: Floats) -> list[float | None]:
@@ -36,15 +37,16 @@ def rounded(numbers: Floats) -> list[float | None]:
 
 def index(result: Result) -> dict[str, Any]:
     """What the list of inputs needs: columns, one entry per input."""
-    found = leading(result)
+    places = shown_inputs(result)
+    found = leading(result)[places]
     own, lead = found >= 0, np.maximum(found, 0)
-    sure, count = marked(result), len(result.input_names)
+    sure, count, classes = marked(result), len(result.input_names), said(result)
     decided = result.decided
     of_lead: dict[str, Any] = {
-        "name": [str(name) for name in result.input_names],
-        "said": said(result),
-        "output": rounded(_observed(result)),
-        "found": np.bincount(result.input_of, weights=result.chosen, minlength=count).astype(int).tolist(),
+        "name": [str(result.input_names[place]) for place in places.tolist()],
+        "said": [classes[place] for place in places.tolist()],
+        "output": rounded(_observed(result)[places]),
+        "found": np.bincount(result.input_of, weights=result.chosen, minlength=count)[places].astype(int).tolist(),
         "reason": np.where(own, result.subset_of[lead], -1).tolist(),
         "value": [_told(value) if there else "" for value, there in zip(values(result)[lead], own, strict=True)],
         "effect": rounded(np.where(own, result.effects.effect[lead], np.nan)),
@@ -70,28 +72,49 @@ def parts(result: Result) -> Iterator[list[dict[str, Any]]]:
     """The hypotheses of every input, PART inputs at a time: columns again."""
     order = np.argsort(result.input_of, kind="stable")
     ends = np.searchsorted(result.input_of[order], np.arange(len(result.input_names) + 1))
-    decided, told = result.decided, values(result).tolist()
-    table: dict[str, list[Any]] = {
-        "subset": result.subset_of.tolist(),
-        "effect": rounded(result.effects.effect),
-        "low": rounded(result.effects.low),
-        "high": rounded(result.effects.high),
-        "evidence": rounded(result.evidence.values),
-        "surprise": rounded(result.evidence.surprise),
-        "sure": result.chosen.astype(int).tolist(),
+    decided, told = result.decided, values(result)
+    numbers: dict[str, Array] = {
+        "effect": result.effects.effect,
+        "low": result.effects.low,
+        "high": result.effects.high,
+        "evidence": result.evidence.values,
+        "surprise": result.evidence.surprise,
     }
+    whole: dict[str, Array] = {"subset": result.subset_of, "sure": result.chosen.astype(int)}
     if decided is not None:
-        table |= {"flip": rounded(decided.share), "flip_low": rounded(decided.low), "flip_high": rounded(decided.high)}
-        table["necessary"] = decided.necessary.astype(int).tolist()
+        numbers |= {"flip": decided.share, "flip_low": decided.low, "flip_high": decided.high}
+        whole["necessary"] = decided.necessary.astype(int)
     shown, sure = set(_most(result).tolist()), finest_of(result, marked(result))
-    for start in range(0, len(result.input_names), PART):
+    places = shown_inputs(result).tolist()
+    for start in range(0, len(places), PART):
         part = []
-        for place in range(start, min(start + PART, len(result.input_names))):
-            rows = order[ends[place] : ends[place + 1]].tolist()
-            own: dict[str, Any] = {name: [column[row] for row in rows] for name, column in table.items()}
-            own["value"] = [_told(told[row]) for row in rows]
-            part.append(own | (_cases(result, [row for row in rows if sure[row]][:4]) if place in shown else {}))
+        for place in places[start : start + PART]:
+            rows = order[ends[place] : ends[place + 1]]
+            own: dict[str, Any] = {name: column[rows].tolist() for name, column in whole.items()}
+            own |= {name: rounded(column[rows]) for name, column in numbers.items()}
+            own["value"] = [_told(value) for value in told[rows].tolist()]
+            cases = [row for row in rows.tolist() if sure[row]][:4] if place in shown else []
+            part.append(own | (_cases(result, cases) if place in shown else {}))
         yield part
+
+
+def shown_inputs(result: Result) -> Ints:
+    """The inputs (n,) that the list has, in their order: all, or of a large result those with most established."""
+    count = len(result.input_names)
+    if len(result.chosen) <= MOST_HYPOTHESES:
+        return np.arange(count)
+    found = np.bincount(result.input_of, weights=marked(result), minlength=count)
+    tested = np.bincount(result.input_of, minlength=count)
+    order = np.argsort(-found, kind="stable")
+    return np.sort(order[: max(1, int((np.cumsum(tested[order]) <= MOST_HYPOTHESES).sum()))])
+
+
+def shown_note(result: Result) -> tuple[str, ...]:
+    """That not all inputs are listed, where it is so."""
+    shown, count = len(shown_inputs(result)), len(result.input_names)
+    if shown == count:
+        return ()
+    return (f"The list has {shown:,} of {count:,} inputs, those with most established; result.table has all of them.",)
 
 
 def leading(result: Result) -> Ints:

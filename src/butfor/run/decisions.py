@@ -10,7 +10,7 @@ import numpy as np
 from butfor.core.draw.blocks import Job, Problem, table_problem
 from butfor.core.draw.items import TableItems
 from butfor.core.draw.samplers import info_of
-from butfor.core.evaluate.batches import Evaluator, evaluate
+from butfor.core.evaluate.batches import Evaluator, watch_only
 from butfor.core.result.decided import Decided, Stay
 from butfor.core.result.features import Fit
 from butfor.core.test.decision import Decision, established
@@ -93,8 +93,7 @@ def sufficiency(
         flips = Flips(turned.size, decision)
         meter.stage("sufficient", None)
         watching = replace(evaluator, memory=None, seen=(flips,), failed={})
-        for _ in evaluate(turned, watching, [Job(block, FIRST_DRAWS, 0) for block in turned.blocks]):
-            pass  # flips has seen them
+        watch_only(turned, watching, [Job(block, FIRST_DRAWS, 0) for block in turned.blocks])
         other = replace(settings, level=1 - settings.level)
         found = decide(turned, watching, flips, other, None if fit is None else fit(turned), meter)
         rows = (np.arange(len(items))[:, None] * len(problem.subset_names) + np.array(places)).reshape(-1)

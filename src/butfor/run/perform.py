@@ -148,7 +148,7 @@ def _drawn(
         weighted = choice.rule == "adaptive"
         deep = max(BOUND_ALPHA / problem.size, test.h / (test.h + DEEP_DRAWS)) if settings.bounds else 1.0
         learn = chooser.learn if weighted else None
-        stopping = Stopping(test.h, cap, chooser, deep, PILOT if weighted else 0, learn)
+        stopping = Stopping(test.h, cap, chooser, deep, PILOT if weighted else 0, learn, meter.set_left)
         evidence, interrupted = sequential(rest, evaluator, spec, stopping, meter.set_chosen_rows, sure)
         return evidence, chooser.choice, interrupted
     if test.early_stop:

@@ -3,22 +3,35 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from butfor.core.types import Bools
+from butfor.engine.pool import WorkerState
 
 
 @dataclass(frozen=True)
 class Progress:
-    """One report: the stage, model rows done of how many, and how many are chosen so far (None: not known)."""
+    """One report: the stage, model rows done of how many, and how many are chosen so far (None: not known).
+
+    Of a sequential test nobody knows how many rows there will be: `left` is an estimate, made anew after every round.
+    """
 
     stage: str
     rows: int
     total: int | None
     chosen: int | None = None
     chosen_rows: Bools | None = field(default=None, compare=False)  # (H,) which, where the test says so as it goes
+    seconds: float = field(default=0.0, compare=False)  # since the stage began
+    left: int | None = field(default=None, compare=False)  # about how many rows more, where there is no total
+    workers: tuple[WorkerState, ...] = field(default=(), compare=False)  # of those that have done something
+
+    @property
+    def rows_per_second(self) -> float | None:
+        """Over the stage so far; None at its very beginning."""
+        return self.rows / self.seconds if self.seconds > 0 else None
 
 
 Report = Callable[[Progress], None]
@@ -65,7 +78,10 @@ def bar() -> Iterator[Report]:
             task = next(task for task in bars.tasks if task.id == tasks[now.stage])
             rate = f"{task.speed:,.0f}/s" if task.speed else ""
             found = "" if now.chosen is None else f"{now.chosen} chosen"
-            bars.update(task.id, completed=now.rows, total=now.total, rate=rate, found=found)
+            if now.workers:
+                found += f"  {len(now.workers)} workers"
+            total = now.rows + now.left if now.total is None and now.left is not None else now.total
+            bars.update(task.id, completed=now.rows, total=total, rate=rate, found=found)
 
         yield report
 
@@ -73,15 +89,17 @@ def bar() -> Iterator[Report]:
 class Meter:
     """Counts the model's rows over a run and tells the user's callback how far it is."""
 
-    def __init__(self, report: Report, rows: int) -> None:
+    def __init__(self, report: Report, rows: int, workers: Callable[[], tuple[WorkerState, ...]] = tuple) -> None:
         self.rows, self.asked = rows, rows
-        self._report = report
+        self._report, self._workers = report, workers
+        self._began, self._left = time.monotonic(), None  # type: tuple[float, int | None]
         self._chosen_rows: Bools | None = None
         self._stage, self._total, self._done, self._chosen = "first look", None, 0, None  # type: tuple[str, int | None, int, int | None]
 
     def stage(self, name: str, total: int | None) -> None:
         """What follows is another stage, of `total` rows where that is known."""
         self._stage, self._total, self._done = name, total, 0
+        self._began, self._left = time.monotonic(), None
         if name != "effects":  # of the same hypotheses as the test before it; others may be of other ones
             self._chosen_rows = None
 
@@ -97,8 +115,15 @@ class Meter:
         """So many rows more are done."""
         self.rows += rows
         self._done += rows
+        self._left = None if self._left is None else self._left - rows
         if self._report is not silent:
-            self._report(Progress(self._stage, self._done, self._total, self._chosen, self._chosen_rows))
+            now = Progress(self._stage, self._done, self._total, self._chosen, self._chosen_rows)
+            seconds, left = time.monotonic() - self._began, None if self._left is None else max(self._left, 0)
+            self._report(replace(now, seconds=seconds, left=left, workers=self._workers()))
+
+    def set_left(self, rows: int) -> None:
+        """About so many rows are left of this stage."""
+        self._left = rows
 
     def set_chosen(self, chosen: int) -> None:
         """So many are chosen by now."""

@@ -37,6 +37,17 @@ def usable(
     """Ask the model for every input, where those that it fails on are to be skipped."""
     if not tolerance.skip:
         return Usable(problem, {})
+    bad = failing_inputs(problem, model, batch_rows, describe, tolerance)
+    if not bad:
+        return Usable(problem, {}, len(problem.items))
+    hypotheses = {row: bad[i] for row, i in enumerate(problem.input_of.tolist()) if i in bad}
+    return Usable(_stood_in(problem, np.array(sorted(bad))), hypotheses, len(problem.items))
+
+
+def failing_inputs(
+    problem: Problem, model: Model, batch_rows: int, describe: Callable[[int], str], tolerance: Tolerance
+) -> dict[int, str]:
+    """Inputs that the model fails on, and why."""
     asked, bad = limited(model, tolerance.timeout), dict[int, str]()
     for start in range(0, len(problem.items), batch_rows):
         span = np.arange(start, min(start + batch_rows, len(problem.items)))
@@ -47,10 +58,7 @@ def usable(
                 raise
             why = {row: str(error) for row in range(len(span))}
         bad |= {start + row: said for row, said in why.items()}
-    if not bad:
-        return Usable(problem, {}, len(problem.items))
-    hypotheses = {row: bad[i] for row, i in enumerate(problem.input_of.tolist()) if i in bad}
-    return Usable(_stood_in(problem, np.array(sorted(bad))), hypotheses, len(problem.items))
+    return bad
 
 
 def _stood_in(problem: Problem, bad: Ints) -> Problem:
@@ -99,10 +107,14 @@ def skipped_note(failed: dict[int, str], size: int) -> list[str]:
     """How many hypotheses were not tested, and why."""
     if not failed:
         return []
-    reasons = Counter(failed.values()).most_common()
-    shown = "; ".join(f"{why} ({count})" if count > 1 else why for why, count in reasons[:MOST_SHOWN])
-    more = f"; and {len(reasons) - MOST_SHOWN} other reasons" if len(reasons) > MOST_SHOWN else ""
-    return [f"{len(failed)} of {size} hypotheses were not tested, and count as p = 1: {shown}{more}."]
+    return [f"{len(failed)} of {size} hypotheses were not tested, and count as p = 1: {reasons(failed)}."]
+
+
+def reasons(failed: dict[int, str]) -> str:
+    """Why something failed, the most frequent reasons first."""
+    every = Counter(failed.values()).most_common()
+    shown = "; ".join(f"{why} ({count})" if count > 1 else why for why, count in every[:MOST_SHOWN])
+    return shown + (f"; and {len(every) - MOST_SHOWN} other reasons" if len(every) > MOST_SHOWN else "")
 
 
 def untested_rows(failed: dict[int, str]) -> dict[str, list[int]]:

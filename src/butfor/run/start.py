@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from butfor.core.test.picking import Picked
 from butfor.core.test.statistic import StatisticSpec
 from butfor.core.types import Bools, InputError, Ints, ReachWarning
 from butfor.core.warn import warn_user
+from butfor.engine.choose import worker_states
 from butfor.engine.journal import Journal
 from butfor.run.choosing import choice_of, cluster_of
 from butfor.run.context import RunContext
@@ -68,7 +70,7 @@ def start_run(context: RunContext, settings: Settings, problem: Problem, kept: J
     flips = watch_decisions(problem, settings, seen.outputs)
     _fit(problem, report)
     _warn_of_reach(problem, settings, choice)
-    meter = Meter(report, seen.rows + able.rows)
+    meter = Meter(report, seen.rows + able.rows, partial(worker_states, kept.engine))
     plain = Evaluator(
         context.wrapped.call,
         size,

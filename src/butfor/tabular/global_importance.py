@@ -17,6 +17,7 @@ from butfor.core.evaluate.batches import Evaluator
 from butfor.core.evaluate.memory import remembering
 from butfor.core.evaluate.outputs import linked
 from butfor.core.evaluate.probe import Probe, probe
+from butfor.core.evaluate.workplace import Tolerance
 from butfor.core.result.effects import Effects, mean_effects, no_effects
 from butfor.core.result.global_result import FitKind, GlobalResult, choose
 from butfor.core.select.guarantees import P_RULES
@@ -26,10 +27,14 @@ from butfor.core.test.covariance import LabelScore, log_score, randomise_covaria
 from butfor.core.test.outcomes import ReadModel
 from butfor.core.types import Alternative, Array, Bools, Floats, InputError, Ints, Model, ReachWarning
 from butfor.core.warn import warn_user
-from butfor.engine.choose import engine_for
+from butfor.engine.choose import engine_for, worker_states
+from butfor.engine.journal import content_digest, journal
 from butfor.models import Wrapped
+from butfor.models.wrap import model_name
+from butfor.run.manifest import manifest
 from butfor.run.progress import Meter, reporting
 from butfor.run.settings import Settings, takes
+from butfor.run.skipping import Patient, failing_inputs, reasons
 from butfor.run.targets import resolve, target_name
 from butfor.tabular.bind import bind_model, bind_sampler
 from butfor.tabular.check_result import SamplerCheck
@@ -44,10 +49,12 @@ from butfor.tabular.table import Table, items_of
 DRAWS, EFFECT_DRAWS = 20, 20
 PASSES, MOST_PASSES = 999, 9_999
 SHARED = (
-    "alpha", "rule", "alternative", "target", "link", "draws", "exact", "seed", "batch_rows", "workers", "progress",
-    "rng",
-)  # fmt: skip
+    *("alpha", "rule", "alternative", "target", "link", "draws", "exact", "seed", "batch_rows", "workers", "progress"),
+    *("rng", "run_dir", "on_error", "timeout"),
+)
 EXACT = "Exact: the model is an ensemble of trees; mean outputs come from its trees and the sampler, not from draws."
+LEFT_OUT = "{bad} of {count} inputs were left out, since the model fails on them: {why}."
+NO_EFFECT = "{failed} of {size} pairs of an input and a subset could not be evaluated, and count as no effect: {why}."
 Loss = Literal["squared", "log"] | Callable[[Array, Array], Any]
 NO_REFERENCE = (
     "global_importance without labels compares the data with a reference; give reference data or a sampler, or labels "
@@ -117,8 +124,35 @@ def global_importance(
         fitted = cross_fitted(fitted, table, alike, len(tested), settings.seed)
     problem = table_problem(items_of(table), table.index, tested, fitted, settings.seed)
     inside = read_model(model, wrapped, problem, table, settings) if y is None else None
-    asked = ImportanceRun(problem, table, wrapped, alike, settings, passes, check, inside)
-    return _importance(asked, partial(_measured, X, y, loss))
+    asked = ImportanceRun(problem, table, wrapped, alike, settings, passes, check, model_name(model), inside)
+    told = {"labels": f"digest {content_digest([labels_digest(y), loss, passes]).hex():>40}"}
+    if settings.on_error == "skip" and (bad := _failing(asked)):
+        good = np.setdiff1d(np.arange(len(problem.items)), list(bad))
+        own = {"subsets": subsets, "loss": loss, "passes": passes, "check": check, **options}
+        found = global_importance(model, _rows(X, good), sampler, None if y is None else _rows(y, good), **own)  # type: ignore[arg-type]
+        note = LEFT_OUT.format(bad=len(bad), count=len(problem.items), why=reasons(bad))
+        return replace(found, warned=(note, *found.warned), rows=found.rows + len(problem.items))
+    return _importance(asked, partial(_measured, X, y, loss), told)
+
+
+def _failing(asked: ImportanceRun) -> dict[int, str]:
+    """Inputs that the model fails on, and why. Left out they say nothing of any subset, as if all their versions were
+    equal; so it is with draws that it fails on, and the observed row stays one of its draws."""
+    settings, size = asked.settings, asked.settings.batch_rows or default_batch_rows(asked.table)
+    tolerance = Tolerance(skip=True, timeout=settings.timeout)
+    return failing_inputs(asked.problem, asked.wrapped.call, size, partial(name_row, asked.table), tolerance)
+
+
+def _rows(given: Any, rows: Ints) -> Any:
+    """Some rows of an array, a frame, a series or a list."""
+    if hasattr(given, "iloc"):
+        return given.iloc[rows]
+    return given[rows.tolist()] if hasattr(given, "columns") else np.asarray(given)[rows]
+
+
+def labels_digest(y: object) -> bytes | None:
+    """What tells labels from others."""
+    return None if y is None else content_digest(np.asarray(y, dtype=object).tolist())
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,6 +166,7 @@ class ImportanceRun:
     settings: Settings
     passes: int | None
     check: bool
+    model_name: str
     read_model: Callable[[Model, Floats], ReadModel] | None  # how to look into it; None: it has to be asked
 
 
@@ -144,19 +179,32 @@ class Measured:
     score: LabelScore | None = None  # of a loss that is known
 
 
-def _importance(asked: ImportanceRun, measured_of: Callable[[Settings, Probe, Wrapped], Measured]) -> GlobalResult:
-    problem, settings = asked.problem, asked.settings
+def _importance(
+    asked: ImportanceRun, measured_of: Callable[[Settings, Probe, Wrapped], Measured], told: dict[str, str]
+) -> GlobalResult:
+    problem, settings, call = asked.problem, asked.settings, asked.wrapped.call
     size = settings.batch_rows or default_batch_rows(asked.table)
-    seen = probe(asked.wrapped.call, problem.items, size, partial(name_row, asked.table))
-    measured = measured_of(settings, seen, asked.wrapped)
-    plan = _plan(asked, measured, seen)
-    warned = [] if plan.passes == 0 else _warn_of_reach(plan.passes, settings, len(problem.subset_names))
-    with reporting(settings.progress) as report:
-        meter, memory = Meter(report, seen.rows + plan.inside.rows), remembering(problem, seen.outputs)
-        engine = engine_for(settings.workers)
-        evaluator = Evaluator(asked.wrapped.call, size, seen.outputs.shape[1], meter, memory, engine=engine)
+    tolerance = Tolerance(settings.on_error == "skip", settings.timeout)
+
+    def all_told() -> dict[str, str]:
+        return manifest(problem, asked.model_name, size, settings) | told
+
+    answers = journal(engine_for(settings.workers), call, settings.run_dir, all_told)
+    with answers as kept, reporting(settings.progress) as report:
+        model = kept.model if tolerance == Tolerance() else Patient(kept.model, tolerance)
+        seen = probe(model, problem.items, size, partial(name_row, asked.table))
+        measured = measured_of(settings, seen, asked.wrapped)
+        plan = _plan(asked, measured, seen)
+        warned = [] if plan.passes == 0 else _warn_of_reach(plan.passes, settings, len(problem.subset_names))
+        meter = Meter(report, seen.rows + plan.inside.rows, partial(worker_states, kept.engine))
+        memory, failed = remembering(problem, seen.outputs), dict[int, str]()
+        evaluator = Evaluator(call, size, seen.outputs.shape[1], meter, memory, engine=kept.engine)
+        evaluator = replace(evaluator, tolerance=tolerance, failed=failed, remembered=model)
         evidence, chosen, effects = _tested(problem, evaluator, measured.measure, plan, settings, meter)
         found = _checked(asked, measured, meter)
+        kept.finish()
+    if failed:
+        warned.append(NO_EFFECT.format(failed=len(failed), size=problem.size, why=reasons(failed)))
     return GlobalResult(
         subset_names=problem.subset_names,
         mode=measured.described["test"],

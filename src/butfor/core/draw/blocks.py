@@ -85,7 +85,15 @@ class Problem:
         """The block that a hypothesis is in."""
         if not self.items.shares_subsets:
             return self.blocks[row]  # one block for each: searching 100,000 of them would take longer than drawing
-        return next(block for block in self.blocks if row in block.rows)
+        return self.blocks[int(self._block_numbers[row])]
+
+    @cached_property
+    def _block_numbers(self) -> Ints:
+        """The block of every hypothesis (H,)."""
+        order, starts = self.block_order
+        numbers = np.full(self.size, len(self.blocks))  # of none: an error
+        numbers[order] = np.repeat(np.arange(len(self.blocks)), np.diff(starts))
+        return numbers
 
 
 def table_problem(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, Protocol
@@ -13,12 +13,12 @@ from butfor.core.draw.blocks import NO_CHANCE, CounterfactualBatch, Job, Problem
 from butfor.core.draw.listing import SUPPORT, Support
 from butfor.core.evaluate.memory import Memory
 from butfor.core.evaluate.units import Serial
-from butfor.core.evaluate.workplace import Buffers, Engine, Look, Tolerance, UnitResult, Workplace, WorkUnit
+from butfor.core.evaluate.workplace import Buffers, Engine, Look, Summary, Tolerance, UnitResult, Workplace, WorkUnit
 from butfor.core.types import Floats, InputError, Ints, Model
 
 GROUP_VALUES = 2**18  # drawn values and model outputs that are held at once
 LARGE_GROUP = 2**20  # the same where all jobs are larger than a call
-CALLS, LEAST_ROWS = 8, 2**12  # a unit is about so many calls of the model, or rows where those are small
+CALLS, LEAST_ROWS = 4, 2**12  # a unit is about so many calls of the model, or rows where those are small
 
 
 class RowCounter(Protocol):
@@ -39,10 +39,9 @@ class NoCounter:
 
 @dataclass(frozen=True, eq=False)
 class Seen:
-    """What watchers are told of a job: its outputs (n, versions, outputs), and probabilities of what was listed."""
+    """What watchers are told of a job beside what their `look` found: probabilities of what was listed."""
 
     job: Job
-    outputs: Floats
     mass: Floats | None = None  # (n, versions - 1)
 
 
@@ -83,7 +82,7 @@ class Evaluator:
         """Show a batch that is done to whoever wants to see it."""
         for watcher in self.seen:
             found = None if watcher.look is None else watcher.look(problem, batch, outputs)
-            watcher.note(Seen(batch.job, outputs, batch.mass), found)
+            watcher.note(Seen(batch.job, batch.mass), found)
 
     def untested(self, size: int) -> Ints:
         """Hypotheses that the model or the sampler failed on."""
@@ -107,6 +106,27 @@ def evaluate_together(
         yield list(zip(unit.jobs, result.outputs, strict=True))
 
 
+def summaries(
+    problem: Problem, evaluator: Evaluator, jobs: Iterable[Job], summary_of: Callable[[tuple[Job, ...]], Summary]
+) -> Iterator[tuple[tuple[Job, ...], Any]]:
+    """Jobs that are evaluated together, and a summary of their outputs, which is made where they are.
+
+    `summary_of` gives the function that does so for some jobs, with all that it needs and no more: it travels.
+    """
+    for unit, result in _in_order(problem, evaluator, jobs, summary_of):
+        yield unit.jobs, result.summary
+
+
+def watch_only(problem: Problem, evaluator: Evaluator, jobs: Iterable[Job]) -> None:
+    """Evaluate jobs for those who watch; nobody else needs the outputs."""
+    for _ in summaries(problem, evaluator, jobs, lambda _: nothing):
+        pass
+
+
+def nothing(jobs: tuple[Job, ...], outputs: tuple[Floats, ...]) -> None:
+    """The summary of outputs that only watchers look at."""
+
+
 def evaluate_listed(
     problem: Problem, evaluator: Evaluator, jobs: Iterable[Job]
 ) -> Iterator[tuple[Job, Floats, Support]]:
@@ -117,14 +137,20 @@ def evaluate_listed(
             yield replace(job, draws=support.mass.shape[1]), outputs, support
 
 
-def _in_order(problem: Problem, evaluator: Evaluator, jobs: Iterable[Job]) -> Iterator[tuple[WorkUnit, UnitResult]]:
+def _in_order(
+    problem: Problem,
+    evaluator: Evaluator,
+    jobs: Iterable[Job],
+    summary_of: Callable[[tuple[Job, ...]], Summary] | None = None,
+) -> Iterator[tuple[WorkUnit, UnitResult]]:
     """Units with their results in the order of the jobs: what is made of them is then the same for every engine."""
     if evaluator.memory is not None:
         evaluator.memory.clear_if_full()
     handed: dict[int, WorkUnit] = {}
     done: dict[int, UnitResult] = {}
     turn = 0
-    for place, result in evaluator.engine.map(_workplace(problem, evaluator), _units(problem, evaluator, jobs, handed)):
+    units = _units(problem, evaluator, jobs, handed, summary_of)
+    for place, result in evaluator.engine.map(_workplace(problem, evaluator), units):
         done[place] = result
         while turn in done:
             unit, ready = handed.pop(turn), done.pop(turn)
@@ -150,13 +176,19 @@ def _workplace(problem: Problem, evaluator: Evaluator) -> Workplace:
 
 
 def _units(
-    problem: Problem, evaluator: Evaluator, jobs: Iterable[Job], handed: dict[int, WorkUnit]
+    problem: Problem,
+    evaluator: Evaluator,
+    jobs: Iterable[Job],
+    handed: dict[int, WorkUnit],
+    summary_of: Callable[[tuple[Job, ...]], Summary] | None,
 ) -> Iterator[WorkUnit]:
     """Jobs in groups, with what is known of them by now; `handed` keeps them by number until they are done."""
     for place, group in enumerate(_groups(problem, evaluator, jobs)):
         known = {} if evaluator.memory is None else evaluator.memory.of(group)
         watched = problem.watch is not None and not problem.watch.differ
-        handed[place] = WorkUnit(tuple(group), tuple(watcher.look for watcher in evaluator.seen), watched, known)
+        own, looks = tuple(group), tuple(watcher.look for watcher in evaluator.seen)
+        summary = None if summary_of is None else summary_of(own)
+        handed[place] = WorkUnit(own, looks, summary, watched, known)
         yield handed[place]
 
 
@@ -202,8 +234,8 @@ def _note(problem: Problem, evaluator: Evaluator, unit: WorkUnit, result: UnitRe
         problem.watch.add(*result.chance)
         if problem.watch.is_degenerate and problem.items.costly:  # others are refused when the run is over
             raise InputError(NO_CHANCE.format(sampler=problem.sampler))
-    for job, outputs, support, found in zip(unit.jobs, result.outputs, result.supports, result.found, strict=True):
+    for job, support, found in zip(unit.jobs, result.supports, result.found, strict=True):
         made = job if support is None else replace(job, draws=support.mass.shape[1])
-        seen = Seen(made, outputs, None if support is None else support.mass)
+        seen = Seen(made, None if support is None else support.mass)
         for watcher, one in zip(evaluator.seen, found, strict=True):
             watcher.note(seen, one)

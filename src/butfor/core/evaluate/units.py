@@ -14,7 +14,7 @@ from butfor.core.draw.samplers import SamplerInfo
 from butfor.core.evaluate.calls import evaluate_group
 from butfor.core.evaluate.patience import TRIES, again, within
 from butfor.core.evaluate.workplace import Tolerance, UnitContext, UnitResult, Workplace, WorkUnit
-from butfor.core.types import Array, Batch, Floats, ModelError, Subset
+from butfor.core.types import Array, Batch, Floats, Ints, ModelError, Subset
 
 
 class Serial:
@@ -38,15 +38,28 @@ def evaluate_unit(place: Workplace, unit: WorkUnit) -> UnitResult:
         for batch, outputs in done
     )
     counts = context.counts
+    outputs = tuple(own for _, own in done)
     return UnitResult(
-        outputs=tuple(outputs for _, outputs in done),
+        outputs=outputs if unit.summary is None else (),
         found=found,
         supports=tuple(support for _, support in drawn),
         rows=(counts.requested, counts.evaluated, counts.deduplicated),
         news=context.news,
         chance=(False, 0) if watch is None else (watch.differ, watch.alike),
         failed=context.failed,
+        summary=None if unit.summary is None else unit.summary(unit.jobs, outputs),
+        sample=None if unit.summary is None else _sample(unit, outputs),
     )
+
+
+SAMPLED = 8  # inputs of a unit whose outputs are kept beside its summary
+
+
+def _sample(unit: WorkUnit, outputs: tuple[Floats, ...]) -> tuple[int, Ints, Floats]:
+    """Outputs of a few inputs of one job, whichever: a run that goes on compares them with what the model says then."""
+    number = int(unit.jobs[0].rows[0]) * 2654435761 % 2**32 % len(unit.jobs)
+    inputs = np.unique(np.linspace(0, len(outputs[number]) - 1, SAMPLED).astype(np.int64))
+    return number, inputs, outputs[number][inputs]
 
 
 Drawn = tuple[CounterfactualBatch, Support | None]

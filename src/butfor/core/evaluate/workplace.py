@@ -5,15 +5,16 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from butfor.core.draw.blocks import CounterfactualBatch, Job, Problem
 from butfor.core.draw.listing import Support
 from butfor.core.evaluate.buffer import BatchBuffer
-from butfor.core.types import Floats, Model
+from butfor.core.types import Floats, Ints, Model
 
 Key = tuple[int, bytes]  # a hypothesis, and what tells its versions apart
 Look = Callable[[Problem, CounterfactualBatch, Floats], Any]  # what is kept of counterfactuals: a few small numbers
+Summary = Callable[[tuple[Job, ...], tuple[Floats, ...]], Any]  # what a stage needs of a unit's outputs: counts, means
 
 
 class Buffers(threading.local):
@@ -64,6 +65,7 @@ class WorkUnit:
 
     jobs: tuple[Job, ...]
     looks: tuple[Look | None, ...] = ()
+    summary: Summary | None = None  # made where the outputs are, which then stay there; None: they are wanted
     watched: bool = False  # draws are compared, to see whether there is chance in them
     known: dict[int, dict[bytes, Floats]] = field(default_factory=dict)  # answers that its hypotheses have already
     result: UnitResult | None = None  # from a run that was cut short
@@ -73,15 +75,18 @@ class WorkUnit:
 class UnitResult:
     """What came of a unit. Counterfactuals stay where they were drawn."""
 
-    outputs: tuple[Floats, ...]  # of each job (inputs, versions, outputs)
+    outputs: tuple[Floats, ...]  # of each job (inputs, versions, outputs); none where there is a summary
     found: tuple[tuple[Any, ...], ...]  # of each job, by each of `looks`
     supports: tuple[Support | None, ...]  # of each job, where its counterfactuals were listed
     rows: tuple[int, int, int]  # requested, evaluated, deduplicated
     news: dict[Key, Floats] = field(default_factory=dict)  # answers to draws that may come again
     chance: tuple[bool, int] = (False, 0)  # whether draws differ, and how many were alike
     failed: dict[int, str] = field(default_factory=dict)  # hypotheses that the model or sampler failed on, and why
+    summary: Any = None  # arrays, and tuples of them
+    sample: tuple[int, Ints, Floats] | None = None  # a job, some of its inputs, and their outputs: to compare with
 
 
+@runtime_checkable
 class Engine(Protocol):
     """Where units are worked on: results come with the number of their unit, in any order."""
 

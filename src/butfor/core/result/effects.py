@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 
 from butfor.core.draw.blocks import Job, Problem
-from butfor.core.evaluate.batches import Evaluator, evaluate
+from butfor.core.evaluate.batches import Evaluator, evaluate, summaries
 from butfor.core.evaluate.outputs import Target, linked, pick
 from butfor.core.test.contrast import Measure, gain, subset_place
 from butfor.core.test.picking import Picked, accepted_outputs
@@ -51,16 +51,36 @@ def effects(
     """
     effect, low, high = (np.full(problem.size, np.nan) for _ in range(3))
     wanted = ((block, np.flatnonzero(chosen[block.rows])) for block in problem.blocks if chosen[block.rows].any())
-    if picked is None:
-        parts = evaluate(problem, evaluator, (Job(block, draws, "effect", keep=keep) for block, keep in wanted))
-    else:
-        parts = accepted_outputs(problem, evaluator, wanted, draws, picked, "effect")
-    for job, outputs in parts:
-        rows = job.rows
-        values, _ = pick(outputs, Target("per-input", classes[rows]), np.arange(len(rows)))
-        values = linked(values, link)
-        effect[rows], low[rows], high[rows] = interval(values, reach=pooled_reach(values))
+    if picked is not None:
+        for job, outputs in accepted_outputs(problem, evaluator, wanted, draws, picked, "effect"):
+            effect[job.rows], low[job.rows], high[job.rows] = Intervals(link, (classes[job.rows],)).of(outputs, 0)
+        return Effects(effect, low, high)
+
+    def summary_of(some: tuple[Job, ...]) -> Intervals:
+        return Intervals(link, tuple(classes[job.rows] for job in some))
+
+    jobs = (Job(block, draws, "effect", keep=keep) for block, keep in wanted)
+    for some, found in summaries(problem, evaluator, jobs, summary_of):
+        for job, own in zip(some, found, strict=True):
+            effect[job.rows], low[job.rows], high[job.rows] = own
     return Effects(effect, low, high)
+
+
+@dataclass(frozen=True, eq=False)
+class Intervals:
+    """Effects and their intervals, of each job of a unit."""
+
+    link: str | None
+    classes: tuple[Ints, ...]  # of each job (n,)
+
+    def __call__(self, jobs: tuple[Job, ...], outputs: tuple[Floats, ...]) -> list[tuple[Floats, Floats, Floats]]:  # noqa: ARG002
+        return [self.of(own, number) for number, own in enumerate(outputs)]
+
+    def of(self, outputs: Floats, number: int) -> tuple[Floats, Floats, Floats]:
+        """Effect, low and high (n,) from outputs (n, 1 + draws, outputs) of one job."""
+        values, _ = pick(outputs, Target("per-input", self.classes[number]), np.arange(len(outputs)))
+        values = linked(values, self.link)
+        return interval(values, reach=pooled_reach(values))
 
 
 def interval(

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from butfor.core.draw.blocks import CounterfactualBatch, Problem
 from butfor.core.evaluate.batches import Seen
 from butfor.core.evaluate.outputs import Rounding, Target, linked
 from butfor.core.types import Bools, Floats, Ints
@@ -23,32 +24,46 @@ class Estimates:
 
 
 class FirstDraws:
-    """Hears of every job of a run; looks at the first round of each hypothesis, which is never stopped early."""
+    """Hears of every job of a run; of each hypothesis it keeps what the first round shows."""
 
     def __init__(self, size: int, target: Target, link: str | None, rounding: Rounding) -> None:
-        self._target, self._link, self._rounding = target, link, rounding
-        self._found = {name: np.full(size, np.nan) for name in ("effect", "low", "high", "gain", "spread")}
+        self.look = LookAtFirst(target, link, rounding)
+        self._found = np.full((5, size), np.nan)
 
-    look = None  # outputs are enough
+    def note(self, seen: Seen, found: Floats | None) -> None:
+        """What a job shows."""
+        if found is not None:
+            self._found[:, seen.job.rows] = found
 
-    def note(self, seen: Seen, _: None) -> None:
-        """The outputs of some inputs and their draws."""
-        job, outputs = seen.job, seen.outputs
+    def estimates(self) -> Estimates:
+        """What was found."""
+        return Estimates(*self._found)
+
+
+@dataclass(frozen=True)
+class LookAtFirst:
+    """Looks at the first round of each hypothesis, which is never stopped early."""
+
+    _target: Target
+    _link: str | None
+    _rounding: Rounding
+
+    def __call__(self, problem: Problem, batch: CounterfactualBatch, outputs: Floats) -> Floats | None:  # noqa: ARG002
+        """Effect, its ends, gain and spread (5, n) of some inputs and their draws; None for later rounds."""
+        job, mass = batch.job, batch.mass
         later = job.round != 0 or (job.part is not None and job.part[0] > 0)
-        if (seen.mass is None and later) or outputs.shape[1] < 2:
-            return
+        if (mass is None and later) or outputs.shape[1] < 2:
+            return None
         values = linked(outputs, self._link)
-        weight = _weight(seen)
-        inputs, rows = job.inputs, job.rows
+        weight = _weight(mass, outputs)
+        inputs = job.inputs
         same = self._rounding.same(outputs, inputs)
         of_class = _gaps(self._of_class(values, outputs, inputs), same)
-        effect, low, high = _effect(of_class, None if seen.mass is None else weight)
+        effect, low, high = _effect(of_class, None if mass is None else weight)
         own = _gaps(self._own(values, outputs, weight, inputs), same)
         gain = (own * weight).sum(axis=1)
         spread = (weight * (own - gain[:, None]) ** 2).sum(axis=1)
-        found = {"effect": effect, "low": low, "high": high, "gain": gain, "spread": spread}
-        for name, these in found.items():
-            self._found[name][rows] = these
+        return np.array([effect, low, high, gain, spread])
 
     def _classes(self, outputs: Floats, inputs: Ints) -> Ints:
         """The class (n,) that effects are of: a reader wants the one that was predicted."""
@@ -80,16 +95,12 @@ class FirstDraws:
         own = np.take_along_axis(values, best[:, :, None], axis=2)[:, :, 0]
         return np.asarray(own - np.take_along_axis(middle, best, axis=1))
 
-    def estimates(self) -> Estimates:
-        """What was found."""
-        return Estimates(**self._found)
 
-
-def _weight(seen: Seen) -> Floats:
+def _weight(mass: Floats | None, outputs: Floats) -> Floats:
     """Of each draw (n, versions - 1): its probability where it was listed, else one (1, 1) for all."""
-    if seen.mass is None:
-        return np.full((1, 1), 1 / (seen.outputs.shape[1] - 1))
-    return np.asarray(seen.mass / seen.mass.sum(axis=1, keepdims=True))
+    if mass is None:
+        return np.full((1, 1), 1 / (outputs.shape[1] - 1))
+    return np.asarray(mass / mass.sum(axis=1, keepdims=True))
 
 
 def _gaps(values: Floats, same: Bools) -> Floats:

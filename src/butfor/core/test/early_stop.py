@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
 from butfor.core.draw.blocks import Block, Job, Problem, round_sizes
-from butfor.core.evaluate.batches import Evaluator, evaluate
+from butfor.core.evaluate.batches import Evaluator, summaries
 from butfor.core.evaluate.outputs import linked, snap
 from butfor.core.test.evidence import Evidence, Found, gather, varies
 from butfor.core.test.statistic import StatisticSpec, centred_statistic
@@ -55,16 +56,39 @@ def early_stop(
             jobs = _jobs(
                 problem, together, (spec.center + int(span[0]), spec.center + int(span[1])), spec.center + draws
             )
-            for job, outputs in evaluate(problem, evaluator, jobs):
-                rows = job.rows
-                statistic, observed[rows], classes[rows] = centred_statistic(rows, job.inputs, outputs, spec, centre)
-                state.count(rows, statistic)
+            for some, found in summaries(problem, evaluator, jobs, partial(_counts_of, spec, centre)):
+                for job, (hits, varied, own, called) in zip(some, found, strict=True):
+                    observed[job.rows], classes[job.rows] = own, called
+                    state.count(job.rows, hits, varied)
         state.narrow(wanted, after)
         state.give_up(evaluator.untested(problem.size))
     p, varied = state.ends()[1], state.varied | (state.drawn < draws)  # what was not drawn to the end may yet vary
     found = Found(np.arange(problem.size), p, observed, classes, varied=varied, least=exact.least)
     drawn = np.where(exact.drawable, exact.draws, state.drawn)
     return replace(gather("p", problem.size, 0, [found]), draws=drawn)
+
+
+def _counts_of(spec: StatisticSpec, centre: Floats | None, jobs: tuple[Job, ...]) -> CountVaried:
+    inputs = np.concatenate([job.inputs for job in jobs])
+    return CountVaried(spec.at(inputs), None if centre is None else centre[np.concatenate([job.rows for job in jobs])])
+
+
+@dataclass(frozen=True, eq=False)
+class CountVaried:
+    """Of each job of a unit: exceedances, whether anything varied, the observed values and their classes (n,)."""
+
+    spec: StatisticSpec  # for the inputs of the unit's jobs, one after the other
+    centre: Floats | None  # (hypotheses of the unit, outputs)
+
+    def __call__(self, jobs: tuple[Job, ...], outputs: tuple[Floats, ...]) -> list[tuple[Ints, Bools, Floats, Ints]]:  # noqa: ARG002
+        found, first = [], 0
+        for own in outputs:
+            places = np.arange(first, first + len(own))
+            statistic, observed, classes = centred_statistic(places, places, own, self.spec, self.centre)
+            hits = (statistic[:, 1:] >= statistic[:, :1]).sum(axis=1)  # ties count against us: keeps p valid
+            found.append((hits, varies(statistic), observed.copy(), classes))
+            first += len(own)
+        return found
 
 
 class _State:
@@ -77,10 +101,10 @@ class _State:
         self.high, self.varied = np.full(size, draws), exact.drawable | (not drops)
         self.drawn[exact.drawable] = draws
 
-    def count(self, rows: Ints, statistic: Floats) -> None:
-        """Note the statistic (n, versions) of some draws."""
-        self.hits[rows] += (statistic[:, 1:] >= statistic[:, :1]).sum(axis=1)  # ties count against us: keeps p valid
-        self.varied[rows] |= varies(statistic)
+    def count(self, rows: Ints, hits: Ints, varied: Bools) -> None:
+        """Note the exceedances of some draws, and whether they varied (n,)."""
+        self.hits[rows] += hits
+        self.varied[rows] |= varied
 
     def give_up(self, rows: Ints) -> None:
         """Hypotheses that the model or the sampler failed on: as if every draw had exceeded."""
@@ -157,9 +181,20 @@ def _centre(problem: Problem, evaluator: Evaluator, spec: StatisticSpec, draws: 
     total = np.zeros((problem.size, evaluator.outputs))
     everyone = np.ones(problem.size, bool)
     jobs = _jobs(problem, everyone, (0, spec.center), spec.center + draws)
-    for job, outputs in evaluate(problem, evaluator, jobs):
-        total[job.rows] += linked(snap(outputs[:, 1:]), spec.link).sum(axis=1)
+    for some, sums in summaries(problem, evaluator, jobs, lambda _: SumOutputs(spec.link)):
+        for job, own in zip(some, sums, strict=True):
+            total[job.rows] += own
     return total / spec.center
+
+
+@dataclass(frozen=True)
+class SumOutputs:
+    """Sums of outputs (n, outputs) over the draws of each job of a unit, on the scale of the test."""
+
+    link: str | None
+
+    def __call__(self, jobs: tuple[Job, ...], outputs: tuple[Floats, ...]) -> list[Floats]:  # noqa: ARG002
+        return [linked(snap(own[:, 1:]), self.link).sum(axis=1) for own in outputs]
 
 
 def _jobs(problem: Problem, still: Bools, span: tuple[int, int], total: int) -> Iterator[Job]:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
 from butfor.core.draw.blocks import Problem
 from butfor.core.evaluate.batches import Evaluator
 from butfor.core.test.evidence import Evidence, Found, competition, gather, share_below
-from butfor.core.test.statistic import StatisticSpec, value_sets
-from butfor.core.types import Floats
+from butfor.core.test.statistic import StatisticSpec, ValueSet, reduced_sets
+from butfor.core.types import Array, Floats
 
 
 def few_shot(
@@ -23,16 +24,22 @@ def few_shot(
     """
     parts = []
     spread, inner = np.zeros(problem.size), np.zeros(problem.size)
-    for part in value_sets(problem, evaluator, spec, draws):
-        statistic = part.statistic
-        if spec.alternative == "two-sided":  # symmetric in the K + 1 values, so it needs no pilot
-            statistic = np.abs(part.values - part.values.mean(axis=1, keepdims=True))
-        label, score, rest = competition(statistic)
-        below = share_below(statistic)
-        parts.append(Found(part.rows, label * score, part.values[:, 0].copy(), part.classes, surprise=below))
-        spread[part.rows], inner[part.rows] = statistic.std(axis=1), rest
+    reduce = partial(_competed, two_sided=spec.alternative == "two-sided")
+    for rows, (scores, observed, classes, below, own, rest) in reduced_sets(problem, evaluator, spec, draws, reduce):
+        parts.append(Found(rows, scores, observed, classes, surprise=below))
+        spread[rows], inner[rows] = own, rest
     scale = _shrunk(inner, 5, draws) if shrunk else _shrunk(spread, 80, draws)
     return replace(gather("w", problem.size, draws, parts), scale=scale), inner
+
+
+def _competed(part: ValueSet, two_sided: bool) -> tuple[Array, ...]:
+    """Score with its label, observed value, class, share below, and the spread of all values and of all but the top."""
+    statistic = part.statistic
+    if two_sided:  # symmetric in the K + 1 values, so it needs no pilot
+        statistic = np.abs(part.values - part.values.mean(axis=1, keepdims=True))
+    label, score, rest = competition(statistic)
+    below = share_below(statistic)
+    return label * score, part.values[:, 0].copy(), part.classes, below, statistic.std(axis=1), rest
 
 
 def _shrunk(spread: Floats, weight: int, draws: int) -> Floats:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from butfor.core.draw.blocks import CounterfactualBatch, Job, Problem
-from butfor.core.evaluate.batches import Evaluator, Seen, evaluate
+from butfor.core.evaluate.batches import Evaluator, Seen, watch_only
 from butfor.core.test.decision import Decision, FlipShare
 from butfor.core.types import Bools, Floats, Ints
 
@@ -25,17 +25,25 @@ class Nearest:
     distance: float
 
 
+NearestFound = tuple[Ints, Floats, Any, Floats]  # inputs (positions), how far, made small by `pack`, their outputs
+
+
 @dataclass(frozen=True)
-class FindNearest:
-    """Looks at the counterfactuals of a job for the nearest that changes the decision."""
+class LookForChanges:
+    """Looks at the counterfactuals of a job: how many change the decision, and which of those is nearest."""
 
     decision: Decision
 
     def __call__(
         self, problem: Problem, batch: CounterfactualBatch, outputs: Floats
-    ) -> tuple[Ints, Floats, Any, Floats] | None:
-        """Of the inputs (positions) that have one: how far it is, itself made small, and its outputs."""
-        changed = changes(self.decision, outputs, batch.mass)
+    ) -> tuple[int, Floats | Ints, NearestFound | None]:
+        """How many there are, how many of them (or which share of what is listed, (n,)) change it, and the nearest."""
+        changed, mass = changes(self.decision, outputs, batch.mass), batch.mass
+        share = changed.sum(axis=1) if mass is None else (mass * changed).sum(axis=1) / mass.sum(axis=1)
+        return changed.shape[1], share, self._nearest(problem, batch, outputs, changed)
+
+    @staticmethod
+    def _nearest(problem: Problem, batch: CounterfactualBatch, outputs: Floats, changed: Bools) -> NearestFound | None:
         members = np.flatnonzero(changed.any(axis=1))
         if not members.size:
             return None
@@ -58,22 +66,24 @@ class Flips:
     """Hears of every job of a run. x is fixed here, so every draw of the run counts, whatever it was made for."""
 
     def __init__(self, size: int, decision: Decision) -> None:
-        self.decision, self.look = decision, FindNearest(decision)
+        self.decision, self.look = decision, LookForChanges(decision)
         self.draws, self.flips = np.zeros(size, np.int64), np.zeros(size, np.int64)
         self.listed = np.full(size, np.nan)  # the exact share, where the sampler lists all values
         self.nearest: dict[int, Nearest] = {}
 
-    def note(self, seen: Seen, found: tuple[Ints, Floats, Any, Floats] | None) -> None:
+    def note(self, seen: Seen, found: tuple[int, Floats | Ints, NearestFound | None] | None) -> None:
         """Count the draws of a job, and keep what is nearer than what is known."""
-        changed, rows = changes(self.decision, seen.outputs, seen.mass), seen.job.rows
-        if seen.mass is None:
-            self.draws[rows] += changed.shape[1]
-            self.flips[rows] += changed.sum(axis=1)
-        else:
-            self.listed[rows] = (seen.mass * changed).sum(axis=1) / seen.mass.sum(axis=1)
-        if found is None:
+        if found is None:  # a unit that nobody could do
             return
-        members, distance, pieces, said = found
+        (draws, share, nearest), rows = found, seen.job.rows
+        if seen.mass is None:
+            self.draws[rows] += draws
+            self.flips[rows] += share.astype(np.int64)
+        else:
+            self.listed[rows] = share
+        if nearest is None:
+            return
+        members, distance, pieces, said = nearest
         own = rows[members].tolist()
         known = [self.nearest[row].distance if row in self.nearest else np.inf for row in own]
         for place in np.flatnonzero(distance < known).tolist():
@@ -101,8 +111,7 @@ def draw_until_decided(
     """
     size, number = FIRST, 0
     while (rows := _open(flips.tally(error), level, alphas, cap)).size:
-        for _ in evaluate(problem, evaluator, _jobs(problem, rows, f"decision {number}", size)):
-            pass  # flips has seen them
+        watch_only(problem, evaluator, _jobs(problem, rows, f"decision {number}", size))
         size, number = min(round(size * GROWTH), problem.round_draws), number + 1
 
 

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from butfor.core.draw.blocks import Problem
 from butfor.core.evaluate.batches import Evaluator
 from butfor.core.test.evidence import Evidence, Found, gather, share_below, z_one_shot
-from butfor.core.test.statistic import StatisticSpec, value_sets
+from butfor.core.test.statistic import StatisticSpec, ValueSet, reduced_sets
+from butfor.core.types import Array
 
 
 def osft(problem: Problem, evaluator: Evaluator, spec: StatisticSpec) -> Evidence:
     """One-shot feature test (paper, Algorithm 2): the difference to a single counterfactual."""
-    squared = spec.alternative == "two-sided"
-    parts = (
-        Found(
-            part.rows,
-            z_one_shot(part.statistic, squared=squared),
-            part.values[:, 0],
-            part.classes,
-            surprise=share_below(part.statistic),
-        )
-        for part in value_sets(problem, evaluator, spec, 1)
-    )
+    sets = reduced_sets(problem, evaluator, spec, 1, partial(_compared, squared=spec.alternative == "two-sided"))
+    parts = (Found(rows, z, observed, classes, surprise=below) for rows, (z, observed, classes, below) in sets)
     return gather("z", problem.size, 1, parts)
+
+
+def _compared(part: ValueSet, squared: bool) -> tuple[Array, ...]:
+    z = z_one_shot(part.statistic, squared=squared)
+    return z, part.values[:, 0].copy(), part.classes, share_below(part.statistic)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
 import numpy as np
 
 from butfor.core.draw.blocks import Job, Problem
-from butfor.core.evaluate.batches import Evaluator, evaluate, evaluate_together
+from butfor.core.evaluate.batches import Evaluator, evaluate_together, summaries
 from butfor.core.evaluate.outputs import linked, snap
 from butfor.core.test.evidence import Evidence, Found, besag_clifford, gather, p_sequential
 from butfor.core.test.picking import hopeless
@@ -32,6 +32,7 @@ class Stopping:
     deep: float = 1.0  # what is rejected goes on until its p-value is at most this, where bounds are wanted
     pilot: int = 0
     learn: Callable[[Floats, Bools], None] | None = None  # p-values (H,), which of them there are
+    expect: Callable[[int], None] | None = None  # hears about how many rows are left
 
 
 class _Counts:
@@ -56,6 +57,13 @@ class _Counts:
     def give_up(self, rows: Ints) -> None:
         """Hypotheses that the model or the sampler failed on: nothing speaks against the null."""
         self.values[rows], self.open[rows], self.exceeded[rows] = 1.0, False, self.h
+
+    def rows_left(self, cap: int) -> int:
+        """About how many draws are left, if exceedances go on as they came; where none came, as many again as there
+        are."""
+        draws, exceeded = self.draws[self.open], self.exceeded[self.open]
+        pace = np.where(exceeded > 0, draws * (self.h - exceeded) / np.maximum(exceeded, 1), draws)
+        return int(np.minimum(pace, np.maximum(cap - draws, 0)).sum())
 
     def pilot_p(self) -> Floats:
         """The p-value of every hypothesis, as if its first draws had been all."""
@@ -107,6 +115,8 @@ def sequential(
             chosen = stopping.choose(counts.values, counts.drawable)
             counts.open &= (counts.exceeded < stopping.h) & ~(chosen & (counts.values <= stopping.deep))
             set_chosen(chosen)
+            if stopping.expect is not None:
+                stopping.expect(counts.rows_left(stopping.cap))
             if not counts.open.any():
                 break
     except KeyboardInterrupt:
@@ -134,9 +144,20 @@ def _pilot(problem: Problem, evaluator: Evaluator, spec: StatisticSpec) -> Float
     if not spec.center:
         return None
     centre = np.empty((problem.size, evaluator.outputs))
-    for job, outputs in evaluate(problem, evaluator, (Job(block, spec.center, "pilot") for block in problem.blocks)):
-        centre[job.rows] = linked(snap(outputs[:, 1:]), spec.link).mean(axis=1)
+    pilots = (Job(block, spec.center, "pilot") for block in problem.blocks)
+    for jobs, means in summaries(problem, evaluator, pilots, lambda _: MeanOutputs(spec.link)):
+        centre[np.concatenate([job.rows for job in jobs])] = means
     return centre
+
+
+@dataclass(frozen=True)
+class MeanOutputs:
+    """Mean outputs (n, outputs) of the draws of a unit, on the scale of the test."""
+
+    link: str | None
+
+    def __call__(self, jobs: tuple[Job, ...], outputs: tuple[Floats, ...]) -> Floats:  # noqa: ARG002
+        return np.concatenate([linked(snap(own[:, 1:]), self.link).mean(axis=1) for own in outputs])
 
 
 def _round(
@@ -149,34 +170,75 @@ def _round(
 ) -> None:
     """One batch for every open hypothesis, counted in the order in which it was drawn."""
     number, batch, drawn = step
-    for done in evaluate_together(problem, evaluator, _jobs(problem, counts.open, number, batch)):
-        for _, alike in groupby(done, key=lambda pair: (pair[0].round, pair[0].versions)):  # a hypothesis is in one job
-            jobs, outputs = zip(*alike, strict=True)
-            rows, inputs = np.concatenate([job.rows for job in jobs]), np.concatenate([job.inputs for job in jobs])
-            _count(rows, inputs, np.concatenate(outputs), spec, centre, counts, drawn)
+    jobs = _jobs(problem, counts.open, number, batch)
+    if spec.picked is not None:
+        for done in evaluate_together(problem, evaluator, jobs):
+            own, outputs = zip(*done, strict=True)
+            for rows, start, stop in _alike(own):
+                inputs, said = (
+                    np.concatenate([job.inputs for job in own[start:stop]]),
+                    np.concatenate(outputs[start:stop]),
+                )
+                found = _hits(rows, inputs, said, spec, centre)
+                _count(rows, found, spec.picked.accept(said[:, 1:]), counts, drawn)
+        return
+
+    def summary_of(some: tuple[Job, ...]) -> CountHits:
+        inputs = np.concatenate([job.inputs for job in some])
+        middle = None if centre is None else centre[np.concatenate([job.rows for job in some])]
+        return CountHits(spec.at(inputs), middle)
+
+    for some, found in summaries(problem, evaluator, jobs, summary_of):
+        for (rows, _, _), part in zip(_alike(some), found, strict=True):
+            _count(rows, part, None, counts, drawn)
 
 
-def _count(
-    rows: Ints,
-    inputs: Ints,
-    outputs: Floats,
-    spec: StatisticSpec,
-    centre: Floats | None,
-    counts: _Counts,
-    drawn: int,
-) -> None:
-    """Note the outputs (n, versions, outputs) of some hypotheses: those of all subsets in one go."""
+def _alike(jobs: Sequence[Job]) -> Iterator[tuple[Ints, int, int]]:
+    """Hypotheses (n,) of jobs that follow each other and are alike, so that they are counted in one go."""
+    stop = 0
+    for _, own in groupby(jobs, key=lambda job: (job.round, job.versions)):  # a hypothesis is in one job
+        rows = [job.rows for job in own]
+        yield np.concatenate(rows), stop, stop + len(rows)
+        stop += len(rows)
+
+
+Hits = tuple[Bools, Floats, Ints]  # (n, draws) at least as extreme as the observed value, which is (n,), of class (n,)
+
+
+@dataclass(frozen=True, eq=False)
+class CountHits:
+    """Which draws of a unit are at least as extreme as the observed input: a bit of each is all that a test needs."""
+
+    spec: StatisticSpec  # for the inputs of the unit's jobs, one after the other
+    centre: Floats | None  # (hypotheses of the unit, outputs)
+
+    def __call__(self, jobs: tuple[Job, ...], outputs: tuple[Floats, ...]) -> list[Hits]:
+        found: list[Hits] = []
+        first = 0
+        for rows, start, stop in _alike(jobs):
+            places = np.arange(first, first + len(rows))
+            found.append(_hits(places, places, np.concatenate(outputs[start:stop]), self.spec, self.centre))
+            first += len(rows)
+        return found
+
+
+def _hits(rows: Ints, inputs: Ints, outputs: Floats, spec: StatisticSpec, centre: Floats | None) -> Hits:
+    statistic, observed, classes = centred_statistic(rows, inputs, outputs, spec, centre)
+    return statistic[:, 1:] >= statistic[:, :1] - spec.margin, observed, classes  # ties count against us: p stays valid
+
+
+def _count(rows: Ints, found: Hits, counted: Bools | None, counts: _Counts, drawn: int) -> None:
+    """Note the draws of some hypotheses, of all subsets in one go; `counted` (n, draws) where some do not count."""
     h, before = counts.h, counts.exceeded[rows]
-    statistic, counts.observed[rows], counts.classes[rows] = centred_statistic(rows, inputs, outputs, spec, centre)
-    hits = statistic[:, 1:] >= statistic[:, :1] - spec.margin  # ties count against us: keeps p valid
+    hits, counts.observed[rows], counts.classes[rows] = found
     still = before < h  # a batch in parts may go on after the h-th exceedance
-    counted = None if spec.picked is None else spec.picked.accept(outputs[:, 1:])
+    picked = counted is not None
     if not still.all():
         rows, hits, before = rows[still], hits[still], before[still]
         counted = None if counted is None else counted[still]
     draws, hit = besag_clifford(hits, counted, counts.draws[rows], before, h)
     counts.draws[rows], counts.exceeded[rows], counts.values[rows] = draws, hit, p_sequential(draws, hit, h)
-    if spec.picked is not None:
+    if picked:
         given_up = rows[(hit < h) & hopeless(draws, drawn)]
         counts.open[given_up], counts.drawable[given_up], counts.values[given_up] = False, False, 1.0
 

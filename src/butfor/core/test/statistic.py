@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import reduce
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import reduce as fold
 
 import numpy as np
 
 from butfor.core.draw.blocks import Job, Problem, sliced
-from butfor.core.evaluate.batches import GROUP_VALUES, Evaluator, evaluate
+from butfor.core.evaluate.batches import GROUP_VALUES, Evaluator, summaries
 from butfor.core.evaluate.outputs import Rounding, Target, linked, pick, snap
 from butfor.core.test.picking import Picked, picked_outputs
 from butfor.core.test.tails import tail_statistic
-from butfor.core.types import Alternative, Floats, Ints
+from butfor.core.types import Alternative, Array, Floats, Ints
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,15 @@ class StatisticSpec:
     margin: float = 0.0  # an effect of at most so much is a null, too
     own_class: bool = False  # the predicted class is that of each version by itself, around the pilot draws' mean
 
+    def at(self, inputs: Ints) -> StatisticSpec:
+        """The same for some inputs (n,), counted from 0: what is known of the others need not travel with them."""
+        rounding, target = self.rounding, self.target
+        if rounding.local is not None:
+            rounding = replace(rounding, local=rounding.local[inputs])
+        if target.kind == "per-input" and target.classes is not None:
+            target = replace(target, classes=target.classes[inputs])
+        return replace(self, rounding=rounding, target=target)
+
 
 @dataclass(frozen=True)
 class ValueSet:
@@ -40,8 +49,14 @@ class ValueSet:
     classes: Ints
 
 
-def value_sets(problem: Problem, evaluator: Evaluator, spec: StatisticSpec, draws: int) -> Iterator[ValueSet]:
-    """Every hypothesis once, with all its values at hand: the observed one and `draws` counterfactuals.
+Reduction = Callable[[ValueSet], tuple[Array, ...]]  # to an array or more of (n,) each
+
+
+def reduced_sets(
+    problem: Problem, evaluator: Evaluator, spec: StatisticSpec, draws: int, reduce: Reduction
+) -> Iterator[tuple[Ints, tuple[Array, ...]]]:
+    """Every hypothesis once (rows (n,) at a time), reduced with all its values at hand: the observed one and `draws`
+    counterfactuals. Where all of them are in one unit that is done there, so that no outputs travel or are kept.
 
     The pilot draws that give a two-sided statistic its centre come first in the same stream and are then set aside:
     the centre must not be made of the values it is compared with.
@@ -49,35 +64,83 @@ def value_sets(problem: Problem, evaluator: Evaluator, spec: StatisticSpec, draw
     total = spec.center + draws
     if spec.picked is not None:
         for job, outputs in picked_outputs(problem, evaluator, total, spec.picked):
-            yield value_set(job, outputs, spec)
+            yield job.rows, reduce(value_set(job.rows, job.inputs, outputs, spec))
         return
     most = max(1, 64 * GROUP_VALUES // ((total + 1) * evaluator.outputs))  # inputs whose outputs are all held
     parts: list[Floats] = []
-    for job, outputs in evaluate(problem, evaluator, sliced(problem.blocks, total, problem.round_draws, most)):
-        parts.append(outputs if not parts else outputs[:, 1:])
-        if sum(part.shape[1] for part in parts) == total + 1:
-            yield value_set(job, parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1), spec)
+    jobs = sliced(problem.blocks, total, problem.round_draws, most)
+
+    def summary_of(some: tuple[Job, ...]) -> ReduceSets:
+        return ReduceSets(spec.at(np.concatenate([job.inputs for job in some])), total, reduce)
+
+    for some, (before, done, after) in summaries(problem, evaluator, jobs, summary_of):
+        parts += before
+        if parts and _complete(parts, total):  # it began in a unit before
+            last = some[len(before) - 1]
+            yield last.rows, reduce(value_set(last.rows, last.inputs, _all_values(parts), spec))
             parts = []
+        first = len(before)
+        for count, own in done:
+            yield some[first].rows, own
+            first += count
+        parts += after
 
 
-def value_set(job: Job, outputs: Floats, spec: StatisticSpec) -> ValueSet:
-    """Outputs (n, 1 + center + draws, outputs) -> values and statistic."""
+@dataclass(frozen=True, eq=False)
+class ReduceSets:
+    """The sets of values of a unit, reduced; of those that begin or end in another unit the outputs."""
+
+    spec: StatisticSpec  # for the inputs of the unit's jobs, one after the other
+    total: int
+    reduce: Reduction
+
+    def __call__(
+        self, jobs: tuple[Job, ...], outputs: tuple[Floats, ...]
+    ) -> tuple[list[Floats], list[tuple[int, tuple[Array, ...]]], list[Floats]]:
+        before: list[Floats] = []
+        done: list[tuple[int, tuple[Array, ...]]] = []
+        parts: list[Floats] = []
+        place = 0
+        for job, own in zip(jobs, outputs, strict=True):
+            if job.round == 0 or parts:
+                parts.append(own)
+            else:
+                before.append(own)
+            if parts and _complete(parts, self.total):
+                inputs = np.arange(place, place + len(own))
+                done.append((len(parts), self.reduce(value_set(job.rows, inputs, _all_values(parts), self.spec))))
+                parts = []
+            place += len(own)
+        return before, done, parts
+
+
+def _complete(parts: list[Floats], total: int) -> bool:
+    """Whether all rounds are there; each of them has the observed outputs as well."""
+    return bool(sum(part.shape[1] for part in parts) == total + len(parts))
+
+
+def _all_values(parts: list[Floats]) -> Floats:
+    """The observed outputs and those of the draws of all rounds (n, 1 + draws, outputs)."""
+    return parts[0] if len(parts) == 1 else np.concatenate([parts[0], *(part[:, 1:] for part in parts[1:])], axis=1)
+
+
+def value_set(rows: Ints, inputs: Ints, outputs: Floats, spec: StatisticSpec) -> ValueSet:
+    """Outputs (n, 1 + center + draws, outputs) of inputs (n,) -> values and statistic of their hypotheses (n,)."""
     pilot, kept = outputs[:, 1 : 1 + spec.center], outputs
     if spec.center:
         kept = np.delete(outputs, slice(1, 1 + spec.center), axis=1)
-    inputs = job.block.start + job.members
     if spec.own_class:
         middle = linked(snap(pilot), spec.link).mean(axis=1)
         statistic, values, classes = own_class_statistic(kept, spec, middle, inputs)
-        return ValueSet(job.rows, values, statistic, classes)
+        return ValueSet(rows, values, statistic, classes)
     values, classes = merged(kept, spec, inputs)
     centre = None
     if spec.center:
         pilots, _ = pick(pilot, Target("per-input", classes), np.arange(len(classes)))
         centre = linked(snap(pilots), spec.link).mean(axis=1)  # snapped as the values are
     if spec.alternative == "two-sided" and centre is None:
-        return ValueSet(job.rows, values, values, classes)  # few-shot makes its own centre
-    return ValueSet(job.rows, values, tail_statistic(values, spec.alternative, centre), classes)
+        return ValueSet(rows, values, values, classes)  # few-shot makes its own centre
+    return ValueSet(rows, values, tail_statistic(values, spec.alternative, centre), classes)
 
 
 def centred_statistic(
@@ -125,7 +188,7 @@ def _first_best(outputs: Floats, spec: StatisticSpec, inputs: Ints) -> Ints:
     """The class (n, versions) with the largest output; the first of those that are equal but for rounding."""
     local = spec.rounding.local
     near = spec.rounding.absolute if local is None else local[inputs][:, None]
-    top = reduce(np.maximum, np.moveaxis(outputs, 2, 0))[:, :, None]  # quicker than max over a short last axis
+    top = fold(np.maximum, np.moveaxis(outputs, 2, 0))[:, :, None]  # quicker than max over a short last axis
     return np.asarray((outputs >= top - np.maximum(spec.rounding.relative * np.abs(top), near)).argmax(axis=2))
 
 

@@ -1,0 +1,340 @@
+"""What several workers, a run directory and a large table cost: ratios of one run, and memory by process."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from butfor import explain, irt, tabular
+from butfor.bench.output import Figures, about, table
+from butfor.core.draw.samplers import Sampler
+from butfor.core.draw.streams import stream
+from butfor.core.types import Array, Batch, Floats
+from butfor.engine.choose import engine_for
+from butfor.simulate.models import sum_of_abs
+from butfor.simulate.samplers import normal
+from butfor.tabular.stream import explain_stream
+
+PARTS = ("workers", "journal", "million", "stream", "columns")
+ASKED = {"2 processes": 1.7, "2 threads": None, "dask, 2 processes": 1.5}
+MOST_JOURNAL, MOST_SECONDS, MOST_MB = 1.03, 300, 1500
+WIDTH = 10
+Frame = Any  # a frame of pandas, or a column of one
+Trained = Any  # a model of scikit-learn
+SIGNALS = 0.1  # of the values of the bed of a million hypotheses
+
+
+def run(seed: int = 0, parts: tuple[str, ...] = PARTS, share: float = 1.0, repeats: int = 5) -> Figures:
+    """The parts that are asked for, each in a process of its own; `share` makes them smaller, to try them out."""
+    measures: dict[str, Callable[[], Figures]] = {
+        "workers": partial(workers, seed, max(20, int(1500 * share))),
+        "journal": partial(journals, seed, max(20, int(4000 * share)), repeats),
+        "million": partial(million, seed, max(20, int(100_000 * share))),
+        "stream": partial(streamed, seed, max(100, int(1_000_000 * share))),
+        "columns": partial(columns, seed, max(50, int(10_000 * share))),
+    }
+    found = {part: _apart(measures[part]) for part in parts}
+    return {**about(seed, share=share, repeats=repeats), "parts": found}
+
+
+def _apart(measure: Callable[[], Figures]) -> Figures:
+    """In a new process: the most memory of one part says nothing of another."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as alone:
+        return alone.submit(_quiet, measure).result()
+
+
+def _quiet(measure: Callable[[], Figures]) -> Figures:
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(1), warnings.catch_warnings(action="ignore"):
+        return measure()
+
+
+def workers(seed: int, inputs: int) -> Figures:
+    """Seconds of the clock of one and the same run on each engine: a random forest, irt with 200 draws, its control.
+
+    Workers are open and have the model before the clock starts.
+    """
+    model, data, reference = _forest(seed, inputs)
+    found: dict[str, dict[str, Any]] = {}
+    known: Floats | None = None
+    with ExitStack() as open_:
+        engines = {"1 process": 1, "2 processes": engine_for("processes:2"), "2 threads": engine_for("threads:2")}
+        if (client := _dask(open_)) is not None:
+            engines["dask, 2 processes"] = engine_for(client)
+        for name, engine in engines.items():
+            asked = partial(explain, model, reference=reference, test=irt(200), seed=seed, workers=engine)
+            asked(data[:20])
+            start, work = time.perf_counter(), time.process_time()
+            result = asked(data)
+            seconds, main = time.perf_counter() - start, time.process_time() - work
+            known = result.evidence.values if known is None else known
+            same = bool((result.evidence.values == known).all())
+            found[name] = {"seconds": seconds, "main": main, "rows": result.rows, "same": same}
+    alone = found["1 process"]["seconds"]
+    for one in found.values():
+        one["ratio"] = alone / one["seconds"]
+    return {"inputs": inputs, "engines": found}
+
+
+def _forest(seed: int, inputs: int) -> tuple[Callable[[Batch], Array], Floats, Floats]:
+    """A model that keeps a processor busy, without a shortcut: its trees could be read, its function cannot."""
+    from sklearn.ensemble import RandomForestRegressor
+
+    rng = stream(seed, "scale", "forest")
+    reference = rng.standard_normal((1000, WIDTH))
+    data = rng.standard_normal((inputs, WIDTH)) + 2.0 * (rng.random((inputs, WIDTH)) < SIGNALS)
+    labels = reference[:, 0] + reference[:, 1] * reference[:, 2]
+    forest = RandomForestRegressor(30, max_depth=8, random_state=0, n_jobs=1).fit(reference, labels)
+    return partial(_predict, forest), np.asarray(data), reference
+
+
+def _predict(forest: Trained, rows: Batch) -> Array:
+    return np.asarray(forest.predict(rows))
+
+
+def _dask(open_: ExitStack) -> object:
+    """A client of a cluster of two processes on this machine; None where dask is not installed."""
+    try:
+        from distributed import Client, LocalCluster
+    except ImportError:
+        return None
+    local = LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None)  # type: ignore[no-untyped-call, unused-ignore]
+    cluster = open_.enter_context(local)
+    return open_.enter_context(Client(cluster))  # type: ignore[no-untyped-call, unused-ignore]
+
+
+def journals(seed: int, inputs: int, repeats: int) -> Figures:
+    """Processor time with a run directory over that without, in turn; the median of the pairs."""
+    rng = stream(seed, "scale", "journal")
+    width = 2 * WIDTH
+    weights = rng.standard_normal(width)
+    reference = rng.standard_normal((500, width))
+    data = rng.standard_normal((inputs, width)) + 3.0 * (np.arange(width) == 0)
+    sampler = tabular.gaussian(reference)
+    cheap = partial(_product, weights)
+    network = _network(seed, reference)
+    cases: dict[str, tuple[Any, Floats, dict[str, Any]]] = {
+        "product with a vector, sequential": (cheap, data, {"test": "sequential"}),
+        "product with a vector, irt, 100 draws": (cheap, data, {"test": irt(100)}),
+        "product with a vector, few-shot": (cheap, data, {"test": "few-shot"}),
+        "network of 2 x 100, irt, 100 draws": (network, data[: max(20, inputs // 20)], {"test": irt(100)}),
+    }
+    found = {}
+    for name, (model, rows, settings) in cases.items():
+        asked = partial(explain, model, rows, sampler, subsets="columns", seed=seed, **settings)
+        asked()
+        pairs = [_with_and_without(asked, turn=bool(number % 2)) for number in range(repeats)]
+        ratios = [kept / plain for plain, kept in pairs]
+        plain = float(np.median([one for one, _ in pairs]))
+        found[name] = {"seconds": plain, "ratio": float(np.median(ratios)), "ratios": ratios}
+    return {"inputs": inputs, "cases": found}
+
+
+def _with_and_without(asked: Callable[..., Any], *, turn: bool) -> tuple[float, float]:
+    seconds = {}
+    for kept in (turn, not turn):
+        folder = Path(tempfile.mkdtemp())
+        start = time.process_time()
+        asked(run_dir=folder / "run" if kept else None)
+        seconds[kept] = time.process_time() - start
+        shutil.rmtree(folder)
+    return seconds[False], seconds[True]
+
+
+def _product(weights: Floats, rows: Batch) -> Array:
+    return np.asarray(np.asarray(rows) @ weights)
+
+
+def _network(seed: int, reference: Floats) -> Callable[[Batch], Array]:
+    from sklearn.neural_network import MLPRegressor
+
+    network = MLPRegressor(hidden_layer_sizes=(100, 100), max_iter=20, random_state=seed)
+    return partial(_predict, network.fit(reference, reference[:, 0] + np.abs(reference[:, 1])))
+
+
+def million(seed: int, inputs: int) -> Figures:
+    """The sequential test on inputs x 10 columns: sum of |x_j|, independent normals, a tenth of the values 4 higher."""
+    rng = stream(seed, "scale", "million")
+    data = rng.standard_normal((inputs, WIDTH)) + 4.0 * (rng.random((inputs, WIDTH)) < SIGNALS)
+    found = {}
+    for name in ("processes:2", 1):
+        with most_of_workers() as peaks:
+            start, work = time.perf_counter(), time.process_time()
+            sampler = tabular.from_values(normal)
+            result = explain(sum_of_abs, data, sampler, test="sequential", seed=seed, workers=name)
+            seconds, main = time.perf_counter() - start, time.process_time() - work
+        found[str(name)] = {
+            "hypotheses": len(result.chosen),
+            "chosen": int(result.chosen.sum()),
+            "rows": result.rows,
+            "seconds": seconds,
+            "main": main,
+            "main_mb": peak("self"),
+            "worker_mb": max(peaks, default=0.0),
+        }
+        del result
+    return {"runs": found}
+
+
+def peak(process: object) -> float:
+    """The most memory that a process has held, in MB; 0 where that is not known."""
+    try:
+        lines = Path(f"/proc/{process}/status").read_text().splitlines()
+    except OSError:
+        return 0.0
+    return next((int(line.split()[1]) / 1000 for line in lines if line.startswith("VmHWM")), 0.0)
+
+
+@contextmanager
+def most_of_workers() -> Iterator[list[float]]:
+    """The most memory of each process that was started in here, known when it is left."""
+    before, found = _children(), list[float]()
+    yield found
+    found += [peak(child) for child in _children() - before]
+
+
+def _children() -> set[str]:
+    try:
+        return {one for path in Path("/proc/self/task").glob("*/children") for one in path.read_text().split()}
+    except OSError:
+        return set()
+
+
+def streamed(seed: int, rows: int) -> Figures:
+    """osft on a Parquet file of 10 columns, and on a tenth of it: memory should not grow with the file."""
+    found = {}
+    with tempfile.TemporaryDirectory() as made:
+        for count in (rows // 10, rows):
+            folder = Path(made)
+            reference = _write_parquet(folder / "rows.parquet", count, seed)
+            before, start = peak("self"), time.process_time()
+            asked = partial(explain_stream, _crossed, test="osft", alternative="greater", seed=seed)
+            done = asked(folder / "rows.parquet", reference, out=folder / "found.parquet")
+            seconds, size = time.process_time() - start, done.path.stat().st_size / 1e6
+            own = {"seconds": seconds, "mb": peak("self"), "before_mb": before, "written_mb": size}
+            found[str(done.hypotheses)] = {"chosen": done.chosen, **own}
+    return {"files": found}
+
+
+def _crossed(rows: Frame) -> Frame:
+    return rows.x0 + rows.x1 * rows.x2
+
+
+def _write_parquet(path: Path, rows: int, seed: int) -> Sampler:
+    """Rows with signals in the first column; returns a sampler of the same columns without them."""
+    import pandas as pd
+    import pyarrow  # type: ignore[import-untyped, unused-ignore]
+    from pyarrow import parquet
+
+    rng, names, step = stream(seed, "scale", "stream", rows), [f"x{j}" for j in range(WIDTH)], 100_000
+    schema = pyarrow.schema([(name, pyarrow.float64()) for name in names])
+    with parquet.ParquetWriter(path, schema) as writer:
+        for start in range(0, rows, step):
+            values = rng.standard_normal((min(step, rows - start), WIDTH))
+            values[:, 0] += 6 * (rng.random(len(values)) < 0.3)
+            writer.write_table(pyarrow.Table.from_pandas(pd.DataFrame(values, columns=names), preserve_index=False))
+    return tabular.gaussian(pd.DataFrame(rng.standard_normal((2000, WIDTH)), columns=names))
+
+
+def columns(seed: int, count: int) -> Figures:
+    """40 rows of so many columns of CSV, read and explained by the linear sampler: the default one fits each column to
+    all others by itself, which takes the square of the columns."""
+    import pandas as pd
+
+    from butfor.tabular.rows import TableRequest, read_tables
+
+    rng, names = stream(seed, "scale", "columns"), [f"x{j}" for j in range(count)]
+    frame = pd.DataFrame(rng.standard_normal((40, count)), columns=names)
+    frame.insert(0, "group", np.where(np.arange(40) < 30, "control", "ill"))
+    frame.loc[30:, "x7"] += 8
+    with tempfile.TemporaryDirectory() as folder:
+        frame.to_csv(Path(folder) / "wide.csv", index=False)
+        start = time.process_time()
+        read = read_tables(TableRequest(Path(folder) / "wide.csv", reference_where="group == 'control'"))
+    middle = time.process_time()
+    sampler = tabular.gaussian(read.reference)
+    found = explain(_two_columns, read.data, sampler, subsets="columns", seed=seed)
+    seconds = {"read": middle - start, "explain": time.process_time() - middle}
+    return {"columns": count, "hypotheses": len(found.chosen), **seconds, "mb": peak("self")}
+
+
+def _two_columns(rows: Frame) -> Frame:
+    return rows["x7"] + rows["x9"]
+
+
+def markdown(figures: Figures) -> str:
+    """Tables of what was asked and found; what is missed says so."""
+    parts: Figures = figures["parts"]
+    lines: list[str] = []
+    for name, rows in _ROWS.items():
+        if name in parts:
+            lines += [f"**{name}**", "", *table(["what", "asked", "found"], rows(parts[name])), ""]
+    return "\n".join(lines)
+
+
+def _verdict(found: str, met: bool | None) -> str:
+    return found if met is None else f"{found} ({'met' if met else 'missed'})"
+
+
+def _worker_rows(part: Figures) -> list[list[str]]:
+    rows = []
+    for name, one in part["engines"].items():
+        asked = ASKED.get(name)
+        said = f"{one['ratio']:.2f}, {one['seconds']:.1f} s, main process {one['main']:.1f} s of processor time"
+        said += f", {one['rows']:,} rows" if one["same"] else ", OTHER EVIDENCE"
+        rows.append([name, f">= {asked}" if asked else "", _verdict(said, one["ratio"] >= asked if asked else None)])
+    return rows
+
+
+def _journal_rows(part: Figures) -> list[list[str]]:
+    def said(one: Figures) -> str:
+        spread = f"{min(one['ratios']):.3f} to {max(one['ratios']):.3f}"
+        return _verdict(f"{one['ratio']:.3f} ({spread}) of {one['seconds']:.1f} s", one["ratio"] <= MOST_JOURNAL)
+
+    return [[name, f"<= {MOST_JOURNAL}", said(one)] for name, one in part["cases"].items()]
+
+
+def _million_rows(part: Figures) -> list[list[str]]:
+    rows = []
+    for name, one in part["runs"].items():
+        said = (
+            f"{one['hypotheses']:,} hypotheses, {one['chosen']:,} chosen, {one['rows']:,} rows: {one['seconds']:.0f} s"
+        )
+        said += f", main process {one['main']:.0f} s of processor time and {one['main_mb']:.0f} MB"
+        said += f", workers {one['worker_mb']:.0f} MB" if one["worker_mb"] else ""
+        met = one["seconds"] < MOST_SECONDS and max(one["main_mb"], one["worker_mb"]) < MOST_MB
+        rows.append([f"workers={name}", f"< {MOST_SECONDS} s, < {MOST_MB} MB", _verdict(said, met)])
+    return rows
+
+
+def _stream_rows(part: Figures) -> list[list[str]]:
+    def said(one: Figures) -> str:
+        return f"{one['seconds']:.0f} s, {one['chosen']:,} chosen, {one['mb']:.0f} MB ({one['before_mb']:.0f} before)"
+
+    return [[f"{int(name):,} osft hypotheses", "flat memory", said(one)] for name, one in part["files"].items()]
+
+
+def _column_rows(part: Figures) -> list[list[str]]:
+    said = f"read in {part['read']:.1f} s, {part['hypotheses']:,} hypotheses explained in {part['explain']:.1f} s"
+    return [[f"40 x {part['columns']:,} of CSV", "seconds", f"{said}, {part['mb']:.0f} MB"]]
+
+
+_ROWS: dict[str, Callable[[Figures], list[list[str]]]] = {
+    "workers": _worker_rows,
+    "journal": _journal_rows,
+    "million": _million_rows,
+    "stream": _stream_rows,
+    "columns": _column_rows,
+}
