@@ -33,7 +33,7 @@ def fills_judged(problem: Problem, kept: Kept) -> str | None:
 
 
 def _said(odd: int, fills: int, real: int, regions: int, same: int, *, own: bool) -> str:
-    by = "real patches of the same image" if own else "what really is in the other regions"
+    by = "real patches of the same image" if own else "what really is in regions of other images"
     left = f" {same} of the fills kept are the region as it is." if same else ""
     warning = ""
     if fills and odd / fills > 0.1 + 2 * real / regions:

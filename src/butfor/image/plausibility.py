@@ -20,7 +20,6 @@ FLAG = 0.05  # scores below this are flagged
 WINDOWS, LIKE = 1200, 100  # real patches looked at, and how many of them a fill is ranked among
 ENOUGH = 60  # real regions of a run, from which on they alone are what a fill is ranked among
 SHAPES = (1.0, 0.7, 0.5, 0.35, 0.25, 0.18)  # sizes of the real patches, as shares of the region's
-APART = 16  # pixels between a region and real ones that it is judged by: their edges must not see what is in it
 LEAST_SIDE = 64  # of images whose fills can be judged: smaller ones have no texture
 
 
@@ -100,7 +99,7 @@ def judge(image: Image, subset: Subset) -> Judge:
     person would see: a second airship is as plausible to it as the first.
 
     `butfor.plausible(sampler, butfor.image.judge, 0.05)` lets only those through that score at least so much. In a run
-    with 60 regions and more a fill is ranked among what really is in the other regions of the run: people draw boxes
+    with 60 regions and more in other images a fill is ranked among what really is in those: people draw boxes
     around what stands out, and what stands out in a photograph is not odd for that.
 
     Parameters
@@ -127,10 +126,9 @@ def judge(image: Image, subset: Subset) -> Judge:
 
 @dataclass(frozen=True, eq=False)
 class RunJudge:
-    """`judge` by what really is in the other regions of a run. Made by `among`."""
+    """`judge` by what really is in the regions of other images of a run. Made by `among`."""
 
     values: Floats  # (n, 4) of the regions
-    places: Ints  # (n, 4) boxes around them
     images: tuple[bytes, ...]  # which image each is in
 
     per_region = True
@@ -141,30 +139,26 @@ class RunJudge:
         return SamplerInfo(identity=f"judge({blake2b(self.values.tobytes(), digest_size=8).hexdigest()})")
 
     def __call__(self, image: Image, subset: Subset) -> Judge:
-        """Of regions of the same image only those that are well apart: the score must not depend on what is in this."""
-        mask = mask_of(subset, *image.shape[:2])
-        texture = texture_around(image, mask)
-        x1, y1, x2, y2 = grown(bounds(mask), APART, *mask.shape)
-        left, top, right, bottom = self.places.T
-        apart = (left >= x2) | (right <= x1) | (top >= y2) | (bottom <= y1)
-        known = _digest(image)
-        used = apart | np.array([one != known for one in self.images])
-        return judge(image, subset) if used.sum() < ENOUGH else Judge(mask, texture, self.values[used])
+        """Regions of the same image are left out: their textures know what is in this one, and a score must not."""
+        mask, known = mask_of(subset, *image.shape[:2]), _digest(image)
+        used = np.array([one != known for one in self.images])
+        if used.sum() < ENOUGH:
+            return judge(image, subset)
+        return Judge(mask, texture_around(image, mask), self.values[used])
 
 
 def among(images: Sequence[Image], subsets: Sequence[Sequence[Subset]]) -> RunJudge | None:
     """`judge` for the regions of a run; None where there are too few, which are then judged by their images alone."""
     if sum(map(len, subsets)) <= ENOUGH:
         return None
-    values, places, known = [], [], []
+    values, known = [], []
     for image, own in zip(images, subsets, strict=True):
         for mask in (mask_of(subset, *image.shape[:2]) for subset in own if can_judge(image, subset)):
             texture = texture_around(image, mask)
             if texture is not None:
                 values.append(oddness(image, mask, texture))
-                places.append(bounds(mask))
                 known.append(_digest(image))
-    return RunJudge(np.array(values), np.array(places), tuple(known)) if len(values) > ENOUGH else None
+    return RunJudge(np.array(values), tuple(known)) if len(values) > ENOUGH else None
 
 
 def can_judge(image: Image, subset: Subset) -> bool:

@@ -34,7 +34,7 @@ class JudgesRegions(Protocol):
 
 @runtime_checkable
 class JudgesByRun(Protocol):
-    """One that can judge by what really is in the other regions of a run, where there are enough of them."""
+    """One that can judge by what really is in regions of other images of a run, where there are enough of them."""
 
     def among(self, items: Sequence[Any], subsets: Sequence[Sequence[Subset]]) -> JudgesRegions | None: ...
 
@@ -70,7 +70,7 @@ class Plausible:
         return self._filled(propose, inputs, subset, draws, rng)
 
     def for_run(self, items: Sequence[Any], subsets: Sequence[Sequence[Subset]]) -> Plausible:
-        """The same, where regions are judged, by what really is in the other regions of a run."""
+        """The same, where regions are judged, by what really is in regions of other images of a run."""
         found = self.score.among(items, subsets) if isinstance(self.score, JudgesByRun) else None
         return self if found is None else replace(self, score=found)
 
