@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -39,6 +40,7 @@ def run(
 
 def _cell(law: str, rows: int, count: int, test: str, runs: int, seed: int) -> Figures:
     found: dict[str, int] = {"chosen": 0, "finer": 0, "features": 0, "control": 0, "not_calibrated": 0, "subsets": 0}
+    at: Counter[int] = Counter()  # runs with a feature at a resolution: the promise is by resolution
     for number in range(seed, seed + runs):
         rng = stream(number, "nulls", law, rows)
         model = MODELS[number % len(MODELS)]
@@ -49,12 +51,21 @@ def _cell(law: str, rows: int, count: int, test: str, runs: int, seed: int) -> F
         found["chosen"] += bool(result.chosen.any())
         found["finer"] += bool(result.table.chosen[result.table.resolution > 0].any())
         found["features"] += bool(features.chosen.any())
+        at.update(set(features.resolution[features.chosen].tolist()))
         if result.control is not None:
             found["control"] += bool(result.control.chosen.any())
             if result.control.calibrated is not None:
                 found["not_calibrated"] += int((~result.control.calibrated).sum())
                 found["subsets"] += len(features)
-    return {"law": law, "reference": rows, "inputs": count, "test": test, "runs": runs, **found}
+    return {
+        "law": law,
+        "reference": rows,
+        "inputs": count,
+        "test": test,
+        "runs": runs,
+        **found,
+        "features_at": dict(at),
+    }
 
 
 def _numbers(rows: Batch) -> Floats:
@@ -152,6 +163,12 @@ LAWS: dict[str, Law] = {
 
 def markdown(figures: Figures) -> str:
     """A line for every cell: in how many runs something is found, of how many."""
-    head = "law | reference | inputs | test | runs | anything | below the root | features | control | not calibrated"
-    line = "{law} | {reference} | {inputs} | {test} | {runs} | {chosen} | {finer} | {features} | {control} | "
-    return "\n".join([*listed(head, line + "{not_calibrated} of {subsets}", figures["cells"]), ""])
+    head = (
+        "law | reference | inputs | test | runs | anything | below the root | features | features by resolution | "
+        "control | not calibrated"
+    )
+    line = (
+        "{law} | {reference} | {inputs} | {test} | {runs} | {chosen} | {finer} | {features} | {features_at} | "
+        "{control} | {not_calibrated} of {subsets}"
+    )
+    return "\n".join([*listed(head, line, figures["cells"]), ""])
