@@ -215,6 +215,21 @@ def test_global_against_a_reference(butfor_in, capsys):
     assert found["provenance"]["model"] == "m.py:score"
 
 
+def test_global_goes_on_where_it_was_cut_short(butfor_in, capsys, monkeypatch, tmp_path):
+    asked = {"data": "all.csv", "dates": "opened", "subsets": "groups.json", **SPLIT}
+    _, whole = butfor_in("global", **asked)
+    with monkeypatch.context() as cut:
+        cut.setattr("butfor.cli.global_.write_files", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        code, out = butfor_in("global", **{**asked, "out": tmp_path / "again"})
+    assert code == 130
+    assert "what is finished is kept; go on with: butfor resume" in capsys.readouterr().err
+    table = (whole / "table.csv").read_bytes()
+    code, out = butfor_in("global", **{**asked, "out": tmp_path / "again"})
+    assert code == 0
+    assert (out / "table.csv").read_bytes() == table
+    assert not (out / "run").exists()
+
+
 def test_no_report_of_a_global_result(butfor_in, capsys):
     _, out = butfor_in("global", data="all.csv", dates="opened", draws="2", **SPLIT)
     assert main(["report", str(out)]) == 2

@@ -12,14 +12,13 @@ from butfor.cli.common import bar, finish, stopped_early, working, written
 from butfor.cli.in_blocks import STREAM_HELP, explain_in_blocks
 from butfor.cli.options import ROWS, TEST, Output, TestOptions, Trust
 from butfor.cli.panels import command, flag, option, panel
-from butfor.cli.resuming import Running, kept
+from butfor.cli.resuming import ON_ERROR_HELP, Running, kept
 from butfor.cli.tables import Rows, SamplerName, TableColumns, TableModel, sampler_named, tables
 from butfor.core.types import InputError
 from butfor.run.procedure import Procedure, few_shot, irt, sequential
 
 TRUTH_HELP = "Column with the true labels, for --target truth; not for the model."
 CLUSTERS_HELP = "Column whose equal values mark rows that belong together, as several of one person; not for the model."
-ON_ERROR_HELP = "raise, or skip: go on where the model or the sampler fails; what it failed on is not tested."
 OWNERS: dict[str, Callable[..., Procedure]] = {"h": sequential, "early_stop": irt, "scale": few_shot}
 
 

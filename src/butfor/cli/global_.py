@@ -12,7 +12,7 @@ import typer
 from butfor.cli.common import bar, finish, sourced, working
 from butfor.cli.options import ROWS, TEST, Output, TestOptions, Trust, given
 from butfor.cli.panels import command
-from butfor.cli.resuming import WORKERS_HELP
+from butfor.cli.resuming import ON_ERROR_HELP, Running, kept
 from butfor.cli.tables import Rows, SamplerName, TableColumns, TableModel, sampler_named, tables
 from butfor.core.select.guarantees import P_RULES
 from butfor.report.folder import RESULT, TABLE, write_files
@@ -47,30 +47,35 @@ def global_(
     tests: TestOptions,
     passes: Annotated[int | None, typer.Option(help=PASSES_HELP, rich_help_panel=TEST)] = None,
     output: Output,
-    workers: Annotated[str, typer.Option(help=WORKERS_HELP)] = "1",
+    running: Running,
+    on_error: Annotated[str, typer.Option(help=ON_ERROR_HELP)] = "raise",
 ) -> None:
     """Test every feature once, over all rows together; write result.butfor, table.csv and importance.png."""
     with working(output):
         make, box = sampler_named(sampler), trust.load(model.model)
         read = tables(columns, box, **vars(rows), truth=labels, itself=labels is not None)
-        result = global_importance(
-            box,
-            read.data,
-            make(read.reference),
-            None if read.truth is None else np.asarray(read.truth),
-            subsets=columns.groups(),
-            seed=output.seed,
-            batch_rows=model.batch_rows,
-            workers=workers,
-            progress=bar(output),
-            **given(loss=loss, passes=passes),
-            **tests.settings(box),
-        )
-        result = sourced(result, model=model.model, **read.sources)
-        files: dict[str, Callable[[Path], object]] = {
-            RESULT: result.save,
-            TABLE: lambda path: result.table.to_csv(path, index=False),
-            IMPORTANCE: lambda path: save_png(result.plot, path, len(result.chosen)),
-        }
-        write_files(files, output.out)
+        with kept(running.run_dir, output.out) as run_dir:
+            result = global_importance(
+                box,
+                read.data,
+                make(read.reference),
+                None if read.truth is None else np.asarray(read.truth),
+                subsets=columns.groups(),
+                seed=output.seed,
+                batch_rows=model.batch_rows,
+                run_dir=run_dir,
+                workers=running.workers,
+                timeout=running.timeout,
+                on_error=on_error,
+                progress=bar(output),
+                **given(loss=loss, passes=passes),
+                **tests.settings(box),
+            )
+            result = sourced(result, model=model.model, **read.sources)
+            files: dict[str, Callable[[Path], object]] = {
+                RESULT: result.save,
+                TABLE: lambda path: result.table.to_csv(path, index=False),
+                IMPORTANCE: lambda path: save_png(result.plot, path, len(result.chosen)),
+            }
+            write_files(files, output.out)
     finish(output, result.summary, result.to_json, {"Picture": IMPORTANCE, "Table": TABLE, "Result": RESULT})

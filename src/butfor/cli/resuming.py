@@ -26,6 +26,7 @@ RUN_DIR_HELP = (
     "Folder that keeps what is finished until the run is done, so that the same command, or butfor resume, goes on "
     "where it was cut short. Default: OUT/run."
 )
+ON_ERROR_HELP = "raise, or skip: go on where the model or the sampler fails; what it failed on is not tested."
 AGAIN = "butfor resume {out}"
 
 
