@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -10,6 +10,8 @@ from butfor.core.draw.blocks import CounterfactualBatch, Problem
 from butfor.core.evaluate.batches import Seen
 from butfor.core.evaluate.outputs import Rounding, Target, linked
 from butfor.core.types import Bools, Floats, Ints
+
+MOST_LOCAL = 2**13  # tolerances that travel with every unit of work; of larger runs only the largest of them does
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +29,8 @@ class FirstDraws:
     """Hears of every job of a run; of each hypothesis it keeps what the first round shows."""
 
     def __init__(self, size: int, target: Target, link: str | None, rounding: Rounding) -> None:
-        self.look = LookAtFirst(target, link, rounding)
+        large = rounding.local is not None and rounding.local.size > MOST_LOCAL
+        self.look = LookAtFirst(target, link, replace(rounding, local=None) if large else rounding)
         self._found = np.full((5, size), np.nan)
 
     def note(self, seen: Seen, found: Floats | None) -> None:
