@@ -48,7 +48,7 @@ def agrees(p: list[Fraction], a: Fraction = A) -> bool:
 # p-values of fixed-K tests, many of them exactly at a threshold j a / i of Simes, and repeated
 discrete = st.builds(lambda hits, size: Fraction(hits, size), st.integers(1, 20), st.sampled_from([20, 100, 200, 1000]))
 thresholds = st.builds(lambda j, i: min(Fraction(1), j * A / i), st.integers(1, 8), st.integers(1, 8))
-anything = st.floats(0, 1).map(Fraction)
+anything = st.floats(0, 1).map(lambda x: Fraction(x).limit_denominator(10**6))  # at a threshold, or away from it
 
 
 @settings(max_examples=300, deadline=None)
