@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from butfor.bench.decisions import KnownNormal, markdown, one_run, run, true_flip
+from butfor.bench.decisions import COVARIANCE, markdown, one_run, run, true_flip
 from butfor.core.types import Subset
+from butfor.simulate.known import known_normal
+from butfor.tabular.splice import from_values
 
 
 def test_what_is_called_true_is_true():
@@ -13,7 +15,9 @@ def test_what_is_called_true_is_true():
     inputs = rng.normal(size=(5, 5))
     for chosen in ([0], [1, 3], [0, 1, 2, 3, 4]):
         subset = Subset("some", np.array(chosen))
-        drawn = KnownNormal()(inputs, subset, 40_000, rng).reshape(5, -1, 5) @ np.array([1.0, 0.8, -0.6, 0.4, 0.0])
+        drawn = from_values(known_normal(COVARIANCE).values)(inputs, subset, 40_000, rng).reshape(5, -1, 5) @ np.array(
+            [1.0, 0.8, -0.6, 0.4, 0.0]
+        )
         before = inputs @ np.array([1.0, 0.8, -0.6, 0.4, 0.0]) > 1
         brute = ((drawn > 1) != before[:, None]).mean(axis=1)
         assert brute == pytest.approx(true_flip(inputs, np.array(chosen), 1.0), abs=0.012)

@@ -17,7 +17,7 @@ REFERENCE, INPUTS = RNG.normal(size=(150, 4)), RNG.normal([2, 0, 0, 1], 1, size=
 
 
 def engine_class():
-    place = Path(__file__).parents[2] / "examples" / "spark_engine.py"
+    place = Path(__file__).parents[2] / "examples" / "recipes" / "spark_engine.py"
     spec = importlib.util.spec_from_file_location("spark_engine", place)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

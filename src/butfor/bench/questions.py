@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from time import process_time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from butfor.core.draw.streams import stream
 from butfor.core.types import Bools, Floats
 from butfor.models import wrap
 from butfor.simulate.credit import credit
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 ALPHA = 0.1
 Maker = Callable[[int], "Question"]
@@ -98,7 +101,7 @@ def _most(result: Result) -> str:
     return f"{result.subset_names[int(count.argmax())]} ({count.max()})" if count.any() else ""
 
 
-def _explained(question: Question, inputs: Any) -> Result:
+def _explained(question: Question, inputs: pd.DataFrame) -> Result:
     with warnings.catch_warnings(action="ignore"):
         return explain(question.model, inputs, question.reference, target=question.target, alpha=ALPHA)
 
@@ -123,7 +126,7 @@ def _shap_top(question: Question) -> str | None:
     levels = {name: list(question.reference[name].cat.categories) for name in _categories(question.reference)}
     call = wrap(question.model).call
 
-    def ask(rows: Any) -> Floats:
+    def ask(rows: Floats) -> Floats:
         return np.asarray(call(_shown(rows, question.inputs.columns, levels)))
 
     coded = [_coded(frame, levels) for frame in (question.reference, question.inputs.iloc[:40])]
@@ -135,17 +138,17 @@ def _shap_top(question: Question) -> str | None:
     return str(list(question.inputs.columns)[int(size.argmax())])
 
 
-def _categories(frame: Any) -> list[str]:
-    return [name for name in frame if str(frame[name].dtype) == "category"]
+def _categories(frame: pd.DataFrame) -> list[str]:
+    return [name for name in map(str, frame.columns) if str(frame[name].dtype) == "category"]
 
 
-def _coded(frame: Any, levels: dict[str, list[Any]]) -> Floats:
+def _coded(frame: pd.DataFrame, levels: dict[str, list[Any]]) -> Floats:
     """Categories as the numbers of their levels: SHAP takes no others."""
     columns = [frame[name].map(levels[name].index) if name in levels else frame[name] for name in frame]
     return np.column_stack([np.asarray(column, np.float64) for column in columns])
 
 
-def _shown(rows: Floats, names: Any, levels: dict[str, list[Any]]) -> Any:
+def _shown(rows: Floats, names: pd.Index[str], levels: dict[str, list[Any]]) -> pd.DataFrame:
     import pandas as pd
 
     frame = pd.DataFrame(rows, columns=names)
@@ -161,7 +164,7 @@ def _split(seed: int, rows: int) -> tuple[Any, Any, Any]:
     return mixed[:first], mixed[first:second], mixed[second:]
 
 
-def _classified(frame: Any, labels: Floats, seed: int, asked: Any, against: Any, model: Any) -> Question:
+def _classified(frame: pd.DataFrame, labels: Floats, seed: int, asked: int, against: int, model: Any) -> Question:
     """Inputs of one label against the reference of another."""
     fit, known, test = _split(seed, len(frame))
     fitted = model.fit(frame.iloc[fit], labels[fit])
@@ -259,7 +262,7 @@ def _wide(seed: int) -> Question:
     weights = np.zeros(120)
     weights[[0, 1, 10, 11, 50, 51, 80, 81]] = (1, 1, 1, 0.5, -0.5, 0.5, 1, -1)
 
-    def drawn(rows: int, moved: float) -> Any:
+    def drawn(rows: int, moved: float) -> pd.DataFrame:
         blocks = np.repeat(rng.standard_normal((rows, 12)), 10, axis=1)
         values = 0.7 * blocks + 0.7 * rng.standard_normal((rows, 120))
         values[:, :20] += moved
@@ -276,7 +279,7 @@ def _yes_no(seed: int) -> Question:
     names = [f"symptom {j:02d}" for j in range(30)]
     weights = np.r_[np.ones(10), np.zeros(20)]
 
-    def drawn(rows: int, moved: float) -> Any:
+    def drawn(rows: int, moved: float) -> pd.DataFrame:
         cause = np.repeat(rng.standard_normal((rows, 6)), 5, axis=1)
         odds = cause - 1.2
         odds[:, :10] += moved

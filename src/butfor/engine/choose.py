@@ -49,7 +49,7 @@ def engine_for(workers: Any) -> Engine:
             raise InputError(EXPECTED.format(workers=workers))
     elif not type(workers).__module__.startswith("distributed"):
         if isinstance(workers, Engine) and not isinstance(workers, type):
-            return workers  # of somebody else's: see examples/spark_engine.py
+            return workers  # of somebody else's: see examples/recipes/spark_engine.py
         raise InputError(EXPECTED.format(workers=workers))
     from butfor.engine.cluster import Cluster
 

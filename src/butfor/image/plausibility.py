@@ -79,7 +79,7 @@ def conformal(own: Floats, real: Floats) -> tuple[float, list[float]]:
     probability of at most u.
 
     >>> conformal(np.array([9.0, 0.0]), np.array([[1.0, 5.0], [2.0, 1.0], [3.0, 2.0]]))
-    (0.25, [0.25, 1.0])
+    (0.5, [0.25, 1.0])
     """
     every = np.vstack([own, real])
     above = np.sort(every, axis=0)

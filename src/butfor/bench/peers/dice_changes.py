@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from butfor.bench.output import Figures
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 INPUTS = 10  # of each question: a search takes seconds
 
 
-def dice_changes(model: Any, inputs: Any, reference: Any, wanted: Any) -> Figures | None:
+def dice_changes(model: Any, inputs: pd.DataFrame, reference: pd.DataFrame, wanted: int) -> Figures | None:
     """Of `INPUTS` inputs: changed decisions that DiCE's default search finds; None where dice-ml is not there."""
     try:
         import dice_ml
@@ -41,7 +44,7 @@ def dice_changes(model: Any, inputs: Any, reference: Any, wanted: Any) -> Figure
     }
 
 
-def _changed(search: Any, inputs: Any, wanted: Any, seed: int) -> list[set[str]]:
+def _changed(search: Any, inputs: pd.DataFrame, wanted: int, seed: int) -> list[set[str]]:
     """The columns that are changed of each input; none: nothing was found."""
     with warnings.catch_warnings(action="ignore"):
         found = search.generate_counterfactuals(inputs, 1, desired_class=wanted, random_seed=seed, verbose=False)
@@ -49,13 +52,14 @@ def _changed(search: Any, inputs: Any, wanted: Any, seed: int) -> list[set[str]]
     for (_, row), example in zip(inputs.iterrows(), found.cf_examples_list, strict=True):
         made = example.final_cfs_df
         other = None if made is None or made.empty else made.iloc[0]
-        changed.append(set() if other is None else {name for name in inputs if _differs(row[name], other[name])})
+        changed.append(
+            set() if other is None else {name for name in map(str, inputs.columns) if _differs(row[name], other[name])}
+        )
     return changed
 
 
-def _differs(one: Any, other: Any) -> bool:
+def _differs(one: object, other: object) -> bool:
     """Values that are not the same but for DiCE's rounding."""
-    try:
-        return not np.isclose(float(one), float(other), rtol=1e-2, atol=1e-6)
-    except ValueError:
+    if isinstance(one, str):
         return bool(one != other)
+    return not np.isclose(np.float64(one), np.float64(other), rtol=1e-2, atol=1e-6)  # type: ignore[arg-type]
