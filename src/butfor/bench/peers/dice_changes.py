@@ -26,13 +26,15 @@ def dice_changes(model: Any, inputs: pd.DataFrame, reference: pd.DataFrame, want
 
     rows = pd.concat([reference, inputs])
     numbers = [name for name in rows if pd.api.types.is_numeric_dtype(rows[name])]
-    known = rows.assign(decision=np.asarray(model.predict(rows)))
+    known = rows.assign(decision=np.asarray(model.predict(rows))).dropna()  # it takes no missing values
+    inputs = inputs.dropna()
+    aim = "opposite" if known.decision.nunique() == 2 else wanted
     search = dice_ml.Dice(
         dice_ml.Data(dataframe=known, continuous_features=numbers, outcome_name="decision"),
         dice_ml.Model(model=model, backend="sklearn"),
         method="random",
     )
-    one, two = (_changed(search, inputs.iloc[:INPUTS], wanted, seed) for seed in (0, 1))
+    one, two = (_changed(search, inputs.iloc[:INPUTS], aim, seed) for seed in (0, 1))
     pairs = [a & b == a | b for a, b in zip(one, two, strict=True) if a or b]
     often = Counter(name for names in one for name in names).most_common(1)
     return {
@@ -44,7 +46,7 @@ def dice_changes(model: Any, inputs: pd.DataFrame, reference: pd.DataFrame, want
     }
 
 
-def _changed(search: Any, inputs: pd.DataFrame, wanted: int, seed: int) -> list[set[str]]:
+def _changed(search: Any, inputs: pd.DataFrame, wanted: int | str, seed: int) -> list[set[str]]:
     """The columns that are changed of each input; none: nothing was found."""
     with warnings.catch_warnings(action="ignore"):
         found = search.generate_counterfactuals(inputs, 1, desired_class=wanted, random_seed=seed, verbose=False)
