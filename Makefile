@@ -14,8 +14,8 @@ demo: $(VENV)/.base
 test: lint types pytest
 
 lint: $(VENV)/.dev
-	$(BIN)/ruff check src tests examples tools
-	$(BIN)/ruff format --check src tests examples tools
+	$(BIN)/ruff check src tests examples tools conftest.py
+	$(BIN)/ruff format --check src tests examples tools conftest.py
 
 types: $(VENV)/.dev
 	$(BIN)/mypy

@@ -348,3 +348,19 @@ def test_the_reference_as_a_keyword():
         butfor.explain(by_name, data)
     with pytest.raises(butfor.InputError, match="got a sampler and a reference; give one"):
         butfor.explain(by_name, data, tabular.gaussian(reference), reference=reference)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda frame: frame.assign(z=1.0), r"fitted on other columns than the data has \(z only in the data\)"),
+        (lambda frame: pd.concat([frame, frame[["b"]]], axis=1), "the data has columns named alike: b;"),
+    ],
+)
+def test_columns_that_the_model_does_not_know(change, message):
+    from sklearn.linear_model import LinearRegression
+
+    reference, data = numbers(50, 0), numbers(10, 1)
+    model = LinearRegression().fit(reference, reference.a)
+    with pytest.raises(butfor.InputError, match=message):
+        butfor.explain(model, change(data), reference)

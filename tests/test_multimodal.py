@@ -140,7 +140,7 @@ def test_one_clear_sentence(inputs, settings, said):
         explain(lambda batch: [0.0 for _ in batch], inputs, **settings)
 
 
-@pytest.mark.parametrize("test", ["few-shot", "irt"])
+@pytest.mark.parametrize("test", ["few-shot", butfor.irt(draws=99)], ids=["few-shot", "irt"])
 def test_a_model_that_writes_into_its_parts_is_found_out(test):
     """An input shares its parts with its draws: a model that darkened them made 24 false discoveries of 48."""
     noise = np.random.default_rng(0).integers(90, 110, (8, 12, 12, 3), dtype=np.uint8)

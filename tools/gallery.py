@@ -5,11 +5,13 @@ python tools/gallery.py [plots] [shap] [reports]      shap needs the bench extra
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
 import tempfile
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +25,12 @@ from PIL import Image
 
 import butfor
 from butfor.bench.questions import QUESTIONS, Question
-from butfor.image.demo import digits
+from butfor.image.demo import digits, trained
 from butfor.models import wrap
-from butfor.text.demo import text_demo
+from butfor.text.demo import REVIEWS, text_demo
+from butfor.text.small_sentiment import small_sentiment
 
+DIGIT, REVIEW = "3, number 4", "The heist"
 OUT = Path(__file__).resolve().parents[1] / "docs" / "gallery"
 FLAGS = (
     "--headless --no-sandbox --disable-gpu --no-first-run --disable-background-networking --disable-component-update "
@@ -43,8 +47,7 @@ def save(name: str, draw: Callable[[], Any], wide: float | None = None) -> None:
         figure.set_size_inches(wide, figure.get_size_inches()[1] * wide / figure.get_size_inches()[0])
     path = OUT / f"{name}.png"
     figure.savefig(path, dpi=130, bbox_inches="tight")
-    Image.open(path).convert("P", palette=Image.Palette.ADAPTIVE, colors=256).save(path, optimize=True)
-    print(path.name, path.stat().st_size // 1024, "KB")
+    smaller(path)
 
 
 def plots(result: butfor.Result, pictures: butfor.Result, texts: butfor.Result, model: Any) -> None:
@@ -59,15 +62,15 @@ def plots(result: butfor.Result, pictures: butfor.Result, texts: butfor.Result, 
     drawn = np.asarray(wrap(model).call(result.counterfactuals(one, "all columns", 10)))
     save("null", lambda: result.plot.null(one, "all columns", outputs=drawn))
     save("competition", pictures.plot.competition)
-    save("photograph", pictures.plot.photograph)
-    save("highlighted", texts.plot.highlighted)
+    save("photograph", lambda: pictures.plot.photograph(DIGIT))
+    save("highlighted", lambda: texts.plot.highlighted(REVIEW))
 
 
 def shap_plots(question: Question, result: butfor.Result) -> None:
     """SHAP's plots of SHAP's values, and of ours."""
     import shap
 
-    ask, frame = wrap(question.model).call, question.inputs[:20]
+    ask, frame = wrap(question.model).call, question.inputs
     texts = [name for name in frame.columns if not np.issubdtype(np.asarray(frame[name]).dtype, np.number)]
     levels = {name: sorted({*frame[name], *question.reference[name]}) for name in texts}
 
@@ -83,7 +86,7 @@ def shap_plots(question: Question, result: butfor.Result) -> None:
 
     background = shap.maskers.Independent(coded(question.reference).astype(float), max_samples=10)
     values = shap.explainers.Permutation(decoded, background, seed=0)(coded(frame).astype(float))
-    ours = result.to_shap()[:20]
+    ours = result.to_shap()
     for name, found in (("shap", values), ("to_shap", ours)):
         save(f"{name}_bar", lambda found=found: shap.plots.bar(found[0], show=False), 4.5)
         save(f"{name}_waterfall", lambda found=found: shap.plots.waterfall(found[0], show=False), 4.5)
@@ -91,22 +94,50 @@ def shap_plots(question: Question, result: butfor.Result) -> None:
         save(f"{name}_heatmap", lambda found=found: shap.plots.heatmap(found, show=False), 4.5)
 
 
-def reports(found: dict[str, butfor.Result]) -> None:
-    """The first screen of each report, as Chromium shows it."""
+def shap_of_media() -> None:
+    """SHAP's pictures of the digit and of the review that ours are of."""
+    import shap
+
+    model, _, held_out, _, truth = trained(0)
+    three = held_out[truth == 3][3:4]
+    masker = shap.maskers.Image("blur(8,8)", three[0].shape)
+    found = shap.Explainer(model, masker, seed=0)(three, max_evals=500, batch_size=50, outputs=[3])
+    save("shap_photograph", lambda: shap.image_plot(found, show=False), 3.4)
+    words = shap.Explainer(small_sentiment(), shap.maskers.Text(r"\W+"), seed=0)([REVIEWS[REVIEW]])
+    written = re.sub(r"np\.float64\(([^)]+)\)", r"\1", shap.plots.text(words[0, :], display=False))  # no colours else
+    with browser() as page, tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "text.html"
+        path.write_text(f"<meta charset='utf-8'><body style='width:600px;font-family:sans-serif'>{written}")
+        page.goto(path.as_uri())
+        page.set_viewport_size({"width": 640, "height": 150})
+        page.screenshot(path=OUT / "shap_highlighted.png")
+    smaller(OUT / "shap_highlighted.png")
+
+
+@contextmanager
+def browser() -> Iterator[Any]:
+    """A page of a real Chromium."""
     from playwright.sync_api import sync_playwright
 
-    with tempfile.TemporaryDirectory() as folder, sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS.split())
+    with sync_playwright() as driver:
+        opened = driver.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS.split())
+        yield opened.new_page(viewport={"width": 1100, "height": 760})
+        opened.close()
+
+
+def smaller(path: Path) -> None:
+    """The same picture in 256 colours."""
+    Image.open(path).convert("P", palette=Image.Palette.ADAPTIVE, colors=256).save(path, optimize=True)
+    print(path.name, path.stat().st_size // 1024, "KB")
+
+
+def reports(found: dict[str, butfor.Result]) -> None:
+    """The first screen of each report, as Chromium shows it."""
+    with tempfile.TemporaryDirectory() as folder, browser() as page:
         for name, result in found.items():
-            path = result.report(Path(folder) / f"{name}.html")
-            page = browser.new_page(viewport={"width": 1100, "height": 760})
-            page.goto(path.as_uri())
+            page.goto(result.report(Path(folder) / f"{name}.html").as_uri())
             page.screenshot(path=OUT / f"report_{name}.png")
-            picture = Image.open(OUT / f"report_{name}.png")
-            picture.convert("P", palette=Image.Palette.ADAPTIVE, colors=256).save(
-                OUT / f"report_{name}.png", optimize=True
-            )
-        browser.close()
+            smaller(OUT / f"report_{name}.png")
 
 
 def main(wanted: list[str]) -> None:
@@ -116,6 +147,7 @@ def main(wanted: list[str]) -> None:
     result = butfor.explain(question.model, question.inputs, question.reference, target=question.target)
     if not wanted or "shap" in wanted:
         shap_plots(question, result)
+        shap_of_media()
     if not wanted or {"plots", "reports"} & set(wanted):
         pictures, texts = digits(count=8).found, text_demo().found
         if not wanted or "plots" in wanted:

@@ -1,7 +1,7 @@
 """Faults planted into whole runs: killed processes, killed workers of a cluster, damaged journals.
 
 python tools/plant_faults.py kill [--count 20]      kill -9 at random moments, then the same call again
-python tools/plant_faults.py cluster [--count 3]    a worker of a dask cluster killed so many times in one run
+python tools/plant_faults.py cluster [--count 3]    a worker of a dask cluster killed so many times, spread over a run
 python tools/plant_faults.py damage [--count 1000]  journals with a bit, 8 or 512 bytes changed, or cut off
 """
 
@@ -64,6 +64,7 @@ def _begun(case: str, folder: Path, name: str) -> int:
 
 
 def _run_case(case: str, name: str) -> None:
+    from butfor.engine.journal import until_written
     from butfor.run import settings
     from faults import test_engines as runs
 
@@ -83,12 +84,12 @@ def _run_case(case: str, name: str) -> None:
         ask.__name__ = model.__name__
         return ask
 
-    for model in ("curved", "curved_levels", "bright", "fine", "both"):
+    for model in MODELS:
         setattr(runs, model, counted(getattr(runs, model)))
     settings.DEFAULTS["run_dir"] = "run"
-    found = runs.CASES[case](1)
-    found.table.to_pickle(f"{name}.part")
-    Path(f"{name}.part").rename(f"{name}.table")
+    with until_written():  # as the commands do: the journal goes when the table is there
+        runs.CASES[case](1).table.to_pickle(f"{name}.part")
+        Path(f"{name}.part").rename(f"{name}.table")
 
 
 def _done(folder: Path, name: str) -> tuple[pd.DataFrame, int]:
@@ -105,8 +106,6 @@ def _killed_once(case: str, folder: Path, seconds: float, known: pd.DataFrame, f
         return "was over before", 0
     counted = folder / "first.rows"
     before = int(counted.read_text() or 0) if counted.exists() else 0
-    if before >= fresh and not (folder / "run").exists():
-        return "its journal was gone, all being done", 0
     os.waitpid(_begun(case, folder, "second"), 0)
     if not (folder / "second.table").exists():
         return "failed", 0
@@ -114,52 +113,97 @@ def _killed_once(case: str, folder: Path, seconds: float, known: pd.DataFrame, f
     return ("the same" if found.equals(known) else "DIFFERS"), max(0, before + asked - fresh)
 
 
+MODELS = ("curved", "curved_levels", "bright", "fine", "both")
+
+
 def cluster(count: int, only: str) -> int:
     """Workers are killed while a run is under way; the scheduler's nanny starts others."""
     import dask
     import distributed
 
+    import butfor.core.evaluate.batches as batches
+    import butfor.engine.pool as pool
     from faults import test_engines as runs
 
-    bad = 0
-    slowed = {name: _slow(getattr(runs, name)) for name in ("curved", "curved_levels", "bright", "fine", "both")}
-    known = {case: runs.CASES[case](1).table for case in KINDS if only in case}
-    for name, model in slowed.items():
-        setattr(runs, name, model)
-    dask.config.set({"distributed.scheduler.allowed-failures": 100})
-    with (
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as local,
-        distributed.Client(local) as client,
-    ):
-        for case, table in known.items():
-            over, killed = threading.Event(), list[int]()
-
-            def killer(over: threading.Event = over, killed: list[int] = killed) -> None:
-                for _ in range(count):
-                    if over.wait(0.4):
-                        return
-                    for pid in list(client.run(os.getpid).values())[:1]:
-                        os.kill(pid, signal.SIGKILL)
-                        killed.append(pid)
-
-            thread = threading.Thread(target=killer)
-            thread.start()
+    batches.LEAST_ROWS, batches.CALLS, pool.MOST_HERE = 200, 0, 0.0  # many units, all of them done by workers
+    plain, bad = {name: getattr(runs, name) for name in MODELS}, 0
+    patient = {"distributed.scheduler.allowed-failures": 100, "distributed.comm.timeouts.connect": "180s"}
+    dask.config.set(patient)  # of a worker that starts on a busy machine, too
+    for case in [kind for kind in KINDS if only in kind]:
+        with (
+            distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as local,
+            distributed.Client(local) as client,
+            tempfile.TemporaryDirectory() as folder,
+        ):
+            tally = Tally(Path(folder), count)
+            for name, model in plain.items():
+                setattr(runs, name, Counted(model, tally))
+            known = runs.CASES[case](1).table
+            tally.begin()
+            killer = threading.Thread(target=_kill_workers, args=(local, tally), daemon=True)
+            killer.start()
             found = runs.CASES[case](client).table
-            over.set()
-            thread.join()
-            same = found.equals(table)
-            bad += not same
-            print(f"{case}: {len(killed)} workers killed, {'the same' if same else 'DIFFERS'}", flush=True)
+            during = tally.kills()
+            tally.over.write_text("")
+            killer.join()
+            same, calls = found.equals(known), tally.total
+        bad += not same or during < count
+        print(f"{case}: {during} workers killed, {calls} calls; {'the same' if same else 'DIFFERS'}", flush=True)
     return bad
 
 
-def _slow(model):  # type: ignore[no-untyped-def]
-    def slow(batch):  # type: ignore[no-untyped-def]
-        time.sleep(0.05)
-        return model(batch)
+class Tally:
+    """Calls of the model by all processes, and workers killed so far, in files: kills are spread over the calls."""
 
-    slow.__name__ = model.__name__
-    return slow
+    def __init__(self, folder: Path, count: int) -> None:
+        self.folder, self.count, self.main, self.total = folder, count, os.getpid(), 0
+        self.over = folder / "over"
+
+    def begin(self) -> None:
+        """What was counted up to now was the run on one process, which says how many calls there are."""
+        self.total = self.calls()
+        (self.folder / "calls").unlink()
+
+    def calls(self) -> int:
+        path = self.folder / "calls"
+        return path.stat().st_size if path.exists() else 0
+
+    def kills(self) -> int:
+        return len(list(self.folder.glob("killed*")))
+
+    def is_due(self) -> bool:
+        """Whether so much is done that the next worker is to be killed."""
+        kills = self.kills()
+        return kills < self.count and self.calls() > self.total * (kills + 1) / (self.count + 2)
+
+    def call(self) -> None:
+        """A call more; where a kill is due a worker waits for it, so that it falls into the run."""
+        with (self.folder / "calls").open("ab") as file:
+            file.write(b".")
+        while os.getpid() != self.main and self.is_due() and not self.over.exists():
+            time.sleep(0.02)
+
+
+class Counted:
+    """A model that tells the tally of its calls."""
+
+    def __init__(self, model, tally: Tally) -> None:  # type: ignore[no-untyped-def]
+        self.model, self.tally, self.__name__ = model, tally, model.__name__
+
+    def __call__(self, batch):  # type: ignore[no-untyped-def]
+        self.tally.call()
+        return self.model(batch)
+
+
+def _kill_workers(local, tally: Tally) -> None:  # type: ignore[no-untyped-def]
+    """SIGKILL to one worker whenever that is due."""
+    while not tally.over.exists():
+        time.sleep(0.05)
+        alive = [nanny.pid for nanny in local.workers.values() if nanny.pid]
+        if tally.is_due() and alive:
+            os.kill(alive[tally.kills() % len(alive)], signal.SIGKILL)
+            (tally.folder / f"killed{tally.kills()}").write_text("")
+            time.sleep(1.0)
 
 
 def damage(count: int, seed: int) -> int:

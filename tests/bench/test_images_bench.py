@@ -93,3 +93,32 @@ def test_a_report_of_everything():
     alone = {**figures, "few_shot": [{"draws": 5, "target": "t", "alpha": 0.1, "chosen": [40], "iou": None}]}
     del alone["sensitivity"]
     assert "| 5 | t | 0.1 | 40 |" in images.markdown(alone)
+
+
+@pytest.mark.skipif(not (ASSETS / "image").is_dir(), reason=f"no image assets at {ASSETS}; set BUTFOR_ASSETS")
+def test_judge_on_one_photograph():
+    from butfor.bench import judge
+
+    figures = judge.run(ASSETS, images=1)
+    boxes, patches = figures["flagged"]
+    assert (boxes["way"], boxes["regions"], patches["regions"]) == ("by its own image alone", 5, 4)
+    assert all(one["brighter or darker"] >= 0.75 and one["blurred, sigma 4"] >= 0.75 for one in (boxes, patches))
+    assert "| 5 boxes, by its own image alone |" in judge.markdown(figures)
+
+
+def test_heat_maps_of_textures(tmp_path, monkeypatch):
+    from butfor.bench import heatmaps
+
+    monkeypatch.setattr(heatmaps, "peers", lambda album, seed: {})
+    monkeypatch.setattr(heatmaps, "DRAWS", 100)
+    figures = heatmaps.run(names=(), count=2, sheets=tmp_path)
+    assert [(row["album"], row["method"], row["objects"]) for row in figures["methods"]] == [
+        ("textures", "butfor, zoom", 2),
+        ("textures", heatmaps.ESTIMATED, 2),
+    ]
+    assert (tmp_path / "textures.png").stat().st_size > 10_000
+    assert "| textures | butfor, zoom |" in heatmaps.markdown(figures)
+    if not (ASSETS / "image").is_dir():
+        return
+    with pytest.raises(butfor.InputError, match=r"nobody has said what is in photograph 'cat\.jpg'"):
+        heatmaps.photographs(ASSETS, ["cat.jpg"], 1)

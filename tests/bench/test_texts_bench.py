@@ -46,7 +46,7 @@ def test_the_study_counts_words_and_directions(assets):
             assert row["up"] + row["down"] == row["chosen"] <= row["tested"]
             assert row["lexicon"] == lexicon.sign(row["word"])
         assert found["sampler_work"] + found["model_work"] <= found["work"] + 1
-    assert set(figures["tests"]) == {"osft", "few-shot", "osft, any word"}
+    assert set(figures["tests"]) == {"default", "osft", "few-shot", "osft, any word"}
     json.dumps(figures, allow_nan=False)
     said = texts.markdown(figures)
     assert "| osft | 660 |" in said

@@ -31,8 +31,9 @@ def images(tmp_path_factory):
     noise[:, :20, :20] += 100
     photographs = {f"{k} {NAME}.png": image for k, image in enumerate(noise)}
     boxes = {"bright": (0, 0, 20, 20), "dull": (30, 20, 70, 50)}
+    settings = {"boxes": boxes, "alpha": 0.2, "test": "few-shot"}
     result = butfor.image.explain(
-        lambda batch: [x[:20, :20].mean() for x in batch], photographs, butfor.image.donor(), boxes=boxes, alpha=0.2
+        lambda batch: [x[:20, :20].mean() for x in batch], photographs, butfor.image.donor(), **settings
     )
     assert result.chosen.any()
     return result.report(tmp_path_factory.mktemp("images") / "report.html")
@@ -42,12 +43,20 @@ def images(tmp_path_factory):
 def texts(tmp_path_factory):
     bed = butfor.simulate.bed("sentences", 0)
     texts = {f"{name} {NAME}": text for name, text in bed.inputs.items()}
-    result = butfor.text.explain(bed.model, texts, bed.sampler, alpha=0.2)
+    result = butfor.text.explain(bed.model, texts, bed.sampler, alpha=0.2, test="few-shot")
     assert result.chosen.any()
     return result.report(tmp_path_factory.mktemp("texts") / "report.html")
 
 
-@pytest.fixture(params=["table", "images", "texts"])
+@pytest.fixture(scope="module")
+def features(tmp_path_factory):
+    rows = pd.DataFrame(np.random.default_rng(0).normal(size=(200, 3)), columns=[NAME, "b", "c"])
+    result = butfor.global_importance(lambda rows: rows[NAME], rows, y=rows[NAME])
+    assert result.chosen.any()
+    return result.report(tmp_path_factory.mktemp("features") / "report.html")
+
+
+@pytest.fixture(params=["table", "images", "texts", "features"])
 def report(request):
     return request.getfixturevalue(request.param)
 
@@ -174,7 +183,7 @@ HOSTILE = [
     "<script>window.bad=1</script>",
     '"><img src=x onerror="window.bad=1">',
     "javascript:window.bad=1",
-    "</script><script>window.bad=1//",
+    "\u202e</script>\uff1cscript\uff1e<script>window.bad=1//\u2028",
 ]
 
 
@@ -192,17 +201,21 @@ def test_hostile_names_never_run(visit, tmp_path):
             p = 1 / (1 + np.exp(-rows[HOSTILE[0]] - rows[HOSTILE[1]]))
             return np.column_stack([1 - p, p])
 
-    path = butfor.explain(Model(), inputs, reference).report(tmp_path / "r.html")
+    of_table = butfor.explain(Model(), inputs, reference)
+    path = of_table.report(tmp_path / "r.html")
     texts = {name: f"a {name} b" for name in HOSTILE}
 
     def sampler(texts, subset, draws, rng):
         start, end = subset.index
         return [text[:start] + HOSTILE[1] + text[end:] for text in texts for _ in range(draws)]
 
-    result = butfor.text.explain(lambda batch: [float(len(text)) for text in batch], texts, sampler, alpha=0.5)
-    for page in (path, result.report(tmp_path / "t.html")):
+    result = butfor.text.explain(lambda batch: [float(len(text)) for text in batch], texts, sampler, alpha=0.5, draws=3)
+    notebook = tmp_path / "notebook.html"  # what a notebook puts into its page
+    shown = (of_table, result, butfor.text.marked(result), butfor.global_importance(Model(), inputs, reference))
+    notebook.write_text("<!doctype html><meta charset=utf-8>" + "".join(one._repr_html_() for one in shown))
+    for page in (path, result.report(tmp_path / "t.html"), notebook):
         opened = visit(page)
-        for k in range(4):
+        for k in range(0 if page == notebook else 4):
             opened.page.locator("#inputs tbody tr").nth(k).click()
         assert opened.page.evaluate("window.bad") is None
         assert opened.complaints == []

@@ -32,6 +32,11 @@ def served(tmp_path_factory):
     place = folder / "a <script>window.hacked=1<&"
     place.mkdir()
     result.save(place / "result.butfor")
+    weaker = butfor.explain(
+        lambda x: x[HOSTILE] + x["b"], rows - 3, butfor.tabular.gaussian(reference), subsets="columns"
+    )
+    (folder / "three less").mkdir()
+    weaker.save(folder / "three less" / "result.butfor")
     config = {"model": [{"name": HOSTILE, "kind": kind, "model": "x.py:f", "about": HOSTILE} for kind in KINDS]}
     (folder / "studio.json").write_text(json.dumps(config))
     with serving(folder) as found:
@@ -297,6 +302,24 @@ def test_hostile_names_are_only_words(visit):
     page.get_by_label("Rows to explain").click()
     page.locator(".counted.wrong").wait_for()
     here.complaints = [text for text in here.complaints if "422" not in text]  # Chromium notes every refusal
+    here.check()
+
+
+@pytest.mark.parametrize(("size", "scheme"), [(WIDE, "light"), (NARROW, "dark")])
+def test_two_runs_beside_each_other(visit, size, scheme):
+    here = visit(size, scheme)
+    here.page.get_by_role("link", name="Compare", exact=True).click()
+    first, second = here.page.get_by_label("First"), here.page.get_by_label("Second")
+    first.locator("option", has_text="three less").wait_for(state="attached")
+    titles = first.locator("option").all_inner_texts()
+    strong, weak = (next(title for title in titles if name in title) for name in ("script", "three less"))
+    second.select_option(label=weak)
+    first.select_option(label=strong)
+    here.page.wait_for_selector("td:has-text('only in the first')")
+    rows = here.page.locator("table tbody tr")
+    assert "only in the first" in rows.first.inner_text()  # where they differ stands first
+    assert rows.count() >= 25
+    here.picture(f"compare-{size[0]}-{scheme}")
     here.check()
 
 

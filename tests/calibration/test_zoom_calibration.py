@@ -8,6 +8,8 @@ from butfor.bench.zoom import image_run, rates, text_run
 from butfor.core.draw.layers import Layers
 from butfor.core.select.choice import Choice
 from butfor.core.select.rules import bh
+from butfor.tabular.table import as_table
+from butfor.tabular.zoom import column_tree
 
 ALPHA, INPUTS, RUNS = 0.1, 20, 300
 PARENTS = INPUTS * 4
@@ -100,3 +102,27 @@ def test_parts_of_what_is_not_chosen_count_in_their_family(rule):
     assert alone[PARENTS:].sum() == PARENTS
     assert not (chosen & (LAYERS.resolution == 2) & ~parents).any()
     assert chosen[:PARENTS].sum() in (0, PARENTS // 8)
+
+
+WIDTH, FEW = 60, 8
+SUMS = np.sort(np.cumsum(np.abs(np.random.default_rng(9).normal(size=(50_000, WIDTH))), axis=1), axis=0)
+
+
+def runs_with_a_discovery(of_inputs, runs=100):
+    """Shares of null runs with a discovery at resolution 2, 3 and 4: sums of sizes of independent normal columns."""
+    found = []
+    for seed in range(runs):
+        rng = np.random.default_rng(seed)
+        inputs, reference = rng.normal(size=(FEW, WIDTH)), rng.normal(size=(100, WIDTH))
+        tree = column_tree(as_table(inputs if of_inputs else reference, "reference"))
+        sizes = [(np.abs(inputs[:, subset.index]).sum(axis=1), len(subset.index)) for subset in tree.subsets]
+        p = np.column_stack([1 - np.searchsorted(SUMS[:, width - 1], size) / len(SUMS) for size, width in sizes])
+        found.append([bh(p[:, tree.resolution == level].ravel(), ALPHA).any() for level in (2, 3, 4)])
+    return np.mean(found, axis=0)
+
+
+def test_a_tree_of_the_inputs_themselves_is_caught():
+    """Columns that are extreme in the same inputs by chance are put together there; in the reference's tree not."""
+    most = ALPHA + 2 * np.sqrt(ALPHA * (1 - ALPHA) / 100)
+    assert (runs_with_a_discovery(of_inputs=False) <= most).all()
+    assert (runs_with_a_discovery(of_inputs=True) > most).any()

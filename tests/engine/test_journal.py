@@ -12,9 +12,10 @@ import pandas as pd
 import pytest
 
 import butfor
+from butfor.core.evaluate.workplace import UnitResult
 from butfor.engine.encoding import decode, encode
 from butfor.engine.journal import fingerprint
-from butfor.engine.store import FILE, Store
+from butfor.engine.store import FILE, KEY, Store
 
 RNG = np.random.default_rng(0)
 REFERENCE, INPUTS = RNG.normal(size=(60, 3)), RNG.normal([3, 0, 0], 1, size=(40, 3))
@@ -44,7 +45,7 @@ def run(model, folder, inputs=INPUTS, **settings):
 
 def kept_in(folder):
     store = Store(folder)
-    count = len(store.all_keys())
+    count = len(store.units())
     store.close()
     return count
 
@@ -250,7 +251,7 @@ def test_a_damaged_record_is_said_and_asked_again(tmp_path):
     with pytest.raises(butfor.ModelError):
         run(Box(most=9000), tmp_path, test="irt", draws=99)
     base = sqlite3.connect(tmp_path / FILE)
-    base.execute("UPDATE records SET body = zeroblob(100) WHERE key LIKE 'unit%' OR hex(key) LIKE '756E6974%'")
+    assert base.execute("UPDATE bundles SET body = zeroblob(100)").rowcount > 0
     base.commit()
     base.close()
     whole = butfor.explain(Box(), INPUTS, SAMPLER, batch_rows=50, test="irt", draws=99)
@@ -285,6 +286,38 @@ def test_what_is_kept_comes_back():
     assert decode(encode(outputs)).dtype == np.float64
     assert (decode(encode(outputs)) == outputs).all()
     assert len(encode(outputs)) < len(encode(outputs + 1e-12))
+
+
+@pytest.mark.parametrize("many", [1, 3, 4, 9])
+def test_what_is_alike_is_put_together_and_comes_back_as_it_was(many):
+    alike = [
+        (number, (np.full((number + 1, 2), 0.5), np.arange(5) > number), [None] * number) for number in range(many)
+    ]
+    mixed = [np.zeros(2, np.float32), np.zeros((0, 3)), np.array(1), np.array(["a", "bc"])] * 2
+    given = [alike, tuple(alike), mixed, [(), (1,), ()] * 2, [{}] * 5, ["x"] * 5, [1, 2.5, None, True], [[]] * 4]
+    back = decode(encode(given))
+    assert str(back) == str(given)
+    assert [one.dtype for one in back[2]] == [one.dtype for one in mixed]
+    assert [one.shape for one in back[2]] == [one.shape for one in mixed]
+
+
+def test_units_that_are_written_together_come_back_one_by_one(tmp_path):
+    def result(number):
+        counts = (np.full((2, 3), number % 2 == 0), np.arange(2.0) + number)
+        sample = (0, np.arange(2), np.full((2, 2, 1), 0.1 * number))
+        found = ((None, np.full((5, 2), number)), (None, None))
+        return UnitResult((), found, (None, None), (number, 2, 0), summary=[counts], sample=sample)
+
+    store = Store(tmp_path)
+    keys = [bytes([number]) * KEY for number in range(6)]
+    for number, key in enumerate(keys):
+        store.put_soon(lambda key=key: key, result(number), 10)
+    store.close()
+    again = Store(tmp_path)
+    assert again.units() == keys
+    assert [str(again.unit(key)) for key in reversed(keys)] == [str(result(number)) for number in reversed(range(6))]
+    assert again.unit(b"other") is None
+    again.close()
 
 
 @pytest.fixture

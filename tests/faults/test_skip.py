@@ -82,12 +82,33 @@ def test_without_skip_it_is_told():
         run(plain, timeout=0)
 
 
-def test_a_model_that_always_fails_ends_the_run():
+# Was wrong once: every single row was asked again and again with pauses between, an hour for 10,000 inputs.
+def test_a_model_that_always_fails_ends_the_run_without_waiting_for_each_row(monkeypatch):
+    waited = []
+    monkeypatch.setattr("butfor.core.evaluate.patience.time.sleep", waited.append)
+
     def never(rows):
         raise ValueError("broken")
 
     with pytest.raises(butfor.ModelError, match="fails on every row"):
         run(never)
+    assert sum(waited) < 1.5
+
+
+def test_a_fault_that_passes_costs_no_row(monkeypatch):
+    """A row that always fails sends its batch into halves; one that fails once when asked alone is asked again."""
+    monkeypatch.setattr("butfor.core.evaluate.patience.PAUSE", 0.0)
+    left = [1]
+
+    def model(rows):
+        if len(rows) == 1 and rows[0, 2] < 40 and left[0]:
+            left[0] -= 1
+            raise OSError("busy")
+        return raises(rows)
+
+    table = run(model).table
+    assert left == [0]
+    assert set(table[table.status == "untested"].input) == {7}
 
 
 def test_a_sampler_that_fails_costs_its_hypotheses():

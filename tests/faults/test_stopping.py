@@ -5,10 +5,14 @@ import signal
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
+
+import butfor
+from butfor.cli.common import written
 
 MODEL = """
 import sys, time
@@ -54,6 +58,64 @@ def test_stopped_kept_told_and_resumed(files, number):
     fresh = subprocess.run(command("fresh"), cwd=files, capture_output=True, text=True, check=True)
     assert (files / "out" / "table.csv").read_bytes() == (files / "fresh" / "table.csv").read_bytes()
     assert done.stderr.count("asked") < 0.8 * fresh.stderr.count("asked")
+
+
+def at(stage):
+    """Hears of the progress of a run, and stops it in one stage, as Ctrl-C would."""
+
+    def hear(now):
+        if now.stage == stage:
+            raise KeyboardInterrupt
+
+    return hear
+
+
+RNG = np.random.default_rng(0)
+GIVEN = (lambda rows: rows[:, 0], RNG.normal([3, 0], 1, (40, 2)), RNG.normal(size=(100, 2)))
+
+
+# Was wrong once: the control went on with what it had, and then the run itself, to its end.
+def test_a_run_that_is_stopped_in_its_control_stops(tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        butfor.explain(*GIVEN, test="irt", draws=99, run_dir=tmp_path / "run", progress=at("control"))
+    assert (tmp_path / "run" / "journal.sqlite").exists()
+
+
+# Was wrong once: it went on to decisions, ended as if nothing had been asked of it, and threw the journal away.
+def test_a_run_that_is_stopped_in_its_effects_keeps_its_journal(tmp_path):
+    asked = {"test": "irt", "draws": 99, "effects": "chosen", "subsets": "columns", "run_dir": tmp_path / "run"}
+    cut = butfor.explain(*GIVEN, **asked, progress=at("effects"))
+    assert cut.provenance["interrupted"]
+    assert cut.chosen.any()
+    assert cut.table.effect.isna().all()
+    again = butfor.explain(*GIVEN, **asked)
+    assert not again.provenance["interrupted"]
+    assert (again.chosen == cut.chosen).all()
+    assert again.table[again.chosen].effect.notna().all()
+    assert not (tmp_path / "run").exists()
+
+
+def test_fitting_that_takes_long_is_said_as_soon_as_it_is_seen(monkeypatch):
+    monkeypatch.setattr("butfor.run.start.PATIENCE", 0.0)
+    given = GIVEN[0], GIVEN[1] + 1, GIVEN[2] + 1  # a reference that is not fitted yet
+    with monkeypatch.context() as patch:
+        patch.setattr("butfor.run.start.LONG", -1.0)
+        with pytest.warns(UserWarning, match=r"Fitting residual\(.* to 2 subsets takes about 0 minutes more.*gaussian"):
+            butfor.explain(*given, test="osft", subsets="columns", control=False)
+    with monkeypatch.context() as patch:
+        patch.setattr("butfor.run.start.WIDE", 3)  # 2 columns of 2
+        with pytest.warns(UserWarning, match="to 2 subsets, each of their columns to all others, may take hours"):
+            butfor.explain(*GIVEN[:2], GIVEN[2] + 3, test="osft", subsets="columns", control=False)
+    butfor.explain(*GIVEN[:2], GIVEN[2] + 2, test="osft", subsets="columns", control=False)  # warnings are errors
+
+
+def test_the_report_is_a_stage(tmp_path, monkeypatch):
+    heard = []
+    monkeypatch.setattr("butfor.cli.common.bar", lambda _: heard.append)
+    result = butfor.explain(*GIVEN, test="osft", control=False)
+    written(result, SimpleNamespace(out=tmp_path / "out"))
+    assert [(now.stage, now.rows, now.total) for now in heard] == [("report", 0, 3), ("report", 3, 3)]
+    assert (tmp_path / "out" / "report.html").exists()
 
 
 def test_a_folder_without_a_run_is_refused(tmp_path):

@@ -372,7 +372,7 @@ DRAWING = [sampler for sampler in IMAGE_SAMPLERS if sampler not in ("telea", "na
 PICTURES = [
     *({"test": test, "sampler": sampler} for sampler in DRAWING for test in ("osft", "few-shot")),
     *({"test": "sequential", "sampler": sampler, "boxes": "boxes"} for sampler in DRAWING),
-    *({"test": "default", "sampler": sampler} for sampler in ("donor", "telea", "navier stokes")),
+    *({"test": "default", "sampler": sampler} for sampler in ("telea", "navier stokes")),  # others: by cost
     {"test": "osft", "sampler": "telea", "model": "corners", "target": "observed-class"},
     *({"test": "few-shot", "boxes": boxes} for boxes in BOXES if boxes != "grid"),
     {"test": "osft", "boxes": "attributes"},

@@ -143,3 +143,74 @@ def test_png_and_axes():
     assert [text.get_text() for text in ax.texts] == ["1.2", "0.1"]
     assert len(ax.patches) == 1
     assert bi.show(IMAGE, figure.add_subplot()) is not ax
+
+
+def test_a_heat_map_lights_what_is_chosen_the_finer_the_more():
+    from butfor.image.heat import Cell, heat
+
+    image = np.random.default_rng(0).integers(0, 255, (16, 16, 3), dtype=np.uint8)
+    cells = [Cell(Subset("left", (0, 0, 8, 16)), 0.5), Cell(Subset("corner", (0, 0, 4, 4)), 1.0, lowers=True)]
+    lit = heat(image, cells).astype(int)
+    rest = lit[:, 8:]
+    assert (np.ptp(rest, axis=2) <= 1).all()  # grey
+    assert rest.min() >= 140  # and pale
+    near = np.abs(lit - image).mean(axis=2)
+    assert near[:4, :4].mean() < near[:, 8:].mean()
+    blue, orange = (lit[4:, :8] - image[4:, :8]).mean(axis=(0, 1)), (lit[:4, :4] - image[:4, :4]).mean(axis=(0, 1))
+    assert blue[2] > blue[0]
+    assert orange[0] > orange[2]
+    np.testing.assert_array_equal(heat(image, cells[::-1]), heat(image, cells))
+
+
+def test_what_is_not_chosen_has_a_faint_veil_of_its_estimate():
+    from butfor.image.heat import Cell, heat
+
+    image = np.full((16, 16, 3), 120, np.uint8)
+    cell = Subset("corner", (0, 0, 4, 4))
+    plain, blue, half = (
+        heat(image, cells).astype(int)
+        for cells in ([], [Cell(cell, 1.0, estimate=1.0)], [Cell(cell, 1.0, estimate=0.5)])
+    )
+    lit = heat(image, [Cell(cell, 1.0)]).astype(int)
+    assert (blue[4:] == plain[4:]).all()
+    assert blue[0, 0, 2] > blue[0, 0, 0]  # the hue of what raises
+    assert np.abs(half - plain).sum() < np.abs(blue - plain).sum() < np.abs(lit - plain).sum()
+    orange = heat(image, [Cell(cell, 1.0, lowers=True, estimate=1.0)]).astype(int)
+    assert orange[0, 0, 0] > orange[0, 0, 2]
+
+
+def test_a_run_from_coarse_to_fine_is_shown_as_a_heat_map(tmp_path):
+    """Was wrong once: every cell of every resolution was outlined, drawn or not."""
+    from butfor import sequential
+    from butfor.image.view import lit_and_marks, marked_photograph
+
+    noise = np.random.default_rng(0).integers(90, 110, (4, 32, 32, 3), dtype=np.uint8)
+    noise[:, :8, :8] += 100
+
+    def fill(inputs, subset, draws, rng):
+        x1, y1, x2, y2 = subset.index
+        out = [one.copy() for one in inputs for _ in range(draws)]
+        for one in out:
+            one[y1:y2, x1:x2] = rng.integers(90, 110, (y2 - y1, x2 - x1, 3))
+        return out
+
+    light = lambda batch: [one[:8, :8].mean() for one in batch]  # noqa: E731
+    result = bi.explain(
+        light, list(noise), fill, boxes=bi.zoom(8), test=sequential(3, draws=800), alternative="greater"
+    )
+    rows = np.flatnonzero(result.input_of == 0)
+    lit, marks = lit_and_marks(result, noise[0], rows)
+    assert [mark.subset.index for mark in marks] == [(0, 0, 8, 8)]
+    assert (np.ptp(lit[16:, 16:].astype(int), axis=2) <= 1).all()
+    assert marked_photograph(result, 0, side=200).shape == (200, 200, 3)
+    every = bi.explain(
+        light, list(noise), fill, boxes=bi.zoom(8), test=sequential(3, draws=800), alternative="greater", effects="all"
+    )
+    known, marks = lit_and_marks(every, noise[0], rows)
+    assert [mark.subset.index for mark in marks] == [(0, 0, 8, 8)]
+    assert (known[:8, :8] == lit[:8, :8]).all()  # what is chosen looks the same
+    assert (known[16:, 16:] == lit[16:, 16:]).all()  # and so does what has no effect
+    for one, said in ((result, False), (every, True)):
+        page = one.report(tmp_path / f"{said}.html").read_text(encoding="utf-8")
+        assert "From coarse to fine: what is established keeps its colours" in page
+        assert ("A faint veil is the estimated effect" in page) == said

@@ -42,7 +42,7 @@ def album(tmp_path):
 
 
 def run(images, sampler=None, model=corner, **settings):
-    settings = {"boxes": BOXES, "alternative": "greater", **settings}
+    settings = {"boxes": BOXES, "alternative": "greater", "test": "few-shot", **settings}
     return explain(model, images, sampler or bi.donor(), **settings)
 
 
@@ -178,16 +178,25 @@ def test_fills_are_made_once_whatever_else_runs(tmp_path):
     pd.testing.assert_frame_equal(run(pictures()).table, first.table)
 
 
+def test_where_draws_are_cheap_and_no_test_is_named_they_are_many_and_not_kept(tmp_path):
+    result = run(pictures(), Counted(), test=None, fills=tmp_path)
+    assert result.provenance["test"] == "sequential"
+    assert set(result.table.subset[result.chosen]) == {"corner"}
+    assert np.isfinite(result.table.effect).all()
+    assert any("With another seed about" in note for note in result.notes)
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_sampler_that_always_draws_the_same_runs_osft_and_promises_nothing():
     sampler = Counted(deterministic=True)
-    result = run(pictures(), sampler, alpha=0.2)
+    result = run(pictures(), sampler, test=None, alpha=0.2)
     assert result.provenance["test"] == "osft"
     assert "Q is a single point" in str(result.guarantee)
     with pytest.raises(butfor.InputError, match=r"always draws the same; .*diversify.*osft"):
         run(pictures(), sampler, test="few-shot")
     for effects in ("chosen", "all"):
         with pytest.raises(butfor.InputError, match=r"effects need fresh draws.*diversify"):
-            run(pictures(), sampler, effects=effects)
+            run(pictures(), sampler, test=None, effects=effects)
 
 
 def test_effects_come_when_asked_for():
@@ -282,9 +291,11 @@ def test_lists_of_boxes_that_do_not_fit(boxes, sentence):
 def test_lists_of_boxes_go_through_every_call():
     each = [[CORNER]] * 10
     assert bi.ranks(corner, pictures(), bi.donor(), boxes=each).total == 10
-    moved = bi.sensitivity(corner, pictures(), bi.donor(), boxes=each, alternative="greater", alpha=0.2)
+    moved = bi.sensitivity(
+        corner, pictures(), bi.donor(), boxes=each, alternative="greater", alpha=0.2, test="few-shot"
+    )
     assert moved.results[1].problem.blocks[0].subset.index == CORNER  # at the edge it cannot move
-    one = butfor.explain(corner, pictures(), bi.donor(), subsets=each)
+    one = butfor.explain(corner, pictures(), bi.donor(), subsets=each, test="few-shot")
     assert one.table.subset.tolist() == ["box 1"] * 10
 
 
@@ -396,7 +407,7 @@ def test_a_torch_module_is_asked_as_images_go_into_it():
 def test_sensitivity_runs_five_times_and_compares(tmp_path):
     sampler = Counted()
     images, settings = pictures(), {"boxes": BOXES | {"middle": (10, 10, 16, 16)}, "alternative": "greater"}
-    settings["fills"] = tmp_path
+    settings |= {"fills": tmp_path, "test": "few-shot"}
     first = explain(corner, images, sampler, **settings)
     before = sampler.fills
     found = bi.sensitivity(corner, images, sampler, **settings)
@@ -441,8 +452,9 @@ def test_ranks_of_an_exact_sampler_fit_and_a_pile_at_the_bottom_is_told():
 
 def test_the_one_call_for_everything_takes_images():
     """`butfor.explain` and `butfor.check_sampler` hand images over to their own edge."""
-    one = butfor.explain(corner, pictures(), bi.donor(), subsets=BOXES, seed=3)
-    pd.testing.assert_frame_equal(one.table, explain(corner, pictures(), bi.donor(), boxes=BOXES, seed=3).table)
+    settings = {"seed": 3, "test": "few-shot"}
+    one = butfor.explain(corner, pictures(), bi.donor(), subsets=BOXES, **settings)
+    pd.testing.assert_frame_equal(one.table, explain(corner, pictures(), bi.donor(), boxes=BOXES, **settings).table)
     check = butfor.check_sampler(bi.donor(), pictures(), corner, subsets=[CORNER])
     assert check.summary().startswith("Places of 10 real patches, first to last: 10 ")
     with pytest.raises(butfor.InputError, match="sampler of images needs a model, by whose output they are ranked"):
@@ -467,7 +479,8 @@ def test_the_one_call_for_everything_takes_images():
 )
 def test_regions_that_were_picked_by_what_they_hold_are_named_in_the_guarantee(boxes, dependent):
     noise = np.random.default_rng(0).integers(0, 256, (24, 24, 3), dtype=np.uint8)
-    result = bi.explain(lambda batch: [x.mean() for x in batch], {"a": noise}, bi.donor(), boxes=boxes)
+    settings = {"boxes": boxes, "test": "few-shot"}
+    result = bi.explain(lambda batch: [x.mean() for x in batch], {"a": noise}, bi.donor(), **settings)
     assert any("picked by what is in it" in caveat for caveat in result.guarantee.caveats) == dependent
     assert result.provenance["data_dependent"] == dependent
 
@@ -489,7 +502,9 @@ def test_functions_that_give_no_regions(boxes, said):
 def test_regions_of_one_name_are_told_apart():
     noise = np.random.default_rng(0).integers(0, 256, (24, 24, 3), dtype=np.uint8)
     twice = [butfor.Subset("a", (0, 0, 8, 8)), butfor.Subset("a", (8, 8, 16, 16))]
-    result = bi.explain(lambda b: [x.mean() for x in b], {"a": noise}, bi.donor(), boxes=lambda *_: twice)
+    result = bi.explain(
+        lambda b: [x.mean() for x in b], {"a": noise}, bi.donor(), boxes=lambda *_: twice, test="few-shot"
+    )
     assert result.table.subset.tolist() == ["a", "a 2"]
 
 
@@ -509,7 +524,7 @@ def test_what_was_saved_is_drawn_again_by_name(tmp_path):
     noise = np.random.default_rng(0).integers(0, 256, (2, 24, 24, 3), dtype=np.uint8)
     images = {"a": noise[0], "b": noise[1]}
     boxes = bi.together(bi.grid(2), bi.attributes("texture"))
-    result = bi.explain(lambda batch: [x.mean() for x in batch], images, bi.donor(), boxes=boxes)
+    result = bi.explain(lambda batch: [x.mean() for x in batch], images, bi.donor(), boxes=boxes, test="few-shot")
     result.save(tmp_path / "r.butfor")
     turned = butfor.load(tmp_path / "r.butfor", sampler=bi.donor(), inputs={"b": noise[1], "a": noise[0]})
     for subset in ("row 1 column 1", "texture"):

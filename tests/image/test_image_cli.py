@@ -45,6 +45,7 @@ def place(tmp_path):
 
 def call(place, *options, model="m.py:classes", out="out"):
     fixed = ["--model", str(place / model) if "." in model else model, "--images", str(place / "album")]
+    fixed += [] if {"--test", "telea"} & set(options) or "zoom" in str(options) else ["--test", "few-shot"]
     return main(["image", *fixed, "--out", str(place / out), *map(str, options)])
 
 
@@ -119,7 +120,7 @@ def test_a_network_of_another_size_is_read_from_its_file_and_told_from_another_p
     place, capsys, tiny_networks
 ):
     network = ["image", "--model", str(tiny_networks / "classifier.onnx"), "--images", str(place / "album")]
-    assert main([*network, "--out", str(place / "o"), "--quiet"]) == 0
+    assert main([*network, "--test", "osft", "--out", str(place / "o"), "--quiet"]) == 0
     capsys.readouterr()
     assert main([*network, "--size", "224", "--out", str(place / "other")]) == 2
     assert "preprocess=butfor.image.preprocess(8" in capsys.readouterr().err
@@ -215,7 +216,7 @@ def test_options_are_checked_before_the_run(place, capsys, options, said):
 
 def test_one_image_is_shrunk_as_a_folder_is(place, capsys):
     Files.fromarray(np.zeros((60, 90, 3), np.uint8)).save(place / "wide.png")
-    one = ["--images", str(place / "wide.png"), "--longest", "30", "--boxes", "grid:2x2", "--quiet"]
+    one = ["--images", str(place / "wide.png"), "--longest", "30", "--boxes", "grid:2x2", "--test", "osft", "--quiet"]
     assert main(["image", "--model", f"{place}/m.py:classes", *one, "--out", str(place / "o")]) == 0
     assert butfor.load(place / "o" / "result.butfor").problem.items.inputs[0].shape == (20, 30, 3)
 

@@ -419,3 +419,20 @@ def test_a_donor_is_told_by_its_reference_however_that_is_held(tmp_path):
     )  # a list and an array of the same images are the same, and so is a folder that did not change
     Image.fromarray(INPUTS[1]).save(tmp_path / "a.png")
     assert info_of(bi.donor(bi.folder(tmp_path))).identity not in known
+
+
+def test_a_donor_may_take_all_of_its_pieces_from_the_reference():
+    image, dark = np.full((40, 40, 3), 200, np.uint8), [np.full((40, 40, 3), 40, np.uint8)]
+    hole, rng = Subset("middle", (12, 12, 28, 28)), np.random.default_rng
+    middles = {
+        own: np.array([one[20, 20, 0] for one in bi.donor(dark, own=own)([image], hole, 60, rng(0))])
+        for own in (None, 0, 1)
+    }
+    assert (middles[0] == 40).all()
+    assert (middles[1] == 200).all()
+    assert 15 < (middles[None] == 40).sum() < 45  # half of them
+    assert bi.donor(dark).info.identity != bi.donor(dark, own=0).info.identity
+    assert repr(bi.donor(dark, own=0.25)).endswith("own=0.25)")
+    for wrong in ({"own": 0.5}, {"reference": dark, "own": 2}, {"reference": dark, "own": "half"}):
+        with pytest.raises(butfor.InputError, match="own must be a share from 0 to 1"):
+            bi.donor(**wrong)

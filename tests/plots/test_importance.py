@@ -11,12 +11,6 @@ from butfor.plots import importance
 from butfor.tabular.global_importance import global_importance
 
 
-@pytest.fixture(autouse=True)
-def _close():
-    yield
-    plt.close("all")
-
-
 @pytest.fixture(scope="module")
 def result():
     rng = np.random.default_rng(0)

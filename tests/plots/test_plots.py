@@ -11,16 +11,11 @@ from matplotlib.colors import to_hex
 
 import butfor
 from butfor.core.types import InputError
+from butfor.plots import shap_values
 from butfor.plots.accessor import PLOTS
 from butfor.plots.style import CHOSEN, REST
 
 NAMES = ["weight $x$", "age", "height", "a very long name of a column that goes on and on"]
-
-
-@pytest.fixture(autouse=True)
-def _close():
-    yield
-    plt.close("all")
 
 
 @pytest.fixture(scope="module")
@@ -151,6 +146,16 @@ def test_to_shap_has_the_effects_and_marks_what_is_established(result):
     assert shown.values[:, place] == pytest.approx(result.effects.effect[rows])
     assert [text.endswith("*") for text in shown.display_data[:, place]] == result.chosen[rows].tolist()
     assert shown.base_values + shown.values.sum(axis=1) == pytest.approx(result.evidence.observed[rows])
+
+
+def test_to_shap_keeps_the_zeros_that_bars_of_shap_cut_off():
+    assert [shap_values._shown(value, False).rstrip("0") for value in (580, "grade 10", 0.5, None)] == [
+        "580\u200b",
+        "grade 10\u200b",
+        "0.5",
+        "",
+    ]
+    assert shap_values._shown(580, True) == "580 *"
 
 
 def test_to_shap_without_shap_says_so_in_a_sentence(result, monkeypatch):

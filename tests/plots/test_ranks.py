@@ -17,12 +17,6 @@ from butfor.plots import ranks
 PILED = Places(np.array([115, 27, 12, 14, 28, 26]))  # more at the bottom than above
 
 
-@pytest.fixture(autouse=True)
-def _close():
-    yield
-    plt.close("all")
-
-
 def ticks(ax):
     return [label.get_text() for label in ax.get_xticklabels()]
 

@@ -198,7 +198,12 @@ def test_global_with_labels(butfor_in, capsys):
     code, out = butfor_in("global", "--trust-pickle", data="all.csv", **asked)
     said = capsys.readouterr().out
     assert code == 0
-    assert sorted(path.name for path in out.iterdir()) == ["importance.png", "result.butfor", "table.csv"]
+    assert sorted(path.name for path in out.iterdir()) == [
+        "importance.png",
+        "report.html",
+        "result.butfor",
+        "table.csv",
+    ]
     result = butfor.load(out / "result.butfor")
     assert said.startswith(result.summary())
     assert (result.mode, result.inputs) == ("holdout", 600)
@@ -230,11 +235,13 @@ def test_global_goes_on_where_it_was_cut_short(butfor_in, capsys, monkeypatch, t
     assert not (out / "run").exists()
 
 
-def test_no_report_of_a_global_result(butfor_in, capsys):
+def test_the_report_of_a_global_result_can_be_written_again(butfor_in):
     _, out = butfor_in("global", data="all.csv", dates="opened", draws="2", **SPLIT)
-    assert main(["report", str(out)]) == 2
-    assert "is of butfor global, which has no report; see table.csv beside it" in capsys.readouterr().err
-    assert not (out / "report.html").exists()
+    page = (out / "report.html").read_text(encoding="utf-8")
+    (out / "report.html").unlink()
+    assert main(["report", str(out)]) == 0
+    assert (out / "report.html").read_text(encoding="utf-8") == page
+    assert "butfor.global_importance(model, inputs, reference" in page
 
 
 CHECKED = {"reference": "controls.csv", "dates": "opened"}

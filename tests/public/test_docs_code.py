@@ -1,9 +1,12 @@
-"""Every Python example of the pages runs, with what the page takes for granted put before it.
+"""Every Python example of the pages runs, with what the page takes for granted put before it, and prints what is shown.
 
 docs/models.md, docs/texts.md, docs/command-line.md, docs/own-sampler.md, docs/coming-from.md and docs/studio.md
 have tests of their own, which look at what comes out, too.
 """
 
+import ast
+import contextlib
+import io
 import re
 import runpy
 from pathlib import Path
@@ -74,21 +77,43 @@ SCOPES = {
 }
 
 
+WITH_OUTPUT = re.compile(
+    r"```python\n((?:[^`]|`(?!``))*)```\n((?:\n|    [^\n]*\n)*)"
+)  # code, and what is shown below it
+
+
 def blocks(page):
-    return re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), re.DOTALL)
+    """The code of a page."""
+    return [code for code, _ in WITH_OUTPUT.findall((ROOT / page).read_text(encoding="utf-8"))]
 
 
-def run(page, scope):
-    for code in blocks(page):
-        exec(code.replace("progress=True", "progress=None"), scope)
+def run(page, scope, look=None):
+    """All code of a page; `look` sees what a piece prints, and what the page shows."""
+    for code, shown in WITH_OUTPUT.findall((ROOT / page).read_text(encoding="utf-8")):
+        with contextlib.redirect_stdout(io.StringIO()) as printed:
+            for statement in ast.parse(code.replace("progress=True", "progress=None")).body:
+                if isinstance(statement, ast.Expr):  # as at a prompt
+                    value = eval(compile(ast.Expression(statement.value), page, "eval"), scope)
+                    printed.write("" if value is None else f"{value!r}\n")
+                else:
+                    exec(compile(ast.Module([statement], []), page, "exec"), scope)
+        if look is not None:
+            look(printed.getvalue(), shown)
     return scope
+
+
+def as_shown(printed, shown):
+    """But for line breaks and what the page leaves out by "..."."""
+    said = " ".join(printed.split())
+    for part in shown.split("..."):
+        assert " ".join(part.split()) in said
 
 
 @pytest.mark.parametrize("page", [page for page, scope in SCOPES.items() if scope is not None])
 @pytest.mark.filterwarnings("default")
 def test_the_examples_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    scope = run(page, SCOPES[page]())
+    scope = run(page, SCOPES[page](), as_shown if SCOPES[page] is dict else None)
     if "sampler" in scope and callable(scope["sampler"]) and page == "docs/guide.md":  # the one of the page
         found = butfor.explain(lambda rows: rows[:, 0], np.full((3, 2), 4.0), scope["sampler"], alpha=0.2)
         assert set(found.table[found.chosen].subset) == {"x0"}

@@ -30,6 +30,7 @@ FOLDERS = [  # a folder imports only folders before it; those of one line know n
     ("bench",),
     ("cli",),
     ("__init__",),
+    ("__main__",),
 ]
 PLACE = {folder: place for place, line in enumerate(FOLDERS) for folder in line}
 CORE = [  # every module of the core, each after all that it imports

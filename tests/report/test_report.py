@@ -293,3 +293,37 @@ def test_a_large_result_lists_the_inputs_with_most_to_show(monkeypatch):
     assert [len(part) for part in data.parts(result)] == [10]
     page = render(result)
     assert "The list has 10 of 60 inputs, those with most established; result.table has all of them." in page
+
+
+def test_a_global_result_has_a_report_that_asks_nothing(tmp_path):
+    """One line per feature, established ones first; what came from the user is escaped."""
+    rows = pd.DataFrame(np.random.default_rng(0).normal(size=(200, 3)), columns=["<b>", "noise", "idle"])
+    skill = butfor.global_importance(lambda rows: rows["<b>"] + 0.1 * rows["noise"], rows, y=rows["<b>"])
+    page = skill.report(tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "<h1>What makes the model right rests on &lt;b&gt;.</h1>" in page
+    assert page.index('<th scope="row">&lt;b&gt;</th>') < page.index('<th scope="row">noise</th>')
+    assert "no variation" in page
+    assert "Tansey, W., Veitch, V." in page
+    assert "y=labels" in page
+    assert "<script" not in page
+    again = butfor.load(skill.save(tmp_path / "r.butfor"))
+    assert again.report(tmp_path / "again.html").read_text(encoding="utf-8") == page
+
+
+def test_the_report_of_a_contrast_says_what_averages_out(tmp_path):
+    class Model:
+        classes_ = np.array(["no", "yes"])
+
+        def predict_proba(self, rows):
+            chance = 1 / (1 + np.exp(-np.asarray(rows)[:, 0]))
+            return np.column_stack([1 - chance, chance])
+
+    rng = np.random.default_rng(0)
+    inputs, reference = rng.normal(0, 2, (60, 2)), rng.normal(size=(100, 2))
+    found = butfor.global_importance(Model(), inputs, reference)
+    assert any("called no or yes" in note and "target='no'" in note for note in found.notes)
+    assert not any("ordinary" in note for note in found.notes)
+    assert "nothing is established" in found.report(tmp_path / "r.html").read_text(encoding="utf-8")
+    one = butfor.global_importance(Model(), inputs + 3, reference, target="yes")
+    assert not any("called" in note for note in one.notes)
+    assert "sets these inputs apart from the reference: x0." in one.report(tmp_path / "r.html").read_text("utf-8")

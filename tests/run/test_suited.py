@@ -1,13 +1,14 @@
-"""test="by-cost": time decides which test is run, outputs never do, and naming the test gives the same result."""
+"""test=None for images and texts: time decides which test is run, outputs never do, and it can be named."""
+
+import time
 
 import numpy as np
 import pytest
 
 import butfor.image as bi
-from butfor import InputError, text
+from butfor import text
 from butfor.engine.journal import told_before
 from butfor.run import suited
-from butfor.run.suited import expected_overlap
 
 FLOWERS = [f"a {how} rose stood by the old gate" for how in ("red", "pale", "red", "white", "red", "small")]
 
@@ -23,7 +24,7 @@ def red(texts):
 
 
 def run(**options):
-    return text.explain(red, FLOWERS, swapped, **{"test": "by-cost", "effects": None, **options})
+    return text.explain(red, FLOWERS, swapped, **{"effects": None, **options})
 
 
 @pytest.mark.parametrize(("limit", "test"), [(600.0, "sequential"), (0.0, "few-shot")])
@@ -34,14 +35,14 @@ def test_the_test_is_chosen_by_time_said_and_can_be_named(monkeypatch, limit, te
     assert any(f"The test is {test}" in note and f"test='{test}' keeps it" in note for note in result.notes)
     np.testing.assert_array_equal(result.evidence.values, named.evidence.values)
     np.testing.assert_array_equal(result.chosen, named.chosen)
-    assert result.rows == named.rows + len(FLOWERS)  # what measuring took is counted
+    assert result.rows == named.rows + len(FLOWERS) + 1  # what measuring took is counted
 
 
 def test_the_choice_does_not_depend_on_outputs(monkeypatch):
     seen = []
-    monkeypatch.setattr(suited, "_timed", lambda do: seen.append(do()) or 0.001)
+    monkeypatch.setattr(suited, "_timed", lambda do: (0.001, seen.append(do()) or seen[-1]))
     first = run().provenance["test"]
-    other = text.explain(lambda texts: [0.0] * len(texts), FLOWERS, swapped, test="by-cost", effects=None)
+    other = text.explain(lambda texts: [0.0] * len(texts), FLOWERS, swapped, effects=None)
     assert first == other.provenance["test"] == "sequential"
     assert seen
 
@@ -56,7 +57,7 @@ def test_a_run_that_goes_on_keeps_its_test(monkeypatch, tmp_path):
         return red(texts)
 
     def begun(place):
-        options = {"test": "by-cost", "effects": None, "run_dir": place, "batch_rows": 4}
+        options = {"effects": None, "run_dir": place, "batch_rows": 4}
         return text.explain(breaks, FLOWERS, swapped, **options)
 
     monkeypatch.setattr(suited, "LIMIT", 0.0)
@@ -64,17 +65,59 @@ def test_a_run_that_goes_on_keeps_its_test(monkeypatch, tmp_path):
         begun(tmp_path / "run")
     assert "few-shot" in told_before(tmp_path / "run")["test"]
     assert told_before(tmp_path / "none") == {}
-    monkeypatch.setattr(suited, "LIMIT", 600.0)
     left[0] = 10**6
+    whole = begun(tmp_path / "whole")
+    monkeypatch.setattr(suited, "LIMIT", 600.0)
     again = begun(tmp_path / "run")
+    assert (again.rows, again.rows_asked) == (whole.rows, whole.rows_asked)  # was wrong once: measuring was left out
     assert again.provenance["test"] == "few-shot"
     assert any("as when this run was begun" in note for note in again.notes)
     assert begun(tmp_path / "other").provenance["test"] == "sequential"  # another run is free
 
 
-def test_options_of_one_test_are_refused():
-    with pytest.raises(InputError, match="draws= belongs to one test"):
-        run(draws=5)
+@pytest.mark.parametrize("options", [{"draws": 5}, {"rule": "seqstep"}])
+def test_options_of_one_test_choose_it_without_measuring(options):
+    result = run(**options)
+    assert result.provenance["test"] == "few-shot"
+    assert not any("because of what this costs" in note for note in result.notes)
+
+
+def test_reading_an_input_once_serves_all_of_its_words(monkeypatch):
+    """Was wrong once: an infiller reads a text in one pass, and that was counted for every draw of every word."""
+    monkeypatch.setattr(suited, "LIMIT", 5.0)
+    read = set()
+
+    def reads(texts, subset, draws, rng):
+        if texts[0] not in read:
+            time.sleep(0.05)
+            read.add(texts[0])
+        return swapped(texts, subset, draws, rng)
+
+    assert text.explain(red, FLOWERS, reads, effects=None).provenance["test"] == "sequential"
+
+    def slow(texts, subset, draws, rng):
+        time.sleep(0.05 * draws)
+        return swapped(texts, subset, draws, rng)
+
+    assert text.explain(red, FLOWERS[:2], slow, effects=None).provenance["test"] == "few-shot"
+
+
+class Repeats:
+    """Ten words, so that of many draws ten differ; it says so, or does not."""
+
+    def __init__(self, says):
+        self.repeats = lambda subset: says
+
+    def __call__(self, texts, subset, draws, rng):
+        return swapped(texts, subset, draws, rng)
+
+
+@pytest.mark.parametrize(("says", "test"), [(True, "sequential"), (False, "few-shot")])
+def test_equal_draws_are_one_row_of_the_cost(monkeypatch, says, test):
+    """48 words x 140 draws x 0.1 s are more than five minutes, 48 x at most 5 that differ are not."""
+    monkeypatch.setattr(suited, "_row_seconds", lambda context: 0.1)
+    result = text.explain(red, FLOWERS, Repeats(says), effects=None)
+    assert result.provenance["test"] == test
 
 
 def test_images_where_draws_are_cheap_get_effects_for_every_region():
@@ -88,23 +131,6 @@ def test_images_where_draws_are_cheap_get_effects_for_every_region():
             image[y1:y2, x1:x2] = rng.integers(90, 110, (y2 - y1, x2 - x1, 3))
         return made
 
-    result = bi.explain(
-        lambda batch: [x[:8, :8].mean() for x in batch], list(noise), fill, boxes="grid", test="by-cost"
-    )
+    result = bi.explain(lambda batch: [x[:8, :8].mean() for x in batch], list(noise), fill, boxes="grid")
     assert result.provenance["test"] == "sequential"
     assert np.isfinite(result.effects.effect).all()
-
-
-def test_expected_overlap():
-    """Far from the threshold all come again; at it about a third of what either chooses is chosen by both."""
-    assert expected_overlap(np.array([1e-4, 1e-4, 0.6]), 0.01, 10) > 0.99
-    assert expected_overlap(np.full(200, 0.01), 0.01, 10) == pytest.approx(1 / 3, abs=0.05)
-
-
-def test_the_expected_overlap_is_that_of_other_seeds():
-    """Hypotheses whose rates are known, tested over and over: what is expected is what happens."""
-    rng = np.random.default_rng(0)
-    rate = np.exp(rng.uniform(np.log(1e-3), 0, 2000))
-    chosen = [rng.binomial(990, rate) < 10 for _ in range(20)]
-    shares = [(a & b).sum() / (a | b).sum() for a, b in zip(chosen[::2], chosen[1::2], strict=True)]
-    assert expected_overlap(rate, 0.01, 10) == pytest.approx(np.mean(shares), abs=0.02)

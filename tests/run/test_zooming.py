@@ -6,6 +6,7 @@ import pytest
 import butfor
 from butfor.bench.zoom import image_run, text_run
 from butfor.core.draw.layers import Layers
+from butfor.core.test import sequential
 from butfor.image import donor, zoom
 from butfor.image.zoom import WHOLE
 from butfor.simulate.images import textures
@@ -130,3 +131,17 @@ def test_a_fixed_number_of_draws_goes_from_coarse_to_fine_too():
 def test_what_is_reached():
     layers = Layers(np.array([0, 1, 1, 2, 2]), np.array([-1, 0, 0, 1, 2]), True)
     assert layers.reached(np.array([False, True, False, False, False])).tolist() == [True, True, True, True, False]
+
+
+def test_drawing_ends_where_nothing_more_could_be_chosen(monkeypatch):
+    """With 60 draws no p-value is below 2 / 62: spans of the finer resolutions are too few to be chosen together."""
+    early, _ = text_run(3, inputs=4, draws=60, h=2)
+    monkeypatch.setattr(sequential, "_out_of_reach", lambda *_: False)
+    late, _ = text_run(3, inputs=4, draws=60, h=2)
+    assert early.chosen.any()
+    assert (early.chosen == late.chosen).all()
+    assert ((early.evidence.draws > 0) == (late.evidence.draws > 0)).all()
+    assert (early.evidence.values[early.chosen] == late.evidence.values[late.chosen]).all()
+    assert (early.evidence.values >= late.evidence.values).all()
+    assert early.rows < 0.8 * late.rows
+    assert any("drawing ended early: with 60 draws" in note for note in early.run_notes)

@@ -392,6 +392,20 @@ def test_leverage_is_small_inside_and_grows_outside():
     assert law.leverage_of_mean(reference, one(0)) == pytest.approx(1 / 300, rel=0.3)
 
 
+# Was wrong once: a rival that is regressed without the logarithm was as far from it as the mean is from the median,
+# everywhere, which was taken for thirty times the error of the fit.
+def test_rivals_of_another_bend_do_not_count_where_the_inputs_are_as_the_reference():
+    hidden = np.random.default_rng(0).normal(size=(400, 3))
+    skewed = np.exp(0.6 * hidden[:, 0] + 0.4 * hidden[:, 1])
+    reference = np.column_stack([skewed, hidden[:, 1:]])
+    law = residual(reference).law
+    assert law.fit(one(0)).numbers[0].fit.rivals
+    assert law.leverage_of_mean(reference, one(0)) == pytest.approx(1 / 400, rel=0.3)
+    assert (
+        law.leverage_of_mean(reference + np.array([0, 4, 0]), one(0)) > 10 / 400
+    )  # far out they go apart, and that counts
+
+
 def test_leverage_of_the_mean_is_that_of_mahalanobis():
     """(1 + squared distance of the mean) / rows, where the fit is linear and the penalty small.
 

@@ -67,12 +67,14 @@ def test_json_is_all_that_is_printed(place, capsys):
 
 def test_units_targets_and_models(place, capsys):
     classes = ["--classes", "bad,good", "--target", "bad"]
-    assert call(place, "--units", "sentence", *classes, "--alternative", "greater", model="m.py:classes") == 0
+    few = ["--test", "few-shot"]
+    assert call(place, "--units", "sentence", *classes, *few, "--alternative", "greater", model="m.py:classes") == 0
     assert call(place, "--units", "match:film|dreadful", *classes, model="m.py:classes", out="two") == 0
     (place / "spans.json").write_text("[[9, 13]]")
     assert call(place, "--units", place / "spans.json", out="three") == 0
     assert len(butfor.load(place / "three" / "result.butfor").chosen) == 15
-    assert call(place, "--units", "wordpiece", "--among", "plain", "--quiet", model="small-sentiment", out="four") == 0
+    plain = ["--units", "wordpiece", "--among", "plain", "--quiet"]
+    assert call(place, *plain, *few, model="small-sentiment", out="four") == 0
     assert butfor.load(place / "four" / "result.butfor").provenance["sampler"] == "small_infiller(among='plain')"
     pipeline = make_pipeline(CountVectorizer(), LogisticRegression()).fit([*REVIEWS, "fine"], ["bad"] * 15 + ["good"])
     (place / "p.pkl").write_bytes(pickle.dumps(pipeline))

@@ -39,8 +39,11 @@ def test_the_words_that_matter_are_found_and_no_others(test, sampler):
     assert row.effect == pytest.approx(1)
 
 
-def test_defaults_are_few_shot_and_sequential_for_a_sampler_that_lists(sampler):
-    assert bt.explain(bad, REVIEWS, sampler).provenance["test"] == "few-shot"
+def test_the_default_is_sequential_where_it_is_cheap_and_for_a_sampler_that_lists(sampler):
+    result = bt.explain(bad, REVIEWS, sampler)
+    assert result.provenance["test"] == "sequential"
+    assert chosen(result) == sorted(HOW)
+    assert any("The test is sequential, because of what this costs here" in note for note in result.notes)
     listing = bt.small_infiller(threads=1, listed=20)
     assert bt.explain(bad, REVIEWS[:2], listing).provenance["test"] == "sequential"
 
@@ -79,7 +82,8 @@ def test_texts_in_any_form(sampler, tmp_path):
 
 def test_units(sampler, tmp_path):
     def tested(units):
-        return len(bt.explain(bad, [REVIEWS[0] + " Never."], sampler, units=units, effects=None).chosen)
+        settings = {"units": units, "effects": None, "test": "few-shot"}
+        return len(bt.explain(bad, [REVIEWS[0] + " Never."], sampler, **settings).chosen)
 
     assert tested("word") == 13
     assert tested("sentence") == 2
@@ -121,7 +125,7 @@ def test_a_scikit_learn_pipeline(sampler):
         [*REVIEWS, *(text.replace(how, "fine") for text in REVIEWS for how in HOW if how in text)],
         ["bad"] * len(REVIEWS) + ["good"] * len(REVIEWS),
     )
-    result = bt.explain(model, REVIEWS, sampler, target="bad")
+    result = bt.explain(model, REVIEWS, sampler, target="bad", test="few-shot")
     assert set(HOW) <= set(chosen(result))
 
 
@@ -135,12 +139,12 @@ def test_a_run_goes_on_where_it_was_cut(sampler, tmp_path):
         return bad(texts)
 
     cut.__qualname__ = "bad"
-    settings = {"run_dir": tmp_path / "run", "batch_rows": 32}
+    settings = {"run_dir": tmp_path / "run", "batch_rows": 32, "test": "few-shot"}
     with pytest.raises(KeyboardInterrupt):
         bt.explain(cut, REVIEWS, sampler, **settings)
     first = len(asked)
     result = bt.explain(cut, REVIEWS, sampler, **settings)
-    pd.testing.assert_frame_equal(result.table, bt.explain(bad, REVIEWS, sampler, batch_rows=32).table)
+    pd.testing.assert_frame_equal(result.table, bt.explain(bad, REVIEWS, sampler, batch_rows=32, test="few-shot").table)
     assert first >= 12
     assert not (tmp_path / "run").exists()
 

@@ -1,5 +1,7 @@
 """Fills from real spans of other texts: of the same kind, length and place, never from the text itself."""
 
+from importlib import import_module
+
 import numpy as np
 import pytest
 
@@ -111,3 +113,19 @@ def test_a_stop_without_a_space_ends_a_sentence():
         "The rest, e.g. the plot of example.com or Mr.Bean, was 3.5 stars.",
         "Fine!",
     ]
+
+
+@pytest.mark.parametrize("kind", ["part", "sentence", "passage", "text"])
+def test_what_is_kept_of_the_pool_is_what_looking_at_every_span_finds(kind, monkeypatch):
+    monkeypatch.setattr(import_module("butfor.text.foils"), "MOST_PARTS", 300)
+    sampler = foils(POOL)
+    for size in range(1, 12):
+        for place in range(4):
+            key = (kind, size, place)
+            found = [
+                (number, span)
+                for number, shape in enumerate(sampler.outlines)
+                for span in shape.spans(kind, size)
+                if shape.key(span) == key
+            ]
+            assert [(one.text, one.span) for one in sampler._of(key)] == found[:300]

@@ -1,6 +1,7 @@
 """Classifiers of texts: order kept whatever the lengths, nothing cut, one sentence for what cannot be."""
 
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 import butfor.models
 import butfor.text as bt
 from butfor import InputError
-from butfor.text import models
+from butfor.text import models, network
 from butfor.text.models import text_model
 
 TEXTS = [
@@ -150,3 +151,24 @@ def test_scikit_learn_pipelines_and_functions():
     assert text_model(len).classes is None
     with pytest.raises(InputError, match="model must be a function"):
         text_model(3)
+
+
+def test_pieces_are_the_same_from_several_threads_while_what_is_kept_is_emptied(monkeypatch):
+    monkeypatch.setattr(network, "MOST_CUT", 6)
+    monkeypatch.setattr(network, "MOST_JOINED", 4)
+    texts = [f"What a film number {k % 7}, and<br />so dull." for k in range(40)]
+    alone = [network.ids_of(encoding).tolist() for encoding in network.pieces_of(texts)]
+    with ThreadPoolExecutor(4) as pool:
+        every = list(pool.map(lambda _: [row.tolist() for row in network.numbers_of(texts)], range(60)))
+    assert all(found == alone for found in every)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", " ", ". ", "a. . b", "Wait... it was.  Then. ", "[MASK]. x", "x.<br />. y <br /> z", "Dr. No. 7.5 a.\nb. c"],
+)
+def test_pieces_of_sentences_put_together_are_those_of_the_text(text):
+    alone = network.ids_of(network.pieces_of([text])[0])
+    for found in (*network.numbers_of([text, text]), *network.numbers_of([text])):
+        np.testing.assert_array_equal(found, alone)
+        assert found.dtype == alone.dtype

@@ -37,7 +37,23 @@ def test_a_directory_in_natural_order_and_one_file(tmp_path):
     for name, content in (("b10.txt", "ten\r\n"), ("b2.txt", "two"), (".hidden.txt", "x"), ("c.md", "no")):
         (tmp_path / name).write_bytes(content.encode())
     assert bt.read_texts(tmp_path) == {"b2.txt": "two", "b10.txt": "ten\r\n"}
-    assert bt.read_texts(tmp_path / "b10.txt") == {"b10.txt": "ten\r\n"}
+    assert bt.read_texts(tmp_path / "b10.txt") == {1: "ten"}
+
+
+def test_a_file_of_lines_and_standard_input_are_read_alike(tmp_path, monkeypatch):
+    """Was wrong once: a .txt file was one text, and the same lines from standard input were many."""
+    content = "One é.\n\nTwo, with\ttabs.\r\nThree.\n"
+    (tmp_path / "a.txt").write_bytes(content.encode())
+
+    def piped(**options):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content.encode())))
+        return list(bt.read_texts("-", **options).values())
+
+    assert piped() == list(bt.read_texts(tmp_path / "a.txt").values()) == ["One é.", "Two, with\ttabs.", "Three."]
+    assert piped(whole=True) == list(bt.read_texts(tmp_path / "a.txt", whole=True).values()) == [content]
+    (tmp_path / "a.csv").write_text("text\na\n")
+    with pytest.raises(InputError, match=r"whole is for \.txt files and standard input"):
+        bt.read_texts(tmp_path / "a.csv", whole=True)
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ TEXTS = {
 
 def explained(texts=None, units="word", **settings):
     return butfor.text.explain(
-        model, TEXTS if texts is None else texts, plain, units=units, **{"alpha": 0.1, **settings}
+        model, TEXTS if texts is None else texts, plain, units=units, **{"alpha": 0.1, "test": "few-shot", **settings}
     )
 
 

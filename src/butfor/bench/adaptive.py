@@ -20,7 +20,8 @@ from butfor.core.types import Bools, Floats, Ints, Subset
 ALPHA = 0.1
 RHO = 0.9  # between the subsets of one input
 H, CAP = 10, 256  # of the sequential p-values
-SIZES, WEAK = ((50, 10), (200, 13)), 1.6  # of whole runs, half of whose subsets are shifted in three inputs of four
+SHARE, WEAK = 0.8, 1.57  # half of the subsets are shifted by WEAK in this share of the inputs
+SIZES = ((50, 10), (200, 13))  # of whole runs
 
 
 @dataclass(frozen=True)
@@ -63,8 +64,8 @@ def _in_run(count: int, width: int, rule: str, seed: int, runs: int) -> Figures:
     for number in range(seed, seed + runs):
         rng = stream(number, "bench adaptive", "sequential", count)
         truth = np.zeros((count, width), bool)
-        truth[:, : width // 2] = rng.random((count, width // 2)) < 0.75
-        inputs = rng.standard_normal((count, width)) + WEAK * truth
+        truth[:, : width // 2] = rng.random((count, width // 2)) < SHARE
+        inputs = _equicorrelated(rng, count, width) + WEAK * truth
         with warnings.catch_warnings(action="ignore"):
             result = explain(_sum, inputs, _fresh, rule=rule, alternative="greater", effects=None, seed=number)
         pairs.append((result.chosen, truth.ravel()))
@@ -122,7 +123,8 @@ def chosen_by(matrix: Matrix, seed: int) -> dict[str, Bools]:
 def _signals(count: int, width: int, subsets: float, inputs: float, strength: float) -> Bed:
     """Normal statistics; a share of the subsets is shifted in a share of the inputs.
 
-    Shares and strengths are ours, as METHODS names none: the strength is what brings BH to the power that it has there.
+    Shares and strengths are ours, as METHODS names none: they bring BH to the FDR and the power that it has there, so
+    that the figures of the other rules can be compared.
     """
 
     def bed(rng: np.random.Generator) -> Matrix:
@@ -222,9 +224,9 @@ def _equal_rows(named: bool) -> Bed:
 
 
 BEDS: dict[str, Bed] = {
-    "200 x 13, weak in a quarter": _signals(200, 13, 0.25, 0.75, 1.55),
-    "50 x 10, half": _signals(50, 10, 0.5, 0.75, 1.6),
-    "200 x 13, sparse": _signals(200, 13, 0.08, 0.1, 3.8),
+    "200 x 13, weak in a quarter": _signals(200, 13, 0.25, 0.82, 1.5),
+    "50 x 10, half": _signals(50, 10, 0.5, SHARE, WEAK),
+    "200 x 13, sparse": _signals(200, 13, 0.15, 0.2, 3.38),
     "200 x 13, uniform": _signals(200, 13, 1.0, 0.2, 2.72),
     "null: independent": _null(_independent),
     "null: clones": _null(_equal_within),

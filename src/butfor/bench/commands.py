@@ -217,7 +217,10 @@ def stability(
 @app.command()
 def zoom(
     runs: Runs = 50,
-    beds: Annotated[list[str] | None, typer.Option(help="documents or images; may be repeated.")] = None,
+    beds: Annotated[
+        list[str] | None,
+        typer.Option(help='documents, "weak words" or images; may be repeated. length: seconds of long documents.'),
+    ] = None,
     seed: Seed = 100,
     out: Out = None,
     json: Json = False,
@@ -253,6 +256,37 @@ def images(
         figure = Figure(figsize=(7, 3.9), layout="constrained")
         bench.places(figures).plot(figure.add_subplot())
         figure.savefig(out / "ranks.png", dpi=120)
+
+
+@app.command()
+def heatmaps(
+    assets: Annotated[Path | None, typer.Option(help="Networks and photographs. Default: BUTFOR_ASSETS.")] = None,
+    images: Annotated[list[str] | None, typer.Option(help="A photograph by its name; may be repeated.")] = None,
+    count: Annotated[int, typer.Option(min=1, help="Textures of known truth.")] = 4,
+    threads: Threads = 1,
+    seed: Seed = 0,
+    out: Out = None,
+    json: Json = False,
+) -> None:
+    """Zoom beside LIME and SHAP on photographs and textures: seconds, and which mark the object; --out keeps sheets."""
+    from butfor.bench import heatmaps as bench
+
+    study = {"assets": assets, "names": tuple(images or bench.PHOTOGRAPHS), "count": count, "seed": seed}
+    _measure("heatmaps", (bench.run, bench.markdown), out, json, **study, threads=threads, sheets=out)
+
+
+@app.command()
+def judge(
+    assets: Annotated[Path | None, typer.Option(help="Folder with the photographs. Default: BUTFOR_ASSETS.")] = None,
+    images: Annotated[int | None, typer.Option(help="Only the first so many photographs.")] = None,
+    seed: Seed = 0,
+    out: Out = None,
+    json: Json = False,
+) -> None:
+    """Real patches of the paper's photographs and planted faults: which share of them `butfor.image.judge` flags."""
+    from butfor.bench import judge as bench
+
+    _measure("judge", (bench.run, bench.markdown), out, json, assets=assets, images=images, seed=seed)
 
 
 @app.command()

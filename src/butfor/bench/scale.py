@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 import time
@@ -38,7 +39,7 @@ SIGNALS = 0.1  # of the values of the bed of a million hypotheses
 def run(seed: int = 0, parts: tuple[str, ...] = PARTS, share: float = 1.0, repeats: int = 5) -> Figures:
     """The parts that are asked for, each in a process of its own; `share` makes them smaller, to try them out."""
     measures: dict[str, Callable[[], Figures]] = {
-        "workers": partial(workers, seed, max(20, int(1500 * share))),
+        "workers": partial(workers, seed, tuple(max(20, int(size * share)) for size in (1500, 5000))),
         "journal": partial(journals, seed, max(20, int(4000 * share)), repeats),
         "million": partial(million, seed, max(20, int(100_000 * share))),
         "stream": partial(streamed, seed, max(100, int(1_000_000 * share))),
@@ -61,31 +62,55 @@ def _quiet(measure: Callable[[], Figures]) -> Figures:
         return measure()
 
 
-def workers(seed: int, inputs: int) -> Figures:
+def workers(seed: int, sizes: tuple[int, ...]) -> Figures:
     """Seconds of the clock of one and the same run on each engine: a random forest, irt with 200 draws, its control.
 
-    Workers are open and have the model before the clock starts.
+    Workers are open before the clock starts. What is asked is asked of the largest of `sizes`, since what does not go
+    to workers (a short first look, the control's many small rounds, the choice) is the same for all. `bare` is what two
+    processes do for the forest alone, half of the rows each: more than that no engine can gain on this machine.
     """
-    model, data, reference = _forest(seed, inputs)
-    found: dict[str, dict[str, Any]] = {}
-    known: Floats | None = None
+    model, data, reference = _forest(seed, max(sizes))
+    runs: dict[str, dict[str, Figures]] = {}
     with ExitStack() as open_:
         engines = {"1 process": 1, "2 processes": engine_for("processes:2"), "2 threads": engine_for("threads:2")}
         if (client := _dask(open_)) is not None:
             engines["dask, 2 processes"] = engine_for(client)
-        for name, engine in engines.items():
-            asked = partial(explain, model, reference=reference, test=irt(200), seed=seed, workers=engine)
-            asked(data[:20])
-            start, work = time.perf_counter(), time.process_time()
-            result = asked(data)
-            seconds, main = time.perf_counter() - start, time.process_time() - work
-            known = result.evidence.values if known is None else known
-            same = bool((result.evidence.values == known).all())
-            found[name] = {"seconds": seconds, "main": main, "rows": result.rows, "same": same}
-    alone = found["1 process"]["seconds"]
-    for one in found.values():
-        one["ratio"] = alone / one["seconds"]
-    return {"inputs": inputs, "engines": found}
+        for inputs in sizes:
+            found: dict[str, Figures] = {}
+            known: Floats | None = None
+            for name, engine in engines.items():
+                asked = partial(explain, model, reference=reference, test=irt(200), seed=seed, workers=engine)
+                asked(data[:20])
+                start, work = time.perf_counter(), time.process_time()
+                result = asked(data[:inputs])
+                seconds, main = time.perf_counter() - start, time.process_time() - work
+                known = result.evidence.values if known is None else known
+                same = bool((result.evidence.values == known).all())
+                found[name] = {"seconds": seconds, "main": main, "rows": result.rows, "same": same}
+            for one in found.values():
+                one["ratio"] = found["1 process"]["seconds"] / one["seconds"]
+            runs[str(inputs)] = found
+    return {"runs": runs, "bare": _bare(model, reference), "load": os.getloadavg()[0]}
+
+
+def _bare(model: Callable[[Batch], Array], rows: Floats) -> float:
+    """How much faster two processes are than one with nothing but calls of the model, 10,000 rows each."""
+    from joblib.externals.loky import ProcessPoolExecutor as Pool
+
+    batch, calls = np.tile(rows, (10, 1)), 100
+    start = time.perf_counter()
+    _calls(model, batch, calls)
+    middle = time.perf_counter()
+    with Pool(2) as pool:
+        list(pool.map(_calls, [model] * 2, [batch] * 2, [1] * 2))
+        begun = time.perf_counter()
+        list(pool.map(_calls, [model] * 2, [batch] * 2, [calls // 2] * 2))
+        return (middle - start) / (time.perf_counter() - begun)
+
+
+def _calls(model: Callable[[Batch], Array], batch: Floats, count: int) -> None:
+    for _ in range(count):
+        model(batch)
 
 
 def _forest(seed: int, inputs: int) -> tuple[Callable[[Batch], Array], Floats, Floats]:
@@ -249,8 +274,8 @@ def _write_parquet(path: Path, rows: int, seed: int) -> Sampler:
 
 
 def columns(seed: int, count: int) -> Figures:
-    """40 rows of so many columns of CSV, read and explained by the linear sampler: the default one fits each column to
-    all others by itself, which takes the square of the columns."""
+    """40 rows of so many columns of CSV, read, and every column tested by osft with the linear sampler: what a run with
+    the default one names instead, which fits each column to all others by itself."""
     import pandas as pd
 
     from butfor.tabular.rows import TableRequest, read_tables
@@ -265,7 +290,7 @@ def columns(seed: int, count: int) -> Figures:
         read = read_tables(TableRequest(Path(folder) / "wide.csv", reference_where="group == 'control'"))
     middle = time.process_time()
     sampler = tabular.gaussian(read.reference)
-    found = explain(_two_columns, read.data, sampler, subsets="columns", seed=seed)
+    found = explain(_two_columns, read.data, sampler, subsets="columns", test="osft", seed=seed)
     seconds = {"read": middle - start, "explain": time.process_time() - middle}
     return {"columns": count, "hypotheses": len(found.chosen), **seconds, "mb": peak("self")}
 
@@ -289,12 +314,15 @@ def _verdict(found: str, met: bool | None) -> str:
 
 
 def _worker_rows(part: Figures) -> list[list[str]]:
-    rows = []
-    for name, one in part["engines"].items():
-        asked = ASKED.get(name)
-        said = f"{one['ratio']:.2f}, {one['seconds']:.1f} s, main process {one['main']:.1f} s of processor time"
-        said += f", {one['rows']:,} rows" if one["same"] else ", OTHER EVIDENCE"
-        rows.append([name, f">= {asked}" if asked else "", _verdict(said, one["ratio"] >= asked if asked else None)])
+    rows = [["the forest alone, 2 processes", "", f"{part['bare']:.2f}, load of the machine {part['load']:.1f}"]]
+    longest = max(part["runs"], key=int)
+    for inputs, engines in part["runs"].items():
+        for name, one in engines.items():
+            asked = ASKED.get(name) if inputs == longest else None
+            said = f"{one['ratio']:.2f}, {one['seconds']:.1f} s, main process {one['main']:.1f} s of processor time"
+            said += f", {one['rows']:,} rows" if one["same"] else ", OTHER EVIDENCE"
+            met = one["ratio"] >= asked if asked else None
+            rows.append([f"{int(inputs):,} inputs, {name}", f">= {asked}" if asked else "", _verdict(said, met)])
     return rows
 
 

@@ -1,4 +1,7 @@
-"""Does another seed give another answer? Pairwise overlap of what is chosen over seeds, and of the top k of SHAP."""
+"""Does another seed give another answer? Pairwise overlap of what is chosen over seeds, and of the top k of SHAP.
+
+On film reviews, too, where the folder of assets has them.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ import numpy as np
 from butfor import explain, irt, simulate
 from butfor.bench.output import Figures, about, listed
 from butfor.bench.overhead import boosted
-from butfor.core.types import Array, Batch, Bools, Floats
+from butfor.core.types import Array, Batch, Bools, Floats, InputError
 from butfor.simulate.models import sum_of_abs
 from butfor.simulate.paper import paper_inputs
 
@@ -26,6 +29,7 @@ TESTS: dict[str, Any] = {
     "osft": "osft",
 }
 TARGETS = {"sequential": 0.95, "default": 1.0}
+REVIEWS, REVIEW_SEEDS, REVIEW_TARGET = 20, 4, 0.85
 REFERENCE = 500  # rows beside which trees are explained
 BACKGROUND, EVALUATIONS = 50, 510  # of permutation SHAP: rows, and model calls for one input
 PEER_SEEDS = 3  # of SHAP: one of its runs takes as long as ten of ours
@@ -38,7 +42,7 @@ def run(seed: int = 0, seeds: int = SEEDS) -> Figures:
 
     with threadpool_limits(1), warnings.catch_warnings(action="ignore"):
         found = [one for name in BEDS for one in _on_bed(name, seed, seeds)]
-        return {**about(seed, seeds=seeds), "overlap": [*found, *_on_trees(seed, seeds)]}
+        return {**about(seed, seeds=seeds), "overlap": [*found, *_on_trees(seed, seeds), *on_reviews(seed, seeds)]}
 
 
 def overlap(chosen: Sequence[Bools]) -> tuple[float, float]:
@@ -53,10 +57,10 @@ def overlap(chosen: Sequence[Bools]) -> tuple[float, float]:
     return float(np.mean(shares)), float(min(shares))
 
 
-def _row(bed: str, method: str, chosen: Chosen, seeds: int) -> Figures:
+def _row(bed: str, method: str, chosen: Chosen, seeds: int, target: float | None = None) -> Figures:
     every = [chosen(seed) for seed in range(seeds)]
     mean, least = overlap(every)
-    target = TARGETS.get(method)
+    target = TARGETS.get(method) if target is None else target
     return {
         "bed": bed,
         "method": method,
@@ -94,6 +98,28 @@ def _on_trees(seed: int, seeds: int) -> list[Figures]:
     rows = [_row("boosted trees", "sequential", lambda own: chosen(function, own), seeds)]
     rows.append(_row("boosted trees", "default", lambda own: chosen(trees, own), seeds))
     return rows + _top("boosted trees", function, inputs, reference[:BACKGROUND], round(rows[0]["chosen"]), seeds)
+
+
+def on_reviews(seed: int, seeds: int) -> list[Figures]:
+    """Words of film reviews with the embedded pair, a few seeds; nothing where there are no reviews."""
+    from butfor import text
+    from butfor.bench.texts import assets_folder, short_reviews
+
+    try:
+        reviews = short_reviews(assets_folder(), REVIEWS, seed)
+    except InputError:
+        return []
+    model, sampler = text.small_sentiment(threads=1), text.small_infiller(threads=1, among="plain")
+
+    def chosen(test: str | None, own: int) -> Bools:
+        return np.asarray(text.explain(model, reviews, sampler, test=test, link="logit", seed=own).chosen)
+
+    few, tests = min(seeds, REVIEW_SEEDS), {"the default": None, "few-shot, the default before": "few-shot"}
+    goals = (REVIEW_TARGET, None)
+    return [
+        _row(f"{len(reviews)} reviews", f"{name} ({few} seeds)", partial(chosen, test), few, goal)
+        for (name, test), goal in zip(tests.items(), goals, strict=True)
+    ]
 
 
 def _fitted(seed: int) -> object:

@@ -26,8 +26,10 @@ from butfor.text.word_counts import word_of
 ALPHA = 0.15
 MOST_PIECES = 256  # reviews are below it, as in the paper
 TOP = 25
+SMALL = 0.1  # p-values
 Among = Literal["plain"] | None  # what the infiller may draw
-STUDIES: dict[str, tuple[str, Among]] = {  # test, and among which words
+STUDIES: dict[str, tuple[str | None, Among]] = {  # test, and among which words
+    "default": (None, "plain"),
     "osft": ("osft", "plain"),
     "few-shot": ("few-shot", "plain"),
     "osft, any word": ("osft", None),
@@ -74,7 +76,7 @@ def short_reviews(assets: Path, count: int, seed: int) -> dict[str, str]:
     return found
 
 
-def study(reviews: dict[str, str], seed: int, threads: int | None, test: str, among: Among) -> Figures:
+def study(reviews: dict[str, str], seed: int, threads: int | None, test: str | None, among: Among) -> Figures:
     """One test on all words of the reviews, with an effect for each that is chosen: its sign is the direction."""
     model = Timed(text.small_sentiment(threads=threads))
     sampler = Timed(text.small_infiller(threads=threads, among=among))
@@ -83,6 +85,7 @@ def study(reviews: dict[str, str], seed: int, threads: int | None, test: str, am
         warnings.simplefilter("ignore")  # reach is not the point here
         result = text.explain(model, reviews, sampler, test=test, alpha=ALPHA, link="logit", seed=seed)
     return {
+        "test": result.provenance["test"],
         "words": len(result.chosen),
         "chosen": int(result.chosen.sum()),
         "share": float(result.chosen.mean()),
@@ -100,11 +103,15 @@ def study(reviews: dict[str, str], seed: int, threads: int | None, test: str, am
 
 
 def signs(result: Result) -> Figures:
-    """How often words beat their draws where there is no tie, by chance 1 of draws + 1; and plain ones alone."""
-    values = result.evidence.values
-    decoys = 1 if result.evidence.kind == "z" else int(result.provenance["draws"])
+    """How often words beat their draws where there is no tie, by chance 1 of draws + 1; and plain ones alone.
+
+    A p-value wins where it is at most SMALL.
+    """
+    values, kind = result.evidence.values, result.evidence.kind
+    decoys = 1 if kind == "z" else 1 / SMALL - 1 if kind == "p" else int(result.provenance["draws"])
     words = plain_words()
     plain = np.array([word in words for word in tested_words(result)])
+    values = np.where(values <= SMALL, 1.0, -1.0) if kind == "p" else values
     return {
         "tied": float((values == 0).mean()),
         "wins": _wins(values),

@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from butfor.core.draw.samplers import RefusesInputs, SamplerInfo, info_of
+from butfor.core.draw.samplers import RefusesInputs, RepeatsDraws, SamplerInfo, info_of
+from butfor.core.types import Subset
 
 
 @dataclass
@@ -40,6 +41,10 @@ class Timed:
 
     def unfit(self, item: object) -> str | None:
         return self.inner.unfit(item) if isinstance(self.inner, RefusesInputs) else None
+
+    def repeats(self, subset: Subset) -> bool:
+        inner: object = self.inner
+        return isinstance(inner, RepeatsDraws) and inner.repeats(subset)
 
 
 def peak() -> float:

@@ -9,11 +9,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 import butfor.image
 import butfor.text
+from butfor.bench import zoom_length
 from butfor.bench.output import Figures, about, listed
 from butfor.core.result.result import Result
 from butfor.core.select.rules import bh
@@ -81,10 +83,10 @@ def image_run(
 
 
 def text_run(
-    seed: int, *, flat: bool = False, draws: int = 4000, h: int = 10, inputs: int = 20
+    seed: int, *, flat: bool = False, draws: int = 4000, h: int = 10, inputs: int = 20, weak: bool = False
 ) -> tuple[Result, Bools]:
-    """Zoom on documents, or all of their words, with at most so many draws."""
-    bed = documents(seed, inputs=inputs)
+    """Zoom on documents, or all of their words, with at most so many draws; `weak`: words hardly stand out alone."""
+    bed = documents(seed, inputs=inputs, strength=1.0, density=1.0) if weak else documents(seed, inputs=inputs)
     units = "word" if flat else "zoom"
     result = _quietly(butfor.text.explain, bed, units=units, test=sequential(h, draws=draws), effects=None, seed=seed)
     hypotheses = zip(result.problem.blocks, result.input_of, strict=True)
@@ -98,16 +100,25 @@ def _quietly(explain: Callable[..., Result], bed: ImageBed | DocumentBed, **opti
         return explain(bed.model, bed.inputs, bed.sampler, **options)
 
 
-FLAT_DRAWS = {"documents": 4000, "images": 1000}  # the most of a word and of a cell: about the rows that zoom takes
-RUNS: dict[str, Callable[..., tuple[Result, Bools]]] = {"documents": text_run, "images": image_run}
+LENGTH = "length"
+FLAT_DRAWS = {"documents": 4000, "weak words": 4000, "images": 1000}  # of a word and of a cell: about zoom's rows
+RUNS: dict[str, Callable[..., tuple[Result, Bools]]] = {
+    "documents": text_run,
+    "weak words": partial(text_run, weak=True),
+    "images": image_run,
+}
 
 
 def run(runs: int = 50, seed: int = 100, beds: Sequence[str] = tuple(RUNS)) -> Figures:
-    """Each bed over so many seeds: zoom, the planted fault on the same runs, and a flat run."""
-    unknown = [bed for bed in beds if bed not in RUNS]
+    """Each bed over so many seeds: zoom, the planted fault on the same runs, and a flat run.
+
+    "length" is none of known truth: how long documents of three lengths take.
+    """
+    unknown = [bed for bed in beds if bed not in (*RUNS, LENGTH)]
     if unknown:
-        raise InputError(f"there is no bed {unknown[0]!r}; use {' or '.join(RUNS)}")
-    found = {bed: study(RUNS[bed], range(seed, seed + runs), FLAT_DRAWS[bed]) for bed in beds}
+        raise InputError(f"there is no bed {unknown[0]!r}; use {' or '.join((*RUNS, LENGTH))}")
+    long = {LENGTH: zoom_length.run(seed=seed)} if LENGTH in beds else {}  # the first, as it may lack its reviews
+    found = {bed: study(RUNS[bed], range(seed, seed + runs), FLAT_DRAWS[bed]) for bed in beds if bed != LENGTH}
     every = [
         {"bed": bed, "way": way, "resolution": level, "fdr": fdr, "error": error, "power": power, "rows": one.rows}
         for bed, ways in found.items()
@@ -116,7 +127,7 @@ def run(runs: int = 50, seed: int = 100, beds: Sequence[str] = tuple(RUNS)) -> F
             one.resolution, one.fdr.tolist(), one.error.tolist(), one.power.tolist(), strict=True
         )
     ]
-    return {**about(seed, runs=runs), "rates": every}
+    return {**about(seed, runs=runs), "rates": every, **long}
 
 
 def study(run: Callable[..., tuple[Result, Bools]], seeds: Sequence[int], flat_draws: int) -> dict[str, Rates]:
@@ -136,5 +147,6 @@ def markdown(figures: Figures) -> str:
         "",
         *listed("bed | way | resolution | FDR (s.e.) | power | model rows", line, figures["rates"]),
         "",
+        *(zoom_length.markdown(figures[LENGTH]) if LENGTH in figures else []),
     ]
     return "\n".join(lines)

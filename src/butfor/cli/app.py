@@ -128,9 +128,7 @@ def report(
     """Write report.html again from result.butfor; images are read from where they were, if that folder is named."""
     folder = folder.parent if folder.name == RESULT else folder
     result = load(folder / RESULT, images_in=[folder, *(images or [])], most_bytes=most_bytes)
-    if not isinstance(result, Result):
-        raise InputError(f"{folder / RESULT} is of butfor global, which has no report; see table.csv beside it")
-    if result.modality == "image" and (folder / REPORT).exists():
+    if isinstance(result, Result) and result.modality == "image" and (folder / REPORT).exists():
         from butfor.image.saved import images_of
 
         if images_of(None, result.provenance) is None:  # where they are was looked at when it was loaded

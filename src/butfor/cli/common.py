@@ -19,6 +19,7 @@ from butfor.core.result.result import Result
 from butfor.core.types import InputError
 from butfor.models.python_file import attribute_of
 from butfor.report.folder import REPORT, RESULT, TABLE, check_folder, write_folder
+from butfor.run.progress import Progress, reporting
 
 Some = TypeVar("Some", Result, GlobalResult)
 FOLDER = {"Report": REPORT, "Table": TABLE, "Result": RESULT}  # what `write_folder` writes
@@ -64,7 +65,10 @@ def sourced(result: Some, **where: str) -> Some:
 def written(result: Result, output: Output, **where: str) -> Result:
     """The result with words on where it came from, after writing its folder."""
     result = sourced(result, **where)
-    write_folder(result, output.out)
+    with reporting(bar(output)) as report:
+        report(Progress("report", 0, len(FOLDER)))
+        write_folder(result, output.out)
+        report(Progress("report", len(FOLDER), len(FOLDER)))
     return result
 
 

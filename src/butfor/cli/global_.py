@@ -15,7 +15,7 @@ from butfor.cli.panels import command
 from butfor.cli.resuming import ON_ERROR_HELP, Running, kept
 from butfor.cli.tables import Rows, SamplerName, TableColumns, TableModel, sampler_named, tables
 from butfor.core.select.guarantees import P_RULES
-from butfor.report.folder import RESULT, TABLE, write_files
+from butfor.report.folder import REPORT, RESULT, TABLE, write_files
 from butfor.report.picture import save_png
 from butfor.tabular.global_importance import global_importance
 
@@ -50,7 +50,7 @@ def global_(
     running: Running,
     on_error: Annotated[str, typer.Option(help=ON_ERROR_HELP)] = "raise",
 ) -> None:
-    """Test every feature once, over all rows together; write result.butfor, table.csv and importance.png."""
+    """Test every feature once, over all rows together; write a report, a picture, the table and the result."""
     with working(output):
         make, box = sampler_named(sampler), trust.load(model.model)
         read = tables(columns, box, **vars(rows), truth=labels, itself=labels is not None)
@@ -75,7 +75,13 @@ def global_(
             files: dict[str, Callable[[Path], object]] = {
                 RESULT: result.save,
                 TABLE: lambda path: result.table.to_csv(path, index=False),
+                REPORT: result.report,
                 IMPORTANCE: lambda path: save_png(result.plot, path, len(result.chosen)),
             }
             write_files(files, output.out)
-    finish(output, result.summary, result.to_json, {"Picture": IMPORTANCE, "Table": TABLE, "Result": RESULT})
+    finish(
+        output,
+        result.summary,
+        result.to_json,
+        {"Report": REPORT, "Picture": IMPORTANCE, "Table": TABLE, "Result": RESULT},
+    )

@@ -79,8 +79,8 @@ class Extras:
 
 @command(
     without=("config",),
-    test=f"{one_of(TestName)} Or by-cost: sequential where that takes ten minutes at most, else few-shot. Default: "
-    "few-shot, or osft if the sampler always fills alike.",
+    test=f"{one_of(TestName)} Default: sequential where that is expected to take five minutes at most, else few-shot; "
+    "osft if the sampler always fills alike.",
     target="Which output: its label or number, predicted (the default), or observed-class (the paper's).",
     draws="Counterfactuals per region, or the most of them.",
 )

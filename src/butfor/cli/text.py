@@ -8,7 +8,7 @@ import typer
 
 from butfor.cli.common import bar, finish, stopped_early, working, written
 from butfor.cli.options import BATCH_ROWS_HELP, MODEL, TEST, Output, TestOptions, Trust, one_of
-from butfor.cli.panels import command, needed, option, panel
+from butfor.cli.panels import command, flag, needed, option, panel
 from butfor.cli.resuming import Running, kept
 from butfor.core.draw.samplers import info_of
 from butfor.run.procedure import TestName
@@ -37,8 +37,8 @@ class Asking:
 @panel("Texts and what to test")
 class Units:
     texts: str = needed(
-        "A .csv, .tsv, .jsonl, .json or .txt file, a directory of .txt files, or - for standard input (a text a line, "
-        "or JSON lines)."
+        "A .csv, .tsv, .jsonl or .json file, a directory of .txt files (a text each), a .txt file or - for standard "
+        "input (a text a line, or JSON lines)."
     )
     units: str = option(
         "What to test: word, wordpiece (of the sampler, or wordpiece:TOKENIZER), sentence, phrase, match:PATTERN (a "
@@ -47,6 +47,7 @@ class Units:
     )
     column: str | None = option("Column or key with the texts. Default: the only one, or text.")
     name: str | None = option("Column or key with the names of the texts. Default: row numbers.")
+    whole: bool = flag("A .txt file, or standard input, is one text with all of its lines.")
     overlap: str = option("refuse, or alone: test spans that overlap anyway, each alone.", default="refuse")
     on_error: str = option("raise, or skip: leave out texts that cannot be used, with a note.", default="raise")
 
@@ -71,8 +72,8 @@ class Infiller:
 
 @command(
     without=("config",),
-    test=f"{one_of(TestName)} Or by-cost: sequential where that takes ten minutes at most, else few-shot. Default: "
-    "few-shot, or sequential with --listed.",
+    test=f"{one_of(TestName)} Default: sequential where that is expected to take five minutes at most, else few-shot; "
+    "sequential with --listed.",
     target="Which output: its label or number, predicted (the default where there are several), or observed-class "
     "(the paper's).",
     draws="Counterfactuals per word, or the most of them.",
@@ -96,7 +97,7 @@ def text(
     from butfor.text.terminal import found_in, harmless
 
     with working(output):
-        found = read_texts(units.texts, column=units.column, name=units.name)
+        found = read_texts(units.texts, column=units.column, name=units.name, whole=units.whole)
         box = text_model(named_model(model, trust))
         drawing = named_sampler(sampler, asking.threads)
         with kept(running.run_dir, output.out) as run_dir:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 import warnings
+import weakref
 from concurrent.futures import Future
 from typing import Any
 
@@ -11,7 +13,7 @@ import cloudpickle
 from butfor.core.evaluate.workplace import Workplace, WorkUnit
 from butfor.core.types import InputError
 from butfor.engine.pool import Trip, work
-from butfor.engine.workers import opened
+from butfor.engine.workers import one_thread_each, opened
 
 DaskClient = Any
 DaskFuture = Any  # dask is not typed
@@ -21,6 +23,8 @@ RETRIES = 2  # of a task whose worker raised something of the cluster's
 
 class Cluster:
     """A dask.distributed Client of the user's, or one of our own at an address."""
+
+    least_seconds = 0.3  # a task costs the scheduler and us some 5 ms
 
     def __init__(self, workers: object) -> None:
         self._client = client_of(workers)
@@ -43,11 +47,20 @@ class Cluster:
         return as_future(sent)
 
 
+class Limited(threading.local):
+    """On a worker: the workplace for which this thread has been limited, which takes 4 ms."""
+
+    place: weakref.ref[Workplace] | None = None
+
+
+_LIMITED = Limited()
+
+
 def work_sent(place: Workplace, units: bytes) -> Trip:
     """On a worker of the cluster."""
-    from butfor.engine.workers import one_thread_each
-
-    one_thread_each()
+    if _LIMITED.place is None or _LIMITED.place() is not place:
+        one_thread_each()  # a new workplace may have brought new libraries
+        _LIMITED.place = weakref.ref(place)
     return work(place, cloudpickle.loads(units))
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,8 @@ from butfor.core.types import Array
 Plain = Any  # what JSON can hold
 Buffer = Any  # bytes, or an array that lies in one piece
 PLAIN = (bool, int, float)
+SIMPLE = {bool, int, float, type(None)}
+FEW = 4  # members of a collection from which on it pays to look whether they are alike
 MANY = 4096  # integers from which on it pays to look how large they are
 
 
@@ -43,25 +47,44 @@ def _plain(value: object, parts: list[Buffer]) -> Plain:
     if isinstance(value, dict):
         return {"d": [[_plain(key, parts), _plain(one, parts)] for key, one in value.items()]}
     if isinstance(value, list | tuple):
-        return {"l" if isinstance(value, list) else "t": [_plain(one, parts) for one in value]}
+        return {"l" if isinstance(value, list) else "t": _members(value, parts)}
     raise TypeError(f"a journal cannot keep {type(value).__name__}")
 
 
-def _array(value: Array, parts: list[Buffer]) -> Plain:
+def _members(values: Sequence[Any], parts: list[Buffer]) -> Plain:
+    """Members of a collection; many that are alike are put together, which takes one header for all of them."""
+    kinds = set(map(type, values)) if len(values) >= FEW else set()
+    if kinds and kinds <= SIMPLE:
+        return list(values)
+    if kinds == {np.ndarray} and len({one.dtype for one in values}) == 1:
+        shapes = [one.shape for one in values]
+        wide = values[0].ndim > 2 and shapes[0][-1] > 1
+        return {"c": [shapes, _array(np.concatenate([one.ravel() for one in values]), parts, wide)]}
+    if kinds in ({tuple}, {list}):
+        lengths = list(map(len, values))
+        if kinds == {tuple} and lengths[0] and len(set(lengths)) == 1:
+            return {"z": [_members(column, parts) for column in zip(*values, strict=True)]}
+        every = [one for own in values for one in own]
+        return {"n": ["t" if kinds == {tuple} else "l", lengths, _members(every, parts)]}
+    return [_plain(one, parts) for one in values]
+
+
+def _array(value: Array, parts: list[Buffer], wide: bool = False) -> Plain:
     if value.dtype == bool:
         parts.append(np.packbits(value).tobytes())
         return {"f": value.shape}
-    small = _smaller(value)
+    small = _smaller(value, wide or (value.ndim > 2 and value.shape[-1] > 1))
     plain = small.dtype.kind in "fiu" and small.flags.c_contiguous
     parts.append(small if plain else np.ascontiguousarray(small).tobytes())
     return {"a": (small.dtype.str, value.dtype.str, value.shape)}
 
 
-def _smaller(value: Array) -> Array:
-    """float64 that came from float32 as float32, small integers as bytes: the same numbers in less room."""
+def _smaller(value: Array, wide: bool) -> Array:
+    """float64 that came from float32 as float32 (networks with several outputs), small integers as bytes: the same
+    numbers in less room."""
     if value.dtype == np.int64 and value.size >= MANY and value.min() >= -128 and value.max() < 128:
         return value.astype(np.int8)
-    if value.dtype != np.float64 or value.ndim < 3 or value.shape[-1] < 2:
+    if value.dtype != np.float64 or not wide:
         return value
     single = value.astype(np.float32)
     return single if np.array_equal(single, value) else value
@@ -95,8 +118,25 @@ def _back(plain: Plain, content: memoryview, place: list[int]) -> Any:
         return bytes(_taken(content, place, given))
     if kind == "d":
         return {_back(key, content, place): _back(one, content, place) for key, one in given}
-    found = [_back(one, content, place) for one in given]
+    found = _members_back(given, content, place)
     return found if kind == "l" else tuple(found)
+
+
+def _members_back(plain: Plain, content: memoryview, place: list[int]) -> list[Any]:
+    if isinstance(plain, list):
+        return [_back(one, content, place) for one in plain]
+    ((kind, given),) = plain.items()
+    if kind == "c":
+        shapes, header = given
+        ends = np.cumsum([int(np.prod(shape, dtype=np.int64)) for shape in shapes])
+        split = np.split(_back(header, content, place), ends[:-1])
+        return [one.reshape(shape) for one, shape in zip(split, shapes, strict=True)]
+    if kind == "n":
+        kind, lengths, every = given
+        members = iter(_members_back(every, content, place))
+        made = (list(islice(members, length)) for length in lengths)
+        return list(made) if kind == "l" else [tuple(one) for one in made]
+    return list(zip(*[_members_back(column, content, place) for column in given], strict=True))
 
 
 def _taken(content: memoryview, place: list[int], size: int) -> memoryview:
@@ -104,18 +144,29 @@ def _taken(content: memoryview, place: list[int], size: int) -> memoryview:
     return content[place[0] - size : place[0]]
 
 
-def encode_result(result: UnitResult) -> bytes:
-    """A unit's result; of jobs of which nothing was found or listed nothing is written."""
+def encode_results(results: Sequence[UnitResult]) -> bytes:
+    """Results of units; of jobs of which nothing was found or listed nothing is written."""
+    return encode([_fields(result) for result in results])
+
+
+def _fields(result: UnitResult) -> tuple[Any, ...]:
     width = len(result.found[0]) if result.found else 0
-    found = {place: own for place, own in enumerate(result.found) if any(one is not None for one in own)}
+    places = list(dict.fromkeys(place for place, own in enumerate(result.found) for one in own if one is not None))
+    found = [result.found[place] for place in places]
     supports = {i: (one.mass, one.beside, one.least) for i, one in enumerate(result.supports) if one is not None}
     rest = (result.rows, result.news, result.chance, result.failed, result.summary, result.sample)
-    return encode([len(result.found), width, result.outputs, found, supports, *rest])
+    return (len(result.found), width, result.outputs, places, found, supports, *rest)
 
 
-def decode_result(content: bytes) -> UnitResult:
+def decode_results(content: bytes) -> list[UnitResult]:
     """The same, back."""
-    jobs, width, outputs, found, supports, *rest = decode(content)
-    every = tuple(found.get(place, (None,) * width) for place in range(jobs))
+    return [_result(*fields) for fields in decode(content)]
+
+
+def _result(
+    jobs: int, width: int, outputs: Any, places: list[int], found: list[Any], supports: dict[int, Any], *rest: Any
+) -> UnitResult:
+    known = dict(zip(places, found, strict=True))
+    every = tuple(known.get(place, (None,) * width) for place in range(jobs))
     listed = tuple(Support(*supports[place]) if place in supports else None for place in range(jobs))
     return UnitResult(outputs, every, listed, *rest)

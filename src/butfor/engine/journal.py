@@ -1,7 +1,7 @@
 """A run directory: units that are done are kept until the run is, so that a run cut short goes on where it was.
 
 A unit is known by all that was asked in it, and the directory by all that the run was asked for: what differs is
-refused by name. A few units of the whole journal are asked again, so that a model changed in between is found out.
+refused by name. A random sample of the whole journal is asked again, so that a model changed in between is found out.
 """
 
 from __future__ import annotations
@@ -19,17 +19,16 @@ from typing import Any
 
 import numpy as np
 
-from butfor.core.draw.blocks import Block
-from butfor.core.draw.content import digest
+from butfor.core.draw.blocks import Block, Job
+from butfor.core.draw.content import content_digest, digest
 from butfor.core.draw.items import Items
-from butfor.core.draw.samplers import name_of
 from butfor.core.evaluate.units import evaluate_unit
-from butfor.core.evaluate.workplace import Engine, UnitResult, Workplace, WorkUnit
+from butfor.core.evaluate.workplace import Engine, HasMark, UnitResult, Workplace, WorkUnit
 from butfor.core.types import Array, Batch, InputError, Model
-from butfor.engine.encoding import decode, decode_result, encode, encode_result
-from butfor.engine.store import FILE, FORMAT, Store, clear
+from butfor.engine.encoding import decode, encode
+from butfor.engine.store import FILE, FORMAT, KEY, Store, clear
 
-AGAIN = 3  # units of a former run of which a part is asked again
+AGAIN, MOST_AGAIN, EACH = 3, 64, 50  # of so many units of a former run one, at least and at most so many, is looked at
 MANIFEST = b"manifest"
 OTHER = "run_dir {place} holds another run ({what}); name another folder, or delete this one"
 CHANGED = (
@@ -86,7 +85,7 @@ def journal(
         yield Journal(keeping, Remembered(model, store), store)
     finally:
         if not store.closed:
-            empty = len(store.all_keys()) < 2 and not store.dropped
+            empty = store.count() < 2 and not store.dropped
             store.close()
             if empty:
                 clear(store.place)  # nothing was answered: nothing to go on with
@@ -109,7 +108,7 @@ def _begin(store: Store, asked: Mapping[str, str]) -> frozenset[bytes] | None:
     told = {"format": str(FORMAT), **asked}
     kept = store.get(MANIFEST)
     if kept is None:
-        if store.all_keys():
+        if store.count():
             raise InputError(OTHER.format(place=store.place, what="what it was asked cannot be read"))
         store.put(MANIFEST, json.dumps(told).encode())
         store.commit()
@@ -119,8 +118,8 @@ def _begin(store: Store, asked: Mapping[str, str]) -> frozenset[bytes] | None:
     if differ:
         what = ", ".join(_difference(name, before.get(name), told.get(name)) for name in differ)
         raise InputError(OTHER.format(place=store.place, what=what))
-    units = [key for key in store.all_keys() if key.startswith(b"unit")]
-    return frozenset(random.sample(units, min(AGAIN, len(units))))
+    units = store.units()
+    return frozenset(random.sample(units, min(len(units), max(AGAIN, min(MOST_AGAIN, len(units) // EACH)))))
 
 
 def _difference(name: str, before: str | None, now: str | None) -> str:
@@ -138,7 +137,7 @@ class Keeping:
     again: frozenset[bytes]
     fresh: bool = False  # there was no former run
     _places: dict[tuple[object, ...], tuple[Workplace, bytes]] = field(default_factory=dict)
-    _blocks: dict[int, tuple[Block, bytes]] = field(default_factory=dict)
+    _blocks: dict[int, tuple[bytes, Block]] = field(default_factory=dict)
     _items: dict[int, tuple[Items, list[bytes]]] = field(default_factory=dict)
 
     def map(self, place: Workplace, units: Iterable[WorkUnit]) -> Iterator[tuple[int, UnitResult]]:
@@ -152,29 +151,28 @@ class Keeping:
                     yield unit
                     continue
                 key = self._key(place, unit)
-                kept = self.store.get(key)
-                if kept is None:
+                result = self.store.unit(key)
+                if result is None:
                     keys[number] = partial(bytes, key)
                     yield unit
                 else:
-                    result = decode_result(kept)
                     if key in self.again:
                         self._compare(place, unit, result)
                     yield replace(unit, result=result)
 
         for number, result in self.engine.map(place, looked_up()):
             if number in keys:
-                self.store.put_soon(keys.pop(number), partial(encode_result, result), _size(result))
+                self.store.put_soon(keys.pop(number), result, _size(result))
             yield number, result
 
     def _key(self, place: Workplace, unit: WorkUnit) -> bytes:
         """All that was asked in a unit."""
         if place.key not in self._places:
             self._places[place.key] = (place, self._place_digest(place))
-        made = blake2b(self._places[place.key][1], digest_size=20)
+        made = blake2b(self._places[place.key][1], digest_size=KEY)
         kinds = [(job.draws, job.round, job.part) for job in unit.jobs]
         made.update(repr(kinds[:1] if kinds.count(kinds[0]) == len(kinds) else kinds).encode())
-        made.update(b"".join([self._block_digest(job.block) for job in unit.jobs]))
+        made.update(self._block_digests(unit.jobs))
         some = [one for job in unit.jobs for one in (job.ask, job.keep)]
         made.update(np.array([-1 if one is None else len(one) for one in some], np.int32).tobytes())
         members = [one for one in some if one is not None]
@@ -182,8 +180,8 @@ class Keeping:
         made.update(repr([None if look is None else type(look).__name__ for look in unit.looks]).encode())
         if unit.known:
             made.update(repr({row: sorted(known) for row, known in unit.known.items()}).encode())
-        made.update(content_digest(unit.summary))
-        return b"unit" + made.digest()
+        made.update(unit.summary.mark if isinstance(unit.summary, HasMark) else content_digest(unit.summary))
+        return made.digest()
 
     def _place_digest(self, place: Workplace) -> bytes:
         """What all units of a workplace share."""
@@ -194,26 +192,34 @@ class Keeping:
         told = (problem.seed, place.batch_rows, place.outputs, sorted(place.repeating), problem.round_draws)
         return blake2b(repr(told).encode() + known[0], digest_size=20).digest()
 
-    def _block_digest(self, block: Block) -> bytes:
-        """What tells a block from others; it is in many units."""
-        known = self._blocks.get(id(block))
-        if known is None or known[0] is not block:
-            told = repr((block.subset.name, block.start, block.stop, block.key, block.rows[:1].tolist()))
-            content = told.encode("utf-8", "surrogatepass") + digest_any(block.subset.index)
-            known = self._blocks[id(block)] = (block, blake2b(content, digest_size=16).digest())
-        return known[1]
+    def _block_digests(self, jobs: tuple[Job, ...]) -> bytes:
+        """What tells blocks from others; they are in many units, and held, so that none takes the place of another."""
+        known = self._blocks
+        for job in jobs:
+            if id(job.block) not in known:
+                block = job.block
+                told = repr((block.subset.name, block.start, block.stop, block.key, block.rows[:1].tolist()))
+                content = told.encode("utf-8", "surrogatepass") + digest_any(block.subset.index)
+                known[id(block)] = (blake2b(content, digest_size=16).digest(), block)
+        return b"".join([known[id(job.block)][0] for job in jobs])
 
     def _compare(self, place: Workplace, unit: WorkUnit, then: UnitResult) -> None:
-        """One job of the unit is asked again, whichever it is: the whole would cost a small run all that it kept."""
+        """A few inputs of one job are asked again, counterfactuals and all; which is left to chance.
+
+        Draws of the whole job are made again, since they share a stream, but only those of these inputs are evaluated.
+        """
         if unit.summary is None:
             number = random.randrange(len(unit.jobs))
-            inputs, said = np.arange(len(unit.jobs[number].members)), then.outputs[number]
+            job, said = unit.jobs[number], then.outputs[number]
         elif then.sample is not None:
             number, inputs, said = then.sample
+            whole = unit.jobs[number]
+            job = replace(whole, keep=inputs if whole.keep is None else whole.keep[inputs])
         else:
             return  # put together of parts whose workers died
-        (now,) = evaluate_unit(place, replace(unit, jobs=(unit.jobs[number],), looks=(), summary=None)).outputs
-        if not _same(now[inputs], said):
+        alone = replace(unit, jobs=(job,), looks=(), summary=None, known={})
+        (now,) = evaluate_unit(place, alone).outputs
+        if not _same(now, said):
             raise InputError(CHANGED.format(place=self.store.place))
 
 
@@ -277,30 +283,6 @@ def digest_any(thing: object) -> bytes:
     if isinstance(thing, tuple | list):
         return digest(str(len(thing))) + b"".join(map(digest_any, thing))
     return digest(thing)
-
-
-def content_digest(thing: object) -> bytes:
-    """The content of what makes a summary: data classes, functions, arrays and collections of them."""
-    parts: list[bytes] = []
-    _add_content(thing, parts.append)
-    return blake2b(b"".join(parts), digest_size=16).digest()
-
-
-def _add_content(thing: object, add: Callable[[bytes], None]) -> None:
-    if isinstance(thing, np.ndarray):
-        add(f"{thing.dtype} {thing.shape} ".encode())
-        add(thing.tobytes())
-    elif isinstance(thing, tuple | list):
-        add(f"{len(thing)} of ".encode())
-        for one in thing:
-            _add_content(one, add)
-    elif isinstance(thing, partial):
-        _add_content((thing.func, thing.args, sorted(thing.keywords.items())), add)
-    elif hasattr(thing, "__dataclass_fields__") and not isinstance(thing, type):
-        add(f"{type(thing).__name__} ".encode())
-        _add_content(list(vars(thing).values()), add)
-    else:
-        add(f"{name_of(thing) if callable(thing) else repr(thing)} ".encode())
 
 
 def items_digest(items: Any) -> bytes:

@@ -27,6 +27,8 @@ CANNOT_TRAVEL = (
 class Threads:
     """Threads: for models that let others run while they compute."""
 
+    least_seconds = 0.1
+
     def __init__(self, count: int) -> None:
         self.count = count
         self.reopen()
@@ -46,6 +48,8 @@ class Threads:
 
 class Processes:
     """Processes: for all models that can be pickled (functions of a script or notebook can)."""
+
+    least_seconds = 0.1
 
     def __init__(self, count: int) -> None:
         self.count = count

@@ -15,18 +15,19 @@ NAMES = ("seam", "sharpness", "colour")
 
 
 def border(image: Image, mask: Bools) -> Floats:
-    """Three numbers, large where the edge of a region shows: jump, change of sharpness, change of colour, (3,).
+    """Three numbers, large where the edge of a region shows: jump, loss of sharpness, change of colour, (3,).
 
     Whatever is in a region, its edge runs through a real photograph as through any other place. So these say little of
-    what a thing is, and much of whether it was put there.
+    what a thing is, and much of whether it was put there. More detail inside is not odd: what people draw a box around
+    is in focus, and what is behind it is not.
 
     >>> flat = np.full((40, 40, 3), 90, np.uint8)
     >>> hole = np.zeros((40, 40), bool)
     >>> hole[10:30, 10:30] = True
-    >>> border(flat, hole).tolist()
+    >>> np.abs(border(flat, hole)).tolist()
     [0.0, 0.0, 0.0]
     >>> flat[hole] += 30
-    >>> [round(value, 1) for value in border(flat, hole).tolist()]
+    >>> [round(value, 1) for value in np.abs(border(flat, hole)).tolist()]
     [2.1, 0.0, 26.0]
     """
     around = at(grown(bounds(mask), BAND + 2, *mask.shape))
@@ -41,7 +42,7 @@ def border(image: Image, mask: Bools) -> Floats:
     if usable.sum() < 3:  # hardly any edge inside the image
         return np.array([seam, 0.0, 0.0])
     sharpness = np.median(np.log(strong[usable] + 0.5) - np.log(weak[usable] + 0.5))
-    return np.array([seam, abs(float(sharpness)), _colour_step(part, inside, where, side, sector)])
+    return np.array([seam, -float(sharpness), _colour_step(part, inside, where, side, sector)])
 
 
 def _near(inside: Bools, width: int) -> tuple[Bools, Bools]:

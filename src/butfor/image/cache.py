@@ -126,6 +126,11 @@ def cached(sampler: Sampler, folder: str | Path, *, name: str | None = None) -> 
     return Cached(sampler, Path(folder), name)
 
 
+def not_kept(sampler: Sampler) -> Sampler:
+    """The sampler whose fills are kept, or one that is not such."""
+    return sampler.sampler if isinstance(sampler, Cached) else sampler
+
+
 def _state(rng: np.random.Generator) -> State:
     """All that decides what `rng` gives next, its children included."""
     seeds = rng.bit_generator.seed_seq

@@ -13,7 +13,7 @@ import numpy as np
 
 from butfor.core.result.result import Result
 from butfor.core.result.summary import WIDTH
-from butfor.core.types import Array, Floats, InputError, Subset
+from butfor.core.types import Array, Floats, InputError, Ints, Subset
 from butfor.image.boxes import boxes
 from butfor.image.explain import explain
 from butfor.image.files import folder
@@ -72,15 +72,7 @@ def named_assets() -> Path | None:
 
 def digits(seed: int = 0, progress: Reporting = None, count: int = 24) -> ImageDemo:
     """A network trained on half of scikit-learn's digits; squares of held-out threes, with eights as the reference."""
-    from sklearn.datasets import load_digits
-    from sklearn.model_selection import train_test_split
-    from sklearn.neural_network import MLPClassifier
-
-    pixels, labels = load_digits(return_X_y=True)
-    pictures = np.stack([enlarged(row) for row in pixels])
-    seen, held_out, known, truth = train_test_split(pictures, labels, test_size=0.5, stratify=labels, random_state=seed)
-    network = MLPClassifier((64,), alpha=1.0, max_iter=1000, random_state=seed).fit(features(seen), known)
-    model = Digits(network)
+    model, seen, held_out, known, truth = trained(seed)
     sampler = Alike(seen[known == 8])
     asked: dict[str, Any] = {"boxes": grid(4), "target": 3, "test": few_shot(scale="shrunk")}
     asked |= {"seed": seed, "progress": progress}
@@ -89,7 +81,7 @@ def digits(seed: int = 0, progress: Reporting = None, count: int = 24) -> ImageD
         _sourced(explain(model, _named(held_out[truth == digit][:count], digit), sampler, **asked), **source)
         for digit in (3, 8)
     )
-    right = float((model(held_out).argmax(axis=1) == truth).mean())
+    right = float((model(list(held_out)).argmax(axis=1) == truth).mean())
     before = (
         f"Scikit-learn's handwritten digits. A network with 64 hidden units is right on {right:.0%} of the held-out "
         f"half. The reference is the {int((known == 8).sum())} eights it was trained on: a square of a three is "
@@ -97,6 +89,19 @@ def digits(seed: int = 0, progress: Reporting = None, count: int = 24) -> ImageD
         "network, beyond what an eight's would?"
     )
     return ImageDemo(found, check, before)
+
+
+def trained(seed: int) -> tuple[Digits, Image, Image, Ints, Ints]:
+    """The network, the pictures that it was trained on, those that it was not, and what digits both are."""
+    from sklearn.datasets import load_digits
+    from sklearn.model_selection import train_test_split
+    from sklearn.neural_network import MLPClassifier
+
+    pixels, labels = load_digits(return_X_y=True)
+    pictures = np.stack([enlarged(row) for row in pixels])
+    seen, held_out, known, truth = train_test_split(pictures, labels, test_size=0.5, stratify=labels, random_state=seed)
+    network = MLPClassifier((64,), alpha=1.0, max_iter=1000, random_state=seed).fit(features(seen), known)
+    return Digits(network), seen, held_out, known, truth
 
 
 def _named(images: Sequence[Image], digit: int) -> dict[str, Image]:

@@ -19,6 +19,7 @@ from butfor.image.windows import box_sums, integral
 from butfor.models.optional import need
 
 COARSE = 96  # places are compared at about this size of the image, which takes a millisecond
+OWN = 0.5  # of the fills beside a reference come from the image itself
 ENOUGH = 24  # so many places must be left at a scale, else smaller pieces are taken and enlarged
 
 
@@ -28,10 +29,12 @@ class Donor:
 
     reference: Sequence[Image] | Image | None
     spread: float
+    own: float = OWN
 
     def __repr__(self) -> str:
         where = "the image itself" if self.reference is None else f"{len(self.reference)} reference images"
-        return f"donor({where}, spread={self.spread:g})"
+        own = "" if self.own == OWN else f", own={self.own:g}"
+        return f"donor({where}, spread={self.spread:g}{own})"
 
     @cached_property
     def info(self) -> SamplerInfo:
@@ -64,7 +67,7 @@ class Donor:
         """Which reference image, or None for the image itself."""
         if self.reference is None:
             return None
-        itself, which = rng.random() < 0.5, int(rng.integers(len(self.reference)))
+        itself, which = rng.random() < self.own, int(rng.integers(len(self.reference)))
         return None if itself and not mask.all() else which
 
 
@@ -172,16 +175,21 @@ def _pasted(image: Image, mask: Bools, places: DonorPlaces, corner: Ints) -> Ima
     return settle_seam(image, filled, mask, feather=max(4.0, min(inner[2] - inner[0], inner[3] - inner[1]) / 4))
 
 
-def donor(reference: Sequence[Image] | Image | None = None, *, spread: float = 0.5) -> Donor:
+def donor(reference: Sequence[Image] | Image | None = None, *, spread: float = 0.5, own: float | None = None) -> Donor:
     """A stochastic fill of a few milliseconds: a piece from another place, matched on the ring around the hole.
 
     Pieces come from the rest of the image and, half of the time, from the reference. The seam is blended away inside
     the hole. Where the rest of the image has no room for a piece of that size, a smaller one is enlarged.
 
+    A piece of the image itself may show the very thing that was taken out, when there is more of it: with a reference
+    and `own=0` the question is "but for this, if something of other images were there", which finds more of large
+    things and of several that are alike.
+
     Parameters
     ----------
     reference : a list of images, or a folder read with `butfor.image.folder`.
     spread : a place is e times less likely where its squared misfit exceeds the best one's by this share.
+    own : the share of fills that come from the image itself, beside a reference; None is a half.
 
     Examples
     --------
@@ -200,4 +208,8 @@ def donor(reference: Sequence[Image] | Image | None = None, *, spread: float = 0
         except (TypeError, LookupError) as error:
             raise InputError(f"reference must be a list of images, got {type(reference).__name__}") from error
         check_image(first)
-    return Donor(reference, float(spread))
+    if own is None:
+        return Donor(reference, float(spread))
+    if reference is None or not isinstance(own, int | float) or not 0 <= own <= 1:
+        raise InputError(f"own must be a share from 0 to 1, beside a reference, got own={own!r}")
+    return Donor(reference, float(spread), float(own))

@@ -15,7 +15,7 @@ from butfor.core.draw.proposers import is_blind
 from butfor.core.draw.samplers import HasNotes, Sampler, SeesRun, info_of
 from butfor.core.result.result import Result
 from butfor.core.types import InputError
-from butfor.image.cache import cached
+from butfor.image.cache import cached, not_kept
 from butfor.image.checked import check_drawn
 from butfor.image.inputs import load_items, propose_regions, source_metadata
 from butfor.image.judged import fills_judged
@@ -49,10 +49,11 @@ def explain(
 ) -> Result:
     """Which regions of each image the classifier relies on: those but for which its answer would be surprising.
 
-    `test=None` is "few-shot" (1/alpha draws a region), "sequential" with `boxes="zoom"`, and "osft" for a sampler that
-    always draws the same: that is how the paper did it, but Q is then a single point and nothing is promised. "by-cost"
-    measures first: "sequential" where that is expected to take ten minutes at most, else "few-shot"; the result says
-    which and why.
+    `test=None` measures what a fill and a row of the model cost: it is "sequential", whose answer depends less on the
+    seed, where that is expected to take five minutes at most, else "few-shot" (1/alpha draws a region; also where
+    `draws` or `rule` are given). The result says which and why. With `boxes="zoom"` it is "sequential", and "osft" for
+    a sampler that always draws the same: that is how the paper did it, but Q is then a single point and nothing is
+    promised.
     `target=None` is the class with the largest output over the image *and* its counterfactuals; "observed-class" is the
     paper's, which inflates discoveries. For classes the alternative is "greater" unless you say otherwise. Effects need
     16 fresh draws for each region chosen (200 after "irt" and "sequential"), so they are estimated only where you ask
@@ -68,9 +69,10 @@ def explain(
     boxes : what to test: a list, mapping or file for `butfor.image.boxes`, one list of boxes for each image, masks,
         "grid" (three by three, the default), "zoom" (coarse to fine: cells that split in four where they are chosen),
         "superpixels", "random", or any function (name, image) -> subsets such as `detected_boxes(detector)`.
-    fills : a folder that keeps the sampler's draws, so that another alpha, test or model costs no inpainting.
+    fills : a folder that keeps the sampler's draws, so that another alpha, test or model costs no inpainting; not where
+        no test is named and draws turn out to be cheap.
     effects : "chosen" estimates effects from fresh draws for what was chosen, "all" for every region; None saves those.
-        With test="by-cost" it is "all" where draws turn out to be cheap.
+        Where no test is named and draws turn out to be cheap, None is "all".
     **options : settings.
 
     Examples
@@ -84,7 +86,6 @@ def explain(
     ['row 1 column 1']
     """
     wrapped, given = classifier(model), load_items(images)
-    measured, options = by_cost(options)
     settings = _settings(sampler, options, is_zoom(boxes))
     whole = info_of(sampler).fills_whole
     proposer = as_proposer(boxes, settings.seed, given.names, whole=whole)
@@ -106,8 +107,11 @@ def explain(
         kept_notes=fills_judged,
     )
     found_test = Suited(settings)
-    if measured and settings.test.name == "few-shot":
-        found_test = suited(context, partial(_settings, sampler, options, False), settings.run_dir)
+    if by_cost(options) and settings.test.name == "few-shot":
+        bare = replace(context, problem=replace(context.problem, sampler=prepared(not_kept(sampler), found, None)))
+        found_test = suited(bare, partial(_settings, sampler, options, False), settings.run_dir)
+        if found_test.settings.test.name == "sequential":  # many draws that cost little: keeping them costs more
+            context = bare
     result = run(context, replace(found_test.settings, y=labels_left(settings.y, given.names, found.names)))
     return found_test.told(result)
 

@@ -20,6 +20,7 @@ FLAG = 0.05  # scores below this are flagged
 WINDOWS, LIKE = 1200, 100  # real patches looked at, and how many of them a fill is ranked among
 ENOUGH = 60  # real regions of a run, from which on they alone are what a fill is ranked among
 SHAPES = (1.0, 0.7, 0.5, 0.35, 0.25, 0.18)  # sizes of the real patches, as shares of the region's
+LARGE = 0.6  # of the largest of them: an edge of few pixels says less than one of many
 LEAST_SIDE = 64  # of images whose fills can be judged: smaller ones have no texture
 
 
@@ -30,8 +31,8 @@ class Plausibility:
     Parameters
     ----------
     score : the share of real patches that look at least as odd: a conformal p-value.
-    texture, seam, sharpness, colour : the share with so odd a texture, so sharp a jump across the edge, so large a
-        change of detail and of colour there.
+    texture, seam, sharpness, colour : the share with so odd a texture, so sharp a jump across the edge, so much less
+        detail than beside it, so large a change of colour there.
     """
 
     score: float
@@ -52,6 +53,7 @@ class Judge:
     mask: Bools
     texture: Texture | None
     real: Floats  # (n, 4) of real patches: seam, sharpness, colour, texture
+    scored: int = 4  # the first so many of these numbers make the score
 
     def __call__(self, counterfactuals: Sequence[Image]) -> Floats:
         """One score for each counterfactual, (n,): what `butfor.plausible` takes."""
@@ -62,7 +64,8 @@ class Judge:
         if self.texture is None or not len(self.real):
             return Plausibility(1.0, 1.0, 1.0, 1.0, 1.0)  # nothing to compare with, nothing to say
         own = oddness(counterfactual, self.mask, self.texture)
-        score, (seam, sharpness, colour, texture) = conformal(own, self.real)
+        score = conformal(own[: self.scored], self.real[:, : self.scored])[0]
+        seam, sharpness, colour, texture = conformal(own, self.real)[1]
         return Plausibility(score, texture, seam, sharpness, colour)
 
 
@@ -93,14 +96,15 @@ def judge(image: Image, subset: Subset) -> Judge:
     """A score for counterfactuals of one region of one image: `judge(image, subset)(counterfactuals)`.
 
     The score is the share of real patches that look at least as odd: 0.02 means that hardly any does. Odd is a jump, a
-    change of detail or of colour along the region's edge beyond what there is beside it, or a texture unlike that just
-    outside. Real patches are those of the same image outside the region, of its shape where there is room for them.
-    Nothing of what was in the region is looked at. It finds smears, seams and things out of place, not what only a
-    person would see: a second airship is as plausible to it as the first.
+    loss of detail or a change of colour along the region's edge beyond what there is beside it. Real patches are those
+    of the same image outside the region, of its shape where there is room for them. Nothing of what was in the region
+    is looked at. It finds smears and seams, not what only a person would see: a second airship is as plausible to it as
+    the first.
 
-    `butfor.plausible(sampler, butfor.image.judge, 0.05)` lets only those through that score at least so much. In a run
-    with 60 regions and more in other images a fill is ranked among what really is in those: people draw boxes
-    around what stands out, and what stands out in a photograph is not odd for that.
+    People draw boxes around what stands out, and what stands out in a photograph is not odd for that: so a texture
+    unlike that just outside is told (`judge(image, subset).look(fill).texture`), but is no part of this score. In a run
+    with 60 regions and more in other images a fill is ranked among what really is in those, by its edge and by its
+    texture. `butfor.plausible(sampler, butfor.image.judge, 0.05)` lets only those through that score at least so much.
 
     Parameters
     ----------
@@ -120,8 +124,10 @@ def judge(image: Image, subset: Subset) -> Judge:
     texture = texture_around(image, mask)
     if texture is None:
         return Judge(mask, None, np.zeros((0, 4)))
-    edges = [_box_border(image, tuple(place)) for place in texture.places.tolist()]
-    return Judge(mask, texture, np.column_stack([np.array(edges), texture.real]))
+    across = texture.places[:, 2] - texture.places[:, 0]
+    large = across >= LARGE * across.max()
+    edges = [_box_border(image, tuple(place)) for place in texture.places[large].tolist()]
+    return Judge(mask, texture, np.column_stack([np.array(edges), texture.real[large]]), scored=3)
 
 
 @dataclass(frozen=True, eq=False)

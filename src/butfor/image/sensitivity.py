@@ -91,10 +91,11 @@ def sensitivity(
     whole("pixels", pixels, 1)
     given = load_items(images)
     regions = as_proposer(boxes, settings.get("seed", 0), given.names)
-    moved = (regions, *shifted(regions, pixels))
-    results = tuple(explain(model, given, sampler, boxes=proposer, **settings) for proposer in moved)
+    results = [explain(model, given, sampler, boxes=regions, **settings)]
+    settings |= {"test": settings.get("test") or results[0].provenance["test"]}  # the same for all, whatever it costs
+    results += [explain(model, given, sampler, boxes=proposer, **settings) for proposer in shifted(regions, pixels)]
     if len({(result.input_names, tuple(result.subset_of.tolist())) for result in results}) > 1:
         raise InputError(
             "some regions were lost when they were moved, so selections cannot be compared; use fewer pixels"
         )
-    return Sensitivity(results, pixels)
+    return Sensitivity(tuple(results), pixels)

@@ -11,8 +11,9 @@ import numpy as np
 from butfor.core.result.numbers import are_logits, are_probabilities, change, number, softmax
 from butfor.core.result.reasons import flip_sentence
 from butfor.core.result.result import Result
-from butfor.core.types import Floats, InputError, Subset
+from butfor.core.types import Floats, InputError, Ints, Subset
 from butfor.image.draw import Mark, encoded, photograph, resized
+from butfor.image.heat import Cell, heat
 from butfor.image.region import Image, is_box, is_mask, mask_of
 
 MOST_PHOTOGRAPHS, MOST_REGIONS, MOST_DRAWS = 2000, 40, 3
@@ -85,6 +86,8 @@ class Pictures:
     number: str  # the same in a word or two, for the head of a column
     page: int  # photographs on a page
     drawn: bool  # whether there are counterfactuals
+    zoomed: bool  # whether they are heat maps, from coarse to fine
+    estimated: bool  # and have a veil where nothing is established
 
 
 def pictures(result: Result) -> Pictures | None:
@@ -110,6 +113,8 @@ def pictures(result: Result) -> Pictures | None:
         number="Effect" if shows_effects(result) else EVIDENCE.get(result.evidence.kind, result.evidence.kind),
         page=PAGE,
         drawn=any(region.tiles for photo in photographs for region in photo.regions),
+        zoomed=result.problem.layers is not None,
+        estimated=bool(np.isfinite(result.effects.effect[~result.chosen]).any()),
     )
 
 
@@ -135,15 +140,15 @@ class OutputsShown:
 def _photograph(result: Result, place: int, number: int, shown: OutputsShown) -> Photograph:
     image: Image = result.problem.items.block(place, place + 1)[0]
     rows = np.flatnonzero(result.input_of == place)
-    marks = marks_of(result, rows.tolist())
+    lit, marks = lit_and_marks(result, image, rows)
     first = np.argsort(~result.chosen[rows], kind="stable")[:MOST_REGIONS]
     kept = rows[first] if len(rows) > MOST_REGIONS else rows
     observed = shown(result.outputs[place : place + 1])
     return Photograph(
         name=str(result.input_names[place]),
         said=_prediction(result, observed[0], shown.label) if shown.known else "",
-        marked=jpeg(photograph(image, marks, side=SIDE if number <= DETAILED else SMALL_SIDE)),
-        thumb=jpeg(photograph(image, [Mark(mark.subset, "", mark.chosen) for mark in marks], side=THUMB)),
+        marked=jpeg(photograph(lit, marks, side=SIDE if number <= DETAILED else SMALL_SIDE)),
+        thumb=jpeg(photograph(lit, [Mark(mark.subset, "", mark.chosen) for mark in marks], side=THUMB)),
         original=picture_of(image) if number <= DETAILED else "",
         shape=(image.shape[1], image.shape[0]),
         chosen=int(result.chosen[rows].sum()),
@@ -162,7 +167,29 @@ def marks_of(result: Result, rows: Sequence[int]) -> list[Mark]:
 def marked_photograph(result: Result, place: int, side: int = SIDE) -> Image:
     """An image of the run with its regions outlined and the number of each inside it."""
     image: Image = result.problem.items.block(place, place + 1)[0]
-    return photograph(image, marks_of(result, np.flatnonzero(result.input_of == place).tolist()), side=side)
+    lit, marks = lit_and_marks(result, image, np.flatnonzero(result.input_of == place))
+    return photograph(lit, marks, side=side)
+
+
+def lit_and_marks(result: Result, image: Image, rows: Ints) -> tuple[Image, list[Mark]]:
+    """How an image is shown with its hypotheses `rows`; from coarse to fine only the finest chosen cells are outlined,
+    all that are chosen are lit, and what else was drawn has a veil where its effect was estimated."""
+    layers = result.problem.layers
+    if layers is None:
+        return image, marks_of(result, rows.tolist())
+    deepest, effect = max(1, int(layers.resolution.max())), result.effects.effect
+    chosen = [row for row in rows[result.chosen[rows]].tolist() if layers.resolution[row] > 0]
+    cells = [Cell(_subset(result, row), layers.resolution[row] / deepest, bool(effect[row] < 0)) for row in chosen]
+    others = rows[~result.chosen[rows] & np.isfinite(effect[rows]) & (layers.resolution[rows] > 0)].tolist()
+    known = np.abs(effect[np.isfinite(effect)])
+    most = known.max(initial=0.0)  # of the run, so that pictures can be compared
+    cells += [
+        Cell(_subset(result, row), layers.resolution[row] / deepest, bool(effect[row] < 0), abs(effect[row]) / most)
+        for row in others
+        if most > 0
+    ]
+    finest = layers.finest(result.chosen)
+    return heat(image, cells), marks_of(result, [row for row in chosen if finest[row]])
 
 
 def shows_effects(result: Result) -> bool:

@@ -9,6 +9,8 @@ from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
 
+import cloudpickle
+
 from butfor.core.types import InputError
 from butfor.models.optional import one_line
 from butfor.models.wrap import is_estimator
@@ -43,6 +45,7 @@ def _module(path: Path) -> ModuleType:
         del sys.modules[name]
         why = one_line(f"{type(error).__name__}: {error}")
         raise InputError(f"the model file {path} failed when imported: {why}") from error
+    cloudpickle.register_pickle_by_value(module)  # other processes know no module of that name
     return module
 
 

@@ -47,12 +47,13 @@ def volcano(result: Result, *, named: int = 4, ax: Axes | None = None) -> Axes:
     ax.axvline(0, color=INK, linewidth=0.6)
     rows = np.flatnonzero(sure)
     seen: set[str] = set()
+    side = 0.02 if np.nansum(effect[sure]) >= 0 else 0.98  # names stand where few dots are, with a line to theirs
     for row in rows[np.argsort(-np.abs(effect[rows]), kind="stable")].tolist():
         name = short(result.subset_names[int(result.subset_of[row])], 18)
         if name not in seen and len(seen) < named:  # the strongest input of each subset
-            right = effect[row] > float(np.nanmean(effect[sure]))
-            ax.annotate(name, (effect[row], values[row]), xytext=(-4 if right else 4, -2 - 6.5 * len(seen)), fontsize=6,
-                        textcoords="offset points", ha="right" if right else "left", parse_math=False)  # fmt: skip
+            ax.annotate(name, (effect[row], values[row]), xytext=(side, 0.97 - 0.075 * len(seen)), fontsize=6,
+                        textcoords="axes fraction", ha="left" if side < 0.5 else "right", va="top", parse_math=False,
+                        arrowprops={"arrowstyle": "-", "color": REST, "linewidth": 0.4, "shrinkB": 2})  # fmt: skip
             seen.add(name)
     ax.set_ylabel(EVIDENCE[kind])
     x_words(ax, effect_words(result))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -60,8 +61,19 @@ def written(value: Any) -> str:
 
 
 def short(name: object, most: int = 26) -> str:
-    """A name that a label can hold: whole characters, no longer than `most`."""
+    """A name that a label can hold: whole characters, no longer than `most`.
+
+    >>> short("age, amount, housing and 3 more")
+    'age, amount and 4 more'
+    """
     text = "".join("\ufffd" if "\ud800" <= letter <= "\udfff" or letter < " " else letter for letter in str(name))
+    if len(text) <= most:
+        return text
+    group = re.fullmatch(r"(.+) and (\d+) more", text)
+    names, more = (group[1].split(", "), int(group[2])) if group else ([text], 0)
+    while len(names) > 1 and len(text) > most:  # how many there are tells groups apart that begin alike
+        names, more = names[:-1], more + 1
+        text = f"{', '.join(names)} and {more} more"
     return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"
 
 

@@ -11,6 +11,7 @@ from butfor.core.types import InputError
 from butfor.plots.labels import class_name, leaves, of_class, values, written
 
 MARK = " *"  # behind the value of what is established
+ZERO_WIDTH_SPACE = "\u200b"
 
 
 def to_shap(result: Result, *, groups: bool = False) -> Any:
@@ -43,7 +44,7 @@ def to_shap(result: Result, *, groups: bool = False) -> Any:
     told[result.input_of, result.subset_of] = values(result)
     told = told[:, subsets]
     shown = [
-        [("" if value is None else written(value)) + (MARK if sure else "") for value, sure in zip(*row, strict=True)]
+        [_shown(value, bool(sure)) for value, sure in zip(*row, strict=True)]
         for row in zip(told, chosen > 0, strict=True)
     ]
     return shap.Explanation(
@@ -56,6 +57,15 @@ def to_shap(result: Result, *, groups: bool = False) -> Any:
         feature_names=[str(result.subset_names[j]) for j in subsets],
         output_names=None if result.output_names is None else class_name(of_class(result)),
     )
+
+
+def _shown(value: object, sure: bool) -> str:
+    """A value as it is to be read, marked where its effect is established.
+
+    SHAP's bars cut zeros off the end of what they write, 580 to 58: a space without width keeps them.
+    """
+    text = "" if value is None else written(value)
+    return text + (MARK if sure else ZERO_WIDTH_SPACE if text.endswith("0") else "")
 
 
 def _effects(result: Result) -> tuple[Any, Any, Any]:

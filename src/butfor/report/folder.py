@@ -51,6 +51,7 @@ def write_files(files: Mapping[str, Callable[[Path], Any]], out: Path) -> None:
                 _to_disk(Path(stage) / name)
             for name in files:
                 os.replace(Path(stage) / name, out / name)
+            _to_disk(out)
     except BaseException as error:
         if made:
             with suppress(OSError):
@@ -61,6 +62,11 @@ def write_files(files: Mapping[str, Callable[[Path], Any]], out: Path) -> None:
 
 
 def _to_disk(path: Path) -> None:
-    """See that a file is on disk, not on its way there: what it came from is deleted next."""
-    with open(path, "rb") as file:
-        os.fsync(file.fileno())
+    """See that a file, or what a folder lists, is on disk, not on its way there: what it came from is deleted next."""
+    if path.is_dir() and os.name == "nt":
+        return  # folders cannot be opened there
+    number = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)

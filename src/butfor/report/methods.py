@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from butfor._version import __version__
+from butfor.core.result.global_result import GlobalResult
 from butfor.core.result.result import Result
 
 REFERENCES = {
@@ -20,6 +21,10 @@ REFERENCES = {
     "Barber": "Barber, R. F., Candès, E. (2015). Controlling the false discovery rate via knockoffs. Ann. Stat. 43.",
     "Emery": "Emery, K. et al. (2019). Multiple competition-based FDR control. arXiv.",
     "Gimenez": "Gimenez, J. R., Zou, J. (2019). Improving the stability of the knockoff procedure. AISTATS.",
+    "Tansey": "Tansey, W., Veitch, V., Zhang, H., Rabadan, R., Blei, D. (2018). The holdout randomization test. arXiv.",
+    "Hemerik": "Hemerik, J., Goeman, J. (2018). Exact testing with random permutations. TEST 27.",
+    "Satterthwaite": "Satterthwaite, F. E. (1946). An approximate distribution of estimates of variance components. "
+    "Biometrics Bulletin 2.",
     "Dunn": "Dunn, O. J. (1961). Multiple comparisons among means. JASA 56.",
 }
 TESTS = {
@@ -45,18 +50,19 @@ def methods_paragraph(result: Result) -> str:
             " For each of them we estimated the probability that the decision of the model would have been otherwise, "
             f"with 95 % intervals that hold together, and call it necessary where it exceeds {result.decided.level:g}."
         )
+    evidence = "exact p-values, computed from all that the sampler may draw" if result.exact else TESTS[said["test"]]
     checked = f" {result.control}" if result.control is not None else ""
     return (
         f"We asked of {len(result.subset_names):,} {what} of {len(result.input_names):,} inputs whether the output of "
         f"the model is surprising beside its outputs for counterfactuals, in which the subset alone is redrawn given "
-        f"the rest of the input by the sampler {said.get('sampler', '')}. Evidence is by {TESTS[said['test']]}, "
+        f"the rest of the input by the sampler {said.get('sampler', '')}. Evidence is by {evidence}, "
         f"{said['alternative']}; selection by {result.rule}, {rate} over {guarantee.family}.{decided} Effects are the "
         f"output minus its mean over counterfactuals, with 95 % intervals.{checked} Software: butfor "
         f"{said.get('version', __version__)}, seed {said.get('seed')}; {result.rows:,} evaluations of the model."
     )
 
 
-def references(result: Result) -> list[str]:
+def references(result: Result | GlobalResult) -> list[str]:
     """What the paragraph cites, by name."""
     cited = f"Burns; {result.guarantee.proven_by}"
     return [full for name, full in REFERENCES.items() if name in cited]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 HEAVY = (
     "do not rely", "No error rate", "not calibrated", "picked", "false discover", "ignores how columns", "fitted on",
     "Nearly all", "nearly all", "looks as if", "interrupted", "stopped", "promises nothing", "is not valid", "fail",
+    "rejects it",
 )  # fmt: skip
 LIGHT = (
     "Exact:",

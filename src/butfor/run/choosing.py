@@ -33,7 +33,6 @@ def choice_of(problem: Problem, settings: Settings, clusters: Ints, calibrated: 
         draws=settings.draws_for(problem.size),
         floor=floors_of(problem) if settings.rule in COMPETITIONS else None,
         units=LearningUnits(clusters[problem.input_of], _labels(problem, settings.weights_by)),
-        seed=settings.seed,
     )
 
 

@@ -12,6 +12,7 @@ from butfor.core.draw.layers import layers_of_table
 from butfor.core.evaluate.batches import Evaluator
 from butfor.core.evaluate.probe import probe
 from butfor.core.result.controlled import Control
+from butfor.core.result.first_draws import FirstDraws, mean_known
 from butfor.core.select.choice import Choice, LearningUnits
 from butfor.core.select.rules import COMPETITIONS
 from butfor.core.test.outcomes import Outcomes
@@ -48,19 +49,25 @@ def control(
     )
     stopping = replace(quiet, rule="bh") if quiet.rule == "adaptive" else quiet  # weights need all rows together
     subsets = len(problems[0].subset_names)
-    parts = []
+    parts, gains = [], []
     for problem in problems:
         choice = choice_of(problem, stopping, np.arange(len(problem.items)))
         seen = probe(evaluator.direct, problem.items, evaluator.batch_rows, lambda row: f"row {row} of the reference")
         meter.count_evaluated(seen.rows)
         own = replace(spec, picked=None, rounding=seen.rounding)
-        apart = replace(evaluator, failed={})  # hypotheses of its own
-        parts.append(perform(problem, apart, own, stopping, choice, meter, "control", outcomes=outcomes).evidence)
+        first = FirstDraws(problem.size, spec.target, settings.link, seen.rounding)
+        apart = replace(evaluator, failed={}, seen=(first,))  # hypotheses of its own
+        done = perform(problem, apart, own, stopping, choice, meter, "control", outcomes=outcomes)
+        if done.interrupted:
+            raise KeyboardInterrupt  # nothing is decided yet that could be returned
+        parts.append(done.evidence)
+        gains.append(first.estimates().gain.reshape(-1, subsets))
     found = np.concatenate([part.scaled for part in parts])
     tested = np.concatenate([part.drawable for part in parts])
     chosen = _pooled(problems[0], quiet, len(found) // subsets).chosen(found, tested).reshape(-1, subsets)
     values = found.reshape(-1, subsets)
-    return Control(values, chosen, calibrated(values) if parts[0].kind == "p" else None)
+    off = mean_known(np.concatenate(gains))
+    return Control(values, chosen, calibrated(values) if parts[0].kind == "p" else None, off)
 
 
 def _pooled(problem: Problem, settings: Settings, rows: int) -> Choice:
@@ -80,7 +87,6 @@ def _pooled(problem: Problem, settings: Settings, rows: int) -> Choice:
             np.repeat(np.arange(rows), len(problem.subset_names)),
             np.tile(problem.subset_of[: len(problem.subset_names)], rows),
         ),
-        seed=settings.seed,
     )
 
 

@@ -13,7 +13,7 @@ from butfor.core.evaluate.batches import Evaluator
 from butfor.core.result.effects import Effects, effects, no_effects
 from butfor.core.result.table import drops_unvarying, family_members
 from butfor.core.select.choice import Choice
-from butfor.core.select.reach import reach_of_list, scales
+from butfor.core.select.reach import reach_of_layers, reach_of_list, scales
 from butfor.core.select.weights import PILOT
 from butfor.core.test.early_stop import early_stop
 from butfor.core.test.evidence import Evidence, Found, give_up, merged_evidence, not_drawn
@@ -78,6 +78,8 @@ def perform(
         evidence = soft_rank(problem, evaluator, spec, draws)
     else:
         evidence, choice, interrupted = _p_values(problem, evaluator, spec, settings, choice, meter, known, outcomes)
+        if problem.layers is not None and problem.layers.stepwise and test.name == "sequential" and not interrupted:
+            notes += reach_of_layers(problem.layers.resolution, evidence.draws, evidence.open, draws)
         if problem.layers is None:
             notes += reach_of_list(int(choice.chosen(evidence.least, evidence.drawable).sum()), evidence.least)
     evidence = give_up(evidence, evaluator.untested(problem.size))
@@ -148,7 +150,9 @@ def _drawn(
         weighted = choice.rule == "adaptive"
         deep = max(BOUND_ALPHA / problem.size, test.h / (test.h + DEEP_DRAWS)) if settings.bounds else 1.0
         learn = chooser.learn if weighted else None
-        stopping = Stopping(test.h, cap, chooser, deep, PILOT if weighted else 0, learn, meter.set_left)
+        stepwise = problem.layers is not None and problem.layers.stepwise  # parts are few, and their family is large
+        at_best = choice.in_families if stepwise else None
+        stopping = Stopping(test.h, cap, chooser, deep, PILOT if weighted else 0, learn, meter.set_left, at_best)
         evidence, interrupted = sequential(rest, evaluator, spec, stopping, meter.set_chosen_rows, sure)
         return evidence, chooser.choice, interrupted
     if test.early_stop:

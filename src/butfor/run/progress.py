@@ -14,7 +14,8 @@ from butfor.engine.pool import WorkerState
 
 @dataclass(frozen=True)
 class Progress:
-    """One report: the stage, model rows done of how many, and how many are chosen so far (None: not known).
+    """One report: the stage, model rows (of the stage "report": files) done of how many, and how many are chosen so far
+    (None: not known).
 
     Of a sequential test nobody knows how many rows there will be: `left` is an estimate, made anew after every round.
     """
@@ -64,7 +65,7 @@ def bar() -> Iterator[Report]:
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
-        TextColumn("rows  {task.fields[rate]}  {task.fields[found]}"),
+        TextColumn("{task.fields[what]}  {task.fields[rate]}  {task.fields[found]}"),
         TimeElapsedColumn(),
         TextColumn("left"),
         TimeRemainingColumn(),
@@ -74,7 +75,8 @@ def bar() -> Iterator[Report]:
 
         def report(now: Progress) -> None:
             if now.stage not in tasks:
-                tasks[now.stage] = bars.add_task(now.stage, total=now.total, rate="", found="")
+                what = "files" if now.stage == "report" else "rows"
+                tasks[now.stage] = bars.add_task(now.stage, total=now.total, what=what, rate="", found="")
             task = next(task for task in bars.tasks if task.id == tasks[now.stage])
             rate = f"{task.speed:,.0f}/s" if task.speed else ""
             found = "" if now.chosen is None else f"{now.chosen} chosen"

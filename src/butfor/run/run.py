@@ -60,8 +60,9 @@ def run(context: RunContext, settings: Settings) -> Result:
         estimates = without(first.estimates(), evaluator.untested(problem.size))
         found = _answers(context, settings, start, evaluator, done, estimates, sure)
         notes = [*skipped_note(evaluator.failed, problem.size), *_looks_picked(start, whole), *_notes(context)]
-        drawn |= {} if done.interrupted else _judged(context, problem, keeper.kept())
-        if not done.interrupted:
+        interrupted = done.interrupted or found.interrupted
+        drawn |= {} if interrupted else _judged(context, problem, keeper.kept())
+        if not interrupted:
             kept.finish()
     return Result(
         input_names=problem.input_names,
@@ -77,7 +78,7 @@ def run(context: RunContext, settings: Settings) -> Result:
         problem=replace(context.problem, watch=None),
         outputs=start.seen.outputs,
         kept=keeper.kept(),
-        provenance=_said(context, settings, start, found.chosen, done.interrupted) | drawn | _exact(rest, sure),
+        provenance=_said(context, settings, start, found.chosen, interrupted) | drawn | _exact(rest, sure),
         output_names=start.names,
         choice=done.choice,
         control=start.checked,
@@ -121,6 +122,7 @@ class Answers:
     decided: Decided | None
     over_inputs: Features | None
     notes: tuple[str, ...]
+    interrupted: bool  # while effects were estimated
 
 
 def _answers(
@@ -143,13 +145,14 @@ def _answers(
     meter.set_chosen(int(chosen.sum()))
     wanted = chosen & (settings.effects is not None) & (not done.interrupted)
     found, messages = estimated(problem, evaluator, spec, done.evidence, wanted & ~sure, settings, meter)
+    interrupted = bool(messages)
     if settings.effects == "all":
         found = with_estimates(found, estimates, wanted & ~sure, sure)
     elif (wanted & sure).any():
         found = with_estimates(found, estimates, ~(wanted & sure), wanted & sure)
     fit = None if context.reference is None else context.reference.fit(problem)
     decided = over_inputs = None
-    if flips is not None and not done.interrupted:
+    if flips is not None and not done.interrupted and not interrupted:
         watching = replace(evaluator, memory=None, seen=(flips,))
         decided = decide(problem, watching, flips, settings, fit, meter)
         if settings.sufficient:
@@ -157,11 +160,11 @@ def _answers(
             decided = replace(decided, stay=sufficiency(problem, watching, flips.decision, settings, again, meter))
     if not done.interrupted and context.reference is not None and settings.picked is None:
         clusters = clusters_of_inputs(context, settings)
-        calibrated = None if checked is None else checked.calibrated
-        over_inputs = features(problem, estimates, fit, settings.alpha, clusters, calibrated)
+        known = (None, None) if checked is None else (checked.calibrated, checked.off)
+        over_inputs = features(problem, estimates, fit, settings.alpha, clusters, *known)
     if decided is not None and untested.size:
         decided = replace(decided, necessary=decided.necessary & ~np.isin(np.arange(problem.size), untested))
-    return Answers(chosen, found, decided, over_inputs, tuple(messages))
+    return Answers(chosen, found, decided, over_inputs, tuple(messages), interrupted)
 
 
 def _keeper(context: RunContext, settings: Settings, set_aside: int) -> Keeper:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from butfor.core.draw.blocks import Problem
+from butfor.core.draw.items import TableItems
 from butfor.core.draw.samplers import FitsSubsets
 from butfor.core.evaluate.batches import Evaluator
 from butfor.core.evaluate.outputs import Target, linked
@@ -63,7 +65,7 @@ def start_run(context: RunContext, settings: Settings, problem: Problem, kept: J
     model = kept.model if tolerance == Tolerance() else Patient(kept.model, tolerance)
     choice = choice_of(problem, settings, clusters_of_inputs(context, settings))
     size = settings.batch_rows or context.batch_rows
-    able = usable(problem, model, size, context.describe, tolerance)
+    able = usable(problem, kept.model, size, context.describe, tolerance)
     problem = able.problem
     seen = probe(model, problem.items, size, context.describe)
     spec, target, names = _asked(context, settings, seen)
@@ -89,12 +91,34 @@ def start_run(context: RunContext, settings: Settings, problem: Problem, kept: J
     return Start(problem, seen, spec, target, names, flips, plain, meter, inside, checked, choice)
 
 
+PATIENCE, LONG = 2.0, 300.0  # seconds of fitting after which it is seen how long it will take, and what is long
+WIDE = 3_000_000  # columns of all subsets times columns of the table: from here on it takes minutes at least
+INSTEAD = (
+    "the control and the draws come after that; name fewer subsets (some columns, or groups of columns), or a sampler "
+    "that is fitted once, such as butfor.tabular.gaussian(reference), with test='osft' where columns are thousands."
+)
+MAY_TAKE = "Fitting {sampler!r} to {count} subsets, each of their columns to all others, may take hours, and " + INSTEAD
+TAKES = "Fitting {sampler!r} to {count} subsets takes about {minutes:.0f} minutes more, and " + INSTEAD
+
+
 def _fit(problem: Problem, report: Report) -> None:
     """What the sampler fits for each subset, before anything is drawn: all that could be refused has been."""
     waiting = problem.sampler.unfitted(problem.subsets) if isinstance(problem.sampler, FitsSubsets) else ()
+    if waiting and isinstance(problem.items, TableItems):
+        columns = sum(len(subset.index) for subset in problem.subsets)
+        if columns * problem.items.values.shape[1] > WIDE:
+            warn_user(MAY_TAKE.format(sampler=problem.sampler, count=len(waiting)), UserWarning)
+    began, seen = 0.0, False
     for done, fit in enumerate(waiting):
         report(Progress("fitting", done, len(waiting)))
         fit()
+        if done == 0:
+            began = time.monotonic()  # the first one may fit what all of them share
+        elif not seen and (passed := time.monotonic() - began) > PATIENCE:
+            seen, left = True, passed / done * (len(waiting) - done - 1)
+            if left > LONG:
+                told = TAKES.format(sampler=problem.sampler, count=len(waiting), minutes=left / 60)
+                warn_user(told, UserWarning)
     if waiting:
         report(Progress("fitting", len(waiting), len(waiting)))
 

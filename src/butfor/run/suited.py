@@ -12,24 +12,25 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 
-from butfor.core.draw.blocks import Job, Problem, draw
+from butfor.core.draw.blocks import CounterfactualBatch, Job, Problem, draw
 from butfor.core.evaluate.ask import ask
+from butfor.core.evaluate.memory import remembering
 from butfor.core.result.result import Result
-from butfor.core.types import Floats, InputError
 from butfor.engine.journal import told_before
 from butfor.run.context import RunContext
+from butfor.run.overlap import overlap_note
 from butfor.run.settings import Settings
 
-LIMIT = 600.0  # seconds: a sequential run that is expected to take longer is few-shot
-NULL = 40  # draws that the sequential test takes of a null: the pilot, and 10 exceedances
+LIMIT = 300.0  # seconds: a sequential run that is expected to take longer is few-shot
+NULL = 40  # draws that the sequential test takes of a null: those for the centre, and until 10 exceed
 CHEAP = 0.02  # seconds: a sampler that draws once in less is timed on as many as are usual
-BY_COST = "by-cost"
 ROWS = 8  # inputs that the model is timed on
 PLACES = 3  # hypotheses that the sampler is timed on
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True)
@@ -49,14 +50,19 @@ class Suited:
         return replace(result, run_notes=(*result.run_notes, *notes), rows=rows, rows_asked=asked)
 
 
-def by_cost(options: Mapping[str, Any]) -> tuple[bool, dict[str, Any]]:
-    """Whether the test is to be chosen by cost, and the options without that."""
-    if options.get("test") != BY_COST:
-        return False, dict(options)
-    named = [name for name in ("draws", "rule") if options.get(name) is not None]
-    if named:
-        raise InputError(f"{named[0]}= belongs to one test, but test={BY_COST!r} may choose another; name the test")
-    return True, {**options, "test": None}
+@dataclass(frozen=True)
+class DrawCost:
+    """Seconds of the draws that a hypothesis usually takes, and of reading an input once; the share of its draws that
+    differ, for the model is asked once for those that are equal."""
+
+    drawing: float
+    reading: float
+    share: float
+
+
+def by_cost(options: Mapping[str, object]) -> bool:
+    """Whether the test is to be chosen by cost: none is named, nor anything that belongs to one test."""
+    return all(options.get(name) is None for name in ("test", "draws", "rule"))
 
 
 def suited(context: RunContext, settings_with: Callable[[str], Settings], run_dir: object) -> Suited:
@@ -67,22 +73,23 @@ def suited(context: RunContext, settings_with: Callable[[str], Settings], run_di
     """
     problem, before = context.problem, _before(run_dir)
     if before is not None:
-        return Suited(settings_with(before), f"The test is {before}, as when this run was begun.")
+        why = f"The test is {before}, as when this run was begun."
+        return Suited(settings_with(before), why, _rows_timed(context) + 1)  # asked when it was begun
     settings = settings_with("sequential")
     usual = NULL + round(settings.test.h / settings.alpha)
     try:
-        drawing, row, rows = _draw_seconds(problem, usual), *_row_seconds(context)
+        cost, row = _draw_seconds(problem, usual), _row_seconds(context)
     except Exception:  # what is wrong with the model or the sampler is said when they are used
         return Suited(settings_with("few-shot"))
-    seconds = problem.size * (drawing + usual * row)
+    seconds = problem.size * (cost.drawing + usual * cost.share * row) + len(problem.items) * cost.reading
     name = "sequential" if seconds <= LIMIT else "few-shot"
     compared = "at most" if name == "sequential" else "more than"
     why = (
-        f"The test is {name}, because of what this costs here: {usual} draws of a part take {_about(drawing)} and a "
-        f"row of the model takes {_about(row)}, so that drawing until all are decided takes {compared} {LIMIT / 60:g} "
-        f"minutes. On another machine it may be another; test={name!r} keeps it."
+        f"The test is {name}, because of what this costs here: {usual} draws of a part take {_about(cost.drawing)} and "
+        f"a row of the model takes {_about(row)}, so that drawing until all are decided takes {compared} "
+        f"{LIMIT / 60:g} minutes. On another machine it may be another; test={name!r} keeps it."
     )
-    return Suited(settings_with(name), why, rows)
+    return Suited(settings_with(name), why, _rows_timed(context) + 1)
 
 
 def _before(run_dir: object) -> str | None:
@@ -93,35 +100,63 @@ def _before(run_dir: object) -> str | None:
     return None if found is None else found[1]
 
 
-def _draw_seconds(problem: Problem, usual: int) -> float:
-    """Seconds that the usual number of draws of a hypothesis takes: the least of a few, not disturbed by other work."""
-    quiet = replace(problem, watch=None)
-    places = np.unique(np.linspace(0, len(problem.blocks) - 1, PLACES).astype(int)).tolist()
-    once: list[float] = []  # the first may load a network
-    for place in places:
-        once.append(_timed(partial(draw, quiet, Job(problem.blocks[place], 1, "cost"))))
-        if len(once) > 1 and min(once) > 1:
+def _draw_seconds(problem: Problem, usual: int) -> DrawCost:
+    """What the usual number of draws of a hypothesis costs: the least of a few, not disturbed by other work.
+
+    A first draw may read all of an input, which then serves all of its hypotheses: one beside it tells, and the same
+    one again.
+    """
+    quiet, blocks = replace(problem, watch=None), problem.blocks
+
+    def made(place: int, count: int, which: str) -> tuple[float, CounterfactualBatch]:
+        return _timed(partial(draw, quiet, Job(blocks[place], count, which)))
+
+    places = np.unique(np.linspace(0, len(blocks) - 1, PLACES).astype(int)).tolist()
+    pairs = [(place, _beside(problem, place)) for place in places]
+    times: list[tuple[float, float, float]] = []  # the first may load a network
+    for place, other in pairs:
+        times.append((made(place, 1, "cost")[0], made(other, 1, "cost 1")[0], made(other, 1, "cost 2")[0]))
+        if times[-1][2] > 1:
             break  # dear, whatever the others are
-    if min(once) >= CHEAP:
-        return usual * min(once)
+    first, beside, again = np.array(times).min(axis=0).tolist()
+    once, reading = max(beside - again, 0.0), max(first - beside, 0.0)
+    if again >= CHEAP:
+        return DrawCost(once + usual * again, reading, 1.0)
     count = min(usual, problem.round_draws)
-    some = [_timed(partial(draw, quiet, Job(problem.blocks[place], count, "cost"))) for place in places]
-    return min(some) * usual / count
+    seconds, batches = zip(*(made(other, count, "cost") for _, other in pairs), strict=True)
+    memory = remembering(problem, np.zeros((len(problem.items), 1)))
+    known = frozenset() if memory is None else memory.subsets
+    alike = [batch for batch in batches if batch.job.block.subset.name in known]
+    share = float(np.mean([len(set(problem.items.keys(one.values))) / one.rows for one in alike])) if alike else 1.0
+    return DrawCost(once + min(seconds) * usual / count, reading, share)
 
 
-def _row_seconds(context: RunContext) -> tuple[float, int]:
-    """Seconds of a row of the model among some, and the rows that this took."""
-    items = context.problem.items
-    rows = np.arange(min(ROWS, len(items), context.batch_rows))
-    given = items.given(rows)
+def _beside(problem: Problem, place: int) -> int:
+    """Another block of the same input, where there is one."""
+    near = (place + 1, place - 1)
+    same = [k for k in near if 0 <= k < len(problem.blocks) and problem.blocks[k].start == problem.blocks[place].start]
+    return same[0] if same else place
+
+
+def _rows_timed(context: RunContext) -> int:
+    """Inputs that the model is timed on, after it was asked for the first alone."""
+    return min(ROWS, len(context.problem.items), context.batch_rows)
+
+
+def _row_seconds(context: RunContext) -> float:
+    """Seconds of a row of the model among some."""
+    items, rows = context.problem.items, np.arange(_rows_timed(context))
+    given, first = items.given(rows), items.given(rows[:1])
     call = context.wrapped.call
-    return _timed(lambda: ask(call, given, len(rows), context.describe)) / len(rows), len(rows)
+    ask(call, first, 1, context.describe)  # may load a network
+    return _timed(lambda: ask(call, given, len(rows), context.describe))[0] / len(rows)
 
 
-def _timed(do: Callable[[], object]) -> float:
+def _timed(do: Callable[[], Made]) -> tuple[float, Made]:
+    """Seconds that something takes, and what it makes."""
     start = time.perf_counter()
-    do()
-    return time.perf_counter() - start
+    made = do()
+    return time.perf_counter() - start, made
 
 
 def _about(seconds: float) -> str:
@@ -134,34 +169,3 @@ def _about(seconds: float) -> str:
         if seconds < below:
             return words if "milli" in words else f"{words} of a second"
     return "less than a second" if seconds < 1 else "some seconds" if seconds < 10 else "ten seconds or more"
-
-
-def overlap_note(result: Result) -> list[str]:
-    """How much of what is chosen another seed would choose, too, from the evidence near the threshold."""
-    h, p = result.provenance.get("h"), result.evidence.values
-    if h is None or not result.chosen.any() or result.problem.layers is not None:
-        return []
-    draws = np.maximum(result.evidence.draws, 1)
-    surprise = result.evidence.surprise
-    beaten = np.where(np.isfinite(surprise), 1 - surprise, p)
-    rate = np.where(result.chosen, np.maximum(beaten, 0.5 / draws), p)
-    share = expected_overlap(rate, float(p[result.chosen].max()), int(h))
-    return [
-        f"With another seed about {share:.0%} of what either run chooses would be chosen by both, as far as the "
-        "evidence near the threshold tells."
-    ]
-
-
-def expected_overlap(rate: Floats, threshold: float, h: int) -> float:
-    """What two seeds both choose, of what either chooses, expected.
-
-    A hypothesis of which draws exceed what is observed at a `rate` (H,) is chosen where fewer than h of so many draws
-    do that h / (h + draws) is the threshold.
-
-    >>> round(expected_overlap(np.array([0.0001, 0.5]), 0.01, 10), 2)
-    1.0
-    """
-    from scipy.special import bdtr
-
-    again = bdtr(h - 1, max(1, round(h / threshold - h)), rate)
-    return float((again**2).sum() / max((2 * again - again**2).sum(), 1e-300))

@@ -39,7 +39,15 @@ class DocumentBed:
 
 
 def documents(
-    seed: int = 0, *, inputs: int = 20, paragraphs: int = 3, sentences: int = 3, words: int = 8, share: float = 0.2
+    seed: int = 0,
+    *,
+    inputs: int = 20,
+    paragraphs: int = 3,
+    sentences: int = 3,
+    words: int = 8,
+    share: float = 0.2,
+    strength: float = 4.0,
+    density: float = 0.5,
 ) -> DocumentBed:
     """Documents of a Markov language with foreign words in some of their sentences; Q is the language.
 
@@ -48,7 +56,9 @@ def documents(
     seed : the same seed gives the same documents.
     inputs : how many documents.
     paragraphs, sentences, words : paragraphs of each, sentences of a paragraph, words of a sentence.
-    share : of the sentences that have foreign words, in about half of their places.
+    share : of the sentences that have foreign words.
+    density : of the places of such a sentence that have one.
+    strength : what a foreign word is worth, one way or the other; those of the language have a spread of 0.6.
 
     Examples
     --------
@@ -57,11 +67,11 @@ def documents(
     """
     rng = stream(seed, "documents")
     chain = Chain(*(0.95 * law + 0.05 / len(WORDS) for law in laws(rng)))
-    worth = np.append(rng.normal(0, 0.6, len(WORDS)), [4.0, -4.0])
+    worth = np.append(rng.normal(0, 0.6, len(WORDS)), [strength, -strength])
     known, texts, signals = (*WORDS, *FOREIGN), {}, {}
     for number in range(inputs):
         own = chain.draw(paragraphs * sentences, words, rng)
-        odd = (rng.random((len(own), 1)) < share) & (rng.random(own.shape) < 0.5)
+        odd = (rng.random((len(own), 1)) < share) & (rng.random(own.shape) < density)
         own = np.where(odd, len(WORDS) + rng.integers(0, 2, (len(own), 1)), own)  # those of a sentence pull one way
         lines = [" ".join(known[word] for word in row).capitalize() + "." for row in own]
         text = "\n\n".join(" ".join(lines[k : k + sentences]) for k in range(0, len(lines), sentences))

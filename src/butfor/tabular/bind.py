@@ -23,7 +23,7 @@ from butfor.models import Wrapped, wrap
 from butfor.models.optional import attribute
 from butfor.models.rows import is_frame
 from butfor.tabular.splice import align_columns, draws_columns, in_words, shown_as
-from butfor.tabular.table import Table, as_frame, as_table, check_complete, is_lazy
+from butfor.tabular.table import Table, as_frame, as_table, check_complete, is_lazy, twice
 
 
 def bind_sampler(data: object, sampler: object, what: str = "data") -> tuple[Table, Sampler]:
@@ -161,6 +161,8 @@ def bind_model(model: object, data: object, what: str = "data") -> Wrapped:
     if not is_frame(frame) or not all(isinstance(label, str) for label in frame.columns):  # taken by their place
         return wrapped
     own = list(frame.columns)
+    if twice(own):
+        return wrapped  # refused with the table
     if sorted(own) == sorted(wanted):
         return wrapped if own == wanted else replace(wrapped, call=partial(in_order, wrapped.call, wanted))
     try:

@@ -38,6 +38,16 @@ class ColumnType:
         ordered = self.dtype.ordered if named == "category" else None
         return {"kind": self.kind, "dtype": named, "levels": levels, "categories": known, "ordered": ordered}
 
+    @property
+    def limits(self) -> tuple[float, float] | None:
+        """The least and largest number that a column of whole numbers holds when it is shown; None of any other."""
+        if self.dtype is None or self.dtype.kind not in "iub":
+            return None
+        if self.dtype.kind == "b":
+            return 0.0, 1.0
+        held = np.iinfo(self.dtype.type)
+        return max(float(held.min), -float(EXACT)), min(float(held.max), float(EXACT))
+
     def show(self, values: Floats) -> Any:
         """The numbers as a column of the frame's own type; a type that cannot hold a missing value gives way."""
         if self.kind == "category":

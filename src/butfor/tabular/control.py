@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from weakref import WeakKeyDictionary
@@ -12,7 +13,7 @@ from butfor.core.draw.blocks import Problem, table_problem
 from butfor.core.draw.items import TableItems
 from butfor.core.draw.samplers import DrawsColumns, Sampler
 from butfor.core.draw.streams import stream
-from butfor.core.types import Array, Batch, Ints
+from butfor.core.types import Array, Batch, Ints, Subset
 from butfor.tabular.splice import TableSampler, align_columns
 from butfor.tabular.table import Table
 from butfor.tabular.zoom import ColumnTree
@@ -25,19 +26,25 @@ LEAST_ROWS = 20  # of a reference: with fewer there is too little to hold out
 
 
 def control_problems(sampler: TableSampler, table: Table, tree: ColumnTree, seed: int) -> list[Problem]:
+    """Those of a run from coarse to fine."""
+    made = held_out_problems(sampler, table, tree.subsets, seed)
+    return [replace(problem, layers=tree.layers(len(problem.items))) for problem in made]
+
+
+def held_out_problems(sampler: Sampler, table: Table, subsets: Sequence[Subset], seed: int) -> list[Problem]:
     """One problem for each split of the sampler's reference: rows held out, and a sampler fitted to the others.
 
-    Rows are shown to the model as those of `table`, the data, are.
+    None where it cannot be fitted again. Rows are shown to the model as those of `table`, the data, are.
     """
-    reference = sampler.reference
+    reference = sampler.reference if isinstance(sampler, TableSampler) and sampler.again is not None else None
     if reference is None or len(reference.values) < LEAST_ROWS:
         return []
+    assert isinstance(sampler, TableSampler)
     made = []
     for held, others in _fitted(sampler, seed):
         fitted: Sampler = align_columns(others, table)  # type: ignore[assignment]  # a TableSampler, as it was
         items = reference_items(sampler, table, held)
-        problem = table_problem(items, tuple(reference.index[i] for i in held), tree.subsets, fitted, seed)
-        made.append(replace(problem, layers=tree.layers(len(held))))
+        made.append(table_problem(items, tuple(reference.index[i] for i in held), subsets, fitted, seed))
     return made
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from butfor.core.draw.blocks import Problem
 from butfor.core.evaluate.batches import Evaluator
+from butfor.core.evaluate.probe import Probe, probe
 from butfor.core.result.effects import Effects
 from butfor.core.result.features import LEAST_INPUTS, LEAST_ROWS, Fit, features
 from butfor.core.result.first_draws import Estimates
@@ -50,15 +52,36 @@ def by_student(
     alike: Ints,
     draws: int,
     outcomes: Outcomes | None = None,
+    off: Floats | None = None,
 ) -> tuple[GlobalEvidence, Effects]:
-    """p-values and effects with intervals of all subsets; equal inputs (`alike`, (n,)) count as one."""
+    """p-values and effects with intervals of all subsets; equal inputs (`alike`, (n,)) count as one.
+
+    `off` (S,) is how far rows of the reference's own kind are from their draws on average.
+    """
     found = deviations(problem, evaluator, measure, draws, outcomes)
     gain, spread = found.gain.reshape(-1), found.spread.reshape(-1)  # hypotheses stand input by input
-    over = features(problem, Estimates(gain, gain, gain, gain, spread), fit, 0.5, alike, None)
+    over = features(problem, Estimates(gain, gain, gain, gain, spread), fit, 0.5, alike, off=off)
     assert over is not None  # there are enough inputs and rows
     p = np.where(found.varied, one_sided(over.p, over.effect, measure.alternative), 1.0)
     evidence = GlobalEvidence(p, found.varied, found.statistic, over.effect, found.classes, draws, passes=0)
     return evidence, Effects(over.effect, over.low, over.high)
+
+
+def off_by(
+    problems: Sequence[Problem],
+    evaluator: Evaluator,
+    measure_of: Callable[[Probe], Measure],
+    draws: int,
+    outcomes: Outcomes | None,
+) -> Floats | None:
+    """How far rows that their samplers have not seen are from their draws on average (S,); None: there are none."""
+    found = []
+    for problem in problems:
+        seen = probe(evaluator.direct, problem.items, evaluator.batch_rows, lambda row: f"row {row} of the reference")
+        evaluator.counter.count_evaluated(seen.rows)
+        apart = replace(evaluator, memory=None, failed={})  # hypotheses of its own
+        found.append(deviations(problem, apart, measure_of(seen), draws, outcomes).gain)
+    return np.concatenate(found).mean(axis=0) if found else None
 
 
 def one_sided(p: Floats, effect: Floats, alternative: Alternative) -> Floats:

@@ -12,6 +12,7 @@ import numpy as np
 from butfor._version import __version__
 from butfor.core.checks import one_of, whole
 from butfor.core.draw.blocks import Problem, round_sizes, table_problem
+from butfor.core.draw.content import content_digest
 from butfor.core.draw.samplers import info_of, name_of
 from butfor.core.evaluate.batches import Evaluator
 from butfor.core.evaluate.memory import remembering
@@ -28,7 +29,7 @@ from butfor.core.test.outcomes import ReadModel
 from butfor.core.types import Alternative, Array, Bools, Floats, InputError, Ints, Model, ReachWarning
 from butfor.core.warn import warn_user
 from butfor.engine.choose import engine_for, worker_states
-from butfor.engine.journal import content_digest, journal
+from butfor.engine.journal import journal
 from butfor.models import Wrapped
 from butfor.models.wrap import model_name
 from butfor.run.manifest import manifest
@@ -38,8 +39,9 @@ from butfor.run.skipping import Patient, failing_inputs, reasons
 from butfor.run.targets import resolve, target_name
 from butfor.tabular.bind import bind_model, bind_sampler
 from butfor.tabular.check_result import SamplerCheck
+from butfor.tabular.control import held_out_problems
 from butfor.tabular.explain import default_batch_rows, name_row, read_model
-from butfor.tabular.fitted_contrast import LEAST_DRAWS, by_student, enough_inputs, fit_known, fit_on_enough
+from butfor.tabular.fitted_contrast import LEAST_DRAWS, by_student, enough_inputs, fit_known, fit_on_enough, off_by
 from butfor.tabular.holdout import CrossFitted, LabelRest, check_on, check_on_reference, cross_fitted
 from butfor.tabular.labels import aligned_labels, class_labels, number_labels
 from butfor.tabular.splice import TableSampler
@@ -95,7 +97,8 @@ def global_importance(
     subsets : what to test: None for each column, a list of columns, or a mapping name -> columns.
     loss : "squared", "log" or a function `(y, outputs) -> (n,)`; None is "log" for class probabilities, else "squared".
     passes : recombinations of the draws, at no model rows; None is 999, or what a lone signal needs, to 9,999.
-    check : whether a fitted sampler is checked on rows that it has not seen: `result.check`, a caveat if it fails.
+    check : whether a fitted sampler is checked on rows that it has not seen: `result.check`, a caveat if it fails. What
+        it is off by there on average counts in the contrast as an error of the fit.
     rule : "bh", "by", "holm" or "bonferroni"; None is "bh".
     draws : of each input and subset, at `draws + 1` model rows; None is 20, "two-sided" needs at least 2. The contrast
         with a fitted sampler makes at least 32.
@@ -279,7 +282,11 @@ def _plan(asked: ImportanceRun, measured: Measured, seen: Probe) -> Plan:
             draws = draws if outcomes.split(problem)[1] else 0
 
         def contrasted(made: Evaluator) -> tuple[GlobalEvidence, Effects]:
-            return by_student(problem, made, measure, fit, asked.alike, draws, outcomes)
+            held = (
+                held_out_problems(problem.sampler, asked.table, problem.subsets, settings.seed) if asked.check else []
+            )
+            off = off_by(held, made, lambda own: _contrast(None, settings, own, asked.wrapped).measure, draws, outcomes)
+            return by_student(problem, made, measure, fit, asked.alike, draws, outcomes, off)
 
         return Plan(contrasted, draws, 0, "counted", inside)
     needed = passes_needed(settings.rule, settings.alpha, len(problem.subset_names))
@@ -368,7 +375,15 @@ def _contrast(loss: Loss | None, settings: Settings, seen: Probe, wrapped: Wrapp
     if direction == "two-sided" and settings.draws == 1:
         raise InputError("alternative='two-sided' needs draws=2 or more: two versions are equally far from their mean")
     described = {"test": "contrast", "target": name, "link": link, "alternative": direction}
+    if aim.kind == "predicted":
+        described["called"] = [_label(wrapped, place) for place in np.unique(seen.outputs.argmax(axis=1)).tolist()]
     return Measured(contrast(aim, link, seen.rounding, direction), described)
+
+
+def _label(wrapped: Wrapped, place: int) -> object:
+    """What `target` names a class by."""
+    label = place if wrapped.classes is None else wrapped.classes[place]
+    return label.item() if isinstance(label, np.generic) else label
 
 
 def _warn_of_reach(passes: int, settings: Settings, subsets: int) -> list[str]:

@@ -52,6 +52,10 @@ class CausalLM:
     def __call__(self, texts: Sequence[str], subset: Subset, draws: int, rng: np.random.Generator) -> list[str]:
         return draw_spans(texts, subset, draws, rng, partial(self._open, subset))
 
+    def repeats(self, _: Subset) -> bool:
+        """Draws of words come again and again."""
+        return True
+
     def lists(self, subset: Subset) -> bool:
         """Whether the likeliest fills of a subset are listed: if that was asked for, and the span is short."""
         return lists_short(self.listed, subset)

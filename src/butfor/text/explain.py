@@ -45,11 +45,12 @@ def explain(model: Any, texts: Any, sampler: Any, *, units: Any = "word", **opti
     Texts without a word are left out with a note; `on_error="skip"` also leaves out those that cannot be used: no
     string, too long for the model, not in the sampler's language.
 
-    `test=None` is "few-shot" (1/alpha draws a word), or "sequential" for a sampler with `listed` fills, whose p-values
-    are exact. "by-cost" measures first: "sequential", whose answer depends less on the seed, where that is expected to
-    take ten minutes at most, else "few-shot"; the result says which and why. The paper's study is `test="osft"` with
-    its one draw and one more for the centre. The alternative is two-sided, words that pull either way, unless you give
-    one. Effects come from 16 fresh draws for each word chosen (200 after "irt" and "sequential").
+    `test=None` measures what a draw and a row of the model cost: it is "sequential", whose answer depends less on the
+    seed, where that is expected to take five minutes at most, else "few-shot" (1/alpha draws a word; also where `draws`
+    or `rule` are given). The result says which and why. A sampler with `listed` fills gets "sequential", with p-values
+    that are exact. The paper's study is `test="osft"` with its one draw and one more for the centre. The alternative is
+    two-sided, words that pull either way, unless you give one. Effects come from 16 fresh draws for each word chosen
+    (200 after "irt" and "sequential").
 
     Parameters
     ----------
@@ -75,7 +76,6 @@ def explain(model: Any, texts: Any, sampler: Any, *, units: Any = "word", **opti
     """
     info = _checked_info(sampler)
     settled = bool(info.listed) or is_zoom(units)
-    measured, options = by_cost(options)
     settings = Settings.of(options, test="sequential" if settled else "few-shot")
     check_aligned(settings.y, texts)
     wrapped, proposer = text_model(model), as_proposer(units, info.tokenizer, whole=info.fills_whole)
@@ -100,7 +100,7 @@ def explain(model: Any, texts: Any, sampler: Any, *, units: Any = "word", **opti
         keep=KEEP,
     )
     found_test = Suited(settings)
-    if measured and not settled:
+    if by_cost(options) and not settled:
         found_test = suited(context, lambda test: Settings.of({**options, "test": test}), settings.run_dir)
     result = run(context, replace(found_test.settings, y=labels_left(settings.y, given.names, names)))
     return found_test.told(result)

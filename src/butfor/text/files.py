@@ -19,16 +19,19 @@ FORMS = "expected a .csv, .tsv, .jsonl, .json or .txt file, a directory of .txt 
 Entries = list[Any] | dict[str, Any]  # texts, or objects that hold one; or texts by name
 
 
-def read_texts(source: str | Path, *, column: str | None = None, name: str | None = None) -> dict[int | str, str]:
+def read_texts(
+    source: str | Path, *, column: str | None = None, name: str | None = None, whole: bool = False
+) -> dict[int | str, str]:
     """Texts by name. Characters stay as they are, line ends inside a text included.
 
     Parameters
     ----------
     source : a CSV or TSV file with a header line, a file of JSON lines (objects or strings) or a JSON list, a
-        directory of .txt files (named by their file names), one .txt file (one text), or "-" for standard input (one
+        directory of .txt files (each one text, named by its file name), one .txt file or "-" for standard input (one
         text a line, or JSON lines).
     column : where the texts are; None is the only column, or one called text, review, ...
     name : the column with their names; None is the number of the row, from 1.
+    whole : the .txt file, or standard input, is one text with all of its lines.
 
     Examples
     --------
@@ -40,7 +43,8 @@ def read_texts(source: str | Path, *, column: str | None = None, name: str | Non
     """
     if str(source) == "-":
         where = "standard input"
-        return _named(_lines(_decoded(sys.stdin.buffer.read(MOST_FILE), where), where), column, name, where)
+        content = _decoded(sys.stdin.buffer.read(MOST_FILE), where)
+        return {where: content} if whole else _named(_lines(content, where), column, name, where)
     path, where = Path(source).expanduser(), str(source)
     if path.is_dir():
         return _folder(path)
@@ -48,7 +52,12 @@ def read_texts(source: str | Path, *, column: str | None = None, name: str | Non
         raise InputError(f"the texts {source} do not exist; {FORMS}")
     if path.suffix.lower() not in READERS:
         raise InputError(f"{source} is no file of texts by its name; {FORMS}")
-    entries = READERS[path.suffix.lower()](_decoded(read_bounded(path, "the file of texts"), where), where)
+    content = _decoded(read_bounded(path, "the file of texts"), where)
+    if whole:
+        if path.suffix.lower() != ".txt":
+            raise InputError(f"whole is for .txt files and standard input, not for {source}; drop it")
+        return {path.name: content}
+    entries = READERS[path.suffix.lower()](content, where)
     if isinstance(entries, dict):
         return {str(key): _string(value, f"{key!r} of {where}") for key, value in entries.items()}
     return _named(entries, column, name, where)
@@ -122,7 +131,7 @@ READERS: dict[str, Callable[[str, str], Entries]] = {  # content, where it is fr
     ".jsonl": _json_lines,
     ".ndjson": _json_lines,
     ".json": _json,
-    ".txt": lambda content, where: {Path(where).name: content},
+    ".txt": _lines,
 }
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import blake2b
 from itertools import accumulate
+from operator import itemgetter
 from typing import Any, Literal
 
 import numpy as np
@@ -26,6 +27,7 @@ ENOUGH = 30  # candidates of the same place; with fewer, those of any place do, 
 WIDEST = 3  # classes of lengths, on either side
 MOST_PARTS = 20_000  # runs of words of one length that are kept
 KEPT = 16  # texts that are remembered
+END = itemgetter(1)
 
 
 @dataclass(frozen=True)
@@ -111,14 +113,26 @@ class Foils:
 
     def _of(self, key: Key) -> list[Candidate]:
         if key not in self._by_key:
-            found: dict[Key, list[Candidate]] = {(key[0], key[1], place): [] for place in range(4)}
-            for number, shape in enumerate(self.outlines):
-                for span in shape.spans(key[0], key[1]):
-                    own = shape.key(span)
-                    if own[:2] == key[:2] and len(found[own]) < MOST_PARTS:
-                        found[own].append(Candidate(number, span))
-            self._by_key.update(found)
-        return self._by_key[key]
+            self._by_key.update(self._read_pool(*key[:2]))
+        return self._by_key.get(key, [])
+
+    def _read_pool(self, kind: Kind, size: int) -> dict[Key, list[Candidate]]:
+        """The spans of the pool of one kind and class of lengths by key; sentences and texts of all lengths at once."""
+        fixed = kind in ("sentence", "text")  # where they begin and end does not hang on the length
+        sizes = range(1, len(LENGTHS) + 1) if fixed else (size,)
+        found: dict[Key, list[Candidate]] = {(kind, own, place): [] for own in sizes for place in range(4)}
+        for number, shape in enumerate(self.outlines):
+            if kind == "part" and len(found[kind, size, 1]) >= MOST_PARTS:  # parts of a sentence have one place
+                break
+            for span in shape.spans(kind, size):
+                held = found.get(shape.key(span))
+                if held is not None and len(held) < MOST_PARTS:
+                    held.append(Candidate(number, span))
+        return found
+
+    def repeats(self, _: Subset) -> bool:
+        """Draws of spans come again: there are only so many."""
+        return True
 
     def notes(self, inputs: Sequence[str], subsets: Sequence[Sequence[Subset]], seed: int) -> list[str]:
         """How many spans there are to draw from, where they are few; and what the sampler of words says."""
@@ -150,14 +164,8 @@ class Outline:
 
     def count(self, span: Span) -> int:
         """Words in a span."""
-        first = bisect_right(self.words, (span[0], -1))
-        return sum(1 for _ in self._inside(first, span))
-
-    def _inside(self, first: int, span: Span) -> Iterator[Span]:
-        for word in self.words[first:]:
-            if word[1] > span[1]:
-                return
-            yield word
+        before = bisect_right(self.words, (span[0], -1))
+        return max(0, bisect_right(self.words, span[1], key=END) - before)
 
     def key(self, span: Span) -> Key:
         """The kind of a span, its class of lengths and its place."""

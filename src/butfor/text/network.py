@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 
 WEIGHTS = Path(__file__).parent / "weights"
 PAD, UNK, MASK, EDGE = 0, 1, 2, 3
+LINE = "<br />"  # the only piece with a space in it
+MOST_CUT = 2**16  # words whose pieces are remembered
+MOST_JOINED = 2**14  # sentences whose pieces are
+Pieces = TypeVar("Pieces", Ints, list[int])
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,11 +68,79 @@ def ids_of(encoding: Encoding) -> Ints:
     return ids
 
 
-def ask(name: str, threads: int | None, feeds: Mapping[str, Array]) -> NDArray[np.float32]:
-    """The first output of the network weights/`name`.onnx."""
+def numbers_of(texts: Sequence[str]) -> list[Ints]:
+    """The same as `ids_of` of each text, in a fraction of the time where texts share most of what they say.
+
+    No piece goes over a space but for the mark of a line. So what stands between two spaces is cut once, and what
+    stands between a full stop with a space and the next is put together once.
+    """
+    held = [_sentences(encodable(text)) for text in texts]
+    known = _remembered(_joined_before(), held, MOST_JOINED, _numbers_of_sentences)
+    return [np.concatenate([known[part] for part in parts]) for parts in held]
+
+
+def _numbers_of_sentences(sentences: Sequence[str]) -> list[Ints]:
+    held = [_between_spaces(sentence) for sentence in sentences]
+    known = _remembered(_cut_before(), held, MOST_CUT, _cut)
+    return [np.array([piece for part in parts for piece in known[part]], np.int64) for parts in held]
+
+
+def _cut(parts: Sequence[str]) -> list[list[int]]:
+    encodings = tokenizer().encode_batch(list(parts), add_special_tokens=False)
+    return [ids_of(encoding).tolist() for encoding in encodings]
+
+
+def _remembered(
+    before: dict[str, Pieces], held: Sequence[Sequence[str]], most: int, make: Callable[[Sequence[str]], list[Pieces]]
+) -> dict[str, Pieces]:
+    """The pieces of all parts, made where they are not known from before, of which at most so many are kept."""
+    found = {part: before.get(part) for parts in held for part in parts}  # another thread may empty what was cut before
+    fresh = [part for part, pieces in found.items() if pieces is None]
+    made = dict(zip(fresh, make(fresh), strict=True))
+    if len(before) + len(made) > most:
+        before.clear()
+    before.update(made)
+    return {part: pieces for part, pieces in found.items() if pieces is not None} | made
+
+
+@lru_cache(maxsize=1)
+def _joined_before() -> dict[str, Ints]:
+    """The pieces of sentences; a pure saving, as that of their words is."""
+    return {}
+
+
+@lru_cache(maxsize=1)
+def _cut_before() -> dict[str, list[int]]:
+    """The pieces of what stood between two spaces."""
+    return {}
+
+
+def _sentences(text: str) -> list[str]:
+    """What can be cut apart, longer than words.
+
+    >>> _sentences("Bad... It was. And long.")
+    ['Bad...', 'It was.', 'And long.']
+    """
+    *others, last = text.split(". ")
+    return [*(part + "." for part in others), last]
+
+
+def _between_spaces(text: str) -> list[str]:
+    """What the tokenizer cuts by itself.
+
+    >>> _between_spaces("Bad.<br /><br />So bad")
+    ['Bad.', '<br />', '<br />', 'So', 'bad']
+    """
+    lines = text.split(LINE)
+    parts = [part for line in lines for part in (*line.split(" "), LINE)][:-1]
+    return [part for part in parts if part]
+
+
+def ask(name: str, threads: int | None, feeds: Mapping[str, Array], *, arena: bool = False) -> NDArray[np.float32]:
+    """The first output of the network weights/`name`.onnx; `arena` is for batches of about the same size."""
     try:
         # texts differ in length, and an arena would keep memory for each
-        session = open_session(WEIGHTS / f"{name}.onnx", f"the embedded {name}", threads, arena=False, extra="text")
+        session = open_session(WEIGHTS / f"{name}.onnx", f"the embedded {name}", threads, arena=arena, extra="text")
         out: NDArray[np.float32] = session.run(None, feeds)[0]
         return out
     except InputError:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from butfor.core.checks import whole
-from butfor.core.types import Array, Bools, Floats, InputError, Ints, Subset
+from butfor.core.types import Floats, InputError, Ints, Subset
 from butfor.models.onnx_session import check_threads
 from butfor.text.case import Case, case_of, cased
 from butfor.text.distribution import Shape, shape, spelled
@@ -23,7 +23,8 @@ from butfor.text.segment import word_spans
 
 WINDOW = 256  # pieces whose distributions are found in one pass, and kept
 MARGIN = 64  # pieces around them, or around a word of several pieces, that the network reads
-KEPT = 8  # windows that are remembered: about 70 MB; and texts, and batches of words of several pieces
+KEPT_BYTES = 2**28  # of the distributions of windows that are remembered: a test that draws again finds them here
+KEPT = 64  # texts, and batches of words of several pieces, that are
 ROWS = 8  # texts with something masked in each that the network gets at a time
 
 
@@ -37,10 +38,13 @@ class SmallInfiller:
     among: Among
     threads: int | None
     _texts: Recent[Encoded] = field(default_factory=lambda: Recent(KEPT), repr=False)
-    _windows: Recent[tuple[Ints, NDArray[np.float32]]] = field(default_factory=lambda: Recent(KEPT), repr=False)
     _words: Recent[Floats] = field(default_factory=lambda: Recent(KEPT), repr=False)
 
     changes_subset_only = True
+
+    @cached_property
+    def _windows(self) -> Recent[tuple[Ints, NDArray[np.float32]]]:
+        return Recent(max(8, KEPT_BYTES // (4 * WINDOW * len(self.among.ids))))
 
     def __repr__(self) -> str:
         return spelled("small_infiller", str(self.shape), listed=self.listed, sweeps=self.sweeps, among=self.among.name)
@@ -73,6 +77,10 @@ class SmallInfiller:
             "inside it, and what is promised does not cover them."
         ]
 
+    def repeats(self, _: Subset) -> bool:
+        """Draws of words come again and again."""
+        return True
+
     def lists(self, subset: Subset) -> bool:
         """Whether the likeliest fills of a subset are listed: if that was asked for, and the span is short."""
         return lists_short(self.listed, subset)
@@ -90,13 +98,17 @@ class SmallInfiller:
     def _open(self, subset: Subset, text: str) -> Blank:
         span, units = span_of(text, subset), units_in(text, subset)
         return Blank(
-            options=[unit.ids for unit in units],
+            options=[self._options(unit) for unit in units],
             masked=partial(masked, text, span, units),
             mass=lambda rows, place, which: self._mass(rows, place, units[which]),
             alone=partial(self._alone, text, units[0]),
             written=partial(_written, text, span, units),
             sweeps=self.sweeps,
         )
+
+    def _options(self, unit: TextUnit) -> Ints:
+        """The pieces that may stand in place of a unit."""
+        return self.among.ids if unit.starts else vocabulary().inside
 
     def _alone(self, text: str, unit: TextUnit) -> Floats:
         """The probability of each word that may stand in place of one word, (words,)."""
@@ -118,12 +130,12 @@ class SmallInfiller:
         return found
 
     def _pass(self, ids: Ints, number: int) -> tuple[Ints, NDArray[np.float32]]:
-        """Distributions (m, whole words) of the whole words of a window, and which row is whose."""
+        """Distributions (m, words to draw) of the whole words of a window, and which row is whose."""
         begin, end = number * WINDOW, min((number + 1) * WINDOW, len(ids))
         row, shift = _context(ids, begin, end)
         wanted = np.flatnonzero(vocabulary().known[ids[begin:end]])
         logits = _logits([row], wanted + begin - shift, self.threads)
-        mass = self.shape.probabilities(self.among.limited(logits[:, vocabulary().whole]))
+        mass = self.shape.probabilities(logits[:, self.among.ids])
         rows = np.zeros(end - begin, np.int64)
         rows[wanted] = np.arange(len(wanted))
         return rows, mass.astype(np.float32)
@@ -136,16 +148,16 @@ class SmallInfiller:
         def ask_batch() -> Floats:
             some = [masked(text, span, [replace(unit, span=span)]) for span in spans[batch * ROWS : (batch + 1) * ROWS]]
             logits = _logits_at([_near(ids, place) for ids, (place,) in some], self.threads)
-            return self.shape.probabilities(self.among.limited(logits[:, vocabulary().whole]))
+            return self.shape.probabilities(logits[:, self.among.ids])
 
         return np.asarray(self._words.get((text, batch), ask_batch)[number % ROWS])
 
     def _mass(self, rows: Ints, place: int, unit: TextUnit) -> Floats:
         """Distributions over the words of a unit at one place of each row, (rows, words)."""
         near = [_near(row, place) for row in rows]
-        parts = [_logits_at(near[a : a + ROWS], self.threads)[:, unit.ids] for a in range(0, len(near), ROWS)]
-        logits = np.concatenate(parts)
-        return self.shape.probabilities(self.among.limited(logits) if unit.starts else logits)
+        ids = self._options(unit)
+        parts = [_logits_at(near[a : a + ROWS], self.threads)[:, ids] for a in range(0, len(near), ROWS)]
+        return self.shape.probabilities(np.concatenate(parts))
 
 
 def small_infiller(
@@ -204,11 +216,7 @@ class Among:
     """The words that may be drawn."""
 
     name: str  # "" for all of them
-    allowed: Bools | None  # (whole words,)
-
-    def limited(self, logits: Array) -> Array:
-        """The log-odds of all words, those of others next to nothing."""
-        return logits if self.allowed is None else np.where(self.allowed, logits, np.float32(-1e9))
+    ids: Ints  # their pieces
 
 
 def plain_words() -> frozenset[str]:
@@ -219,14 +227,14 @@ def plain_words() -> frozenset[str]:
 def among_words(given: Iterable[str] | None) -> Among:
     """The argument of a sampler, checked."""
     if given is None:
-        return Among("", None)
+        return Among("", vocabulary().whole)
     if isinstance(given, str) and given != "plain":
         raise InputError(f"among must be 'plain', a list of words, or None, got {given!r}")
     wanted = plain_words() if given == "plain" else {str(word).lower() for word in given}
-    allowed = np.array([vocabulary().pieces[word] in wanted for word in vocabulary().whole])
-    if allowed.sum() < 2:
-        raise InputError(f"among has {int(allowed.sum())} words that the infiller knows; give at least 2 of them")
-    return Among("'plain'" if given == "plain" else f"{int(allowed.sum())} words", allowed)
+    ids = np.array([word for word in vocabulary().whole if vocabulary().pieces[word] in wanted], np.int64)
+    if len(ids) < 2:
+        raise InputError(f"among has {len(ids)} words that the infiller knows; give at least 2 of them")
+    return Among("'plain'" if given == "plain" else f"{len(ids)} words", ids)
 
 
 @dataclass(frozen=True, eq=False)
@@ -270,10 +278,6 @@ class TextUnit:
     case: Case
     starts: bool  # where a word begins
     ends: bool  # where a word ends
-
-    @property
-    def ids(self) -> Ints:
-        return vocabulary().whole if self.starts else vocabulary().inside
 
 
 def units_in(text: str, subset: Subset) -> list[TextUnit]:

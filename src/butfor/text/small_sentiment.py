@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from butfor.models.onnx_session import check_threads
 from butfor.text.edit import check_texts
 from butfor.text.models import by_length
-from butfor.text.network import PAD, UNK, ask, ids_of, pieces_of
+from butfor.text.network import PAD, UNK, ask, numbers_of
 
-BATCH_PIECES = 2**14  # pieces of the texts that the network gets at a time, filled up ones included
+BATCH_PIECES = 2**12  # of the texts that the network gets at a time, filled up ones included: they stay in the cache
 
 
 @dataclass(frozen=True)
@@ -26,14 +26,13 @@ class SmallSentiment:
         return "small_sentiment()"
 
     def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        rows = [ids_of(encoding) for encoding in pieces_of(check_texts(texts))]
-        rows = [row if len(row) else np.array([UNK]) for row in rows]
+        rows = [row if len(row) else np.array([UNK]) for row in numbers_of(check_texts(texts))]
 
         def answer(places: list[int]) -> NDArray[np.float32]:
             ids = np.full((len(places), max(len(rows[place]) for place in places)), PAD, np.int64)
             for line, place in zip(ids, places, strict=True):
                 line[: len(rows[place])] = rows[place]
-            return ask("sentiment", self.threads, {"ids": ids})
+            return ask("sentiment", self.threads, {"ids": ids}, arena=True)
 
         return by_length(list(map(len, rows)), answer, BATCH_PIECES)
 

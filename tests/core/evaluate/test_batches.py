@@ -113,8 +113,11 @@ def test_the_inputs_stay_as_they_were():
         (lambda rows: None, r"returned shape \(\) for"),
         (lambda rows: curved(rows)[:, None, None], r"returned shape \(\d+, 1, 1\)"),
         (lambda rows: curved(rows)[None, :], r"returned shape \(1, \d+\)"),
-        (lambda rows: ["malignant"] * len(rows), "values such as .*malignant.*; expected an array of numbers"),
-        (lambda rows: np.array([None] * len(rows)), r"values such as None \(object\); expected an array of numbers"),
+        (
+            lambda rows: ["malignant"] * len(rows),
+            "values such as .*malignant.*; expected an array of numbers: give .* its predict_proba$",
+        ),
+        (lambda rows: np.array([None] * len(rows)), r"values such as None \(object\); expected an array of numbers$"),
         (lambda rows: curved(rows) * 1j, "j.*; expected an array of numbers"),
         (lambda rows: np.where(np.arange(len(rows)) == 17, np.nan, curved(rows)), "returned nan on row 17 of the data"),
         (lambda rows: np.where(np.arange(len(rows)) == 17, -np.inf, curved(rows)), "returned -inf on row 17"),

@@ -205,6 +205,23 @@ def test_a_pipeline_with_one_hot_columns():
     check(model, X, tabular.empirical(reference), [[1, 2]], subsets={"both": ["x1", "x2"]})
 
 
+# Was wrong once: thresholds were looked for among all numbers, and a column of whole ones overflows when it is shown.
+@pytest.mark.parametrize("dtype", ["int64", "int8", "Int32", "uint8", "bool"])
+def test_a_pipeline_that_scales_whole_numbers(dtype):
+    def whole(rows):
+        counts = rows[:, 1] > 0 if dtype == "bool" else (np.rint(2 * rows[:, 1]) + 10).clip(0, 40)
+        return with_category(rows).assign(x1=pd.Series(counts).astype(dtype))
+
+    X, reference, rows = map(whole, (*tables(), training("forest")))
+    encode = ColumnTransformer(
+        [("hot", OneHotEncoder(handle_unknown="ignore"), ["x2"]), ("rest", StandardScaler(), ["x1", "x0", "x3"])]
+    )
+    model = make_pipeline(encode, HistGradientBoostingClassifier(max_iter=8)).fit(
+        rows, labels("forest", training("forest"))
+    )
+    check(model, X, tabular.residual(reference), [[0], [1], [2]], subsets={name: [name] for name in ("x0", "x1", "x2")})
+
+
 def test_saturated_probabilities_tie_on_their_own_scale():
     """Scores that differ are one probability where it is 1 but for rounding: a tie, and the p-value says so."""
     X, reference = tables()

@@ -31,7 +31,10 @@ def ask(model: Model, batch: Batch, rows: int, describe: Callable[[int], str], *
         raise ModelError(f"the model returned shape {outputs.shape} for {rows} rows; expected {expected}")
     if outputs.dtype.kind not in "fiub":
         first = outputs.flat[:1].tolist()[0]
-        raise ModelError(f"the model returned values such as {first!r} ({outputs.dtype}); expected an array of numbers")
+        rather = ": give a classifier itself, or its predict_proba" if isinstance(first, str) else ""
+        raise ModelError(
+            f"the model returned values such as {first!r} ({outputs.dtype}); expected an array of numbers{rather}"
+        )
     flat = outputs.ravel()
     if not isfinite(flat.dot(flat)) and not np.isfinite(flat).all():  # the squares are the quick look
         bad = ~np.isfinite(outputs)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -13,6 +14,7 @@ from butfor.core.evaluate.ask import ask
 from butfor.core.types import Batch, Floats, InputError, Model, ModelError
 
 TRIES, PAUSE = 3, 0.05  # of a call that fails, and seconds before it is made again, which double
+LASTING = 5  # rows that fail however often they are asked, by one kind of error: from then on it is not waited for
 Made = TypeVar("Made")
 
 
@@ -42,21 +44,21 @@ def within(seconds: float | None, call: Callable[[], Made]) -> Made:
     return done[0]
 
 
-def again(call: Callable[[], Made], tries: int = TRIES) -> Made:
-    """What a call returns, made again where it fails: many faults pass."""
+def _final(error: Exception) -> bool:
+    """What the user has to mend: no use in asking again."""
+    return isinstance(error, InputError) and not isinstance(error, ModelError)
+
+
+def again(call: Callable[[], Made], tries: int = TRIES, final: Callable[[Exception], bool] = _final) -> Made:
+    """What a call returns, made again where it fails and the error is not `final`: many faults pass."""
     for left in range(tries - 1, -1, -1):
         try:
             return call()
         except Exception as error:
-            if left == 0 or _final(error):
+            if left == 0 or final(error):
                 raise
             time.sleep(PAUSE * 2 ** (tries - 1 - left))
     raise AssertionError("unreachable")
-
-
-def _final(error: Exception) -> bool:
-    """What the user has to mend: no use in asking again."""
-    return isinstance(error, InputError) and not isinstance(error, ModelError)
 
 
 def limited(model: Model, seconds: float | None) -> Model:
@@ -69,29 +71,37 @@ def tolerant(
 ) -> tuple[Floats, dict[int, str]]:
     """Outputs (rows, outputs), NaN in rows that the model fails on, and why it does; halves find out which they are.
 
-    `width` is how many outputs there must be; None: as many as come.
+    All rows and single ones are asked again where that may help, halves are not. `width` is how many outputs there
+    must be; None: as many as come.
     """
     why: dict[int, str] = {}
     found: dict[int, Floats] = {}
+    lasting: Counter[type[Exception]] = Counter()
 
-    def part(start: int, stop: int, tries: int) -> None:
+    def lasts(error: Exception) -> bool:
+        return _final(error) or isinstance(error, TimeoutError) or lasting[type(error)] >= LASTING
+
+    def part(start: int, stop: int) -> None:
+        whole, single = stop - start == rows, stop - start == 1
+        tries, final = TRIES if whole or single else 1, _final if whole else lasts
         try:
-            said = again(lambda: _finite(model, _some(batch, start, stop), stop - start, width), tries)
+            said = again(lambda: _finite(model, _some(batch, start, stop), stop - start, width), tries, final)
         except Exception as error:
             if _final(error):
                 raise
-            if stop - start == 1:
+            if single:
+                lasting[type(error)] += 1
                 why[start] = f"the model failed on {describe(start)}: {error}"
                 return
             middle = (start + stop) // 2
-            part(start, middle, 1)
-            part(middle, stop, 1)
+            part(start, middle)
+            part(middle, stop)
             return
         for row in np.flatnonzero(~np.isfinite(said).all(axis=1)).tolist():
             why[start + row] = f"the model returned {said[row].tolist()} on {describe(start + row)}"
         found[start] = said
 
-    part(0, rows, TRIES)
+    part(0, rows)
     if not found:
         raise ModelError(f"{why[0]}; it fails on every row")
     outputs = np.full((rows, next(iter(found.values())).shape[1]), np.nan)

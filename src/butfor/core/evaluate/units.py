@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from zlib import crc32
 
 import numpy as np
 
@@ -48,17 +49,24 @@ def evaluate_unit(place: Workplace, unit: WorkUnit) -> UnitResult:
         chance=(False, 0) if watch is None else (watch.differ, watch.alike),
         failed=context.failed,
         summary=None if unit.summary is None else unit.summary(unit.jobs, outputs),
-        sample=None if unit.summary is None else _sample(unit, outputs),
+        sample=None if unit.summary is None else _sample(place.problem.seed, unit, outputs),
     )
 
 
 SAMPLED = 8  # inputs of a unit whose outputs are kept beside its summary
 
 
-def _sample(unit: WorkUnit, outputs: tuple[Floats, ...]) -> tuple[int, Ints, Floats]:
-    """Outputs of a few inputs of one job, whichever: a run that goes on compares them with what the model says then."""
-    number = int(unit.jobs[0].rows[0]) * 2654435761 % 2**32 % len(unit.jobs)
-    inputs = np.unique(np.linspace(0, len(outputs[number]) - 1, SAMPLED).astype(np.int64))
+def _sample(seed: int, unit: WorkUnit, outputs: tuple[Floats, ...]) -> tuple[int, Ints, Floats]:
+    """Outputs of a few inputs of one job, taken by lot: a run that goes on compares them with what the model says then.
+
+    Every job is as likely as any other, and so is every input of it: a fixed step from a random start.
+    """
+    first = unit.jobs[0]
+    lot = crc32(repr((seed, first.block.subset.name, first.round, int(first.rows[0]))).encode("utf-8", "replace"))
+    number, lot = lot % len(unit.jobs), lot // len(unit.jobs)
+    count = len(outputs[number])
+    step = max(1, count // SAMPLED)
+    inputs = np.arange(lot % step, count, step)[:SAMPLED]
     return number, inputs, outputs[number][inputs]
 
 

@@ -17,6 +17,17 @@ Look = Callable[[Problem, CounterfactualBatch, Floats], Any]  # what is kept of 
 Summary = Callable[[tuple[Job, ...], tuple[Floats, ...]], Any]  # what a stage needs of a unit's outputs: counts, means
 
 
+@runtime_checkable
+class HasMark(Protocol):
+    """A summary whose numbers are cut out of those of a whole stage: `mark` is the digest of them all.
+
+    With the jobs it tells the summary from all others, and a journal need not read the numbers of every unit.
+    """
+
+    @property
+    def mark(self) -> bytes: ...
+
+
 class Buffers(threading.local):
     """A buffer for each thread; it does not travel with a pickle."""
 

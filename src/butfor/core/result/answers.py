@@ -14,12 +14,16 @@ if TYPE_CHECKING:
 
 MOST_INPUTS = 3  # inputs with a sentence of their own in a summary
 MOST_NAMED = 3
+NEAR = 0.05  # flips of a part that are worth a word
 NUMBERS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 
 
 def answers(result: Result) -> list[str]:
     """What was found, the most telling first; never nothing."""
-    return [*decision_sentences(result), *feature_sentences(result), *row_sentences(result), *next_steps(result)]
+    decisions, others = decision_sentences(result), [*feature_sentences(result), *row_sentences(result)]
+    decided = result.decided
+    found = [*decisions, *others] if decided is None or decided.necessary.any() else [*others, *decisions]
+    return [*found, *next_steps(result)]
 
 
 def decision_sentences(result: Result, most: int = MOST_INPUTS) -> list[str]:
@@ -31,11 +35,31 @@ def decision_sentences(result: Result, most: int = MOST_INPUTS) -> list[str]:
     inputs = np.unique(result.input_of[decided.necessary])
     total = len(result.input_names)
     if not inputs.size:
-        return [f"Decision: for none of {total} inputs is it established what it hangs on."]
+        return [f"Decision: for none of {total} inputs is it established what it hangs on.{_nearest(result)}"]
     first = (
         f"Decision: for {_of(len(inputs), total)} it is established what the decision hangs on. {_most(result, needed)}"
     )
-    return [first, *(f"  {result.input_names[i]!r}: {input_sentence(result, int(i))}" for i in inputs[:most])]
+    telling = inputs[np.argsort(-_depth(result, needed)[inputs], kind="stable")][:most]
+    return [first, *(f"  {result.input_names[i]!r}: {input_sentence(result, int(i))}" for i in telling)]
+
+
+def _depth(result: Result, marked: Bools) -> Ints:
+    """The finest resolution at which each input has something marked (H,); 0 where nothing is, or all are alike."""
+    depth, layers = np.zeros(len(result.input_names), np.int64), result.problem.layers
+    if layers is not None:
+        np.maximum.at(depth, result.input_of[marked], layers.resolution[marked])
+    return depth
+
+
+def _nearest(result: Result) -> str:
+    """The likeliest change of a decision, where none is established; nothing where none was seen."""
+    decided = result.decided
+    assert decided is not None
+    share = np.nan_to_num(decided.share, nan=-1.0)
+    if not share.size or share.max() <= 0:
+        return ""
+    row = int(np.argmax(share))
+    return f" The nearest is {result.input_names[int(result.input_of[row])]!r}: {flip_sentence(result, row)}"
 
 
 def input_sentence(result: Result, place: int) -> str:
@@ -51,18 +75,29 @@ def input_sentence(result: Result, place: int) -> str:
 
 def which_of(result: Result, row: int) -> str:
     """Of a group none of whose parts is established: that it is not known which of them it is."""
-    index = getattr(result.problem.block_of(row).subset.index, "size", 1) if result.problem.layers is not None else 1
+    layers, decided = result.problem.layers, result.decided
+    if layers is None or decided is None:
+        return ""
+    index = getattr(result.problem.block_of(row).subset.index, "size", 1)
     if index < 2:
         return ""
-    return f" Which of the {NUMBERS[index] if index < len(NUMBERS) else index} it hangs on is not established."
+    parts = np.flatnonzero(layers.parent == row)
+    parts = parts[np.nan_to_num(decided.share[parts], nan=-1.0) >= NEAR]
+    words = f" Which of the {NUMBERS[index] if index < len(NUMBERS) else index} it hangs on is not established"
+    if not parts.size:
+        return f"{words}."
+    likest = int(parts[np.argmax(decided.share[parts])])
+    name = result.subset_names[int(result.subset_of[likest])]
+    return f"{words}; of its parts {name} comes nearest ({100 * decided.share[likest]:.0f} %)."
 
 
 def _most(result: Result, marked: Bools) -> str:
-    """The subsets that are marked for most inputs."""
+    """The subsets that are marked for most inputs; of a single input those that are."""
+    one = len(result.input_names) == 1
     count = np.bincount(result.subset_of[marked], minlength=len(result.subset_names))
     order = np.argsort(-count, kind="stable")[:MOST_NAMED]
-    named = [f"{result.subset_names[j]} ({count[j]})" for j in order if count[j]]
-    return f"Most often: {'; '.join(named)}." if named else ""
+    named = [f"{result.subset_names[j]}" + ("" if one else f" ({count[j]})") for j in order if count[j]]
+    return f"{'In its finest parts' if one else 'Most often'}: {'; '.join(named)}." if named else ""
 
 
 def feature_sentences(result: Result) -> list[str]:

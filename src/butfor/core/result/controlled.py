@@ -14,6 +14,7 @@ class Control:
     p: Floats  # (rows, subsets) or other evidence
     chosen: Bools  # (rows, subsets)
     calibrated: Bools | None = None  # (subsets,) False: p-values are too often small; None: the test has no p-values
+    off: Floats | None = None  # (subsets,) the statistic of a row minus the mean of its draws', on average over rows
 
     @property
     def rows(self) -> int:

@@ -37,15 +37,23 @@ class Features:
 
 
 def features(
-    problem: Problem, estimates: Estimates, fit: Fit | None, alpha: float, clusters: Ints, calibrated: Bools | None
+    problem: Problem,
+    estimates: Estimates,
+    fit: Fit | None,
+    alpha: float,
+    clusters: Ints,
+    calibrated: Bools | None = None,
+    off: Floats | None = None,
 ) -> Features | None:
     """z = mean D / sqrt(s_D^2 / n + V_fit) with Student's t (Satterthwaite), BH over the subsets of a resolution.
 
     D is the statistic of an input minus the mean over its draws. The fit's own error adds up over inputs: V_fit is the
     leverage of the mean input times the mean variance of the draws' statistic, of which the linear part, that alone
-    moves with the fitted mean, is at most all. Without a fit (`None`: the sampler is known) it is 0. The mean of
-    inputs that depend on each other (`clusters`, (n,)) is that of their clusters. Approximate: it rests on the central
-    limit theorem; None with fewer than 20 clusters or rows of the reference.
+    moves with the fitted mean, is at most all. Without a fit (`None`: the sampler is known) it is 0. A sampler that
+    does not suit the columns is off even where inputs are as the reference: what D is on average over rows of the
+    reference that it has not seen (`off`, (S,)), squared, is added, but for all columns together, whose draws are rows
+    of the reference. The mean of inputs that depend on each other (`clusters`, (n,)) is that of their clusters.
+    Approximate: it rests on the central limit theorem; None with fewer than 20 clusters or rows of the reference.
     """
     count, size = len(problem.items), len(problem.subset_names)
     _, cluster = np.unique(clusters, return_inverse=True)
@@ -59,9 +67,12 @@ def features(
         [np.bincount(cluster, weights=column - centre) for column, centre in zip(gain.T, mean, strict=True)]
     )
     noise = (sums**2).sum(axis=1) * number / (number - 1) / count**2  # variance of the mean, clusters apart
-    error = np.zeros(size) if fit is None else fit.mean_leverage * spread.mean(axis=0)
-    p, half = _student(mean, noise, error, number - 1, np.inf if fit is None else fit.rows - 1)
     resolution = np.zeros(size, np.int64) if problem.layers is None else problem.layers.resolution[:size]
+    error = np.zeros(size) if fit is None else fit.mean_leverage * spread.mean(axis=0)
+    if fit is not None and off is not None:
+        whole = (resolution == 0) & (problem.layers is not None)
+        error += np.where(whole, 0.0, off**2)
+    p, half = _student(mean, noise, error, number - 1, np.inf if fit is None else fit.rows - 1)
     tested = np.isfinite(p) & (np.ones(size, bool) if calibrated is None else calibrated)
     parent = np.full(size, -1) if problem.layers is None else problem.layers.parent[:size]  # those of the first input
 

@@ -25,6 +25,16 @@ class Estimates:
     spread: Floats  # variance of the draws' statistic
 
 
+def mean_known(values: Floats) -> Floats:
+    """The mean over rows (n, S) of what is known of each; 0 where nothing is.
+
+    >>> mean_known(np.array([[1.0, np.nan], [3.0, np.nan]])).tolist()
+    [2.0, 0.0]
+    """
+    known = np.isfinite(values)
+    return np.asarray(np.where(known, values, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1))
+
+
 class FirstDraws:
     """Hears of every job of a run; of each hypothesis it keeps what the first round shows."""
 

@@ -76,6 +76,10 @@ WEAK = (
     "Nothing was chosen, though the p-values as a whole depart from the null: more inputs, or fewer and larger subsets "
     f"may help. {BLIND}"
 )
+MIXED = (
+    "The inputs are called {called}, and each is asked about its own class: what speaks for one of them and against "
+    "the other averages out. Name one, target={first!r} say, to ask about it for all inputs."
+)
 NO_SKILL = (
     "Nothing was chosen: on these rows the model's skill does not visibly rest on any subset given the others. Columns "
     "that stand in for each other hide each other; test them together (subsets={name: columns})."
@@ -177,8 +181,11 @@ class GlobalResult:
             )
         if self.check is not None:
             said.append(f"Of the sampler, {self.check.sentence}.")
+        if len(called := self.provenance.get("called", ())) > 1:
+            said.append(MIXED.format(called=" or ".join(map(str, called)), first=called[0]))
         if not self.chosen.any():
-            lone = ORDINARY if not departs("p", self.evidence.p, self.tested) else WEAK
+            ordinary = BLIND if len(called) > 1 else ORDINARY
+            lone = WEAK if departs("p", self.evidence.p, self.tested) else ordinary
             said.append(NO_SKILL if self.mode == "holdout" else lone)
         return tuple(said)
 
@@ -258,6 +265,16 @@ class GlobalResult:
         ax : axes to draw on; None makes some.
         """
         return later("butfor.plots:importance")(self, ax=ax)
+
+    def report(self, path: str | Path) -> Path:
+        """Write one offline HTML file and return its path.
+
+        Parameters
+        ----------
+        path : of the file; its folder must exist.
+        """
+        written: Path = later("butfor.report:write")(self, Path(path))
+        return written
 
     def save(self, path: str | Path) -> Path:
         """Write a zip of arrays (npz) and JSON; `butfor.load` reads it back. Nothing in it is ever executed.

@@ -21,11 +21,11 @@ def headline(result: GlobalResult) -> str:
         test = f"holdout randomisation test, {said['loss']} loss"
     else:
         test = f"contrast with the reference, {said['alternative']}"
-    drawn = "one draw" if found.draws == 1 else f"{found.draws} draws"
+    drawn = {0: "exact, no draws", 1: "one draw of each input"}.get(found.draws, f"{found.draws} draws of each input")
     by = f"{found.passes} passes" if found.passes else "Student's t with the error of the sampler's fit"
     return (
         f"{int(result.chosen.sum())} of {len(result.chosen)} subsets chosen over {result.inputs} inputs ({test}; "
-        f"{drawn} of each input, {by}, {result.rule} at {result.alpha:g}; {result.rows:,} model rows)"
+        f"{drawn}, {by}, {result.rule} at {result.alpha:g}; {result.rows:,} model rows)"
     )
 
 

@@ -81,7 +81,6 @@ def _unpack_choice(metadata: dict[str, Any], arrays: dict[str, Array], problem: 
         floor=arrays.get("floor"),
         units=LearningUnits(arrays["cluster"], arrays["label"]) if "cluster" in arrays else None,
         weights=(arrays["weights"], arrays["nulls"]) if "weights" in arrays else None,
-        seed=provenance["seed"],
     )
 
 

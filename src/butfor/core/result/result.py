@@ -71,11 +71,16 @@ class Result:
         return str(self.provenance.get("modality", "table"))
 
     @property
+    def exact(self) -> bool:
+        """Whether all p-values were computed, from trees or lists of all that may be drawn."""
+        return 0 < len(self.chosen) <= int(self.provenance.get("exact", 0))
+
+    @property
     def guarantee(self) -> Guarantee:
         """What this choice promises, under which assumption, proven by whom."""
         provenance = self.provenance
         promised = guarantee(
-            provenance["test"],
+            "irt" if self.exact and provenance["test"] == "sequential" else provenance["test"],  # nothing was drawn
             self.rule,
             self.family,
             self.alpha,

@@ -41,7 +41,7 @@ def _tested(result: Result) -> str:
     known, test = result.provenance.get("exact", 0), result.provenance["test"]
     if not isinstance(known, int) or known <= 0:
         return f"{test}, {_drawn(result)}"
-    if known >= len(result.chosen):
+    if result.exact:
         return "exact, no draws"
     return f"exact for {known}, {test} for the others, {_drawn(result)}"
 

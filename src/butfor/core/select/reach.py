@@ -82,6 +82,22 @@ def reach_of_list(most: int, least: Floats) -> list[str]:
     ]
 
 
+def reach_of_layers(resolution: Ints, draws: Ints, is_open: Bools, most: int) -> list[str]:
+    """A sentence for each resolution where drawing ended, for nothing more could be chosen there with `most` draws.
+
+    >>> reach_of_layers(np.array([0, 1, 1]), np.array([60, 8, 0]), np.array([False, True, False]), 60)[0][:66]
+    'At resolution 1 drawing ended early: with 60 draws nothing more co'
+    """
+    early = is_open & (draws < most)
+    return [
+        f"At resolution {level} drawing ended early: with {most} draws nothing more could be chosen there, where "
+        f"{(draws[own] > 0).sum()} of a family of {own.sum()} were drawn and {(early & own).sum()} of them are open; "
+        "more draws (draws=), fewer inputs or a coarser least size reach further."
+        for level in np.unique(resolution[early])
+        for own in [resolution == level]
+    ]
+
+
 def _reach_competition(test: str, alpha: float, family: int, draws: int) -> list[str]:
     decoys = 1 if test == "osft" else draws
     least = math.ceil(1 / (alpha * decoys) - 1e-9)

@@ -52,8 +52,13 @@ class Learner:
     def __init__(self, p: Floats, label_of: Ints, alpha: float) -> None:
         names, labels = np.unique(label_of, return_inverse=True)
         self.p, self.alpha, self.labels, self.count = p, alpha, labels.reshape(-1), len(names)
-        self.floored = np.maximum(p, alpha / 10)  # learning must not chase the smallest p-values
-        self.order = np.lexsort((self.floored, self.labels))
+        floored = np.maximum(p, alpha / 10)  # learning must not chase the smallest p-values
+        order = np.lexsort((floored, self.labels))
+        p, labels = floored[order], self.labels[order]
+        new = np.append(True, (labels[1:] != labels[:-1]) | (p[1:] != p[:-1]))[: len(p)]
+        self.steps, self.label_of_step = p[new], labels[new]  # (steps,) different p-values of each label
+        self.step = np.empty(len(p), np.int64)
+        self.step[order] = np.cumsum(new) - 1  # (H,)
 
     def weights(self, others: Bools, own: Bools, clusters: Ints, rng: np.random.Generator) -> Floats:
         """Weights of `own` with mean 1, from the p-values of `others` only."""
@@ -64,7 +69,7 @@ class Learner:
         """Weights (labels,) for hypotheses of other inputs than these, with mean 1 over `sizes` (labels,) of them."""
         everyone = np.ones(len(self.p), bool)
         share = self._share(everyone, clusters, rng)
-        learned = _thresholds(self.floored[self.order], self.labels[self.order], self.count, self.alpha)
+        learned = self._thresholds(everyone)
         mean = float((learned * sizes).sum() / max(1, sizes.sum()))
         return 1 - share + share * (learned / mean if mean > 0 else np.ones(self.count))
 
@@ -79,53 +84,57 @@ class Learner:
         return SHARES[int(found.argmax())]  # the smallest of equals
 
     def _learned(self, others: Bools, own: Bools) -> Floats:
-        rows = self.order[others[self.order]]
-        thresholds = _thresholds(self.floored[rows], self.labels[rows], self.count, self.alpha)
-        learned = thresholds[self.labels[own]]
+        learned = self._thresholds(others)[self.labels[own]]
         mean = learned.mean() if learned.size else 0.0
         return learned / mean if mean > 0 else np.ones(learned.size)
 
+    def _thresholds(self, among: Bools) -> Floats:
+        """Thresholds (labels,) that would find most of these p-values at a false discovery rate near alpha.
 
-def _thresholds(p: Floats, labels: Ints, count: int, alpha: float) -> Floats:
-    """Thresholds (count,) that would find most at a false discovery rate near alpha; p is sorted within its label.
+        At a penalty v label j takes the t that makes max(#{p_j <= t} - 1, 0) - v n_j t largest: a vertex of the upper
+        hull of the points (n_j t, found - 1) and the origin, the last one that is reached by an edge steeper than v.
+        """
+        times = np.bincount(self.step[among], minlength=len(self.steps))
+        there = times > 0
+        size = np.bincount(self.labels[among], minlength=self.count)
+        edges, x, y, first = _hull(self.steps[there], self.label_of_step[there], times[there], size)
+        steep = np.argsort(-y / x, kind="stable")
+        edges, x, y, first = edges[steep], x[steep], y[steep], first[steep]
+        spent, found = np.cumsum(x), np.cumsum(y + first)  # n t and #{p <= t}, over all labels
+        taken = np.searchsorted(-y / x, -PENALTIES, side="left")  # edges that are steeper than each penalty
+        taken = taken[taken > 0] - 1
+        for level in (self.alpha, 2 * self.alpha, 4 * self.alpha):
+            fits = taken[spent[taken] <= level * found[taken]]
+            if fits.size:
+                last = int(fits.max()) + 1
+                budget = np.bincount(edges[:last], x[:last], minlength=self.count)
+                mean = budget.sum() / size.sum()
+                return np.where(size > 0, budget / np.maximum(size, 1), mean)  # a label that was not seen: as the mean
+        return np.ones(self.count)
 
-    At a penalty v label j takes the t that makes max(#{p_j <= t} - 1, 0) - v n_j t largest: a vertex of the upper
-    hull of the points (n_j t, found - 1) and the origin, the last one that is reached by an edge steeper than v.
+
+def _hull(p: Floats, labels: Ints, times: Ints, size: Ints) -> tuple[Ints, Floats, Floats, Bools]:
+    """Edges of every label's upper hull: label, rise of n t, rise of what is found, whether it starts at the origin.
+
+    Different p-values (n,) of each label, smallest first, and how often each is there; `size` (labels,) adds up to it.
     """
-    size = np.bincount(labels, minlength=count)
-    edges, x, y, first = _hull(p, labels, size)
-    steep = np.argsort(-y / x, kind="stable")
-    edges, x, y, first = edges[steep], x[steep], y[steep], first[steep]
-    spent, found = np.cumsum(x), np.cumsum(y + first)  # n t and #{p <= t}, over all labels
-    taken = np.searchsorted(-y / x, -PENALTIES, side="left")  # edges that are steeper than each penalty
-    taken = taken[taken > 0] - 1
-    for level in (alpha, 2 * alpha, 4 * alpha):
-        fits = taken[spent[taken] <= level * found[taken]]
-        if fits.size:
-            last = int(fits.max()) + 1
-            budget = np.bincount(edges[:last], x[:last], minlength=count)
-            mean = budget.sum() / len(p)
-            return np.where(size > 0, budget / np.maximum(size, 1), mean)  # a label that was not seen: as the mean
-    return np.ones(count)
-
-
-def _hull(p: Floats, labels: Ints, size: Ints) -> tuple[Ints, Floats, Floats, Bools]:
-    """Edges of every label's upper hull: label, rise of n t, rise of what is found, whether it starts at the origin."""
-    begins = (np.cumsum(size) - size)[size > 0]
-    rank = np.arange(len(p)) - np.repeat(begins, size[size > 0])  # found at t = p, but for one
-    last = np.append((labels[1:] != labels[:-1]) | (p[1:] != p[:-1]), True)[: len(p)]  # of equal ones: it has them all
-    starts = np.concatenate([[0], np.cumsum(last)])[begins]
-    which = np.insert(labels[last], starts, labels[begins])
-    x = np.insert((p * size[labels])[last], starts, 0.0)
-    y = np.insert(rank[last].astype(np.float64), starts, 0.0)
-    origin = x == 0
+    seen = size[size > 0]
+    begins = np.searchsorted(labels, np.flatnonzero(size))
+    rank = np.cumsum(times) - 1 - (np.cumsum(size) - size)[labels]  # found at t = p, but for one
+    starts = begins + np.arange(len(seen))  # of the origins among the points
+    points = np.ones(len(p) + len(seen), bool)
+    points[starts] = False
+    which, x, y = np.empty(len(points), np.int64), np.zeros(len(points)), np.zeros(len(points))
+    which[points], which[starts] = labels, labels[begins]
+    x[points], y[points] = p * size[labels], rank
     while len(x) > 2:
-        inner = which[:-2] == which[2:]
-        dx, dy = np.diff(x), np.diff(y)
-        below = np.concatenate([[False], inner & (dy[:-1] * dx[1:] <= dy[1:] * dx[:-1]), [False]])
-        if not below.any():
+        dx, dy = x[1:] - x[:-1], y[1:] - y[:-1]
+        above = np.ones(len(x), bool)
+        above[1:-1] = (which[:-2] != which[2:]) | (dy[:-1] * dx[1:] > dy[1:] * dx[:-1])
+        if above.all():
             break
-        which, x, y, origin = which[~below], x[~below], y[~below], origin[~below]
+        which, x, y = which[above], x[above], y[above]
+    origin = x == 0
     edge = np.flatnonzero(~origin)
     return which[edge], x[edge] - x[edge - 1], y[edge] - y[edge - 1], origin[edge - 1]
 

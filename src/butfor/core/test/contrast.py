@@ -142,9 +142,10 @@ def deviations(
             gained[inputs, subset] = gain(values, measure)
             spread[inputs, subset] = values[:, 1:].var(axis=1, ddof=1)
         else:
-            mean = (share * values[:, 1:]).sum(axis=1)
-            gained[inputs, subset] = measure.sign * (values[:, 0] - mean)
-            spread[inputs, subset] = (share * (values[:, 1:] - mean[:, None]) ** 2).sum(axis=1)
+            gaps = values[:, :1] - values[:, 1:]
+            mean = (share * gaps).sum(axis=1)
+            gained[inputs, subset] = measure.sign * mean
+            spread[inputs, subset] = (share * (gaps - mean[:, None]) ** 2).sum(axis=1)
         statistic[subset] += float(values[:, 0].sum())
         varied[subset] |= bool((values != values[:, :1]).any())
     return Deviations(gained, spread, classes, statistic, varied)
@@ -172,8 +173,11 @@ def _stream(problem: Problem, job: Job) -> np.random.Generator:
 
 
 def gain(values: Floats, measure: Measure) -> Floats:
-    """Effect on each input (n,): what the observed version has over the mean of its draws."""
-    return np.asarray(measure.sign * (values[:, 0] - values[:, 1:].mean(axis=1)))
+    """Effect on each input (n,): what the observed version has over its draws, on average.
+
+    Gaps are averaged, not values: the mean of equal numbers is off by a bit, gaps of equal numbers are exactly 0.
+    """
+    return np.asarray(measure.sign * (values[:, :1] - values[:, 1:]).mean(axis=1))
 
 
 def pass_sums(gaps: Floats, passes: int, rng: np.random.Generator) -> Floats:

@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 
 from butfor.core.draw.blocks import Block, Job, Problem, round_sizes
+from butfor.core.draw.content import content_digest
 from butfor.core.evaluate.batches import Evaluator, summaries
 from butfor.core.evaluate.outputs import linked, snap
 from butfor.core.test.evidence import Evidence, Found, gather, varies
@@ -43,7 +44,7 @@ def early_stop(
     exact = gather("p", problem.size, 0, known)
     observed, classes = exact.observed.copy(), exact.classes.copy()
     state = _State(problem.size, draws, delta, exact, drops)
-    centre = _centre(problem, evaluator, spec, draws)
+    counts_of = _counting(spec, _centre(problem, evaluator, spec, draws))
     while True:
         rejected, hopeful = _verdicts(state, choose)
         set_chosen(rejected)
@@ -56,7 +57,7 @@ def early_stop(
             jobs = _jobs(
                 problem, together, (spec.center + int(span[0]), spec.center + int(span[1])), spec.center + draws
             )
-            for some, found in summaries(problem, evaluator, jobs, partial(_counts_of, spec, centre)):
+            for some, found in summaries(problem, evaluator, jobs, counts_of):
                 for job, (hits, varied, own, called) in zip(some, found, strict=True):
                     observed[job.rows], classes[job.rows] = own, called
                     state.count(job.rows, hits, varied)
@@ -68,9 +69,15 @@ def early_stop(
     return replace(gather("p", problem.size, 0, [found]), draws=drawn)
 
 
-def _counts_of(spec: StatisticSpec, centre: Floats | None, jobs: tuple[Job, ...]) -> CountVaried:
+def _counting(spec: StatisticSpec, centre: Floats | None) -> Callable[[tuple[Job, ...]], CountVaried]:
+    """What makes the summary of some jobs."""
+    return partial(_counts_of, spec, centre, content_digest((spec, centre)))
+
+
+def _counts_of(spec: StatisticSpec, centre: Floats | None, mark: bytes, jobs: tuple[Job, ...]) -> CountVaried:
     inputs = np.concatenate([job.inputs for job in jobs])
-    return CountVaried(spec.at(inputs), None if centre is None else centre[np.concatenate([job.rows for job in jobs])])
+    own = None if centre is None else centre[np.concatenate([job.rows for job in jobs])]
+    return CountVaried(spec.at(inputs), own, mark)
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +86,7 @@ class CountVaried:
 
     spec: StatisticSpec  # for the inputs of the unit's jobs, one after the other
     centre: Floats | None  # (hypotheses of the unit, outputs)
+    mark: bytes  # of the statistic and the centres of all hypotheses
 
     def __call__(self, jobs: tuple[Job, ...], outputs: tuple[Floats, ...]) -> list[tuple[Ints, Bools, Floats, Ints]]:  # noqa: ARG002
         found, first = [], 0

@@ -9,6 +9,7 @@ from itertools import groupby
 import numpy as np
 
 from butfor.core.draw.blocks import Job, Problem
+from butfor.core.draw.content import content_digest
 from butfor.core.evaluate.batches import Evaluator, evaluate_together, summaries
 from butfor.core.evaluate.outputs import linked, snap
 from butfor.core.test.evidence import Evidence, Found, besag_clifford, gather, p_sequential
@@ -33,6 +34,7 @@ class Stopping:
     pilot: int = 0
     learn: Callable[[Floats, Bools], None] | None = None  # p-values (H,), which of them there are
     expect: Callable[[int], None] | None = None  # hears about how many rows are left
+    at_best: Callable[[Floats, Bools], Bools] | None = None  # as `choose`: where it rejects nothing open, drawing ends
 
 
 class _Counts:
@@ -105,10 +107,11 @@ def sequential(
         for found in known:
             counts.note(found)
         centre = _pilot(problem, evaluator, spec)
+        mark = content_digest((spec, centre))
         drawn = 0
         for number, batch in enumerate(batches(stopping.h, stopping.cap, stopping.pilot)):
             drawn += batch
-            _round(problem, evaluator, spec, (number, batch, drawn), centre, counts)
+            _round(problem, evaluator, spec, (number, batch, drawn), (centre, mark), counts)
             counts.give_up(evaluator.untested(problem.size))
             if number == 0 and stopping.learn is not None:
                 stopping.learn(counts.pilot_p(), counts.drawable)
@@ -117,7 +120,7 @@ def sequential(
             set_chosen(chosen)
             if stopping.expect is not None:
                 stopping.expect(counts.rows_left(stopping.cap))
-            if not counts.open.any():
+            if not counts.open.any() or _out_of_reach(counts, stopping):
                 break
     except KeyboardInterrupt:
         interrupted = True
@@ -126,6 +129,15 @@ def sequential(
     chosen = stopping.choose(counts.values, counts.drawable)
     counts.open &= (counts.exceeded < stopping.h) & ~chosen & counts.drawable
     return counts.evidence(), interrupted
+
+
+def _out_of_reach(counts: _Counts, stopping: Stopping) -> bool:
+    """Whether nothing that is open could be rejected, even if no draw up to the last exceeded any more."""
+    if stopping.at_best is None:
+        return False
+    least = p_sequential(np.full(len(counts.open), stopping.cap), counts.exceeded, stopping.h)
+    best = np.where(counts.open, least, counts.values)
+    return not (stopping.at_best(best, counts.drawable) & counts.open).any()
 
 
 def batches(h: int, cap: int, first: int = 0) -> Iterator[int]:
@@ -165,11 +177,11 @@ def _round(
     evaluator: Evaluator,
     spec: StatisticSpec,
     step: tuple[int, int, int],
-    centre: Floats | None,
+    centred: tuple[Floats | None, bytes],
     counts: _Counts,
 ) -> None:
     """One batch for every open hypothesis, counted in the order in which it was drawn."""
-    number, batch, drawn = step
+    (number, batch, drawn), (centre, mark) = step, centred
     jobs = _jobs(problem, counts.open, number, batch)
     if spec.picked is not None:
         for done in evaluate_together(problem, evaluator, jobs):
@@ -186,7 +198,7 @@ def _round(
     def summary_of(some: tuple[Job, ...]) -> CountHits:
         inputs = np.concatenate([job.inputs for job in some])
         middle = None if centre is None else centre[np.concatenate([job.rows for job in some])]
-        return CountHits(spec.at(inputs), middle)
+        return CountHits(spec.at(inputs), middle, mark)
 
     for some, found in summaries(problem, evaluator, jobs, summary_of):
         for (rows, _, _), part in zip(_alike(some), found, strict=True):
@@ -211,6 +223,7 @@ class CountHits:
 
     spec: StatisticSpec  # for the inputs of the unit's jobs, one after the other
     centre: Floats | None  # (hypotheses of the unit, outputs)
+    mark: bytes  # of the statistic and the centres of all hypotheses
 
     def __call__(self, jobs: tuple[Job, ...], outputs: tuple[Floats, ...]) -> list[Hits]:
         found: list[Hits] = []

@@ -9,6 +9,7 @@ from functools import reduce as fold
 import numpy as np
 
 from butfor.core.draw.blocks import Job, Problem, sliced
+from butfor.core.draw.content import content_digest
 from butfor.core.evaluate.batches import GROUP_VALUES, Evaluator, summaries
 from butfor.core.evaluate.outputs import Rounding, Target, linked, pick, snap
 from butfor.core.test.picking import Picked, picked_outputs
@@ -70,8 +71,10 @@ def reduced_sets(
     parts: list[Floats] = []
     jobs = sliced(problem.blocks, total, problem.round_draws, most)
 
+    mark = content_digest((spec, total, reduce))
+
     def summary_of(some: tuple[Job, ...]) -> ReduceSets:
-        return ReduceSets(spec.at(np.concatenate([job.inputs for job in some])), total, reduce)
+        return ReduceSets(spec.at(np.concatenate([job.inputs for job in some])), total, reduce, mark)
 
     for some, (before, done, after) in summaries(problem, evaluator, jobs, summary_of):
         parts += before
@@ -93,6 +96,7 @@ class ReduceSets:
     spec: StatisticSpec  # for the inputs of the unit's jobs, one after the other
     total: int
     reduce: Reduction
+    mark: bytes  # of the statistic of all inputs, and how it is reduced
 
     def __call__(
         self, jobs: tuple[Job, ...], outputs: tuple[Floats, ...]

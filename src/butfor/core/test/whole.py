@@ -30,16 +30,17 @@ def ranked_whole(
     `outputs` (n, outputs) are those of all inputs, `reference` (m, columns) whole rows in the order of the data's
     columns, `reference_outputs` (m, outputs) theirs. The input is one row more, with the same mass.
     """
-    rows = len(reference)
+    rows, columns = len(reference), block.subset.index
     size = max(1, CHUNK_VALUES // ((rows + 2) * reference.shape[1]))
     for start in range(0, block.stop - block.start, size):
         keep = np.arange(start, min(start + size, block.stop - block.start))
         inputs = problem.items.take(problem.items.block(block.start, block.stop), keep)
-        listed = np.concatenate([np.broadcast_to(reference, (len(keep), *reference.shape)), inputs[:, None]], axis=1)
-        values = problem.items.splice(inputs, block.subset, listed[:, :, block.subset.index])
+        values = np.empty((len(keep), rows + 2, len(columns)), inputs.dtype)
+        values[:, 0] = values[:, -1] = inputs[:, columns]
+        values[:, 1:-1] = reference[:, columns]
         mass = np.full((len(keep), rows + 1), 1 / (rows + 1))
         job = Job(block, rows + 1, "whole", keep=keep)
-        batch = CounterfactualBatch(job, inputs, values, rows + 2, mass=mass)
+        batch = CounterfactualBatch(job, inputs, values.reshape(-1, len(columns)), rows + 2, mass=mass)
         own = outputs[block.start + keep][:, None]
         said = np.concatenate([own, np.broadcast_to(reference_outputs, (len(keep), *reference_outputs.shape)), own], 1)
         seen(batch, said)

@@ -14,8 +14,11 @@ export async function showCompare(place, first, second) {
   const one = choice(all, first ?? all[0].value);
   const two = choice(all, second && second !== first ? second : other);
   const body = el("div", { "aria-live": "polite" });
+  let asked = 0;
   const draw = async () => {
+    const own = ++asked;
     const found = await get(`/api/compare?first=${one.value}&second=${two.value}`);
+    if (own !== asked) return;  // another choice was made meanwhile: its answer is the one to show
     const counts = Object.entries(found.counts).map(([verdict, count]) => `${count} ${verdict}`).join(" · ");
     body.replaceChildren(
       el("p", { class: "headline" }, `Established: ${counts}`),

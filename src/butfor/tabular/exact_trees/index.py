@@ -10,7 +10,8 @@ import numpy as np
 from butfor.core.types import Array, Bools, Floats, Ints
 from butfor.tabular.exact_trees.source import SourceSplits
 
-CHUNK = 2**21  # pairs of rows and trees that are walked at a time
+CHUNK = 2**16  # pairs of rows and trees that are walked at a time: they stay in the cache
+SORTED_OUT = 3  # levels after which those that have come to a leaf are left out
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,16 +82,15 @@ class TreeIndex:
         ensemble = self.splits.ensemble
         return ensemble.outputs(ensemble.base + sums / self.scale)
 
-    def goes_left(self, nodes: Ints, pieces: Ints) -> Bools:
-        """Whether values in these pieces of the nodes' columns go left."""
+    def goes_left(self, nodes: Ints, pieces: Ints, *, gaps: bool = True) -> Bools:
+        """Whether values in these pieces of the nodes' columns go left; without `gaps` none of them is missing."""
         splits = self.splits
-        left = pieces <= self.rank[nodes]
-        gone = pieces == self.missing[splits.feature[nodes]]
-        if gone.any():
-            left = np.where(gone, splits.missing_left[nodes], left)
+        left = pieces <= self.rank.take(nodes)
+        if gaps and (gone := pieces == self.missing.take(splits.feature.take(nodes))).any():
+            left = np.where(gone, splits.missing_left.take(nodes), left)
         if len(splits.sets):
-            row = splits.members[nodes]
-            by_set = row >= 0
+            row = splits.members.take(nodes)
+            by_set = np.flatnonzero(row >= 0)
             left[by_set] = self.sets[row[by_set], pieces[by_set]]
         return np.asarray(left)
 
@@ -108,17 +108,31 @@ class TreeIndex:
             nodes, level = np.concatenate([left[nodes], right[nodes]]), level + 1
         return level
 
+    @cached_property
+    def children(self) -> Ints:
+        """The left and the right child of each node, one after the other, (2 N,)."""
+        return np.stack([self.splits.ensemble.left, self.splits.ensemble.right], axis=1).reshape(-1)
+
     def leaves_of(self, pieces: Ints, roots: Ints) -> Ints:
         """The leaf of each row, given by its pieces (n, columns), in some trees, (n, roots)."""
-        ensemble, feature = self.splits.ensemble, self.splits.feature
         count, size = len(pieces), max(1, CHUNK // len(roots))
         found = np.empty((count, len(roots)), np.int64)
+        gaps = bool((pieces == self.missing).any())
         for a in range(0, count, size):
-            part = pieces[a : a + size]
-            rows = np.repeat(np.arange(len(part)), len(roots))
-            nodes = np.tile(roots, len(part))
-            for _ in range(self.depth):
-                left = self.goes_left(nodes, part[rows, feature[nodes]])
-                nodes = np.where(left, ensemble.left[nodes], ensemble.right[nodes])
-            found[a : a + size] = nodes.reshape(len(part), -1)
+            found[a : a + size] = self._walked(np.ascontiguousarray(pieces[a : a + size]), roots, gaps)
         return found
+
+    def _walked(self, pieces: Ints, roots: Ints, gaps: bool) -> Ints:
+        feature, flat = self.splits.feature, pieces.reshape(-1)
+        first = np.repeat(np.arange(len(pieces)) * self.width, len(roots))
+        nodes, place = np.tile(roots, len(pieces)), np.arange(len(first))
+        found = np.empty(len(first), np.int64)
+        for level in range(self.depth):
+            if level and level % SORTED_OUT == 0:
+                inner = feature.take(nodes) >= 0
+                found[place[~inner]] = nodes[~inner]
+                nodes, place, first = nodes[inner], place[inner], first[inner]
+            own = flat.take(first + feature.take(nodes))  # of a leaf any: it is its own child
+            nodes = self.children.take(2 * nodes + ~self.goes_left(nodes, own, gaps=gaps))
+        found[place] = nodes
+        return found.reshape(len(pieces), -1)

@@ -22,6 +22,7 @@ from butfor.tabular.splice import TableSampler
 PAIRS = 2**18  # inputs x trees of one pass over all columns
 MOST_INPUTS = 2_048
 MOST_WORK = 2 * 10**9  # inputs x donors x trees of all groups: beyond it drawing is quicker
+WALKED = 16  # small trees that take as long as one that has to be walked
 LISTED_VALUES = 2**22  # outputs of listed values that are held at a time
 
 
@@ -41,7 +42,8 @@ class TreeOutcomes:
     def _known(self, problem: Problem) -> set[int]:
         """Subsets, by identity: all single columns, then groups as long as listing them is not too much work."""
         found, groups = set(), []
-        trees = len(self.steps.index.splits.ensemble.roots)
+        walked = 0 if self.steps.walker is None else len(self.steps.walker.trees)
+        trees = len(self.steps.index.splits.ensemble.roots) + (WALKED - 1) * walked
         for subset in problem.subsets:
             if self._by_steps(problem, subset) is not None or _lists(problem, subset):
                 found.add(id(subset))

@@ -13,7 +13,6 @@ from butfor.tabular.table import Table
 
 PROBED = 200  # rows in which one column after the other is changed, to see what the model makes of it
 CODES = 256  # whole numbers that a split by categories may know
-HALVINGS = 66  # of all doubles
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +50,9 @@ def in_columns(model: Readable, ensemble: Ensemble, table: Table, known: Array, 
             raise Unreadable(f"it has splits of column {columns}, the data has {len(source)} columns")
     else:
         source = _sources(encode, rows, columns)
-    return _converted(ensemble, source, _Encoded(encode, rows, known, source), kinds, identity=model.by_place)
+    scales = [DOUBLES if column.limits is None else NumberLine(column.limits, whole=True) for column in table.kinds]
+    encoded = _Encoded(encode, rows, known, source, scales)
+    return _converted(ensemble, source, encoded, kinds, identity=model.by_place)
 
 
 def _sources(encode: Callable[[Array], Floats], rows: Array, columns: int) -> Ints:
@@ -80,6 +81,7 @@ class _Encoded:
     rows: Array
     known: Array
     source: Ints
+    scales: Sequence[NumberLine]  # of the columns of the table
 
     def of(self, j: int, values: Floats) -> Floats:
         """(values, model's columns); NaN where the model cannot take a value."""
@@ -171,29 +173,62 @@ def _thresholds(ensemble: Ensemble, nodes: Ints, encoded: _Encoded, j: int) -> t
         return wanted, missing
     if (np.diff(seen[:, own], axis=0) < 0).any():
         raise Unreadable("a step before the trees turns a column round")
-    low, high = np.full(len(nodes), _place(-LARGE)), np.full(len(nodes), _place(LARGE))
-    for _ in range(HALVINGS):
+
+    def keeps_below(values: Floats) -> Bools:
+        each, back = np.unique(values, return_inverse=True)
+        return np.asarray(encoded.of(j, each)[back, own] <= wanted)
+
+    near = _on_a_line(held, seen[:, own], wanted)
+    return _largest(keeps_below, near, encoded.scales[j]), missing
+
+
+def _on_a_line(held: Floats, seen: Floats, wanted: Floats) -> tuple[Floats, Floats]:
+    """Between which values what is wanted lies, if a straight line leads from values to those seen, as of a scaler."""
+    width = held[-1] - held[0]
+    with np.errstate(all="ignore"):
+        guess = held[0] + (wanted - seen[0]) * width / (seen[-1] - seen[0])
+    guess = np.nan_to_num(guess, nan=held[0])
+    room = ROUNDING * (np.abs(guess) + width)
+    return guess - room, guess + room
+
+
+ROUNDING = 1e-12  # of a few operations, in parts of the numbers
+
+
+def _largest(keeps: Callable[[Floats], Bools], near: tuple[Floats, Floats], scale: NumberLine) -> Floats:
+    """The largest values on a scale that are kept, -inf: none, inf: all; first looked for `near`, then anywhere."""
+    first, last = scale.places(np.array(scale.limits)).tolist()
+    left, right = (np.clip(scale.places(side) + more, first, last) for side, more in zip(near, (-1, 1), strict=True))
+    low = np.where(keeps(scale.values(left)), left, first - 1)
+    high = np.where(keeps(scale.values(right)), last + 1, right)
+    while (high - 1 > low).any():
         middle = low // 2 + high // 2 + (low % 2 + high % 2) // 2
-        values, back = np.unique(_double(middle), return_inverse=True)
-        left = encoded.of(j, values)[back, own] <= wanted
-        low, high = np.where(left, middle, low), np.where(left, high, middle)
-    found = _double(low)
-    return np.where(
-        low == _place(-LARGE), -np.inf, np.where(found >= _double(_place(LARGE) - 1), np.inf, found)
-    ), missing
+        kept = keeps(scale.values(middle))
+        low, high = np.where(kept, middle, low), np.where(kept, high, middle)
+    return np.where(low < first, -np.inf, np.where(low >= last, np.inf, scale.values(low)))
 
 
-LARGE = 1e150  # beyond it squares overflow, and no column reaches it
+@dataclass(frozen=True)
+class NumberLine:
+    """All numbers that a column can hold, in order: doubles, or whole numbers within limits."""
+
+    limits: tuple[float, float]
+    whole: bool = False
+
+    def places(self, values: Floats) -> Ints:
+        """Where numbers stand among all of them."""
+        values = np.clip(values, *self.limits)
+        if self.whole:
+            return np.rint(values).astype(np.int64)
+        bits = values.view(np.int64)
+        return np.where(bits >= 0, bits, -(bits & 0x7FFFFFFFFFFFFFFF))
+
+    def values(self, places: Ints) -> Floats:
+        """The numbers at these places."""
+        if self.whole:
+            return places.astype(np.float64)
+        bits = np.where(places >= 0, places, np.bitwise_or(-places, np.int64(-0x8000000000000000)))
+        return bits.view(np.float64)
 
 
-def _place(value: float) -> int:
-    """The place of a double among all of them."""
-    bits = int(np.float64(value).view(np.int64))
-    return bits if bits >= 0 else -(bits & 0x7FFFFFFFFFFFFFFF)
-
-
-def _double(places: Ints | int) -> Floats:
-    """The double at a place."""
-    held = np.asarray(places, np.int64)
-    bits = np.where(held >= 0, held, np.bitwise_or(-held, np.int64(-0x8000000000000000)))
-    return bits.view(np.float64)
+DOUBLES = NumberLine((-1e150, 1e150))  # beyond it squares overflow, and no column reaches it

@@ -42,6 +42,7 @@ class NumberFit:
     scales: tuple[float, float] = (0.0, 0.0)  # bounds of its logarithm
     rivals: tuple[Rival, ...] = ()
     usual: float = 0.0  # how far apart rivals are at reference rows, squared: what was missed there has it in it
+    gaps: tuple[float, ...] = ()  # of each rival's means from this one's, over all reference rows
 
     @property
     def width(self) -> int:
@@ -85,13 +86,15 @@ class NumberFit:
     def leverage_of_mean(self, space: Space, inputs: Array, rest: Ints) -> float:
         """Of the fit's mean over the inputs, with what the penalty and the form may have moved it by, squared.
 
-        Noise averages out over many inputs, a mean that is shrunk too far does not.
+        Noise averages out over many inputs, a mean that is shrunk too far does not. Rivals count by how much farther
+        they are from this one than over the reference, where what was missed makes up for it: the mean of a logarithm
+        is never the logarithm of the mean.
         """
         features = {form: space.of(inputs, rest, form) for form in self.forms}
         middle = features[self.form].mean(axis=0)[None]
         (mean,), (own,) = self.line.at(middle)
         shrunk = (self.unshrunk.means(middle)[0] - mean) / self.size
-        distances = self._distances(self.line.means(features[self.form]), features).mean(axis=1)
+        distances = self._distances(self.line.means(features[self.form]), features).mean(axis=1) - self.gaps
         return float(own + shrunk**2 + (distances**2).max(initial=0.0))
 
     def values(self, mean: Floats, spread: Floats, donors: Ints) -> Floats:
@@ -146,7 +149,8 @@ def _doubted(views: Views, fit: NumberFit, choice: RegressionChoice) -> NumberFi
     doubted = replace(fit, rivals=rivals)
     features = {form: views.space.reference(views.given, form, views.rows)[0] for form in doubted.forms}
     mean = fit.line.means(features[fit.form])
-    doubted = replace(doubted, usual=float(np.quantile(doubted.apart(mean, features), USUAL)))
+    gaps = tuple(doubted._distances(mean, features).mean(axis=1).tolist())
+    doubted = replace(doubted, usual=float(np.quantile(doubted.apart(mean, features), USUAL)), gaps=gaps)
     return replace(doubted, donors=fit.donors / np.sqrt(1 + doubted.apart(mean, features)))
 
 

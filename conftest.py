@@ -1,0 +1,12 @@
+"""Figures that a test or a doctest opens are closed after it: pyplot warns of the 21st."""
+
+import sys
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def _close_figures():
+    yield
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")

@@ -1,0 +1,140 @@
+"""Global result -> what its report shows: one line per feature over the whole data set, and what is promised."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from butfor._version import __version__
+from butfor.core.result.global_result import GlobalResult
+from butfor.core.result.global_summary import effect_name, headline
+from butfor.core.result.numbers import number
+from butfor.report.lines import PictureLine, Scale, interval_words, percent
+from butfor.report.methods import references
+from butfor.report.notes import ranked
+
+MOST_LINES = 200
+MOST_NAMED = 3
+
+
+def content(result: GlobalResult) -> dict[str, Any]:
+    """Everything the template names; asks neither a model nor a sampler."""
+    lines, zero = _lines(result)
+    name = effect_name(result)
+    return {
+        "headline": answer(result),
+        "lead": f"{headline(result)}.",
+        "effect": name[:1].upper() + name[1:],
+        "chosen": int(result.chosen.sum()),
+        "subsets": len(result.chosen),
+        "features": lines,
+        "zero": zero,
+        "promise": promise_line(result),
+        "guarantee": str(replace(result.guarantee, caveats=())),
+        "caveats": result.guarantee.caveats,
+        "control": "",
+        "bound": "",
+        "notes": ranked(result.notes),
+        "methods": _methods(result),
+        "references": references(result),
+        "provenance": _provenance(result),
+        "call": _call(result),
+    }
+
+
+def answer(result: GlobalResult) -> str:
+    """What is established, in one sentence."""
+    effect = np.where(result.chosen, np.abs(np.nan_to_num(result.effects.effect)), -1.0)
+    names = [result.subset_names[j] for j in np.argsort(-effect, kind="stable")[: int(result.chosen.sum())]]
+    if not names:
+        return f"Over these {result.inputs:,} inputs nothing is established."
+    shown = ", ".join(names[:MOST_NAMED]) + (f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else "")
+    if result.mode == "holdout":
+        return f"What makes the model right rests on {shown}."
+    return f"What sets these inputs apart from the reference: {shown}."
+
+
+def promise_line(result: GlobalResult) -> str:
+    """What is promised, in one line."""
+    if result.guarantee.controls == "FWER":
+        return f"The probability that anything called established is false is at most {percent(result.alpha)}."
+    return f"Of the features called established, at most {percent(result.alpha)} are expected to be false."
+
+
+def _lines(result: GlobalResult) -> tuple[tuple[PictureLine, ...], float]:
+    """Features with their effects, established ones first; of the others the difference on the draws of the test."""
+    effects, found = result.effects, result.evidence
+    known = np.isfinite(effects.effect)
+    middle = np.where(known, effects.effect, found.difference)
+    low, high = (np.where(known, end, np.nan) for end in (effects.low, effects.high))
+    order = np.lexsort((-np.abs(np.nan_to_num(middle)), ~result.chosen))[:MOST_LINES]
+    scale = Scale.over(middle[order], low[order], high[order])
+    lines = tuple(
+        PictureLine(
+            result.subset_names[j],
+            "",
+            number(middle[j], sign=True),
+            interval_words(low[j], high[j]),
+            scale(low[j]),
+            scale(middle[j]),
+            scale(high[j]),
+            bool(result.chosen[j]),
+            more=number(found.p[j]) if result.tested[j] else "no variation",
+        )
+        for j in order.tolist()
+    )
+    return lines, scale(0.0) or 0.0
+
+
+def _methods(result: GlobalResult) -> str:
+    said = result.provenance
+    drawn = f"{result.evidence.draws} times" if result.evidence.draws > 1 else "once"
+    what = (
+        f"{len(result.chosen):,} subsets of features were redrawn {drawn} in each of {result.inputs:,} inputs, given "
+    )
+    what += f"the rest of the input, by the sampler {said.get('sampler', '')}. "
+    if result.mode == "holdout":
+        how = f"By the holdout randomisation test we asked whether the {said['loss']} loss of the model rises"
+    else:
+        how = "We asked whether the output of the model differs from that for redrawn values on average over the inputs"
+    by = f"{result.evidence.passes} passes" if result.evidence.passes else "Student's t with the error of the fit"
+    return (
+        f"{what}{how} ({by}); selection by {result.rule} at {result.alpha:g} over all subsets. Software: butfor "
+        f"{said.get('version', __version__)}, seed {said.get('seed')}; {result.rows:,} evaluations of the model."
+    )
+
+
+LABELS = {
+    "model": "Model",
+    "data": "Data",
+    "reference": "Reference",
+    "sampler": "Sampler",
+    "why": "Why this sampler",
+    "loss": "Loss",
+    "alternative": "Alternative",
+    "target": "Target",
+    "seed": "Seed",
+    "version": "butfor version",
+}
+
+
+def _provenance(result: GlobalResult) -> list[tuple[str, str]]:
+    said = result.provenance
+    known = [(label, str(said[name])) for name, label in LABELS.items() if said.get(name) is not None]
+    return [
+        *known,
+        ("Selection", f"{result.rule} at alpha {result.alpha:g}, over all subsets"),
+        ("Model rows evaluated", f"{result.rows:,}"),
+    ]
+
+
+def _call(result: GlobalResult) -> str:
+    said = result.provenance
+    given: dict[str, object] = {"rule": result.rule, "alpha": result.alpha}
+    given |= {name: said[name] for name in ("alternative", "target", "loss") if said.get(name) is not None}
+    given["seed"] = said.get("seed")
+    labels = ", y=labels" if result.mode == "holdout" else ""
+    words = ", ".join(f"{name}={value!r}" for name, value in given.items())
+    return f"butfor.global_importance(model, inputs, reference{labels}, {words})"

@@ -1,0 +1,129 @@
+"""What another seed would choose: how much of it is the same, expected from how close each hypothesis was.
+
+How often a draw exceeds is known of each hypothesis from its own draws only, and those that were chosen were lucky
+ones: so rates are drawn from what all hypotheses of the run have in common and from its own draws (empirical Bayes).
+With another seed the draws are others, so is the threshold that all of them make together, and so is the centre of a
+two-sided statistic, the mean of some draws itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from butfor.core.draw.streams import stream
+from butfor.core.result.result import Result
+from butfor.core.types import Floats, Ints
+
+SEEDS = 40  # that are simulated
+SPREAD = np.sqrt(3) / np.pi  # of a logistic distribution with a standard deviation of 1
+PLACES = SPREAD * np.linspace(-5.0, 20.0, 101)  # where an observed value may stand among its draws
+STEPS = 60  # of the estimate of how many stand where: more would follow chance
+NODES = 9  # of the integral over the centre
+LEAST = 1e-9  # rates
+
+
+def overlap_note(result: Result) -> list[str]:
+    """How much of what is chosen another seed would choose, too; nothing where the evidence does not tell."""
+    if result.provenance.get("h") is None or not result.chosen.any() or result.problem.layers is not None:
+        return []
+    return [
+        f"With another seed about {expected_overlap(result):.0%} of what either run chooses would be chosen by both, "
+        "as far as the evidence near the threshold tells."
+    ]
+
+
+def expected_overlap(result: Result) -> float:
+    """What this run and one of another seed both choose, of what either does: the mean over some simulated seeds."""
+    evidence, said = result.evidence, result.provenance
+    exceeded = np.where(evidence.draws > 0, (1 - evidence.surprise) * evidence.draws, 0.0)
+    counts = SequentialCounts(evidence.draws, np.rint(exceeded).astype(np.int64), said["h"], said["draws"])
+    choice = result.choice
+    assert choice is not None
+    again = simulated(counts, said["center"])
+    shares = []
+    for p in again:
+        other = choice.chosen(np.where(evidence.draws > 0, p, evidence.values), result.tested)  # exact ones stay
+        shares.append((result.chosen & other).sum() / max(1, (result.chosen | other).sum()))
+    return float(np.mean(shares))
+
+
+@dataclass(frozen=True, eq=False)
+class SequentialCounts:
+    """Draws and exceedances (H,) of a sequential test that ends at h of them, or at most so many draws."""
+
+    draws: Ints
+    exceeded: Ints
+    h: int
+    most: int
+
+
+def simulated(counts: SequentialCounts, center: int = 0) -> Iterator[Floats]:
+    """p-values (H,) of other seeds; `center` draws make the centre of the statistic, 0 if it has none.
+
+    The p-value of a hypothesis ends at h / tau unless it is chosen before, tau being the draw that exceeds for the h-th
+    time: what a rule chooses by h / tau of all is what the run chooses (Fischer, Barry & Ramdas 2024). What another
+    centre does to a rate hangs on the tails of the draws, which are taken to be logistic: between those of a normal
+    and of an exponential distribution.
+
+    >>> p = np.mean(list(simulated(SequentialCounts(np.array([990, 20]), np.array([0, 10]), 10, 5000))), axis=0)
+    >>> bool(p[0] < 0.02 < 0.3 < p[1])
+    True
+    """
+    rng = stream(0, "overlap", 0, 0)
+    posterior, which = _places(counts, center)
+    size = len(counts.draws)
+    reach = (posterior.cumsum(axis=1) + np.arange(len(posterior))[:, None]).ravel()
+    for _ in range(SEEDS):
+        place = np.searchsorted(reach, which + rng.random(size)) - which * len(PLACES)
+        middle = rng.standard_normal(size) / np.sqrt(center) if center else None
+        rate = exceeding(PLACES[np.clip(place, 0, len(PLACES) - 1)], middle)
+        last = rng.negative_binomial(counts.h, rate) + counts.h
+        yield counts.h / np.minimum(last, counts.most + 1)
+
+
+def exceeding(place: Floats, centre: Floats | None) -> Floats:
+    """How often logistic draws are as far from the centre as a place is; without a centre, as far up.
+
+    >>> exceeding(np.array([1.0]), np.array([0.0])).round(2), exceeding(np.array([1.0]), None).round(2)
+    (array([0.28]), array([0.14]))
+    """
+    from scipy.special import expit
+
+    if centre is None:
+        return np.asarray(np.maximum(expit(-place / SPREAD), LEAST))
+    far = np.abs(place - centre)
+    return np.asarray(np.clip(expit((centre - far) / SPREAD) + expit((-centre - far) / SPREAD), LEAST, 1.0))
+
+
+def _places(counts: SequentialCounts, center: int) -> tuple[Floats, Ints]:
+    """How likely a hypothesis stands at each place, for all different counts (u, places), and which is whose (H,)."""
+    pairs, which, times = np.unique(
+        np.stack([counts.draws, counts.exceeded], axis=1), axis=0, return_inverse=True, return_counts=True
+    )
+    drawn, exceeded = pairs.T[:, :, None]
+    nodes, weights = np.polynomial.hermite_e.hermegauss(NODES) if center else (np.zeros(1), np.ones(1))
+    centres = nodes / np.sqrt(max(center, 1))
+    likelihood = np.zeros((len(pairs), len(PLACES)))
+    for node, weight in zip(centres, weights / weights.sum(), strict=True):
+        rate = exceeding(PLACES, np.full(len(PLACES), node) if center else None)
+        rate = np.minimum(rate, 1 - LEAST)
+        scaled = exceeded * np.log(rate) + (drawn - exceeded) * np.log1p(-rate)
+        likelihood += weight * np.exp(scaled - _best(drawn, exceeded))
+    likelihood = np.maximum(likelihood, 1e-300)  # counts that no place fits
+    common = np.full(len(PLACES), 1 / len(PLACES))
+    for _ in range(STEPS):
+        posterior = likelihood * common
+        posterior /= posterior.sum(axis=1, keepdims=True)
+        common = times @ posterior / times.sum()
+    return posterior, which.reshape(-1)
+
+
+def _best(drawn: Ints, exceeded: Ints) -> Floats:
+    """The largest log-likelihood of any rate: what is far below it does not count."""
+    from scipy.special import xlog1py, xlogy
+
+    rate = exceeded / np.maximum(drawn, 1)
+    return np.asarray(xlogy(exceeded, rate) + xlog1py(drawn - exceeded, -rate))
