@@ -480,3 +480,13 @@ def test_columns_with_nothing_in_them_are_not_shown():
         assert result.chosen.any()
         assert ("mean effect" in result.summary()) == (of == "chosen")
         assert "at least true" not in result.summary()
+
+
+def test_classes_that_average_out_are_said_to():
+    rng = np.random.default_rng(0)
+    inputs, reference = rng.normal(size=(30, 4)), rng.normal(size=(100, 4))
+    said = butfor.explain(classes, inputs, reference, control=False).summary().replace("\n", " ")
+    assert "They are called 0 or 1 or 2 and each is asked about its own class" in said
+    assert "target=0 asks about one of them for all" in said
+    fixed = butfor.explain(classes, inputs, reference, control=False, target=0).summary()
+    assert "own class" not in fixed

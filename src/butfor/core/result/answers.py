@@ -107,13 +107,28 @@ def feature_sentences(result: Result) -> list[str]:
         return []
     chosen = finest_subsets(result, over.chosen)
     if not chosen.size:
-        return []
+        return _averaged_out(result)
     order = chosen[np.argsort(-np.abs(over.effect[chosen]), kind="stable")][:6]
     named = [f"{result.subset_names[j]} ({over.effect[j]:+.3g})" for j in order]
     more = f" and {chosen.size - len(order)} more" if chosen.size > len(order) else ""
     return [
         "Over all inputs: what sets them apart from the reference, and by how much on average (established, "
         f"approximate): {'; '.join(named)}{more}."
+    ]
+
+
+def _averaged_out(result: Result) -> list[str]:
+    """Why nothing may be established over inputs that are called by several classes."""
+    if result.provenance["target"] != "predicted":
+        return []
+    names = result.output_names or range(result.outputs.shape[1])
+    called = [names[place] for place in np.unique(result.outputs.argmax(axis=1)).tolist()]
+    if len(called) < 2:
+        return []
+    return [
+        f"Over all inputs nothing is established. They are called {' or '.join(map(str, called))} and each is asked "
+        "about its own class, so what speaks for one class and against another averages out; "
+        f"target={called[0]!r} asks about one of them for all."
     ]
 
 
