@@ -53,18 +53,3 @@ def _shrunk(spread: Floats, weight: int, draws: int) -> Floats:
     positive = spread[spread > 0]
     typical = float(np.median(positive)) if positive.size else 1.0
     return np.sqrt((weight * typical**2 + draws * spread**2) / (weight + draws))
-
-
-def win_e_values(scores: Floats, draws: int) -> Floats:
-    """e-values (H,) of a competition for families of few inputs: K + 1 for a win, else 0.
-
-    Subsets of one input share its observed output, so their labels are not independent, and a selection along the
-    scores fails: with every null true, one input, a softmax of 2 to 10 classes and 5 to 20 features it made a false
-    discovery in 14 to 39 % of runs at alpha 0.1. A win has probability 1 / (K + 1) at most under the null whatever the
-    other subsets do, so these have mean 1 at most, and e-BH keeps its level under any dependence. It selects all wins
-    if they are N / (alpha (K + 1)) or more: few inputs need about as many draws as subsets, over alpha.
-
-    >>> win_e_values(np.array([2.0, -1.0, 0.0]), draws=10)
-    array([11.,  0.,  0.])
-    """
-    return np.where(scores > 0, draws + 1.0, 0.0)
