@@ -31,8 +31,8 @@ def linear(rng, inputs, classes, draws, shift=0.0):
 
 
 def softmax(outputs):
-    raised = np.exp(2 * (outputs - outputs.max(axis=2, keepdims=True)))
-    return raised / raised.sum(axis=2, keepdims=True)
+    raised = np.exp(2 * (outputs - outputs.max(axis=-1, keepdims=True)))
+    return raised / raised.sum(axis=-1, keepdims=True)
 
 
 def own_class(outputs, alternative="greater", pilots=True):
@@ -227,3 +227,31 @@ def test_a_selection_along_the_scores_of_one_input_is_not_valid():
         select(one_input(seed, 2, 20, 10), 0.1, "seqstep", np.ones(20, bool), None, 10).any() for seed in range(400)
     ]
     assert np.sum(found) > binom.isf(1e-6, 400, 0.1)
+
+
+def own_normals(inputs, subset, draws, rng):
+    drawn = np.repeat(inputs, draws, axis=0)
+    drawn[:, subset.index] = rng.normal(size=(len(drawn), len(subset.index)))
+    return drawn
+
+
+def false_in_one_input(test, classes, features, runs=150):
+    """Runs with a false discovery, every null true: one input, a softmax, the predicted class."""
+
+    def found(seed):
+        rng = np.random.default_rng(seed)
+        weights, x = rng.normal(size=(features, classes)), rng.normal(size=(1, features))
+        options = {"test": test, "seed": seed, "effects": None, "decide": False}
+        return butfor.explain(lambda rows: softmax(rows @ weights), x, own_normals, **options).chosen.any()
+
+    return sum(map(found, range(runs)))
+
+
+@pytest.mark.parametrize(("classes", "features"), [(2, 20), (10, 5)])
+def test_one_exceedance_is_valid_within_one_input(classes, features):
+    """What a run of few dear inputs takes in place of few-shot, which is not."""
+    assert false_in_one_input(butfor.sequential(h=1), classes, features) <= binom.isf(1e-4, 150, 0.1)
+
+
+def test_few_shot_is_not_valid_within_one_input():
+    assert false_in_one_input("few-shot", 2, 20) > binom.isf(1e-4, 150, 0.1)

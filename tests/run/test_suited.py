@@ -9,8 +9,10 @@ import butfor.image as bi
 from butfor import text
 from butfor.engine.journal import told_before
 from butfor.run import suited
+from butfor.run.procedure import sequential
 
-FLOWERS = [f"a {how} rose stood by the old gate" for how in ("red", "pale", "red", "white", "red", "small")]
+HOW = ("red", "pale", "red", "white", "red", "small", "red", "tall", "red", "late")
+FLOWERS = [f"a {how} rose stood by the old gate" for how in HOW]
 
 
 def swapped(texts, subset, draws, rng):
@@ -35,7 +37,25 @@ def test_the_test_is_chosen_by_time_said_and_can_be_named(monkeypatch, limit, te
     assert any(f"The test is {test}" in note and f"test='{test}' keeps it" in note for note in result.notes)
     np.testing.assert_array_equal(result.evidence.values, named.evidence.values)
     np.testing.assert_array_equal(result.chosen, named.chosen)
-    assert result.rows == named.rows + len(FLOWERS) + 1  # what measuring took is counted
+    assert result.rows == named.rows + suited.ROWS + 1  # what measuring took is counted
+
+
+@pytest.mark.parametrize("family", ["run", "input"])
+def test_few_inputs_keep_a_promise_where_draws_are_dear(monkeypatch, tmp_path, family):
+    """Few-shot promises nothing of fewer than 10 inputs, nor within one."""
+    monkeypatch.setattr(suited, "LIMIT", 0.0)
+    some = FLOWERS[:3] if family == "run" else FLOWERS
+
+    def of(**options):
+        return text.explain(red, some, swapped, effects=None, family=family, **options)
+
+    result = of(run_dir=tmp_path)
+    named = of(test=sequential(h=1))
+    assert result.guarantee.controls == "FDR"
+    assert (result.provenance["test"], result.provenance["h"]) == ("sequential", 1)
+    assert any("test=butfor.sequential(h=1) keeps it" in note for note in result.notes)
+    np.testing.assert_array_equal(result.evidence.values, named.evidence.values)
+    assert of(test="few-shot").guarantee.controls == "nothing"
 
 
 def test_the_choice_does_not_depend_on_outputs(monkeypatch):
@@ -99,7 +119,7 @@ def test_reading_an_input_once_serves_all_of_its_words(monkeypatch):
         time.sleep(0.05 * draws)
         return swapped(texts, subset, draws, rng)
 
-    assert text.explain(red, FLOWERS[:2], slow, effects=None).provenance["test"] == "few-shot"
+    assert text.explain(red, FLOWERS, slow, effects=None).provenance["test"] == "few-shot"
 
 
 class Repeats:
@@ -114,7 +134,7 @@ class Repeats:
 
 @pytest.mark.parametrize(("says", "test"), [(True, "sequential"), (False, "few-shot")])
 def test_equal_draws_are_one_row_of_the_cost(monkeypatch, says, test):
-    """48 words x 140 draws x 0.1 s are more than five minutes, 48 x at most 5 that differ are not."""
+    """80 words x 140 draws x 0.1 s are more than five minutes, 80 x at most 5 that differ are not."""
     monkeypatch.setattr(suited, "_row_seconds", lambda context: 0.1)
     result = text.explain(red, FLOWERS, Repeats(says), effects=None)
     assert result.provenance["test"] == test

@@ -26,6 +26,7 @@ from butfor.image.saved import with_its_attributes
 from butfor.models import Wrapped, wrap
 from butfor.models.wrap import model_name
 from butfor.run.context import RunContext
+from butfor.run.procedure import Procedure, sequential
 from butfor.run.proposed import Proposed, labels_left
 from butfor.run.run import run
 from butfor.run.settings import NAMES, Settings, takes
@@ -51,7 +52,8 @@ def explain(
 
     `test=None` measures what a fill and a row of the model cost: it is "sequential", whose answer depends less on the
     seed, where that is expected to take five minutes at most, else "few-shot" (1/alpha draws a region; also where
-    `draws` or `rule` are given). The result says which and why. With `boxes="zoom"` it is "sequential", and "osft" for
+    `draws` or `rule` are given), and for fewer than 10 images, of which few-shot promises nothing,
+    `butfor.sequential(h=1)`. The result says which and why. With `boxes="zoom"` it is "sequential", and "osft" for
     a sampler that always draws the same: that is how the paper did it, but Q is then a single point and nothing is
     promised.
     `target=None` is the class with the largest output over the image *and* its counterfactuals; "observed-class" is the
@@ -110,23 +112,24 @@ def explain(
     if by_cost(options) and settings.test.name == "few-shot":
         bare = replace(context, problem=replace(context.problem, sampler=prepared(not_kept(sampler), found, None)))
         found_test = suited(bare, partial(_settings, sampler, options, False), settings.run_dir)
-        if found_test.settings.test.name == "sequential":  # many draws that cost little: keeping them costs more
+        if found_test.cheap:  # many draws that cost little: keeping them costs more
             context = bare
     result = run(context, replace(found_test.settings, y=labels_left(settings.y, given.names, found.names)))
     return found_test.told(result)
 
 
-def _settings(sampler: object, options: dict[str, object], zoom: bool, test: str | None = None) -> Settings:
+def _settings(sampler: object, options: dict[str, object], zoom: bool, test: Procedure | None = None) -> Settings:
     """The settings with the defaults of images: effects of every region where draws are cheap."""
     fixed = info_of(sampler).deterministic
     if fixed and options.get("effects") is not None:
         raise InputError(
             f"effects need fresh draws, but {sampler!r} always draws the same; wrap it in butfor.image.diversify"
         )
-    cheap = test == "sequential" and options.get("effects") is None  # chosen by cost
-    test = test or ("sequential" if zoom else "osft" if fixed else "few-shot")
+    cheap = test == sequential() and options.get("effects") is None  # chosen by cost
+    usual = "sequential" if zoom else "osft" if fixed else "few-shot"
     alternative = None if options.get("target") in (None, "output") else "greater"
-    return Settings.of(options | ({"effects": "all"} if cheap else {}), test=test, alternative=alternative)
+    effects = {"effects": "all"} if cheap else {}
+    return Settings.of(options | effects, test=test or usual, alternative=alternative)
 
 
 def classifier(model: Any) -> Wrapped:

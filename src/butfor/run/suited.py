@@ -6,7 +6,6 @@ machine; a run directory keeps the first, and `test=` names it for good.
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -20,12 +19,15 @@ from butfor.core.draw.blocks import CounterfactualBatch, Job, Problem, draw
 from butfor.core.evaluate.ask import ask
 from butfor.core.evaluate.memory import remembering
 from butfor.core.result.result import Result
+from butfor.core.result.table import LEAST_INPUTS
 from butfor.engine.journal import told_before
 from butfor.run.context import RunContext
 from butfor.run.overlap import overlap_note
+from butfor.run.procedure import Procedure, few_shot, sequential
 from butfor.run.settings import Settings
 
-LIMIT = 300.0  # seconds: a sequential run that is expected to take longer is few-shot
+LIMIT = 300.0  # seconds: where the sequential test is expected to take longer, a test of fewer draws is taken
+TESTS = {"few-shot": few_shot(), "sequential": sequential(), "sequential(h=1)": sequential(h=1)}  # by what they say
 NULL = 40  # draws that the sequential test takes of a null: those for the centre, and until 10 exceed
 CHEAP = 0.02  # seconds: a sampler that draws once in less is timed on as many as are usual
 ROWS = 8  # inputs that the model is timed on
@@ -40,6 +42,11 @@ class Suited:
     settings: Settings
     why: str | None = None
     rows: int = 0
+
+    @property
+    def cheap(self) -> bool:
+        """Whether draws were found to cost so little that many are made."""
+        return self.why is not None and self.settings.test == TESTS["sequential"]
 
     def told(self, result: Result) -> Result:
         """The result with what is to be said of the choice, and of what another seed would choose."""
@@ -65,39 +72,45 @@ def by_cost(options: Mapping[str, object]) -> bool:
     return all(options.get(name) is None for name in ("test", "draws", "rule"))
 
 
-def suited(context: RunContext, settings_with: Callable[[str], Settings], run_dir: object) -> Suited:
+def suited(context: RunContext, settings_with: Callable[[Procedure], Settings], run_dir: object) -> Suited:
     """The test for a run that is to be chosen by cost; the one chosen before where it goes on from a run directory.
 
     The sequential test draws a null about 40 times. k signals of H are decided at p = alpha k / H, after h / p draws
-    each: h / alpha for every hypothesis of the run, however many signals there are.
+    each: h / alpha for every hypothesis of the run, however many signals there are. With h = 1 that is what few-shot
+    takes, which promises nothing of a few inputs.
     """
     problem, before = context.problem, _before(run_dir)
     if before is not None:
         why = f"The test is {before}, as when this run was begun."
-        return Suited(settings_with(before), why, _rows_timed(context) + 1)  # asked when it was begun
-    settings = settings_with("sequential")
+        return Suited(settings_with(TESTS[before]), why, _rows_timed(context) + 1)  # asked when it was begun
+    settings = settings_with(TESTS["sequential"])
+    few = len(problem.items) < LEAST_INPUTS or settings.family == "input"
+    dear = "sequential(h=1)" if few else "few-shot"
     usual = NULL + round(settings.test.h / settings.alpha)
     try:
         cost, row = _draw_seconds(problem, usual), _row_seconds(context)
     except Exception:  # what is wrong with the model or the sampler is said when they are used
-        return Suited(settings_with("few-shot"))
+        return Suited(settings_with(TESTS[dear]))
     seconds = problem.size * (cost.drawing + usual * cost.share * row) + len(problem.items) * cost.reading
-    name = "sequential" if seconds <= LIMIT else "few-shot"
-    compared = "at most" if name == "sequential" else "more than"
+    name = "sequential" if seconds <= LIMIT else dear
     why = (
         f"The test is {name}, because of what this costs here: {usual} draws of a part take {_about(cost.drawing)} and "
-        f"a row of the model takes {_about(row)}, so that drawing until all are decided takes {compared} "
-        f"{LIMIT / 60:g} minutes. On another machine it may be another; test={name!r} keeps it."
+        f"a row of the model takes {_about(row)}, so that drawing until all are decided takes "
+        f"{'at most' if seconds <= LIMIT else 'more than'} {LIMIT / 60:g} minutes"
     )
-    return Suited(settings_with(name), why, _rows_timed(context) + 1)
+    if name == "sequential(h=1)":
+        why += ", and few-shot would promise nothing of so few inputs: a part is given up at the first draw as far"
+    keeps = f"butfor.{name}" if name == "sequential(h=1)" else repr(name)
+    why += f". On another machine it may be another; test={keeps} keeps it."
+    return Suited(settings_with(TESTS[name]), why, _rows_timed(context) + 1)
 
 
 def _before(run_dir: object) -> str | None:
     """The test of a run that is to go on."""
     if not isinstance(run_dir, str | Path):
         return None
-    found = re.search(r"name='(sequential|few-shot)'", told_before(run_dir).get("test", ""))
-    return None if found is None else found[1]
+    told = told_before(run_dir).get("test", "")
+    return next((name for name, test in TESTS.items() if repr(test) == told), None)
 
 
 def _draw_seconds(problem: Problem, usual: int) -> DrawCost:

@@ -47,7 +47,8 @@ def explain(model: Any, texts: Any, sampler: Any, *, units: Any = "word", **opti
 
     `test=None` measures what a draw and a row of the model cost: it is "sequential", whose answer depends less on the
     seed, where that is expected to take five minutes at most, else "few-shot" (1/alpha draws a word; also where `draws`
-    or `rule` are given). The result says which and why. A sampler with `listed` fills gets "sequential", with p-values
+    or `rule` are given), and for fewer than 10 texts, of which few-shot promises nothing, `butfor.sequential(h=1)`. The
+    result says which and why. A sampler with `listed` fills gets "sequential", with p-values
     that are exact. The paper's study is `test="osft"` with its one draw and one more for the centre. The alternative is
     two-sided, words that pull either way, unless you give one. Effects come from 16 fresh draws for each word chosen
     (200 after "irt" and "sequential").
