@@ -166,3 +166,20 @@ def test_a_saved_result_has_all_its_depths(shifted, tmp_path):
     assert str(again.control) == str(shifted.control)
     assert again.summary() == shifted.summary()
     assert (again.select(alpha=0.05).chosen == shifted.select(alpha=0.05).chosen).all()
+
+
+def test_a_part_that_waited_for_the_larger_one_is_drawn_on():
+    """Was wrong once: its drawing ended by a bar that held while all others counted, and 0 of 100 were chosen."""
+    rng, ill = np.random.default_rng(0), np.arange(1100) >= 1000
+    people = pd.DataFrame({"age": rng.integers(30, 80, 1100), "smoker": rng.choice(["yes", "no"], 1100)})
+    people["marker"] = np.where(rng.random(1100) < 0.1, np.nan, rng.normal(np.where(ill, 12, 5), 1))
+
+    def risk(rows):
+        return 0.05 * rows["age"] + rows["smoker"].eq("yes") + 0.2 * rows["marker"].fillna(5)
+
+    table = butfor.explain(risk, people[ill], people[~ill], effects=None).table
+    chosen = table[table.chosen].groupby("subset").size()
+    assert chosen["marker"] >= 40 <= chosen["age, marker"]
+    larger = table[(table.subset == "age, marker") & table.chosen].input
+    extreme = table[(table.subset == "marker") & (table.surprise == 1) & table.input.isin(larger)]
+    assert extreme.chosen.all()

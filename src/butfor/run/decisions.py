@@ -13,7 +13,7 @@ from butfor.core.draw.samplers import info_of
 from butfor.core.evaluate.batches import Evaluator, watch_only
 from butfor.core.result.decided import Decided, Stay
 from butfor.core.result.features import Fit
-from butfor.core.test.decision import Decision, established
+from butfor.core.test.decision import Decision
 from butfor.core.test.flips import Flips, draw_until_decided
 from butfor.core.types import Floats, InputError, Subset
 from butfor.run.progress import Meter
@@ -44,22 +44,22 @@ def watch_decisions(problem: Problem, settings: Settings, outputs: Floats) -> Fl
 def decide(
     problem: Problem, evaluator: Evaluator, flips: Flips, settings: Settings, fit: Fit | None, meter: Meter
 ) -> Decided:
-    """The probability of another decision of every hypothesis, with an interval, all of them together at 95 %."""
-    alpha = 1 - CONFIDENCE
-    error = _error(problem, fit)
-    alphas = (alpha / problem.size, FIT_SHARE * alpha / max(1, len(problem.subset_names)))
+    """The probability of another decision of every hypothesis, with an interval: 95 % for all of a resolution together.
+
+    A subset is necessary where its interval lies above the level.
+    """
+    error, alphas = _error(problem, fit), _shares_of_error(problem)
     before = flips.draws.copy()
     if problem.items.shares_subsets and not problem.items.costly:
         meter.stage("decision", None)
         draw_until_decided(problem, evaluator, flips, error, settings.level, alphas, MOST_DRAWS)
     tally = flips.tally(error)
     low, high = tally.bounds(*alphas)
-    resolution = None if problem.layers is None else problem.layers.resolution
     return Decided(
         share=tally.share,
         low=low,
         high=high,
-        necessary=established(tally, settings.level, alpha, resolution),
+        necessary=low > settings.level,
         draws=flips.draws,
         added=flips.draws - before,
         level=settings.level,
@@ -100,6 +100,15 @@ def sufficiency(
         share[rows], low[rows], high[rows] = 1 - found.share, 1 - found.high, 1 - found.low
         sure[rows] = found.high < 1 - settings.level
     return Stay(share, low, high, sure)
+
+
+def _shares_of_error(problem: Problem) -> tuple[Floats, Floats]:
+    """What each interval (H,) may err by, in its draws and in the fit, which all inputs share."""
+    layer = np.zeros(problem.size, np.int64) if problem.layers is None else problem.layers.resolution
+    hypotheses = np.bincount(layer)
+    subsets = np.bincount(np.unique(np.stack([layer, problem.subset_of]), axis=1)[0], minlength=len(hypotheses))
+    alpha = 1 - CONFIDENCE
+    return alpha / hypotheses[layer], FIT_SHARE * alpha / subsets[layer]
 
 
 def _error(problem: Problem, fit: Fit | None) -> Floats:

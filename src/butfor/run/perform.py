@@ -144,7 +144,7 @@ def _drawn(
     listed, others = split_listed(problem)
     rest = replace(problem, blocks=tuple(others))
     sure = chain(known, exact(problem, evaluator, spec, listed))
-    chooser = _Chooser(choice, closes=test.name == "sequential")
+    chooser = _Chooser(choice)
     if test.name == "sequential":
         cap = draws * 20 if spec.picked is not None else draws  # most draws may be rejected
         weighted = choice.rule == "adaptive"
@@ -152,7 +152,9 @@ def _drawn(
         learn = chooser.learn if weighted else None
         stepwise = problem.layers is not None and problem.layers.stepwise  # parts are few, and their family is large
         at_best = choice.in_families if stepwise else None
-        stopping = Stopping(test.h, cap, chooser, deep, PILOT if weighted else 0, learn, meter.set_left, at_best)
+        waits = chooser.waiting if problem.layers is not None else None
+        pilot = PILOT if weighted else 0
+        stopping = Stopping(test.h, cap, chooser, deep, pilot, learn, meter.set_left, at_best, waits)
         evidence, interrupted = sequential(rest, evaluator, spec, stopping, meter.set_chosen_rows, sure)
         return evidence, chooser.choice, interrupted
     if test.early_stop:
@@ -165,13 +167,15 @@ def _drawn(
 class _Chooser:
     """What a sequential run rejects so far; weights are learned once, from its pilot."""
 
-    def __init__(self, choice: Choice, *, closes: bool) -> None:
-        self.choice, self.closes = choice, closes
+    def __init__(self, choice: Choice) -> None:
+        self.choice = choice
 
     def __call__(self, p: Floats, among: Bools | None = None) -> Bools:
-        """What is chosen so far, or also what would be but for the larger parts: what `closes` is not drawn again."""
-        tested = np.ones(len(p), bool) if among is None else among
-        return self.choice.closed(p, tested) if self.closes else self.choice.chosen(p, tested)
+        """What is chosen so far."""
+        return self.choice.chosen(p, np.ones(len(p), bool) if among is None else among)
+
+    def waiting(self, p: Floats, among: Bools, chosen: Bools) -> Bools:
+        return self.choice.waiting(p, among, chosen)
 
     def learn(self, p: Floats, among: Bools) -> None:
         self.choice = self.choice.after_pilot(p, among)

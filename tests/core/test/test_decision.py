@@ -5,7 +5,8 @@ import pytest
 from scipy.stats import beta
 
 import butfor
-from butfor.core.test.decision import Decision, FlipShare, clopper_pearson, established, mixture_bounds
+from butfor.core.test.decision import Decision, FlipShare, clopper_pearson, mixture_bounds
+from butfor.run.decisions import _shares_of_error
 from butfor.tabular import from_values
 
 
@@ -54,13 +55,27 @@ def test_what_is_listed_is_exact_and_a_fit_widens_it():
     assert low[1] < 0.55 < 0.65 < high[1]
 
 
-def test_holm_is_within_a_family():
-    tally = FlipShare(np.full(3, 100), np.array([0.95, 0.75, 0.2]), np.zeros(3))
-    alone = established(tally.take(np.array([1])), 0.5, 0.05, None)
-    together = established(tally, 0.5, 0.05, np.array([0, 0, 0]))
-    assert alone.tolist() == [True]
-    assert together.tolist() == [True, True, False]
-    assert not established(tally, 0.97, 0.05, None).any()
+@pytest.mark.parametrize("inputs", [1, 12])
+def test_necessary_is_what_the_interval_says(inputs):
+    """Was wrong once: Holm's procedure had other levels, and what it established had intervals below the level."""
+    rng = np.random.default_rng(0)
+    reference, rows = rng.normal(size=(60, 5)), rng.normal(1.2, 1, size=(inputs, 5))
+    result = butfor.explain(lambda x: x[:, 0] + 0.5 * x[:, 1], rows, reference, decide=lambda y: y > 0.8)
+    table = result.table
+    assert (table.necessary == (table.flip_low > 0.5)).all()
+    assert table.necessary.any()
+    assert not table.necessary.all()
+
+
+def test_intervals_err_by_the_number_that_stand_at_their_resolution():
+    rng = np.random.default_rng(0)
+    reference, rows = rng.normal(size=(60, 4)), rng.normal(size=(6, 4))
+    problem = butfor.explain(lambda x: x[:, 0], rows, reference, control=False, effects=None).problem
+    drawn, fitted = _shares_of_error(problem)
+    for level in np.unique(problem.layers.resolution):
+        own = problem.layers.resolution == level
+        assert drawn[own].sum() == pytest.approx(0.05)
+        assert fitted[own].sum() == pytest.approx(0.01 * 6)  # of 6 inputs that share one fit
 
 
 def test_a_rule_that_gives_no_decisions_is_refused():

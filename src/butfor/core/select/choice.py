@@ -48,12 +48,14 @@ class Choice:
 
         return self.layers.top_down(choose, self._passing)
 
-    def closed(self, evidence: Floats, tested: Bools) -> Bools:
-        """What need not be drawn any longer (H,): the chosen, and what only its larger parts keep from being so."""
-        chosen = self.chosen(evidence, tested)
+    def waiting(self, evidence: Floats, tested: Bools, chosen: Bools) -> Bools:
+        """What only its larger parts keep from being chosen (H,) where these are, so that drawing it can wait.
+
+        Once a larger part is chosen it may need more draws: what else waits then counts in its family as p = 1.
+        """
         if self.layers is None:
-            return chosen
-        return chosen | (self.in_families(evidence, tested) & ~self.layers.reached(chosen, self._passing))
+            return np.zeros(len(chosen), bool)
+        return self.in_families(evidence, tested) & ~self.layers.reached(chosen, self._passing)
 
     @property
     def _passing(self) -> Bools | None:

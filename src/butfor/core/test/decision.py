@@ -116,17 +116,3 @@ def clopper_pearson(share: Floats, error: Floats, alpha: Floats | float) -> tupl
     some = ~known & (misses > 0)
     high[some] = betaincinv(hits[some] + 1, misses[some], 1 - half[some])
     return np.where(known, share, low), np.where(known, share, high)
-
-
-def established(tally: FlipShare, level: float, alpha: float, families: Ints | None) -> Bools:
-    """Where q > level is established (H,), all statements of a family together at 1 - alpha (Holm 1979)."""
-    found = np.zeros(len(tally.share), bool)
-    labels = np.zeros(len(found), np.int64) if families is None else families
-    for label in np.unique(labels):
-        rows = np.flatnonzero((labels == label) & (tally.share > level))  # no other can be, at any alpha
-        size, own = int((labels == label).sum()), tally.take(rows)
-        before = -1
-        while (done := int(found[rows].sum())) > before and rows.size:
-            before = done
-            found[rows] |= own.bounds(alpha / (size - done if size > done else 1))[0] > level
-    return found

@@ -102,12 +102,13 @@ def draw_until_decided(
     flips: Flips,
     error: Floats,
     level: float,
-    alphas: tuple[float, float],
+    alphas: tuple[Floats, Floats],
     cap: int,
 ) -> None:
     """Go on drawing where it is open whether q is above or below the level, up to `cap` draws of a hypothesis.
 
-    `evaluator` tells `flips` of its jobs. Where the sampler's own error leaves it open, more draws would not help.
+    `alphas` (H,) are what the interval of each may err by, in its draws and in the fit. `evaluator` tells `flips` of its
+    jobs. Where the sampler's own error leaves it open, more draws would not help.
     """
     size, number = FIRST, 0
     while (rows := _open(flips.tally(error), level, alphas, cap)).size:
@@ -115,11 +116,11 @@ def draw_until_decided(
         size, number = min(round(size * GROWTH), problem.round_draws), number + 1
 
 
-def _open(tally: FlipShare, level: float, alphas: tuple[float, float], cap: int) -> Ints:
+def _open(tally: FlipShare, level: float, alphas: tuple[Floats, Floats], cap: int) -> Ints:
     candidates = np.flatnonzero((tally.draws > 0) & (tally.draws < cap))
-    own = tally.take(candidates)
-    low, high = own.bounds(*alphas)
-    fit_low, fit_high = FlipShare(np.zeros_like(own.draws), own.share, own.error).bounds(*alphas)
+    own, levels = tally.take(candidates), (alphas[0][candidates], alphas[1][candidates])
+    low, high = own.bounds(*levels)
+    fit_low, fit_high = FlipShare(np.zeros_like(own.draws), own.share, own.error).bounds(*levels)
     hopeless = (fit_low <= level) & (level <= fit_high)
     return candidates[(low <= level) & (level <= high) & ~hopeless]
 

@@ -35,6 +35,7 @@ class Stopping:
     learn: Callable[[Floats, Bools], None] | None = None  # p-values (H,), which of them there are
     expect: Callable[[int], None] | None = None  # hears about how many rows are left
     at_best: Callable[[Floats, Bools], Bools] | None = None  # as `choose`: where it rejects nothing open, drawing ends
+    waits: Callable[[Floats, Bools, Bools], Bools] | None = None  # what is not drawn while its larger parts are open
 
 
 class _Counts:
@@ -45,6 +46,7 @@ class _Counts:
         self.values, self.observed, self.classes = np.ones(size), np.full(size, np.nan), np.zeros(size, np.int64)
         self.draws, self.exceeded = np.zeros(size, np.int64), np.zeros(size, np.int64)
         self.open, self.drawable, self.least = np.ones(size, bool), np.ones(size, bool), np.zeros(size)
+        self.waiting = np.zeros(size, bool)  # for what it is a part of to be chosen; until then it is not drawn
         self.listed = np.full(size, np.nan)  # the surprise of what needed no drawing
 
     def note(self, found: Found) -> None:
@@ -56,6 +58,11 @@ class _Counts:
         self.least[rows] = 0.0 if found.least is None else found.least
         self.listed[rows] = 1 - found.values if found.surprise is None else found.surprise
 
+    @property
+    def drawn(self) -> Bools:
+        """What the next round draws (H,)."""
+        return self.open & ~self.waiting
+
     def give_up(self, rows: Ints) -> None:
         """Hypotheses that the model or the sampler failed on: nothing speaks against the null."""
         self.values[rows], self.open[rows], self.exceeded[rows] = 1.0, False, self.h
@@ -63,7 +70,7 @@ class _Counts:
     def rows_left(self, cap: int) -> int:
         """About how many draws are left, if exceedances go on as they came; where none came, as many again as there
         are."""
-        draws, exceeded = self.draws[self.open], self.exceeded[self.open]
+        draws, exceeded = self.draws[self.drawn], self.exceeded[self.drawn]
         pace = np.where(exceeded > 0, draws * (self.h - exceeded) / np.maximum(exceeded, 1), draws)
         return int(np.minimum(pace, np.maximum(cap - draws, 0)).sum())
 
@@ -117,17 +124,19 @@ def sequential(
                 stopping.learn(counts.pilot_p(), counts.drawable)
             chosen = stopping.choose(counts.values, counts.drawable)
             counts.open &= (counts.exceeded < stopping.h) & ~(chosen & (counts.values <= stopping.deep))
+            if stopping.waits is not None:
+                counts.waiting = counts.open & stopping.waits(counts.values, counts.drawable, chosen)
             set_chosen(chosen)
             if stopping.expect is not None:
                 stopping.expect(counts.rows_left(stopping.cap))
-            if not counts.open.any() or _out_of_reach(counts, stopping):
+            if not counts.drawn.any() or _out_of_reach(counts, stopping):
                 break
     except KeyboardInterrupt:
         interrupted = True
     if spec.picked is not None and not interrupted:
         counts.drawable[counts.open & (counts.draws == 0)] = False  # not a single draw passed
     chosen = stopping.choose(counts.values, counts.drawable)
-    counts.open &= (counts.exceeded < stopping.h) & ~chosen & counts.drawable
+    counts.open &= (counts.exceeded < stopping.h) & ~chosen & counts.drawable & ~counts.waiting
     return counts.evidence(), interrupted
 
 
@@ -182,7 +191,7 @@ def _round(
 ) -> None:
     """One batch for every open hypothesis, counted in the order in which it was drawn."""
     (number, batch, drawn), (centre, mark) = step, centred
-    jobs = _jobs(problem, counts.open, number, batch)
+    jobs = _jobs(problem, counts.drawn, number, batch)
     if spec.picked is not None:
         for done in evaluate_together(problem, evaluator, jobs):
             own, outputs = zip(*done, strict=True)
