@@ -10,6 +10,7 @@ import numpy as np
 from butfor.core.draw.blocks import Problem
 from butfor.core.draw.layers import layers_of_table
 from butfor.core.evaluate.batches import Evaluator
+from butfor.core.evaluate.outputs import Target
 from butfor.core.evaluate.probe import probe
 from butfor.core.result.controlled import Control
 from butfor.core.result.first_draws import FirstDraws, mean_known
@@ -34,9 +35,12 @@ def control(
     spec: StatisticSpec,
     settings: Settings,
     meter: Meter,
+    averaged: Target,
     outcomes: Outcomes | None = None,
 ) -> Control:
     """The test on rows that their samplers have not seen; one problem for each sampler, with the same subsets.
+
+    `averaged` is what features are of, which are told by how much these rows are off on average.
 
     A subset whose control p-values are too often small (binomial, all subsets together at .01) is not calibrated.
     """
@@ -55,7 +59,7 @@ def control(
         seen = probe(evaluator.direct, problem.items, evaluator.batch_rows, lambda row: f"row {row} of the reference")
         meter.count_evaluated(seen.rows)
         own = replace(spec, picked=None, rounding=seen.rounding)
-        first = FirstDraws(problem.size, spec.target, settings.link, seen.rounding)
+        first = FirstDraws(problem.size, spec.target, settings.link, seen.rounding, averaged)
         apart = replace(evaluator, failed={}, seen=(first,))  # hypotheses of its own
         done = perform(problem, apart, own, stopping, choice, meter, "control", outcomes=outcomes)
         if done.interrupted:

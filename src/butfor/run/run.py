@@ -46,7 +46,7 @@ def run(context: RunContext, settings: Settings) -> Result:
         start = start_run(context, settings, with_chance(context.problem, settings), kept, report)
         problem = start.problem
         drawn = schedule(problem, settings, start.spec)
-        first = FirstDraws(problem.size, start.spec.target, settings.link, start.spec.rounding)
+        first = FirstDraws(problem.size, start.spec.target, settings.link, start.spec.rounding, start.averaged)
         keeper = _keeper(context, settings, drawn["set_aside"])
         memory = remembering(problem, start.seen.outputs, again=settings.test.name in ("irt", "sequential"))
         watching = (keeper, first) if start.flips is None else (keeper, first, start.flips)

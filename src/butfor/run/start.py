@@ -13,7 +13,7 @@ from butfor.core.draw.blocks import Problem
 from butfor.core.draw.items import TableItems
 from butfor.core.draw.samplers import FitsSubsets
 from butfor.core.evaluate.batches import Evaluator
-from butfor.core.evaluate.outputs import Target, linked
+from butfor.core.evaluate.outputs import Target, averaged_target, linked
 from butfor.core.evaluate.probe import Probe, probe
 from butfor.core.evaluate.workplace import Tolerance
 from butfor.core.result.controlled import Control
@@ -53,6 +53,7 @@ class Start:
     inside: ReadModel
     checked: Control | None
     choice: Choice
+    averaged: Target  # what features are of
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -86,9 +87,10 @@ def start_run(context: RunContext, settings: Settings, problem: Problem, kept: J
     inside = ReadModel() if context.read_model is None else context.read_model(model, seen.outputs)
     if inside.rows:
         meter.count_evaluated(inside.rows)
-    checked = _control(context, plain, spec, settings, meter, inside.outcomes)
+    averaged = averaged_target(spec.target, seen.outputs, settings.link)
+    checked = _control(context, plain, spec, settings, meter, averaged, inside.outcomes)
     choice = replace(choice, calibrated=_calibrated(problem, checked))
-    return Start(problem, seen, spec, target, names, flips, plain, meter, inside, checked, choice)
+    return Start(problem, seen, spec, target, names, flips, plain, meter, inside, checked, choice, averaged)
 
 
 PATIENCE, LONG = 2.0, 300.0  # seconds of fitting after which it is seen how long it will take, and what is long
@@ -165,6 +167,7 @@ def _control(
     spec: StatisticSpec,
     settings: Settings,
     meter: Meter,
+    averaged: Target,
     outcomes: Outcomes | None,
 ) -> Control | None:
     """The same test on rows of the reference's own kind; None where there are none, or where it is not wanted."""
@@ -175,7 +178,7 @@ def _control(
     problems = reference.controls()
     if not problems:
         return None
-    return control(problems, plain, spec, settings, meter, outcomes)
+    return control(problems, plain, spec, settings, meter, averaged, outcomes)
 
 
 def _calibrated(problem: Problem, checked: Control | None) -> Bools | None:

@@ -18,6 +18,22 @@ class Target:
     classes: Ints | None = None  # (1,) for "fixed", (inputs,) for "per-input"
 
 
+def averaged_target(target: Target, outputs: Floats, link: str | None) -> Target:
+    """What is averaged over inputs, of outputs (n, outputs): the target, but of two probabilities one for all inputs.
+
+    What speaks for one of two classes speaks as much against the other, so which of them is asked about is a matter of
+    sign, and a two-sided test may ask about the one that most inputs are called.
+
+    >>> averaged_target(Target("predicted"), np.array([[0.1, 0.9], [0.2, 0.8]]), None)
+    Target(kind='fixed', classes=array([1]))
+    """
+    known = outputs[np.isfinite(outputs).all(axis=1)]  # others were skipped
+    mirrored = link in (None, "logit") and outputs.shape[1] == 2 and np.allclose(known.sum(axis=1), 1, atol=1e-5)
+    if target.kind != "predicted" or not mirrored:
+        return target
+    return Target("fixed", np.bincount(known.argmax(axis=1), minlength=2).argmax(keepdims=True))
+
+
 def pick(outputs: Floats, target: Target, inputs: Ints) -> tuple[Floats, Ints]:
     """One number per version, (n, versions), and the class it is of, (n,), from outputs (n, versions, outputs).
 

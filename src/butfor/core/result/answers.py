@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from butfor.core.evaluate.outputs import Target, averaged_target
 from butfor.core.result.reasons import finest_of, flip_sentence
 from butfor.core.types import Bools, Ints
 
@@ -112,18 +113,35 @@ def feature_sentences(result: Result) -> list[str]:
     named = [f"{result.subset_names[j]} ({over.effect[j]:+.3g})" for j in order]
     more = f" and {chosen.size - len(order)} more" if chosen.size > len(order) else ""
     return [
-        "Over all inputs: what sets them apart from the reference, and by how much on average (established, "
-        f"approximate): {'; '.join(named)}{more}."
+        "Over all inputs: what sets them apart from the reference, and by how much on average"
+        f"{_of_class(result)} (established, approximate): {'; '.join(named)}{more}."
     ]
+
+
+def _of_class(result: Result) -> str:
+    """Which of two classes means over inputs are of, where inputs are called either."""
+    averaged = features_target(result)
+    if averaged.classes is None or (result.outputs.argmax(axis=1) == averaged.classes[0]).all():
+        return ""
+    return f" for {_called(result, averaged.classes)[0]!r}"
+
+
+def features_target(result: Result) -> Target:
+    """What means over inputs are of, where nothing but the predicted class was asked about."""
+    if result.provenance["target"] != "predicted":
+        return Target("output")
+    return averaged_target(Target("predicted"), result.outputs, result.provenance["link"])
+
+
+def _called(result: Result, classes: Ints) -> list[Any]:
+    names = result.output_names or range(result.outputs.shape[1])
+    return [names[place] for place in classes.tolist()]
 
 
 def _averaged_out(result: Result) -> list[str]:
     """Why nothing may be established over inputs that are called by several classes."""
-    if result.provenance["target"] != "predicted":
-        return []
-    names = result.output_names or range(result.outputs.shape[1])
-    called = [names[place] for place in np.unique(result.outputs.argmax(axis=1)).tolist()]
-    if len(called) < 2:
+    called = _called(result, np.unique(result.outputs.argmax(axis=1)))
+    if features_target(result).kind != "predicted" or len(called) < 2:
         return []
     return [
         f"Over all inputs nothing is established. They are called {' or '.join(map(str, called))} and each is asked "

@@ -52,7 +52,8 @@ def features(
     moves with the fitted mean, is at most all. Without a fit (`None`: the sampler is known) it is 0. A sampler that
     does not suit the columns is off even where inputs are as the reference: what D is on average over rows of the
     reference that it has not seen (`off`, (S,)), squared, is added, but for all columns together, whose draws are rows
-    of the reference. The mean of inputs that depend on each other (`clusters`, (n,)) is that of their clusters.
+    of the reference. s_D is no less than the draws' spread: of an output that is rarely other than 0 a few inputs may
+    have seen nothing. The mean of inputs that depend on each other (`clusters`, (n,)) is that of their clusters.
     Approximate: it rests on the central limit theorem; None with fewer than 20 clusters or rows of the reference.
     """
     count, size = len(problem.items), len(problem.subset_names)
@@ -67,6 +68,8 @@ def features(
         [np.bincount(cluster, weights=column - centre) for column, centre in zip(gain.T, mean, strict=True)]
     )
     noise = (sums**2).sum(axis=1) * number / (number - 1) / count**2  # variance of the mean, clusters apart
+    if fit is not None:  # under the null an input scatters as its draws do, though few may not show what is rare
+        noise = np.maximum(noise, spread.mean(axis=0) / number)
     resolution = np.zeros(size, np.int64) if problem.layers is None else problem.layers.resolution[:size]
     error = np.zeros(size) if fit is None else fit.mean_leverage * spread.mean(axis=0)
     if fit is not None and off is not None:

@@ -38,9 +38,9 @@ def mean_known(values: Floats) -> Floats:
 class FirstDraws:
     """Hears of every job of a run; of each hypothesis it keeps what the first round shows."""
 
-    def __init__(self, size: int, target: Target, link: str | None, rounding: Rounding) -> None:
+    def __init__(self, size: int, target: Target, link: str | None, rounding: Rounding, averaged: Target) -> None:
         large = rounding.local is not None and rounding.local.size > MOST_LOCAL
-        self.look = LookAtFirst(target, link, replace(rounding, local=None) if large else rounding)
+        self.look = LookAtFirst(target, link, replace(rounding, local=None) if large else rounding, averaged)
         self._found = np.full((5, size), np.nan)
 
     def note(self, seen: Seen, found: Floats | None) -> None:
@@ -60,6 +60,7 @@ class LookAtFirst:
     _target: Target
     _link: str | None
     _rounding: Rounding
+    _averaged: Target  # what gains are of
 
     def __call__(self, problem: Problem, batch: CounterfactualBatch, outputs: Floats) -> Floats | None:  # noqa: ARG002
         """Effect, its ends, gain and spread (5, n) of some inputs and their draws; None for later rounds."""
@@ -71,28 +72,29 @@ class LookAtFirst:
         weight = _weight(mass, outputs)
         inputs = job.inputs
         same = self._rounding.same(outputs, inputs)
-        of_class = _gaps(self._of_class(values, outputs, inputs), same)
+        of_class = _gaps(self._of_class(self._target, values, outputs, inputs), same)
         effect, low, high = _effect(of_class, None if mass is None else weight)
         own = _gaps(self._own(values, outputs, weight, inputs), same)
         gain = (own * weight).sum(axis=1)
         spread = (weight * (own - gain[:, None]) ** 2).sum(axis=1)
         return np.array([effect, low, high, gain, spread])
 
-    def _classes(self, outputs: Floats, inputs: Ints) -> Ints:
+    @staticmethod
+    def _classes(target: Target, outputs: Floats, inputs: Ints) -> Ints:
         """The class (n,) that effects are of: a reader wants the one that was predicted."""
-        if self._target.kind == "predicted":
+        if target.kind == "predicted":
             return np.asarray(outputs[:, 0].argmax(axis=1))
-        if self._target.classes is None:
+        if target.classes is None:
             return np.zeros(len(outputs), np.int64)
-        if self._target.kind == "fixed":
-            return np.broadcast_to(self._target.classes, len(outputs))
-        return self._target.classes[inputs]
+        if target.kind == "fixed":
+            return np.broadcast_to(target.classes, len(outputs))
+        return target.classes[inputs]
 
-    def _of_class(self, values: Floats, outputs: Floats, inputs: Ints) -> Floats:
+    def _of_class(self, target: Target, values: Floats, outputs: Floats, inputs: Ints) -> Floats:
         """The values (n, versions) of that class."""
         if values.shape[2] == 1:
             return values[:, :, 0]
-        return np.take_along_axis(values, self._classes(outputs, inputs)[:, None, None], axis=2)[:, :, 0]
+        return np.take_along_axis(values, self._classes(target, outputs, inputs)[:, None, None], axis=2)[:, :, 0]
 
     def _own(self, values: Floats, outputs: Floats, weight: Floats, inputs: Ints) -> Floats:
         """A number of each version *by itself* (n, versions), so that the observed one is one of them (METHODS 0).
@@ -100,8 +102,8 @@ class LookAtFirst:
         Of the predicted class it is the output of the version's own class, less the mean output of that class over the
         input and its draws.
         """
-        if self._target.kind != "predicted":
-            return self._of_class(values, outputs, inputs)
+        if self._averaged.kind != "predicted":
+            return self._of_class(self._averaged, values, outputs, inputs)
         draws = values.shape[1] - 1
         middle = (values[:, 0] + draws * (values[:, 1:] * weight[:, :, None]).sum(axis=1)) / (draws + 1)
         best = outputs.argmax(axis=2)

@@ -107,8 +107,8 @@ def draw_until_decided(
 ) -> None:
     """Go on drawing where it is open whether q is above or below the level, up to `cap` draws of a hypothesis.
 
-    `alphas` (H,) are what the interval of each may err by, in its draws and in the fit. `evaluator` tells `flips` of its
-    jobs. Where the sampler's own error leaves it open, more draws would not help.
+    `alphas` (H,) are what the interval of each may err by, in its draws and in the fit. `evaluator` tells `flips` of
+    its jobs. Where the sampler's own error leaves it open, more draws would not help.
     """
     size, number = FIRST, 0
     while (rows := _open(flips.tally(error), level, alphas, cap)).size:
