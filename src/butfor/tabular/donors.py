@@ -14,6 +14,7 @@ from hashlib import blake2b
 
 import numpy as np
 
+from butfor.core.arrays import distinct
 from butfor.core.types import Array, Bools, Floats, Ints, Subset
 from butfor.tabular.table import Table, as_table, check_complete
 
@@ -53,7 +54,7 @@ class ReferenceRows:
     @cached_property
     def distinct(self) -> Ints:
         """How many different values each column has, (d,)."""
-        return np.array([len(np.unique(column)) for column in self.values.T])
+        return np.array([len(distinct(column)) for column in self.values.T])
 
 
 def mark(column: Array) -> str:

@@ -8,6 +8,7 @@ from functools import partial
 
 import numpy as np
 
+from butfor.core.arrays import distinct
 from butfor.core.draw.blocks import Problem, table_problem
 from butfor.core.draw.samplers import HasNotes, Sampler, info_of
 from butfor.core.draw.streams import stream
@@ -92,9 +93,8 @@ def read_model(
 
 def _suited(settings: Settings, options: Mapping[str, object], sampler: Sampler, alike: Ints) -> Settings:
     """Weights are learned by default where the sampler is calibrated and there are enough inputs (METHODS 12)."""
-    clusters = len(
-        np.unique(alike if settings.groups is None else np.asarray(settings.groups, dtype=object).astype(str))
-    )
+    named = alike if settings.groups is None else np.asarray(settings.groups, dtype=object).astype(str)
+    clusters = len(distinct(named))
     able = settings.test.name == "sequential" or (settings.test.name == "irt" and not settings.test.early_stop)
     learns = info_of(sampler).calibrated and able and clusters >= LEAST_CLUSTERS and settings.family == "run"
     return replace(settings, rule="adaptive") if options.get("rule") is None and learns else settings

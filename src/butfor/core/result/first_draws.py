@@ -9,6 +9,7 @@ import numpy as np
 from butfor.core.draw.blocks import CounterfactualBatch, Problem
 from butfor.core.evaluate.batches import Seen
 from butfor.core.evaluate.outputs import Rounding, Target, linked
+from butfor.core.result.student import student_quantile
 from butfor.core.types import Bools, Floats, Ints
 
 MOST_LOCAL = 2**13  # tolerances that travel with every unit of work; of larger runs only the largest of them does
@@ -134,9 +135,7 @@ def _effect(gaps: Floats, mass: Floats | None) -> tuple[Floats, Floats, Floats]:
     effect = gaps.mean(axis=1)
     if count < 2:  # one draw has no spread
         return effect, np.full(len(effect), np.nan), np.full(len(effect), np.nan)
-    from scipy.special import stdtrit
-
     apart = gaps - effect[:, None]
     sd = np.sqrt((apart * apart).sum(axis=1) / (count - 1))  # as `std` has it, without the mean once more
-    half = stdtrit(count - 1, 0.975) * sd / np.sqrt(count)  # Student's t
+    half = student_quantile(count - 1) * sd / np.sqrt(count)  # Student's t
     return effect, effect - half, effect + half

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -311,10 +312,10 @@ def select(
     if groups is None:
         chosen[tested] = choose(np.flatnonzero(tested))
         return chosen
-    order = np.argsort(groups, kind="stable")
-    bounds = np.flatnonzero(np.diff(groups[order])) + 1
-    for members in np.split(order, bounds):
-        members = members[tested[members]]
-        if members.size:
-            chosen[members] = choose(members)
+    members = np.flatnonzero(tested)
+    members = members[np.argsort(groups[members], kind="stable")]
+    bounds = np.flatnonzero(np.diff(groups[members])) + 1
+    for start, end in pairwise([0, *bounds.tolist(), len(members)]):
+        if start < end:
+            chosen[members[start:end]] = choose(members[start:end])
     return chosen
