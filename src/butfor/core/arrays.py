@@ -1,4 +1,7 @@
-"""What NumPy has too, at a fraction of its time on few numbers, with the same bits."""
+"""What NumPy has too, at a fraction of its time on few numbers, with the same bits.
+
+NumPy's own ask since 2.3 whether their arrays are masked, and import numpy.ma for it: a thirtieth of a first result.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from butfor.core.types import Array, Floats
 
 
 def distinct(values: Array) -> Array:
-    """The different values, in order: np.unique, which imports numpy.ma (since 2.3) unless it is to count them.
+    """The different values, in order: np.unique, which does without numpy.ma where it counts them.
 
     >>> distinct(np.array([2, 1, 2])).tolist()
     [1, 2]
@@ -30,3 +33,15 @@ def quantiles(values: Floats, shares: Floats) -> Floats:
     gap = high - low
     found = np.where(share < 0.5, low + gap * share, high - gap * (1 - share))
     return np.where(np.isnan(ordered[..., -1:]), np.nan, found)
+
+
+def median(values: Floats) -> float:
+    """np.median of (n,) to the last bit.
+
+    >>> median(np.array([4.0, 1.0, 2.0])), median(np.array([4.0, 1.0]))
+    (2.0, 2.5)
+    """
+    ordered, half = np.sort(values), len(values) // 2
+    if not len(values) or np.isnan(ordered[-1]):
+        return float("nan")
+    return float(ordered[half] if len(values) % 2 else (ordered[half - 1] + ordered[half]) / 2)

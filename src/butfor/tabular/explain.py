@@ -26,7 +26,6 @@ from butfor.run.settings import Settings
 from butfor.tabular.belonging import belonging_notes
 from butfor.tabular.bind import bind_model, bind_sampler, is_data
 from butfor.tabular.control import control_problems, reference_items
-from butfor.tabular.exact_trees.check import NOT_READ, read_trees
 from butfor.tabular.fit import fit_of
 from butfor.tabular.quick_check import quick_check
 from butfor.tabular.splice import TableSampler
@@ -83,10 +82,14 @@ def read_model(
     try:
         found = readable(model)
     except Unreadable as error:
+        from butfor.tabular.exact_trees.check import NOT_READ
+
         note = NOT_READ.format(why=error)
         return lambda *_: ReadModel(notes=(note,))
     if found is None:
         return None
+    from butfor.tabular.exact_trees.check import read_trees
+
     size = settings.batch_rows or default_batch_rows(table)
     return partial(read_trees, found, problem, table, wrapped.columns, size)
 

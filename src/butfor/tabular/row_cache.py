@@ -33,7 +33,8 @@ class RowCache:
         else:
             for i, result in zip(new, compute(rows[new]) if new else (), strict=True):
                 found[i] = result
-            results = np.concatenate(found).reshape(len(rows), *found[0].shape)
+            every = [result for result in found if result is not None]
+            results = np.concatenate(every).reshape(len(rows), *every[0].shape)
         self._keep([keys[i] for i in new], results[new])
         return results
 

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from butfor.core.arrays import distinct, quantiles
+from butfor.core.arrays import distinct, median, quantiles
 from butfor.core.draw.streams import stream
 from butfor.core.types import Array, Floats, Ints, Subset
 from butfor.tabular.donors import ReferenceRows
@@ -67,7 +67,7 @@ def column_features(values: Floats, category: bool, form: Form, power: float) ->
     if category:
         frequent = np.sort(levels[np.argsort(-counts, kind="stable")[:MOST_FLAGS]])
         return ColumnFeatures(None, levels=frequent[1:] if len(frequent) == 2 else frequent, gappy=gappy)
-    shape = Bend(float(np.median(held)), float(held.std()))
+    shape = Bend(median(held), float(held.std()))
     if form != "plain" and len(levels) > FEW_VALUES:
         shape = Bend(shape.middle, shape.spread, power)
     bent = shape.bent(held)
@@ -151,7 +151,7 @@ class Space:
         """The bend under which a column of numbers looks most normal."""
         if j not in self.powers:
             held = self._held(j)[self.some(len(self._held(j)), SHAPED_ON)]
-            self.powers[j] = best_power((held - np.median(held)) / (held.std() or 1.0))
+            self.powers[j] = best_power((held - median(held)) / (held.std() or 1.0))
         return self.powers[j]
 
     def nature(self, j: int) -> Nature:

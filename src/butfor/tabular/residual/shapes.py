@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from butfor.core.arrays import median
 from butfor.core.types import Floats
 
 POWERS = np.linspace(0, 2, 21)  # below 0 the inverse of Yeo-Johnson explodes, above 2 that of the negative side
@@ -41,7 +42,7 @@ class Bend:
 
 def shapes_of(values: Floats, power: float) -> list[Bend]:
     """The shapes to try for a column: as it is, bent by a power, and its logarithm where all is positive."""
-    middle, spread = float(np.median(values)), float(values.std()) or 1.0
+    middle, spread = median(values), float(values.std()) or 1.0
     tried = [Bend(middle, spread)]
     if power != 1.0:
         tried.append(Bend(middle, spread, power))
