@@ -74,7 +74,7 @@ class LookAtFirst:
         same = self._rounding.same(outputs, inputs)
         of_class = _gaps(self._of_class(values, outputs, inputs), same)
         effect, low, high = _effect(of_class, None if mass is None else weight)
-        own = _gaps(self._own(values, outputs, weight, inputs), same)
+        own = of_class if self._target.kind != "predicted" else _gaps(self._own(values, outputs, weight), same)
         gain = (own * weight).sum(axis=1)
         spread = (weight * (own - gain[:, None]) ** 2).sum(axis=1)
         return np.array([effect, low, high, gain, spread])
@@ -95,14 +95,12 @@ class LookAtFirst:
             return values[:, :, 0]
         return np.take_along_axis(values, self._classes(outputs, inputs)[:, None, None], axis=2)[:, :, 0]
 
-    def _own(self, values: Floats, outputs: Floats, weight: Floats, inputs: Ints) -> Floats:
+    def _own(self, values: Floats, outputs: Floats, weight: Floats) -> Floats:
         """A number of each version *by itself* (n, versions), so that the observed one is one of them (METHODS 0).
 
         Of the predicted class it is the output of the version's own class, less the mean output of that class over the
         input and its draws.
         """
-        if self._target.kind != "predicted":
-            return self._of_class(values, outputs, inputs)
         draws = values.shape[1] - 1
         middle = (values[:, 0] + draws * (values[:, 1:] * weight[:, :, None]).sum(axis=1)) / (draws + 1)
         best = outputs.argmax(axis=2)
