@@ -35,7 +35,8 @@ class RowCache:
                 found[i] = result
             every = [result for result in found if result is not None]
             results = np.concatenate(every).reshape(len(rows), *every[0].shape)
-        self._keep([keys[i] for i in new], results[new])
+        if new:
+            self._keep([keys[i] for i in new], results[new])
         return results
 
     def _keep(self, keys: list[bytes], results: Array) -> None:

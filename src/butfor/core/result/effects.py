@@ -165,19 +165,19 @@ def _mean_bounds(deviations: Floats, below: Floats, above: Floats, tail: float) 
 def _weighted(deviations: Floats) -> tuple[Floats, Floats, Floats]:
     """Sums (n, WEIGHTS) of deviations (n, draws), the weight (WEIGHTS,) of one value more, and all weights' sum."""
     count = deviations.shape[1]
-    unseen = _weights(0)[0]
+    unseen = _weights(0, 1)[0]
     seen, total = np.zeros((len(deviations), WEIGHTS)), unseen.copy()
     for number, a in enumerate(range(0, count, DRAWS)):
-        weights = _weights(number + 1)[: min(DRAWS, count - a)]
+        weights = _weights(number + 1, DRAWS)[: min(DRAWS, count - a)]
         seen += deviations[:, a : a + DRAWS] @ weights
         total += weights.sum(axis=0)
     return seen, unseen, total
 
 
 @lru_cache(maxsize=8)
-def _weights(number: int) -> Floats:
-    """Exponential weights (DRAWS, WEIGHTS): divided by their sum they are uniform on the simplex. Always the same."""
-    return np.random.default_rng([number, 2020]).standard_exponential((DRAWS, WEIGHTS))
+def _weights(number: int, draws: int) -> Floats:
+    """Exponential weights (draws, WEIGHTS): divided by their sum they are uniform on the simplex. Always the same."""
+    return np.random.default_rng([number, 2020]).standard_exponential((draws, WEIGHTS))
 
 
 def pooled_reach(values: Floats) -> tuple[Floats, Floats]:

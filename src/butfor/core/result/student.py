@@ -1,4 +1,4 @@
-"""Student's t for intervals: what every run asks for is at hand, for importing scipy.special takes a sixth of a second."""
+"""Student's t for intervals: what every run asks for is at hand, since importing scipy.special takes long."""
 
 from __future__ import annotations
 

@@ -53,7 +53,8 @@ class Choice:
         chosen = self.chosen(evidence, tested)
         if self.layers is None:
             return chosen
-        return chosen | (self.in_families(evidence, tested) & ~self.layers.reached(chosen, self._passing))
+        kept_back = self.in_families(evidence, tested) & ~chosen
+        return chosen | (kept_back & ~self.layers.reached(chosen, self._passing)) if kept_back.any() else chosen
 
     @property
     def _passing(self) -> Bools | None:

@@ -57,7 +57,7 @@ def _adjusted(p: ArrayLike, alpha: float, method: Literal["bh", "by"]) -> Bools:
     if method == "by":
         adjusted *= np.sum(1 / rank)
     rejected = np.empty(p.size, bool)
-    rejected[order] = np.minimum.accumulate(adjusted[::-1])[::-1].clip(0, 1) <= alpha * SLACK
+    rejected[order] = np.minimum(np.minimum.accumulate(adjusted[::-1])[::-1], 1) <= alpha * SLACK
     return rejected
 
 

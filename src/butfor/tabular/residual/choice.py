@@ -115,7 +115,11 @@ def crps(shape: Bend, values: Floats, means: Floats, spreads: Floats, donors: Fl
         values, means, spreads = values[some], means[some], spreads[some]
     drawn = shape.straight(means[:, None] + spreads[:, None] * quantiles(donors, QUANTILES))
     over = values[:, None] - drawn
-    return np.asarray((2 * np.maximum(QUANTILES * over, (QUANTILES - 1) * over)).mean(axis=1))
+    losses = QUANTILES * over
+    over *= QUANTILES - 1
+    np.maximum(losses, over, out=losses)
+    losses *= 2
+    return np.asarray(losses.mean(axis=1))
 
 
 def _better(scores: Floats, than: Floats, factor: float, errors: float) -> bool:
