@@ -18,14 +18,14 @@ from butfor.load import load
 from butfor.run.procedure import few_shot, irt, osft, sequential
 from butfor.run.progress import Progress
 from butfor.run.settings import Settings
-from butfor.tabular.check_result import SamplerCheck
-from butfor.tabular.global_importance import global_importance
-from butfor.tabular.stream import explain_stream
-from butfor.tabular.streamed import StreamedResult
 
 if TYPE_CHECKING:
     from butfor import image, multimodal, plots, simulate, text
     from butfor.multimodal.plausible import plausible
+    from butfor.tabular.check_result import SamplerCheck
+    from butfor.tabular.global_importance import global_importance
+    from butfor.tabular.stream import explain_stream
+    from butfor.tabular.streamed import StreamedResult
 
 __all__ = [
     "GlobalResult",
@@ -62,12 +62,21 @@ __all__ = [
 ]
 
 
+LATER = {
+    "SamplerCheck": "butfor.tabular.check_result",
+    "StreamedResult": "butfor.tabular.streamed",
+    "explain_stream": "butfor.tabular.stream",
+    "global_importance": "butfor.tabular.global_importance",
+    "plausible": "butfor.multimodal.plausible",
+}
+
+
 def __getattr__(name: str) -> object:
-    """Images, texts, plots and simulations are loaded when first asked for: a run on a table and the help need none."""
+    """What a run on a table and the help do not need is loaded when it is first asked for."""
     if name in ("image", "multimodal", "plots", "simulate", "text"):
         return import_module(f"butfor.{name}")
-    if name == "plausible":
-        return import_module("butfor.multimodal.plausible").plausible
+    if name in LATER:
+        return getattr(import_module(LATER[name]), name)
     raise AttributeError(f"module 'butfor' has no attribute {name!r}")
 
 

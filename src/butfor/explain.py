@@ -13,7 +13,6 @@ from butfor.core.types import InputError
 from butfor.models.rows import is_series
 from butfor.run.progress import Progress, reporting
 from butfor.run.settings import takes_settings
-from butfor.tabular.check import check_table
 from butfor.tabular.explain import explain as explain_table
 
 Modality = Literal["table", "image", "text"]
@@ -117,6 +116,8 @@ def check_sampler(
     """
     kind = modality(X_held_out)
     if kind == "table":
+        from butfor.tabular.check import check_table
+
         with reporting(progress) as report:
             return check_table(
                 sampler,

@@ -35,6 +35,7 @@ FOLDERS = [  # a folder imports only folders before it; those of one line know n
 PLACE = {folder: place for place, line in enumerate(FOLDERS) for folder in line}
 CORE = [  # every module of the core, each after all that it imports
     "types",
+    "arrays",
     "checks",
     "parsing",
     "patterns",
@@ -59,7 +60,8 @@ CORE = [  # every module of the core, each after all that it imports
     *(f"test.{name}" for name in ("contrast", "covariance", "sampler_checks", "shape")),
     *(f"select.{name}" for name in ("weights", "streaming", "streaming_weights", "strict", "rules")),
     *(f"select.{name}" for name in ("choice", "guarantees", "bounds", "reach")),
-    *(f"result.{name}" for name in ("later", "numbers", "storage", "effects", "first_draws", "features", "decided")),
+    *(f"result.{name}" for name in ("later", "numbers", "storage", "student", "effects", "first_draws")),
+    *(f"result.{name}" for name in ("features", "decided")),
     *(f"result.{name}" for name in ("controlled", "kept", "table", "reasons", "answers", "summary")),
     *(
         f"result.{name}"

@@ -1,28 +1,31 @@
-"""What `workers=` stands for: one process, several threads or processes, or a dask cluster."""
+"""What `workers=` stands for: one process, several threads or processes, or a dask cluster.
+
+Pools are imported where one is asked for: most runs are done here, and importing them takes as long as NumPy does.
+"""
 
 from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import chain, islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from butfor.core.evaluate.units import Serial, evaluate_unit
 from butfor.core.evaluate.workplace import Engine, UnitResult, Workplace, WorkUnit
 from butfor.core.types import InputError
 from butfor.engine.journal import Keeping
-from butfor.engine.pool import WorkerPool, Workers, WorkerState
-from butfor.engine.workers import Processes, Threads, one_thread_each
+from butfor.engine.trips import WorkerState
+
+if TYPE_CHECKING:
+    from butfor.engine.pool import WorkerPool
 
 FASTER = 1.5  # two threads must do at least so many times as much as one, or processes are used
 EXPECTED = (
     "workers must be a whole number of at least 1, 'threads:2', 'processes:2', a dask Client or the address of its "
     "scheduler such as 'tcp://host:8786', got {workers!r}"
 )
-KINDS: dict[str, Callable[[int], Workers]] = {"threads": Threads, "processes": Processes}
 
 
 def engine_for(workers: Any) -> Engine:
@@ -31,7 +34,7 @@ def engine_for(workers: Any) -> Engine:
     >>> engine_for("threads:2")
     2 threads
     """
-    if isinstance(workers, Serial | WorkerPool | MeasuredWorkers):
+    if isinstance(workers, Serial | MeasuredWorkers):
         return workers  # one that is open already: several runs may share it
     if isinstance(workers, bool):
         raise InputError(EXPECTED.format(workers=workers))
@@ -44,7 +47,7 @@ def engine_for(workers: Any) -> Engine:
             return engine_for(int(workers))
         named = re.fullmatch(r"(threads|processes):([1-9]\d{0,3})", workers)
         if named:
-            return WorkerPool(KINDS[named[1]](int(named[2])))
+            return _pool(int(named[2]), threads=named[1] == "threads")
         if "://" not in workers:
             raise InputError(EXPECTED.format(workers=workers))
     elif not type(workers).__module__.startswith("distributed"):
@@ -52,8 +55,16 @@ def engine_for(workers: Any) -> Engine:
             return workers  # of somebody else's: see examples/recipes/spark_engine.py
         raise InputError(EXPECTED.format(workers=workers))
     from butfor.engine.cluster import Cluster
+    from butfor.engine.pool import WorkerPool
 
     return WorkerPool(Cluster(workers))
+
+
+def _pool(count: int, *, threads: bool) -> WorkerPool:
+    from butfor.engine.pool import WorkerPool
+    from butfor.engine.workers import Processes, Threads
+
+    return WorkerPool(Threads(count) if threads else Processes(count))
 
 
 def worker_states(engine: Engine) -> tuple[WorkerState, ...]:
@@ -62,6 +73,10 @@ def worker_states(engine: Engine) -> tuple[WorkerState, ...]:
         return worker_states(engine.engine)
     if isinstance(engine, MeasuredWorkers):
         return () if engine.chosen is None else worker_states(engine.chosen)
+    if isinstance(engine, Serial):
+        return ()
+    from butfor.engine.pool import WorkerPool
+
     return tuple(engine.states.values()) if isinstance(engine, WorkerPool) else ()
 
 
@@ -93,6 +108,10 @@ class MeasuredWorkers:
         """What a few units give; of three that are new to us also how they get on beside each other."""
         if len(units) < 3 or any(unit.result is not None for unit in units):
             return [evaluate_unit(place, unit) if unit.result is None else unit.result for unit in units]
+        from concurrent.futures import ThreadPoolExecutor
+
+        from butfor.engine.workers import one_thread_each
+
         start = time.perf_counter()
         alone = evaluate_unit(place, units[0])
         middle = time.perf_counter()
@@ -101,5 +120,5 @@ class MeasuredWorkers:
         end = time.perf_counter()
         rate = alone.rows[0] / max(middle - start, 1e-9)
         together = sum(result.rows[0] for result in both) / max(end - middle, 1e-9)
-        self.chosen = WorkerPool(Threads(self.count) if together >= FASTER * rate else Processes(self.count))
+        self.chosen = _pool(self.count, threads=together >= FASTER * rate)
         return [alone, *both]

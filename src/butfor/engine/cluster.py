@@ -12,7 +12,8 @@ import cloudpickle
 
 from butfor.core.evaluate.workplace import Workplace, WorkUnit
 from butfor.core.types import InputError
-from butfor.engine.pool import Trip, work
+from butfor.engine.pool import work
+from butfor.engine.trips import Trip
 from butfor.engine.workers import one_thread_each, opened
 
 DaskClient = Any

@@ -21,6 +21,7 @@ from butfor.core.evaluate.split import failed_unit, halves, joined
 from butfor.core.evaluate.units import evaluate_unit
 from butfor.core.evaluate.workplace import Tolerance, UnitResult, Workplace, WorkUnit
 from butfor.core.types import Model, ModelError
+from butfor.engine.trips import Trip, WorkerState
 
 LONGEST = 5  # times the least seconds of a trip
 MOST_HERE = 0.2  # seconds of a stage that is done here, whoever else is there
@@ -39,30 +40,6 @@ class Workers(Protocol):
     def submit(self, handle: Any, units: tuple[WorkUnit, ...]) -> Future[Trip]: ...
     def ship(self, place: Workplace) -> Any: ...
     def reopen(self) -> None: ...  # after workers were lost
-
-
-@dataclass(frozen=True, eq=False)
-class Trip:
-    """What came of some units, and how long that took."""
-
-    results: tuple[UnitResult, ...]
-    seconds: float
-    worker: str
-
-
-@dataclass(frozen=True)
-class WorkerState:
-    """What a worker has done: units, rows given to the model, and seconds that took."""
-
-    name: str  # the process and the thread
-    units: int = 0
-    rows: int = 0
-    seconds: float = 0.0
-
-    def after(self, trip: Trip) -> WorkerState:
-        """With one trip more."""
-        rows = self.rows + sum(result.rows[1] for result in trip.results)
-        return WorkerState(self.name, self.units + len(trip.results), rows, self.seconds + trip.seconds)
 
 
 def work(place: Workplace, units: tuple[WorkUnit, ...]) -> Trip:

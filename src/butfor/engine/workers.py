@@ -15,7 +15,8 @@ import cloudpickle
 from butfor.core.draw.items import TableItems
 from butfor.core.evaluate.workplace import Workplace, WorkUnit
 from butfor.core.types import InputError
-from butfor.engine.pool import Trip, work
+from butfor.engine.pool import work
+from butfor.engine.trips import Trip
 
 HELD = 4  # workplaces that a process keeps at once
 CANNOT_TRAVEL = (

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from butfor.core.arrays import distinct
 from butfor.core.draw.blocks import Problem
 from butfor.core.draw.samplers import info_of
 from butfor.core.select.choice import Choice, LearningUnits
@@ -18,7 +19,7 @@ from butfor.run.settings import Settings
 
 def choice_of(problem: Problem, settings: Settings, clusters: Ints, calibrated: Bools | None = None) -> Choice:
     """How hypotheses of this run are chosen; `clusters` (n,) of inputs, `calibrated` (H,)."""
-    count = len(np.unique(clusters))
+    count = len(distinct(clusters))
     if settings.rule == "adaptive-strict" and count < LEAST_BLOCKS:
         raise InputError(
             f"rule='adaptive-strict' needs at least {LEAST_BLOCKS} independent inputs (or groups), got {count}; use "

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from butfor.core.types import Bools
-from butfor.engine.pool import WorkerState
+from butfor.engine.trips import WorkerState
 
 
 @dataclass(frozen=True)

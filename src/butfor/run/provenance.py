@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from butfor._version import __version__
+from butfor.core.arrays import median
 from butfor.core.draw.blocks import Problem, always_alike, round_sizes
 from butfor.core.draw.samplers import info_of
 from butfor.core.test.sequential import batches
@@ -62,7 +63,7 @@ def provenance(
 def least_p(problem: Problem) -> float:
     """The least p-value that the sampler itself allows: the median over subsets."""
     floor = info_of(problem.sampler).floor
-    return float(np.median([floor(subset) for subset in problem.subsets]))
+    return median(np.array([floor(subset) for subset in problem.subsets]))
 
 
 def _is_degenerate(problem: Problem, settings: Settings, chosen: Bools) -> bool:

@@ -14,7 +14,7 @@ from butfor.core.evaluate.memory import remembering
 from butfor.core.evaluate.probe import Probe, outputs_of
 from butfor.core.result.decided import Decided
 from butfor.core.result.effects import Effects
-from butfor.core.result.features import Features, features
+from butfor.core.result.features import LEAST_INPUTS, Features, features
 from butfor.core.result.first_draws import Estimates, FirstDraws
 from butfor.core.result.kept import Keeper, Kept
 from butfor.core.result.result import Result
@@ -150,7 +150,9 @@ def _answers(
         found = with_estimates(found, estimates, wanted & ~sure, sure)
     elif (wanted & sure).any():
         found = with_estimates(found, estimates, ~(wanted & sure), wanted & sure)
-    fit = None if context.reference is None else context.reference.fit(problem)
+    enough = len(problem.items) >= LEAST_INPUTS  # for features
+    unused = flips is None and not enough
+    fit = None if context.reference is None or unused else context.reference.fit(problem)
     decided = over_inputs = None
     if flips is not None and not done.interrupted and not interrupted:
         watching = replace(evaluator, memory=None, seen=(flips,))
@@ -158,7 +160,7 @@ def _answers(
         if settings.sufficient:
             again = None if context.reference is None else context.reference.fit
             decided = replace(decided, stay=sufficiency(problem, watching, flips.decision, settings, again, meter))
-    if not done.interrupted and context.reference is not None and settings.picked is None:
+    if not done.interrupted and context.reference is not None and settings.picked is None and enough:
         clusters = clusters_of_inputs(context, settings)
         known = (None, None) if checked is None else (checked.calibrated, checked.off)
         over_inputs = features(problem, estimates, fit, settings.alpha, clusters, *known)

@@ -68,7 +68,8 @@ def _splits(rows: int, rng: np.random.Generator) -> list[tuple[Ints, Ints]]:
     if rows >= ONE_SPLIT:
         return [(np.sort(mixed[:MOST_CONTROLS]), np.sort(mixed[MOST_CONTROLS:][:MOST_FITTED]))]
     most = -(-MOST_CONTROLS // FOLDS)
-    return [(np.sort(fold[:most]), np.sort(np.setdiff1d(mixed, fold))) for fold in np.array_split(mixed, FOLDS)]
+    folds = np.array_split(mixed, FOLDS)
+    return [(np.sort(fold[:most]), np.delete(np.arange(rows), fold)) for fold in folds]
 
 
 def reference_items(sampler: TableSampler, table: Table, rows: Ints) -> TableItems:

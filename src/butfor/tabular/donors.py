@@ -14,6 +14,7 @@ from hashlib import blake2b
 
 import numpy as np
 
+from butfor.core.arrays import distinct, median
 from butfor.core.types import Array, Bools, Floats, Ints, Subset
 from butfor.tabular.table import Table, as_table, check_complete
 
@@ -53,7 +54,7 @@ class ReferenceRows:
     @cached_property
     def distinct(self) -> Ints:
         """How many different values each column has, (d,)."""
-        return np.array([len(np.unique(column)) for column in self.values.T])
+        return np.array([len(distinct(column)) for column in self.values.T])
 
 
 def mark(column: Array) -> str:
@@ -109,7 +110,7 @@ def describe(rows: ReferenceRows, columns: Ints) -> Description:
     missing = np.isnan(chosen)
     held = [column[~gaps] if not gaps.all() else np.zeros(1) for column, gaps in zip(chosen.T, missing.T, strict=True)]
     low, span = np.array([x.min() for x in held]), np.array([np.ptp(x) or 1.0 for x in held])
-    middle = (np.array([np.median(x) for x in held]) - low) / span
+    middle = (np.array([median(x) for x in held]) - low) / span
     levels = tuple(_frequent(x) if rows.categories[j] else None for x, j in zip(held, columns, strict=True))
     return Description(columns, low, span, middle, levels, tuple(bool(gaps.any()) for gaps in missing.T))
 

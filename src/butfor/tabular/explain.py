@@ -8,6 +8,7 @@ from functools import partial
 
 import numpy as np
 
+from butfor.core.arrays import distinct
 from butfor.core.draw.blocks import Problem, table_problem
 from butfor.core.draw.samplers import HasNotes, Sampler, info_of
 from butfor.core.draw.streams import stream
@@ -25,7 +26,6 @@ from butfor.run.settings import Settings
 from butfor.tabular.belonging import belonging_notes
 from butfor.tabular.bind import bind_model, bind_sampler, is_data
 from butfor.tabular.control import control_problems, reference_items
-from butfor.tabular.exact_trees.check import NOT_READ, read_trees
 from butfor.tabular.fit import fit_of
 from butfor.tabular.quick_check import quick_check
 from butfor.tabular.splice import TableSampler
@@ -82,19 +82,22 @@ def read_model(
     try:
         found = readable(model)
     except Unreadable as error:
+        from butfor.tabular.exact_trees.check import NOT_READ
+
         note = NOT_READ.format(why=error)
         return lambda *_: ReadModel(notes=(note,))
     if found is None:
         return None
+    from butfor.tabular.exact_trees.check import read_trees
+
     size = settings.batch_rows or default_batch_rows(table)
     return partial(read_trees, found, problem, table, wrapped.columns, size)
 
 
 def _suited(settings: Settings, options: Mapping[str, object], sampler: Sampler, alike: Ints) -> Settings:
     """Weights are learned by default where the sampler is calibrated and there are enough inputs (METHODS 12)."""
-    clusters = len(
-        np.unique(alike if settings.groups is None else np.asarray(settings.groups, dtype=object).astype(str))
-    )
+    named = alike if settings.groups is None else np.asarray(settings.groups, dtype=object).astype(str)
+    clusters = len(distinct(named))
     able = settings.test.name == "sequential" or (settings.test.name == "irt" and not settings.test.early_stop)
     learns = info_of(sampler).calibrated and able and clusters >= LEAST_CLUSTERS and settings.family == "run"
     return replace(settings, rule="adaptive") if options.get("rule") is None and learns else settings

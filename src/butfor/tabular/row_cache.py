@@ -24,16 +24,19 @@ class RowCache:
 
     def __call__(self, rows: Array, compute: Callable[[Array], Array]) -> Array:
         """`compute(rows)`, where the result of a row must not depend on the rows beside it."""
-        keys = [row.tobytes() for row in rows]
-        found = [self.known.get(key) for key in keys]
+        bits, size = rows.tobytes(), rows[:1].nbytes
+        keys = [bits[start : start + size] for start in range(0, len(bits), size)] if size else [b""] * len(rows)
+        found = list(map(self.known.get, keys))
         new = [i for i, result in enumerate(found) if result is None]
         if len(new) == len(rows):
             results = compute(rows)
         else:
             for i, result in zip(new, compute(rows[new]) if new else (), strict=True):
                 found[i] = result
-            results = np.array(found)
-        self._keep([keys[i] for i in new], results[new])
+            every = [result for result in found if result is not None]
+            results = np.concatenate(every).reshape(len(rows), *every[0].shape)
+        if new:
+            self._keep([keys[i] for i in new], results[new])
         return results
 
     def _keep(self, keys: list[bytes], results: Array) -> None:

@@ -157,11 +157,18 @@ class Job:
     keep: Ints | None = None
     part: tuple[int, int] | None = None
 
-    @cached_property
+    @property
     def members(self) -> Ints:
         """Positions inside the block of the inputs that are evaluated."""
-        asked = np.arange(self.block.stop - self.block.start) if self.ask is None else self.ask
-        return asked if self.keep is None else asked[self.keep]
+        if self.ask is None:
+            return np.arange(self.block.stop - self.block.start) if self.keep is None else self.keep
+        return self.ask if self.keep is None else self.ask[self.keep]
+
+    @property
+    def count(self) -> int:
+        """How many inputs are evaluated."""
+        some = self.ask if self.keep is None else self.keep
+        return self.block.stop - self.block.start if some is None else len(some)
 
     @property
     def versions(self) -> int:

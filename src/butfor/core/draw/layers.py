@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 
+from butfor.core.arrays import distinct
 from butfor.core.types import Bools, Ints, Item, Subset
 
 
@@ -44,12 +46,16 @@ class Layers:
         """
         chosen, passed = np.zeros((2, len(self.parent)), bool)
         through = self.resolution == 0 if passing is None else (self.resolution == 0) | passing
-        for number in np.unique(self.resolution):
-            level = self.resolution == number
+        for level in self._levels:
             reached = level & ((self.parent < 0) | passed[self.parent])
             chosen |= choose(level, reached) & reached
             passed |= reached & (chosen | through)
         return chosen
+
+    @cached_property
+    def _levels(self) -> list[Bools]:
+        """Which hypotheses are of each resolution (H,), from the whole down."""
+        return [self.resolution == number for number in distinct(self.resolution)]
 
     def finest(self, chosen: Bools) -> Bools:
         """Those chosen of which no part is chosen.

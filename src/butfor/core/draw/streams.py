@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
+from numpy.random import SFC64, Generator
 from numpy.random.bit_generator import ISpawnableSeedSequence
 from numpy.typing import NDArray
 
@@ -39,16 +40,11 @@ def streams(seed: int, keys: Sequence[Key]) -> list[np.random.Generator]:
         return [stream(seed, *key) for key in keys]
     digests = b"".join(_digest(seed, key) for key in keys)
     words = np.frombuffer(digests, dtype="<u4").astype(np.uint32).reshape(len(keys), WORDS)
-    states = _states(words)
-    return [_opened(*both) for both in zip(words, states, strict=True)]
+    pairs = zip(words, _states(words), strict=True)
+    return [Generator(SFC64(_Mixed(own, state))) for own, state in pairs]  # type: ignore[arg-type]  # an ISeedSequence
 
 
-def _opened(words: Words, state: States) -> np.random.Generator:
-    seed = cast("np.random.SeedSequence", _Mixed(words, state))  # any ISeedSequence is taken, the stubs do not say so
-    return np.random.Generator(np.random.SFC64(seed))
-
-
-LEAST_TOGETHER = 16  # keys for which mixing them together is not slower
+LEAST_TOGETHER = 6  # keys for which mixing them together is not slower
 
 
 def _digest(seed: int, key: Key) -> bytes:
@@ -79,16 +75,18 @@ class _Mixed(ISpawnableSeedSequence):
 POOL, STATE = 4, 6  # words of a SeedSequence's pool, and of the state of SFC64
 
 
-def _constants(first: int, factor: int, count: int) -> list[np.uint32]:
+def _constants(first: int, factor: int, count: int) -> Words:
+    """The multipliers of a hash, one after the other, (count + 1, 1)."""
     values = [first]
     for _ in range(count):
         values.append(values[-1] * factor % 2**32)
-    return [np.uint32(value) for value in values]
+    return np.array(values, np.uint32)[:, None]
 
 
 IN = _constants(0x43B0D7E5, 0x931E8875, POOL + POOL * (POOL - 1) + POOL * (WORDS - POOL))
 OUT = _constants(0x8B51F9DD, 0x58F38DED, STATE)
 LEFT, RIGHT, SHIFT = np.uint32(0xCA01F9DD), np.uint32(0x4973F715), np.uint32(16)
+OTHERS = [np.array([i for i in range(POOL) if i != source]) for source in range(POOL)]
 
 
 def _states(words: Words) -> States:
@@ -96,28 +94,24 @@ def _states(words: Words) -> States:
 
     NumPy promises that SeedSequence stays as it is (NEP 19), and a test compares the two.
     """
-    step = 0
-
-    def hashed(value: Words) -> Words:
-        nonlocal step
-        value = (value ^ IN[step]) * IN[step + 1]
-        step += 1
-        return np.asarray(value ^ (value >> SHIFT))
-
-    def mixed(one: Words, other: Words) -> Words:
-        value = LEFT * one - RIGHT * other
-        return np.asarray(value ^ (value >> SHIFT))
-
-    own = np.ascontiguousarray(words.T)
-    pool = [hashed(own[i]) for i in range(POOL)]
-    for source in range(POOL):
-        for i in (i for i in range(POOL) if i != source):
-            pool[i] = mixed(pool[i], hashed(pool[source]))
+    own, step = np.ascontiguousarray(words.T), POOL
+    pool = _hashed(own[:POOL], IN[: POOL + 1])
+    for source, others in enumerate(OTHERS):
+        pool[others] = _mixed(pool[others], _hashed(pool[source], IN[step : step + POOL]))
+        step += POOL - 1
     for source in range(POOL, WORDS):
-        for i in range(POOL):
-            pool[i] = mixed(pool[i], hashed(own[source]))
-    state = np.empty((len(words), STATE), "<u4")
-    for i in range(STATE):
-        value = (pool[i % POOL] ^ OUT[i]) * OUT[i + 1]
-        state[:, i] = value ^ (value >> SHIFT)
-    return state.view("<u8").astype(np.uint64)
+        pool = _mixed(pool, _hashed(own[source], IN[step : step + POOL + 1]))
+        step += POOL
+    state = _hashed(pool[np.arange(STATE) % POOL], OUT)
+    return np.ascontiguousarray(state.T, "<u4").view("<u8").astype(np.uint64)
+
+
+def _hashed(values: Words, constants: Words) -> Words:
+    """Each of some words (n, keys), or one and the same (keys,), hashed by the constant of its turn (n + 1, 1)."""
+    found = (values ^ constants[:-1]) * constants[1:]
+    return np.asarray(found ^ (found >> SHIFT))
+
+
+def _mixed(one: Words, other: Words) -> Words:
+    found = LEFT * one - RIGHT * other
+    return np.asarray(found ^ (found >> SHIFT))

@@ -201,10 +201,11 @@ def _groups(problem: Problem, evaluator: Evaluator, jobs: Iterable[Job]) -> Iter
     group: list[Job] = []
     held, large, rows = 0, 0, 0
     most = max(CALLS * evaluator.batch_rows, LEAST_ROWS)
+    costly, alike = problem.items.costly, problem.items.shares_subsets
     for job in jobs:
-        own = len(job.members) * job.versions
+        own = job.count * job.versions
         together = bool(group) and evaluator.memory is not None and job.block is group[-1].block
-        if problem.items.costly:
+        if costly:
             full = rows + own > evaluator.batch_rows
         else:
             full = rows >= most or held >= (LARGE_GROUP if large == len(group) else GROUP_VALUES)
@@ -213,10 +214,10 @@ def _groups(problem: Problem, evaluator: Evaluator, jobs: Iterable[Job]) -> Iter
             group, held, large, rows = [], 0, 0, 0
         group.append(job)
         rows += own
-        if not problem.items.costly:
+        if not costly:
             held += own * max(evaluator.outputs, problem.items.size(job.block.start, job.block.subset))
             plain = job.ask is None and job.keep is None and job.round != SUPPORT
-            large += problem.items.shares_subsets and plain and own > evaluator.batch_rows
+            large += alike and plain and own > evaluator.batch_rows
     if group:
         yield group
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 from functools import partial
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 import numpy as np
 
@@ -24,21 +24,20 @@ Work = list[tuple[CounterfactualBatch, Floats]]  # each batch with the array (ro
 
 def evaluate_group(context: UnitContext, group: list[CounterfactualBatch]) -> Work:
     """Each batch with its outputs (inputs, versions, outputs)."""
-    ends = np.cumsum([0, *(batch.rows for batch in group)]).tolist()
+    ends = [0, *accumulate(batch.rows for batch in group)]
     outputs = np.empty((ends[-1], context.place.outputs))
     outs = [outputs[start:stop] for start, stop in pairwise(ends)]
     context.counts.requested += ends[-1]
     alike: dict[tuple[int, ...], Work] = {}
     packed: Work = []
     repeating: Work = []
-    for pair in zip(group, outs, strict=True):
-        base = pair[0].base
-        if pair[0].job.block.subset.name in context.place.repeating:
-            repeating.append(pair)
-        elif base is not None and pair[0].rows > context.place.batch_rows:
-            alike.setdefault(base, []).append(pair)
+    for batch, out in zip(group, outs, strict=True):
+        if batch.job.block.subset.name in context.place.repeating:
+            repeating.append((batch, out))
+        elif batch.base is not None and len(out) > context.place.batch_rows:
+            alike.setdefault(batch.base, []).append((batch, out))
         else:
-            packed.append(pair)
+            packed.append((batch, out))
     for work in alike.values():
         painted = len(work) >= LEAST_PAINTED and _evaluate_alike(context, work)
         packed += [] if painted else work
@@ -118,29 +117,27 @@ def _evaluate_rows(context: UnitContext, table: Array, work: Work) -> None:
         sources = _sources(pieces)
         rows = context.buffer.rows(len(sources), table)
         np.take(table, sources, axis=0, out=rows, mode="clip")
-        done = 0
-        for batch, start, stop in pieces:
-            rows[done : done + stop - start, batch.job.block.columns] = batch.values[start:stop]
-            done += stop - start
+        ends = [0, *accumulate(stop - start for _, start, stop in pieces)]
+        for (batch, start, stop), first, last in zip(pieces, ends, ends[1:], strict=False):
+            rows[first:last, batch.job.block.columns] = batch.values[start:stop]
         outputs, _ = context.buffer.lend(rows, partial(_call, context, pieces))
-        done = 0
-        for batch, start, stop in pieces:
-            outs[id(batch)][start:stop] = outputs[done : done + stop - start]
-            done += stop - start
+        for (batch, start, stop), first, last in zip(pieces, ends, ends[1:], strict=False):
+            outs[id(batch)][start:stop] = outputs[first:last]
 
 
 def _packs(group: list[CounterfactualBatch], batch_rows: int) -> Iterator[list[Piece]]:
     pieces: list[Piece] = []
     room = batch_rows
     for batch in group:
-        if batch.rows > room and pieces:
+        rows = batch.rows
+        if rows > room and pieces:
             yield pieces
             pieces, room = [], batch_rows
-        if batch.rows > batch_rows:
-            yield from ([(batch, start, stop)] for start, stop in _windows(batch.rows, batch_rows))
+        if rows > batch_rows:
+            yield from ([(batch, start, stop)] for start, stop in _windows(rows, batch_rows))
         else:
-            pieces.append((batch, 0, batch.rows))
-            room -= batch.rows
+            pieces.append((batch, 0, rows))
+            room -= rows
     if pieces:
         yield pieces
 

@@ -86,7 +86,8 @@ class Rounding:
         near = self.absolute if self.local is None else self.local[inputs][:, None, :]
         gap = outputs - observed
         np.abs(gap, out=gap)
-        return np.asarray((gap <= np.maximum(self.relative * np.abs(observed), near)).all(axis=2))
+        close = gap <= np.maximum(self.relative * np.abs(observed), near)
+        return np.asarray(close[:, :, 0] if close.shape[2] == 1 else close.all(axis=2))
 
 
 def snap(values: Floats) -> Floats:
@@ -96,10 +97,10 @@ def snap(values: Floats) -> Floats:
     apart would be lost.
     """
     if values.ndim == 1 or not values.size:
-        return _rounded(values)
+        return _rounded(values, values, values)
     high, low = values.max(axis=1, keepdims=True), values.min(axis=1, keepdims=True)
     size, spread = np.maximum(high, -low), high - low
-    snapped = _rounded(values)
+    snapped = _rounded(values, high, low)
     flat = (spread < FLAT * size) & (spread > 2.0**-46 * size)  # below that it is rounding
     if flat.any():
         np.copyto(snapped, values, where=flat)
@@ -109,8 +110,9 @@ def snap(values: Floats) -> Floats:
 FLAT = 2.0**-20  # versions that differ by less than this share of their size are not snapped
 
 
-def _rounded(values: Floats) -> Floats:
-    if max(values.max(initial=0.0), -values.min(initial=0.0)) > 2.0**1000:
+def _rounded(values: Floats, high: Floats, low: Floats) -> Floats:
+    """Values rounded, which lie between the lowest of `low` and the highest of `high`."""
+    if max(high.max(initial=0.0), -low.min(initial=0.0)) > 2.0**1000:
         return values.copy()  # too large to be scaled
     scaled = values * (2.0**20 + 1)
     rest = scaled - values

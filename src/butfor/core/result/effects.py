@@ -7,9 +7,11 @@ from functools import lru_cache
 
 import numpy as np
 
+from butfor.core.arrays import quantiles
 from butfor.core.draw.blocks import Job, Problem
 from butfor.core.evaluate.batches import Evaluator, evaluate, summaries
 from butfor.core.evaluate.outputs import Target, linked, pick
+from butfor.core.result.student import student_quantile
 from butfor.core.test.contrast import Measure, gain, subset_place
 from butfor.core.test.picking import Picked, accepted_outputs
 from butfor.core.types import Bools, Floats, Ints
@@ -108,8 +110,6 @@ def interval(
     >>> print(effect, low.round(2), high)
     [1.] [0.98] [1.]
     """
-    from scipy.special import stdtrit
-
     tail = (1 - confidence) / 2
     observed, null = values[:, 0], values[:, 1:]
     count = null.shape[1]
@@ -118,7 +118,7 @@ def interval(
     least, most = _mean_bounds(null - mean[:, None], below, above, tail)
     half = np.zeros(len(mean))  # a single draw has no spread: its reach is all there is
     if count > 1:
-        half = -stdtrit(count - 1, tail) * null.std(axis=1, ddof=1) / np.sqrt(count)
+        half = student_quantile(count - 1, confidence) * null.std(axis=1, ddof=1) / np.sqrt(count)
     effect = observed - mean
     return effect, effect - np.maximum(most, half), effect - np.minimum(least, -half)
 
@@ -165,19 +165,19 @@ def _mean_bounds(deviations: Floats, below: Floats, above: Floats, tail: float) 
 def _weighted(deviations: Floats) -> tuple[Floats, Floats, Floats]:
     """Sums (n, WEIGHTS) of deviations (n, draws), the weight (WEIGHTS,) of one value more, and all weights' sum."""
     count = deviations.shape[1]
-    unseen = _weights(0)[0]
+    unseen = _weights(0, 1)[0]
     seen, total = np.zeros((len(deviations), WEIGHTS)), unseen.copy()
     for number, a in enumerate(range(0, count, DRAWS)):
-        weights = _weights(number + 1)[: min(DRAWS, count - a)]
+        weights = _weights(number + 1, DRAWS)[: min(DRAWS, count - a)]
         seen += deviations[:, a : a + DRAWS] @ weights
         total += weights.sum(axis=0)
     return seen, unseen, total
 
 
 @lru_cache(maxsize=8)
-def _weights(number: int) -> Floats:
-    """Exponential weights (DRAWS, WEIGHTS): divided by their sum they are uniform on the simplex. Always the same."""
-    return np.random.default_rng([number, 2020]).standard_exponential((DRAWS, WEIGHTS))
+def _weights(number: int, draws: int) -> Floats:
+    """Exponential weights (draws, WEIGHTS): divided by their sum they are uniform on the simplex. Always the same."""
+    return np.random.default_rng([number, 2020]).standard_exponential((draws, WEIGHTS))
 
 
 def pooled_reach(values: Floats) -> tuple[Floats, Floats]:
@@ -189,7 +189,7 @@ def pooled_reach(values: Floats) -> tuple[Floats, Floats]:
     this input has such draws; then nothing but more draws can show them.
     """
     null = values[:, 1:]
-    low, middle, high = np.quantile(null, [0.25, 0.5, 0.75], axis=1)
+    low, middle, high = quantiles(null, np.array([0.25, 0.5, 0.75])).T
     gaps, width = null - middle[:, None], high - low
     rank = -(-len(null) // 10)
     return middle - _nearer(-gaps, width, rank), middle + _nearer(gaps, width, rank)
@@ -216,8 +216,6 @@ def mean_effects(
 ) -> Effects:
     """Mean effect over inputs of the chosen subsets and its t-interval over inputs, from `draws` fresh counterfactuals:
     those that selected a subset would flatter it."""
-    from scipy.special import stdtrit
-
     count = len(problem.items)
     gains = np.zeros((count, len(chosen)))
     jobs = [Job(block, draws, "effect") for block in problem.blocks if chosen[subset_place(problem, block)]]
@@ -228,7 +226,7 @@ def mean_effects(
     mean = gains[:, chosen].mean(axis=0)
     half = np.full(len(mean), np.nan)  # one input has no spread
     if count > 1:
-        half = -stdtrit(count - 1, (1 - confidence) / 2) * gains[:, chosen].std(axis=0, ddof=1) / np.sqrt(count)
+        half = student_quantile(count - 1, confidence) * gains[:, chosen].std(axis=0, ddof=1) / np.sqrt(count)
     effect, low, high = (np.full(len(chosen), np.nan) for _ in range(3))
     effect[chosen], low[chosen], high[chosen] = mean, mean - half, mean + half
     return Effects(effect, low, high)

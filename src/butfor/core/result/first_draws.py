@@ -9,6 +9,7 @@ import numpy as np
 from butfor.core.draw.blocks import CounterfactualBatch, Problem
 from butfor.core.evaluate.batches import Seen
 from butfor.core.evaluate.outputs import Rounding, Target, linked
+from butfor.core.result.student import student_quantile
 from butfor.core.types import Bools, Floats, Ints
 
 MOST_LOCAL = 2**13  # tolerances that travel with every unit of work; of larger runs only the largest of them does
@@ -74,7 +75,11 @@ class LookAtFirst:
         same = self._rounding.same(outputs, inputs)
         of_class = _gaps(self._of_class(self._target, values, outputs, inputs), same)
         effect, low, high = _effect(of_class, None if mass is None else weight)
-        own = _gaps(self._own(values, outputs, weight, inputs), same)
+        own = of_class
+        if self._averaged.kind == "predicted":
+            own = _gaps(self._own(values, outputs, weight), same)
+        elif self._averaged is not self._target:
+            own = _gaps(self._of_class(self._averaged, values, outputs, inputs), same)
         gain = (own * weight).sum(axis=1)
         spread = (weight * (own - gain[:, None]) ** 2).sum(axis=1)
         return np.array([effect, low, high, gain, spread])
@@ -96,14 +101,11 @@ class LookAtFirst:
             return values[:, :, 0]
         return np.take_along_axis(values, self._classes(target, outputs, inputs)[:, None, None], axis=2)[:, :, 0]
 
-    def _own(self, values: Floats, outputs: Floats, weight: Floats, inputs: Ints) -> Floats:
+    def _own(self, values: Floats, outputs: Floats, weight: Floats) -> Floats:
         """A number of each version *by itself* (n, versions), so that the observed one is one of them (METHODS 0).
 
-        Of the predicted class it is the output of the version's own class, less the mean output of that class over the
-        input and its draws.
+        It is the output of the version's own class, less the mean output of that class over the input and its draws.
         """
-        if self._averaged.kind != "predicted":
-            return self._of_class(self._averaged, values, outputs, inputs)
         draws = values.shape[1] - 1
         middle = (values[:, 0] + draws * (values[:, 1:] * weight[:, :, None]).sum(axis=1)) / (draws + 1)
         best = outputs.argmax(axis=2)
@@ -136,9 +138,7 @@ def _effect(gaps: Floats, mass: Floats | None) -> tuple[Floats, Floats, Floats]:
     effect = gaps.mean(axis=1)
     if count < 2:  # one draw has no spread
         return effect, np.full(len(effect), np.nan), np.full(len(effect), np.nan)
-    from scipy.special import stdtrit
-
     apart = gaps - effect[:, None]
     sd = np.sqrt((apart * apart).sum(axis=1) / (count - 1))  # as `std` has it, without the mean once more
-    half = stdtrit(count - 1, 0.975) * sd / np.sqrt(count)  # Student's t
+    half = student_quantile(count - 1) * sd / np.sqrt(count)  # Student's t
     return effect, effect - half, effect + half

@@ -55,7 +55,8 @@ class Choice:
         """
         if self.layers is None:
             return np.zeros(len(chosen), bool)
-        return self.in_families(evidence, tested) & ~self.layers.reached(chosen, self._passing)
+        kept_back = self.in_families(evidence, tested) & ~chosen
+        return kept_back & ~self.layers.reached(chosen, self._passing) if kept_back.any() else kept_back
 
     @property
     def _passing(self) -> Bools | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -56,7 +57,7 @@ def _adjusted(p: ArrayLike, alpha: float, method: Literal["bh", "by"]) -> Bools:
     if method == "by":
         adjusted *= np.sum(1 / rank)
     rejected = np.empty(p.size, bool)
-    rejected[order] = np.minimum.accumulate(adjusted[::-1])[::-1].clip(0, 1) <= alpha * SLACK
+    rejected[order] = np.minimum(np.minimum.accumulate(adjusted[::-1])[::-1], 1) <= alpha * SLACK
     return rejected
 
 
@@ -311,10 +312,10 @@ def select(
     if groups is None:
         chosen[tested] = choose(np.flatnonzero(tested))
         return chosen
-    order = np.argsort(groups, kind="stable")
-    bounds = np.flatnonzero(np.diff(groups[order])) + 1
-    for members in np.split(order, bounds):
-        members = members[tested[members]]
-        if members.size:
-            chosen[members] = choose(members)
+    members = np.flatnonzero(tested)
+    members = members[np.argsort(groups[members], kind="stable")]
+    bounds = np.flatnonzero(np.diff(groups[members])) + 1
+    for start, end in pairwise([0, *bounds.tolist(), len(members)]):
+        if start < end:
+            chosen[members[start:end]] = choose(members[start:end])
     return chosen

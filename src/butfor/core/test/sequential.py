@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
+from operator import attrgetter
 
 import numpy as np
 
@@ -217,7 +218,7 @@ def _round(
 def _alike(jobs: Sequence[Job]) -> Iterator[tuple[Ints, int, int]]:
     """Hypotheses (n,) of jobs that follow each other and are alike, so that they are counted in one go."""
     stop = 0
-    for _, own in groupby(jobs, key=lambda job: (job.round, job.versions)):  # a hypothesis is in one job
+    for _, own in groupby(jobs, key=attrgetter("round", "draws", "part")):  # a hypothesis is in one job
         rows = [job.rows for job in own]
         yield np.concatenate(rows), stop, stop + len(rows)
         stop += len(rows)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from itertools import product
+from itertools import pairwise, product
 from math import prod
 
 import numpy as np
@@ -83,7 +83,8 @@ class SubsetFit:
             return np.concatenate([part.centre(own, rows, self.rest) for part in self.parts], axis=1)
 
         found = self.seen(np.ascontiguousarray(inputs[:, self.rest], np.float64), compute)
-        return np.split(found, np.cumsum([part.width for part in self.parts])[:-1], axis=1)
+        ends = np.cumsum([0, *(part.width for part in self.parts)]).tolist()
+        return [found[:, start:end] for start, end in pairwise(ends)]
 
     def fresh_centres(self, space: Space, inputs: Array) -> list[Floats]:
         """The same, not kept: for inputs that are looked at once, whose features `space` keeps for all columns."""
@@ -168,7 +169,7 @@ def _number_step(space: Space, rest: Ints, classes: tuple[ClassStep, ...], fit: 
 
 def _shares(space: Space, line: Line, form: Form, rest: Ints, before: list[int]) -> list[Floats]:
     """What each level of each column of `before` adds to a regression whose first features are those of `rest`."""
-    first, found = space.of(np.zeros((0, len(space.rows.categories))), rest, form).shape[1], []
+    first, found = sum(space.column(form, int(j)).width for j in rest) if before else 0, []
     for j in before:
         features = space.column(form, j)(codes_of(space.rows.values[:, j])[0].astype(np.float64))
         found.append(line.share(features, first))

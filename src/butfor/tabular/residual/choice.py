@@ -7,6 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
+from butfor.core.arrays import quantiles
 from butfor.core.types import Floats, Ints
 from butfor.tabular.residual.design import Form, Space
 from butfor.tabular.residual.ridge import Rotated, best_penalty, rotate
@@ -42,6 +43,11 @@ class Views:
             rows = self.rows if size == len(self.rows) else self.rows[self.some]
             self.turned[form, size] = rotate(*self.space.reference(self.given, form, rows))
         return self.turned[form, size]
+
+    def features(self, form: Form) -> Floats:
+        """The features of all rows, (m, features)."""
+        turned = self.turned.get((form, len(self.rows)))
+        return self.space.reference(self.given, form, self.rows)[0] if turned is None else turned.features
 
     @cached_property
     def forms(self) -> list[Form]:
@@ -107,23 +113,13 @@ def crps(shape: Bend, values: Floats, means: Floats, spreads: Floats, donors: Fl
     if len(values) > SCORED:
         some = np.linspace(0, len(values) - 1, SCORED).astype(np.int64)
         values, means, spreads = values[some], means[some], spreads[some]
-    drawn = shape.straight(means[:, None] + spreads[:, None] * _quantiles(donors))
+    drawn = shape.straight(means[:, None] + spreads[:, None] * quantiles(donors, QUANTILES))
     over = values[:, None] - drawn
-    return np.asarray((2 * np.maximum(QUANTILES * over, (QUANTILES - 1) * over)).mean(axis=1))
-
-
-def _quantiles(donors: Floats) -> Floats:
-    """As `np.quantile(donors, QUANTILES)` to the last bit, which takes several times as long on few numbers.
-
-    >>> donors = np.random.default_rng(0).normal(size=301)
-    >>> bool((_quantiles(donors) == np.quantile(donors, QUANTILES)).all())
-    True
-    """
-    ordered, places = np.sort(donors), (len(donors) - 1) * QUANTILES
-    before = places.astype(np.int64)
-    low, high, share = ordered[before], ordered[np.minimum(before + 1, len(donors) - 1)], places - before
-    gap = high - low
-    return np.where(share < 0.5, low + gap * share, high - gap * (1 - share))
+    losses = QUANTILES * over
+    over *= QUANTILES - 1
+    np.maximum(losses, over, out=losses)
+    losses *= 2
+    return np.asarray(losses.mean(axis=1))
 
 
 def _better(scores: Floats, than: Floats, factor: float, errors: float) -> bool:

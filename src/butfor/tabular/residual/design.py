@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from butfor.core.arrays import distinct, median, quantiles
 from butfor.core.draw.streams import stream
 from butfor.core.types import Array, Floats, Ints, Subset
 from butfor.tabular.donors import ReferenceRows
@@ -17,7 +18,7 @@ FORMS: tuple[Form, ...] = ("plain", "shaped", "curved")
 FEW_VALUES = 8  # a column of so many values, or fewer, is a list of values
 MOST_FLAGS = 16  # levels of a category that have a flag of their own, the most frequent ones
 SHAPED_ON = 2_000  # rows that a shape is sought on
-KNOTS = (0.05, 0.275, 0.5, 0.725, 0.95)  # quantiles (Harrell, Regression Modeling Strategies, section 2.4)
+KNOTS = np.array([0.05, 0.275, 0.5, 0.725, 0.95])  # quantiles (Harrell, Regression Modeling Strategies, section 2.4)
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,21 +61,21 @@ def column_features(values: Floats, category: bool, form: Form, power: float) ->
     missing = np.isnan(values)
     held = values[~missing]
     gappy = bool(missing.any() and len(held))
-    distinct, counts = np.unique(held, return_counts=True)
-    if len(distinct) < 2:
+    levels, counts = np.unique(held, return_counts=True)
+    if len(levels) < 2:
         return ColumnFeatures(None, gappy=gappy)
     if category:
-        frequent = np.sort(distinct[np.argsort(-counts, kind="stable")[:MOST_FLAGS]])
+        frequent = np.sort(levels[np.argsort(-counts, kind="stable")[:MOST_FLAGS]])
         return ColumnFeatures(None, levels=frequent[1:] if len(frequent) == 2 else frequent, gappy=gappy)
-    shape = Bend(float(np.median(held)), float(held.std()))
-    if form != "plain" and len(distinct) > FEW_VALUES:
+    shape = Bend(median(held), float(held.std()))
+    if form != "plain" and len(levels) > FEW_VALUES:
         shape = Bend(shape.middle, shape.spread, power)
     bent = shape.bent(held)
     centre, scale = float(bent.mean()), float(bent.std())
-    if form != "curved" or len(distinct) == 2:
+    if form != "curved" or len(levels) == 2:
         return ColumnFeatures(shape, centre, scale, gappy=gappy)
-    if len(distinct) <= FEW_VALUES:
-        return ColumnFeatures(shape, centre, scale, levels=distinct, gappy=gappy)
+    if len(levels) <= FEW_VALUES:
+        return ColumnFeatures(shape, centre, scale, levels=levels, gappy=gappy)
     knots, turn = _curves((bent - centre) / scale)
     return ColumnFeatures(shape, centre, scale, knots, turn, gappy=gappy)
 
@@ -89,7 +90,7 @@ def _bends(x: Floats, knots: Floats) -> Floats:
 
 def _curves(x: Floats) -> tuple[Floats | None, Floats | None]:
     """Knots, and how to turn the bends into curves of spread 1 that neither x nor each other explain."""
-    knots = np.unique(np.quantile(x, KNOTS))
+    knots = distinct(quantiles(x, KNOTS))
     if len(knots) < 3:
         return None, None
     columns = np.column_stack([np.ones_like(x), x, _bends(x, knots)])
@@ -150,7 +151,7 @@ class Space:
         """The bend under which a column of numbers looks most normal."""
         if j not in self.powers:
             held = self._held(j)[self.some(len(self._held(j)), SHAPED_ON)]
-            self.powers[j] = best_power((held - np.median(held)) / (held.std() or 1.0))
+            self.powers[j] = best_power((held - median(held)) / (held.std() or 1.0))
         return self.powers[j]
 
     def nature(self, j: int) -> Nature:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from butfor.core.arrays import quantiles
 from butfor.core.types import Array, Floats, Ints
 from butfor.tabular.residual.choice import RegressionChoice, Views, choose, log_size
 from butfor.tabular.residual.design import Form, Space
@@ -147,10 +148,11 @@ def _doubted(views: Views, fit: NumberFit, choice: RegressionChoice) -> NumberFi
         for one in choice.rivals
     )
     doubted = replace(fit, rivals=rivals)
-    features = {form: views.space.reference(views.given, form, views.rows)[0] for form in doubted.forms}
+    features = {form: views.features(form) for form in doubted.forms}
     mean = fit.line.means(features[fit.form])
     gaps = tuple(doubted._distances(mean, features).mean(axis=1).tolist())
-    doubted = replace(doubted, usual=float(np.quantile(doubted.apart(mean, features), USUAL)), gaps=gaps)
+    usual = float(quantiles(doubted.apart(mean, features), np.array([USUAL]))[0])
+    doubted = replace(doubted, usual=usual, gaps=gaps)
     return replace(doubted, donors=fit.donors / np.sqrt(1 + doubted.apart(mean, features)))
 
 

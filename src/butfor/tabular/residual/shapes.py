@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from butfor.core.arrays import median
 from butfor.core.types import Floats
 
 POWERS = np.linspace(0, 2, 21)  # below 0 the inverse of Yeo-Johnson explodes, above 2 that of the negative side
@@ -41,7 +42,7 @@ class Bend:
 
 def shapes_of(values: Floats, power: float) -> list[Bend]:
     """The shapes to try for a column: as it is, bent by a power, and its logarithm where all is positive."""
-    middle, spread = float(np.median(values)), float(values.std()) or 1.0
+    middle, spread = median(values), float(values.std()) or 1.0
     tried = [Bend(middle, spread)]
     if power != 1.0:
         tried.append(Bend(middle, spread, power))
@@ -57,7 +58,9 @@ def best_power(even: Floats) -> float:
     True
     """
     slope = float((np.sign(even) * np.log1p(np.abs(even))).mean())
-    spread = np.concatenate([yeo_johnson(even, power) for power in POWERS]).reshape(len(POWERS), -1).var(axis=1)
+    up, down = np.log1p(np.maximum(even, 0)), np.log1p(np.maximum(-even, 0))
+    bent = [_grown(up, power) - _grown(down, 2 - power) for power in POWERS.tolist()]
+    spread = np.concatenate(bent).reshape(len(POWERS), -1).var(axis=1)
     fits = (POWERS - 1) * slope - np.log(np.maximum(spread, 1e-300)) / 2
     best = int(np.argmax(fits))
     # A bend that gains little is noise: two log-likelihood units are what one more number is worth.
@@ -66,7 +69,7 @@ def best_power(even: Floats) -> float:
 
 def yeo_johnson(x: Floats, power: float) -> Floats:
     """Equation (2.1) of Yeo and Johnson (2000), for powers from 0 to 2."""
-    up, down = np.maximum(x, 0), np.maximum(-x, 0)
+    up, down = np.log1p(np.maximum(x, 0)), np.log1p(np.maximum(-x, 0))
     return _grown(up, power) - _grown(down, 2 - power)
 
 
@@ -76,8 +79,9 @@ def from_yeo_johnson(x: Floats, power: float) -> Floats:
     return _shrunk(up, power) - _shrunk(down, 2 - power)
 
 
-def _grown(x: Floats, power: float) -> Floats:
-    return np.log1p(x) if power == 0 else np.expm1(power * np.log1p(x)) / power
+def _grown(log: Floats, power: float) -> Floats:
+    """((1 + x)^power - 1) / power, of log(1 + x)."""
+    return log if power == 0 else np.expm1(power * log) / power
 
 
 def _shrunk(x: Floats, power: float) -> Floats:
