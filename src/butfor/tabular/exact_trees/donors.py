@@ -79,7 +79,9 @@ def _residual(law: Residual, fit: SubsetFit, inputs: Array, chosen: Ints) -> tup
         codes = [] if fit.combinations is None else [int(code) for code in fit.combinations[g]]
         values[:, place] = _combination(fit, centres, codes, donors)
         if fit.pattern is not None:
-            values[:, place, :, len(fit.classes) :][..., fit.patterns[r]] = np.nan
+            own = values[:, place, :, len(fit.classes) :]
+            own[..., fit.patterns[r] == 1] = np.nan
+            own[..., fit.patterns[r] == 2] = fit.spikes[fit.patterns[r] == 2]
         mass[:, place] = (chance[:, g] * told[:, r] / donors)[:, None]
     order = [fit.columns.index(j) for j in chosen]
     return values.reshape(count, -1, values.shape[-1])[..., order], mass.reshape(count, -1)

@@ -78,7 +78,7 @@ def _residual(law: Residual, subset: Subset, column: int) -> ColumnLaw | None:
     if law.rows.is_all(subset):
         return None
     fit = law.fit(subset)
-    if fit.whole is not None or fit.classes or len(fit.numbers) != 1:
+    if fit.whole is not None or fit.classes or len(fit.numbers) != 1 or (fit.patterns == 2).any():
         return None
     number = fit.numbers[0].fit
     order = np.argsort(number.donors, kind="stable")
@@ -91,7 +91,7 @@ def _residual(law: Residual, subset: Subset, column: int) -> ColumnLaw | None:
         gone = np.zeros(len(inputs))
         if fit.pattern is not None:
             told = fit.pattern.probabilities(centres[-1][:, :-1])
-            gone = told[:, fit.patterns[:, 0]].sum(axis=1) / told.sum(axis=1)
+            gone = told[:, fit.patterns[:, 0] == 1].sum(axis=1) / told.sum(axis=1)
         scaled = (_bounded(_before_bend(number, cuts), starts) - mean) / spread
         below = np.searchsorted(sorted_donors, scaled, side="right")
         mass, nearest = _by_counts(below, size, inputs[:, column], starts, cuts)

@@ -8,7 +8,7 @@ from math import prod
 
 import numpy as np
 
-from butfor.core.types import Array, Bools, Floats, Ints
+from butfor.core.types import Array, Floats, Ints
 from butfor.tabular.residual.choice import Views
 from butfor.tabular.residual.classes import STRONGER, ClassFit, codes_of, fit_classes
 from butfor.tabular.residual.design import FEW_VALUES, Form, Space
@@ -24,6 +24,8 @@ JOINT = 512  # combinations that are drawn as one
 UNSEEN = 0.02  # share of rows whose combination comes once, up to which all others count as impossible
 LONG = 8  # a chain of more columns is fitted with one penalty each
 FEWEST = 10  # rows without a gap that a group of numbers needs to be drawn together
+SPIKE, TIMES = 0.1, 5  # a value that a tenth of the rows have, five times as many as any other: drawn like a gap
+LEAST_BESIDE = 0.15  # share of rows that must have none of a group's spikes, else they are drawn as plain numbers
 MOST_PATTERNS = 16  # of missing numbers in a group
 
 
@@ -52,8 +54,9 @@ class SubsetFit:
     rest: Ints
     classes: tuple[ClassStep, ...]
     combinations: Ints | None  # (G, classes) of levels, all that may be drawn; None: too many to list
-    pattern: ClassFit | None  # which numbers are missing; None: none ever is
-    patterns: Bools  # (patterns, numbers)
+    pattern: ClassFit | None  # which numbers are missing or at a spike; None: none ever is
+    patterns: Ints  # (patterns, numbers) 1: missing, 2: at the spike
+    spikes: Floats  # (numbers,)
     numbers: tuple[NumberStep, ...]
     donors: int  # reference rows that donate
     whole: Matched | None = None  # whole rows donate, found by what the parts make of the rest of the row
@@ -131,24 +134,42 @@ def fit_subset(space: Space, targets: Ints, rest: Ints) -> SubsetFit:
     stronger = STRONGER if len(few) <= LONG else STRONGER[:1]
     classes = tuple(_class_step(space, rest, few[:k], j, stronger) for k, j in enumerate(few))
     given = np.concatenate([rest, np.array(few, np.int64)])
-    present = complete(space, many)
+    spikes = _spikes(space, many)
+    present = complete(space, many, spikes)
     fits = (
         fit_numbers(Views(space, given, present), many)
         if len(present) >= FEWEST or len(many) < 2
         else [
-            fit_numbers(Views(space, given, complete(space, [j])), [j])[0]
+            fit_numbers(Views(space, given, complete(space, [j], _spikes(space, [j]))), [j])[0]
             for j in many  # for their centres only
         ]
     )
     numbers = tuple(_number_step(space, rest, classes, fit) for fit in fits)
-    pattern, patterns = _missing(space, rest, many)
+    pattern, patterns = _missing(space, rest, many, spikes)
     donors = len(present) if many else len(space.rows)
-    return SubsetFit(rest, classes, _combinations(space, classes), pattern, patterns, numbers, donors)
+    return SubsetFit(rest, classes, _combinations(space, classes), pattern, patterns, spikes, numbers, donors)
 
 
-def complete(space: Space, columns: list[int]) -> Ints:
-    """Reference rows in which none of these columns is missing."""
-    return np.flatnonzero(~np.isnan(space.rows.values[:, columns]).any(axis=1))
+def complete(space: Space, columns: list[int], spikes: Floats) -> Ints:
+    """Reference rows in which none of these columns is missing or at its spike."""
+    values = space.rows.values[:, columns]
+    return np.flatnonzero(~(np.isnan(values) | (values == spikes)).any(axis=1))
+
+
+def _spikes(space: Space, columns: list[int]) -> Floats:
+    """The value of each column of numbers that comes far too often (0 days late, 999 for never); NaN: none does."""
+    found = np.full(len(columns), np.nan)
+    for k, j in enumerate(columns):
+        values = space.rows.values[:, j]
+        held = values[~np.isnan(values)]
+        levels, counts = np.unique(held, return_counts=True)
+        if len(levels) < 2:
+            continue
+        second, first = np.sort(counts)[-2:]
+        if first >= SPIKE * len(held) and first >= TIMES * second and len(held) - first >= FEWEST:
+            found[k] = levels[np.argmax(counts)]
+    beside = len(complete(space, columns, found)) if columns else 0
+    return found if beside >= max(FEWEST, LEAST_BESIDE * len(space.rows)) else np.full(len(columns), np.nan)
 
 
 def _class_step(space: Space, rest: Ints, before: list[int], column: int, stronger: tuple[float, ...]) -> ClassStep:
@@ -193,11 +214,12 @@ def _combinations(space: Space, classes: tuple[ClassStep, ...]) -> Ints | None:
     return np.array(list(product(*map(range, sizes)))) if prod(sizes) <= LISTED else None
 
 
-def _missing(space: Space, rest: Ints, many: list[int]) -> tuple[ClassFit | None, Bools]:
-    """Which numbers of a group are missing together: as a column of few values by itself, given the rest."""
-    gaps = np.isnan(space.rows.values[:, many])
+def _missing(space: Space, rest: Ints, many: list[int], spikes: Floats) -> tuple[ClassFit | None, Ints]:
+    """Which numbers of a group are missing or at their spikes together: a column of few values, given the rest."""
+    values = space.rows.values[:, many]
+    gaps = np.where(np.isnan(values), 1, np.where(values == spikes, 2, 0))
     if not gaps.any():
-        return None, np.zeros((1, len(many)), bool)
+        return None, np.zeros((1, len(many)), np.int64)
     patterns, codes, counts = np.unique(gaps, axis=0, return_inverse=True, return_counts=True)
     kept = np.sort(np.argsort(-counts, kind="stable")[:MOST_PATTERNS])
     rows = np.flatnonzero(np.isin(codes, kept))

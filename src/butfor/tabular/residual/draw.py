@@ -65,7 +65,9 @@ def drawn(fit: SubsetFit, space: Space, inputs: Array, donors: Ints, uniform: Fl
         fresh[..., len(fit.classes) + k] = number.fit.values(mean, spread, donors)
     if fit.pattern is not None:
         gaps = fit.patterns[_inverse(fit.pattern.probabilities(centres[-1][:, :-1]), uniform[..., -1])]
-        fresh[..., len(fit.classes) :][gaps] = np.nan
+        own = fresh[..., len(fit.classes) :]
+        own[gaps == 1] = np.nan
+        np.copyto(own, np.broadcast_to(fit.spikes, own.shape), where=gaps == 2)
     return fresh
 
 
