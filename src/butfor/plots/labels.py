@@ -16,9 +16,9 @@ LINKS = {"logit": "log-odds", "log": "logarithm"}
 EVIDENCE = {"p": "p-value", "z": "z", "w": "w", "e": "e-value"}
 
 
-def output_words(result: Result) -> str:
-    """What the numbers of a result are: "probability of default", "log-odds of cat", "output"."""
-    what = of_class(result)
+def output_words(result: Result, place: int | None = None) -> str:
+    """What the numbers of a result, or of one input, are: "probability of default", "log-odds of cat", "output"."""
+    what = of_class(result, place)
     link = LINKS.get(str(result.provenance.get("link")), "")
     if link:
         return f"{link} of {what or 'the output'}"
@@ -27,18 +27,12 @@ def output_words(result: Result) -> str:
     return f"probability of {what}" if are_probabilities(result.outputs) else f"output for {what}"
 
 
-def unit(result: Result) -> str:
-    """The short unit of an effect: "probability", "log-odds" or "of the output"."""
-    words = output_words(result)
-    return words.split(" of ")[0] if " of " in words else "of the output"
-
-
-def of_class(result: Result) -> str:
-    """The output that was tested, by name; "the predicted class" where it differs from input to input."""
+def of_class(result: Result, place: int | None = None) -> str:
+    """The output that was tested, by name; "the class asked about" where it differs from input to input."""
     names = result.output_names
     if names is None:
         return ""
-    tested = np.unique(result.evidence.classes)
+    tested = np.unique(result.evidence.classes if place is None else result.evidence.classes[result.input_of == place])
     return class_name(names[int(tested[0])]) if len(tested) == 1 else "the class asked about"
 
 
@@ -48,9 +42,9 @@ def class_name(name: object) -> str:
     return f"class {text}" if text.isdigit() or isinstance(name, bool | np.bool_) else text
 
 
-def effect_words(result: Result) -> str:
-    """What an effect is a change of."""
-    return f"change in the {output_words(result)}"
+def effect_words(result: Result, place: int | None = None) -> str:
+    """What an effect, or that of one input, is a change of."""
+    return f"change in the {output_words(result, place)}"
 
 
 def written(value: Any) -> str:

@@ -138,7 +138,7 @@ def features(result: Result, *, most: int = 30, ax: Axes | None = None) -> Axes:
         own = sure == known
         ax.hlines(lines[own], low[own], high[own], color=colour, linewidth=1.6)
         ax.plot(effect[own], lines[own], "o", color=colour, markersize=4, linestyle="none", label=said)
-    depth = frame["resolution"].to_numpy()[order]
+    depth = tree_depth(result)[order]
     names = [f"{'  ' * int(d)}{short(result.subset_names[j], 25 - int(d))}" for j, d in zip(order, depth, strict=True)]
     ax.set_yticks(lines, names, parse_math=False, ha="left")
     ax.tick_params(axis="y", pad=min(105, 4.1 * max(map(len, names))))
@@ -151,13 +151,28 @@ def features(result: Result, *, most: int = 30, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def tree_order(result: Result) -> Ints:
-    """Subsets (S,) so that parts follow the larger one that they are parts of."""
+def larger(result: Result) -> Ints:
+    """Of each subset (S,) the larger one that it is a part of; -1 where there is none."""
     layers, size = result.problem.layers, len(result.subset_names)
     if layers is None or result.problem.size != size * len(result.input_names):
-        return np.arange(size)
+        return np.full(size, -1)
+    return layers.parent[:size]
+
+
+def tree_depth(result: Result) -> Ints:
+    """How many larger subsets each (S,) is a part of."""
+    above = larger(result)
+    depth, at = np.zeros(len(above), np.int64), above.copy()
+    while (at >= 0).any():
+        depth += at >= 0
+        at = np.where(at >= 0, above[at], -1)
+    return depth
+
+
+def tree_order(result: Result) -> Ints:
+    """Subsets (S,) so that parts follow the larger one that they are parts of."""
     parts: dict[int, list[int]] = {}
-    for subset, above in enumerate(layers.parent[:size].tolist()):
+    for subset, above in enumerate(larger(result).tolist()):
         parts.setdefault(above, []).append(subset)
     order: list[int] = []
     todo = parts.get(-1, [])[::-1]

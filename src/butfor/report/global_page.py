@@ -35,6 +35,7 @@ def content(result: GlobalResult) -> dict[str, Any]:
         "guarantee": str(replace(result.guarantee, caveats=())),
         "caveats": result.guarantee.caveats,
         "control": "",
+        "of_decisions": "",
         "bound": "",
         "notes": ranked(result.notes),
         "methods": _methods(result),
@@ -52,7 +53,7 @@ def answer(result: GlobalResult) -> str:
         return f"Over these {result.inputs:,} inputs nothing is established."
     shown = ", ".join(names[:MOST_NAMED]) + (f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else "")
     if result.mode == "holdout":
-        return f"What makes the model right rests on {shown}."
+        return f"The skill of the model rests on {shown}."
     return f"What sets these inputs apart from the reference: {shown}."
 
 
