@@ -79,7 +79,7 @@ def promise_line(result: Result) -> str:
     if result.decided is not None and result.decided.necessary.any():
         rest = {"nothing": "nothing is promised", "FWER": f"all is true but with a probability of {most}"}
         of_rest = rest.get(guarantee.controls, f"at most {most} is expected to be false")
-        return f"What is established of decisions holds with 95 % confidence; of what else is established, {of_rest}."
+        return f"What is established of decisions holds with 95 % confidence; of the rest, {of_rest}."
     if guarantee.controls == "nothing":
         return "Nothing is promised about errors here: see why."
     level = " at each level of detail" if "resolution" in guarantee.family else ""
@@ -110,9 +110,10 @@ def _features(result: Result) -> tuple[tuple[PictureLine, ...], float]:
 
 
 def _unfolded(result: Result) -> Bools:
-    """The subsets (S,) that are shown at once: established, what these are parts of, their parts; then from coarse to fine."""
-    above, depth, sure = larger(result), tree_depth(result), result.features["chosen"].to_numpy(bool)
-    kept = sure | ((above >= 0) & sure[above])
+    """The subsets (S,) shown at once: established, what these are parts of, their parts; then from coarse to fine."""
+    above, depth = larger(result), tree_depth(result)
+    sure: Bools = result.features["chosen"].to_numpy(bool)
+    kept: Bools = sure | ((above >= 0) & sure[above])
     for j in np.flatnonzero(kept).tolist():
         while j >= 0:
             kept[j], j = True, int(above[j])
@@ -151,8 +152,8 @@ def _rows(result: Result) -> list[dict[str, str | bool]]:
             )
             continue
         said_of = {"reason": line.name, "value": line.value, "effect": line.said}
-        hangs = {"flip": "", "necessary": False} if flip is None else {"flip": flip.said, "necessary": flip.sure}
-        listed.append({**names, **said_of, **hangs, "sure": line.sure})
+        hangs = ("", False) if flip is None else (flip.said, flip.sure)
+        listed.append({**names, **said_of, "flip": hangs[0], "necessary": hangs[1], "sure": line.sure})
     return listed
 
 
