@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -71,13 +72,38 @@ def short(name: object, most: int = 26) -> str:
     return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"
 
 
+def short_names(names: Sequence[object], most: int = 26) -> list[str]:
+    """Labels for names that are shown together: those that would be cut to the same label show where they differ.
+
+    >>> short_names(["ratio in blood of 15N", "ratio in blood of 13C", "sex"], 14)
+    ['rati… 15N', 'rati… 13C', 'sex']
+    """
+    whole, labels = [short(name, 10_000) for name in names], [short(name, most) for name in names]
+    for _ in range(3):  # what still reads alike differs later on
+        alike: dict[str, list[int]] = {}
+        for place, text in enumerate(labels):
+            alike.setdefault(text, []).append(place)
+        for places in (own for own in alike.values() if len(own) > 1):
+            for place, text in zip(places, _apart([whole[place] for place in places], most), strict=True):
+                labels[place] = text
+    return labels
+
+
+def _apart(names: list[str], most: int) -> list[str]:
+    """The beginning of each name, and what follows where they differ."""
+    start = next((k for k, at in enumerate(zip(*names, strict=False)) if len(set(at)) > 1), min(map(len, names)))
+    heads = [name[: most // 3].rstrip() for name in names]
+    rests = [name[max(start - 2, most // 3) :] if start < len(name) else name[most // 3 + 1 - most :] for name in names]
+    return [short(f"{head}…{rest}", most) for head, rest in zip(heads, rests, strict=True)]
+
+
 def label(result: Result, row: int, most: int = 26) -> str:
     """A subset of one input: "score = 612" for a single column, the name of the group elsewhere."""
-    name, value = result.subset_names[int(result.subset_of[row])], values(result)[row]
-    if value is None:
-        return short(name, most)
-    said = short(written(value), max(8, most // 3))
-    return f"{short(name, max(8, most - len(said) - 3))} = {said}"
+    subset, value = int(result.subset_of[row]), values(result)[row]
+    said = "" if value is None else f" = {short(written(value), max(8, most // 3))}"
+    beside = np.unique(result.subset_of[rows_of(result, int(result.input_of[row]))]).tolist()
+    names = short_names([result.subset_names[j] for j in beside], max(8, most - len(said)))
+    return f"{names[beside.index(subset)]}{said}"
 
 
 def values(result: Result) -> Array:

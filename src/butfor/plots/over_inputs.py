@@ -8,7 +8,7 @@ import numpy as np
 
 from butfor.core.result.result import Result
 from butfor.core.types import Floats, InputError, Ints
-from butfor.plots.labels import effect_words, leaves, short, values
+from butfor.plots.labels import effect_words, leaves, short_names, values
 from butfor.plots.one_input import NO_EFFECTS
 from butfor.plots.style import CHOSEN, INK, REST, SOFT, axes, heading, key, styled, tall, x_words
 
@@ -97,7 +97,7 @@ def heatmap(result: Result, *, most: int = 20, groups: bool = True, ax: Axes | N
     image = ax.imshow(coloured, cmap="RdBu_r", vmin=-reach, vmax=reach, aspect="auto", interpolation="nearest")
     if effect.shape[1] <= MOST_OUTLINED:
         _outlined(ax, sure)
-    ax.set_yticks(np.arange(len(subsets)), [short(result.subset_names[j], 26) for j in subsets], parse_math=False)
+    ax.set_yticks(np.arange(len(subsets)), short_names([result.subset_names[j] for j in subsets]), parse_math=False)
     ax.set_xlabel(f"{effect.shape[1]:,} inputs, by the sum of their effects")
     heading(ax, "colour: established; grey: not established")
     ax.figure.colorbar(image, ax=ax, pad=0.02, aspect=30).set_label(effect_words(result), fontsize=6)
@@ -139,9 +139,10 @@ def features(result: Result, *, most: int = 30, ax: Axes | None = None) -> Axes:
         ax.hlines(lines[own], low[own], high[own], color=colour, linewidth=1.6)
         ax.plot(effect[own], lines[own], "o", color=colour, markersize=4, linestyle="none", label=said)
     depth = tree_depth(result)[order]
-    names = [f"{'  ' * int(d)}{short(result.subset_names[j], 25 - int(d))}" for j, d in zip(order, depth, strict=True)]
+    labels = short_names([result.subset_names[j] for j in order], 23)
+    names = [f"{'  ' * int(d)}{name}" for name, d in zip(labels, depth, strict=True)]
     ax.set_yticks(lines, names, parse_math=False, ha="left")
-    ax.tick_params(axis="y", pad=min(105, 4.1 * max(map(len, names))))
+    ax.tick_params(axis="y", pad=min(122, 4.5 * max(map(len, names))))
     for text, known in zip(ax.get_yticklabels(), sure, strict=True):
         text.set_color(INK if known else SOFT)
     ax.invert_yaxis()
@@ -240,7 +241,7 @@ def _ranks(told: list[Any]) -> Floats | None:
 
 
 def _subset_lines(ax: Axes, result: Result, subsets: Ints) -> None:
-    ax.set_yticks(np.arange(len(subsets)), [short(result.subset_names[j]) for j in subsets], parse_math=False)
+    ax.set_yticks(np.arange(len(subsets)), short_names([result.subset_names[j] for j in subsets]), parse_math=False)
     found = np.bincount(result.subset_of, weights=result.chosen, minlength=len(result.subset_names))
     for text, subset in zip(ax.get_yticklabels(), subsets, strict=True):
         text.set_color(INK if found[subset] else SOFT)

@@ -10,7 +10,7 @@ import numpy as np
 from butfor.core.result.numbers import number, to_scale
 from butfor.core.result.result import Result
 from butfor.core.types import Bools, Floats, Ints
-from butfor.plots.labels import label, output_words, values, written
+from butfor.plots.labels import output_words, values, written
 from butfor.plots.over_inputs import tree_depth
 
 
@@ -166,8 +166,3 @@ def value_of(result: Result, row: int) -> str:
     """What is observed in a subset of one column."""
     value = values(result)[row]
     return "" if value is None else written(value)
-
-
-def named(result: Result, row: int) -> str:
-    """A subset with its value, whole."""
-    return label(result, row, 400)

@@ -178,6 +178,13 @@
     tellPage();
   }
 
+  /* A thumbnail opens its photograph; what is printed is all open. */
+  document.addEventListener("click", event => {
+    const link = event.target.closest(".sheet a");
+    if (link) byId(link.hash.slice(1)).open = true;
+  });
+  window.addEventListener("beforeprint", () => { for (const d of document.querySelectorAll("details")) d.open = true; });
+
   for (const t of document.querySelectorAll("table.sortable")) for (const th of t.tHead.querySelectorAll("[data-sort]")) {
     const button = make("button", th.textContent), column = th.cellIndex; button.type = "button";
     th.replaceChildren(button);
