@@ -179,7 +179,7 @@ def test_names_that_begin_alike_have_labels_that_differ():
         plt.close(figure)
 
 
-def test_the_plots_of_one_style_have_no_box_around_them(competed):
+def test_the_plots_of_one_style_have_no_box_around_them():
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(100, 2))
     skill = butfor.global_importance(lambda rows: rows[:, 0], rows, rows, y=rows[:, 0])

@@ -145,7 +145,7 @@ _ANSWERS: dict[About, Callable[[Result], tuple[str, Picture | None]]] = {
 def _lead(result: Result, about: About) -> Iterator[str]:
     """What else there is to say, without what the headline has said."""
     over, decided, total = result.over_inputs, result.decided, len(result.input_names)
-    if about == "one decision" and decided is not None:
+    if about == "one decision" and decided is not None and decided.necessary.any():
         yield from filter(None, [which_of(result, telling_row(result, 0)).strip()])
     if about != "features" and over is not None and over.chosen.any():
         yield f"On average over all inputs, what sets them apart from the reference: {_named_features(result)}."

@@ -103,7 +103,7 @@ def decision_lines(result: Result, rows: Ints) -> tuple[PictureLine, ...]:
             result.subset_names[int(result.subset_of[row])],
             value_of(result, row),
             percent(decided.share[row]),
-            f"{percent(decided.low[row])} to {percent(decided.high[row])}" if np.isfinite(decided.low[row]) else "",
+            f"{round(100 * decided.low[row])} to {percent(decided.high[row])}" if np.isfinite(decided.low[row]) else "",
             scale(decided.low[row]),
             scale(decided.share[row]),
             scale(decided.high[row]),

@@ -110,7 +110,7 @@
       const interval = own.low[k] === null || own.low[k] === own.high[k] ? "" : number(own.low[k], true) + " to " + number(own.high[k], true);
       const pic = make("td", null, "pic"); pic.append(track(own.low[k], own.effect[k], own.high[k], scale, "effect " + (number(own.effect[k], true) || "not estimated")));
       tr.append(name, cell(number(own.effect[k], true), "n", "effect"), cell(interval, "n", "95 %:"), pic, cell(percent(own.surprise[k]), "n", "extreme"));
-      if (own.flip) { const td = cell(percent(own.flip[k]), own.necessary[k] ? "n yes" : "n", "otherwise"); if (own.flip_low[k] !== null) td.append(" ", make("span", percent(own.flip_low[k]) + " to " + percent(own.flip_high[k]), "soft")); tr.append(td); }
+      if (own.flip) { const td = cell(percent(own.flip[k]), own.necessary[k] ? "n yes" : "n", "otherwise"); if (own.flip_low[k] !== null) td.append(" ", make("span", "(" + Math.round(100 * own.flip_low[k]) + " to " + percent(own.flip_high[k]) + ")", "soft")); tr.append(td); }
       tr.append(make("td", number(own.evidence[k]), "n wide"), make("td", data.statuses[own.status[k]], "status"));
       return tr;
     });
@@ -178,7 +178,7 @@
     tellPage();
   }
 
-  /* A thumbnail opens its photograph; what is printed is all open. */
+  /* A thumbnail opens its image; what is printed is all open. */
   document.addEventListener("click", event => {
     const link = event.target.closest(".sheet a");
     if (link) byId(link.hash.slice(1)).open = true;
