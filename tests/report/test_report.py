@@ -404,3 +404,14 @@ def test_one_input_is_spoken_of_by_its_own_class():
     assert set(asked) == {"probability of red", "probability of green", "probability of blue"}
     picture = content(result)["answer"].picture
     assert "the class asked about" not in picture.title
+
+
+def test_a_global_result_in_a_notebook_is_a_sentence_a_picture_and_the_promise():
+    rows = pd.DataFrame(np.random.default_rng(0).normal(size=(200, 3)), columns=["<b>", "noise", "idle"])
+    skill = butfor.global_importance(lambda rows: rows["<b>"] + 0.1 * rows["noise"], rows, y=rows["<b>"])
+    small = skill._repr_html_()
+    assert "The skill of the model rests on &lt;b&gt;." in small
+    assert small.count("<svg") == 3
+    assert "at most 10 % are expected to be false" in small
+    assert "<script" not in small
+    assert len(small) < 10_000
