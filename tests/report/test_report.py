@@ -415,3 +415,11 @@ def test_a_global_result_in_a_notebook_is_a_sentence_a_picture_and_the_promise()
     assert "at most 10 % are expected to be false" in small
     assert "<script" not in small
     assert len(small) < 10_000
+
+
+def test_the_picture_counts_what_the_sentence_says(decided):
+    said = content(decided)["answer"]
+    assert not said.picture.mark_name  # of all inputs, and not of one
+    name, count = re.search(r"most often it is (.+) \((\d+)\)\.", said.headline).groups()
+    shown = {line.name: line.said for line in said.picture.lines}
+    assert shown[name] == f"{count} of 24"

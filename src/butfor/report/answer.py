@@ -98,7 +98,7 @@ def _decisions(result: Result) -> tuple[str, Picture | None]:
     else:
         said += f"what the decision hangs on; most often it is {_most_often(result, decided.necessary, 1)}."
     if len(np.unique(result.subset_of[decided.necessary])) > 2:
-        return said, _counts(result, decided.necessary, "inputs whose decision hangs on it")
+        return said, _counts(result, needed, "by the finest part on which their decision hangs")
     return said, _decision_picture(result, input_place(result, None))
 
 
@@ -116,7 +116,8 @@ def _rows(result: Result) -> tuple[str, Picture | None]:
         return f"{_listed(result, finest)}.", _effects_picture(result)
     count = int(finest.sum())
     said = f"{count:,} {_parts(result)} {'is' if count == 1 else 'are'} established, in {found:,} of {total:,} {what}."
-    return said, _counts(result, result.chosen, f"{what} for which it is established")
+    part = "part" if result.problem.layers is None else "finest part"
+    return said, _counts(result, finest, f"by the {part} that is established")
 
 
 def _nothing(result: Result) -> tuple[str, Picture | None]:
@@ -153,7 +154,7 @@ def _lead(result: Result, about: About) -> Iterator[str]:
         often = _most_often(result, result.chosen, 3)
         found = len(np.unique(result.input_of[result.chosen]))
         unusual = f"Input by input: the {output_words(result)} is unusual in {found:,} of {total:,} {_inputs(result)}, "
-        yield f"Most often: {often}." if about == "rows" else f"{unusual}most often because of {often}."
+        yield f"Most often: {often}." if about == "rows" else f"{unusual}in its finest parts most often by {often}."
     if decided is not None and about not in ("one decision", "decisions"):
         yield decision_sentences(result)[0]
     if not result.chosen.any():
@@ -239,7 +240,7 @@ def _strongest_subsets(result: Result) -> Ints:
 
 
 def _counts(result: Result, marked: Bools, title: str) -> Picture:
-    """For how many inputs each subset is marked."""
+    """For how many inputs each subset is marked, as the sentence says it: those marked are the finest of each input."""
     size = len(result.subset_names)
     found, total = np.bincount(result.subset_of[marked], minlength=size), np.bincount(result.subset_of, minlength=size)
     order = np.argsort(-found, kind="stable")[: min(MOST_LINES, int((found > 0).sum()))]
@@ -257,7 +258,7 @@ def _counts(result: Result, marked: Bools, title: str) -> Picture:
         )
         for j in order.tolist()
     )
-    return Picture(f"Number of {title}", lines, 2.0, "", "")
+    return Picture(f"Number of {_inputs(result)}, {title}", lines, 2.0, "", "")
 
 
 def _nearest(result: Result) -> NearestCase | None:

@@ -170,7 +170,7 @@ def _draws(result: Result, row: int, out: Path) -> Any:
         return [{"picture": name, "output": text} for name, text in zip(names, said, strict=False)]
     if result.modality == "text":
         values = dict(zip(drawn, said, strict=False))  # each once: a word is often drawn again
-        often = Counter(drawn).most_common(DRAWS)
+        often: list[tuple[Any, int]] = Counter(drawn).most_common(DRAWS)
         return [{"text": str(text), "output": values[text], "times": f"{n} of {len(drawn)}"} for text, n in often]
     return _cells(result, row, drawn) if result.modality == "table" else None
 

@@ -21,6 +21,7 @@ export async function showCompare(place, first, second) {
     if (own !== asked) return;  // another choice was made meanwhile: its answer is the one to show
     const counts = Object.entries(found.counts).filter(([, count]) => count).map(([verdict, count]) => `${count} ${verdict}`).join(" · ");
     body.replaceChildren(
+      found.common ? "" : el("p", { class: "note" }, "These two have no input and subset in common."),
       el("p", { class: "headline" }, counts ? `Established: ${counts}.` : "Nothing was tested in either."),
       table(["Input", "Subset", "Established", "Effect, first", "Effect, second"],
         found.rows.map((row) => [row.input, row.subset, row.verdict, row.first, row.second]), "Comparison"),
