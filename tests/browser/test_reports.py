@@ -221,3 +221,35 @@ def test_hostile_names_never_run(visit, tmp_path):
         assert opened.complaints == []
         assert opened.elsewhere() == []
         assert opened.page.locator("img[onerror]").count() == 0
+
+
+def test_what_is_folded_unfolds_and_nothing_is_hidden_without_the_script(visit, tmp_path):
+    rng = np.random.default_rng(0)
+    result = butfor.explain(
+        lambda rows: rows[:, 0], rng.normal([4] + 15 * [0], 1, (25, 16)), rng.normal(size=(200, 16)), subsets="columns"
+    )
+    path = result.report(tmp_path / "report.html")
+
+    def lines(page):
+        return page.locator("#full .lines").first.locator("tbody tr:visible").count()
+
+    page = visit(path).page
+    assert lines(page) == 12
+    page.locator("#full button.unfold").click()
+    assert lines(page) == 16
+    page.locator("#next-input").click()
+    assert lines(page) == 12
+    page.locator("#full button.unfold").click()
+    assert lines(page) == 16
+    assert lines(visit(path, java_script_enabled=False).page) == 16
+
+
+def test_words_are_not_broken_on_a_telephone(visit, table):
+    """Names stand above their numbers there: as wide as the page, not in a column of three letters."""
+    page = visit(table, NARROW).page
+    for place in ("#full .lines tbody th", ".tree tbody th", ".card .lines tbody th", "#inputs tbody th"):
+        assert page.locator(place).first.bounding_box()["width"] > 250, place
+    cut = page.evaluate(
+        "[...document.querySelectorAll('.lines, .list')].filter(t => t.scrollWidth > innerWidth).length"
+    )
+    assert cut == 0

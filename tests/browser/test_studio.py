@@ -149,6 +149,8 @@ def test_an_image_from_upload_to_export(visit, image_run, tmp_path):
     assert page.locator("rect.box.yes").count() == 1
     assert page.locator("rect.box.no").count() == 2
     assert "dark nuclei" in page.locator("rect.box.yes").get_attribute("aria-label")
+    assert page.locator(".opened img").count() == 3  # the first that is established is open
+    page.locator("rect.box.no").first.click()
     page.locator("rect.box.yes").click()
     drawn = page.locator(".opened img")
     assert drawn.count() == 3
@@ -182,6 +184,7 @@ def test_a_table_from_upload_to_export(visit):
     here.picture("table-asked")
     page.get_by_role("button", name="Run", exact=True).click()
     finished(page)
+    assert page.locator(".answer .track").count() > 0  # the picture of the answer comes first
     assert page.locator("td .chip.yes").count() > 0
     page.locator("td .chip.yes").first.click()
     assert page.locator(".opened td").count() >= 5
@@ -311,6 +314,7 @@ def test_two_runs_beside_each_other(visit, size, scheme):
     here.page.get_by_role("link", name="Compare", exact=True).click()
     first, second = here.page.get_by_label("First"), here.page.get_by_label("Second")
     first.locator("option", has_text="three less").wait_for(state="attached")
+    assert first.input_value() != second.input_value()  # a run beside itself tells nothing
     titles = first.locator("option").all_inner_texts()
     strong, weak = (next(title for title in titles if name in title) for name in ("script", "three less"))
     second.select_option(label=weak)

@@ -58,7 +58,7 @@ def test_names_are_escaped(page):
 
 
 def test_every_region_is_shown_with_its_counterfactuals(page):
-    assert page.count('<section class="photo"') == 6
+    assert page.count('<details class="photo"') == 6
     assert page.count('type="checkbox"') == 6 * 2 * 3
     assert page.count(">removed<") == 12
     assert re.search(r"probability 0\.\d+ \([+−]\d", page)

@@ -162,3 +162,26 @@ def test_to_shap_without_shap_says_so_in_a_sentence(result, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "shap", None)
     with pytest.raises(InputError, match="pip install shap"):
         result.to_shap()
+
+
+def test_names_that_begin_alike_have_labels_that_differ():
+    rng = np.random.default_rng(0)
+    names = [f"the ratio of stable isotopes of {one} that was measured in the blood" for one in ("15N", "13C", "18O")]
+    reference = pd.DataFrame(rng.normal(size=(120, 3)), columns=names)
+    inputs = pd.DataFrame(rng.normal([4, 0, 0], 1, (25, 3)), columns=names)
+    found = butfor.explain(lambda rows: rows[names[0]], inputs, reference, decide=lambda out: out > 2)
+    for name in ("bar", "waterfall", "beeswarm", "heatmap", "features", "decision"):
+        figure, ax = plt.subplots()
+        labels = [label.get_text().strip() for label in PLOTS[name](found, ax=ax).get_yticklabels()]
+        assert len(labels) > 3
+        assert len(set(labels)) == len(labels)
+        assert max(map(len, labels)) <= 40
+        plt.close(figure)
+
+
+def test_the_plots_of_one_style_have_no_box_around_them():
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(100, 2))
+    skill = butfor.global_importance(lambda rows: rows[:, 0], rows, rows, y=rows[:, 0])
+    assert not butfor.plots.importance(skill).spines["top"].get_visible()
+    assert to_hex(butfor.plots.importance(skill).patches[0].get_facecolor()) == CHOSEN

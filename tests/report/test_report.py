@@ -183,7 +183,7 @@ def test_over_all_inputs_and_the_control():
         "Which features",
         "it is established what the decision hangs on",
         "held-out rows of the reference chose",
-        "The nearest case in which it changes",
+        "The nearest case in which the decision changes",
     ):
         assert part in text
 
@@ -300,7 +300,7 @@ def test_a_global_result_has_a_report_that_asks_nothing(tmp_path):
     rows = pd.DataFrame(np.random.default_rng(0).normal(size=(200, 3)), columns=["<b>", "noise", "idle"])
     skill = butfor.global_importance(lambda rows: rows["<b>"] + 0.1 * rows["noise"], rows, y=rows["<b>"])
     page = skill.report(tmp_path / "r.html").read_text(encoding="utf-8")
-    assert "<h1>What makes the model right rests on &lt;b&gt;.</h1>" in page
+    assert "<h1>The skill of the model rests on &lt;b&gt;.</h1>" in page
     assert page.index('<th scope="row">&lt;b&gt;</th>') < page.index('<th scope="row">noise</th>')
     assert "no variation" in page
     assert "Tansey, W., Veitch, V." in page
@@ -327,3 +327,99 @@ def test_the_report_of_a_contrast_says_what_averages_out(tmp_path):
     one = butfor.global_importance(Model(), inputs + 3, reference, target="yes")
     assert not any("called" in note for note in one.notes)
     assert "sets these inputs apart from the reference: x0." in one.report(tmp_path / "r.html").read_text("utf-8")
+
+
+@pytest.fixture(scope="module")
+def decided():
+    """A decision asked from coarse to fine: the first column is all that matters."""
+    rng = np.random.default_rng(0)
+    names = ["a", "b", "c", "d"]
+    reference = pd.DataFrame(rng.normal(size=(200, 4)), columns=names)
+    inputs = pd.DataFrame(rng.normal([4, 0, 0, 0], 1, (24, 4)), columns=names)
+    return butfor.explain(lambda rows: rows["a"], inputs, reference, decide=lambda outputs: outputs > 2)
+
+
+def test_the_promise_is_one_line_and_claims_no_more_than_the_guarantee(decided):
+    assert "each resolution" in decided.guarantee.family
+    line = content(decided)["promise"]
+    assert "decisions holds with 95 % confidence" in line
+    assert len(line) < 130  # one line of a page of 1280 pixels
+    without = content(replace(decided, decided=None))["promise"]
+    assert "at each level of detail" in without
+    assert "all of it together" in words(render(decided))
+
+
+def test_the_lead_says_nothing_twice(decided):
+    for result in (decided, found(), found(shift=0.0)):
+        said = content(result)["answer"]
+        told = [said.headline, *said.lead]
+        assert len(set(told)) == len(told)
+        assert sum("The largest effect" in line or "the largest effect" in line for line in told) <= 1
+
+
+def test_what_is_nothing_beside_the_largest_effect_reads_zero():
+    rng = np.random.default_rng(0)
+    model = lambda rows: rows[:, 0] + 1e-9 * rows[:, 1]  # noqa: E731
+    result = butfor.explain(model, rng.normal([4, 0], 1, (25, 2)), rng.normal(size=(200, 2)), subsets="columns")
+    before = words(render(result)).split("What is promised")[0]
+    assert not re.search(r"\de[−-]\d", before)
+    shown = {line.name: line.said for line in content(result)["full"]}
+    assert shown["x1"] == "0"
+    index, own = read(render(result))
+    assert own[0]["effect"][index["subsets"].index("x1")] == 0
+    assert index["statuses"][own[0]["status"][0]] == result.table["status"][0]
+
+
+def test_a_single_input_has_no_buttons_to_other_inputs():
+    rng = np.random.default_rng(0)
+    result = butfor.explain(lambda rows: rows[:, 0], rng.normal([6, 0], 0.1, (1, 2)), rng.normal(size=(200, 2)))
+    assert "Next input" not in render(result)
+    assert "Next input" in render(found())
+
+
+def test_a_long_table_is_folded_and_only_a_script_may_fold_it():
+    rng = np.random.default_rng(0)
+    result = butfor.explain(
+        lambda rows: rows[:, 0], rng.normal([4] + 15 * [0], 1, (25, 16)), rng.normal(size=(200, 16)), subsets="columns"
+    )
+    page = content(result)
+    assert [line.folded for line in page["full"]].count(False) == 12
+    assert any(line.sure for line in page["features"])
+    assert not any(line.folded and line.sure for line in (*page["features"], *page["full"]))
+    assert ".js .folded tr.deep" in render(result)
+    assert "Show 4 more: not established" in words(render(result))
+
+
+def test_one_input_is_spoken_of_by_its_own_class():
+    class Model:
+        classes_ = np.array(["red", "green", "blue"])
+
+        def predict_proba(self, rows):
+            raised = np.exp(np.asarray(rows) * 3)
+            return raised / raised.sum(axis=1, keepdims=True)
+
+    rng = np.random.default_rng(0)
+    result = butfor.explain(Model(), rng.normal(0, 1, (24, 3)), rng.normal(size=(200, 3)), subsets="columns")
+    asked = read(render(result))[0]["inputs"]["asked"]
+    assert set(asked) == {"probability of red", "probability of green", "probability of blue"}
+    picture = content(result)["answer"].picture
+    assert "the class asked about" not in picture.title
+
+
+def test_a_global_result_in_a_notebook_is_a_sentence_a_picture_and_the_promise():
+    rows = pd.DataFrame(np.random.default_rng(0).normal(size=(200, 3)), columns=["<b>", "noise", "idle"])
+    skill = butfor.global_importance(lambda rows: rows["<b>"] + 0.1 * rows["noise"], rows, y=rows["<b>"])
+    small = skill._repr_html_()
+    assert "The skill of the model rests on &lt;b&gt;." in small
+    assert small.count("<svg") == 3
+    assert "at most 10 % are expected to be false" in small
+    assert "<script" not in small
+    assert len(small) < 10_000
+
+
+def test_the_picture_counts_what_the_sentence_says(decided):
+    said = content(decided)["answer"]
+    assert not said.picture.mark_name  # of all inputs, and not of one
+    name, count = re.search(r"most often it is (.+) \((\d+)\)\.", said.headline).groups()
+    shown = {line.name: line.said for line in said.picture.lines}
+    assert shown[name] == f"{count} of 24"

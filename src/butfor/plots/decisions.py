@@ -9,7 +9,7 @@ import numpy as np
 from butfor.core.result.decided import Decided
 from butfor.core.result.result import Result
 from butfor.core.types import Bools, InputError, Ints
-from butfor.plots.labels import input_place, label, rows_of, short
+from butfor.plots.labels import input_place, label, rows_of, short, short_names
 from butfor.plots.style import CHOSEN, INK, OTHER, REST, SOFT, axes, heading, styled, tall, x_words
 
 if TYPE_CHECKING:
@@ -85,7 +85,8 @@ def _over_all(result: Result, decided: Decided, most: int, ax: Axes | None) -> A
         ax.scatter(
             decided.share[rows[sure]], height[sure], s=9, color=CHOSEN, edgecolors="white", linewidths=0.3, zorder=3
         )
-    names = [f"{short(result.subset_names[j], 20)}  {needed[j]} of {total}" for j in subsets]
+    labels = short_names([result.subset_names[j] for j in subsets], 20)
+    names = [f"{name}  {needed[j]} of {total}" for name, j in zip(labels, subsets, strict=True)]
     ax.set_yticks(np.arange(len(subsets)), names, parse_math=False)
     _greyed(ax, needed[subsets] > 0)
     ax.set_ylim(len(subsets) - 0.5, -0.5)
@@ -186,7 +187,7 @@ def _boxes(
 
 def _leaf_names(result: Result, order: Ints, place: int) -> list[str]:
     if place < 0:
-        return [short(result.subset_names[j], 26) for j in order]
+        return short_names([result.subset_names[j] for j in order])
     rows = rows_of(result, place)
     return [label(result, int(rows[result.subset_of[rows] == j][0]), 30) for j in order]
 

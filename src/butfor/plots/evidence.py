@@ -11,7 +11,7 @@ from butfor.core.result.result import Result
 from butfor.core.types import InputError
 from butfor.plots.labels import EVIDENCE, effect_words, short
 from butfor.plots.one_input import NO_EFFECTS
-from butfor.plots.style import CHOSEN, INK, OTHER, REST, WIDTH, axes, key, styled, x_words
+from butfor.plots.style import CHOSEN, INK, OTHER, REST, SOFT, WIDTH, axes, key, styled, x_words
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -45,20 +45,42 @@ def volcano(result: Result, *, named: int = 4, ax: Axes | None = None) -> Axes:
         ax.set_yscale("log")
         ax.invert_yaxis()  # strong evidence on top
     ax.axvline(0, color=INK, linewidth=0.6)
-    rows = np.flatnonzero(sure)
-    seen: set[str] = set()
-    side = 0.02 if np.nansum(effect[sure]) >= 0 else 0.98  # names stand where few dots are, with a line to theirs
-    for row in rows[np.argsort(-np.abs(effect[rows]), kind="stable")].tolist():
-        name = short(result.subset_names[int(result.subset_of[row])], 18)
-        if name not in seen and len(seen) < named:  # the strongest input of each subset
-            ax.annotate(name, (effect[row], values[row]), xytext=(side, 0.97 - 0.075 * len(seen)), fontsize=6,
-                        textcoords="axes fraction", ha="left" if side < 0.5 else "right", va="top", parse_math=False,
-                        arrowprops={"arrowstyle": "-", "color": REST, "linewidth": 0.4, "shrinkB": 2})  # fmt: skip
-            seen.add(name)
+    _name_strongest(result, ax, named)
     ax.set_ylabel(EVIDENCE[kind])
     x_words(ax, effect_words(result))
     key(ax)
     return ax
+
+
+def _name_strongest(result: Result, ax: Axes, named: int) -> None:
+    """The name of the strongest input of each subset, under its dot, or under another name that stands there."""
+    effect, values, rows = result.effects.effect, result.evidence.scaled, np.flatnonzero(result.chosen)
+    ax.autoscale_view()
+    taken: list[tuple[float, float]] = []
+    seen: set[int] = set()
+    for row in rows[np.argsort(-np.abs(np.nan_to_num(effect[rows])), kind="stable")].tolist():
+        subset = int(result.subset_of[row])
+        if subset in seen or len(seen) == named or not np.isfinite(effect[row]):
+            continue
+        seen.add(subset)
+        at = ax.transAxes.inverted().transform(ax.transData.transform((effect[row], values[row])))
+        x, right = float(at[0]), effect[row] > 0
+        y = float(at[1]) + (-0.06 if at[1] > 0.2 else 0.06)  # beside the dots, not on them
+        while any(abs(x - other) < 0.5 and abs(y - height) < 0.068 for other, height in taken):
+            y -= 0.03
+        taken.append((x, y))
+        ax.annotate(
+            short(result.subset_names[subset], 22),
+            (effect[row], values[row]),
+            xytext=(x + (-0.03 if right else 0.03), y),
+            textcoords="axes fraction",
+            fontsize=6,
+            ha="right" if right else "left",
+            va="center",
+            parse_math=False,
+            bbox={"boxstyle": "square,pad=0.1", "facecolor": "white", "alpha": 0.75, "linewidth": 0},
+            arrowprops={"arrowstyle": "-", "color": SOFT, "linewidth": 0.4, "shrinkB": 1},
+        )
 
 
 @styled

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,9 +17,9 @@ LINKS = {"logit": "log-odds", "log": "logarithm"}
 EVIDENCE = {"p": "p-value", "z": "z", "w": "w", "e": "e-value"}
 
 
-def output_words(result: Result) -> str:
-    """What the numbers of a result are: "probability of default", "log-odds of cat", "output"."""
-    what = of_class(result)
+def output_words(result: Result, place: int | None = None) -> str:
+    """What the numbers of a result, or of one input, are: "probability of default", "log-odds of cat", "output"."""
+    what = of_class(result, place)
     link = LINKS.get(str(result.provenance.get("link")), "")
     if link:
         return f"{link} of {what or 'the output'}"
@@ -27,18 +28,12 @@ def output_words(result: Result) -> str:
     return f"probability of {what}" if are_probabilities(result.outputs) else f"output for {what}"
 
 
-def unit(result: Result) -> str:
-    """The short unit of an effect: "probability", "log-odds" or "of the output"."""
-    words = output_words(result)
-    return words.split(" of ")[0] if " of " in words else "of the output"
-
-
-def of_class(result: Result) -> str:
-    """The output that was tested, by name; "the predicted class" where it differs from input to input."""
+def of_class(result: Result, place: int | None = None) -> str:
+    """The output that was tested, by name; "the class asked about" where it differs from input to input."""
     names = result.output_names
     if names is None:
         return ""
-    tested = np.unique(result.evidence.classes)
+    tested = np.unique(result.evidence.classes if place is None else result.evidence.classes[result.input_of == place])
     return class_name(names[int(tested[0])]) if len(tested) == 1 else "the class asked about"
 
 
@@ -48,9 +43,9 @@ def class_name(name: object) -> str:
     return f"class {text}" if text.isdigit() or isinstance(name, bool | np.bool_) else text
 
 
-def effect_words(result: Result) -> str:
-    """What an effect is a change of."""
-    return f"change in the {output_words(result)}"
+def effect_words(result: Result, place: int | None = None) -> str:
+    """What an effect, or that of one input, is a change of."""
+    return f"change in the {output_words(result, place)}"
 
 
 def written(value: Any) -> str:
@@ -77,13 +72,38 @@ def short(name: object, most: int = 26) -> str:
     return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"
 
 
+def short_names(names: Sequence[object], most: int = 26) -> list[str]:
+    """Labels for names that are shown together: those that would be cut to the same label show where they differ.
+
+    >>> short_names(["ratio in blood of 15N", "ratio in blood of 13C", "sex"], 14)
+    ['rati… 15N', 'rati… 13C', 'sex']
+    """
+    whole, labels = [short(name, 10_000) for name in names], [short(name, most) for name in names]
+    for _ in range(3):  # what still reads alike differs later on
+        alike: dict[str, list[int]] = {}
+        for place, text in enumerate(labels):
+            alike.setdefault(text, []).append(place)
+        for places in (own for own in alike.values() if len(own) > 1):
+            for place, text in zip(places, _apart([whole[place] for place in places], most), strict=True):
+                labels[place] = text
+    return labels
+
+
+def _apart(names: list[str], most: int) -> list[str]:
+    """The beginning of each name, and what follows where they differ."""
+    start = next((k for k, at in enumerate(zip(*names, strict=False)) if len(set(at)) > 1), min(map(len, names)))
+    heads = [name[: most // 3].rstrip() for name in names]
+    rests = [name[max(start - 2, most // 3) :] if start < len(name) else name[most // 3 + 1 - most :] for name in names]
+    return [short(f"{head}…{rest}", most) for head, rest in zip(heads, rests, strict=True)]
+
+
 def label(result: Result, row: int, most: int = 26) -> str:
     """A subset of one input: "score = 612" for a single column, the name of the group elsewhere."""
-    name, value = result.subset_names[int(result.subset_of[row])], values(result)[row]
-    if value is None:
-        return short(name, most)
-    said = short(written(value), max(8, most // 3))
-    return f"{short(name, max(8, most - len(said) - 3))} = {said}"
+    subset, value = int(result.subset_of[row]), values(result)[row]
+    said = "" if value is None else f" = {short(written(value), max(8, most // 3))}"
+    beside = np.unique(result.subset_of[rows_of(result, int(result.input_of[row]))]).tolist()
+    names = short_names([result.subset_names[j] for j in beside], max(8, most - len(said)))
+    return f"{names[beside.index(subset)]}{said}"
 
 
 def values(result: Result) -> Array:

@@ -169,7 +169,7 @@ def _named_lines(ax: Axes, result: Result, rows: Ints, sure: Bools) -> None:
 
 
 def _title(ax: Axes, result: Result, place: int, left: int) -> None:
-    more = f" ({left} more not shown)" if left else ""
+    more = f"; {left} more" if left else ""
     heading(ax, f"{short(result.input_names[place], 28)}: grey is not established{more}")
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from butfor.core.result.result import Result
 from butfor.core.types import Floats, InputError, Ints
-from butfor.plots.labels import effect_words, leaves, short, values
+from butfor.plots.labels import effect_words, leaves, short_names, values
 from butfor.plots.one_input import NO_EFFECTS
 from butfor.plots.style import CHOSEN, INK, REST, SOFT, axes, heading, key, styled, tall, x_words
 
@@ -97,7 +97,7 @@ def heatmap(result: Result, *, most: int = 20, groups: bool = True, ax: Axes | N
     image = ax.imshow(coloured, cmap="RdBu_r", vmin=-reach, vmax=reach, aspect="auto", interpolation="nearest")
     if effect.shape[1] <= MOST_OUTLINED:
         _outlined(ax, sure)
-    ax.set_yticks(np.arange(len(subsets)), [short(result.subset_names[j], 26) for j in subsets], parse_math=False)
+    ax.set_yticks(np.arange(len(subsets)), short_names([result.subset_names[j] for j in subsets]), parse_math=False)
     ax.set_xlabel(f"{effect.shape[1]:,} inputs, by the sum of their effects")
     heading(ax, "colour: established; grey: not established")
     ax.figure.colorbar(image, ax=ax, pad=0.02, aspect=30).set_label(effect_words(result), fontsize=6)
@@ -138,10 +138,11 @@ def features(result: Result, *, most: int = 30, ax: Axes | None = None) -> Axes:
         own = sure == known
         ax.hlines(lines[own], low[own], high[own], color=colour, linewidth=1.6)
         ax.plot(effect[own], lines[own], "o", color=colour, markersize=4, linestyle="none", label=said)
-    depth = frame["resolution"].to_numpy()[order]
-    names = [f"{'  ' * int(d)}{short(result.subset_names[j], 25 - int(d))}" for j, d in zip(order, depth, strict=True)]
+    depth = tree_depth(result)[order]
+    labels = short_names([result.subset_names[j] for j in order], 23)
+    names = [f"{'  ' * int(d)}{name}" for name, d in zip(labels, depth, strict=True)]
     ax.set_yticks(lines, names, parse_math=False, ha="left")
-    ax.tick_params(axis="y", pad=min(105, 4.1 * max(map(len, names))))
+    ax.tick_params(axis="y", pad=min(122, 4.5 * max(map(len, names))))
     for text, known in zip(ax.get_yticklabels(), sure, strict=True):
         text.set_color(INK if known else SOFT)
     ax.invert_yaxis()
@@ -151,13 +152,28 @@ def features(result: Result, *, most: int = 30, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def tree_order(result: Result) -> Ints:
-    """Subsets (S,) so that parts follow the larger one that they are parts of."""
+def larger(result: Result) -> Ints:
+    """Of each subset (S,) the larger one that it is a part of; -1 where there is none."""
     layers, size = result.problem.layers, len(result.subset_names)
     if layers is None or result.problem.size != size * len(result.input_names):
-        return np.arange(size)
+        return np.full(size, -1)
+    return layers.parent[:size]
+
+
+def tree_depth(result: Result) -> Ints:
+    """How many larger subsets each (S,) is a part of."""
+    above = larger(result)
+    depth, at = np.zeros(len(above), np.int64), above.copy()
+    while (at >= 0).any():
+        depth += at >= 0
+        at = np.where(at >= 0, above[at], -1)
+    return depth
+
+
+def tree_order(result: Result) -> Ints:
+    """Subsets (S,) so that parts follow the larger one that they are parts of."""
     parts: dict[int, list[int]] = {}
-    for subset, above in enumerate(layers.parent[:size].tolist()):
+    for subset, above in enumerate(larger(result).tolist()):
         parts.setdefault(above, []).append(subset)
     order: list[int] = []
     todo = parts.get(-1, [])[::-1]
@@ -225,7 +241,7 @@ def _ranks(told: list[Any]) -> Floats | None:
 
 
 def _subset_lines(ax: Axes, result: Result, subsets: Ints) -> None:
-    ax.set_yticks(np.arange(len(subsets)), [short(result.subset_names[j]) for j in subsets], parse_math=False)
+    ax.set_yticks(np.arange(len(subsets)), short_names([result.subset_names[j] for j in subsets]), parse_math=False)
     found = np.bincount(result.subset_of, weights=result.chosen, minlength=len(result.subset_names))
     for text, subset in zip(ax.get_yticklabels(), subsets, strict=True):
         text.set_color(INK if found[subset] else SOFT)

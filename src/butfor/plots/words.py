@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from butfor.plots.style import axes
+from butfor.plots.style import INK, axes, key, styled, tall, x_words
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 UP, DOWN, OTHER = "#155cd6", "#e08a2c", "#8a96a2"  # told apart by every kind of colour vision
 
 
+@styled
 def chosen_words(result: Result, ax: Axes | None = None, most: int = 25) -> Axes:
     """Axes with one bar per word, the most often chosen on top, labelled with how often of how many places.
 
@@ -38,8 +39,8 @@ def chosen_words(result: Result, ax: Axes | None = None, most: int = 25) -> Axes
 
     from butfor.text.word_counts import word_counts
 
-    ax = axes(ax)
     shown = [count for count in word_counts(result) if count.chosen][:most]
+    ax = axes(ax, tall(len(shown)))
     places = range(len(shown))
     others = [max(0, count.chosen - count.up - count.down) for count in shown]
     bars = (
@@ -52,13 +53,12 @@ def chosen_words(result: Result, ax: Axes | None = None, most: int = 25) -> Axes
             ax.barh(places, lengths, left=left, color=colour, hatch=hatch, edgecolor="white", label=label)
     ax.set_yticks(places, [f"{_plain(c.word)}  {c.chosen:,} of {c.tested:,}" for c in shown], parse_math=False)
     ax.invert_yaxis()
-    ax.axvline(0, color="black", linewidth=0.8)
+    ax.axvline(0, color=INK, linewidth=0.7)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{abs(value):,.0f}"))
-    ax.set_xlabel("places where it was chosen")
-    ax.set_title(f"{int(result.chosen.sum()):,} of {len(result.chosen):,} chosen ({result.rule} at {result.alpha:g})")
+    x_words(ax, f"places where it is established ({int(result.chosen.sum()):,} of {len(result.chosen):,})")
     if shown:
-        ax.legend(frameon=False, loc="lower right")
+        key(ax)
     return ax
 
 

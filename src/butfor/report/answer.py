@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
-from butfor.core.result.answers import answers, finest_subsets, input_sentence
+from butfor.core.result.answers import decision_sentences, finest_subsets, next_calls, telling_row, which_of
 from butfor.core.result.numbers import number
-from butfor.core.result.reasons import finest_of
+from butfor.core.result.reasons import finest_of, flip_sentence
 from butfor.core.result.result import Result
-from butfor.core.types import Batch, Ints
-from butfor.plots.labels import effect_words, input_place, output_words, rows_of, strongest, unit, written
+from butfor.core.types import Batch, Bools, Ints
+from butfor.plots.labels import effect_words, input_place, output_words, rows_of, strongest, written
 from butfor.report.lines import Picture, PictureLine, Scale, decision_lines, effect_lines, feature_lines
 
 MOST_LINES = 8
 MOST_CHANGED = 6
+OF_INTERVALS = (
+    "An interval says how well the effect is known; established says that the output is unusual among its "
+    "counterfactuals."
+)
 
 
 @dataclass(frozen=True)
@@ -51,82 +57,128 @@ class Answer:
 
 def answer(result: Result) -> Answer:
     """The most telling answer that is established; where nothing is, what comes nearest and the next call."""
-    headline, picture = _chosen_answer(result)
-    said = [line for line in answers(result) if not line.startswith("  ")]  # those of single inputs are in the list
-    told = "Decision:" if "decision" in headline else "Over all inputs:" if "sets these inputs" in headline else "\n"
-    rest = tuple(line for line in said if not line.startswith(told))
-    return Answer(
-        headline, rest if len(result.input_names) > 1 or not result.chosen.any() else (), picture, _nearest(result)
-    )
+    about = _about(result)
+    headline, picture = _ANSWERS[about](result)
+    return Answer(headline, tuple(_lead(result, about)), picture, _nearest(result))
 
 
-def _chosen_answer(result: Result) -> tuple[str, Picture | None]:
-    decided, over, one = result.decided, result.over_inputs, len(result.input_names) == 1
-    if decided is not None and one:
-        return _one_decision(result), _decision_picture(result, 0)
+About = Literal["one decision", "decisions", "features", "rows", "nothing"]
+
+
+def _about(result: Result) -> About:
+    """What the first sentence is about."""
+    decided, over = result.decided, result.over_inputs
+    if decided is not None and len(result.input_names) == 1:
+        return "one decision"
     if decided is not None and decided.necessary.any():
-        several = len(np.unique(result.subset_of[decided.necessary])) > 2
-        counts = _counts(result, decided.necessary, "inputs whose decision hangs on it")
-        return _decisions(result), counts if several else _decision_picture(result, input_place(result, None))
+        return "decisions"
     if over is not None and over.chosen.any():
-        return _features(result), features_picture(result, _strongest_subsets(result))
-    if result.chosen.any():
-        what = {"image": "images", "text": "texts"}.get(result.modality, "inputs")
-        total, found = len(result.input_names), len(np.unique(result.input_of[result.chosen]))
-        finest = finest_of(result, result.chosen)
-        words = f"{int(finest.sum()):,} {_parts(result)} are established, in {found:,} of {total:,} {what}."
-        if one:
-            return f"{_listed(result, finest)}.", _effects_picture(result)
-        return words, _counts(result, result.chosen, f"{what} for which it is established")
-    return _nothing(result), _effects_picture(result)
+        return "features"
+    return "rows" if result.chosen.any() else "nothing"
 
 
-def _one_decision(result: Result) -> str:
+def _one_decision(result: Result) -> tuple[str, Picture | None]:
     decided = result.decided
     assert decided is not None
-    said = input_sentence(result, 0)
-    return said if decided.necessary.any() else f"It is not established what this decision hangs on. {said}"
+    said = flip_sentence(result, telling_row(result, 0))
+    said = said if decided.necessary.any() else f"It is not established what this decision hangs on. {said}"
+    return said, _decision_picture(result, 0)
 
 
-def _decisions(result: Result) -> str:
+def _decisions(result: Result) -> tuple[str, Picture | None]:
     decided = result.decided
     assert decided is not None
     found, total = len(np.unique(result.input_of[decided.necessary])), len(result.input_names)
     needed = finest_of(result, decided.necessary)
-    count = np.bincount(result.subset_of[needed], minlength=len(result.subset_names))
-    most = int(count.argmax())
-    return (
-        f"For {found:,} of {total:,} inputs it is established what the decision hangs on; most often it is "
-        f"{result.subset_names[most]} ({count[most]:,})."
+    most = int(np.bincount(result.subset_of[needed]).argmax())
+    said = f"For {found:,} of {total:,} inputs it is established "
+    if result.problem.layers is not None and result.subset_names[most] == "all columns":
+        vague = int((result.subset_of[needed] == most).sum())
+        said += f"that the decision hangs on these columns; for {vague:,} of them it is open on which."
+    else:
+        said += f"what the decision hangs on; most often it is {_most_often(result, decided.necessary, 1)}."
+    if len(np.unique(result.subset_of[decided.necessary])) > 2:
+        return said, _counts(result, needed, "by the finest part on which their decision hangs")
+    return said, _decision_picture(result, input_place(result, None))
+
+
+def _features(result: Result) -> tuple[str, Picture | None]:
+    return f"What sets these inputs apart from the reference: {_named_features(result)}.", features_picture(
+        result, _strongest_subsets(result)
     )
 
 
-def _features(result: Result) -> str:
+def _rows(result: Result) -> tuple[str, Picture | None]:
+    what = _inputs(result)
+    total, found = len(result.input_names), len(np.unique(result.input_of[result.chosen]))
+    finest = finest_of(result, result.chosen)
+    if total == 1:
+        return f"{_listed(result, finest)}.", _effects_picture(result)
+    count = int(finest.sum())
+    said = f"{count:,} {_parts(result)} {'is' if count == 1 else 'are'} established, in {found:,} of {total:,} {what}."
+    part = "part" if result.problem.layers is None else "finest part"
+    return said, _counts(result, finest, f"by the {part} that is established")
+
+
+def _nothing(result: Result) -> tuple[str, Picture | None]:
+    known = np.flatnonzero(np.isfinite(result.effects.effect))
+    if not known.size:
+        return "Nothing is established.", None
+    row = int(known[np.argmax(np.abs(result.effects.effect[known]))])
+    place = int(result.input_of[row])
+    return (
+        f"Nothing is established. The largest effect is {number(result.effects.effect[row], sign=True)} in the "
+        f"{output_words(result, place)}: {result.subset_names[int(result.subset_of[row])]}, on "
+        f"{result.input_names[place]}.",
+        _effects_picture(result),
+    )
+
+
+_ANSWERS: dict[About, Callable[[Result], tuple[str, Picture | None]]] = {
+    "one decision": _one_decision,
+    "decisions": _decisions,
+    "features": _features,
+    "rows": _rows,
+    "nothing": _nothing,
+}
+
+
+def _lead(result: Result, about: About) -> Iterator[str]:
+    """What else there is to say, without what the headline has said."""
+    over, decided, total = result.over_inputs, result.decided, len(result.input_names)
+    if about == "one decision" and decided is not None and decided.necessary.any():
+        yield from filter(None, [which_of(result, telling_row(result, 0)).strip()])
+    if about != "features" and over is not None and over.chosen.any():
+        yield f"On average over all inputs, what sets them apart from the reference: {_named_features(result)}."
+    if result.chosen.any() and total > 1:
+        often = _most_often(result, result.chosen, 3)
+        found = len(np.unique(result.input_of[result.chosen]))
+        unusual = f"Input by input: the {output_words(result)} is unusual in {found:,} of {total:,} {_inputs(result)}, "
+        yield f"Most often: {often}." if about == "rows" else f"{unusual}in its finest parts most often by {often}."
+    if decided is not None and about not in ("one decision", "decisions"):
+        yield decision_sentences(result)[0]
+    if not result.chosen.any():
+        yield f"To look at next: {'; '.join(next_calls(result, largest=False))}."
+
+
+def _most_often(result: Result, marked: Bools, most: int) -> str:
+    """The finest marked subsets, and for how many inputs each of them is."""
+    count = np.bincount(result.subset_of[finest_of(result, marked)], minlength=len(result.subset_names))
+    order = np.argsort(-count, kind="stable")[:most]
+    return "; ".join(f"{result.subset_names[j]} ({count[j]:,})" for j in order if count[j])
+
+
+def _named_features(result: Result) -> str:
     over = result.over_inputs
     assert over is not None
     chosen = finest_subsets(result, over.chosen)
     chosen = chosen[np.argsort(-np.abs(over.effect[chosen]), kind="stable")]
     named = [f"{result.subset_names[j]} ({number(over.effect[j], sign=True)})" for j in chosen[:3]]
     more = f" and {len(chosen) - 3} more" if len(chosen) > 3 else ""
-    return (
-        f"What sets these inputs apart from the reference: {'; '.join(named)}{more}, as the mean "
-        f"{effect_words(result)}."
-    )
+    return f"{'; '.join(named)}{more}, as the mean {effect_words(result)}"
 
 
-def _nothing(result: Result) -> str:
-    known = np.flatnonzero(np.isfinite(result.effects.effect))
-    if not known.size:
-        return "Nothing is established."
-    row = int(known[np.argmax(np.abs(result.effects.effect[known]))])
-    return (
-        f"Nothing is established. The largest effect is {number(result.effects.effect[row], sign=True)} "
-        f"{unit(result)}: "
-        f"{result.subset_names[int(result.subset_of[row])]}, on {result.input_names[int(result.input_of[row])]}."
-    )
-
-
-def _listed(result: Result, marked: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> str:
+def _listed(result: Result, marked: Bools) -> str:
     rows = np.flatnonzero(marked)
     rows = rows[np.argsort(-np.nan_to_num(np.abs(result.effects.effect[rows])), kind="stable")]
     named = [
@@ -136,6 +188,10 @@ def _listed(result: Result, marked: np.ndarray[tuple[int, ...], np.dtype[np.bool
     ]
     more = f" and {len(rows) - 4} more" if len(rows) > 4 else ""
     return f"Established for this input: {'; '.join(named)}{more}"
+
+
+def _inputs(result: Result) -> str:
+    return {"image": "images", "text": "texts"}.get(result.modality, "inputs")
 
 
 def _parts(result: Result) -> str:
@@ -148,8 +204,13 @@ def _decision_picture(result: Result, place: int) -> Picture:
     rows = rows_of(result, place)
     rows = rows[np.lexsort((-np.nan_to_num(decided.share[rows], nan=-1.0), ~decided.necessary[rows]))][:MOST_LINES]
     title = f"{result.input_names[place]}: probability that the decision would have been otherwise, but for"
+    key = (
+        "Blue: established as more likely than the level; grey: not. Second line: 95 % interval, all of them together."
+    )
+    if (decided.low[rows][decided.necessary[rows]] <= decided.level).any():  # Holm's test reaches further
+        key += " What is established is tested step by step, so its interval may reach across the level."
     return Picture(
-        title, decision_lines(result, rows), Scale(0.0, 1.0)(decided.level) or 0.0, f"level {decided.level:g}"
+        title, decision_lines(result, rows), Scale(0.0, 1.0)(decided.level) or 0.0, f"level {decided.level:g}", key
     )
 
 
@@ -161,13 +222,15 @@ def _effects_picture(result: Result) -> Picture | None:
     if not len(rows):
         return None
     lines, zero = effect_lines(result, strongest(result, rows, result.chosen, MOST_LINES), result.chosen)
-    return Picture(f"{result.input_names[place]}: {effect_words(result)}", lines, zero, "zero")
+    key = f"Blue: established; grey: not established. Second line: 95 % interval. {OF_INTERVALS}"
+    return Picture(f"{result.input_names[place]}: {effect_words(result, place)}", lines, zero, "zero", key)
 
 
 def features_picture(result: Result, order: Ints) -> Picture:
     """Mean effects of subsets over all inputs."""
     lines, zero = feature_lines(result, order.tolist())
-    return Picture(f"Mean {effect_words(result)}, over all inputs", lines, zero, "zero")
+    key = "Blue: established; grey: not established. Second line: 95 % interval."
+    return Picture(f"Mean {effect_words(result)}, over all inputs", lines, zero, "zero", key)
 
 
 def _strongest_subsets(result: Result) -> Ints:
@@ -176,8 +239,8 @@ def _strongest_subsets(result: Result) -> Ints:
     return np.lexsort((-np.abs(np.nan_to_num(over.effect)), ~over.chosen))[:MOST_LINES]
 
 
-def _counts(result: Result, marked: np.ndarray[tuple[int, ...], np.dtype[np.bool_]], title: str) -> Picture:
-    """For how many inputs each subset is marked."""
+def _counts(result: Result, marked: Bools, title: str) -> Picture:
+    """For how many inputs each subset is marked, as the sentence says it: those marked are the finest of each input."""
     size = len(result.subset_names)
     found, total = np.bincount(result.subset_of[marked], minlength=size), np.bincount(result.subset_of, minlength=size)
     order = np.argsort(-found, kind="stable")[: min(MOST_LINES, int((found > 0).sum()))]
@@ -195,7 +258,7 @@ def _counts(result: Result, marked: np.ndarray[tuple[int, ...], np.dtype[np.bool
         )
         for j in order.tolist()
     )
-    return Picture(f"Number of {title}", lines, 2.0, "", "")
+    return Picture(f"Number of {_inputs(result)}, {title}", lines, 2.0, "", "")
 
 
 def _nearest(result: Result) -> NearestCase | None:
@@ -229,7 +292,7 @@ def nearest_case(result: Result, row: int) -> NearestCase | None:
     column = int(result.evidence.classes[row])
     then = decided.nearest[row].outputs
     column = column if len(then) > 1 else 0
-    words = output_words(result) if result.provenance.get("link") is None else "output"
+    words = output_words(result, place) if result.provenance.get("link") is None else "output"
     return NearestCase(
         str(result.input_names[place]),
         block.subset.name,

@@ -13,11 +13,16 @@ from butfor.core.result.result import Result
 from butfor.core.types import Array, Floats, Ints
 from butfor.plots.labels import EVIDENCE, class_name, effect_words, marked, output_words, values, written
 from butfor.report.answer import nearest_case
+from butfor.report.lines import tidied
 
+UNFOLDED = 12  # lines of a table before those that are not established are folded away
 PART = 100  # inputs whose hypotheses are read together, when one of them is looked at
 MOST_CASES = 200  # inputs with their nearest case and draws: the others say which call shows them
 MOST_COLUMNS, MOST_DRAWS = 12, 3
 UNTESTED = "nothing was tested"  # in place of the reason of such an input
+STATUSES = (
+    "not established", "established", "untested", "not calibrated", "hardly picked", "no variation", "open",
+)  # fmt: skip
 MOST_HYPOTHESES = 50_000  # of the inputs that are listed: 3 MB
 
 
@@ -49,14 +54,18 @@ def index(result: Result) -> dict[str, Any]:
         "found": np.bincount(result.input_of, weights=result.chosen, minlength=count)[places].astype(int).tolist(),
         "reason": np.where(own, result.subset_of[lead], -1).tolist(),
         "value": [_told(value) if there else "" for value, there in zip(values(result)[lead], own, strict=True)],
-        "effect": rounded(np.where(own, result.effects.effect[lead], np.nan)),
+        "effect": rounded(np.where(own, tidied(result)[0][lead], np.nan)),
         "sure": (sure[lead] & own).astype(int).tolist(),
     }
     if decided is not None:
         of_lead["flip"] = rounded(np.where(own, decided.share[lead], np.nan))
         of_lead["necessary"] = (decided.necessary[lead] & own).astype(int).tolist()
+    if len(np.unique(result.evidence.classes)) > 1:
+        of_lead["asked"] = [output_words(result, place) for place in places.tolist()]
     return {
         "subsets": list(result.subset_names),
+        "statuses": STATUSES,
+        "unfolded": UNFOLDED,
         "untested": UNTESTED,
         "output": output_words(result),
         "effect": effect_words(result),
@@ -73,18 +82,25 @@ def parts(result: Result) -> Iterator[list[dict[str, Any]]]:
     order = np.argsort(result.input_of, kind="stable")
     ends = np.searchsorted(result.input_of[order], np.arange(len(result.input_names) + 1))
     decided, told = result.decided, values(result)
+    effect, low, high = tidied(result)
     numbers: dict[str, Array] = {
-        "effect": result.effects.effect,
-        "low": result.effects.low,
-        "high": result.effects.high,
+        "effect": effect,
+        "low": low,
+        "high": high,
         "evidence": result.evidence.values,
         "surprise": result.evidence.surprise,
     }
-    whole: dict[str, Array] = {"subset": result.subset_of, "sure": result.chosen.astype(int)}
+    sure, codes = finest_of(result, marked(result)), {word: code for code, word in enumerate(STATUSES)}
+    whole: dict[str, Array] = {
+        "subset": result.subset_of,
+        "sure": result.chosen.astype(int),
+        "finest": sure.astype(int),
+        "status": np.array([codes[word] for word in result.table["status"]], np.int64),
+    }
     if decided is not None:
         numbers |= {"flip": decided.share, "flip_low": decided.low, "flip_high": decided.high}
         whole["necessary"] = decided.necessary.astype(int)
-    shown, sure = set(_most(result).tolist()), finest_of(result, marked(result))
+    shown = set(_most(result).tolist())
     places = shown_inputs(result).tolist()
     for start in range(0, len(places), PART):
         part = []
@@ -118,14 +134,15 @@ def shown_note(result: Result) -> tuple[str, ...]:
 
 
 def leading(result: Result) -> Ints:
-    """The row of each input that says most: necessary or established and finest, then the largest effect or share.
+    """The row of each input that says most: necessary, else established, and finest; then the largest share or effect.
 
     -1 where nothing was tested of an input.
     """
     sure = finest_of(result, marked(result))
     size = np.nan_to_num(np.abs(result.effects.effect))
     if result.decided is not None:
-        strength = np.nan_to_num(result.decided.share) + 2 * sure
+        needed = finest_of(result, result.decided.necessary)
+        strength = np.nan_to_num(result.decided.share) + 2 * sure + 4 * needed
     else:
         strength = size / (size.max(initial=0.0) or 1.0) + 2 * sure
     order = np.lexsort((-strength, result.input_of))

@@ -9,7 +9,7 @@ import numpy as np
 
 from butfor._version import __version__
 from butfor.core.result.global_result import GlobalResult
-from butfor.core.result.global_summary import effect_name, headline
+from butfor.core.result.global_summary import effect_name
 from butfor.core.result.numbers import number
 from butfor.report.lines import PictureLine, Scale, interval_words, percent
 from butfor.report.methods import references
@@ -25,7 +25,7 @@ def content(result: GlobalResult) -> dict[str, Any]:
     name = effect_name(result)
     return {
         "headline": answer(result),
-        "lead": f"{headline(result)}.",
+        "lead": _lead(result),
         "effect": name[:1].upper() + name[1:],
         "chosen": int(result.chosen.sum()),
         "subsets": len(result.chosen),
@@ -35,6 +35,7 @@ def content(result: GlobalResult) -> dict[str, Any]:
         "guarantee": str(replace(result.guarantee, caveats=())),
         "caveats": result.guarantee.caveats,
         "control": "",
+        "of_decisions": "",
         "bound": "",
         "notes": ranked(result.notes),
         "methods": _methods(result),
@@ -52,8 +53,17 @@ def answer(result: GlobalResult) -> str:
         return f"Over these {result.inputs:,} inputs nothing is established."
     shown = ", ".join(names[:MOST_NAMED]) + (f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else "")
     if result.mode == "holdout":
-        return f"What makes the model right rests on {shown}."
+        return f"The skill of the model rests on {shown}."
     return f"What sets these inputs apart from the reference: {shown}."
+
+
+def _lead(result: GlobalResult) -> str:
+    """For how many features it is established, and what that means."""
+    found, total = int(result.chosen.sum()), len(result.chosen)
+    count = f"Established for {found:,} of {total:,} features, over {result.inputs:,} inputs"
+    if result.mode == "holdout":
+        return f"{count}: the {result.provenance['loss']} loss is larger when the feature is redrawn, given the others."
+    return f"{count}: the mean output is another when the feature is redrawn as in the reference, given the others."
 
 
 def promise_line(result: GlobalResult) -> str:

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from butfor.core.result.numbers import number
+from butfor.core.result.numbers import number, to_scale
 from butfor.core.result.result import Result
 from butfor.core.types import Bools, Floats, Ints
-from butfor.plots.labels import label, values, written
+from butfor.plots.labels import output_words, values, written
+from butfor.plots.over_inputs import tree_depth
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,9 @@ class PictureLine:
     sure: bool
     depth: int = 0
     more: str = ""
+    evidence: str = ""
+    status: str = ""
+    folded: bool = False  # until the reader asks for it
 
 
 @dataclass(frozen=True)
@@ -37,7 +41,7 @@ class Picture:
     lines: tuple[PictureLine, ...]
     mark: float
     mark_name: str
-    key: str = "blue: established; grey: not established"
+    key: str = "Blue: established; grey: not established."
 
 
 @dataclass(frozen=True)
@@ -76,6 +80,19 @@ def interval_words(low: float, high: float) -> str:
     return f"{number(low, sign=True)} to {number(high, sign=True)}"
 
 
+def tidied(result: Result) -> tuple[Floats, Floats, Floats]:
+    """Effects (H,) and the ends of their intervals, as they are shown: to a thousandth of the largest of their input.
+
+    What is nothing beside it reads 0, and not -1.72e-07.
+    """
+    effects, largest = result.effects, np.zeros(len(result.input_names))
+    np.maximum.at(largest, result.input_of, np.nan_to_num(np.abs(effects.effect)))
+    if output_words(result).startswith("probability"):
+        largest = np.maximum(largest, 0.1)  # a probability has four places at most
+    beside = largest[result.input_of]
+    return to_scale(effects.effect, beside), to_scale(effects.low, beside), to_scale(effects.high, beside)
+
+
 def decision_lines(result: Result, rows: Ints) -> tuple[PictureLine, ...]:
     """The probability of another decision but for each of these hypotheses."""
     decided = result.decided
@@ -86,7 +103,7 @@ def decision_lines(result: Result, rows: Ints) -> tuple[PictureLine, ...]:
             result.subset_names[int(result.subset_of[row])],
             value_of(result, row),
             percent(decided.share[row]),
-            f"{percent(decided.low[row])} to {percent(decided.high[row])}" if np.isfinite(decided.low[row]) else "",
+            f"{round(100 * decided.low[row])} to {percent(decided.high[row])}" if np.isfinite(decided.low[row]) else "",
             scale(decided.low[row]),
             scale(decided.share[row]),
             scale(decided.high[row]),
@@ -98,19 +115,21 @@ def decision_lines(result: Result, rows: Ints) -> tuple[PictureLine, ...]:
 
 def effect_lines(result: Result, rows: Ints, sure: Bools) -> tuple[tuple[PictureLine, ...], float]:
     """The effects of these hypotheses, and where zero stands."""
-    effects = result.effects
-    scale = Scale.over(effects.effect[rows], effects.low[rows], effects.high[rows])
+    effect, low, high = tidied(result)
+    scale, status = Scale.over(effect[rows], low[rows], high[rows]), result.table["status"].to_numpy()
     lines = tuple(
         PictureLine(
             result.subset_names[int(result.subset_of[row])],
             value_of(result, row),
-            number(effects.effect[row], sign=True),
-            interval_words(effects.low[row], effects.high[row]),
-            scale(effects.low[row]),
-            scale(effects.effect[row]),
-            scale(effects.high[row]),
+            number(effect[row], sign=True),
+            interval_words(low[row], high[row]),
+            scale(low[row]),
+            scale(effect[row]),
+            scale(high[row]),
             bool(sure[row]),
-            more=surprise_words(result, row),
+            more=percent(result.evidence.surprise[row]),
+            evidence=number(result.evidence.values[row]),
+            status=str(status[row]),
         )
         for row in rows.tolist()
     )
@@ -121,7 +140,9 @@ def feature_lines(result: Result, order: Sequence[int]) -> tuple[tuple[PictureLi
     """Mean effects over all inputs of these subsets, and where zero stands."""
     frame = result.features
     effect, low, high = (frame[name].to_numpy(np.float64) for name in ("effect", "effect_low", "effect_high"))
-    scale, sure, depth = Scale.over(effect, low, high), frame["chosen"].to_numpy(), frame["resolution"].to_numpy()
+    largest = np.abs(np.nan_to_num(effect)).max(initial=0.0, keepdims=True)
+    effect, low, high = (to_scale(column, largest) for column in (effect, low, high))
+    scale, sure, depth = Scale.over(effect, low, high), frame["chosen"].to_numpy(), tree_depth(result)
     found, total = frame["inputs_chosen"].to_numpy(), frame["inputs"].to_numpy()
     lines = tuple(
         PictureLine(
@@ -141,18 +162,7 @@ def feature_lines(result: Result, order: Sequence[int]) -> tuple[tuple[PictureLi
     return lines, scale(0.0) or 0.0
 
 
-def surprise_words(result: Result, row: int) -> str:
-    """How extreme the output is among its counterfactuals."""
-    share = result.evidence.surprise[row]
-    return f"more extreme than {percent(share)} of its counterfactuals" if np.isfinite(share) else ""
-
-
 def value_of(result: Result, row: int) -> str:
     """What is observed in a subset of one column."""
     value = values(result)[row]
     return "" if value is None else written(value)
-
-
-def named(result: Result, row: int) -> str:
-    """A subset with its value, whole."""
-    return label(result, row, 400)

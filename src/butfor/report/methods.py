@@ -50,13 +50,14 @@ def methods_paragraph(result: Result) -> str:
             " For each of them we estimated the probability that the decision of the model would have been otherwise, "
             f"with 95 % intervals that hold together, and call it necessary where it exceeds {result.decided.level:g}."
         )
+    sided = "two-sided" if said["alternative"] == "two-sided" else f"one-sided ({said['alternative']})"
     evidence = "exact p-values, computed from all that the sampler may draw" if result.exact else TESTS[said["test"]]
     checked = f" {result.control}" if result.control is not None else ""
     return (
         f"We asked of {len(result.subset_names):,} {what} of {len(result.input_names):,} inputs whether the output of "
         f"the model is surprising beside its outputs for counterfactuals, in which the subset alone is redrawn given "
         f"the rest of the input by the sampler {said.get('sampler', '')}. Evidence is by {evidence}, "
-        f"{said['alternative']}; selection by {result.rule}, {rate} over {guarantee.family}.{decided} Effects are the "
+        f"{sided}; selection by the rule {result.rule}, {rate} over {guarantee.family}.{decided} Effects are the "
         f"output minus its mean over counterfactuals, with 95 % intervals.{checked} Software: butfor "
         f"{said.get('version', __version__)}, seed {said.get('seed')}; {result.rows:,} evaluations of the model."
     )

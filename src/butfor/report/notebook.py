@@ -2,36 +2,56 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 
+from butfor.core.result.global_result import GlobalResult
+from butfor.core.result.global_summary import headline as global_headline
 from butfor.core.result.result import Result
 from butfor.core.result.summary import headline
+from butfor.report import global_page
 from butfor.report.answer import answer
 from butfor.report.content import promise_line
 from butfor.report.lines import Picture, PictureLine
 
+MOST_LINES = 12
 BLUE, GREY = "#0072b2", "#8a949e"
 
 
 def small_html(result: Result) -> str:
     """The answer in a sentence and a picture; everything that came from the user is escaped."""
     found = answer(result)
-    lead = "".join(f"<p style='margin:.2em 0'>{escape(line)}</p>" for line in found.lead[:2])
-    picture = "" if found.picture is None else _table(found.picture)
+    return _small(found.headline, found.lead[:2], found.picture, headline(result), promise_line(result))
+
+
+def small_global_html(result: GlobalResult) -> str:
+    """The same of a global result."""
+    page = global_page.content(result)
+    key = "Blue: established; grey: not established. Second line: 95 % interval."
+    picture = Picture(page["effect"], page["features"][:MOST_LINES], page["zero"], "zero", key)
+    return _small(page["headline"], (page["lead"],), picture, global_headline(result), page["promise"])
+
+
+def _small(said: str, lead: Sequence[str], picture: Picture | None, made: str, promise: str) -> str:
+    more = "".join(f"<p style='margin:.2em 0'>{escape(line)}</p>" for line in lead)
     return (
         f"<div style='max-width:46em'><p style='font-size:1.15em;font-weight:600;margin:.3em 0'>"
-        f"{escape(found.headline)}</p>{lead}{picture}"
-        f"<p style='margin:.3em 0;font-size:.88em;opacity:.75'>{escape(headline(result))}. "
-        f"{escape(promise_line(result))} <code>result.report(&quot;report.html&quot;)</code> has the rest.</p></div>"
+        f"{escape(said)}</p>{more}{'' if picture is None else _table(picture)}"
+        f"<p style='margin:.5em 0 .3em'><b>{escape(promise)}</b></p>"
+        f"<p style='margin:.3em 0;font-size:.88em;opacity:.75'>{escape(made)}. "
+        f"<code>result.report(&quot;report.html&quot;)</code> has the rest.</p></div>"
     )
 
 
 def _table(picture: Picture) -> str:
     rows = "".join(_row(line, picture) for line in picture.lines)
+    level = f" The line: {picture.mark_name}." if picture.mark_name.startswith("level") else ""
+    key = f"<p style='margin:.2em 0;font-size:.85em;opacity:.75'>{escape(picture.key + level)}</p>"
     return (
-        f"<table style='width:100%;border-collapse:collapse'>"
+        f"<table style='width:100%;table-layout:fixed;border-collapse:collapse'>"
         f"<caption style='text-align:left;font-size:.88em;opacity:.8'>"
-        f"{escape(picture.title)}</caption><tbody>{rows}</tbody></table>"
+        f"{escape(picture.title)}</caption><colgroup><col><col style='width:34%'><col style='width:9.5em'></colgroup>"
+        f"<tbody>{rows}</tbody></table>{key if picture.mark_name else ''}"
     )
 
 
@@ -39,23 +59,27 @@ def _row(line: PictureLine, picture: Picture) -> str:
     colour = BLUE if line.sure else GREY
     shade = "" if line.sure else "opacity:.75;"
     value = f" = {line.value}" if line.value else ""
-    interval = f" ({line.interval})" if line.interval else ""
+    interval = f"<br><small>{escape(line.interval)}</small>" if line.interval else ""
     return (
-        f"<tr><td style='text-align:left;{shade}'>{escape(line.name + value)}</td><td style='width:45%'>"
-        f"{_track(line, picture, colour)}</td><td style='text-align:right;white-space:nowrap;{shade}'>"
-        f"{escape(line.said + interval)}</td></tr>"
+        f"<tr><td style='text-align:left;overflow-wrap:anywhere;{shade}'>{escape(line.name + value)}</td>"
+        f"<td>{_track(line, picture, colour)}</td>"
+        f"<td style='text-align:right;{shade}'>{escape(line.said)}{interval}</td></tr>"
     )
 
 
 def _track(line: PictureLine, picture: Picture, colour: str) -> str:
+    if not picture.mark_name:  # a count: a bar from nothing
+        return (
+            f"<svg width='100%' height='14'><line x1='2%' x2='{line.middle:.2f}%' y1='7' y2='7' stroke='{colour}' "
+            "stroke-width='10'/></svg>"
+        )
     mark = f"<line x1='{picture.mark:.2f}%' x2='{picture.mark:.2f}%' y1='0' y2='14' stroke='#8a949e'/>"
     if line.middle is None:
         return f"<svg width='100%' height='14'>{mark}</svg>"
     low, high = (line.middle if end is None else end for end in (line.low, line.high))
-    wide = "10" if not picture.mark_name else "5"
     return (
         f"<svg width='100%' height='14' style='overflow:visible'>{mark}<line x1='{low:.2f}%' x2='{high:.2f}%' "
-        f"y1='7' y2='7' stroke='{colour}' stroke-width='{wide}' stroke-opacity='.45'/>"
+        f"y1='7' y2='7' stroke='{colour}' stroke-width='5' stroke-opacity='.45'/>"
         f"<circle cx='{line.middle:.2f}%' cy='7' r='3.5' "
         f"fill='{colour}'/></svg>"
     )

@@ -2,6 +2,7 @@
 (() => {
   const byId = id => document.getElementById(id);
   const make = (tag, text, kind) => { const e = document.createElement(tag); if (text !== undefined && text !== null) e.textContent = text; if (kind) e.className = kind; return e; };
+  const cell = (text, kind, label) => { const e = make("td", text, kind); e.dataset.label = label; return e; };
   const draw = (tag, facts) => { const e = document.createElementNS("http://www.w3.org/2000/svg", tag); for (const k in facts) e.setAttribute(k, facts[k]); return e; };
   const data = JSON.parse(byId("data").textContent), inputs = data.inputs, count = inputs.name.length, SIZE = 20;
   document.documentElement.classList.add("js");
@@ -11,7 +12,7 @@
     const a = Math.abs(v);
     let s = a >= 1000 && a < 1e9 ? Math.round(a).toLocaleString("en-US") : a !== 0 && (a < 1e-4 || a >= 1e9) ? a.toExponential(2).replace(/\.?0+e/, "e").replace(/e([+-])(\d)$/, "e$10$2") : String(Number(a.toPrecision(3)));
     s = s.replace("e-", "e\u2212");
-    return (v < 0 ? "\u2212" : sign ? "+" : "") + s;
+    return (v < 0 ? "\u2212" : sign && v ? "+" : "") + s;
   }
   const percent = v => v === null || v === undefined ? "" : Math.round(100 * v) + " %";
 
@@ -36,8 +37,8 @@
     const name = make("th", inputs.name[place]); name.scope = "row";
     const reason = make("td", reasonOf(place) + (inputs.value[place] ? " " : ""));
     if (inputs.value[place]) reason.append(make("span", inputs.value[place], "v"));
-    tr.append(name, make("td", inputs.said[place], "wide"), make("td", number(inputs.output[place]), "n wide"), reason, make("td", number(inputs.effect[place], true), "n"));
-    if (inputs.flip) tr.append(make("td", percent(inputs.flip[place]), "n"));
+    tr.append(name, make("td", inputs.said[place], "wide"), make("td", number(inputs.output[place]), "n wide"), reason, cell(number(inputs.effect[place], true), "n", "effect"));
+    if (inputs.flip) tr.append(cell(percent(inputs.flip[place]), inputs.necessary[place] ? "n yes" : "n", "otherwise"));
     tr.append(make("td", inputs.found[place] || "", "n wide"));
     return tr;
   }
@@ -94,32 +95,38 @@
 
   function full(place) {
     const own = hypotheses(place), n = own.subset.length, panel = byId("full");
-    const strong = k => (own.sure[k] || (own.necessary && own.necessary[k]) ? 1e6 : 0) + Math.abs(own.effect[k] || 0);
-    const rows = [...Array(n).keys()].sort((a, b) => strong(b) - strong(a) || b - a);
+    const known = k => own.sure[k] || (own.necessary && own.necessary[k]) ? 1 : 0, size = k => Math.abs(own.effect[k] || 0);
+    const rows = [...Array(n).keys()].sort((a, b) => known(b) - known(a) || own.finest[b] - own.finest[a] || size(b) - size(a) || a - b);
+    const open = Math.max(data.unfolded, rows.filter(known).length);
     const ends = [0, ...own.effect, ...own.low, ...own.high].filter(v => v !== null);
     const least = Math.min(...ends), most = Math.max(...ends), scale = v => (2 + 96 * (v - least) / ((most - least) || 1)).toFixed(2);
-    const titles = [["Feature"], ["Effect", "n"], ["95 % interval", "n wide"], ["Picture", "pic"], ["Beside its counterfactuals", "wide"]];
-    if (own.flip) titles.push(["Otherwise, but for it", "n"]);
-    titles.push([data.evidence, "n wide"], ["Status", "wide"]);
-    const lines = rows.map(k => {
-      const sure = own.sure[k] || (own.necessary && own.necessary[k]), tr = make("tr", null, sure ? "" : "unsure");
+    const titles = [["Feature"], ["Effect", "n"], ["95 % interval", "n"], ["Picture", "pic"], ["Extreme", "n"]];
+    if (own.flip) titles.push(["Otherwise", "n"]);
+    titles.push([data.evidence, "n wide"], ["Status"]);
+    const lines = rows.map((k, at) => {
+      const tr = make("tr", null, (known(k) ? "" : "unsure") + (at >= open ? " deep" : ""));
       const name = make("th", data.subsets[own.subset[k]] + (own.value[k] ? " " : "")); name.scope = "row";
       if (own.value[k]) name.append(make("span", own.value[k], "v"));
       const interval = own.low[k] === null || own.low[k] === own.high[k] ? "" : number(own.low[k], true) + " to " + number(own.high[k], true);
       const pic = make("td", null, "pic"); pic.append(track(own.low[k], own.effect[k], own.high[k], scale, "effect " + (number(own.effect[k], true) || "not estimated")));
-      tr.append(name, make("td", number(own.effect[k], true), "n"), make("td", interval, "n wide"), pic, make("td", own.surprise[k] === null ? "" : "more extreme than " + percent(own.surprise[k]), "wide"));
-      if (own.flip) { const td = make("td", percent(own.flip[k]), "n"); if (own.flip_low[k] !== null) td.append(make("br"), make("span", percent(own.flip_low[k]) + " to " + percent(own.flip_high[k]), "soft")); tr.append(td); }
-      tr.append(make("td", number(own.evidence[k]), "n wide"), make("td", own.sure[k] ? "established" : own.necessary && own.necessary[k] ? "decision hangs on it" : "not established", "wide"));
+      tr.append(name, cell(number(own.effect[k], true), "n", "effect"), cell(interval, "n", "95 %:"), pic, cell(percent(own.surprise[k]), "n", "extreme"));
+      if (own.flip) { const td = cell(percent(own.flip[k]), own.necessary[k] ? "n yes" : "n", "otherwise"); if (own.flip_low[k] !== null) td.append(" ", make("span", "(" + Math.round(100 * own.flip_low[k]) + " to " + percent(own.flip_high[k]) + ")", "soft")); tr.append(td); }
+      tr.append(make("td", number(own.evidence[k]), "n wide"), make("td", data.statuses[own.status[k]], "status"));
       return tr;
     });
-    const head = make("h3", inputs.name[place]), said = make("p", (inputs.said[place] ? "The model says " + inputs.said[place] + "; " : "") + data.output + " " + number(inputs.output[place]) + ".", "soft");
-    panel.replaceChildren(head, said, table(titles, lines, "reasons of this input"), ...near(own), ...drawn(own));
+    const head = make("h3", inputs.name[place]), said = make("p", (inputs.said[place] ? "The model says " + inputs.said[place] + "; " : "") + (inputs.asked ? inputs.asked[place] : data.output) + " " + number(inputs.output[place]) + ".", "soft");
+    const reasons = table(titles, lines, "reasons of this input"), more = [];
+    if (n > open) {
+      const button = make("button", "Show " + (n - open) + " more: not established", "unfold"), p = make("p", null, "tools"); button.type = "button";
+      reasons.firstChild.classList.add("folded"); p.append(button); more.push(p);
+    }
+    panel.replaceChildren(head, said, reasons, ...more, ...near(own), ...drawn(own));
   }
 
   const near = own => (own.near || []).filter(c => c.changes.length).map(c => {
     const box = make("div");
     const rows = c.changes.map(([name, before, after]) => { const tr = make("tr"), th = make("th", name); th.scope = "row"; tr.append(th, make("td", before, "n was"), make("td", after, "n will")); return tr; });
-    box.append(make("h3", "The nearest case in which it changes, by " + c.subset), make("p", c.before + " \u2192 " + c.after + (c.more ? "; and " + c.more + " more columns" : ""), "soft"), table([["Column"], ["Is", "n"], ["Would be", "n"]], rows, "nearest case, by " + c.subset));
+    box.append(make("h3", "The nearest case in which the decision changes, with " + c.subset + " redrawn"), make("p", c.before + " \u2192 " + c.after + (c.more ? "; and " + c.more + " more columns" : ""), "soft"), table([["Column"], ["Is", "n"], ["Would be", "n"]], rows, "nearest case, by " + c.subset));
     return box;
   });
 
@@ -171,6 +178,13 @@
     tellPage();
   }
 
+  /* A thumbnail opens its image; what is printed is all open. */
+  document.addEventListener("click", event => {
+    const link = event.target.closest(".sheet a");
+    if (link) byId(link.hash.slice(1)).open = true;
+  });
+  window.addEventListener("beforeprint", () => { for (const d of document.querySelectorAll("details")) d.open = true; });
+
   for (const t of document.querySelectorAll("table.sortable")) for (const th of t.tHead.querySelectorAll("[data-sort]")) {
     const button = make("button", th.textContent), column = th.cellIndex; button.type = "button";
     th.replaceChildren(button);
@@ -179,6 +193,9 @@
       for (const other of t.tHead.rows[0].cells) other.removeAttribute("aria-sort");
       th.setAttribute("aria-sort", down ? "descending" : "ascending");
       const value = tr => parseFloat(tr.cells[column].textContent.replace("\u2212", "-").replace(/,/g, "")) || 0;
+      t.classList.remove("folded");
+      const unfold = t.parentNode.nextElementSibling;
+      if (unfold && unfold.querySelector("button.unfold")) unfold.remove();
       t.tBodies[0].append(...[...t.tBodies[0].rows].sort((a, b) => (value(b) - value(a)) * (down ? 1 : -1)));
     });
   }
@@ -202,8 +219,17 @@
     order.sort((a, b) => inputs.sure[b] - inputs.sure[a] || a - b);
     filter();
   }
-  byId("previous-input").addEventListener("click", () => step(-1));
-  byId("next-input").addEventListener("click", () => step(1));
+  /* What is not established is folded away where it is long: the table before the button has it. */
+  document.addEventListener("click", event => {
+    const button = event.target.closest("button.unfold");
+    if (!button) return;
+    button.parentNode.previousElementSibling.querySelector("table").classList.remove("folded");
+    button.parentNode.remove();
+  });
+  if (byId("next-input")) {
+    byId("previous-input").addEventListener("click", () => step(-1));
+    byId("next-input").addEventListener("click", () => step(1));
+  }
   chosen = start;
   if (list) show();
 })();

@@ -19,7 +19,8 @@ def compare(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
     rows = [_pair(key, left.get(key), right.get(key)) for key in dict.fromkeys([*left, *right])]
     rows.sort(key=lambda row: ORDER.index(row["verdict"]))
     counts = {verdict: sum(row["verdict"] == verdict for row in rows) for verdict in ORDER}
-    return {"counts": counts, "rows": rows[:MOST], "left_out": max(0, len(rows) - MOST)}
+    common = len(left.keys() & right.keys())
+    return {"counts": counts, "common": common, "rows": rows[:MOST], "left_out": max(0, len(rows) - MOST)}
 
 
 ORDER = ("only in the first", "only in the second", "in both", "in neither")

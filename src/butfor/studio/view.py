@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import replace
+from collections import Counter
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from butfor.core.result.answers import answers, input_sentence
 from butfor.core.result.numbers import number
 from butfor.core.result.result import Result
-from butfor.core.types import InputError, Ints
+from butfor.core.types import Floats, InputError, Ints
+from butfor.report.answer import answer
+from butfor.report.content import promise_line
+from butfor.report.lines import percent, tidied
 
 VIEW, REPORT_PAGE = "view.json", "report.html"
 MOST_SHOWN = 1_000  # hypotheses
 MOST_EXAMPLES, DRAWS = 120, 3  # hypotheses with counterfactuals, and how many of each
+LOOKED_AT = 8  # counterfactuals of a text, of which the most frequent are shown
 MOST_IMAGES, MOST_COLUMNS = 40, 8
 LONGEST = 900  # pixels of a picture's longer side
 
@@ -26,34 +30,26 @@ def make_view(result: Result, out: Path) -> None:
     """Write view.json, report.html and pictures; view.json last: where it is, the others are."""
     out.mkdir(parents=True, exist_ok=True)
     result.report(out / REPORT_PAGE)
-    shown = _shown(result)
+    shown, found, numbers = _shown(result), answer(result), tidied(result)
+    picture = None if found.picture is None or result.modality != "table" else asdict(found.picture)
     content = {
         "modality": result.modality,
         "hypotheses": len(result.chosen),
         "chosen": int(result.chosen.sum()),
-        "answers": _answers(result),
+        "answers": [found.headline, *found.lead],
+        "picture": picture,
+        "promised": promise_line(result),
         "promise": str(replace(result.guarantee, caveats=())),
         "caveats": list(result.guarantee.caveats),
         "notes": list(result.notes),
         "settings": _settings(result),
         "inputs": [_input(result, place, out) for place in _places(result, shown)],
-        "rows": [_row(result, row, k < MOST_EXAMPLES, out) for k, row in enumerate(shown.tolist())],
+        "rows": [_row(result, numbers, row, k < MOST_EXAMPLES, out) for k, row in enumerate(shown.tolist())],
         "left_out": len(result.chosen) - len(shown),
     }
     part = out / f".{VIEW}"
     part.write_text(json.dumps(content, default=str), encoding="utf-8", errors="replace")
     os.replace(part, out / VIEW)
-
-
-def _answers(result: Result) -> list[str]:
-    """The answer in a few sentences; of one input the one that is about it."""
-    if len(result.input_names) > 1:
-        return [line.strip() for line in answers(result)][:12]
-    if result.decided is not None:
-        return [input_sentence(result, 0)]
-    found = [result.subset_names[subset] for subset in result.subset_of[result.chosen]]
-    some = ", ".join(found[:8]) + (f" and {len(found) - 8} more" if len(found) > 8 else "")
-    return [f"Established: {some}." if found else "Nothing is established."]
 
 
 def _settings(result: Result) -> list[tuple[str, str]]:
@@ -107,22 +103,25 @@ def _save(image: Any, path: Path) -> None:
     picture.save(path, "PNG")
 
 
-def _row(result: Result, row: int, with_draws: bool, out: Path) -> dict[str, Any]:
-    effects, evidence = result.effects, result.evidence
-    place = int(result.input_of[row])
+def _row(
+    result: Result, numbers: tuple[Floats, Floats, Floats], row: int, with_draws: bool, out: Path
+) -> dict[str, Any]:
+    """One hypothesis; `numbers` are the effects and the ends of their intervals (H,), as the report shows them."""
+    evidence, place = result.evidence, int(result.input_of[row])
+    effect, low, high = (_number(column[row], sign=True) for column in numbers)
     found: dict[str, Any] = {
         "row": row,
         "place": place,
         "input": str(result.input_names[place]),
         "subset": str(result.subset_names[result.subset_of[row]]),
         "chosen": bool(result.chosen[row]),
-        "effect": _number(effects.effect[row], sign=True),
-        "low": _number(effects.low[row], sign=True),
-        "high": _number(effects.high[row], sign=True),
+        "effect": effect,
+        "low": low,
+        "high": high,
         "evidence": f"{evidence.kind} {number(evidence.values[row])}",
     }
     if result.decided is not None:
-        found["flip"] = _number(result.decided.share[row])
+        found |= {"flip": percent(result.decided.share[row]), "necessary": bool(result.decided.necessary[row])}
     if result.modality != "table":
         found["where"] = _where(result, row)
     if with_draws and row in result.kept:
@@ -157,11 +156,12 @@ def _where(result: Result, row: int) -> list[float] | None:
 
 def _draws(result: Result, row: int, out: Path) -> Any:
     """A few counterfactuals: files of pictures, texts, or columns with the observed value and the drawn ones."""
+    most = LOOKED_AT if result.modality == "text" else DRAWS
     try:
-        drawn = result.kept.whole(result.problem, row, DRAWS)
+        drawn = result.kept.whole(result.problem, row, most)
     except InputError:  # images that are no longer where they were
         return None
-    outputs = result.kept.outputs(row)[:DRAWS]
+    outputs = result.kept.outputs(row)[:most]
     said = [number(one[int(result.evidence.classes[row])]) for one in np.atleast_2d(outputs)]
     if result.modality == "image":
         names = [f"cf-{row}-{k}.png" for k in range(len(drawn))]
@@ -169,7 +169,9 @@ def _draws(result: Result, row: int, out: Path) -> Any:
             _save(image, out / name)
         return [{"picture": name, "output": text} for name, text in zip(names, said, strict=False)]
     if result.modality == "text":
-        return [{"text": str(text), "output": words} for text, words in zip(drawn, said, strict=False)]
+        values = dict(zip(drawn, said, strict=False))  # each once: a word is often drawn again
+        often: list[tuple[Any, int]] = Counter(drawn).most_common(DRAWS)
+        return [{"text": str(text), "output": values[text], "times": f"{n} of {len(drawn)}"} for text, n in often]
     return _cells(result, row, drawn) if result.modality == "table" else None
 
 

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 Kind = Literal["", "tested", "up", "down", "both", "chosen"]  # both: two directions; chosen: direction not known
 MOST, AROUND = 4000, 240  # characters of a text that are shown; of a longer one, around what was chosen
 BREAK = re.compile(r"(<br\s*/?>)", re.IGNORECASE)
+NAMES = {"p": "p-value", "e": "e-value"}
+LINKS = {"logit": "log-odds", "log": "logarithm"}
 REACH = 24  # characters that a cut may move to stand between two words
 
 
@@ -271,16 +273,16 @@ def _tip(result: Result, row: int, long: bool) -> str:
 
 
 def statistic(result: Result, row: int) -> str:
-    """The evidence of one hypothesis with its name, as in the table of the result: "p 0.0021"."""
-    return f"{result.evidence.kind} {number(result.evidence.values[row])}"
+    """The evidence of one hypothesis with its name: "p-value 0.0021"."""
+    return f"{NAMES.get(result.evidence.kind, result.evidence.kind)} {number(result.evidence.values[row])}"
 
 
 def effect(result: Result, row: int) -> str:
-    """The effect of one hypothesis with its interval; empty where it was not estimated."""
-    found = result.effects
+    """The effect of one hypothesis with its unit and interval; empty where it was not estimated."""
+    found, link = result.effects, LINKS.get(str(result.provenance.get("link")), "")
     middle, low, high = (number(values[row], sign=True) for values in (found.effect, found.low, found.high))
-    interval = f" ({low} to {high})" if low else ""
-    return f"effect {middle}{interval}" if middle else ""
+    interval = f" ({low} to {high})" if low and low != high else ""
+    return f"effect {middle}{' ' if link else ''}{link}{interval}" if middle else ""
 
 
 def output_of(result: Result, row: int) -> str:

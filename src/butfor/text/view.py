@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 PAGE, MOST_TEXTS, MOST_WORDS, MOST_CHANGED, MOST_COUNTED = 20, 1000, 6, 150, 40
 LEAST_COUNTED = 3  # words that make a table
 LOOKED_AT, MOST_FILLS = 8, 3  # counterfactuals of a word, and different ones of them that are shown
-OPEN = 30  # words whose counterfactuals are shown without a click
+OPEN = 8  # words whose counterfactuals are shown without a click
 AROUND = 34  # characters on each side of a changed word
 UNITS = {
     "word": ("word", "words"),

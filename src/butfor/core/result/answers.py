@@ -36,7 +36,8 @@ def decision_sentences(result: Result, most: int = MOST_INPUTS) -> list[str]:
     inputs = np.unique(result.input_of[decided.necessary])
     total = len(result.input_names)
     if not inputs.size:
-        return [f"Decision: for none of {total} inputs is it established what it hangs on.{_nearest(result)}"]
+        none = f"for none of {total} inputs is it" if total > 1 else "it is not"
+        return [f"Decision: {none} established what it hangs on.{_nearest(result)}"]
     first = (
         f"Decision: for {_of(len(inputs), total)} it is established what the decision hangs on. {_most(result, needed)}"
     )
@@ -64,14 +65,19 @@ def _nearest(result: Result) -> str:
 
 
 def input_sentence(result: Result, place: int) -> str:
-    """The strongest but-for reason of one input in words: its finest necessary subset, else the likeliest one."""
+    """The strongest but-for reason of one input in words."""
+    row = telling_row(result, place)
+    return flip_sentence(result, row) + which_of(result, row)
+
+
+def telling_row(result: Result, place: int) -> int:
+    """The strongest but-for reason of one input: its finest necessary subset, else the likeliest one."""
     decided = result.decided
     assert decided is not None
     own = result.input_of == place
     needed = finest_of(result, decided.necessary) & own
     rows = np.flatnonzero(needed if needed.any() else own)
-    row = int(rows[np.argmax(np.nan_to_num(decided.share[rows], nan=-1.0))])
-    return flip_sentence(result, row) + which_of(result, row)
+    return int(rows[np.argmax(np.nan_to_num(decided.share[rows], nan=-1.0))])
 
 
 def which_of(result: Result, row: int) -> str:
@@ -172,8 +178,12 @@ def row_sentences(result: Result) -> list[str]:
 
 def next_steps(result: Result) -> list[str]:
     """After a run that established nothing input by input: which depth has an answer, and the call that looks there."""
-    if result.chosen.any() or not len(result.chosen):
-        return []
+    steps = next_calls(result, largest=True) if len(result.chosen) and not result.chosen.any() else []
+    return [f"Nothing is established input by input. To look at: {'; '.join(steps)}."] if steps else []
+
+
+def next_calls(result: Result, *, largest: bool) -> list[str]:
+    """Where a run that established nothing input by input has an answer or comes near one; its largest effect."""
     steps = []
     over, decided = result.over_inputs, result.decided
     if over is not None and over.chosen.any():
@@ -184,13 +194,12 @@ def next_steps(result: Result) -> list[str]:
     if known.size:
         row = int(known[np.argmax(np.abs(result.effects.effect[known]))])
         name, subset = result.input_names[int(result.input_of[row])], result.subset_names[int(result.subset_of[row])]
-        steps.append(
-            f"the largest effect is {result.effects.effect[row]:+.3g}, of {subset!r} on input {name!r} (not "
-            f"established); result.reasons({name!r}) lists what comes near"
-        )
+        effect = f"the largest effect is {result.effects.effect[row]:+.3g}, of {subset!r} on input {name!r}"
+        steps += [f"{effect} (not established)"] if largest else []
+        steps.append(f"result.reasons({name!r}) lists what comes near")
     if decided is None and result.modality == "table":
         steps.append("decide=lambda outputs: outputs >= ... asks what a decision hangs on, which needs no pooling")
-    return [f"Nothing is established input by input. To look at: {'; '.join(steps)}."] if steps else []
+    return steps
 
 
 def _of(count: int, total: int) -> str:

@@ -239,7 +239,8 @@ class GlobalResult:
         return global_summary.summary(self)
 
     def _repr_html_(self) -> str:
-        return global_summary.summary_html(self)
+        small: str = later("butfor.report.notebook:small_global_html")(self)
+        return small
 
     def to_json(self) -> str:
         """Settings, guarantee, notes and the table, as JSON."""

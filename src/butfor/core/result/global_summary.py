@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import textwrap
-from html import escape
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -70,15 +69,3 @@ def _interval(row: tuple[str, float, float, float, float]) -> str:
     if np.isnan(effect):
         return "not estimated"
     return f"{effect:+.3g} ({low:+.3g} to {high:+.3g})" if low == low else f"{effect:+.3g}"
-
-
-def summary_html(result: GlobalResult) -> str:
-    """The same for a notebook."""
-    rows = "".join(
-        f"<tr><td style='text-align:left'>{escape(row[0])}</td><td>{_interval(row)}</td><td>{row[4]:.3g}</td></tr>"
-        for row in ranked(result)
-    )
-    head = f"<tr><th>subset</th><th>{escape(effect_name(result))} (95 % interval)</th><th>p</th></tr>"
-    table = f"<table>{head}{rows}</table>" if rows else ""
-    notes = "".join(f"<p><b>Note:</b> {escape(note)}</p>" for note in result.notes)
-    return f"<p>{escape(headline(result))}</p>{table}{notes}<p><b>Guarantee:</b> {escape(str(result.guarantee))}</p>"

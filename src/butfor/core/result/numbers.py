@@ -12,13 +12,27 @@ def number(value: float, *, sign: bool = False) -> str:
 
     >>> number(1234.5), number(-0.00012), number(12345678.0), number(0.5, sign=True), number(float("nan"))
     ('1,234', '−0.00012', '12,345,678', '+0.5', '')
+    >>> number(0.0, sign=True)
+    '0'
     """
     value = float(value)
     if np.isnan(value):
         return ""
-    plus = "+" if sign else ""
+    plus = "+" if sign and value else ""
     large = 1e3 <= abs(value) < 1e9
     return (f"{value:{plus},.0f}" if large else f"{value:{plus}.3g}").replace("-", "−")
+
+
+def to_scale(values: Floats, largest: Floats) -> Floats:
+    """Numbers rounded to a thousandth of the power of ten of the largest beside them: what is noise there reads 0.
+
+    >>> to_scale(np.array([0.653, 0.0028449, -1.7e-07]), np.array([0.653])).tolist()
+    [0.653, 0.0028, 0.0]
+    """
+    size = np.where(np.isfinite(largest) & (largest > 0), largest, 1.0)
+    grain = 10.0 ** (np.floor(np.log10(size)) - 3)
+    coarse = np.round(values / grain) * grain + 0.0  # no minus sign before a zero
+    return np.where(np.abs(values) < 100 * grain, coarse, values)  # three digits are shown: none is rounded twice
 
 
 def change(value: float) -> str:

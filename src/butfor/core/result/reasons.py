@@ -112,6 +112,7 @@ def flip_sentence(result: Result, row: int) -> str:
     decided = result.decided
     assert decided is not None
     name = result.subset_names[int(result.subset_of[row])]
+    name = f"the columns other than {name.removeprefix('all but ')}" if name.startswith("all but ") else name
     if not np.isfinite(decided.share[row]):
         return f"But for {name}: nothing was drawn."
     ways = _percent(decided.share, row)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -149,21 +148,3 @@ def _columns(rows: Sequence[SubsetRow]) -> dict[str, list[str]]:
         "mean effect": ["" if np.isnan(row.effect) else f"{row.effect:+.3g}" for row in rows],
     }
     return {title: cells for title, cells in columns.items() if any(cells)}
-
-
-def summary_html(result: Result) -> str:
-    """The same for a notebook."""
-    rows = [row for row in by_subset(result) if row.chosen]
-    columns = _columns(rows)
-    head = "".join(f"<th>{title}</th>" for title in ("subset", *columns))
-    body = "".join(
-        f"<tr><td style='text-align:left'>{escape(row.name)}</td>"
-        + "".join(f"<td>{cells[k]}</td>" for cells in columns.values())
-        + "</tr>"
-        for k, row in enumerate(rows)
-    )
-    table = f"<table><tr>{head}</tr>{body}</table>" if rows else ""
-    notes = "".join(f"<p><b>Note:</b> {escape(note)}</p>" for note in result.notes)
-    bound, said = escape(bound_sentence(result)), "".join(f"<p>{escape(line)}</p>" for line in answers(result))
-    ends = "".join(f"<p>{escape(line)}</p>" for line in promise(result))
-    return f"<p>{escape(headline(result))}</p>{said}{table}<p>{bound}</p>{notes}{ends}"

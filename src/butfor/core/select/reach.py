@@ -201,16 +201,16 @@ def largest_family(groups: Ints | None, size: int) -> int:
 def called_alike(decisions: Ints, reference: Ints, name: object) -> list[str]:
     """A sentence where all inputs (n,) are given one class that hardly a row of the reference (m,) is given.
 
-    >>> called_alike(np.ones(5, int), np.zeros(100, int), "declined")[0][:56]
-    "Every input is called 'declined', 0.0% of the reference "
+    >>> called_alike(np.ones(5, int), np.zeros(100, int), "declined")[0][:64]
+    "Every input is called 'declined', and no row of the reference is"
     """
     share = float((reference == decisions[0]).mean())
     if len(decisions) < LEAST_PICKED or (decisions != decisions[0]).any() or share > SELDOM:
         return []
+    few = f"only {100 * share:.1f} % of the reference is" if share else "no row of the reference is"
     return [
-        f"Every input is called {name!r}, {share:.1%} of the reference is. If the inputs were picked by that, say so "
-        "with picked=: without it what is chosen means nothing. What their decisions hang on (flip, necessary) needs "
-        "no such care."
+        f"Every input is called {name!r}, and {few}. If the inputs were picked by that, say so by picked=...; without "
+        "it, what is chosen means nothing. What their decisions hang on (flip, necessary) needs no such care."
     ]
 
 

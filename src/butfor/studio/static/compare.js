@@ -10,18 +10,19 @@ export async function showCompare(place, first, second) {
     place.append(el("p", { class: "quiet" }, "There are fewer than two results yet."));
     return;
   }
-  const other = all.find((one) => one.value !== first)?.value;
-  const one = choice(all, first ?? all[0].value);
-  const two = choice(all, second && second !== first ? second : other);
+  const start = first ?? all[0].value;
+  const one = choice(all, start);
+  const two = choice(all, second && second !== start ? second : all.find((other) => other.value !== start).value);
   const body = el("div", { "aria-live": "polite" });
   let asked = 0;
   const draw = async () => {
     const own = ++asked;
     const found = await get(`/api/compare?first=${one.value}&second=${two.value}`);
     if (own !== asked) return;  // another choice was made meanwhile: its answer is the one to show
-    const counts = Object.entries(found.counts).map(([verdict, count]) => `${count} ${verdict}`).join(" · ");
+    const counts = Object.entries(found.counts).filter(([, count]) => count).map(([verdict, count]) => `${count} ${verdict}`).join(" · ");
     body.replaceChildren(
-      el("p", { class: "headline" }, `Established: ${counts}`),
+      found.common ? "" : el("p", { class: "note" }, "These two have no input and subset in common."),
+      el("p", { class: "headline" }, counts ? `Established: ${counts}.` : "Nothing was tested in either."),
       table(["Input", "Subset", "Established", "Effect, first", "Effect, second"],
         found.rows.map((row) => [row.input, row.subset, row.verdict, row.first, row.second]), "Comparison"),
       el("p", { class: "quiet" }, found.left_out ? `${found.left_out} more are not shown.` : ""));

@@ -7,12 +7,33 @@ export function showFound(view, id) {
     el("p", { class: "quiet" }, "Choose one to see what was put in its place."));
   const open = (row) => {
     opened.replaceChildren(...counterfactuals(view, row, id));
-    for (const one of document.querySelectorAll("[data-row]")) one.classList.toggle("here", one.dataset.row === String(row.row));
-    opened.scrollIntoView({ block: "nearest" });
+    for (const one of whole.querySelectorAll("[data-row]")) one.classList.toggle("here", one.dataset.row === String(row.row));
+    if (opened.isConnected) opened.scrollIntoView({ block: "nearest" });
   };
   const shape = { image: images, text: texts }[view.modality] ?? rows;
   const left = view.left_out ? el("p", { class: "quiet" }, `${view.left_out} more are in the report and its table.`) : "";
-  return el("div", { class: "found" }, legend(view), shape(view, id, open), left, opened);
+  const whole = el("div", { class: "found" }, view.picture ? picture(view.picture) : "", legend(view), shape(view, id, open), left, opened);
+  const first = view.rows.find((row) => row.chosen && row.draws?.length);
+  if (first) open(first);
+  return whole;
+}
+
+// The picture of the answer, as the report has it: places are percent of the width.
+function picture(shown) {
+  const percent = (value) => `${value.toFixed(2)}%`;
+  const lines = shown.lines.map((line) => {
+    const track = svg("svg", { class: "track", role: "img", "aria-label": `${line.said} ${line.interval}` });
+    if (shown.mark_name) track.append(svg("line", { class: shown.mark_name.startsWith("level") ? "level" : "zero", x1: percent(shown.mark), x2: percent(shown.mark), y1: 0, y2: 16 }));
+    if (line.middle !== null) {
+      const [low, high] = [line.low ?? line.middle, line.high ?? line.middle];
+      track.append(svg("line", { class: shown.mark_name ? "span" : "count", x1: percent(low), x2: percent(high), y1: 8, y2: 8 }));
+      if (shown.mark_name) track.append(svg("circle", { cx: percent(line.middle), cy: 8, r: 4 }));
+    }
+    return el("li", { class: line.sure ? "" : "unsure" }, el("span", {}, line.name, line.value ? ` = ${line.value}` : ""), track,
+      el("span", { class: "said" }, line.said, line.interval ? el("small", {}, line.interval) : ""));
+  });
+  return el("section", { class: "answer", "aria-label": "Picture of the answer" }, el("p", { class: "quiet" }, shown.title), el("ul", {}, ...lines),
+    shown.mark_name ? el("p", { class: "hint" }, shown.key, shown.mark_name.startsWith("level") ? ` Dashed: ${shown.mark_name}.` : "") : "");
 }
 
 // The same before anything is known.
@@ -67,14 +88,16 @@ function texts(view, id, open) {
 }
 
 function rows(view, id, open) {
+  const decided = view.rows.some((row) => row.flip);
+  const heads = ["Input", "Subset", "Effect", "95 % interval", ...(decided ? ["Another decision"] : []), "Status"];
   const cells = view.rows.map((row) => [row.input,
     el("button", { type: "button", class: row.chosen ? "chip yes" : "chip no", "data-row": row.row, onclick: () => open(row) }, row.subset),
-    row.chosen ? "established" : "not established", row.effect ?? "", row.low === null ? "" : `${row.low} to ${row.high}`, row.flip ?? ""]);
+    row.effect ?? "", row.low === null || row.low === row.high ? "" : `${row.low} to ${row.high}`, ...(decided ? [row.flip ?? ""] : []), row.chosen ? "established" : "not established"]);
   const filter = el("select", { "aria-label": "Which rows", class: "choose" }, el("option", { value: "yes" }, "Established"), el("option", { value: "all" }, "All"));
   const place = el("div");
   const draw = () => {
     const some = cells.filter((_, k) => filter.value === "all" || view.rows[k].chosen);
-    place.replaceChildren(table(["Input", "Subset", "Status", "Effect", "Interval", "Probability of another decision"], some, "What was found"));
+    place.replaceChildren(table(heads, some, "What was found"));
     if (!some.length) place.append(el("p", { class: "quiet" }, "Nothing is established."));
   };
   filter.value = view.chosen ? "yes" : "all";
@@ -105,8 +128,8 @@ function outline(row) {
 function counterfactuals(view, row, id) {
   const head = el("h2", {}, `But for ${row.subset}`);
   const facts = [row.chosen ? "Established." : "Not established: what was drawn in its place often gave as extreme an output.",
-    row.effect ? `Effect ${row.effect}${row.low === null ? "" : ` (${row.low} to ${row.high})`}.` : "",
-    row.flip ? `Probability of another decision ${row.flip}.` : ""].filter(Boolean).join(" ");
+    row.effect ? `Effect ${row.effect}${row.low === null ? "" : ` (95 %: ${row.low} to ${row.high})`}.` : "",
+    row.flip ? `Another decision in ${row.flip} of the draws${row.necessary ? ", established as more likely than not" : ""}.` : ""].filter(Boolean).join(" ");
   const words = el("p", {}, `${view.modality === "table" ? "Row" : "In"} ${row.input}. ${facts}`);
   if (!row.draws?.length) return [head, words, el("p", { class: "quiet" }, "No counterfactuals were kept for this one.")];
   if (view.modality === "image") {
@@ -114,7 +137,7 @@ function counterfactuals(view, row, id) {
       el("img", { src: `/api/runs/${id}/pictures/${one.picture}`, alt: `Counterfactual ${k + 1} of ${row.subset}` }), outline(row)),
       el("figcaption", {}, `output ${one.output}`))))];
   }
-  if (view.modality === "text") return [head, words, table(["It might have said", "Output"], row.draws.map((one) => [one.text, one.output]), "Counterfactuals")];
+  if (view.modality === "text") return [head, words, table(["It might have said", "Output", "Drawn"], row.draws.map((one) => [one.text, one.output, one.times ?? ""]), "Counterfactuals")];
   const many = row.draws[0].drawn.map((_, k) => `Drawn ${k + 1}`);
   return [head, words, table(["Column", "Observed", ...many], row.draws.map((one) => [one.column, one.observed, ...one.drawn]), "Counterfactuals")];
 }

@@ -46,7 +46,7 @@ export async function showTable(place) {
     const heads = order.map((k) => `${columns[k]}${kinds[k] === "number" ? "" : " (text)"}`);
     shown.replaceChildren(
       el("p", {}, el("strong", {}, stored.name), ` has ${rows} rows and ${columns.length + more} columns. The first rows:`),
-      table(heads, preview.map((row) => order.map((k) => row[k])), "First rows"));
+      table(heads, preview.map((row) => order.map((k) => (kinds[k] === "number" ? short(row[k]) : row[k]))), "First rows"));
     if (filter) where.value = filter;
     refresh();
     count();
@@ -64,6 +64,9 @@ export async function showTable(place) {
       async () => add(await post("/api/examples/table"), "diagnosis == 'benign'")),
     shown, form);
 }
+
+// 14.890999999999998 is 14.891 to a person.
+const short = (text) => (text.includes(".") && Number.isFinite(Number(text)) ? String(Number(Number(text).toPrecision(6))) : text);
 
 const listed = (text) => text.split(",").map((name) => name.trim()).filter(Boolean);
 

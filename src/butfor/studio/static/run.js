@@ -68,12 +68,13 @@ async function asked(body, id) {
 }
 
 async function result(body, id) {
+  body.replaceChildren(el("p", { class: "quiet" }, "Reading the result …"));
   const view = await get(`/api/runs/${id}/view`);
   const report = `/api/runs/${id}/report`;
   const framed = el("iframe", { title: "Report", loading: "lazy", class: "report" });
   const details = el("details", { class: "whole" }, el("summary", {}, "The whole report"), framed);
   details.addEventListener("toggle", () => { if (details.open && !framed.src) framed.src = report; });
-  body.append(
+  body.replaceChildren(
     el("p", { class: "headline" }, view.answers[0] ?? ""),
     ...view.answers.slice(1, 6).map((line) => el("p", {}, line)),
     el("div", { class: "actions" },
@@ -81,7 +82,7 @@ async function result(body, id) {
       el("a", { class: "button", href: report, target: "_blank", rel: "noopener" }, "Open the report"),
       el("a", { class: "button", href: `#/compare/${id}/${id}` }, "Compare with another run")),
     showFound(view, id), details,
-    el("details", {}, el("summary", {}, "What is promised, and under which conditions"),
+    el("details", {}, el("summary", {}, view.promised ?? "What is promised, and under which conditions"),
       el("p", {}, view.promise), ...view.caveats.map((text) => el("p", { class: "note" }, text))),
     notes(view), el("details", {}, el("summary", {}, "How it was made"), table(["What", "Which"], view.settings, "Settings")));
 }

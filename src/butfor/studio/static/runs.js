@@ -2,6 +2,7 @@
 import { get, ended } from "./api.js";
 import { el, table } from "./dom.js";
 
+const WHEN = { dateStyle: "medium", timeStyle: "short" };
 const WORDS = { queued: "waiting", running: "running", done: "done", failed: "failed", cancelled: "cancelled", stopped: "stopped" };
 
 export async function showRuns(place) {
@@ -17,7 +18,7 @@ export async function showRuns(place) {
   place.append(el("h2", {}, "Runs"));
   if (runs.length) {
     const rows = runs.map((run) => [
-      el("a", { href: `#/run/${run.id}` }, run.title), badge(run), found(run), new Date(run.created * 1000).toLocaleString(),
+      el("a", { href: `#/run/${run.id}` }, run.title), badge(run), found(run), new Date(run.created * 1000).toLocaleString([], WHEN),
     ]);
     place.append(table(["Run", "State", "Established", "Started"], rows, "Runs of this studio"));
   } else {
@@ -25,7 +26,7 @@ export async function showRuns(place) {
   }
   if (past.length) {
     place.append(el("h2", {}, "Other results in this folder"));
-    const rows = past.map((one) => [el("a", { href: `#/run/${one.id}` }, one.title), new Date(one.changed * 1000).toLocaleString()]);
+    const rows = past.map((one) => [el("a", { href: `#/run/${one.id}` }, one.title), new Date(one.changed * 1000).toLocaleString([], WHEN)]);
     place.append(table(["Result", "Written"], rows, "Results of the command line"));
   }
 }
