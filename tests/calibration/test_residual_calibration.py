@@ -57,7 +57,16 @@ def contaminated(rows, rng):
     return np.where(rng.random(x.shape) < 0.05, 8 * x, x)
 
 
+def spiked(rows, rng):
+    """Half of the values are 0, the more so the larger the column before."""
+    found = rng.normal(size=(rows, 6))
+    for j in range(1, 6):
+        found[:, j] = np.exp(found[:, j]) * (rng.random(rows) < 1 / (1 + np.exp(found[:, j - 1])))
+    return found
+
+
 BEDS = {
+    "spiked": spiked,
     "t10": lambda rows, rng: rng.standard_t(10, size=(rows, 6)),
     "poisson": lambda rows, rng: rng.poisson(5, size=(rows, 6)).astype(float),
     "gamma": lambda rows, rng: rng.gamma(5, size=(rows, 6)),
@@ -71,8 +80,8 @@ BEDS = {
     "30 columns": lambda rows, rng: chained(rows, rng, width=30, rho=0.7),
 }
 CASES = [(bed, 60 if bed == "30 columns" else 100) for bed in BEDS]
-CASES += [(bed, 30) for bed in ("t10", "poisson", "skewed ar", "contaminated", "30 columns")]
-CASES += [(bed, 300) for bed in ("uneven spread", "nonlinear")]
+CASES += [(bed, 30) for bed in ("spiked", "t10", "poisson", "skewed ar", "contaminated", "30 columns")]
+CASES += [(bed, 300) for bed in ("spiked", "uneven spread", "nonlinear")]
 
 
 def null_p(bed, rows, *, references=64, seed=0):
@@ -209,7 +218,8 @@ def test_a_spread_learned_on_means_of_rows_left_out_is_caught(monkeypatch):
 
 
 # Was wrong once: with many inputs, 31 of 100 runs had a false feature (23 before rivals were counted right).
-@pytest.mark.parametrize("seed", [103, 106, 109, 118])
+# (Seeds 103 and 118 were two more; there the spread of the draws, below which noise is not counted, is enough by now.)
+@pytest.mark.parametrize("seed", [106, 109])
 def test_features_count_what_a_sampler_that_does_not_suit_is_off_by(seed):
     """One row in twenty is an outlier in all columns, the model is the largest column: draws are off on average."""
     law, model = LAWS["outliers"], MODELS[1]
@@ -223,3 +233,52 @@ def test_features_count_what_a_sampler_that_does_not_suit_is_off_by(seed):
     contrast = partial(global_importance, model, inputs, reference, seed=seed)
     assert not contrast().chosen.any()
     assert contrast(check=False).chosen.any()
+
+
+def false_features(model, inputs, rows, runs, draw=lambda rng, size: rng.normal(size=(size, 4))):
+    """Runs with a feature of the whole, every null true."""
+    found = 0
+    for seed in range(runs):
+        rng = np.random.default_rng(seed)
+        reference = draw(rng, rows)
+        over = explain(model, draw(rng, inputs), reference, test="few-shot", seed=seed, effects=None).features
+        found += bool(over.chosen[over.resolution == 0].any())
+    return found
+
+
+def test_features_of_a_rare_event_are_not_sure_of_what_few_inputs_do_not_show():
+    """Was wrong once: 50 inputs without the event had no spread, 37 of 60 runs were false."""
+
+    def rare(rows):
+        return (np.asarray(rows)[:, 0] > 2) * 1.0
+
+    assert false_features(rare, 50, 1000, 20) <= binom.isf(1e-3, 20, 0.1)
+
+
+def test_copies_in_the_reference_tell_nothing_new():
+    """Was wrong once: rows that were drawn five times over counted five times, 18 of 60 runs were false."""
+
+    def oversampled(rng, size):
+        return (
+            np.repeat(rng.lognormal(size=(size // 5, 4)), 5, axis=0) if size == 300 else rng.lognormal(size=(size, 4))
+        )
+
+    assert false_features(lambda rows: np.asarray(rows).sum(axis=1), 299, 300, 20, oversampled) <= binom.isf(
+        1e-3, 20, 0.1
+    )
+
+
+def test_features_of_two_classes_are_of_one_of_them():
+    """Was wrong once: a draw was scored by its own class, and effects were half of those of the rows."""
+    rng = np.random.default_rng(0)
+
+    def chances(rows):
+        p = 1 / (1 + np.exp(-np.asarray(rows) @ np.array([1.5, 0.7, 0.0])))
+        return np.column_stack([1 - p, p])
+
+    reference, inputs = rng.normal(size=(300, 3)), rng.normal([1.0, 0.5, 0.0], 1, size=(80, 3))
+    found = explain(chances, inputs, reference).features
+    named = explain(chances, inputs, reference, target=1, alternative="greater").features
+    np.testing.assert_allclose(found.effect, named.effect, atol=0.05)
+    assert found.effect[found.subset == "x0"].item() > 0.15
+    assert "for 1 (established" in explain(chances, inputs, reference).summary().replace("\n", " ")

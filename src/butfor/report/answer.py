@@ -205,10 +205,9 @@ def _decision_picture(result: Result, place: int) -> Picture:
     rows = rows[np.lexsort((-np.nan_to_num(decided.share[rows], nan=-1.0), ~decided.necessary[rows]))][:MOST_LINES]
     title = f"{result.input_names[place]}: probability that the decision would have been otherwise, but for"
     key = (
-        "Blue: established as more likely than the level; grey: not. Second line: 95 % interval, all of them together."
+        "Blue: established as more likely than the level; grey: not. Second line: 95 % interval, all of a resolution "
+        "together."
     )
-    if (decided.low[rows][decided.necessary[rows]] <= decided.level).any():  # Holm's test reaches further
-        key += " What is established is tested step by step, so its interval may reach across the level."
     return Picture(
         title, decision_lines(result, rows), Scale(0.0, 1.0)(decided.level) or 0.0, f"level {decided.level:g}", key
     )

@@ -9,13 +9,15 @@ import numpy as np
 
 from butfor.core.draw.blocks import Problem
 from butfor.core.draw.layers import layers_of_table
-from butfor.core.evaluate.batches import Evaluator
+from butfor.core.evaluate.batches import Evaluator, Watcher
 from butfor.core.evaluate.outputs import Target
 from butfor.core.evaluate.probe import probe
 from butfor.core.result.controlled import Control
 from butfor.core.result.first_draws import FirstDraws, mean_known
 from butfor.core.select.choice import Choice, LearningUnits
 from butfor.core.select.rules import COMPETITIONS
+from butfor.core.test.decision import Decision
+from butfor.core.test.forecasts import Forecasts, Verified
 from butfor.core.test.outcomes import Outcomes
 from butfor.core.test.statistic import StatisticSpec
 from butfor.core.types import Bools, Floats
@@ -36,11 +38,13 @@ def control(
     settings: Settings,
     meter: Meter,
     averaged: Target,
+    decision: Decision | None = None,
     outcomes: Outcomes | None = None,
 ) -> Control:
     """The test on rows that their samplers have not seen; one problem for each sampler, with the same subsets.
 
-    `averaged` is what features are of, which are told by how much these rows are off on average.
+    `averaged` is what features are of, which are told by how much these rows are off on average; a `decision` is told
+    whether its chances come true.
 
     A subset whose control p-values are too often small (binomial, all subsets together at .01) is not calibrated.
     """
@@ -53,14 +57,19 @@ def control(
     )
     stopping = replace(quiet, rule="bh") if quiet.rule == "adaptive" else quiet  # weights need all rows together
     subsets = len(problems[0].subset_names)
-    parts, gains = [], []
+    parts, gains, forecasts, decisions = [], [], [], []
     for problem in problems:
         choice = choice_of(problem, stopping, np.arange(len(problem.items)))
         seen = probe(evaluator.direct, problem.items, evaluator.batch_rows, lambda row: f"row {row} of the reference")
         meter.count_evaluated(seen.rows)
         own = replace(spec, picked=None, rounding=seen.rounding)
         first = FirstDraws(problem.size, spec.target, settings.link, seen.rounding, averaged)
-        apart = replace(evaluator, failed={}, seen=(first,))  # hypotheses of its own
+        watching: tuple[Watcher, ...] = (first,)
+        if decision is not None:
+            forecasts.append(Forecasts(problem.size, decision))
+            decisions.append(decision(seen.outputs))
+            watching = (first, forecasts[-1])
+        apart = replace(evaluator, failed={}, seen=watching)  # hypotheses of its own
         done = perform(problem, apart, own, stopping, choice, meter, "control", outcomes=outcomes)
         if done.interrupted:
             raise KeyboardInterrupt  # nothing is decided yet that could be returned
@@ -71,7 +80,8 @@ def control(
     chosen = _pooled(problems[0], quiet, len(found) // subsets).chosen(found, tested).reshape(-1, subsets)
     values = found.reshape(-1, subsets)
     off = mean_known(np.concatenate(gains))
-    return Control(values, chosen, calibrated(values) if parts[0].kind == "p" else None, off)
+    verified = Verified(forecasts, np.concatenate(decisions), subsets) if forecasts else None
+    return Control(values, chosen, calibrated(values) if parts[0].kind == "p" else None, off, verified)
 
 
 def _pooled(problem: Problem, settings: Settings, rows: int) -> Choice:

@@ -42,11 +42,17 @@ def watch_decisions(problem: Problem, settings: Settings, outputs: Floats) -> Fl
 
 
 def decide(
-    problem: Problem, evaluator: Evaluator, flips: Flips, settings: Settings, fit: Fit | None, meter: Meter
+    problem: Problem,
+    evaluator: Evaluator,
+    flips: Flips,
+    settings: Settings,
+    fit: Fit | None,
+    meter: Meter,
+    off: Callable[[Floats], Floats] | None = None,
 ) -> Decided:
     """The probability of another decision of every hypothesis, with an interval: 95 % for all of a resolution together.
 
-    A subset is necessary where its interval lies above the level.
+    A subset is necessary where its interval lies above the level. `off` says by how much shares (H,) are too high.
     """
     error, alphas = _error(problem, fit), _shares_of_error(problem)
     before = flips.draws.copy()
@@ -54,6 +60,7 @@ def decide(
         meter.stage("decision", None)
         draw_until_decided(problem, evaluator, flips, error, settings.level, alphas, MOST_DRAWS)
     tally = flips.tally(error)
+    tally = tally if off is None else replace(tally, off=off(tally.share))
     low, high = tally.bounds(*alphas)
     return Decided(
         share=tally.share,

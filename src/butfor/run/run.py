@@ -156,7 +156,10 @@ def _answers(
     decided = over_inputs = None
     if flips is not None and not done.interrupted and not interrupted:
         watching = replace(evaluator, memory=None, seen=(flips,))
-        decided = decide(problem, watching, flips, settings, fit, meter)
+        off = None
+        if checked is not None and checked.verified is not None:
+            off = partial(checked.verified.off, problem, flips.decision(start.seen.outputs))
+        decided = decide(problem, watching, flips, settings, fit, meter, off)
         if settings.sufficient:
             again = None if context.reference is None else context.reference.fit
             decided = replace(decided, stay=sufficiency(problem, watching, flips.decision, settings, again, meter))

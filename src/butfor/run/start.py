@@ -19,6 +19,7 @@ from butfor.core.evaluate.workplace import Tolerance
 from butfor.core.result.controlled import Control
 from butfor.core.select.choice import Choice
 from butfor.core.select.reach import largest_family, reach
+from butfor.core.test.decision import Decision
 from butfor.core.test.flips import Flips
 from butfor.core.test.outcomes import Outcomes, ReadModel
 from butfor.core.test.picking import Picked
@@ -88,7 +89,8 @@ def start_run(context: RunContext, settings: Settings, problem: Problem, kept: J
     if inside.rows:
         meter.count_evaluated(inside.rows)
     averaged = averaged_target(spec.target, seen.outputs, settings.link)
-    checked = _control(context, plain, spec, settings, meter, averaged, inside.outcomes)
+    decision = None if flips is None else flips.decision
+    checked = _control(context, plain, spec, settings, meter, averaged, decision, inside.outcomes)
     choice = replace(choice, calibrated=_calibrated(problem, checked))
     return Start(problem, seen, spec, target, names, flips, plain, meter, inside, checked, choice, averaged)
 
@@ -168,6 +170,7 @@ def _control(
     settings: Settings,
     meter: Meter,
     averaged: Target,
+    decision: Decision | None,
     outcomes: Outcomes | None,
 ) -> Control | None:
     """The same test on rows of the reference's own kind; None where there are none, or where it is not wanted."""
@@ -178,7 +181,7 @@ def _control(
     problems = reference.controls()
     if not problems:
         return None
-    return control(problems, plain, spec, settings, meter, averaged, outcomes)
+    return control(problems, plain, spec, settings, meter, averaged, decision, outcomes)
 
 
 def _calibrated(problem: Problem, checked: Control | None) -> Bools | None:

@@ -26,9 +26,23 @@ def fit_of(problem: Problem) -> Fit | None:
     subsets = {block.subset.name: block.subset for block in problem.blocks}
     order = [subsets[name] for name in problem.subset_names]
     found = _own(sampler, inputs, order) or _of_a_regression(sampler, inputs, order)
-    each = np.stack([own for own, _ in found], axis=1)  # (n, S), as hypotheses stand
-    mean = np.maximum([mean for _, mean in found], 1 / sampler.rows)  # the mean of the donors is never known better
-    return Fit(sampler.rows, mean, each.reshape(-1))
+    copies = _copies(sampler.reference.values)
+    each = copies * np.stack([own for own, _ in found], axis=1)  # (n, S), as hypotheses stand
+    mean = copies * np.maximum([mean for _, mean in found], 1 / sampler.rows)  # donors' mean is never known better
+    return Fit(max(int(sampler.rows / copies), 1), mean, each.reshape(-1))
+
+
+def _copies(rows: Array) -> float:
+    """How often a row of the reference stands in it: copies (oversampling, a bootstrap) tell nothing new.
+
+    Kish's effective size is (sum c)^2 / sum c^2 for counts c. Rows of columns that all have few values may be equal by
+    chance, and count as different.
+    """
+    counts = np.unique(rows, axis=0, return_counts=True)[1]
+    telling = any(2 * len(np.unique(column)) >= len(counts) for column in rows.T)  # equal rows: not equal by chance
+    if not telling or len(counts) < 10:
+        return 1.0
+    return float((counts**2).sum() / len(rows))
 
 
 Leverages = list[tuple[Floats, float]]  # of each subset: at each input (n,), and at the mean of them

@@ -31,7 +31,7 @@ def averaged_target(target: Target, outputs: Floats, link: str | None) -> Target
     mirrored = link in (None, "logit") and outputs.shape[1] == 2 and np.allclose(known.sum(axis=1), 1, atol=1e-5)
     if target.kind != "predicted" or not mirrored:
         return target
-    return Target("fixed", np.bincount(known.argmax(axis=1), minlength=2).argmax(keepdims=True))
+    return Target("fixed", np.array([np.bincount(known.argmax(axis=1), minlength=2).argmax()]))
 
 
 def pick(outputs: Floats, target: Target, inputs: Ints) -> tuple[Floats, Ints]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from butfor.core.test.forecasts import Verified
 from butfor.core.types import Bools, Floats
 
 
@@ -15,6 +16,7 @@ class Control:
     chosen: Bools  # (rows, subsets)
     calibrated: Bools | None = None  # (subsets,) False: p-values are too often small; None: the test has no p-values
     off: Floats | None = None  # (subsets,) the statistic of a row minus the mean of its draws', on average over rows
+    verified: Verified | None = None  # chances of decisions, where some are asked about; not in files
 
     @property
     def rows(self) -> int:

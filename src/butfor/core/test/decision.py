@@ -46,6 +46,7 @@ class FlipShare:
     draws: Ints  # 0: the share is exact
     share: Floats  # of draws (or of the listed mass) that change the decision; NaN: none were made
     error: Floats  # 1 / m + h(x): the sampler knows q as well as 1 / error independent draws would tell; 0: exactly
+    off: Floats | None = None  # by how much the share is too high, as rows show that the sampler has not seen
 
     def bounds(self, alpha: Floats | float, fit_alpha: Floats | float | None = None) -> tuple[Floats, Floats]:
         """A confidence interval (H,) for q that holds whenever drawing was stopped, and for a fitted sampler.
@@ -54,6 +55,7 @@ class FlipShare:
         bounds hold at all times at once; and that of the fit. The fitted mean is off by a normal error of variance h
         (the leverage) in units of the residual's; the linear part of a change of decision explains at most q (1 - q)
         of it, so q is off by at most what a binomial of 1 / h draws would be: Clopper & Pearson on 1 / (1 / m + h).
+        What held-out rows show to be `off` is no chance error, and is added on its side.
         """
         drawn = np.flatnonzero(self.draws > 0)
         low, high = self.share.astype(np.float64), self.share.astype(np.float64)
@@ -63,11 +65,15 @@ class FlipShare:
         fit_low, fit_high = clopper_pearson(self.share, self.error, alpha if fit_alpha is None else fit_alpha)
         below = np.hypot(self.share - low, self.share - fit_low)
         above = np.hypot(high - self.share, fit_high - self.share)
+        if self.off is not None:
+            below, above = below + np.maximum(self.off, 0.0), above + np.maximum(-self.off, 0.0)
         return np.maximum(self.share - below, 0.0), np.minimum(self.share + above, 1.0)
 
     def take(self, rows: Ints) -> FlipShare:
         """That of some hypotheses."""
-        return FlipShare(self.draws[rows], self.share[rows], self.error[rows])
+        return FlipShare(
+            self.draws[rows], self.share[rows], self.error[rows], None if self.off is None else self.off[rows]
+        )
 
 
 def mixture_bounds(hits: Floats, draws: Ints, alpha: Floats | float) -> tuple[Floats, Floats]:

@@ -25,7 +25,7 @@ UNSEEN = 0.02  # share of rows whose combination comes once, up to which all oth
 LONG = 8  # a chain of more columns is fitted with one penalty each
 FEWEST = 10  # rows without a gap that a group of numbers needs to be drawn together
 SPIKE, TIMES = 0.1, 5  # a value that a tenth of the rows have, five times as many as any other: drawn like a gap
-LEAST_BESIDE = 0.15  # share of rows that must have none of a group's spikes, else they are drawn as plain numbers
+LEAST_BESIDE = 0.15  # share of rows that must not be at the spike, else it is drawn as a plain number
 MOST_PATTERNS = 16  # of missing numbers in a group
 
 
@@ -134,13 +134,13 @@ def fit_subset(space: Space, targets: Ints, rest: Ints) -> SubsetFit:
     stronger = STRONGER if len(few) <= LONG else STRONGER[:1]
     classes = tuple(_class_step(space, rest, few[:k], j, stronger) for k, j in enumerate(few))
     given = np.concatenate([rest, np.array(few, np.int64)])
-    spikes = _spikes(space, many)
+    spikes = _spikes(space, many) if len(targets) == 1 else np.full(len(many), np.nan)
     present = complete(space, many, spikes)
     fits = (
         fit_numbers(Views(space, given, present), many)
         if len(present) >= FEWEST or len(many) < 2
         else [
-            fit_numbers(Views(space, given, complete(space, [j], _spikes(space, [j]))), [j])[0]
+            fit_numbers(Views(space, given, complete(space, [j], spikes[:1])), [j])[0]
             for j in many  # for their centres only
         ]
     )
@@ -157,19 +157,22 @@ def complete(space: Space, columns: list[int], spikes: Floats) -> Ints:
 
 
 def _spikes(space: Space, columns: list[int]) -> Floats:
-    """The value of each column of numbers that comes far too often (0 days late, 999 for never); NaN: none does."""
+    """The value of a single column of numbers that comes far too often (0 days late, 999 for never); NaN: none does.
+
+    Of several columns together it is not asked: rows beside the spike would donate the other columns, too, which are
+    others where the spike is (control p-values were below .1 twice as often as they should be).
+    """
     found = np.full(len(columns), np.nan)
-    for k, j in enumerate(columns):
-        values = space.rows.values[:, j]
-        held = values[~np.isnan(values)]
-        levels, counts = np.unique(held, return_counts=True)
-        if len(levels) < 2:
-            continue
-        second, first = np.sort(counts)[-2:]
-        if first >= SPIKE * len(held) and first >= TIMES * second and len(held) - first >= FEWEST:
-            found[k] = levels[np.argmax(counts)]
-    beside = len(complete(space, columns, found)) if columns else 0
-    return found if beside >= max(FEWEST, LEAST_BESIDE * len(space.rows)) else np.full(len(columns), np.nan)
+    if not columns:
+        return found
+    values = space.rows.values[:, columns[0]]
+    held = values[~np.isnan(values)]
+    levels, counts = np.unique(held, return_counts=True)
+    first, second = np.sort(counts)[::-1][:2] if len(levels) > 1 else (0, 1)
+    beside = len(held) - first
+    if first >= max(SPIKE * len(held), TIMES * second) and beside >= max(FEWEST, LEAST_BESIDE * len(space.rows)):
+        found[0] = levels[np.argmax(counts)]
+    return found
 
 
 def _class_step(space: Space, rest: Ints, before: list[int], column: int, stronger: tuple[float, ...]) -> ClassStep:
