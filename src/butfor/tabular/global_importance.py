@@ -20,7 +20,7 @@ from butfor.core.evaluate.outputs import linked
 from butfor.core.evaluate.probe import Probe, probe
 from butfor.core.evaluate.workplace import Tolerance
 from butfor.core.result.effects import Effects, mean_effects, no_effects
-from butfor.core.result.global_result import FitKind, GlobalResult, choose
+from butfor.core.result.global_result import FitKind, GlobalResult, choose, rejected_by
 from butfor.core.select.guarantees import P_RULES
 from butfor.core.test import losses
 from butfor.core.test.contrast import GlobalEvidence, Measure, contrast, holdout, passes_needed, randomise
@@ -97,8 +97,8 @@ def global_importance(
     subsets : what to test: None for each column, a list of columns, or a mapping name -> columns.
     loss : "squared", "log" or a function `(y, outputs) -> (n,)`; None is "log" for class probabilities, else "squared".
     passes : recombinations of the draws, at no model rows; None is 999, or what a lone signal needs, to 9,999.
-    check : whether a fitted sampler is checked on rows that it has not seen: `result.check`, a caveat if it fails. What
-        it is off by there on average counts in the contrast as an error of the fit.
+    check : whether a fitted sampler is checked on rows that it has not seen: `result.check`. A subset on which it fails
+        is never chosen. What it is off by there on average counts in the contrast as an error of the fit.
     rule : "bh", "by", "holm" or "bonferroni"; None is "bh".
     draws : of each input and subset, at `draws + 1` model rows; None is 20, "two-sided" needs at least 2. The contrast
         with a fitted sampler makes at least 32.
@@ -203,8 +203,8 @@ def _importance(
         memory, failed = remembering(problem, seen.outputs), dict[int, str]()
         evaluator = Evaluator(call, size, seen.outputs.shape[1], meter, memory, engine=kept.engine)
         evaluator = replace(evaluator, tolerance=tolerance, failed=failed, remembered=model)
-        evidence, chosen, effects = _tested(problem, evaluator, measured.measure, plan, settings, meter)
         found = _checked(asked, measured, meter)
+        evidence, chosen, effects = _tested(problem, evaluator, measured.measure, plan, settings, meter, found)
         kept.finish()
     if failed:
         warned.append(NO_EFFECT.format(failed=len(failed), size=problem.size, why=reasons(failed)))
@@ -311,13 +311,20 @@ def _fit_kind(problem: Problem, fitted: bool, test: str) -> FitKind:
 
 
 def _tested(
-    problem: Problem, evaluator: Evaluator, measure: Measure, plan: Plan, settings: Settings, meter: Meter
+    problem: Problem,
+    evaluator: Evaluator,
+    measure: Measure,
+    plan: Plan,
+    settings: Settings,
+    meter: Meter,
+    checked: SamplerCheck | None,
 ) -> tuple[GlobalEvidence, Bools, Effects]:
-    """The evidence on each subset, which are chosen by it, and their effects."""
+    """The evidence on each subset, which are chosen by it, and their effects; none on which the check failed."""
     draws, known = plan.draws, evaluator.memory is None
     meter.stage("global", problem.size * (draws + len(round_sizes(draws, problem.round_draws))) if known else None)
     evidence, effects = plan.run(evaluator)
-    chosen = choose(evidence, settings.alpha, settings.rule)
+    rejected = rejected_by(checked, problem.subset_names)
+    chosen = choose(evidence, settings.alpha, settings.rule, rejected)
     found = int(chosen.sum())
     meter.set_chosen(found)
     if effects is not None:

@@ -61,7 +61,17 @@ OWN_LOSS = (
     "A loss of your own is compared as a whole: a sampler that draws a little too widely raises it, whatever the label "
     "does; loss='squared' and 'log' leave out that part."
 )
-REJECTED = "The sampler did not pass its check, so do not rely on this: {sentence}."
+REJECTED = "The sampler did not pass its check on {names}: nothing is said of {them}."
+UNCHECKED = "{count} subsets were not checked."
+TOGETHER = (
+    "The check of the sampler calls no single subset wrong, but the shape of all columns together: a fault too small "
+    "to be seen in one of them, by which p-values may be somewhat too small or too large."
+)
+WITHHELD = (
+    "Not chosen, whatever {their} p-value, since the sampler did not pass its check there: {names}. A sampler that "
+    "draws {them} as the data has {them} may tell more (check_sampler says what is wrong)."
+)
+MOST_NAMED = 6  # subsets that a sentence names
 PROVEN: dict[Mode, str] = {
     "holdout": "Tansey, Veitch, Zhang, Rabadan & Blei 2018; Hemerik & Goeman 2018",
     "contrast": "Hemerik & Goeman 2018",
@@ -149,9 +159,31 @@ class GlobalResult:
             caveats.append(FITTED[self.fit].format(inputs=self.inputs))
             own = self.mode == "holdout" and self.provenance.get("loss") not in ("squared", "log")
             caveats += [OWN_LOSS] * own
-        if self.check is not None and not self.check.ok:
-            caveats.append(REJECTED.format(sentence=self.check.sentence))
-        return caveats
+        return caveats + self._check_caveats
+
+    @property
+    def _check_caveats(self) -> list[str]:
+        """What the check of the sampler takes away from the promise: of the subsets that it rejects."""
+        if self.check is None or self.check.ok:
+            return []
+        if not self.rejected.any():
+            return [TOGETHER]
+        silent = self.rejected & self.tested  # what showed no variation cannot be important, whatever was drawn
+        if not silent.any():
+            return []
+        caveat = REJECTED.format(names=self._listed(silent), them=_them(silent))
+        left_out = len(self.subset_names) - len(self.check.subset_names)
+        return [f"{caveat} {UNCHECKED.format(count=left_out)}" if left_out else caveat]
+
+    @property
+    def rejected(self) -> Bools:
+        """Subsets (S,) on which the sampler did not pass its check: they are never chosen."""
+        return rejected_by(self.check, self.subset_names)
+
+    def _listed(self, marked: Bools) -> str:
+        names = [name for name, is_marked in zip(self.subset_names, marked, strict=True) if is_marked]
+        more = len(names) - MOST_NAMED
+        return ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
     @property
     def fit(self) -> FitKind:
@@ -183,7 +215,12 @@ class GlobalResult:
             said.append(f"Of the sampler, {self.check.sentence}.")
         if len(called := self.provenance.get("called", ())) > 1:
             said.append(MIXED.format(called=" or ".join(map(str, called)), first=called[0]))
-        if not self.chosen.any():
+        withheld = choose(self.evidence, self.alpha, self.rule) & self.rejected
+        if withheld.any():
+            several = withheld.sum() > 1
+            words = {"their": "their" if several else "its", "them": _them(withheld)}
+            said.append(WITHHELD.format(names=self._listed(withheld), **words))
+        if not self.chosen.any() and not withheld.any():
             ordinary = BLIND if len(called) > 1 else ORDINARY
             lone = WEAK if departs("p", self.evidence.p, self.tested) else ordinary
             said.append(NO_SKILL if self.mode == "holdout" else lone)
@@ -210,7 +247,7 @@ class GlobalResult:
                 "effect_high": self.effects.high,
                 "draws": found.draws,
                 "passes": found.passes,
-                "status": np.where(self.tested, "tested", "no variation"),
+                "status": np.select([~self.tested, self.rejected], ["no variation", "not calibrated"], "tested"),
             }
         )
         return frame
@@ -232,7 +269,7 @@ class GlobalResult:
         """
         alpha = self.alpha if alpha is None else alpha
         rule = self.rule if rule is None else rule
-        return replace(self, alpha=alpha, rule=rule, chosen=choose(self.evidence, alpha, rule))
+        return replace(self, alpha=alpha, rule=rule, chosen=choose(self.evidence, alpha, rule, self.rejected))
 
     def summary(self) -> str:
         """The result in words: how many, which subsets, what is promised, what to beware of."""
@@ -329,14 +366,27 @@ def unpack_global(metadata: dict[str, Any], arrays: dict[str, Array]) -> GlobalR
     )
 
 
-def choose(evidence: GlobalEvidence, alpha: float, rule: str) -> Bools:
-    """Chosen subsets (S,): the rule over all that were tested."""
+def rejected_by(check: Check | None, subset_names: tuple[str, ...]) -> Bools:
+    """Subsets (S,) that a check calls anything but ok; one that was not checked is not rejected."""
+    wrong = set()
+    if check is not None:
+        wrong = {name for name, said in zip(check.subset_names, check.verdicts, strict=True) if str(said) != "ok"}
+    return np.array([name in wrong for name in subset_names], bool)
+
+
+def _them(marked: Bools) -> str:
+    return "it" if marked.sum() == 1 else "them"
+
+
+def choose(evidence: GlobalEvidence, alpha: float, rule: str, rejected: Bools | None = None) -> Bools:
+    """Chosen subsets (S,): the rule over all that were tested; those `rejected` (S,) count as p = 1."""
     if rule not in P_RULES:
         fits = ", ".join(repr(name) for name in P_RULES)
         raise InputError(f"rule={rule!r} has no guarantee with global_importance; use one of {fits}")
     tested = family_members(evidence, rule)
     chosen = np.zeros(len(tested), bool)
-    chosen[tested] = selection.RULES[rule](evidence.p[tested], alpha)
+    p = evidence.p if rejected is None else np.where(rejected, 1.0, evidence.p)  # p only grows: as valid as before
+    chosen[tested] = selection.RULES[rule](p[tested], alpha)
     return chosen
 
 
