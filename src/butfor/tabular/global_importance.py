@@ -47,6 +47,7 @@ from butfor.tabular.labels import aligned_labels, class_labels, number_labels
 from butfor.tabular.splice import TableSampler
 from butfor.tabular.subsets import column_subsets
 from butfor.tabular.table import Table, items_of
+from butfor.tabular.zoom import stand_ins
 
 DRAWS, EFFECT_DRAWS = 20, 20
 PASSES, MOST_PASSES = 999, 9_999
@@ -238,8 +239,18 @@ def _provenance(asked: ImportanceRun, plan: Plan) -> dict[str, Any]:
         "sampler": repr(sampler),
         "dependence_ignored": info_of(sampler).ignores_dependence,
         "fit": plan.fit,
+        "stand_ins": _stand_ins(asked),
         "why": sampler.why if isinstance(sampler, TableSampler | CrossFitted) else None,
     }
+
+
+def _stand_ins(asked: ImportanceRun) -> list[list[str]]:
+    """Columns that tell each other, in the reference that the sampler was fitted on; of a known one in the data."""
+    sampler, values = asked.problem.sampler, asked.table.values
+    fitted = sampler.fits[0] if isinstance(sampler, CrossFitted) else sampler
+    if isinstance(fitted, TableSampler) and fitted.reference is not None:
+        values = fitted.in_data_order(fitted.reference.values)
+    return stand_ins(replace(asked.table, values=values))
 
 
 def _checked(asked: ImportanceRun, measured: Measured, meter: Meter) -> SamplerCheck | None:

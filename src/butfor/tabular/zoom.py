@@ -17,6 +17,7 @@ from butfor.tabular.table import Table
 CUTS = (2, 3, 5, 8, 13, 21, 34, 55, 89, 144)  # groups of each resolution between all columns and single ones
 MOST_LINKED = 2_000  # columns that the tree is grown from; the others join the one of these they go with most
 MOST_ROWS = 5_000  # of the reference, from which the tree is made
+MOST_COMPARED = 500  # columns of a table in which stand-ins are looked for
 ALL = "all columns"
 Cell = tuple[int, ...]  # columns
 MOST_NAMED = 4  # columns in the name of a group
@@ -83,6 +84,25 @@ def _cuts(table: Table) -> list[list[Cell]]:
         firsts = np.sort(np.unique(labels, return_index=True)[1])
         found.append([tuple(sorted(order[labels == labels[first]].tolist())) for first in firsts])
     return found
+
+
+def stand_ins(table: Table, least: float = 0.8) -> list[list[str]]:
+    """Groups of columns that go together so strongly (average linkage) that they tell each other; none of wide tables.
+
+    >>> import butfor
+    >>> rows = np.arange(20.0)[:, None] * [1, 2] + [[0, 0]]
+    >>> stand_ins(butfor.tabular.table.as_table(rows, "reference"))
+    [['x0', 'x1']]
+    """
+    width = len(table.columns)
+    if not 2 <= width <= MOST_COMPARED:
+        return []
+    label = np.arange(width)
+    for distance, one, other in average_linkage(1 - associations(table)):
+        if distance <= 1 - least:
+            label[label == label[one]] = label[other]
+    groups = [np.flatnonzero(label == own) for own in dict.fromkeys(label.tolist())]
+    return [[table.columns[j] for j in group] for group in groups if len(group) > 1]
 
 
 def _name(table: Table, cell: Sequence[int]) -> str:

@@ -417,3 +417,24 @@ def test_what_a_failed_check_leaves_of_the_promise():
     assert NO_SKILL not in none.notes  # it would say that the skill does not rest on them
     idle = replace(result, check=replace(checked, verdicts=("ok", "ok", "too wide", "ok")))
     assert "did not pass" not in str(idle.guarantee)  # x2 never varied
+
+
+def test_columns_that_hide_each_other_are_named_whatever_else_was_chosen(tmp_path):
+    rng = np.random.default_rng(2)
+
+    def stones(count):
+        size = rng.normal(size=count)
+        noise = 0.01 * rng.normal(size=(2, count))
+        return pd.DataFrame({"carat": size + noise[0], "x": size + noise[1], "colour": rng.normal(size=count)})
+
+    reference, X = stones(300), stones(200)
+    y = X.carat / 2 + X.x / 2 + X.colour + rng.normal(size=200)
+    result = global_importance(lambda X: X["carat"] / 2 + X["x"] / 2 + X["colour"], X, reference, y)
+    assert result.table.subset[result.chosen].tolist() == ["colour"]
+    call = 'subsets={"carat, x": ["carat", "x"]}'
+    (note,) = [note for note in result.notes if call in note]
+    assert "hide each other" in note
+    assert butfor.load(result.save(tmp_path / "r.butfor")).notes == result.notes
+    together = global_importance(lambda X: X.sum(axis=1), X, reference, y, subsets={"carat, x": ["carat", "x"]})
+    assert together.chosen.all()
+    assert not any("hide each other" in note for note in together.notes)

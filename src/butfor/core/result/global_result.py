@@ -94,6 +94,11 @@ NO_SKILL = (
     "Nothing was chosen: on these rows the model's skill does not visibly rest on any subset given the others. Columns "
     "that stand in for each other hide each other; test them together (subsets={name: columns})."
 )
+HIDDEN = (
+    "Columns that stand in for each other hide each other, and these were not chosen: {groups}. Whether they matter "
+    "together is another question: subsets={call}."
+)
+MOST_GROUPS = 2  # that are named
 
 
 class Check(Protocol):
@@ -181,9 +186,7 @@ class GlobalResult:
         return rejected_by(self.check, self.subset_names)
 
     def _listed(self, marked: Bools) -> str:
-        names = [name for name, is_marked in zip(self.subset_names, marked, strict=True) if is_marked]
-        more = len(names) - MOST_NAMED
-        return ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+        return _shortened([name for name, is_marked in zip(self.subset_names, marked, strict=True) if is_marked])
 
     @property
     def fit(self) -> FitKind:
@@ -224,7 +227,22 @@ class GlobalResult:
             ordinary = BLIND if len(called) > 1 else ORDINARY
             lone = WEAK if departs("p", self.evidence.p, self.tested) else ordinary
             said.append(NO_SKILL if self.mode == "holdout" else lone)
+        if hidden := self._hidden[:MOST_GROUPS]:
+            call = {_shortened(group): group for group in hidden}
+            groups = "; ".join(f"({name})" for name in call)
+            said.append(HIDDEN.format(groups=groups, call=json.dumps(call, ensure_ascii=False)))
         return tuple(said)
+
+    @property
+    def _hidden(self) -> list[list[str]]:
+        """Groups of columns none of which was chosen, each by itself, and which tell each other in the reference."""
+        columns, subsets = self.provenance.get("columns", []), self.provenance.get("subsets", {})
+        tested = [{columns[j] for j in subsets.get(name, ())} for name in self.subset_names]
+        chosen = {name for inside, found in zip(tested, self.chosen, strict=True) if found for name in inside}
+        alone = {name for inside in tested if len(inside) == 1 for name in inside} - chosen
+        moves = {name for inside, varied in zip(tested, self.evidence.varied, strict=True) if varied for name in inside}
+        groups = [[name for name in group if name in alone] for group in self.provenance.get("stand_ins", ())]
+        return [group for group in groups if len(group) > 1 and moves & set(group)]
 
     @cached_property
     def table(self) -> pd.DataFrame:
@@ -372,6 +390,12 @@ def rejected_by(check: Check | None, subset_names: tuple[str, ...]) -> Bools:
     if check is not None:
         wrong = {name for name, said in zip(check.subset_names, check.verdicts, strict=True) if str(said) != "ok"}
     return np.array([name in wrong for name in subset_names], bool)
+
+
+def _shortened(names: list[str]) -> str:
+    """The name of a group: its columns, or the first of them."""
+    more = len(names) - MOST_NAMED
+    return ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _them(marked: Bools) -> str:
