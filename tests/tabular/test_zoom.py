@@ -7,7 +7,7 @@ import pytest
 import butfor
 from butfor.core.draw.layers import Layers, layers_of_table
 from butfor.tabular.table import as_table
-from butfor.tabular.zoom import ALL, associations, column_tree, named_tree
+from butfor.tabular.zoom import ALL, associations, column_tree, named_tree, stand_still
 
 
 def correlated(rng, rows, shift=0.0):
@@ -78,6 +78,37 @@ def test_one_and_two_columns(reference):
     assert [subset.name for subset in column_tree(as_table(reference[["age"]], "reference")).subsets] == ["age"]
     two = column_tree(as_table(reference[["age", "area"]], "reference"))
     assert [subset.name for subset in two.subsets] == [ALL, "age", "area"]
+
+
+def names_and_parents(tree):
+    names = [subset.name for subset in tree.subsets]
+    return [(name, above if above < 0 else names[above]) for name, above in zip(names, tree.parent, strict=True)]
+
+
+def test_columns_that_stand_still_do_not_shape_the_tree(reference):
+    frame = reference.assign(a_year=2024.0, z=np.nan, kind="new")
+    still = stand_still(as_table(frame, "reference").values, as_table(frame[:5], "data").values)
+    assert still.tolist() == [False] * 6 + [True] * 3
+    tree, plain = column_tree(as_table(frame, "reference"), still), column_tree(as_table(reference, "reference"))
+    assert names_and_parents(tree) == names_and_parents(plain)
+    assert tree.resolution.tolist() == plain.resolution.tolist()
+    assert len(tree.subsets[0].index) == 9
+    moved = frame[:5].assign(a_year=2025.0)
+    assert not stand_still(as_table(frame, "reference").values, as_table(moved, "data").values)[6]
+    one = column_tree(as_table(frame[["age", "z", "a_year"]], "reference"), np.array([False, True, True]))
+    assert names_and_parents(one) == [(ALL, -1), ("age", ALL)]
+    none = column_tree(as_table(frame[["z", "a_year"]], "reference"), np.array([True, True]))
+    assert names_and_parents(none) == [(ALL, -1)]
+
+
+def test_a_run_with_a_column_that_stands_still(reference):
+    rows = correlated(np.random.default_rng(1), 20, shift=2.5)
+    found = [
+        butfor.explain(lambda x: x["radius"] + x["area"], part, whole, control=False)
+        for part, whole in ((rows, reference), (rows.assign(z=1.0), reference.assign(z=1.0)))
+    ]
+    assert found[0].subset_names == found[1].subset_names
+    assert not any("z" in line.split() for line in found[1].summary().splitlines())
 
 
 def test_a_tree_of_the_users_own(reference):
