@@ -90,9 +90,12 @@ MIXED = (
     "The inputs are called {called}, and each is asked about its own class: what speaks for one of them and against "
     "the other averages out. Name one, target={first!r} say, to ask about it for all inputs."
 )
+NO_SKILL_ALONE = (
+    "Nothing was chosen: on these rows the model's skill does not visibly rest on any subset given the others."
+)
 NO_SKILL = (
-    "Nothing was chosen: on these rows the model's skill does not visibly rest on any subset given the others. Columns "
-    "that stand in for each other hide each other; test them together (subsets={name: columns})."
+    f"{NO_SKILL_ALONE} Columns that stand in for each other hide each other; test them together "
+    "(subsets={name: columns})."
 )
 HIDDEN = (
     "Columns that stand in for each other hide each other, and these were not chosen: {groups}. Whether they matter "
@@ -218,6 +221,7 @@ class GlobalResult:
             said.append(f"Of the sampler, {self.check.sentence}.")
         if len(called := self.provenance.get("called", ())) > 1:
             said.append(MIXED.format(called=" or ".join(map(str, called)), first=called[0]))
+        hidden = self._hidden[:MOST_GROUPS]
         withheld = choose(self.evidence, self.alpha, self.rule) & self.rejected
         if withheld.any():
             several = withheld.sum() > 1
@@ -226,8 +230,9 @@ class GlobalResult:
         if not self.chosen.any() and not withheld.any():
             ordinary = BLIND if len(called) > 1 else ORDINARY
             lone = WEAK if departs("p", self.evidence.p, self.tested) else ordinary
-            said.append(NO_SKILL if self.mode == "holdout" else lone)
-        if hidden := self._hidden[:MOST_GROUPS]:
+            skill = NO_SKILL_ALONE if hidden else NO_SKILL
+            said.append(skill if self.mode == "holdout" else lone)
+        if hidden:
             call = {_shortened(group): group for group in hidden}
             groups = "; ".join(f"({name})" for name in call)
             said.append(HIDDEN.format(groups=groups, call=json.dumps(call, ensure_ascii=False)))
