@@ -1,11 +1,15 @@
 """Coarse to fine: the tree of columns, layers, their promise, and what a result says of the finest parts."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 
 import butfor
 from butfor.core.draw.layers import Layers, layers_of_table
+from butfor.core.result.answers import input_sentence
+from butfor.core.result.decided import Decided
 from butfor.tabular.table import as_table
 from butfor.tabular.zoom import ALL, associations, column_tree, named_tree, stand_still
 
@@ -109,6 +113,22 @@ def test_a_run_with_a_column_that_stands_still(reference):
     ]
     assert found[0].subset_names == found[1].subset_names
     assert not any("z" in line.split() for line in found[1].summary().splitlines())
+
+
+def test_what_the_decision_hangs_on_is_the_first_reason(shifted):
+    """Though a part of it is chosen, which the decision does not hang on."""
+    names, layers = shifted.subset_names, shifted.problem.layers
+    group, part = names.index("area, perimeter, radius"), names.index("noise")
+    child = next(row for row in range(len(names)) if layers.parent[row] == group)
+    size = len(shifted.chosen)
+    share = np.where(np.arange(size) == group, 0.9, 0.1)
+    marked = {row: np.arange(size) == row for row in (group, child, part)}
+    decided = Decided(share, share, share, marked[group], np.ones(size, int), np.zeros(size, int), 0.5)
+    found = replace(shifted, chosen=marked[child] | marked[part], decided=decided)
+    reasons = found.reasons(shifted.input_names[0])
+    assert reasons.subset.tolist()[:2] == ["area, perimeter, radius", "noise"]
+    assert reasons.necessary.tolist()[:2] == [True, False]
+    assert found.reasons(shifted.input_names[0], k=1).subset[0] in input_sentence(found, 0)
 
 
 def test_a_tree_of_the_users_own(reference):

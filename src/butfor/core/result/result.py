@@ -177,7 +177,8 @@ class Result:
         return frame
 
     def reasons(self, input: object, k: int = 4) -> pd.DataFrame:
-        """The `k` strongest reasons of one input: those that are established first, in their finest parts.
+        """The `k` strongest reasons of one input: what its decision is established to hang on, then what else is
+        established, each in its finest parts, then the rest by the size of their effects.
 
         Column `order` says "established" where a reason is sure to be stronger than the next one (simultaneous
         intervals at 95 %), `sentence` says it in words.
@@ -191,9 +192,11 @@ class Result:
         return frame
 
     def nearest(self, input: object, subset: str) -> Batch | None:
-        """The counterfactual nearest to the input among those that change the decision; None: no draw changed it.
+        """The counterfactual nearest to the input among those that change the decision, or None.
 
-        It was drawn from the sampler, so it is as plausible as that makes it. Distance is Gower's for tables.
+        None means that no draw of this subset changed the decision: `flip` is 0 in the table, and `flip_high` says how
+        often it could be otherwise all the same. A group that the subset is a part of may change it. What comes back
+        was drawn from the sampler, so it is as plausible as that makes it. Distance is Gower's for tables.
 
         Parameters
         ----------
@@ -332,6 +335,9 @@ class Result:
 
     def to_shap(self, *, groups: bool = False) -> Any:
         """The effects as a `shap.Explanation`, for SHAP's own plots; established ones have a star behind their value.
+
+        Effects do not add up, so the base value of an input is its output minus the sum of its effects: it is no
+        expectation, and the label "E[f(X)]" that SHAP's waterfall writes beside it is not true of it.
 
         Parameters
         ----------
