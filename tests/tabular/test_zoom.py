@@ -1,5 +1,6 @@
 """Coarse to fine: the tree of columns, layers, their promise, and what a result says of the finest parts."""
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -234,3 +235,33 @@ def test_a_part_that_waited_for_the_larger_one_is_drawn_on():
     larger = table[(table.subset == "age, marker") & table.chosen].input
     extreme = table[(table.subset == "marker") & (table.surprise == 1) & table.input.isin(larger)]
     assert extreme.chosen.all()
+
+
+def test_a_rule_that_never_varies_is_named(reference, shifted):
+    rows = correlated(np.random.default_rng(1), 6, shift=1.0)
+
+    def said(threshold):
+        found = butfor.explain(model, rows, reference, decide=lambda outputs: outputs > threshold, control=False)
+        return [note for note in found.notes if "never varies" in note]
+
+    def model(x):
+        return 1 / (1 + np.exp(-x["area"]))
+
+    assert len(said(3)) == 1
+    assert said(0.5) == []
+    assert not any("never varies" in note for note in shifted.notes)
+
+
+def test_what_is_not_there_is_not_to_be_looked_at():
+    """With picked= subsets are not tested over all inputs together."""
+    rng = np.random.default_rng(0)
+    reference, rows = rng.normal(size=(300, 5)), rng.normal(0.5, 1, size=(100, 5))
+    settings = {"test": "irt", "draws": 20, "rule": "bh", "alternative": "greater", "control": False}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", butfor.ReachWarning)
+        picked = butfor.explain(
+            lambda x: x.sum(axis=1), rows, reference, picked=lambda outputs: outputs > -100, **settings
+        )
+        plain = butfor.explain(lambda x: x.sum(axis=1), rows, butfor.tabular.gaussian(reference), **settings)
+    weak = [next(note for note in found.notes if "departs from the null" in note) for found in (picked, plain)]
+    assert ["result.features" in note for note in weak] == [False, True]

@@ -16,7 +16,7 @@ from butfor.core.draw.blocks import Problem, redraw
 from butfor.core.result import summary
 from butfor.core.result.archive import pack
 from butfor.core.result.controlled import Control
-from butfor.core.result.decided import Decided
+from butfor.core.result.decided import NEVER_VARIES, Decided
 from butfor.core.result.effects import Effects
 from butfor.core.result.features import Features
 from butfor.core.result.kept import Kept
@@ -136,9 +136,23 @@ class Result:
             family=self.family,
             unchanging=self._unchanging,
             features=self.over_inputs is not None and bool(self.over_inputs.chosen.any()),
+            pooled=not self.provenance["picked"],
         )
         before, after = notes_of_selection(found, self.provenance)
-        return (*before, *self.run_notes, *after)
+        return (*before, *self.run_notes, *after, *self._never_varies)
+
+    @property
+    def _never_varies(self) -> list[str]:
+        """A sentence where the user's rule decides alike on all inputs and all of the reference: whole rows of it are
+        drawn at resolution 0."""
+        layers = self.problem.layers
+        if self.decided is None or layers is None or self.modality != "table" or self.outputs.shape[1] > 1:
+            return []
+        whole_rows = self.decided.share[layers.resolution == 0]
+        if not whole_rows.size or not (whole_rows == 0).all() or not (np.nan_to_num(self.decided.share) == 0).all():
+            return []
+        least, most = float(self.outputs.min()), float(self.outputs.max())
+        return [NEVER_VARIES.format(least=least, most=most)]
 
     def bound(self, rows: ArrayLike | None = None, confidence: float = 0.95) -> int:
         """At least this many of these hypotheses are true discoveries, with this confidence for all sets at once.

@@ -179,9 +179,17 @@ def _departure(kind: str, values: Floats, decoys: int) -> float:
 
 
 def notes_after(
-    departed: bool, chosen: Bools, tested: Bools, unchanging: int = 0, ordinary: str = ORDINARY, finished: bool = True
+    departed: bool,
+    chosen: Bools,
+    tested: Bools,
+    unchanging: int = 0,
+    ordinary: str = ORDINARY,
+    finished: bool = True,
+    pooled: bool = True,
 ) -> list[str]:
     """What to say once the selection is made; `unchanging` hypotheses left the family for want of variation.
+
+    `pooled`: subsets were tested over all inputs together as well, so that there is something to look at.
 
     Inputs are called ordinary only where no subset departs by its own test, and never from upper ends of p-values that
     were not `finished`.
@@ -194,9 +202,10 @@ def notes_after(
         )
     if not chosen.any() and len(chosen):
         if departed:
+            where = "result.features and at larger subsets" if pooled else "larger subsets"
             notes.append(
                 "Nothing was chosen, though the evidence as a whole departs from the null: single hypotheses are too "
-                "weak at this alpha; look at result.features and at larger subsets."
+                f"weak at this alpha; look at {where}."
             )
         elif finished:
             notes.append(ordinary)
@@ -285,6 +294,7 @@ class Selected:
     family: str
     unchanging: int
     features: bool  # whether a subset is chosen over all inputs together
+    pooled: bool  # whether subsets were tested so at all: not where inputs were picked
 
 
 def notes_of_selection(found: Selected, provenance: Mapping[str, Any]) -> tuple[list[str], list[str]]:
@@ -301,7 +311,7 @@ def notes_of_selection(found: Selected, provenance: Mapping[str, Any]) -> tuple[
         not found.chosen.any() and departs(found.kind, found.values, found.tested, found.subset_of, decoys)
     )
     finished = not (found.open & found.tested).any()
-    after = notes_after(departed, found.chosen, found.tested, found.unchanging, ordinary, finished)
+    after = notes_after(departed, found.chosen, found.tested, found.unchanging, ordinary, finished, found.pooled)
     stopped = _stopped_elsewhere([found.rule, found.alpha, found.family], provenance)
     if stopped or any("Nothing can be chosen" in note or "chooses nothing" in note for note in before):
         after = [note for note in after if note != ordinary]  # nothing could have been found
