@@ -78,7 +78,7 @@ def _reference(sampler: object) -> Floats | None:
 def _coded(values: Floats) -> Bools:
     """Columns (d,) of a few whole numbers only."""
     few = np.array([len(np.unique(column)) <= MOST_CODES for column in values.T], bool)
-    return few & (values % 1 == 0).all(axis=0)
+    return np.asarray(few & (values % 1 == 0).all(axis=0))
 
 
 def _stuck(pool: DrawnValues, _: np.random.Generator) -> bool:

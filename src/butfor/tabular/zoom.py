@@ -75,10 +75,10 @@ def stand_still(reference: Array, inputs: Array) -> Bools:
     >>> stand_still(np.array([[1.0, 2], [1, 2]]), np.array([[1.0, 3]])).tolist()
     [True, False]
     """
-    first = reference[:1]
-    return np.logical_and(
-        *(((part == first) | (np.isnan(part) & np.isnan(first))).all(axis=0) for part in (reference, inputs))
-    )
+    first, still = reference[:1], np.ones(reference.shape[1], bool)
+    for part in (reference, inputs):
+        still &= ((part == first) | (np.isnan(part) & np.isnan(first))).all(axis=0)
+    return still
 
 
 def _cuts(table: Table, columns: Ints) -> list[list[Cell]]:

@@ -36,7 +36,7 @@ def reasons(result: Result, place: int, k: int) -> dict[str, Array]:
 
 def _class(result: Result) -> Ints:
     """2: necessary to the decision; 1: established; 0: neither. Of each the finest parts."""
-    return np.maximum(2 * (_needed(result) > 0), finest_of(result, result.chosen))
+    return np.asarray(np.where(_needed(result) > 0, 2, finest_of(result, result.chosen)), np.int64)
 
 
 def _needed(result: Result) -> Floats:
