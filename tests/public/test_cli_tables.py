@@ -280,7 +280,7 @@ GLOBAL = {"data": "all.csv", "dates": "opened", **SPLIT}
 BAD = {
     "loss without labels": ("global", {**GLOBAL, "loss": "log"}, "loss needs labels"),
     "target with labels": ("global", {**GLOBAL, "labels": "group", "target": "1"}, "target is for the contrast"),
-    "labels unknown": ("global", {**GLOBAL, "labels": "zz"}, "--truth: the data has no column 'zz'"),
+    "labels unknown": ("global", {**GLOBAL, "labels": "zz"}, "--labels: the data has no column 'zz'"),
     "labels text": ("global", {**GLOBAL, "labels": "ill", "drop": "group"}, "loss='squared' needs y"),
     "nothing to compare": (
         "global",

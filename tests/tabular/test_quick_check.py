@@ -1,5 +1,7 @@
 """The quick look of a run at its own sampler: quiet where it may be right, a sentence where it can hardly be."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -7,8 +9,10 @@ from butfor.core.draw.blocks import table_problem
 from butfor.core.draw.items import TableItems
 from butfor.core.select.reach import nearly_all
 from butfor.core.types import Subset
-from butfor.tabular import empirical, from_values, gaussian
+from butfor.tabular import auto, empirical, from_values, gaussian
 from butfor.tabular.quick_check import quick_check
+from butfor.tabular.splice import TableSampler
+from butfor.tabular.table import as_table
 
 
 def sentences(inputs, sampler):
@@ -52,6 +56,19 @@ def test_says_that_flags_get_fractions():
     assert "have fractions" in said
     assert sentences(flags[:100], gaussian(flags[100:])) == []  # it rounds
     assert sentences(flags[:100], empirical(flags[100:])) == []
+
+
+def test_fractions_are_no_fault_where_the_reference_has_them():
+    source = np.random.default_rng(0)
+    grades, whole = source.normal(3, 1, size=(300, 3)), source.integers(2, size=(100, 3)).astype(float)
+    law = TableSampler(noise(0.5), "own", ("x0", "x1", "x2"), None, 300)
+    coded = as_table(source.integers(2, size=(300, 3)).astype(float), "reference")
+    assert "have fractions" in sentences(whole, replace(law, reference=coded))[0]
+    assert not any(
+        "fractions" in said for said in sentences(whole, replace(law, reference=as_table(grades, "reference")))
+    )
+    default = auto(np.column_stack([grades[:, :2], coded.values[:, 0]]))
+    assert not any("fractions" in said for said in sentences(whole, default))
 
 
 def test_says_that_draws_are_too_narrow_or_too_wide():

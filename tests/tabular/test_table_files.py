@@ -276,6 +276,16 @@ def test_odd_text_is_named(tmp_path):
     ]
 
 
+def test_rows_are_named_as_their_file_does(tmp_path):
+    frame = MIXED.drop(columns="id").assign(age=[*range(4), "old", *range(4, 39)])
+    frame.to_csv(tmp_path / "all.csv", index=False)
+    frame.assign(age=frame.age.astype(str)).set_axis([f"p{i}" for i in range(40)]).to_parquet(tmp_path / "all.parquet")
+    for name, row in (("all.csv", "4"), ("all.parquet", "'p4'")):
+        request = TableRequest(tmp_path / name, reference_where="group == 'x'", features=["age"])
+        with pytest.warns(UserWarning, match=f"'old' in row {row} of the"):
+            read_tables(request)
+
+
 def test_times_with_several_offsets(tmp_path):
     frame = pd.DataFrame({"day": ["2024-01-01T00:00+01:00", "2024-07-01T00:00+02:00"], "group": ["x", "y"]})
     frame.to_csv(tmp_path / "all.csv", index=False)

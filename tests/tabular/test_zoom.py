@@ -1,13 +1,18 @@
 """Coarse to fine: the tree of columns, layers, their promise, and what a result says of the finest parts."""
 
+import warnings
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 
 import butfor
 from butfor.core.draw.layers import Layers, layers_of_table
+from butfor.core.result.answers import input_sentence
+from butfor.core.result.decided import Decided
 from butfor.tabular.table import as_table
-from butfor.tabular.zoom import ALL, associations, column_tree, named_tree
+from butfor.tabular.zoom import ALL, associations, column_tree, named_tree, stand_still
 
 
 def correlated(rng, rows, shift=0.0):
@@ -78,6 +83,53 @@ def test_one_and_two_columns(reference):
     assert [subset.name for subset in column_tree(as_table(reference[["age"]], "reference")).subsets] == ["age"]
     two = column_tree(as_table(reference[["age", "area"]], "reference"))
     assert [subset.name for subset in two.subsets] == [ALL, "age", "area"]
+
+
+def names_and_parents(tree):
+    names = [subset.name for subset in tree.subsets]
+    return [(name, above if above < 0 else names[above]) for name, above in zip(names, tree.parent, strict=True)]
+
+
+def test_columns_that_stand_still_do_not_shape_the_tree(reference):
+    frame = reference.assign(a_year=2024.0, z=np.nan, kind="new")
+    still = stand_still(as_table(frame, "reference").values, as_table(frame[:5], "data").values)
+    assert still.tolist() == [False] * 6 + [True] * 3
+    tree, plain = column_tree(as_table(frame, "reference"), still), column_tree(as_table(reference, "reference"))
+    assert names_and_parents(tree) == names_and_parents(plain)
+    assert tree.resolution.tolist() == plain.resolution.tolist()
+    assert len(tree.subsets[0].index) == 9
+    moved = frame[:5].assign(a_year=2025.0)
+    assert not stand_still(as_table(frame, "reference").values, as_table(moved, "data").values)[6]
+    one = column_tree(as_table(frame[["age", "z", "a_year"]], "reference"), np.array([False, True, True]))
+    assert names_and_parents(one) == [(ALL, -1), ("age", ALL)]
+    none = column_tree(as_table(frame[["z", "a_year"]], "reference"), np.array([True, True]))
+    assert names_and_parents(none) == [(ALL, -1)]
+
+
+def test_a_run_with_a_column_that_stands_still(reference):
+    rows = correlated(np.random.default_rng(1), 20, shift=2.5)
+    found = [
+        butfor.explain(lambda x: x["radius"] + x["area"], part, whole, control=False)
+        for part, whole in ((rows, reference), (rows.assign(z=1.0), reference.assign(z=1.0)))
+    ]
+    assert found[0].subset_names == found[1].subset_names
+    assert not any("z" in line.split() for line in found[1].summary().splitlines())
+
+
+def test_what_the_decision_hangs_on_is_the_first_reason(shifted):
+    """Though a part of it is chosen, which the decision does not hang on."""
+    names, layers = shifted.subset_names, shifted.problem.layers
+    group, part = names.index("area, perimeter, radius"), names.index("noise")
+    child = next(row for row in range(len(names)) if layers.parent[row] == group)
+    size = len(shifted.chosen)
+    share = np.where(np.arange(size) == group, 0.9, 0.1)
+    marked = {row: np.arange(size) == row for row in (group, child, part)}
+    decided = Decided(share, share, share, marked[group], np.ones(size, int), np.zeros(size, int), 0.5)
+    found = replace(shifted, chosen=marked[child] | marked[part], decided=decided)
+    reasons = found.reasons(shifted.input_names[0])
+    assert reasons.subset.tolist()[:2] == ["area, perimeter, radius", "noise"]
+    assert reasons.necessary.tolist()[:2] == [True, False]
+    assert found.reasons(shifted.input_names[0], k=1).subset[0] in input_sentence(found, 0)
 
 
 def test_a_tree_of_the_users_own(reference):
@@ -183,3 +235,33 @@ def test_a_part_that_waited_for_the_larger_one_is_drawn_on():
     larger = table[(table.subset == "age, marker") & table.chosen].input
     extreme = table[(table.subset == "marker") & (table.surprise == 1) & table.input.isin(larger)]
     assert extreme.chosen.all()
+
+
+def test_a_rule_that_never_varies_is_named(reference, shifted):
+    rows = correlated(np.random.default_rng(1), 6, shift=1.0)
+
+    def said(threshold):
+        found = butfor.explain(model, rows, reference, decide=lambda outputs: outputs > threshold, control=False)
+        return [note for note in found.notes if "never varies" in note]
+
+    def model(x):
+        return 1 / (1 + np.exp(-x["area"]))
+
+    assert len(said(3)) == 1
+    assert said(0.5) == []
+    assert not any("never varies" in note for note in shifted.notes)
+
+
+def test_what_is_not_there_is_not_to_be_looked_at():
+    """With picked= subsets are not tested over all inputs together."""
+    rng = np.random.default_rng(0)
+    reference, rows = rng.normal(size=(300, 5)), rng.normal(0.5, 1, size=(100, 5))
+    settings = {"test": "irt", "draws": 20, "rule": "bh", "alternative": "greater", "control": False}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", butfor.ReachWarning)
+        picked = butfor.explain(
+            lambda x: x.sum(axis=1), rows, reference, picked=lambda outputs: outputs > -100, **settings
+        )
+        plain = butfor.explain(lambda x: x.sum(axis=1), rows, butfor.tabular.gaussian(reference), **settings)
+    weak = [next(note for note in found.notes if "departs from the null" in note) for found in (picked, plain)]
+    assert ["result.features" in note for note in weak] == [False, True]

@@ -53,7 +53,7 @@ def global_(
     """Test every feature once, over all rows together; write a report, a picture, the table and the result."""
     with working(output):
         make, box = sampler_named(sampler), trust.load(model.model)
-        read = tables(columns, box, **vars(rows), truth=labels, itself=labels is not None)
+        read = tables(columns, box, **vars(rows), truth=labels, truth_option="--labels", itself=labels is not None)
         with kept(running.run_dir, output.out) as run_dir:
             result = global_importance(
                 box,

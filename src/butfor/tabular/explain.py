@@ -31,7 +31,7 @@ from butfor.tabular.quick_check import quick_check
 from butfor.tabular.splice import TableSampler
 from butfor.tabular.subsets import column_subsets
 from butfor.tabular.table import Table, as_frame, items_of
-from butfor.tabular.zoom import ColumnTree, column_tree, is_nested, named_tree
+from butfor.tabular.zoom import ColumnTree, column_tree, is_nested, named_tree, stand_still
 
 KEEP = (3, 2**22)  # counterfactuals of each hypothesis that are kept, and the values of all of them
 ONE_LABEL = (
@@ -122,7 +122,7 @@ def subset_tree(table: Table, sampler: Sampler, subsets: object) -> ColumnTree:
         )
     assert isinstance(sampler, TableSampler)
     ordered = replace(table, values=sampler.in_data_order(reference.values))
-    return column_tree(ordered)
+    return column_tree(ordered, stand_still(ordered.values, table.values))
 
 
 def _flat(subsets: list[Subset]) -> ColumnTree:

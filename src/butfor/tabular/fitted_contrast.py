@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -77,11 +78,16 @@ def off_by(
     """How far rows that their samplers have not seen are from their draws on average (S,); None: there are none."""
     found = []
     for problem in problems:
-        seen = probe(evaluator.direct, problem.items, evaluator.batch_rows, lambda row: f"row {row} of the reference")
+        seen = probe(evaluator.direct, problem.items, evaluator.batch_rows, partial(_row_named, problem))
         evaluator.counter.count_evaluated(seen.rows)
         apart = replace(evaluator, memory=None, failed={})  # hypotheses of its own
         found.append(deviations(problem, apart, measure_of(seen), draws, outcomes).gain)
     return np.concatenate(found).mean(axis=0) if found else None
+
+
+def _row_named(problem: Problem, row: int) -> str:
+    """What a row of the reference is called in an error."""
+    return f"row {problem.input_names[row]!r} of the reference"
 
 
 def one_sided(p: Floats, effect: Floats, alternative: Alternative) -> Floats:

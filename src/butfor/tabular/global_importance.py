@@ -20,7 +20,7 @@ from butfor.core.evaluate.outputs import linked
 from butfor.core.evaluate.probe import Probe, probe
 from butfor.core.evaluate.workplace import Tolerance
 from butfor.core.result.effects import Effects, mean_effects, no_effects
-from butfor.core.result.global_result import FitKind, GlobalResult, choose
+from butfor.core.result.global_result import FitKind, GlobalResult, choose, rejected_by
 from butfor.core.select.guarantees import P_RULES
 from butfor.core.test import losses
 from butfor.core.test.contrast import GlobalEvidence, Measure, contrast, holdout, passes_needed, randomise
@@ -47,6 +47,7 @@ from butfor.tabular.labels import aligned_labels, class_labels, number_labels
 from butfor.tabular.splice import TableSampler
 from butfor.tabular.subsets import column_subsets
 from butfor.tabular.table import Table, items_of
+from butfor.tabular.zoom import stand_ins
 
 DRAWS, EFFECT_DRAWS = 20, 20
 PASSES, MOST_PASSES = 999, 9_999
@@ -97,8 +98,8 @@ def global_importance(
     subsets : what to test: None for each column, a list of columns, or a mapping name -> columns.
     loss : "squared", "log" or a function `(y, outputs) -> (n,)`; None is "log" for class probabilities, else "squared".
     passes : recombinations of the draws, at no model rows; None is 999, or what a lone signal needs, to 9,999.
-    check : whether a fitted sampler is checked on rows that it has not seen: `result.check`, a caveat if it fails. What
-        it is off by there on average counts in the contrast as an error of the fit.
+    check : whether a fitted sampler is checked on rows that it has not seen: `result.check`. A subset on which it fails
+        is never chosen. What it is off by there on average counts in the contrast as an error of the fit.
     rule : "bh", "by", "holm" or "bonferroni"; None is "bh".
     draws : of each input and subset, at `draws + 1` model rows; None is 20, "two-sided" needs at least 2. The contrast
         with a fitted sampler makes at least 32.
@@ -203,8 +204,8 @@ def _importance(
         memory, failed = remembering(problem, seen.outputs), dict[int, str]()
         evaluator = Evaluator(call, size, seen.outputs.shape[1], meter, memory, engine=kept.engine)
         evaluator = replace(evaluator, tolerance=tolerance, failed=failed, remembered=model)
-        evidence, chosen, effects = _tested(problem, evaluator, measured.measure, plan, settings, meter)
         found = _checked(asked, measured, meter)
+        evidence, chosen, effects = _tested(problem, evaluator, measured.measure, plan, settings, meter, found)
         kept.finish()
     if failed:
         warned.append(NO_EFFECT.format(failed=len(failed), size=problem.size, why=reasons(failed)))
@@ -238,8 +239,18 @@ def _provenance(asked: ImportanceRun, plan: Plan) -> dict[str, Any]:
         "sampler": repr(sampler),
         "dependence_ignored": info_of(sampler).ignores_dependence,
         "fit": plan.fit,
+        "stand_ins": _stand_ins(asked),
         "why": sampler.why if isinstance(sampler, TableSampler | CrossFitted) else None,
     }
+
+
+def _stand_ins(asked: ImportanceRun) -> list[list[str]]:
+    """Columns that tell each other, in the reference that the sampler was fitted on; of a known one in the data."""
+    sampler, values = asked.problem.sampler, asked.table.values
+    fitted = sampler.fits[0] if isinstance(sampler, CrossFitted) else sampler
+    if isinstance(fitted, TableSampler) and fitted.reference is not None:
+        values = fitted.in_data_order(fitted.reference.values)
+    return stand_ins(replace(asked.table, values=values))
 
 
 def _checked(asked: ImportanceRun, measured: Measured, meter: Meter) -> SamplerCheck | None:
@@ -311,13 +322,20 @@ def _fit_kind(problem: Problem, fitted: bool, test: str) -> FitKind:
 
 
 def _tested(
-    problem: Problem, evaluator: Evaluator, measure: Measure, plan: Plan, settings: Settings, meter: Meter
+    problem: Problem,
+    evaluator: Evaluator,
+    measure: Measure,
+    plan: Plan,
+    settings: Settings,
+    meter: Meter,
+    checked: SamplerCheck | None,
 ) -> tuple[GlobalEvidence, Bools, Effects]:
-    """The evidence on each subset, which are chosen by it, and their effects."""
+    """The evidence on each subset, which are chosen by it, and their effects; none on which the check failed."""
     draws, known = plan.draws, evaluator.memory is None
     meter.stage("global", problem.size * (draws + len(round_sizes(draws, problem.round_draws))) if known else None)
     evidence, effects = plan.run(evaluator)
-    chosen = choose(evidence, settings.alpha, settings.rule)
+    rejected = rejected_by(checked, problem.subset_names)
+    chosen = choose(evidence, settings.alpha, settings.rule, rejected)
     found = int(chosen.sum())
     meter.set_chosen(found)
     if effects is not None:

@@ -73,7 +73,9 @@ def _times(column: pd.Series[Any], name: str, what: str) -> pd.Series[Any]:
         return pd.to_datetime(column, format="ISO8601")
     except ValueError as error:  # also of several offsets from UTC, which one column of pandas cannot hold
         odd = column[pd.to_datetime(column, format="ISO8601", errors="coerce", utc=True).isna() & column.notna()]
-        place = f"{str(odd.iloc[0])[:60]!r} in row {odd.index[0]!r}" if len(odd) else "several offsets from UTC"
+        place = (
+            f"{str(odd.iloc[0])[:60]!r} in row {odd.index.tolist()[0]!r}" if len(odd) else "several offsets from UTC"
+        )
         raise InputError(
             f"--dates: column {name!r} of the {what} has {place}; write dates like 2024-02-29 or 2024-02-29T12:00"
         ) from error
@@ -111,7 +113,9 @@ def _odd(frame: pd.DataFrame, name: str) -> str:
     """The first value that is no number, and its place."""
     column = frame[name].astype(object)
     odd = column[~_numbers(column) & column.notna()]
-    return f"{odd.iloc[0]!r:.60} in row {odd.index[0]!r}" if len(odd) else f"such as {column.dropna().iloc[0]!r:.60}"
+    if not len(odd):
+        return f"such as {column.dropna().iloc[0]!r:.60}"
+    return f"{odd.iloc[0]!r:.60} in row {odd.index.tolist()[0]!r}"
 
 
 def _numbers(column: pd.Series[Any]) -> pd.Series[Any]:

@@ -32,6 +32,7 @@ class TableRequest:
     drop: Sequence[str] = ()
     index: str | None = None
     truth: str | None = None
+    truth_option: str = "--truth"  # what the option is called where a person gives it
     clusters: str | None = None
     known: Sequence[str] | None = None
     dates: Sequence[str] = ()
@@ -62,7 +63,7 @@ def read_tables(request: TableRequest) -> Tables:
     _check_known([request.index] if request.index not in (None, own) else [], data, "--index: ")
     truth, clusters = (
         None if name is None else _labels(name, data, option)
-        for name, option in ((request.truth, "--truth"), (request.clusters, "--clusters"))
+        for name, option in ((request.truth, request.truth_option), (request.clusters, "--clusters"))
     )
     columns = model_columns(data, reference, request)
     where = f" where {request.reference_where}" if request.reference_where else ""
@@ -201,7 +202,7 @@ def named_rows(data: pd.DataFrame, index: str | None) -> pd.DataFrame:
         return data
     names = data[index]
     if names.isna().any():
-        raise InputError(f"--index {index}: row {names.index[names.isna()][0]!r} has no name; fill it in")
+        raise InputError(f"--index {index}: row {names.index[names.isna()].tolist()[0]!r} has no name; fill it in")
     if names.duplicated().any():
         twice = names[names.duplicated()].iloc[0]
         raise InputError(f"--index {index}: {twice!r} names several rows; make names unique")

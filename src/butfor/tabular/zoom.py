@@ -9,7 +9,7 @@ import numpy as np
 
 from butfor.core.draw.layers import Layers, layers_of_table
 from butfor.core.draw.proposers import unique
-from butfor.core.types import Floats, InputError, Ints, Subset
+from butfor.core.types import Array, Bools, Floats, InputError, Ints, Subset
 from butfor.tabular.linkage import average_linkage, cut
 from butfor.tabular.subsets import positions_of
 from butfor.tabular.table import Table
@@ -17,6 +17,7 @@ from butfor.tabular.table import Table
 CUTS = (2, 3, 5, 8, 13, 21, 34, 55, 89, 144)  # groups of each resolution between all columns and single ones
 MOST_LINKED = 2_000  # columns that the tree is grown from; the others join the one of these they go with most
 MOST_ROWS = 5_000  # of the reference, from which the tree is made
+MOST_COMPARED = 500  # columns of a table in which stand-ins are looked for
 ALL = "all columns"
 Cell = tuple[int, ...]  # columns
 MOST_NAMED = 4  # columns in the name of a group
@@ -40,15 +41,17 @@ class ColumnTree:
         return 0 if len(self.resolution) and self.parent[0] < 0 and self.subsets[0].name == ALL else None
 
 
-def column_tree(table: Table) -> ColumnTree:
+def column_tree(table: Table, still: Bools | None = None) -> ColumnTree:
     """The tree of the columns of a reference: cuts of average linkage on how strongly columns go together.
 
     Numbers go together by |Spearman's correlation|, categories by Cramer's V, one with the other by the correlation
     ratio. It is made from the reference only: a tree that looked at the inputs would choose groups by what they hold.
+    Columns that stand `still` (d,), with one value in reference and inputs, are in the root only: redrawn they stay.
     """
     width = len(table.columns)
-    single: list[Cell] = [(j,) for j in range(width)]
-    cells: list[list[Cell]] = [[tuple(range(width))], *_cuts(table), single]
+    moving = np.arange(width) if still is None else np.flatnonzero(~still)
+    single: list[Cell] = [(j,) for j in moving.tolist()]
+    cells: list[list[Cell]] = [[tuple(range(width))], *_cuts(table, moving), single]
     subsets: list[tuple[Cell, int, int]] = []  # columns, resolution, parent
     place: dict[Cell, int] = {}
     holder = np.full(width, -1)  # the smallest subset so far that a column is in: cuts lie inside each other
@@ -61,16 +64,28 @@ def column_tree(table: Table) -> ColumnTree:
         for cell in fresh:
             holder[list(cell)] = place[cell]
         level += bool(fresh)
-    names = [_name(table, cell) for cell, _, _ in subsets]
+    names = [_name(table, cell, moving) for cell, _, _ in subsets]
     made = unique(Subset(name, np.array(cell)) for name, (cell, _, _) in zip(names, subsets, strict=True))
     return ColumnTree(made, np.array([at for _, at, _ in subsets]), np.array([above for _, _, above in subsets]))
 
 
-def _cuts(table: Table) -> list[list[Cell]]:
-    width = len(table.columns)
+def stand_still(reference: Array, inputs: Array) -> Bools:
+    """Columns (d,) with one value in all rows of both (m, d), (n, d); a missing value is a value.
+
+    >>> stand_still(np.array([[1.0, 2], [1, 2]]), np.array([[1.0, 3]])).tolist()
+    [True, False]
+    """
+    first, still = reference[:1], np.ones(reference.shape[1], bool)
+    for part in (reference, inputs):
+        still &= ((part == first) | (np.isnan(part) & np.isnan(first))).all(axis=0)
+    return still
+
+
+def _cuts(table: Table, columns: Ints) -> list[list[Cell]]:
+    width = len(columns)
     if width < 3:
         return []
-    order = np.array(sorted(range(width), key=lambda j: table.columns[j]))  # the tree goes by names, not by places
+    order = np.array(sorted(columns.tolist(), key=lambda j: table.columns[j]))  # it goes by names, not by places
     linked, nearest = order, np.arange(width)
     if width > MOST_LINKED:
         linked = order[:: -(-width // MOST_LINKED)]
@@ -85,14 +100,33 @@ def _cuts(table: Table) -> list[list[Cell]]:
     return found
 
 
-def _name(table: Table, cell: Sequence[int]) -> str:
+def stand_ins(table: Table, least: float = 0.8) -> list[list[str]]:
+    """Groups of columns that go together so strongly (average linkage) that they tell each other; none of wide tables.
+
+    >>> import butfor
+    >>> rows = np.arange(20.0)[:, None] * [1, 2] + [[0, 0]]
+    >>> stand_ins(butfor.tabular.table.as_table(rows, "reference"))
+    [['x0', 'x1']]
+    """
+    width = len(table.columns)
+    if not 2 <= width <= MOST_COMPARED:
+        return []
+    label = np.arange(width)
+    for distance, one, other in average_linkage(1 - associations(table)):
+        if distance <= 1 - least:
+            label[label == label[one]] = label[other]
+    groups = [np.flatnonzero(label == own) for own in dict.fromkeys(label.tolist())]
+    return [[table.columns[j] for j in group] for group in groups if len(group) > 1]
+
+
+def _name(table: Table, cell: Sequence[int], moving: Ints) -> str:
     if len(cell) == len(table.columns):
         return ALL if len(cell) > 1 else table.columns[0]
     names = sorted(table.columns[j] for j in cell)
     if len(names) <= MOST_NAMED:
         return ", ".join(names)
     inside = set(cell)
-    others = sorted(name for j, name in enumerate(table.columns) if j not in inside)
+    others = sorted(table.columns[j] for j in moving.tolist() if j not in inside)
     if len(others) < min(len(names), MOST_NAMED):
         return f"all but {', '.join(others)}"
     return f"{', '.join(names[: MOST_NAMED - 1])} and {len(names) - MOST_NAMED + 1} more"

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -10,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import butfor
 from butfor.core.result import storage
-from butfor.core.result.global_result import NO_SKILL, ORDINARY, WEAK, unpack_global
+from butfor.core.result.global_result import NO_SKILL, ORDINARY, TOGETHER, WEAK, SavedCheck, unpack_global
 from butfor.core.test import contrast
 from butfor.core.types import InputError, ReachWarning
 from butfor.tabular import from_values, gaussian
@@ -378,3 +379,64 @@ def test_errors_about_class_labels():
         global_importance(linear, X0)
     with pytest.raises(InputError, match="the reference has 15 rows, too few to tell how far off"):
         global_importance(linear, rows(30), rows(15))
+
+
+def product_of_columns(rng, count):
+    """x1 = x0 x2 + noise: no sampler that is linear or additive in the other columns draws it right."""
+    X = rng.normal(size=(count, 4))
+    X[:, 1] = X[:, 0] * X[:, 2] + 0.3 * X[:, 1]
+    return X
+
+
+def test_a_subset_on_which_the_sampler_fails_its_check_is_never_chosen(tmp_path):
+    rng = np.random.default_rng(0)
+    reference, X = product_of_columns(rng, 400), product_of_columns(rng, 300)
+    y = X[:, 0] * X[:, 2] + X[:, 3] + rng.normal(size=300)  # x1 tells nothing that x0 and x2 do not
+    result = global_importance(lambda X: X[:, 1] + X[:, 3], X, reference, y)
+    assert dict(zip(result.check.subset_names, result.check.verdicts, strict=True))["x1"] == "off-manifold"
+    assert result.evidence.p[1] < 0.01  # a false discovery, were it chosen
+    assert result.chosen.tolist() == [False, False, False, True]
+    assert result.table.status.tolist() == ["no variation", "not calibrated", "no variation", "tested"]
+    assert result.table.effect.isna().tolist() == [True, True, True, False]
+    assert any(note.startswith("Not chosen, whatever its p-value") and ": x1." in note for note in result.notes)
+    assert "The sampler did not pass its check on x1: nothing is said of it." in result.guarantee.caveats
+    assert not result.select(alpha=0.5, rule="bonferroni").chosen[1]
+    back = butfor.load(result.save(tmp_path / "r.butfor"))
+    assert (back.rejected.tolist(), back.notes) == (result.rejected.tolist(), result.notes)
+
+
+def test_what_a_failed_check_leaves_of_the_promise():
+    X, y = labelled()
+    result = global_importance(linear, X, rows(100, seed=5), y)
+    checked = SavedCheck(result.subset_names, ("ok",) * 4, False, "the check rejects it: all columns together too wide")
+    together = replace(result, check=checked)
+    assert TOGETHER in together.guarantee.caveats
+    assert together.select(alpha=0.1).chosen.tolist() == result.chosen.tolist()
+    partly = replace(result, check=SavedCheck(("x0", "x1"), ("ok", "too wide"), False, "the check rejects it"))
+    assert "on x1: nothing is said of it. 2 subsets were not checked." in str(partly.guarantee)
+    assert partly.select(alpha=0.1).chosen.tolist() == [True, False, False, False]
+    none = replace(partly, check=replace(checked, verdicts=("too wide",) * 4)).select(alpha=0.1)
+    assert NO_SKILL not in none.notes  # it would say that the skill does not rest on them
+    idle = replace(result, check=replace(checked, verdicts=("ok", "ok", "too wide", "ok")))
+    assert "did not pass" not in str(idle.guarantee)  # x2 never varied
+
+
+def test_columns_that_hide_each_other_are_named_whatever_else_was_chosen(tmp_path):
+    rng = np.random.default_rng(2)
+
+    def stones(count):
+        size = rng.normal(size=count)
+        noise = 0.01 * rng.normal(size=(2, count))
+        return pd.DataFrame({"carat": size + noise[0], "x": size + noise[1], "colour": rng.normal(size=count)})
+
+    reference, X = stones(300), stones(200)
+    y = X.carat / 2 + X.x / 2 + X.colour + rng.normal(size=200)
+    result = global_importance(lambda X: X["carat"] / 2 + X["x"] / 2 + X["colour"], X, reference, y)
+    assert result.table.subset[result.chosen].tolist() == ["colour"]
+    call = 'subsets={"carat, x": ["carat", "x"]}'
+    (note,) = [note for note in result.notes if call in note]
+    assert "hide each other" in note
+    assert butfor.load(result.save(tmp_path / "r.butfor")).notes == result.notes
+    together = global_importance(lambda X: X.sum(axis=1), X, reference, y, subsets={"carat, x": ["carat", "x"]})
+    assert together.chosen.all()
+    assert not any("hide each other" in note for note in together.notes)

@@ -8,7 +8,17 @@ import numpy as np
 import pytest
 
 import butfor
-from butfor.core.select.reach import ORDINARY, departs, notes_after, reach
+from butfor.core.select.reach import (
+    FEW_PICKED,
+    IF_PICKED,
+    ONE_PICKED,
+    ORDINARY,
+    called_alike,
+    departs,
+    looks_picked,
+    notes_after,
+    reach,
+)
 from butfor.core.select.rules import RULES, knockoff_plus
 
 ALPHAS = (0.01, 0.05, 0.1, 0.2, 0.25, 1 / 3, 0.5)
@@ -148,3 +158,31 @@ def test_what_does_not_vary_is_told():
     notes = notes_after(True, chosen, tested, unchanging=2)
     assert len(notes) == 1
     assert notes[0].startswith("2 of 3 hypotheses showed no variation")
+
+
+def test_few_inputs_beyond_the_reference_are_asked_whether_they_were_picked():
+    reference = np.arange(1000.0) / 1000
+    assert looks_picked(np.array([0.5]), reference) == []
+    assert looks_picked(np.array([]), reference) == []
+    assert looks_picked(np.array([5.0]), reference)[0].endswith(f"only 0.0% of the reference does. {ONE_PICKED}")
+    assert looks_picked(np.array([-5.0, -6.0]), reference)[0].endswith(FEW_PICKED)
+    assert IF_PICKED in looks_picked(np.arange(5.0) + 5, reference)[0]
+    alike, classes = np.ones(4, int), np.zeros(100, int)
+    assert called_alike(alike[:1], classes, "no") == [
+        f"The input is called 'no', 0.0% of the reference is. {ONE_PICKED}"
+    ]
+    assert called_alike(alike, classes, "no")[0].endswith(FEW_PICKED)
+    assert called_alike(np.array([0, 1]), classes, "no") == []
+    assert called_alike(alike, np.arange(100) % 2, "no") == []
+
+
+def test_nothing_is_promised_whatever_was_looked_at_first_of_inputs_that_may_be_picked():
+    reference = np.random.default_rng(0).normal(size=(400, 3))
+    far, near = (
+        butfor.explain(lambda rows: rows.sum(axis=1), at, reference, test="irt", draws=4000, rule="bh", control=False)
+        for at in (np.full((2, 3), 4.0), np.array([[4.0, 4.0, 4.0], [-4.0, -4.0, -4.0]]))
+    )
+    assert far.bound(far.chosen) > 0
+    assert FEW_PICKED in far.summary().replace("\n", " ")
+    assert "With 95% confidence" not in far.summary()
+    assert "With 95% confidence" in near.summary()  # not on one side of the reference

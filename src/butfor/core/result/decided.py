@@ -8,6 +8,12 @@ from dataclasses import dataclass, field
 from butfor.core.test.flips import Nearest
 from butfor.core.types import Bools, Floats, Ints
 
+NEVER_VARIES = (
+    "The rule of the decision (decide=) never varies: it says the same of every input, of every row of the reference "
+    "and of every draw, so nothing can be said of what it hangs on. Outputs of the inputs lie between {least:.4g} and "
+    "{most:.4g}."
+)
+
 
 @dataclass(frozen=True, eq=False)
 class Decided:

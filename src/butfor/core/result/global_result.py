@@ -61,7 +61,17 @@ OWN_LOSS = (
     "A loss of your own is compared as a whole: a sampler that draws a little too widely raises it, whatever the label "
     "does; loss='squared' and 'log' leave out that part."
 )
-REJECTED = "The sampler did not pass its check, so do not rely on this: {sentence}."
+REJECTED = "The sampler did not pass its check on {names}: nothing is said of {them}."
+UNCHECKED = "{count} subsets were not checked."
+TOGETHER = (
+    "The check of the sampler calls no single subset wrong, but the shape of all columns together: a fault too small "
+    "to be seen in one of them, by which p-values may be somewhat too small or too large."
+)
+WITHHELD = (
+    "Not chosen, whatever {their} p-value, since the sampler did not pass its check there: {names}. A sampler that "
+    "draws {them} as the data has {them} may tell more (check_sampler says what is wrong)."
+)
+MOST_NAMED = 6  # subsets that a sentence names
 PROVEN: dict[Mode, str] = {
     "holdout": "Tansey, Veitch, Zhang, Rabadan & Blei 2018; Hemerik & Goeman 2018",
     "contrast": "Hemerik & Goeman 2018",
@@ -80,10 +90,18 @@ MIXED = (
     "The inputs are called {called}, and each is asked about its own class: what speaks for one of them and against "
     "the other averages out. Name one, target={first!r} say, to ask about it for all inputs."
 )
-NO_SKILL = (
-    "Nothing was chosen: on these rows the model's skill does not visibly rest on any subset given the others. Columns "
-    "that stand in for each other hide each other; test them together (subsets={name: columns})."
+NO_SKILL_ALONE = (
+    "Nothing was chosen: on these rows the model's skill does not visibly rest on any subset given the others."
 )
+NO_SKILL = (
+    f"{NO_SKILL_ALONE} Columns that stand in for each other hide each other; test them together "
+    "(subsets={name: columns})."
+)
+HIDDEN = (
+    "Columns that stand in for each other hide each other, and these were not chosen: {groups}. Whether they matter "
+    "together is another question: subsets={call}."
+)
+MOST_GROUPS = 2  # that are named
 
 
 class Check(Protocol):
@@ -149,9 +167,29 @@ class GlobalResult:
             caveats.append(FITTED[self.fit].format(inputs=self.inputs))
             own = self.mode == "holdout" and self.provenance.get("loss") not in ("squared", "log")
             caveats += [OWN_LOSS] * own
-        if self.check is not None and not self.check.ok:
-            caveats.append(REJECTED.format(sentence=self.check.sentence))
-        return caveats
+        return caveats + self._check_caveats
+
+    @property
+    def _check_caveats(self) -> list[str]:
+        """What the check of the sampler takes away from the promise: of the subsets that it rejects."""
+        if self.check is None or self.check.ok:
+            return []
+        if not self.rejected.any():
+            return [TOGETHER]
+        silent = self.rejected & self.tested  # what showed no variation cannot be important, whatever was drawn
+        if not silent.any():
+            return []
+        caveat = REJECTED.format(names=self._listed(silent), them=_them(silent))
+        left_out = len(self.subset_names) - len(self.check.subset_names)
+        return [f"{caveat} {UNCHECKED.format(count=left_out)}" if left_out else caveat]
+
+    @property
+    def rejected(self) -> Bools:
+        """Subsets (S,) on which the sampler did not pass its check: they are never chosen."""
+        return rejected_by(self.check, self.subset_names)
+
+    def _listed(self, marked: Bools) -> str:
+        return _shortened([name for name, is_marked in zip(self.subset_names, marked, strict=True) if is_marked])
 
     @property
     def fit(self) -> FitKind:
@@ -183,11 +221,33 @@ class GlobalResult:
             said.append(f"Of the sampler, {self.check.sentence}.")
         if len(called := self.provenance.get("called", ())) > 1:
             said.append(MIXED.format(called=" or ".join(map(str, called)), first=called[0]))
-        if not self.chosen.any():
+        hidden = self._hidden[:MOST_GROUPS]
+        withheld = choose(self.evidence, self.alpha, self.rule) & self.rejected
+        if withheld.any():
+            several = withheld.sum() > 1
+            words = {"their": "their" if several else "its", "them": _them(withheld)}
+            said.append(WITHHELD.format(names=self._listed(withheld), **words))
+        if not self.chosen.any() and not withheld.any():
             ordinary = BLIND if len(called) > 1 else ORDINARY
             lone = WEAK if departs("p", self.evidence.p, self.tested) else ordinary
-            said.append(NO_SKILL if self.mode == "holdout" else lone)
+            skill = NO_SKILL_ALONE if hidden else NO_SKILL
+            said.append(skill if self.mode == "holdout" else lone)
+        if hidden:
+            call = {_shortened(group): group for group in hidden}
+            groups = "; ".join(f"({name})" for name in call)
+            said.append(HIDDEN.format(groups=groups, call=json.dumps(call, ensure_ascii=False)))
         return tuple(said)
+
+    @property
+    def _hidden(self) -> list[list[str]]:
+        """Groups of columns none of which was chosen, each by itself, and which tell each other in the reference."""
+        columns, subsets = self.provenance.get("columns", []), self.provenance.get("subsets", {})
+        tested = [{columns[j] for j in subsets.get(name, ())} for name in self.subset_names]
+        chosen = {name for inside, found in zip(tested, self.chosen, strict=True) if found for name in inside}
+        alone = {name for inside in tested if len(inside) == 1 for name in inside} - chosen
+        moves = {name for inside, varied in zip(tested, self.evidence.varied, strict=True) if varied for name in inside}
+        groups = [[name for name in group if name in alone] for group in self.provenance.get("stand_ins", ())]
+        return [group for group in groups if len(group) > 1 and moves & set(group)]
 
     @cached_property
     def table(self) -> pd.DataFrame:
@@ -210,7 +270,7 @@ class GlobalResult:
                 "effect_high": self.effects.high,
                 "draws": found.draws,
                 "passes": found.passes,
-                "status": np.where(self.tested, "tested", "no variation"),
+                "status": np.select([~self.tested, self.rejected], ["no variation", "not calibrated"], "tested"),
             }
         )
         return frame
@@ -232,7 +292,7 @@ class GlobalResult:
         """
         alpha = self.alpha if alpha is None else alpha
         rule = self.rule if rule is None else rule
-        return replace(self, alpha=alpha, rule=rule, chosen=choose(self.evidence, alpha, rule))
+        return replace(self, alpha=alpha, rule=rule, chosen=choose(self.evidence, alpha, rule, self.rejected))
 
     def summary(self) -> str:
         """The result in words: how many, which subsets, what is promised, what to beware of."""
@@ -330,14 +390,33 @@ def unpack_global(metadata: dict[str, Any], arrays: dict[str, Array]) -> GlobalR
     )
 
 
-def choose(evidence: GlobalEvidence, alpha: float, rule: str) -> Bools:
-    """Chosen subsets (S,): the rule over all that were tested."""
+def rejected_by(check: Check | None, subset_names: tuple[str, ...]) -> Bools:
+    """Subsets (S,) that a check calls anything but ok; one that was not checked is not rejected."""
+    wrong = set()
+    if check is not None:
+        wrong = {name for name, said in zip(check.subset_names, check.verdicts, strict=True) if str(said) != "ok"}
+    return np.array([name in wrong for name in subset_names], bool)
+
+
+def _shortened(names: list[str]) -> str:
+    """The name of a group: its columns, or the first of them."""
+    more = len(names) - MOST_NAMED
+    return ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def _them(marked: Bools) -> str:
+    return "it" if marked.sum() == 1 else "them"
+
+
+def choose(evidence: GlobalEvidence, alpha: float, rule: str, rejected: Bools | None = None) -> Bools:
+    """Chosen subsets (S,): the rule over all that were tested; those `rejected` (S,) count as p = 1."""
     if rule not in P_RULES:
         fits = ", ".join(repr(name) for name in P_RULES)
         raise InputError(f"rule={rule!r} has no guarantee with global_importance; use one of {fits}")
     tested = family_members(evidence, rule)
     chosen = np.zeros(len(tested), bool)
-    chosen[tested] = selection.RULES[rule](evidence.p[tested], alpha)
+    p = evidence.p if rejected is None else np.where(rejected, 1.0, evidence.p)  # p only grows: as valid as before
+    chosen[tested] = selection.RULES[rule](p[tested], alpha)
     return chosen
 
 

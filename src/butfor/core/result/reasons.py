@@ -1,4 +1,4 @@
-"""The strongest reasons of one input: what is established first, in its finest parts (METHODS 15)."""
+"""The strongest reasons of one input: what its decision hangs on, then what is established (METHODS 15)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def reasons(result: Result, place: int, k: int) -> dict[str, Array]:
 
     own = np.flatnonzero(result.input_of == place)
     strength = np.abs(result.effects.effect[own])
-    order = np.lexsort((-np.nan_to_num(strength), -_class(result)[own].astype(np.int64)))
+    order = np.lexsort((-np.nan_to_num(strength), -_needed(result)[own], -_class(result)[own]))
     rows = own[order[_apart(result, own[order])]][:k]
     table = result.table.iloc[rows]
     words = [_sentence(result, int(row)) for row in rows]
@@ -35,9 +35,15 @@ def reasons(result: Result, place: int, k: int) -> dict[str, Array]:
 
 
 def _class(result: Result) -> Ints:
-    """2: established, or necessary to the decision; 0: neither."""
-    necessary = np.zeros(len(result.chosen), bool) if result.decided is None else result.decided.necessary
-    return 2 * finest_of(result, result.chosen | necessary).astype(np.int64)
+    """2: necessary to the decision; 1: established; 0: neither. Of each the finest parts."""
+    return np.asarray(np.where(_needed(result) > 0, 2, finest_of(result, result.chosen)), np.int64)
+
+
+def _needed(result: Result) -> Floats:
+    """How often the decision would have been otherwise (H,), of what it is established to hang on; else 0."""
+    if result.decided is None:
+        return np.zeros(len(result.chosen))
+    return np.where(finest_of(result, result.decided.necessary), np.nan_to_num(result.decided.share), 0.0)
 
 
 def finest_of(result: Result, marked: Bools) -> Bools:

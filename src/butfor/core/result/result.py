@@ -16,7 +16,7 @@ from butfor.core.draw.blocks import Problem, redraw
 from butfor.core.result import summary
 from butfor.core.result.archive import pack
 from butfor.core.result.controlled import Control
-from butfor.core.result.decided import Decided
+from butfor.core.result.decided import NEVER_VARIES, Decided
 from butfor.core.result.effects import Effects
 from butfor.core.result.features import Features
 from butfor.core.result.kept import Kept
@@ -136,9 +136,23 @@ class Result:
             family=self.family,
             unchanging=self._unchanging,
             features=self.over_inputs is not None and bool(self.over_inputs.chosen.any()),
+            pooled=not self.provenance["picked"],
         )
         before, after = notes_of_selection(found, self.provenance)
-        return (*before, *self.run_notes, *after)
+        return (*before, *self.run_notes, *after, *self._never_varies)
+
+    @property
+    def _never_varies(self) -> list[str]:
+        """A sentence where the user's rule decides alike on all inputs and all of the reference: whole rows of it are
+        drawn at resolution 0."""
+        layers = self.problem.layers
+        if self.decided is None or layers is None or self.modality != "table" or self.outputs.shape[1] > 1:
+            return []
+        whole_rows = self.decided.share[layers.resolution == 0]
+        if not whole_rows.size or not (whole_rows == 0).all() or not (np.nan_to_num(self.decided.share) == 0).all():
+            return []
+        least, most = float(self.outputs.min()), float(self.outputs.max())
+        return [NEVER_VARIES.format(least=least, most=most)]
 
     def bound(self, rows: ArrayLike | None = None, confidence: float = 0.95) -> int:
         """At least this many of these hypotheses are true discoveries, with this confidence for all sets at once.
@@ -177,7 +191,8 @@ class Result:
         return frame
 
     def reasons(self, input: object, k: int = 4) -> pd.DataFrame:
-        """The `k` strongest reasons of one input: those that are established first, in their finest parts.
+        """The `k` strongest reasons of one input: what its decision is established to hang on, then what else is
+        established, each in its finest parts, then the rest by the size of their effects.
 
         Column `order` says "established" where a reason is sure to be stronger than the next one (simultaneous
         intervals at 95 %), `sentence` says it in words.
@@ -191,9 +206,11 @@ class Result:
         return frame
 
     def nearest(self, input: object, subset: str) -> Batch | None:
-        """The counterfactual nearest to the input among those that change the decision; None: no draw changed it.
+        """The counterfactual nearest to the input among those that change the decision, or None.
 
-        It was drawn from the sampler, so it is as plausible as that makes it. Distance is Gower's for tables.
+        None means that no draw of this subset changed the decision: `flip` is 0 in the table, and `flip_high` says how
+        often it could be otherwise all the same. A group that the subset is a part of may change it. What comes back
+        was drawn from the sampler, so it is as plausible as that makes it. Distance is Gower's for tables.
 
         Parameters
         ----------
@@ -332,6 +349,9 @@ class Result:
 
     def to_shap(self, *, groups: bool = False) -> Any:
         """The effects as a `shap.Explanation`, for SHAP's own plots; established ones have a star behind their value.
+
+        Effects do not add up, so the base value of an input is its output minus the sum of its effects: it is no
+        expectation, and the label "E[f(X)]" that SHAP's waterfall writes beside it is not true of it.
 
         Parameters
         ----------

@@ -11,6 +11,7 @@ import numpy as np
 
 from butfor.core.result.answers import answers
 from butfor.core.select.bounds import simes_bounds
+from butfor.core.select.reach import asks_if_picked
 
 if TYPE_CHECKING:
     from butfor.core.result.result import Result
@@ -107,8 +108,12 @@ def bound_sentence(result: Result) -> str:
 
 
 def _bounded(result: Result) -> bool:
-    """Whether there are p-values that mean something: without a guarantee they bound nothing."""
-    return result.evidence.kind == "p" and result.guarantee.controls != "nothing"
+    """Whether there are p-values that mean something: without a guarantee, or of picked inputs, they bound nothing."""
+    return (
+        result.evidence.kind == "p"
+        and result.guarantee.controls != "nothing"
+        and not asks_if_picked(result.run_notes)  # nobody knows whether they were
+    )
 
 
 def summary(result: Result, most: int = 15) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +22,17 @@ AS_DRAWN = (
     "answer where what is tested might as well have been drawn; to learn what sets it apart, use a sampler of what you "
     "compare against (other images, texts of the other class)."
 )
-LEAST_PICKED, SELDOM = 5, 0.02  # inputs, and the share of the reference beyond them, from which on they look picked
+SELDOM = 0.02  # the share of the reference beyond inputs from which on they look picked
+LEAST_PICKED = 5  # inputs: fewer may well be so by chance
+ONE_PICKED = (
+    "If this input was picked because of its output, what is chosen says no more than that; what its decision hangs on "
+    "(flip, necessary) holds all the same."
+)
+FEW_PICKED = (
+    "If these inputs were picked because of their outputs, what is chosen says no more than that; what their decisions "
+    "hang on (flip, necessary) holds all the same."
+)
+IF_PICKED = "If the inputs were picked by that, say so with picked=: without it what is chosen means nothing."
 STOPPED = (
     "Drawing stopped once the run's own decisions were made ({rule} at {alpha:g}, {family}), so p-values are seldom "
     "much smaller than these took: for another alpha, rule or family run it again."
@@ -169,9 +179,17 @@ def _departure(kind: str, values: Floats, decoys: int) -> float:
 
 
 def notes_after(
-    departed: bool, chosen: Bools, tested: Bools, unchanging: int = 0, ordinary: str = ORDINARY, finished: bool = True
+    departed: bool,
+    chosen: Bools,
+    tested: Bools,
+    unchanging: int = 0,
+    ordinary: str = ORDINARY,
+    finished: bool = True,
+    pooled: bool = True,
 ) -> list[str]:
     """What to say once the selection is made; `unchanging` hypotheses left the family for want of variation.
+
+    `pooled`: subsets were tested over all inputs together as well, so that there is something to look at.
 
     Inputs are called ordinary only where no subset departs by its own test, and never from upper ends of p-values that
     were not `finished`.
@@ -184,9 +202,10 @@ def notes_after(
         )
     if not chosen.any() and len(chosen):
         if departed:
+            where = "result.features and at larger subsets" if pooled else "larger subsets"
             notes.append(
                 "Nothing was chosen, though the evidence as a whole departs from the null: single hypotheses are too "
-                "weak at this alpha; look at result.features and at larger subsets."
+                f"weak at this alpha; look at {where}."
             )
         elif finished:
             notes.append(ordinary)
@@ -204,14 +223,25 @@ def called_alike(decisions: Ints, reference: Ints, name: object) -> list[str]:
     >>> called_alike(np.ones(5, int), np.zeros(100, int), "declined")[0][:64]
     "Every input is called 'declined', and no row of the reference is"
     """
+    if not len(decisions) or (decisions != decisions[0]).any():
+        return []
     share = float((reference == decisions[0]).mean())
-    if len(decisions) < LEAST_PICKED or (decisions != decisions[0]).any() or share > SELDOM:
+    if share > SELDOM:
         return []
     few = f"only {100 * share:.1f} % of the reference is" if share else "no row of the reference is"
-    return [
-        f"Every input is called {name!r}, and {few}. If the inputs were picked by that, say so by picked=...; without "
-        "it, what is chosen means nothing. What their decisions hang on (flip, necessary) needs no such care."
-    ]
+    found = f"{_every(len(decisions))} is called {name!r}, and {few}."
+    if len(decisions) < LEAST_PICKED:
+        return [f"{found} {ONE_PICKED if len(decisions) == 1 else FEW_PICKED}"]
+    return [f"{found} {IF_PICKED} What their decisions hang on (flip, necessary) needs no such care."]
+
+
+def _every(inputs: int) -> str:
+    return "The input" if inputs == 1 else "Every input"
+
+
+def asks_if_picked(notes: Sequence[str]) -> bool:
+    """Whether one of them says that inputs look as if they had been picked by their output."""
+    return any(words in note for note in notes for words in (ONE_PICKED, FEW_PICKED, IF_PICKED))
 
 
 def looks_picked(outputs: Floats, reference: Floats) -> list[str]:
@@ -220,16 +250,17 @@ def looks_picked(outputs: Floats, reference: Floats) -> list[str]:
     >>> looks_picked(np.arange(5.0) + 10, np.arange(100.0) / 100)[0][:46]
     'Every input has an output of at least 10, only'
     """
-    if len(outputs) < LEAST_PICKED:
+    if not len(outputs):
         return []
     above, below = (reference >= outputs.min()).mean(), (reference <= outputs.max()).mean()
     if min(above, below) > SELDOM:
         return []
     side, edge, share = ("at least", outputs.min(), above) if above <= below else ("at most", outputs.max(), below)
+    found = f"{_every(len(outputs))} has an output of {side} {edge:.4g}, only {share:.1%} of the reference does."
+    if len(outputs) < LEAST_PICKED:
+        return [f"{found} {ONE_PICKED if len(outputs) == 1 else FEW_PICKED}"]
     return [
-        f"Every input has an output of {side} {edge:.4g}, only {share:.1%} of the reference does. If the inputs were "
-        "picked by that, say so with picked=: without it what is chosen means nothing. Why they were flagged is "
-        "another question, which needs no such care: "
+        f"{found} {IF_PICKED} Why they were flagged is another question, which needs no such care: "
         f"decide=lambda outputs: outputs {'>=' if above <= below else '<='} {edge:.4g}."
     ]
 
@@ -264,6 +295,7 @@ class Selected:
     family: str
     unchanging: int
     features: bool  # whether a subset is chosen over all inputs together
+    pooled: bool  # whether subsets were tested so at all: not where inputs were picked
 
 
 def notes_of_selection(found: Selected, provenance: Mapping[str, Any]) -> tuple[list[str], list[str]]:
@@ -280,7 +312,7 @@ def notes_of_selection(found: Selected, provenance: Mapping[str, Any]) -> tuple[
         not found.chosen.any() and departs(found.kind, found.values, found.tested, found.subset_of, decoys)
     )
     finished = not (found.open & found.tested).any()
-    after = notes_after(departed, found.chosen, found.tested, found.unchanging, ordinary, finished)
+    after = notes_after(departed, found.chosen, found.tested, found.unchanging, ordinary, finished, found.pooled)
     stopped = _stopped_elsewhere([found.rule, found.alpha, found.family], provenance)
     if stopped or any("Nothing can be chosen" in note or "chooses nothing" in note for note in before):
         after = [note for note in after if note != ordinary]  # nothing could have been found
