@@ -249,6 +249,14 @@ def test_a_rule_that_never_varies_is_named(reference, shifted):
 
     assert len(said(3)) == 1
     assert said(0.5) == []
+    both = butfor.explain(
+        lambda x: np.column_stack([model(x), 1 - model(x)]),
+        rows,
+        reference,
+        decide=lambda outputs: outputs[:, 0] > 3,
+        control=False,
+    )
+    assert any("never varies" in note for note in both.notes)
     assert not any("never varies" in note for note in shifted.notes)
 
 

@@ -48,6 +48,7 @@ def provenance(
         "delta": test.delta if test.early_stop else None,
         "scale": test.scale,
         "picked": settings.picked is not None,
+        "own_rule": callable(settings.decide),  # of the decision; else the predicted class
         "min_effect": settings.min_effect,
         "seed": settings.seed,
         "selection": [settings.rule, settings.alpha, settings.family],

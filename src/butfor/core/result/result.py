@@ -146,8 +146,10 @@ class Result:
         """A sentence where the user's rule decides alike on all inputs and all of the reference: whole rows of it are
         drawn at resolution 0."""
         layers = self.problem.layers
-        if self.decided is None or layers is None or self.modality != "table" or self.outputs.shape[1] > 1:
+        own_rule = self.decided is not None and self.provenance.get("own_rule", False)
+        if not own_rule or layers is None or self.modality != "table":
             return []
+        assert self.decided is not None
         whole_rows = self.decided.share[layers.resolution == 0]
         if not whole_rows.size or not (whole_rows == 0).all() or not (np.nan_to_num(self.decided.share) == 0).all():
             return []
