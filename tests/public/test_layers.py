@@ -65,7 +65,16 @@ CORE = [  # every module of the core, each after all that it imports
     *(f"result.{name}" for name in ("controlled", "kept", "table", "reasons", "answers", "summary")),
     *(
         f"result.{name}"
-        for name in ("places", "archive", "checked", "result", "restored", "global_summary", "global_result")
+        for name in (
+            "places",
+            "archive",
+            "checked",
+            "result",
+            "restored",
+            "global_summary",
+            "global_check",
+            "global_result",
+        )
     ),
 ]
 MODALITIES = ("tabular", "image", "text", "multimodal")

@@ -20,7 +20,8 @@ from butfor.core.evaluate.outputs import linked
 from butfor.core.evaluate.probe import Probe, probe
 from butfor.core.evaluate.workplace import Tolerance
 from butfor.core.result.effects import Effects, mean_effects, no_effects
-from butfor.core.result.global_result import FitKind, GlobalResult, choose, rejected_by
+from butfor.core.result.global_check import rejected_by
+from butfor.core.result.global_result import FitKind, GlobalResult, choose
 from butfor.core.select.guarantees import P_RULES
 from butfor.core.test import losses
 from butfor.core.test.contrast import GlobalEvidence, Measure, contrast, holdout, passes_needed, randomise
@@ -42,12 +43,11 @@ from butfor.tabular.check_result import SamplerCheck
 from butfor.tabular.control import held_out_problems
 from butfor.tabular.explain import default_batch_rows, name_row, read_model
 from butfor.tabular.fitted_contrast import LEAST_DRAWS, by_student, enough_inputs, fit_known, fit_on_enough, off_by
-from butfor.tabular.holdout import CrossFitted, LabelRest, check_on, check_on_reference, cross_fitted
+from butfor.tabular.holdout import CrossFitted, LabelRest, check_on, check_on_reference, cross_fitted, stand_ins_of
 from butfor.tabular.labels import aligned_labels, class_labels, number_labels
 from butfor.tabular.splice import TableSampler
 from butfor.tabular.subsets import column_subsets
 from butfor.tabular.table import Table, items_of
-from butfor.tabular.zoom import stand_ins
 
 DRAWS, EFFECT_DRAWS = 20, 20
 PASSES, MOST_PASSES = 999, 9_999
@@ -205,7 +205,7 @@ def _importance(
         evaluator = Evaluator(call, size, seen.outputs.shape[1], meter, memory, engine=kept.engine)
         evaluator = replace(evaluator, tolerance=tolerance, failed=failed, remembered=model)
         found = _checked(asked, measured, meter)
-        evidence, chosen, effects = _tested(problem, evaluator, measured.measure, plan, settings, meter, found)
+        evidence, chosen, effects = _tested(asked, evaluator, measured.measure, plan, meter, found)
         kept.finish()
     if failed:
         warned.append(NO_EFFECT.format(failed=len(failed), size=problem.size, why=reasons(failed)))
@@ -239,18 +239,9 @@ def _provenance(asked: ImportanceRun, plan: Plan) -> dict[str, Any]:
         "sampler": repr(sampler),
         "dependence_ignored": info_of(sampler).ignores_dependence,
         "fit": plan.fit,
-        "stand_ins": _stand_ins(asked),
+        "stand_ins": stand_ins_of(sampler, asked.table),
         "why": sampler.why if isinstance(sampler, TableSampler | CrossFitted) else None,
     }
-
-
-def _stand_ins(asked: ImportanceRun) -> list[list[str]]:
-    """Columns that tell each other, in the reference that the sampler was fitted on; of a known one in the data."""
-    sampler, values = asked.problem.sampler, asked.table.values
-    fitted = sampler.fits[0] if isinstance(sampler, CrossFitted) else sampler
-    if isinstance(fitted, TableSampler) and fitted.reference is not None:
-        values = fitted.in_data_order(fitted.reference.values)
-    return stand_ins(replace(asked.table, values=values))
 
 
 def _checked(asked: ImportanceRun, measured: Measured, meter: Meter) -> SamplerCheck | None:
@@ -322,26 +313,19 @@ def _fit_kind(problem: Problem, fitted: bool, test: str) -> FitKind:
 
 
 def _tested(
-    problem: Problem,
-    evaluator: Evaluator,
-    measure: Measure,
-    plan: Plan,
-    settings: Settings,
-    meter: Meter,
-    checked: SamplerCheck | None,
+    asked: ImportanceRun, evaluator: Evaluator, measure: Measure, plan: Plan, meter: Meter, found: SamplerCheck | None
 ) -> tuple[GlobalEvidence, Bools, Effects]:
     """The evidence on each subset, which are chosen by it, and their effects; none on which the check failed."""
-    draws, known = plan.draws, evaluator.memory is None
+    problem, settings, draws, known = asked.problem, asked.settings, plan.draws, evaluator.memory is None
     meter.stage("global", problem.size * (draws + len(round_sizes(draws, problem.round_draws))) if known else None)
     evidence, effects = plan.run(evaluator)
-    rejected = rejected_by(checked, problem.subset_names)
-    chosen = choose(evidence, settings.alpha, settings.rule, rejected)
-    found = int(chosen.sum())
-    meter.set_chosen(found)
+    chosen = choose(evidence, settings.alpha, settings.rule, rejected_by(found, problem.subset_names))
+    count = int(chosen.sum())
+    meter.set_chosen(count)
     if effects is not None:
         return evidence, chosen, effects
-    meter.stage("effects", found * len(problem.items) * (EFFECT_DRAWS + 1) if known else None)
-    if not found:
+    meter.stage("effects", count * len(problem.items) * (EFFECT_DRAWS + 1) if known else None)
+    if not count:
         return evidence, chosen, no_effects(len(chosen))
     return evidence, chosen, mean_effects(problem, evaluator, measure, chosen, evidence.classes, EFFECT_DRAWS)
 

@@ -22,6 +22,7 @@ from butfor.tabular.residual.design import Space
 from butfor.tabular.residual.ridge import best_penalty, rotate
 from butfor.tabular.splice import TableSampler, splice
 from butfor.tabular.table import Table
+from butfor.tabular.zoom import stand_ins
 
 FOLDS, FEWEST_FOLDS = 5, 2
 MOST_FITS = 400  # subsets x folds: wide tables get fewer folds
@@ -154,6 +155,14 @@ def check_on_reference(
     )
     alike = np.unique(own.values, axis=0, return_inverse=True)[1].reshape(-1)
     return check_on(cross_fitted(sampler, own, alike, len(subsets), seed), own, subsets, seed)
+
+
+def stand_ins_of(sampler: object, table: Table) -> list[list[str]]:
+    """Columns that tell each other, in the reference that the sampler was fitted on; of a known one in the data."""
+    values, fitted = table.values, sampler.fits[0] if isinstance(sampler, CrossFitted) else sampler
+    if isinstance(fitted, TableSampler) and fitted.reference is not None:
+        values = fitted.in_data_order(fitted.reference.values)
+    return stand_ins(replace(table, values=values))
 
 
 @dataclass(frozen=True, eq=False)

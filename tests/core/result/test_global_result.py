@@ -11,7 +11,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import butfor
 from butfor.core.result import storage
-from butfor.core.result.global_result import NO_SKILL, ORDINARY, TOGETHER, WEAK, SavedCheck, unpack_global
+from butfor.core.result.global_check import TOGETHER, SavedCheck
+from butfor.core.result.global_result import NO_SKILL, ORDINARY, WEAK, unpack_global
 from butfor.core.test import contrast
 from butfor.core.types import InputError, ReachWarning
 from butfor.tabular import from_values, gaussian

@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from butfor.core.result import global_summary, storage
 from butfor.core.result.effects import Effects
+from butfor.core.result.global_check import (
+    REJECTED,
+    TOGETHER,
+    UNCHECKED,
+    WITHHELD,
+    Check,
+    kept_check,
+    read_check,
+    rejected_by,
+    shortened,
+    them,
+)
 from butfor.core.result.later import later
 from butfor.core.result.table import LEAST_INPUTS
 from butfor.core.select import rules as selection
@@ -61,17 +73,6 @@ OWN_LOSS = (
     "A loss of your own is compared as a whole: a sampler that draws a little too widely raises it, whatever the label "
     "does; loss='squared' and 'log' leave out that part."
 )
-REJECTED = "The sampler did not pass its check on {names}: nothing is said of {them}."
-UNCHECKED = "{count} subsets were not checked."
-TOGETHER = (
-    "The check of the sampler calls no single subset wrong, but the shape of all columns together: a fault too small "
-    "to be seen in one of them, by which p-values may be somewhat too small or too large."
-)
-WITHHELD = (
-    "Not chosen, whatever {their} p-value, since the sampler did not pass its check there: {names}. A sampler that "
-    "draws {them} as the data has {them} may tell more (check_sampler says what is wrong)."
-)
-MOST_NAMED = 6  # subsets that a sentence names
 PROVEN: dict[Mode, str] = {
     "holdout": "Tansey, Veitch, Zhang, Rabadan & Blei 2018; Hemerik & Goeman 2018",
     "contrast": "Hemerik & Goeman 2018",
@@ -102,29 +103,6 @@ HIDDEN = (
     "together is another question: subsets={call}."
 )
 MOST_GROUPS = 2  # that are named
-
-
-class Check(Protocol):
-    """What was found of the sampler on rows that it has not seen, as `butfor.check_sampler` gives it."""
-
-    @property
-    def subset_names(self) -> tuple[str, ...]: ...
-    @property
-    def verdicts(self) -> tuple[Any, ...]: ...
-    @property
-    def ok(self) -> bool: ...
-    @property
-    def sentence(self) -> str: ...
-
-
-@dataclass(frozen=True)
-class SavedCheck:
-    """What a file keeps of a check."""
-
-    subset_names: tuple[str, ...]
-    verdicts: tuple[str, ...]
-    ok: bool
-    sentence: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,7 +157,7 @@ class GlobalResult:
         silent = self.rejected & self.tested  # what showed no variation cannot be important, whatever was drawn
         if not silent.any():
             return []
-        caveat = REJECTED.format(names=self._listed(silent), them=_them(silent))
+        caveat = REJECTED.format(names=self._listed(silent), them=them(silent))
         left_out = len(self.subset_names) - len(self.check.subset_names)
         return [f"{caveat} {UNCHECKED.format(count=left_out)}" if left_out else caveat]
 
@@ -189,7 +167,7 @@ class GlobalResult:
         return rejected_by(self.check, self.subset_names)
 
     def _listed(self, marked: Bools) -> str:
-        return _shortened([name for name, is_marked in zip(self.subset_names, marked, strict=True) if is_marked])
+        return shortened([name for name, is_marked in zip(self.subset_names, marked, strict=True) if is_marked])
 
     @property
     def fit(self) -> FitKind:
@@ -225,7 +203,7 @@ class GlobalResult:
         withheld = choose(self.evidence, self.alpha, self.rule) & self.rejected
         if withheld.any():
             several = withheld.sum() > 1
-            words = {"their": "their" if several else "its", "them": _them(withheld)}
+            words = {"their": "their" if several else "its", "them": them(withheld)}
             said.append(WITHHELD.format(names=self._listed(withheld), **words))
         if not self.chosen.any() and not withheld.any():
             ordinary = BLIND if len(called) > 1 else ORDINARY
@@ -233,7 +211,7 @@ class GlobalResult:
             skill = NO_SKILL_ALONE if hidden else NO_SKILL
             said.append(skill if self.mode == "holdout" else lone)
         if hidden:
-            call = {_shortened(group): group for group in hidden}
+            call = {shortened(group): group for group in hidden}
             groups = "; ".join(f"({name})" for name in call)
             said.append(HIDDEN.format(groups=groups, call=json.dumps(call, ensure_ascii=False)))
         return tuple(said)
@@ -313,7 +291,7 @@ class GlobalResult:
             "chosen": int(self.chosen.sum()),
             "guarantee": str(self.guarantee),
             "notes": list(self.notes),
-            "check": _kept(self.check),
+            "check": kept_check(self.check),
             "provenance": self.provenance,
         }
         return json.dumps({**described, "table": json.loads(self.table.to_json(orient="records"))}, default=str)
@@ -347,22 +325,10 @@ class GlobalResult:
         found, effects = self.evidence, self.effects
         arrays = {name: getattr(found, name) for name in ("p", "varied", "statistic", "difference", "classes")}
         arrays |= {"chosen": self.chosen, "effect": effects.effect, "low": effects.low, "high": effects.high}
-        metadata = {name: getattr(self, name) for name in PLAIN} | {"check": _kept(self.check)}
+        metadata = {name: getattr(self, name) for name in PLAIN} | {"check": kept_check(self.check)}
         return storage.write(
             Path(path), {"class": "GlobalResult", "draws": found.draws, "passes": found.passes, **metadata}, arrays
         )
-
-
-def _kept(check: Check | None) -> dict[str, Any] | None:
-    """A check as plain words, for a file."""
-    if check is None:
-        return None
-    kept = SavedCheck(check.subset_names, tuple(map(str, check.verdicts)), check.ok, check.sentence)
-    return {**asdict(kept)}
-
-
-def _read_check(subset_names: list[str], verdicts: list[str], ok: bool, sentence: str) -> SavedCheck:
-    return SavedCheck(tuple(subset_names), tuple(verdicts), ok, sentence)
 
 
 PLAIN = ("subset_names", "mode", "inputs", "alpha", "rule", "rows", "warned", "provenance")
@@ -382,30 +348,12 @@ def unpack_global(metadata: dict[str, Any], arrays: dict[str, Array]) -> GlobalR
     plain = {name: metadata[name] for name in PLAIN}
     check = metadata.get("check")
     return GlobalResult(
-        check=None if check is None else _read_check(**check),
+        check=None if check is None else read_check(**check),
         **plain | {"subset_names": tuple(metadata["subset_names"]), "warned": tuple(metadata["warned"])},
         evidence=evidence,
         effects=Effects(arrays["effect"], arrays["low"], arrays["high"]),
         chosen=arrays["chosen"],
     )
-
-
-def rejected_by(check: Check | None, subset_names: tuple[str, ...]) -> Bools:
-    """Subsets (S,) that a check calls anything but ok; one that was not checked is not rejected."""
-    wrong = set()
-    if check is not None:
-        wrong = {name for name, said in zip(check.subset_names, check.verdicts, strict=True) if str(said) != "ok"}
-    return np.array([name in wrong for name in subset_names], bool)
-
-
-def _shortened(names: list[str]) -> str:
-    """The name of a group: its columns, or the first of them."""
-    more = len(names) - MOST_NAMED
-    return ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
-
-
-def _them(marked: Bools) -> str:
-    return "it" if marked.sum() == 1 else "them"
 
 
 def choose(evidence: GlobalEvidence, alpha: float, rule: str, rejected: Bools | None = None) -> Bools:
