@@ -44,17 +44,9 @@ def control(
     """The test on rows that their samplers have not seen; one problem for each sampler, with the same subsets.
 
     `averaged` is what features are of, which are told by how much these rows are off on average; a `decision` is told
-    whether its chances come true.
-
-    A subset whose control p-values are too often small (binomial, all subsets together at .01) is not calibrated.
+    whether its chances come true. A subset whose control p-values are too often small (binomial, all subsets together at .01) is not calibrated.
     """
-    rule = "adaptive" if settings.rule == "adaptive-strict" else settings.rule  # of fewer rows than that needs
-    test, draws = settings.test, settings.draws
-    if test.name == "irt" and rule != "e-bh":  # the same p-values at a fraction of the rows
-        test, draws = sequential(center=test.center), None
-    quiet = replace(
-        settings, test=test, draws=draws, picked=None, family="run", weights_by=None, rule=rule, bounds=False
-    )
+    quiet = _quiet(settings)
     stopping = replace(quiet, rule="bh") if quiet.rule == "adaptive" else quiet  # weights need all rows together
     subsets = len(problems[0].subset_names)
     parts, gains, forecasts, decisions = [], [], [], []
@@ -82,6 +74,17 @@ def control(
     off = mean_known(np.concatenate(gains))
     verified = Verified(forecasts, np.concatenate(decisions), subsets) if forecasts else None
     return Control(values, chosen, calibrated(values) if parts[0].kind == "p" else None, off, verified)
+
+
+def _quiet(settings: Settings) -> Settings:
+    """The settings of the run for rows of the reference: all together, not picked, with the fewest rows of the model."""
+    rule = "adaptive" if settings.rule == "adaptive-strict" else settings.rule  # of fewer rows than that needs
+    test, draws = settings.test, settings.draws
+    if test.name == "irt" and rule != "e-bh":  # the same p-values at a fraction of the rows
+        test, draws = sequential(center=test.center), None
+    return replace(
+        settings, test=test, draws=draws, picked=None, family="run", weights_by=None, rule=rule, bounds=False
+    )
 
 
 def _pooled(problem: Problem, settings: Settings, rows: int) -> Choice:

@@ -169,7 +169,7 @@ def test_few_inputs_beyond_the_reference_are_asked_whether_they_were_picked():
     assert IF_PICKED in looks_picked(np.arange(5.0) + 5, reference)[0]
     alike, classes = np.ones(4, int), np.zeros(100, int)
     assert called_alike(alike[:1], classes, "no") == [
-        f"The input is called 'no', 0.0% of the reference is. {ONE_PICKED}"
+        f"The input is called 'no', and no row of the reference is. {ONE_PICKED}"
     ]
     assert called_alike(alike, classes, "no")[0].endswith(FEW_PICKED)
     assert called_alike(np.array([0, 1]), classes, "no") == []
