@@ -55,7 +55,17 @@ CORE = [  # every module of the core, each after all that it imports
     *(f"test.{name}" for name in ("tails", "evidence", "picking", "statistic", "irt", "osft", "few_shot")),
     *(
         f"test.{name}"
-        for name in ("sequential", "early_stop", "exact", "outcomes", "whole", "decision", "flips", "losses")
+        for name in (
+            "sequential",
+            "early_stop",
+            "exact",
+            "outcomes",
+            "whole",
+            "decision",
+            "flips",
+            "forecasts",
+            "losses",
+        )
     ),
     *(f"test.{name}" for name in ("contrast", "covariance", "sampler_checks", "shape")),
     *(f"select.{name}" for name in ("weights", "streaming", "streaming_weights", "strict", "rules")),

@@ -44,7 +44,8 @@ def control(
     """The test on rows that their samplers have not seen; one problem for each sampler, with the same subsets.
 
     `averaged` is what features are of, which are told by how much these rows are off on average; a `decision` is told
-    whether its chances come true. A subset whose control p-values are too often small (binomial, all subsets together at .01) is not calibrated.
+    whether its chances come true. A subset whose control p-values are too often small (binomial, all subsets together
+    at .01) is not calibrated.
     """
     quiet = _quiet(settings)
     stopping = replace(quiet, rule="bh") if quiet.rule == "adaptive" else quiet  # weights need all rows together
@@ -77,7 +78,7 @@ def control(
 
 
 def _quiet(settings: Settings) -> Settings:
-    """The settings of the run for rows of the reference: all together, not picked, with the fewest rows of the model."""
+    """The settings of the run for rows of the reference: not picked, all together, with the fewest model rows."""
     rule = "adaptive" if settings.rule == "adaptive-strict" else settings.rule  # of fewer rows than that needs
     test, draws = settings.test, settings.draws
     if test.name == "irt" and rule != "e-bh":  # the same p-values at a fraction of the rows
