@@ -72,7 +72,7 @@ def tolerant(
     """Outputs (rows, outputs), NaN in rows that the model fails on, and why it does; halves find out which they are.
 
     All rows and single ones are asked again where that may help, halves are not. `width` is how many outputs there
-    must be; None: as many as come.
+    must be; None: as many as come, and then some must: of a model that was never heard it fails on all.
     """
     why: dict[int, str] = {}
     found: dict[int, Floats] = {}
@@ -102,9 +102,11 @@ def tolerant(
         found[start] = said
 
     part(0, rows)
-    if not found:
+    if found:
+        width = next(iter(found.values())).shape[1]
+    if width is None:
         raise ModelError(f"{why[0]}; it fails on every row")
-    outputs = np.full((rows, next(iter(found.values())).shape[1]), np.nan)
+    outputs = np.full((rows, width), np.nan)
     for start, said in found.items():
         outputs[start : start + len(said)] = said
     outputs[list(why)] = np.nan
