@@ -28,7 +28,7 @@ def answers(result: Result) -> list[str]:
 
 
 def decision_sentences(result: Result, most: int = MOST_INPUTS) -> list[str]:
-    """How many decisions hang on what, and a sentence for each of the first inputs."""
+    """How many decisions hang on what, and a sentence on an input for each of what they hang on most often."""
     decided = result.decided
     if decided is None:
         return []
@@ -41,16 +41,24 @@ def decision_sentences(result: Result, most: int = MOST_INPUTS) -> list[str]:
     first = (
         f"Decision: for {_of(len(inputs), total)} it is established what the decision hangs on. {_most(result, needed)}"
     )
-    telling = inputs[np.argsort(-_depth(result, needed)[inputs], kind="stable")][:most]
-    return [first, *(f"  {result.input_names[i]!r}: {input_sentence(result, int(i))}" for i in telling)]
+    examples = _examples(result, needed, most)
+    return [first, *(f"  {result.input_names[i]!r}: {input_sentence(result, i)}" for i in examples)]
 
 
-def _depth(result: Result, marked: Bools) -> Ints:
-    """The finest resolution at which each input has something marked (H,); 0 where nothing is, or all are alike."""
-    depth, layers = np.zeros(len(result.input_names), np.int64), result.problem.layers
+def _examples(result: Result, marked: Bools, most: int) -> list[int]:
+    """An input for each of the subsets that are marked most often: the one that is surest of it, or of a part of it."""
+    decided, rows = result.decided, np.flatnonzero(marked)
+    assert decided is not None
+    part, layers = np.zeros(len(marked)), result.problem.layers
     if layers is not None:
-        np.maximum.at(depth, result.input_of[marked], layers.resolution[marked])
-    return depth
+        np.maximum.at(part, layers.parent, np.nan_to_num(decided.share) * (layers.parent >= 0))
+    count = np.bincount(result.subset_of[rows], minlength=len(result.subset_names))
+    order = np.argsort(-count, kind="stable")[:most]
+    found = []
+    for subset in order[count[order] > 0]:
+        own = rows[result.subset_of[rows] == subset]
+        found.append(int(result.input_of[own[np.lexsort((-part[own], -decided.low[own]))[0]]]))
+    return list(dict.fromkeys(found))
 
 
 def _nearest(result: Result) -> str:
