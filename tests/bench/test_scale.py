@@ -24,10 +24,10 @@ def test_every_part_is_measured_and_said() -> None:
 def test_what_is_missed_says_so() -> None:
     one = {"seconds": 10.0, "main": 1.0, "rows": 5, "same": True, "ratio": 1.2}
     engines = {"2 processes": one, "2 threads": one}
-    part = {"runs": {"20": engines, "100": engines}, "bare": 1.9, "load": 0.1}
+    part = {"runs": {"100 trees, 20 inputs": {"engines": engines, "bare": 1.9}}, "load": 0.1}
     lines = scale.markdown({"parts": {"workers": part}}).splitlines()
     missed = [line for line in lines if "(missed)" in line]
-    assert [line.split("|")[1].strip() for line in missed] == ["100 inputs, 2 processes"]
+    assert [line.split("|")[1].strip() for line in missed] == ["100 trees, 20 inputs: 2 processes"]
     ran = {"hypotheses": 1, "chosen": 1, "rows": 1, "seconds": 9.0, "main": 1.0, "main_mb": 1600.0, "worker_mb": 0.0}
     assert "(missed)" in scale.markdown({"parts": {"million": {"runs": {"1": ran}}}})
     assert "(met)" in scale.markdown({"parts": {"million": {"runs": {"1": ran | {"main_mb": 100.0}}}}})

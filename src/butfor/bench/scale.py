@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
@@ -36,10 +37,29 @@ Trained = Any  # a model of scikit-learn
 SIGNALS = 0.1  # of the values of the bed of a million hypotheses
 
 
+@dataclass(frozen=True)
+class Bed:
+    """A forest of so many trees, of any depth where none is said, and how many inputs are explained."""
+
+    trees: int
+    depth: int | None
+    inputs: int
+
+    def __str__(self) -> str:
+        return f"{self.trees} trees{f' of depth {self.depth}' if self.depth else ''}, {self.inputs:,} inputs"
+
+    def at(self, share: float) -> Bed:
+        """The same with fewer inputs."""
+        return replace(self, inputs=max(20, int(self.inputs * share)))
+
+
+BEDS = (Bed(30, 8, 1500), Bed(30, 8, 5000), Bed(100, None, 2000))
+
+
 def run(seed: int = 0, parts: tuple[str, ...] = PARTS, share: float = 1.0, repeats: int = 5) -> Figures:
     """The parts that are asked for, each in a process of its own; `share` makes them smaller, to try them out."""
     measures: dict[str, Callable[[], Figures]] = {
-        "workers": partial(workers, seed, tuple(max(20, int(size * share)) for size in (1500, 5000))),
+        "workers": partial(workers, seed, tuple(bed.at(share) for bed in BEDS)),
         "journal": partial(journals, seed, max(20, int(4000 * share)), repeats),
         "million": partial(million, seed, max(20, int(100_000 * share))),
         "stream": partial(streamed, seed, max(100, int(1_000_000 * share))),
@@ -62,35 +82,35 @@ def _quiet(measure: Callable[[], Figures]) -> Figures:
         return measure()
 
 
-def workers(seed: int, sizes: tuple[int, ...]) -> Figures:
+def workers(seed: int, beds: tuple[Bed, ...]) -> Figures:
     """Seconds of the clock of one and the same run on each engine: a random forest, irt with 200 draws, its control.
 
-    Workers are open before the clock starts. What is asked is asked of the largest of `sizes`, since what does not go
-    to workers (a short first look, the control's many small rounds, the choice) is the same for all. `bare` is what two
-    processes do for the forest alone, half of the rows each: more than that no engine can gain on this machine.
+    Workers are open before the clock starts. What does not go to them (a short first look, the control's many small
+    rounds, the choice) is the same for all `beds`, so that it is more of the smaller. `bare` is what two processes do
+    for a forest alone, half of the rows each: more no engine can gain on this machine.
     """
-    model, data, reference = _forest(seed, max(sizes))
-    runs: dict[str, dict[str, Figures]] = {}
+    runs: dict[str, Figures] = {}
     with ExitStack() as open_:
         engines = {"1 process": 1, "2 processes": engine_for("processes:2"), "2 threads": engine_for("threads:2")}
         if (client := _dask(open_)) is not None:
             engines["dask, 2 processes"] = engine_for(client)
-        for inputs in sizes:
+        for bed in beds:
+            model, data, reference = _forest(seed, bed)
             found: dict[str, Figures] = {}
             known: Floats | None = None
             for name, engine in engines.items():
                 asked = partial(explain, model, reference=reference, test=irt(200), seed=seed, workers=engine)
                 asked(data[:20])
                 start, work = time.perf_counter(), time.process_time()
-                result = asked(data[:inputs])
+                result = asked(data)
                 seconds, main = time.perf_counter() - start, time.process_time() - work
                 known = result.evidence.values if known is None else known
                 same = bool((result.evidence.values == known).all())
                 found[name] = {"seconds": seconds, "main": main, "rows": result.rows, "same": same}
             for one in found.values():
                 one["ratio"] = found["1 process"]["seconds"] / one["seconds"]
-            runs[str(inputs)] = found
-    return {"runs": runs, "bare": _bare(model, reference), "load": os.getloadavg()[0]}
+            runs[str(bed)] = {"engines": found, "bare": _bare(model, reference)}
+    return {"runs": runs, "load": os.getloadavg()[0]}
 
 
 def _bare(model: Callable[[Batch], Array], rows: Floats) -> float:
@@ -113,15 +133,15 @@ def _calls(model: Callable[[Batch], Array], batch: Floats, count: int) -> None:
         model(batch)
 
 
-def _forest(seed: int, inputs: int) -> tuple[Callable[[Batch], Array], Floats, Floats]:
+def _forest(seed: int, bed: Bed) -> tuple[Callable[[Batch], Array], Floats, Floats]:
     """A model that keeps a processor busy, without a shortcut: its trees could be read, its function cannot."""
     from sklearn.ensemble import RandomForestRegressor
 
     rng = stream(seed, "scale", "forest")
     reference = rng.standard_normal((1000, WIDTH))
-    data = rng.standard_normal((inputs, WIDTH)) + 2.0 * (rng.random((inputs, WIDTH)) < SIGNALS)
+    data = rng.standard_normal((bed.inputs, WIDTH)) + 2.0 * (rng.random((bed.inputs, WIDTH)) < SIGNALS)
     labels = reference[:, 0] + reference[:, 1] * reference[:, 2]
-    forest = RandomForestRegressor(30, max_depth=8, random_state=0, n_jobs=1).fit(reference, labels)
+    forest = RandomForestRegressor(bed.trees, max_depth=bed.depth, random_state=0, n_jobs=1).fit(reference, labels)
     return partial(_predict, forest), np.asarray(data), reference
 
 
@@ -314,15 +334,15 @@ def _verdict(found: str, met: bool | None) -> str:
 
 
 def _worker_rows(part: Figures) -> list[list[str]]:
-    rows = [["the forest alone, 2 processes", "", f"{part['bare']:.2f}, load of the machine {part['load']:.1f}"]]
-    longest = max(part["runs"], key=int)
-    for inputs, engines in part["runs"].items():
-        for name, one in engines.items():
-            asked = ASKED.get(name) if inputs == longest else None
+    rows = [["load of the machine", "", f"{part['load']:.1f}"]]
+    for bed, run in part["runs"].items():
+        rows.append([f"{bed}: the forest alone, 2 processes", "", f"{run['bare']:.2f}"])
+        for name, one in run["engines"].items():
+            asked = ASKED.get(name)
             said = f"{one['ratio']:.2f}, {one['seconds']:.1f} s, main process {one['main']:.1f} s of processor time"
             said += f", {one['rows']:,} rows" if one["same"] else ", OTHER EVIDENCE"
             met = one["ratio"] >= asked if asked else None
-            rows.append([f"{int(inputs):,} inputs, {name}", f">= {asked}" if asked else "", _verdict(said, met)])
+            rows.append([f"{bed}: {name}", f">= {asked}" if asked else "", _verdict(said, met)])
     return rows
 
 
