@@ -3,13 +3,16 @@
 python tools/plant_faults.py kill [--count 20]      kill -9 at random moments, then the same call again
 python tools/plant_faults.py cluster [--count 3]    a worker of a dask cluster killed so many times, spread over a run
 python tools/plant_faults.py damage [--count 1000]  journals with a bit, 8 or 512 bytes changed, or cut off
+python tools/plant_faults.py stop [--count 3]       Ctrl-C and SIGTERM on the command line: seconds, and what is left
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import threading
@@ -233,17 +236,67 @@ def damage(count: int, seed: int) -> int:
     return sum(count for what, count in outcomes.items() if what not in ("the same", "refused in a sentence"))
 
 
+STOPPED = "butfor: stopped; what is finished is kept; go on with: butfor resume out"
+
+
+def stop(count: int) -> int:
+    """Commands on every engine, told to stop 25 calls into the run; dask's cluster is one of this machine."""
+    import distributed
+
+    from faults.test_stopping import MODEL, command
+
+    rng, bad = np.random.default_rng(0), 0
+    with (
+        tempfile.TemporaryDirectory() as made,
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as local,
+    ):
+        folder = Path(made)
+        (folder / "m.py").write_text(MODEL.replace("print(", "open('asked', 'a').write('.') or print("))
+        for name, rows, shift in (("reference", 100, 0), ("data", 60, 2)):
+            values = rng.normal([shift, 0, 0], 1, (rows, 3))
+            pd.DataFrame(values, columns=list("abc")).to_csv(folder / f"{name}.csv", index=False)
+        for workers in ("1", "threads:2", "processes:2", local.scheduler_address):
+            for number in (signal.SIGINT, signal.SIGTERM):
+                found = [_stopped(folder, command("out", "--workers", workers), number) for _ in range(count)]
+                bad += sum(not kept for _, kept in found)
+                said = " ".join(f"{seconds:.2f}" for seconds, _ in found)
+                kept = sum(kept for _, kept in found)
+                print(f"{workers.split('//')[0]} {number.name}: {said} s; kept and told {kept} of {count}", flush=True)
+    return bad
+
+
+def _stopped(folder: Path, command: list[str], number: signal.Signals) -> tuple[float, bool]:
+    """Seconds from the signal to the end, and whether that is as promised."""
+    shutil.rmtree(folder / "out", ignore_errors=True)
+    (folder / "asked").write_text("")
+    environment = os.environ | {"PYTHONPATH": str(folder)}
+    with subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True, env=environment) as run:
+        said: list[str] = []
+        reader = threading.Thread(target=lambda: said.extend(run.stderr or ()), daemon=True)
+        reader.start()
+        while (folder / "asked").stat().st_size < 25:
+            time.sleep(0.01)
+        start = time.monotonic()
+        run.send_signal(number)
+        code = run.wait()
+        seconds = time.monotonic() - start
+        reader.join()
+    return seconds, code == 130 and said[-1].strip() == STOPPED
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("kill", "cluster", "damage"))
+    parser.add_argument("what", choices=("kill", "cluster", "damage", "stop"))
     parser.add_argument("--count", type=int)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default="")
     asked = parser.parse_args()
-    count = asked.count or {"kill": 20, "cluster": 3, "damage": 1000}[asked.what]
+    count = asked.count or {"kill": 20, "cluster": 3, "damage": 1000, "stop": 3}[asked.what]
     with warnings.catch_warnings(action="ignore"):
         if asked.what == "cluster":
             return cluster(count, asked.only)
+        if asked.what == "stop":
+            return stop(count)
         return kill(count, asked.seed, asked.only) if asked.what == "kill" else damage(count, asked.seed)
 
 
