@@ -7,15 +7,12 @@ import pytest
 from butfor.bench import zoom, zoom_length
 from butfor.text.segment import word_spans
 
-FIGURES = {
-    "documents": 1,
-    "slope": {"work": 1.0, "rows": 0.5, "row": 0.5},
-    "lengths": [
-        {"words": words, "work": 1.0, "model_work": 0.5, "sampler_work": 0.2, "spans": 9, "drawn": 3, "chosen": 1}
-        | {"rows": words, "row": 1e-3}
-        for words in (300, 600)
-    ],
-}
+LENGTHS = [
+    {"words": words, "work": 1.0, "model_work": 0.5, "sampler_work": 0.2, "spans": 9, "drawn": 3, "chosen": 1}
+    | {"rows": words, "row": 1e-3}
+    for words in (300, 600)
+]
+FIGURES = {"documents": 1, "beds": {"joined": {"slope": {"work": 1.0, "rows": 0.5, "row": 0.5}, "lengths": LENGTHS}}}
 
 
 def test_documents_are_reviews_joined_and_their_beginnings():
@@ -42,5 +39,5 @@ def test_one_length_is_measured():
 def test_the_command_shows_it(monkeypatch):
     monkeypatch.setattr(zoom_length, "run", lambda seed: FIGURES)
     shown = zoom.markdown(zoom.run(beds=("length",)))
-    assert "model rows 0.50" in shown
+    assert "Joined. Slopes: processor time 1.00, model rows 0.50" in shown
     assert "| 600 | 1.0 |" in shown

@@ -6,7 +6,7 @@ import gzip
 import json
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -22,19 +22,23 @@ from butfor.text.segment import word_spans
 LENGTHS = (300, 600, 1200)  # words
 DOCUMENTS = 12
 POOL = 1_500  # reviews of the other class, which spans are replaced from
+EVIDENCE, PASSAGE, UNDECIDED = 150, 80, 0.2  # words of a bad review, of a passage, and how near to a half its output is
+WHOLE = 300  # documents of such passages that a whole document is replaced by
+JOINED, AMONG = "bad reviews, joined", f"{EVIDENCE} words of a bad review among passages that are neither good nor bad"
 SLOPES = {"work": "processor time", "rows": "model rows", "row": "time of a row"}  # that are told over the length
 
 
-def documents(reviews: Sequence[str], count: int, words: int) -> list[str]:
+def documents(reviews: Iterable[str], count: int, words: int) -> list[str]:
     """Reviews joined until they have so many words, a paragraph each, and cut after the last."""
     left = iter(reviews)
-    made: list[str] = []
-    while len(made) < count:
-        joined = next(left)
-        while len(word_spans(joined)) < words:
-            joined += "\n\n" + next(left)
-        made.append(joined)
-    return [beginning(one, words) for one in made]
+    return [_filled(next(left), left, words) for _ in range(count)]
+
+
+def _filled(document: str, others: Iterator[str], words: int) -> str:
+    """A document with others behind it, so many words of it all."""
+    while len(word_spans(document)) < words:
+        document += "\n\n" + next(others)
+    return beginning(document, words)
 
 
 def beginning(document: str, words: int) -> str:
@@ -48,14 +52,46 @@ def beginning(document: str, words: int) -> str:
 
 
 def run(assets: Path | None = None, *, count: int = DOCUMENTS, seed: int = 0) -> Figures:
-    """`units="zoom"` on the beginnings of the same documents; the slope of log processor time over log length."""
+    """`units="zoom"` on the beginnings of the same documents; the slope of log processor time over log length.
+
+    Bad reviews joined hold more to be found the longer they are; one among passages that are neither good nor bad, and
+    are replaced by others of that kind, as much at any length.
+    """
     good, bad = _reviews(assets_folder(assets))
     order = np.random.default_rng(seed)
-    longest = documents(_shuffled(bad, order), count, max(LENGTHS))
-    pool = _shuffled(good, order)[:POOL]
-    of_length(pool[:50], [beginning(longest[0], 50)], seed, 50)  # networks are loaded
-    lengths = [of_length(pool, [beginning(one, words) for one in longest], seed, words) for words in LENGTHS]
-    return {"documents": count, "lengths": lengths, "slope": {name: _slope(lengths, name) for name in SLOPES}}
+    joined, liked = documents(_shuffled(bad, order), count, max(LENGTHS)), _shuffled(good, order)[:POOL]
+    passages = _shuffled(_undecided([*good, *bad]), order)
+    pool, filling = passages[:POOL], iter(passages[POOL:])
+    begun = [beginning(one, EVIDENCE) + "." for one in _shuffled(bad, order) if len(word_spans(one)) > EVIDENCE]
+    among = [_filled(one, filling, max(LENGTHS)) for one in begun[:count]]
+    of_length(liked[:50], [beginning(joined[0], 50)], seed, 50)  # networks are loaded
+    pools = {words: [*pool, *documents(_dealt(pool, order), WHOLE, words)] for words in LENGTHS}
+    return {
+        "documents": count,
+        "beds": {
+            JOINED: _measured(joined, dict.fromkeys(LENGTHS, liked), seed),
+            AMONG: _measured(among, pools, seed),
+        },
+    }
+
+
+def _measured(longest: Sequence[str], pools: Mapping[int, Sequence[str]], seed: int) -> Figures:
+    """Every length with its pool, and how what they cost grows."""
+    lengths = [of_length(pools[words], [beginning(one, words) for one in longest], seed, words) for words in LENGTHS]
+    return {"lengths": lengths, "slope": {what: _slope(lengths, what) for what in SLOPES}}
+
+
+def _dealt(passages: Sequence[str], order: np.random.Generator) -> Iterator[str]:
+    """Passages in ever new orders."""
+    while True:
+        yield from _shuffled(passages, order)
+
+
+def _undecided(reviews: Sequence[str]) -> list[str]:
+    """Beginnings of reviews of which the model cannot say whether they are good."""
+    passages = [beginning(one, PASSAGE) + "." for one in reviews if len(word_spans(one)) > PASSAGE]
+    said = np.asarray(text.small_sentiment(threads=1)(passages))
+    return [one for one, output in zip(passages, said, strict=True) if abs(output - 0.5) < UNDECIDED]
 
 
 def _reviews(assets: Path) -> tuple[list[str], list[str]]:
@@ -102,13 +138,11 @@ def markdown(figures: Figures) -> list[str]:
     header = (
         "words | processor seconds | in the model | in the sampler | spans | drawn | chosen | model rows | of a row"
     )
-    slopes = ", ".join(f"{words} {figures['slope'][name]:.2f}" for name, words in SLOPES.items())
-    return [
-        f"{figures['documents']} documents of joined reviews, the shorter ones their beginnings. Slopes: {slopes}.",
-        "",
-        *listed(header, line, figures["lengths"]),
-        "",
-    ]
+    shown = [f"{figures['documents']} documents, the shorter ones the beginnings of the longer.", ""]
+    for name, bed in figures["beds"].items():
+        slopes = ", ".join(f"{words} {bed['slope'][what]:.2f}" for what, words in SLOPES.items())
+        shown += [f"{name.capitalize()}. Slopes: {slopes}.", "", *listed(header, line, bed["lengths"]), ""]
+    return shown
 
 
 def _slope(lengths: Sequence[Figures], name: str) -> float:

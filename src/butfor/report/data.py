@@ -23,7 +23,7 @@ UNTESTED = "nothing was tested"  # in place of the reason of such an input
 STATUSES = (
     "not established", "established", "untested", "not calibrated", "hardly picked", "no variation", "open",
 )  # fmt: skip
-MOST_HYPOTHESES = 50_000  # of the inputs that are listed: 3 MB
+MOST_HYPOTHESES = 200_000  # of the inputs that are listed: 14 MB
 
 
 def rounded(numbers: Floats) -> list[float | None]:
