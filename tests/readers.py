@@ -156,9 +156,9 @@ def _tables(folder):
 def _result(path):
     result = butfor.load(path, images_in=[path.parent.parent])
     result.summary(), result.to_json(), result.table, result.features, result._repr_html_()
+    render(result)
     if not isinstance(result, butfor.Result):
         return
-    render(result)
     rows = [0, len(result.chosen) - 1]
     for row in rows:
         where = result.input_names[result.input_of[row]], result.subset_names[result.subset_of[row]]

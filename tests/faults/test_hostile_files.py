@@ -98,6 +98,42 @@ def test_hostile_results(saved, harm):
     assert len(str(raised.value)) < 600
 
 
+def of_global(**changed):
+    return lambda facts: json.dumps(facts | {"provenance": facts["provenance"] | changed})
+
+
+GARBLED = {
+    "subsets of columns that are not there": (of_global(subsets={"x0": [7]}), "of columns that are not there"),
+    "subsets of no columns": (of_global(subsets={"x0": 1}), "its provenance subsets is"),
+    "stand-ins": (of_global(stand_ins=[0.5]), "its provenance stand_ins is"),
+    "classes": (of_global(called=[{}]), "its provenance called is"),
+    "verdicts": (
+        lambda facts: json.dumps(facts | {"check": facts["check"] | {"verdicts": []}}),
+        "its check of the sampler is garbled",
+    ),
+}
+
+
+# Was wrong once: what a global result says of stand-ins and of its check was believed, and summary() raised.
+@pytest.mark.parametrize("harm", GARBLED, ids=str)
+def test_global_results_that_are_garbled(tmp_path, harm):
+    rows, reference = RNG.normal([3, 0], 1, (40, 2)), RNG.normal(size=(80, 2))
+    result = butfor.global_importance(lambda rows: rows[:, 0], rows, reference)
+    change, said = GARBLED[harm]
+    path = repacked(result.save(tmp_path / "g.butfor"), change)
+    with pytest.raises(InputError, match=said):
+        butfor.load(path)
+
+
+def test_a_result_of_images_that_calls_itself_one_of_a_table(tmp_path):
+    noise = RNG.integers(0, 255, (2, 32, 32, 3), dtype=np.uint8)
+    boxes = {"a": (0, 0, 8, 8)}
+    result = image.explain(lambda batch: [x.mean() for x in batch], [*noise], image.donor(), boxes=boxes, test="osft")
+    path = repacked(result.save(tmp_path / "i.butfor"), of_global(modality="table"))
+    with pytest.raises(InputError, match="its table of inputs is missing"):
+        butfor.load(path)
+
+
 def test_the_same_file_unharmed(saved):
     assert butfor.load(repacked(saved)).summary() == RESULT.summary()
 

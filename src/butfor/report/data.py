@@ -31,11 +31,12 @@ def rounded(numbers: Floats) -> list[float | None]:
 
     >>> rounded(np.array([0.12345, 1234.5, np.nan, 0.0]))
     [0.123, 1234.0, None, 0.0]
+    >>> rounded(np.array([5e-324, 1.7e308]))
+    [0.0, 1.7e+308]
     """
     size = np.abs(np.where(np.isfinite(numbers) & (numbers != 0), numbers, 1.0))
     digits = np.maximum(2 - np.floor(np.log10(size)), -1).astype(np.int64)
-    digits[digits < 0] = 0
-    scale = 10.0**digits
+    scale = 10.0 ** np.clip(digits, 0, 300)  # of the least numbers there are it would be infinite
     out = np.round(numbers * scale) / scale
     return [value if known else None for value, known in zip(out.tolist(), np.isfinite(numbers).tolist(), strict=True)]
 

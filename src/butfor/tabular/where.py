@@ -76,4 +76,5 @@ def _parsed(expression: str, option: str) -> Expression:
 
 def some(names: Sequence[str], most: int = 8) -> str:
     """A few names for a sentence."""
-    return ", ".join(map(str, names[:most])) + (f" and {len(names) - most} more" if len(names) > most else "")
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(f"{name!s:.60}" for name in names[:most]) + more

@@ -28,7 +28,7 @@ def dice_changes(model: Any, inputs: pd.DataFrame, reference: pd.DataFrame, want
     numbers = [name for name in rows if pd.api.types.is_numeric_dtype(rows[name])]
     known = rows.assign(decision=np.asarray(model.predict(rows))).dropna()  # it takes no missing values
     inputs = inputs.dropna()
-    aim = "opposite" if known.decision.nunique() == 2 else wanted
+    aim = "opposite" if len(model.classes_) == 2 else wanted
     search = dice_ml.Dice(
         dice_ml.Data(dataframe=known, continuous_features=numbers, outcome_name="decision"),
         dice_ml.Model(model=model, backend="sklearn"),

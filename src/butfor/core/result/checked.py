@@ -58,6 +58,11 @@ def each(check: Check) -> Check:
     return lambda value: isinstance(value, list) and all(map(check, value))
 
 
+def is_subsets(value: object) -> bool:
+    """Names, each with the columns it is of."""
+    return isinstance(value, dict) and all(map(each(is_count), value.values()))
+
+
 def is_selection(value: object) -> bool:
     return isinstance(value, list) and len(value) == 3 and all(map(is_scalar, value))
 
@@ -162,7 +167,12 @@ def check_saved_global(metadata: Mapping[str, Any], arrays: Mapping[str, Array])
     counts = dict.fromkeys(("inputs", "rows", "draws", "passes"), is_count)
     plain = {"mode": among("holdout", "contrast"), "rule": among(*P_RULES), "alpha": is_share, **named, **counts}
     _check_fields(metadata, plain, plain, "")
-    _check_fields(metadata["provenance"], PROVENANCE | {"test": is_text}, (), "provenance ")
+    told = PROVENANCE | {"test": is_text, "subsets": is_subsets, "stand_ins": each(each(is_text))}
+    provenance = metadata["provenance"]
+    _check_fields(provenance, told | {"called": each(is_scalar)}, (), "provenance ")
+    width = len(provenance.get("columns", ()))
+    if any(place >= width for own in provenance.get("subsets", {}).values() for place in own):
+        raise ValueError("its subsets are of columns that are not there")
     said = "loss" if metadata["mode"] == "holdout" else "alternative"
     if not is_text(metadata["provenance"].get(said)):
         raise ValueError(f"its provenance {said} is missing")
@@ -177,6 +187,8 @@ def check_saved_global(metadata: Mapping[str, Any], arrays: Mapping[str, Array])
         if not isinstance(check, dict) or set(check) != set(words):
             raise ValueError("its check of the sampler is garbled")
         _check_fields(check, words, words, "check ")
+        if len(check["subset_names"]) != len(check["verdicts"]):
+            raise ValueError("its check of the sampler is garbled")
 
 
 def check_problem(arrays: Mapping[str, Array], names: list[str], problem: Problem) -> None:
