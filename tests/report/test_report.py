@@ -295,6 +295,15 @@ def test_a_large_result_lists_the_inputs_with_most_to_show(monkeypatch):
     assert "The list has 10 of 60 inputs, those with most established; result.table has all of them." in page
 
 
+# Was wrong once: the limit for runs of a million hypotheses cut the list to 1,666 of the 5,000 inputs.
+def test_all_of_5000_inputs_with_30_features_are_listed():
+    from butfor.report import data
+
+    rows, sampler = np.zeros((5000, 30)), butfor.tabular.from_values(lambda n, s, k, r: r.normal(size=(len(n) * k, 1)))
+    result = butfor.explain(lambda rows: rows[:, 0], rows, sampler, test="osft")
+    assert len(data.shown_inputs(result)) == 5000
+
+
 def test_a_global_result_has_a_report_that_asks_nothing(tmp_path):
     """One line per feature, established ones first; what came from the user is escaped."""
     rows = pd.DataFrame(np.random.default_rng(0).normal(size=(200, 3)), columns=["<b>", "noise", "idle"])
