@@ -128,7 +128,7 @@ def _list_problem(
                 if not all(type(place) is int for place in subset.index):
                     raise ValueError(f"its subset {subset.name!r:.60} is no span of characters")
         return list_problem(ListItems(held, packing=SpanPacking()), names, subsets, usable, provenance["seed"])
-    if modality != "multimodal":
+    if modality == "table":
         raise ValueError("its table of inputs is missing")
     return list_problem(ListItems(held or [None] * len(names)), names, subsets, usable, provenance["seed"])
 

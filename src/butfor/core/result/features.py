@@ -12,6 +12,7 @@ from butfor.core.result.first_draws import Estimates
 from butfor.core.select.rules import select
 from butfor.core.types import Bools, Floats, Ints
 
+ALONE = 0.1  # of alpha: for what stands out by itself among all subsets of all resolutions
 LEAST_INPUTS = LEAST_ROWS = 20  # inputs, and rows of the reference: the normal approximation needs them
 
 
@@ -77,13 +78,27 @@ def features(
         error += np.where(whole, 0.0, off**2)
     p, half = _student(mean, noise, error, number - 1, np.inf if fit is None else fit.rows - 1)
     tested = np.isfinite(p) & (np.ones(size, bool) if calibrated is None else calibrated)
-    parent = np.full(size, -1) if problem.layers is None else problem.layers.parent[:size]  # those of the first input
+    chosen = _chosen(problem, p, tested, alpha, calibrated)
+    return Features(mean, mean - half, mean + half, p, chosen, np.full(size, count))
+
+
+def _chosen(problem: Problem, p: Floats, tested: Bools, alpha: float, calibrated: Bools | None) -> Bools:
+    """BH over the subsets of a resolution; of several resolutions from the largest subsets to their parts.
+
+    A part whose larger subset is not chosen, since noise of the others drowns it there, counts if it stands out among
+    all subsets of the tree (Bonferroni at a tenth of alpha, which the rest goes without): at every resolution the share
+    of false ones is at most .9 alpha and the chance of any of these .1 alpha.
+    """
+    size = len(p)
+    if problem.layers is None:
+        return select(p, alpha, "bh", tested)
+    resolution, parent = problem.layers.resolution[:size], problem.layers.parent[:size]  # those of the first input
 
     def choose(level: Bools, reached: Bools) -> Bools:  # what is no part of something chosen counts as p = 1
-        return select(np.where(tested & reached, p, 1.0), alpha, "bh", tested & level)
+        return select(np.where(tested & reached, p, 1.0), (1 - ALONE) * alpha, "bh", tested & level)
 
     chosen = Layers(resolution, parent).top_down(choose, None if calibrated is None else ~calibrated)
-    return Features(mean, mean - half, mean + half, p, chosen, np.full(size, count))
+    return np.asarray(chosen | (tested & (p * tested.sum() <= ALONE * alpha)))
 
 
 def _student(mean: Floats, noise: Floats, error: Floats, first: float, second: float) -> tuple[Floats, Floats]:

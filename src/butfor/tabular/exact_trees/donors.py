@@ -77,7 +77,7 @@ def _residual(law: Residual, fit: SubsetFit, inputs: Array, chosen: Ints) -> tup
     mass = np.empty((count, values.shape[1], donors))
     for place, (g, r) in enumerate(product(range(chance.shape[1]), range(told.shape[1]))):
         codes = [] if fit.combinations is None else [int(code) for code in fit.combinations[g]]
-        values[:, place] = _combination(fit, centres, codes, donors)
+        values[:, place] = _combination(fit, centres, codes, donors, inputs)
         if fit.pattern is not None:
             own = values[:, place, :, len(fit.classes) :]
             own[..., fit.patterns[r] == 1] = np.nan
@@ -87,7 +87,7 @@ def _residual(law: Residual, fit: SubsetFit, inputs: Array, chosen: Ints) -> tup
     return values.reshape(count, -1, values.shape[-1])[..., order], mass.reshape(count, -1)
 
 
-def _combination(fit: SubsetFit, centres: list[Floats], codes: list[int], donors: int) -> Floats:
+def _combination(fit: SubsetFit, centres: list[Floats], codes: list[int], donors: int, inputs: Array) -> Floats:
     """Values of all columns (n, donors, columns), those of few values at these levels."""
     count = len(centres[0])
     fresh = np.empty((count, donors, len(fit.columns)))
@@ -101,5 +101,7 @@ def _combination(fit: SubsetFit, centres: list[Floats], codes: list[int], donors
             mean = mean + added[code]
         for code, widened in zip(codes, number.widened, strict=bool(number.widened)):
             spread = spread * np.exp(widened)[code]
-        fresh[..., len(fit.classes) + k] = number.fit.values(mean, spread, rows)
+        fresh[..., len(fit.classes) + k] = number.fit.values(
+            mean, spread, rows, inputs[:, number.fit.column, None].astype(np.float64)
+        )
     return fresh

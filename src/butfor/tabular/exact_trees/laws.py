@@ -94,8 +94,11 @@ def _residual(law: Residual, subset: Subset, column: int) -> ColumnLaw | None:
             gone = told[:, fit.patterns[:, 0] == 1].sum(axis=1) / told.sum(axis=1)
         scaled = (_bounded(_before_bend(number, cuts), starts) - mean) / spread
         below = np.searchsorted(sorted_donors, scaled, side="right")
+        observed, ends = inputs[:, column, None].astype(np.float64), _bounded(cuts, starts)
+        low, high = number.bounds(observed)
+        below = np.where(ends >= high, size, np.where(ends < low, 0, below))
         mass, nearest = _by_counts(below, size, inputs[:, column], starts, cuts)
-        values = number.values(mean, spread, order[nearest])
+        values = number.values(mean, spread, order[nearest], observed)
         return Chances(mass * (share * (1 - gone))[:, None], values, share * gone, 1 / (size + 1))
 
     return chances

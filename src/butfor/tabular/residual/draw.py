@@ -62,7 +62,9 @@ def drawn(fit: SubsetFit, space: Space, inputs: Array, donors: Ints, uniform: Fl
             mean = mean + added[own]
         for own, widened in zip(codes, number.widened, strict=bool(number.widened)):
             spread = spread * np.exp(widened)[own]
-        fresh[..., len(fit.classes) + k] = number.fit.values(mean, spread, donors)
+        fresh[..., len(fit.classes) + k] = number.fit.values(
+            mean, spread, donors, inputs[:, number.fit.column, None].astype(np.float64)
+        )
     if fit.pattern is not None:
         gaps = fit.patterns[_inverse(fit.pattern.probabilities(centres[-1][:, :-1]), uniform[..., -1])]
         own = fresh[..., len(fit.classes) :]

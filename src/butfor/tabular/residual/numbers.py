@@ -36,6 +36,7 @@ class NumberFit:
     line: Line
     shape: Bend
     nature: Nature
+    reach: tuple[float, float]  # of the reference
     donors: Floats  # (m,)
     size: float  # of what the regression misses, that distances of means are measured in
     unshrunk: Line  # the same regression with hardly a penalty: how far the penalty moves the mean
@@ -98,12 +99,24 @@ class NumberFit:
         distances = self._distances(self.line.means(features[self.form]), features).mean(axis=1) - self.gaps
         return float(own + shrunk**2 + (distances**2).max(initial=0.0))
 
-    def values(self, mean: Floats, spread: Floats, donors: Ints) -> Floats:
-        """New values, of the shape of `donors` (reference rows)."""
+    def values(self, mean: Floats, spread: Floats, donors: Ints, observed: Floats) -> Floats:
+        """New values, of the shape of `donors` (reference rows), (n, draws); the inputs' own are `observed` (n, 1)."""
         fresh = self.donors[donors]
         fresh *= spread
         fresh += mean
-        return self.nature(self.shape.straight(fresh))
+        fresh = self.nature(self.shape.straight(fresh))
+        return fresh if self.shape.is_straight else np.asarray(np.clip(fresh, *self.bounds(observed)))
+
+    def bounds(self, observed: Floats) -> tuple[Floats, Floats]:
+        """How far new values go, of the shape of `observed`.
+
+        Where nobody knows the mean, what is bent goes to any height. New values are kept to the range of the reference
+        and the observed value, and as far again on both sides: none is moved past the observed one, or onto it.
+        """
+        if self.shape.is_straight:
+            return np.full(observed.shape, -np.inf), np.full(observed.shape, np.inf)
+        low, high = np.fmin(self.reach[0], observed), np.fmax(self.reach[1], observed)
+        return 2 * low - high, 2 * high - low
 
 
 def fit_numbers(views: Views, columns: list[int]) -> list[NumberFit]:
@@ -131,8 +144,9 @@ def _fitted(views: Views, form: Form, chosen: dict[int, RegressionChoice]) -> di
     lines = [rotated.line(column, float(penalty)) for column, penalty in zip(bent.T, penalties, strict=True)]
     free = [rotated.line(column, least_penalty(rotated)) for column in bent.T]
     sizes = [max(float(own.std()), 1e-300) for own in donors]
+    reaches = [(float(own.min()), float(own.max())) for own in values.T]
     return {
-        j: NumberFit(j, form, lines[k], shapes[k], space.nature(j), donors[k], sizes[k], free[k])
+        j: NumberFit(j, form, lines[k], shapes[k], space.nature(j), reaches[k], donors[k], sizes[k], free[k])
         for k, j in enumerate(chosen)
     }
 

@@ -25,6 +25,11 @@ class Bend:
     power: float = 1.0
     log: bool = False
 
+    @property
+    def is_straight(self) -> bool:
+        """Whether nothing is bent."""
+        return self.power == 1.0 and not self.log
+
     def bent(self, values: Floats) -> Floats:
         """What the regression sees."""
         if self.log:
