@@ -12,6 +12,7 @@ from butfor.core.types import Subset
 from butfor.tabular.residual import residual
 from butfor.tabular.residual.classes import codes_of
 from butfor.tabular.residual.design import column_features
+from butfor.tabular.residual.numbers import NumberFit
 from butfor.tabular.residual.ridge import rotate
 from butfor.tabular.residual.shapes import Bend, from_yeo_johnson, nature_of, yeo_johnson
 from butfor.tabular.table import as_table
@@ -461,3 +462,26 @@ def test_float32_stays():
     inputs = linear(4).astype(np.float32)
     assert residual(linear(100)).values(inputs, one(0), 3, rng()).dtype == np.float32
     assert residual(linear(100).astype(np.float32)).values(inputs, group(0, 1), 3, rng()).dtype == np.float32
+
+
+# Was wrong once: where rival regressions part, the spread of a logarithm is widened tenfold (a tenure of 2e12 months).
+@pytest.mark.parametrize("seed", [10, 11, 12, 13])
+def test_draws_of_bent_columns_stay_within_reach(seed, monkeypatch):
+    tenure, monthly = np.round(rng(seed).gamma(2, 12, 500)), rng(seed + 50).normal(65, 20, 500).clip(15, 130)
+    total = monthly * tenure * rng(seed + 60).normal(1, 0.05, 500)
+    rows = np.column_stack([tenure, monthly, total, rng(seed + 70).poisson(1.5, 500)])
+    given = rows[:1].repeat(2, axis=0)
+    given[:, 3] = 12  # far outside
+    given[1, 0] = 900.0  # so is this one's own value
+
+    def drawn():
+        return residual(rows).values(given, one(0), 400, rng()).reshape(2, 400)
+
+    kept, observed = drawn(), given[:, :1]
+    high = np.maximum(observed, tenure.max())
+    assert kept.min() >= 0
+    assert (kept <= 2 * high - tenure.min()).all()
+    monkeypatch.setattr(NumberFit, "bounds", lambda _, observed: (observed - np.inf, observed + np.inf))
+    free = drawn()
+    assert (np.sign(kept - observed) == np.sign(free - observed)).all()
+    assert (kept <= free).all()

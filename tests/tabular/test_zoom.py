@@ -273,3 +273,17 @@ def test_what_is_not_there_is_not_to_be_looked_at():
         plain = butfor.explain(lambda x: x.sum(axis=1), rows, butfor.tabular.gaussian(reference), **settings)
     weak = [next(note for note in found.notes if "departs from the null" in note) for found in (picked, plain)]
     assert ["result.features" in note for note in weak] == [False, True]
+
+
+# Was nothing once: the groups above it have the noise of larger columns, and a part counted only if they did.
+def test_a_feature_that_stands_out_by_itself_needs_no_larger_one():
+    rng = np.random.default_rng(0)
+    large = rng.normal(size=(700, 1))
+    rows = np.hstack([large, large + 0.3 * rng.normal(size=(700, 1)), rng.normal(size=(700, 3)) + 0.3 * large])
+    rows[:200, 2] += 1
+    result = butfor.explain(lambda rows: 5 * rows[:, 0] + 5 * rows[:, 1] + 0.4 * rows[:, 2], rows[:200], rows[200:])
+    features = result.features.set_index("subset")
+    assert list(features.index[features.chosen]) == ["x2"]
+    assert features.p["x2"] < 1e-12
+    assert features.p["all columns"] > 0.05
+    assert "what sets them apart from the reference" in result.summary()

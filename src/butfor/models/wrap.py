@@ -25,6 +25,8 @@ class Wrapped:
     call : a function of a batch of n inputs that returns (n,) or (n, outputs).
     classes : the names of the outputs.
     columns : the names of the columns that the model takes, in its order.
+    predict : a function of a batch that returns the class that the model itself decides for, where it has one.
+    decides : False where the outputs are numbers to be predicted, of which the largest is no decision.
 
     Examples
     --------
@@ -35,6 +37,8 @@ class Wrapped:
     call: Model
     classes: tuple[Any, ...] | None = None
     columns: tuple[Any, ...] | None = None
+    predict: Ask | None = None
+    decides: bool = True
 
     def __call__(self, batch: Batch) -> Any:
         return self.call(batch)
@@ -91,8 +95,9 @@ def _estimator(model: object) -> Wrapped:
     several = isinstance(classes, list) and len(classes) > 0 and all(np.ndim(labels) == 1 for labels in classes)
     if probabilities is not None and several:  # one array of classes per output
         return Wrapped(partial(joined, probabilities), _joined_names(classes), columns)
+    predict = attribute(model, "predict")
     if probabilities is not None:
-        return Wrapped(probabilities, _names(classes), columns)
+        return Wrapped(probabilities, _names(classes), columns, predict if classes is not None else None)
     if scores is not None and classes is None:  # an outlier detector: its score, rather than the -1 or 1 it predicts
         return Wrapped(scores, None, columns)
     if scores is not None:
@@ -101,10 +106,14 @@ def _estimator(model: object) -> Wrapped:
                 "the model's decision function compares pairs of classes; set decision_function_shape='ovr'"
             )
         return Wrapped(partial(margins, scores), _names(classes), columns)
-    predict = attribute(model, "predict")
     if classes is None or several:
-        return Wrapped(predict, None, columns)
+        return Wrapped(predict, None, columns, decides=not _is_regressor(model))
     return Wrapped(partial(indicators, predict, np.asarray(classes)), _names(classes), columns)
+
+
+def _is_regressor(model: object) -> bool:
+    base = loaded("sklearn.base")
+    return base is not None and isinstance(_last(model), base.RegressorMixin)
 
 
 def _last(model: object) -> object:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from butfor.core.draw.blocks import Job, Problem, table_problem
-from butfor.core.draw.items import TableItems
+from butfor.core.draw.items import Items, TableItems
 from butfor.core.draw.samplers import info_of
 from butfor.core.evaluate.batches import Evaluator, watch_only
 from butfor.core.result.decided import Decided, Stay
@@ -16,6 +16,7 @@ from butfor.core.result.features import Fit
 from butfor.core.test.decision import Decision
 from butfor.core.test.flips import Flips, draw_until_decided
 from butfor.core.types import Floats, InputError, Subset
+from butfor.models.wrap import Wrapped
 from butfor.run.progress import Meter
 from butfor.run.settings import Settings
 
@@ -25,9 +26,12 @@ MOST_DRAWS = 400
 FIRST_DRAWS = 64  # of everything but a subset, where it is asked whether the subset is sufficient
 
 
-def watch_decisions(problem: Problem, settings: Settings, outputs: Floats) -> Flips | None:
-    """Counts the draws that change the decision; None where there is no decision to ask about."""
-    if settings.decide is False or (settings.decide is None and outputs.shape[1] == 1):
+def watch_decisions(problem: Problem, settings: Settings, outputs: Floats, *, decides: bool = True) -> Flips | None:
+    """Counts the draws that change the decision; None where there is no decision to ask about.
+
+    Without a rule it is the class with the largest output, where the model `decides` between its outputs.
+    """
+    if settings.decide is False or (settings.decide is None and (outputs.shape[1] == 1 or not decides)):
         return None
     if settings.sufficient and not isinstance(problem.items, TableItems):
         raise InputError("sufficient=True is for tables; drop it")
@@ -39,6 +43,27 @@ def watch_decisions(problem: Problem, settings: Settings, outputs: Floats) -> Fl
             "decide=lambda outputs: outputs >= 0.4"
         )
     return Flips(problem.size, decision)
+
+
+OTHERWISE = (
+    "The model's own predict is not the class with the largest output for {count} of {total} inputs (it has a "
+    "threshold, or probabilities of another kind than its decisions). Decisions here, and the predicted class, are of "
+    "the largest output; decide= takes the rule that you decide by{example}."
+)
+THRESHOLD = ", for example decide=lambda outputs: outputs[:, 1] >= 0.15 for a threshold of 0.15"
+
+
+def decided_otherwise(wrapped: Wrapped, items: Items, outputs: Floats) -> list[str]:
+    """A note where a model decides by something else than its largest output; inputs are asked once more for that."""
+    if wrapped.predict is None or wrapped.classes is None or len(wrapped.classes) != outputs.shape[1]:
+        return []
+    try:
+        own = np.asarray(wrapped.predict(items.given(np.arange(len(items))))).tolist()
+        count = sum(wrapped.classes[best] != said for best, said in zip(outputs.argmax(axis=1), own, strict=True))
+    except Exception:  # what it can say beside its outputs is no part of the run
+        return []
+    example = THRESHOLD if outputs.shape[1] == 2 else ""
+    return [OTHERWISE.format(count=count, total=len(items), example=example)] if count else []
 
 
 def decide(

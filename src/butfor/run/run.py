@@ -223,7 +223,8 @@ def _looks_picked(start: Start, reference: Floats | None) -> list[str]:
         name = (start.names or range(outputs.shape[1]))[int(called[0])]
         return called_alike(called, reference.argmax(axis=1), name)
     place = 0 if spec.target.classes is None else int(spec.target.classes[0])
-    return looks_picked(outputs[:, place], reference[:, place])
+    one = "outputs" if outputs.shape[1] == 1 else f"outputs[:, {place}]"
+    return looks_picked(outputs[:, place], reference[:, place], one, decided=start.flips is not None)
 
 
 def _judged(context: RunContext, problem: Problem, kept: Kept) -> dict[str, str]:

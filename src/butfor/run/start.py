@@ -31,7 +31,7 @@ from butfor.engine.journal import Journal
 from butfor.run.choosing import choice_of, cluster_of
 from butfor.run.context import RunContext
 from butfor.run.control import control
-from butfor.run.decisions import watch_decisions
+from butfor.run.decisions import decided_otherwise, watch_decisions
 from butfor.run.progress import Meter, Progress, Report
 from butfor.run.provenance import least_p
 from butfor.run.settings import Settings
@@ -55,10 +55,11 @@ class Start:
     checked: Control | None
     choice: Choice
     averaged: Target  # what features are of
+    otherwise: list[str]  # where the model decides by another rule than its largest output
 
     @property
     def notes(self) -> tuple[str, ...]:
-        return (*([self.seen.odd] if self.seen.odd else []), *self.inside.notes)
+        return (*([self.seen.odd] if self.seen.odd else []), *self.otherwise, *self.inside.notes)
 
 
 def start_run(context: RunContext, settings: Settings, problem: Problem, kept: Journal, report: Report) -> Start:
@@ -71,7 +72,9 @@ def start_run(context: RunContext, settings: Settings, problem: Problem, kept: J
     problem = able.problem
     seen = probe(model, problem.items, size, context.describe)
     spec, target, names = _asked(context, settings, seen)
-    flips = watch_decisions(problem, settings, seen.outputs)
+    flips = watch_decisions(problem, settings, seen.outputs, decides=context.wrapped.decides)
+    unasked = flips is None or settings.decide is not None or tolerance != Tolerance()
+    otherwise = [] if unasked else decided_otherwise(context.wrapped, problem.items, seen.outputs)
     _fit(problem, report)
     _warn_of_reach(problem, settings, choice)
     meter = Meter(report, seen.rows + able.rows, partial(worker_states, kept.engine))
@@ -92,7 +95,7 @@ def start_run(context: RunContext, settings: Settings, problem: Problem, kept: J
     decision = None if flips is None else flips.decision
     checked = _control(context, plain, spec, settings, meter, averaged, decision, inside.outcomes)
     choice = replace(choice, calibrated=_calibrated(problem, checked))
-    return Start(problem, seen, spec, target, names, flips, plain, meter, inside, checked, choice, averaged)
+    return Start(problem, seen, spec, target, names, flips, plain, meter, inside, checked, choice, averaged, otherwise)
 
 
 PATIENCE, LONG = 2.0, 300.0  # seconds of fitting after which it is seen how long it will take, and what is long
@@ -132,6 +135,8 @@ def _asked(
 ) -> tuple[StatisticSpec, object, tuple[Any, ...] | None]:
     """The statistic, the name of its target, and the names of the outputs: all that can be refused is refused here."""
     outputs = seen.outputs.shape[1]
+    if outputs > 1 and settings.target is None and not context.wrapped.decides:
+        raise InputError(f"the model predicts {outputs} numbers of each row; say which one is asked about: target=0")
     name, names = target_name(settings.target, outputs), output_names(context.wrapped, outputs)
     target = resolve(name, settings.y, seen.outputs, context.wrapped)
     return _statistic_spec(settings, name, target, seen, context), name, names

@@ -164,7 +164,10 @@ def bind_model(model: object, data: object, what: str = "data") -> Wrapped:
     if twice(own):
         return wrapped  # refused with the table
     if sorted(own) == sorted(wanted):
-        return wrapped if own == wanted else replace(wrapped, call=partial(in_order, wrapped.call, wanted))
+        if own == wanted:
+            return wrapped
+        predict = None if wrapped.predict is None else partial(in_order, wrapped.predict, wanted)
+        return replace(wrapped, call=partial(in_order, wrapped.call, wanted), predict=predict)
     try:
         wrapped.call(frame.iloc[:1].copy())  # some take by name what they need, and do without the rest
     except Exception as error:

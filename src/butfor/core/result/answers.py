@@ -110,9 +110,14 @@ def _most(result: Result, marked: Bools) -> str:
     """The subsets that are marked for most inputs; of a single input those that are."""
     one = len(result.input_names) == 1
     count = np.bincount(result.subset_of[marked], minlength=len(result.subset_names))
-    order = np.argsort(-count, kind="stable")[:MOST_NAMED]
+    strength = np.zeros(len(count))
+    if one and result.decided is not None:
+        strength[result.subset_of] = np.nan_to_num(result.decided.share)
+    order = np.lexsort((-strength, -count))[:MOST_NAMED]
     named = [f"{result.subset_names[j]}" + ("" if one else f" ({count[j]})") for j in order if count[j]]
-    return f"{'In its finest parts' if one else 'Most often'}: {'; '.join(named)}." if named else ""
+    left = int((count > 0).sum()) - len(named)
+    more = f" and {left} more" if one and left > 0 else ""
+    return f"{'In its finest parts' if one else 'Most often'}: {'; '.join(named)}{more}." if named else ""
 
 
 def feature_sentences(result: Result) -> list[str]:
@@ -206,7 +211,8 @@ def next_calls(result: Result, *, largest: bool) -> list[str]:
         steps += [f"{effect} (not established)"] if largest else []
         steps.append(f"result.reasons({name!r}) lists what comes near")
     if decided is None and result.modality == "table":
-        steps.append("decide=lambda outputs: outputs >= ... asks what a decision hangs on, which needs no pooling")
+        one, edge = "outputs" if result.outputs.shape[1] == 1 else "outputs[:, 0]", np.median(result.outputs[:, :1])
+        steps.append(f"decide=lambda outputs: {one} >= {edge:.4g} asks what such a decision hangs on, without pooling")
     return steps
 
 

@@ -193,7 +193,9 @@ class GlobalResult:
         if unchanging:
             said.append(
                 f"{unchanging} of {len(self.chosen)} subsets showed no variation: whatever was drawn, nothing changed "
-                "to the last digit. They cannot be important and left the family."
+                "to the last digit, since the model does not read them or the other columns leave them no choice (as "
+                "yes/no columns of which just one is yes). They left the family; columns that fix each other can be "
+                "tested together: subsets={name: columns}."
             )
         if self.check is not None:
             said.append(f"Of the sampler, {self.check.sentence}.")
@@ -208,7 +210,8 @@ class GlobalResult:
         if not self.chosen.any() and not withheld.any():
             ordinary = BLIND if len(called) > 1 else ORDINARY
             lone = WEAK if departs("p", self.evidence.p, self.tested) else ordinary
-            skill = NO_SKILL_ALONE if hidden else NO_SKILL
+            alone = any(len(own) == 1 for own in self.provenance.get("subsets", {}).values())
+            skill = NO_SKILL if alone and not hidden else NO_SKILL_ALONE
             said.append(skill if self.mode == "holdout" else lone)
         if hidden:
             call = {shortened(group): group for group in hidden}

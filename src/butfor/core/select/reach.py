@@ -244,8 +244,10 @@ def asks_if_picked(notes: Sequence[str]) -> bool:
     return any(words in note for note in notes for words in (ONE_PICKED, FEW_PICKED, IF_PICKED))
 
 
-def looks_picked(outputs: Floats, reference: Floats) -> list[str]:
+def looks_picked(outputs: Floats, reference: Floats, one: str = "outputs", *, decided: bool = False) -> list[str]:
     """A sentence where a threshold of the output tells the inputs (n,) from nearly all of the reference (m,).
+
+    `one` is how that output is taken from all; with a rule to decide (`decided`) nobody needs to be told of one.
 
     >>> looks_picked(np.arange(5.0) + 10, np.arange(100.0) / 100)[0][:46]
     'Every input has an output of at least 10, only'
@@ -259,10 +261,9 @@ def looks_picked(outputs: Floats, reference: Floats) -> list[str]:
     found = f"{_every(len(outputs))} has an output of {side} {edge:.4g}, only {share:.1%} of the reference does."
     if len(outputs) < LEAST_PICKED:
         return [f"{found} {ONE_PICKED if len(outputs) == 1 else FEW_PICKED}"]
-    return [
-        f"{found} {IF_PICKED} Why they were flagged is another question, which needs no such care: "
-        f"decide=lambda outputs: outputs {'>=' if above <= below else '<='} {edge:.4g}."
-    ]
+    rule = f"decide=lambda outputs: {one} {'>=' if above <= below else '<='} {edge:.4g}"
+    rather = f"Why they were flagged is another question, which needs no such care: {rule}."
+    return [f"{found} {IF_PICKED}" if decided else f"{found} {IF_PICKED} {rather}"]
 
 
 def nearly_all(chosen: Bools) -> list[str]:

@@ -32,9 +32,10 @@ class Decision:
         except Exception as error:
             raise InputError(f"decide raised {type(error).__name__} on outputs of {len(flat)} rows: {error}") from error
         if made.shape != (len(flat),):
+            one = "outputs" if flat.shape[1] == 1 else "outputs[:, 1]"
             raise InputError(
                 f"decide must turn outputs of {len(flat)} rows into {len(flat)} decisions, got {made.dtype} of shape "
-                f"{made.shape}; for example decide=lambda outputs: outputs >= 0.4"
+                f"{made.shape}; for example decide=lambda outputs: {one} >= 0.4"
             )
         return made
 

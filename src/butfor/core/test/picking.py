@@ -38,9 +38,10 @@ class Picked:
         except Exception as error:
             raise InputError(f"picked raised {type(error).__name__} on outputs of {len(flat)} rows: {error}") from error
         if said.shape != (len(flat),) or said.dtype != bool:
+            one = "outputs" if flat.shape[1] == 1 else "outputs[:, 1]"
             raise InputError(
                 f"picked must turn outputs of {len(flat)} rows into {len(flat)} booleans, got {said.dtype} of shape "
-                f"{said.shape}; for example picked=lambda outputs: outputs >= 0.9"
+                f"{said.shape}; for example picked=lambda outputs: {one} >= 0.9"
             )
         return said.reshape(outputs.shape[:-1])
 
