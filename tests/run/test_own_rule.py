@@ -52,6 +52,18 @@ def test_the_next_call_can_be_pasted():
     result = butfor.explain(lambda rows: rows["b"] * 1.0, ROWS[:30], ROWS[30:], control=False)
     assert not result.chosen.any()
     call = next(line for line in " ".join(result.summary().split()).split("; ") if line.startswith("decide="))
-    rule = eval(call.removeprefix("decide=").split(" asks")[0])  # noqa: S307
+    rule = eval(call.removeprefix("decide=").split(" asks")[0])
     again = butfor.explain(lambda rows: rows["b"] * 1.0, ROWS[:30], ROWS[30:], control=False, decide=rule)
     assert again.decided is not None
+
+
+# Was wrong once: NaN is never equal to NaN, so every draw changed such a decision.
+@pytest.mark.parametrize("nothing", [np.nan, None], ids=str)
+def test_every_output_needs_a_decision(nothing):
+    def decide(outputs):
+        return np.array([1.0 if output < 1 else nothing for output in outputs])
+
+    with pytest.raises(
+        butfor.InputError, match=r"decide gave nothing .* for example for the output .*; give every"
+    ):
+        butfor.explain(lambda rows: rows["a"], ROWS[:30], ROWS[30:], decide=decide)

@@ -16,10 +16,7 @@ def reasons(result: Result, place: int, k: int) -> dict[str, Array]:
     """Columns of a table with at most `k` rows for the input at `place`: strongest first within each class of them."""
     from butfor.core.result.table import names_column
 
-    own = np.flatnonzero(result.input_of == place)
-    strength = np.abs(result.effects.effect[own])
-    order = np.lexsort((-np.nan_to_num(strength), -_needed(result)[own], -_class(result)[own]))
-    rows = own[order[_apart(result, own[order])]][:k]
+    rows = _strongest(result, np.flatnonzero(result.input_of == place))[:k]
     table = result.table.iloc[rows]
     words = [_sentence(result, int(row)) for row in rows]
     kept = [
@@ -32,6 +29,21 @@ def reasons(result: Result, place: int, k: int) -> dict[str, Array]:
     found["order"] = _order(result, rows)
     found["sentence"] = names_column(tuple(words))
     return found
+
+
+def _strongest(result: Result, own: Ints) -> Ints:
+    """Of the hypotheses of one input: what is established, strongest first, and then the finest parts that are not.
+
+    Those are listed beside a group that is established, too: which of its parts come near is what is asked next.
+    """
+    decided, effect = result.decided, result.effects.effect[own]
+    share = np.zeros(len(own)) if decided is None else np.nan_to_num(decided.share[own])
+    order = np.lexsort((-np.abs(np.nan_to_num(effect)), -share, -_class(result)[own]))
+    sure = _class(result)[own[order]] > 0
+    known = np.isfinite(result.effects.effect) | (False if decided is None else np.isfinite(decided.share))
+    near = finest_of(result, known)[own[order]] if known[own].any() else ~sure
+    found = own[order[sure]]
+    return np.concatenate([found[_apart(result, found)], own[order[~sure & near]]])
 
 
 def _class(result: Result) -> Ints:

@@ -37,6 +37,12 @@ class Decision:
                 f"decide must turn outputs of {len(flat)} rows into {len(flat)} decisions, got {made.dtype} of shape "
                 f"{made.shape}; for example decide=lambda outputs: {one} >= 0.4"
             )
+        gone = np.isnan(made) if made.dtype.kind == "f" else np.array([one is None for one in made.tolist()])
+        if gone.any():
+            raise InputError(
+                f"decide gave nothing (NaN or None) for {gone.sum()} of {len(flat)} rows, for example for the output "
+                f"{flat[int(np.argmax(gone))].round(4).tolist()}; give every output a decision"
+            )
         return made
 
 
