@@ -109,6 +109,41 @@ def test_results_of_the_command_line_are_found_and_opened(client):
     assert compared["counts"]["in both"] == view["chosen"]
 
 
+@pytest.fixture(scope="module")
+def large(tmp_path_factory):
+    """A run of 1,500 hypotheses, 750 of them clear, twice; and one of column a in the first 250 rows only."""
+    made = tmp_path_factory.mktemp("large")
+    rng = np.random.default_rng(0)
+    reference = pd.DataFrame(rng.normal(size=(100, 2)), columns=["a", "b"])
+    rows = pd.DataFrame(rng.normal([9, 0], 0.1, (750, 2)), columns=["a", "b"])
+    drawing = butfor.tabular.gaussian(reference)
+    whole = butfor.explain(lambda x: x["a"], rows, drawing, subsets="columns", effects=None, test="osft")
+    part = butfor.explain(
+        lambda x: x["a"], rows[:250], drawing, subsets={"a": ["a"]}, effects=None, test="osft", alpha=0.2
+    )
+    for name, result in (("one", whole), ("two", whole), ("part", part)):
+        result.save(made / f"{name}.butfor")
+    return made, int(whole.chosen.sum()), int((whole.chosen[whole.subset_of == 0][:250] & part.chosen).sum())
+
+
+def test_results_are_compared_whole(large):
+    made, chosen, common = large
+    assert chosen == 750
+    with serving(made) as served, served.client() as client:
+        past = {one["title"].removesuffix(".butfor"): one["id"] for one in client.get("/api/runs").json()["past"]}
+
+        def compared(first, second):
+            return client.get("/api/compare", params={"first": past[first], "second": past[second]}).json()
+
+        same = compared("one", "two")
+        assert list(same["counts"].values()) == [0, 0, 750, 750]
+        assert (same["common"], len(same["rows"]), same["left_out"]) == (1_500, 500, 1_000)
+        less = compared("one", "part")
+        assert list(less["counts"].values()) == [750 - common, 0, common, 750]
+        assert less["common"] == 250
+        assert {row["second"] for row in less["rows"]} == {"not tested"}
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
