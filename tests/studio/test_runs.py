@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import threading
 import time
 
@@ -35,6 +36,12 @@ import json, signal, sys, time
 signal.signal(signal.SIGINT, signal.SIG_IGN)
 print(json.dumps({"stage": "working", "rows": 1}), flush=True)
 time.sleep(600)
+"""
+SLOW = """
+import json, time
+print(json.dumps({"stage": "working"}), flush=True)
+time.sleep(1)
+print(json.dumps({"state": "done"}), flush=True)
 """
 SILENT = "import os; os._exit(9)"
 
@@ -221,6 +228,39 @@ def test_a_run_that_will_not_stop_is_stopped_within_two_seconds_and_the_queue_go
         assert stopped["state"] == "cancelled"
         while client.get(f"/api/runs/{numbers[1]}").json()["stage"] != "working":
             time.sleep(0.05)
+
+
+def test_a_run_whose_folder_was_deleted_is_missed_in_a_sentence_and_the_queue_goes_on(tmp_path):
+    worker = python_worker(tmp_path / "worker.py", STUBBORN)
+    (tmp_path / "studio").mkdir()
+    with serving(tmp_path / "studio", worker) as found, found.client() as client:
+
+        def started():
+            number = client.post("/api/runs", json=text_run("a b c")).json()["id"]
+            while client.get(f"/api/runs/{number}").json()["stage"] != "working":
+                time.sleep(0.05)
+            return number
+
+        number = started()
+        shutil.rmtree(tmp_path / "studio" / "runs" / number)
+        gone = client.get(f"/api/runs/{number}/asked")
+        assert gone.status_code == 404
+        assert gone.json()["detail"] == "what this run was asked is no longer in its folder"
+        assert client.get(f"/api/runs/{number}/view").status_code == 422
+        assert client.post(f"/api/runs/{number}/cancel").json()["state"] == "cancelled"
+        assert client.get(f"/api/runs/{started()}/asked").status_code == 200
+
+
+def test_a_deleted_folder_does_not_stop_the_queue(tmp_path):
+    worker = python_worker(tmp_path / "worker.py", SLOW)
+    (tmp_path / "studio").mkdir()
+    with serving(tmp_path / "studio", worker, workers=1) as found, found.client() as client:
+        for _ in range(2):
+            number = client.post("/api/runs", json=text_run("a b c")).json()["id"]
+            while client.get(f"/api/runs/{number}").json()["stage"] != "working":
+                time.sleep(0.01)
+            shutil.rmtree(tmp_path / "studio" / "runs" / number)
+            assert wait(client, number, 20)["state"] == "done"
 
 
 def test_a_real_run_that_is_cancelled_keeps_what_is_decided_or_says_that_nothing_is(folder, client):

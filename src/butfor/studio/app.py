@@ -193,7 +193,11 @@ async def run(number: str, here: Here) -> RunState:
 async def asked(number: str, here: Here) -> dict[str, Any]:
     """What was drawn or marked for a run, in the order of its hypotheses."""
     _known(number, here)
-    return asked_of(here.runs.job(number), here.uploads)
+    try:
+        job = here.runs.job(number)
+    except (OSError, ValueError) as error:
+        raise HTTPException(404, "what this run was asked is no longer in its folder") from error
+    return asked_of(job, here.uploads)
 
 
 @router.post("/api/runs/{number}/cancel")
