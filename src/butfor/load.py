@@ -39,7 +39,8 @@ def load(
     ----------
     path : the file.
     sampler : the sampler of the run: counterfactuals that were not kept can then be drawn again.
-    inputs : the images of the run, in their order, where they are no longer where they were: they are not in the file.
+    inputs : the images of the run, in their order or by name, where they are no longer where they were: they are not
+        in the file. Texts and tables are: texts that are given must be the same, a table is refused.
     images_in : folders in or below which images may be opened; None opens whatever files the result names.
     most_bytes : unpacked size of the largest file that is read; None is 128 MB, or 30 times the file's size up to
         700 MB.
@@ -49,9 +50,11 @@ def load(
     try:
         if metadata.get("class") == "GlobalResult":
             check_saved_global(metadata, arrays)
+            _refuse_inputs(inputs, "of global_importance, which needs none")
             return unpack_global(metadata, arrays)
         check_saved(metadata, arrays)
         if "inputs" in arrays:
+            _refuse_inputs(inputs, "of a table, which is in the file")
             problem = _table_problem(metadata, arrays, sampler)
         else:
             problem = _list_problem(metadata, arrays, sampler, _held(inputs, metadata, images_in))
@@ -60,6 +63,11 @@ def load(
         raise
     except BROKEN as error:
         raise sentence(f"{file} is not a whole butfor result", error, GIVE) from error
+
+
+def _refuse_inputs(inputs: object, what: str) -> None:
+    if inputs is not None:
+        raise InputError(f"inputs= is for images and texts, and this result is {what}; leave inputs= out")
 
 
 def _table_problem(metadata: dict[str, Any], arrays: dict[str, Array], sampler: Any) -> Problem:
@@ -101,8 +109,6 @@ def _list_problem(
 ) -> Problem:
     """The problem of a run on images, texts or inputs of several parts."""
     names, provenance = metadata["input_names"], metadata["provenance"]
-    if held is not None and len(held) != len(names):
-        raise InputError(f"the result has {len(names)} inputs, got {len(held)}; give those of the run, in their order")
     modality = provenance.get("modality")
     subsets: list[list[Subset]] = [[] for _ in names]
     for row, (name, index) in zip(metadata["owners"], metadata["subsets"], strict=True):
@@ -139,8 +145,25 @@ def _held(inputs: Any, metadata: dict[str, Any], images_in: Sequence[str | Path]
     if provenance.get("modality") == "image":
         from butfor.image.saved import images_of
 
-        return images_of(inputs, provenance, images_in)
-    return provenance.get("texts") if inputs is None else list(inputs)
+        held = images_of(inputs, provenance, images_in)
+    elif inputs is None:
+        held = provenance.get("texts")
+    else:
+        held = list(inputs.values() if isinstance(inputs, Mapping) else inputs)
+    _check_held(held, metadata["input_names"], provenance)
+    return held
+
+
+def _check_held(held: Sequence[Any] | None, names: Sequence[Any], provenance: Mapping[str, Any]) -> None:
+    """As many inputs as the run had, and the same texts."""
+    if held is None:
+        return
+    if len(held) != len(names):
+        raise InputError(f"the result has {len(names)} inputs, got {len(held)}; give those of the run, in their order")
+    own = provenance.get("texts") if provenance.get("modality") == "text" else None
+    for name, given, text in zip(names, held, own or (), strict=False):
+        if not isinstance(given, str) or given != text:
+            raise InputError(f"the text {name!r} is not the one of the run, which is in the file; leave inputs= out")
 
 
 def _by_name(inputs: Any, names: Sequence[Any]) -> Any:

@@ -1,6 +1,8 @@
 """butfor.image.explain: from photographs to regions, however they are given and whatever is wrong with some."""
 
+import re
 import weakref
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -142,6 +144,46 @@ def test_a_loaded_result_shows_its_pictures_while_the_files_are_there(album, tmp
     assert pictures_of(result) is None
     given = pictures_of(butfor.load(path, inputs=pictures()))
     assert given.photographs[0].regions[0].tiles[0] == tile
+
+
+def test_images_that_changed_since_the_run_are_not_shown(album, tmp_path):
+    path = run(album).save(tmp_path / "r.butfor")
+    file = album / "p1.png"
+    image = bi.read_image(file)
+    image[0, 0, 0] ^= 1
+    Files.fromarray(image).save(file)
+    loaded = butfor.load(path, sampler=bi.donor())
+    said = f"the image {re.escape(str(file))} is not as it was when the run read it"
+    with pytest.warns(UserWarning, match=f"^{said}; it is left out$"):
+        assert pictures_of(loaded) is None
+    subset = loaded.table.subset[0]
+    with pytest.raises(butfor.InputError, match=said):  # the warning comes once
+        loaded.counterfactuals(file.name, subset, n=1)
+    assert loaded.counterfactuals("p0.png", subset, n=1)
+    with pytest.raises(butfor.InputError, match=f"^the image '{file.name}' is not the one of the run; give those of"):
+        butfor.load(path, inputs=album)
+
+
+def test_images_given_to_a_saved_result_are_those_of_the_run(tmp_path):
+    given = pictures()
+    path = run(given).save(tmp_path / "r.butfor")
+    butfor.load(path, inputs=given)
+    with pytest.raises(butfor.InputError, match=r"is not the one of the run; give those of the run, in their order$"):
+        butfor.load(path, inputs=list(given)[::-1])
+    with pytest.raises(butfor.InputError, match=f"the result has {len(given)} inputs, got 1"):
+        butfor.load(path, inputs=given[:1])
+
+
+def test_files_of_earlier_versions_know_no_checksums(album, tmp_path):
+    result = run(album)
+    provenance = {name: value for name, value in result.provenance.items() if name != "pixels"}
+    path = replace(result, provenance=provenance).save(tmp_path / "r.butfor")
+    file = album / "p0.png"
+    Files.fromarray(255 - bi.read_image(file)).save(file)
+    assert pictures_of(butfor.load(path)) is not None
+    wrong = replace(result, provenance={**provenance, "pixels": ["00"]}).save(tmp_path / "wrong.butfor")
+    with pytest.raises(butfor.InputError, match="it has checksums of 1 images and 10 inputs"):
+        butfor.load(wrong)
 
 
 def test_masks_are_stored(tmp_path):

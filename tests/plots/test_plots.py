@@ -125,6 +125,37 @@ def test_the_threshold_of_bh_is_drawn_and_competitions_have_their_own_plot(compe
         found.plot.resolutions()
 
 
+def test_calibration_says_what_is_missing():
+    rng = np.random.default_rng(0)
+    rows, reference = rng.normal([4, 0], 1, (5, 2)), rng.normal(size=(80, 2))
+    sampler = butfor.tabular.from_values(lambda rows, subset, draws, rng: rng.normal(size=(len(rows) * draws, 1)))
+    for drawing, settings, said in (
+        (reference, {"test": "few-shot"}, "test='few-shot' gives w-values: use test='sequential' or 'irt'"),
+        (reference, {"test": "irt", "rule": "e-bh"}, "rule='e-bh' gives e-values"),
+        (reference, {"test": "irt", "control": False}, "control=False was given: leave it out"),
+        (reference[:12], {"test": "irt"}, "give more rows of reference data"),
+        (sampler, {"test": "irt"}, "give reference data$"),
+    ):
+        found = butfor.explain(lambda x: x[:, 0], rows, drawing, subsets="columns", effects=None, **settings)
+        with pytest.raises(InputError, match=f"^this run has no control with p-values; {said}"):
+            found.plot.calibration()
+
+
+def test_resolutions_of_images_and_texts_are_asked_for_by_their_own_names():
+    noise = list(np.random.default_rng(0).integers(0, 255, (3, 16, 16, 3), dtype=np.uint8))
+    regions = butfor.image.explain(lambda some: [x.mean() for x in some], noise, butfor.image.donor())
+    with pytest.raises(InputError, match=r"one resolution only; use boxes='zoom'$"):
+        regions.plot.resolutions()
+    words = butfor.text.explain(lambda some: [float("bad" in x) for x in some], ["a bad film"], _worse, effects=None)
+    with pytest.raises(InputError, match=r"one resolution only; use units='zoom'$"):
+        words.plot.resolutions()
+
+
+def _worse(texts, subset, draws, rng):
+    start, stop = subset.index
+    return [text[:start] + str(rng.integers(99)) + text[stop:] for text in texts for _ in range(draws)]
+
+
 def test_without_effects_or_a_decision_it_says_what_to_do():
     rng = np.random.default_rng(0)
     found = butfor.explain(lambda rows: rows[:, 0], rng.normal(size=(3, 2)), rng.normal(size=(40, 2)), effects=None)

@@ -285,6 +285,14 @@ def test_report_of_images(files, tmp_path, capsys):
     assert main(again) == 0
     assert (tmp_path / "o" / "report.html").read_text(encoding="utf-8") == page
     assert capsys.readouterr().err == ""
+    changed = tmp_path / "album" / "p3.png"
+    before = changed.read_bytes()
+    files_of_images.fromarray(255 - noise[3]).save(changed)
+    with pytest.warns(UserWarning, match=r"p3\.png is not as it was when the run read it; it is left out"):
+        assert main(again) == 2
+    assert "report.html has pictures: it was kept" in capsys.readouterr().err
+    assert (tmp_path / "o" / "report.html").read_text(encoding="utf-8") == page
+    changed.write_bytes(before)
     (tmp_path / "album").rename(tmp_path / "elsewhere")
     assert main(again) == 2
     assert (

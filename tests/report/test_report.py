@@ -239,6 +239,10 @@ def test_report_by_the_public_name(result, tmp_path):
     path = result.report(tmp_path / "r.html")
     assert path.read_text(encoding="utf-8") == render(result)
     assert [file.name for file in tmp_path.iterdir()] == ["r.html"]
+    for write in (result.report, result.save):
+        for name in ("", ".", "/"):
+            with pytest.raises(InputError, match=r"^'[./]' is a folder; name a file in it$"):
+                write(name)
     with pytest.raises(InputError, match=r"cannot write .*choose a folder that exists"):
         result.report(tmp_path / "none" / "r.html")
 

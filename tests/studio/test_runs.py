@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import threading
 import time
 
@@ -35,6 +36,12 @@ import json, signal, sys, time
 signal.signal(signal.SIGINT, signal.SIG_IGN)
 print(json.dumps({"stage": "working", "rows": 1}), flush=True)
 time.sleep(600)
+"""
+SLOW = """
+import json, time
+print(json.dumps({"stage": "working"}), flush=True)
+time.sleep(1)
+print(json.dumps({"state": "done"}), flush=True)
 """
 SILENT = "import os; os._exit(9)"
 
@@ -107,6 +114,41 @@ def test_results_of_the_command_line_are_found_and_opened(client):
     compared = client.get("/api/compare", params={"first": past["old"], "second": past["old"]}).json()
     assert compared["counts"]["only in the first"] == 0
     assert compared["counts"]["in both"] == view["chosen"]
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory):
+    """A run of 1,500 hypotheses, 750 of them clear, twice; and one of column a in the first 250 rows only."""
+    made = tmp_path_factory.mktemp("large")
+    rng = np.random.default_rng(0)
+    reference = pd.DataFrame(rng.normal(size=(100, 2)), columns=["a", "b"])
+    rows = pd.DataFrame(rng.normal([9, 0], 0.1, (750, 2)), columns=["a", "b"])
+    drawing = butfor.tabular.gaussian(reference)
+    whole = butfor.explain(lambda x: x["a"], rows, drawing, subsets="columns", effects=None, test="osft")
+    part = butfor.explain(
+        lambda x: x["a"], rows[:250], drawing, subsets={"a": ["a"]}, effects=None, test="osft", alpha=0.2
+    )
+    for name, result in (("one", whole), ("two", whole), ("part", part)):
+        result.save(made / f"{name}.butfor")
+    return made, int(whole.chosen.sum()), int((whole.chosen[whole.subset_of == 0][:250] & part.chosen).sum())
+
+
+def test_results_are_compared_whole(large):
+    made, chosen, common = large
+    assert chosen == 750
+    with serving(made) as served, served.client() as client:
+        past = {one["title"].removesuffix(".butfor"): one["id"] for one in client.get("/api/runs").json()["past"]}
+
+        def compared(first, second):
+            return client.get("/api/compare", params={"first": past[first], "second": past[second]}).json()
+
+        same = compared("one", "two")
+        assert list(same["counts"].values()) == [0, 0, 750, 750]
+        assert (same["common"], len(same["rows"]), same["left_out"]) == (1_500, 500, 1_000)
+        less = compared("one", "part")
+        assert list(less["counts"].values()) == [750 - common, 0, common, 750]
+        assert less["common"] == 250
+        assert {row["second"] for row in less["rows"]} == {"not tested"}
 
 
 @pytest.mark.parametrize(
@@ -186,6 +228,39 @@ def test_a_run_that_will_not_stop_is_stopped_within_two_seconds_and_the_queue_go
         assert stopped["state"] == "cancelled"
         while client.get(f"/api/runs/{numbers[1]}").json()["stage"] != "working":
             time.sleep(0.05)
+
+
+def test_a_run_whose_folder_was_deleted_is_missed_in_a_sentence_and_the_queue_goes_on(tmp_path):
+    worker = python_worker(tmp_path / "worker.py", STUBBORN)
+    (tmp_path / "studio").mkdir()
+    with serving(tmp_path / "studio", worker) as found, found.client() as client:
+
+        def started():
+            number = client.post("/api/runs", json=text_run("a b c")).json()["id"]
+            while client.get(f"/api/runs/{number}").json()["stage"] != "working":
+                time.sleep(0.05)
+            return number
+
+        number = started()
+        shutil.rmtree(tmp_path / "studio" / "runs" / number)
+        gone = client.get(f"/api/runs/{number}/asked")
+        assert gone.status_code == 404
+        assert gone.json()["detail"] == "what this run was asked is no longer in its folder"
+        assert client.get(f"/api/runs/{number}/view").status_code == 422
+        assert client.post(f"/api/runs/{number}/cancel").json()["state"] == "cancelled"
+        assert client.get(f"/api/runs/{started()}/asked").status_code == 200
+
+
+def test_a_deleted_folder_does_not_stop_the_queue(tmp_path):
+    worker = python_worker(tmp_path / "worker.py", SLOW)
+    (tmp_path / "studio").mkdir()
+    with serving(tmp_path / "studio", worker, workers=1) as found, found.client() as client:
+        for _ in range(2):
+            number = client.post("/api/runs", json=text_run("a b c")).json()["id"]
+            while client.get(f"/api/runs/{number}").json()["stage"] != "working":
+                time.sleep(0.01)
+            shutil.rmtree(tmp_path / "studio" / "runs" / number)
+            assert wait(client, number, 20)["state"] == "done"
 
 
 def test_a_real_run_that_is_cancelled_keeps_what_is_decided_or_says_that_nothing_is(folder, client):

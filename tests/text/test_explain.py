@@ -202,6 +202,21 @@ def test_a_result_saves_and_loads(sampler, tmp_path):
     pd.testing.assert_frame_equal(loaded.table, result.table)
 
 
+def test_a_saved_result_takes_its_own_texts_only(sampler, tmp_path):
+    named = {"a": REVIEWS[0], "b": REVIEWS[1]}
+    path = bt.explain(bad, named, sampler).save(tmp_path / "r.butfor")
+    for inputs in ({"b": REVIEWS[1], "a": REVIEWS[0], "more": "x"}, REVIEWS[:2], pd.Series(named), None):
+        assert list(butfor.load(path, inputs=inputs).problem.items.inputs) == REVIEWS[:2]
+    with pytest.raises(InputError, match="has an input 'b', which the inputs given lack"):
+        butfor.load(path, inputs={"a": REVIEWS[0]})
+    other = REVIEWS[1].replace("f", "g")
+    for inputs in ([REVIEWS[0], other], {"a": REVIEWS[0], "b": other}, [REVIEWS[0], 5]):
+        with pytest.raises(InputError, match=r"^the text 'b' is not the one of the run, which is in the file; leave"):
+            butfor.load(path, inputs=inputs)
+    with pytest.raises(InputError, match="the result has 2 inputs, got 1"):
+        butfor.load(path, inputs=REVIEWS[:1])
+
+
 def test_the_observed_text_is_among_the_rows_of_its_draws(sampler):
     """A model whose rounding depends on the batch must not make a word that does nothing look important."""
 

@@ -129,9 +129,9 @@ def report(
     folder = folder.parent if folder.name == RESULT else folder
     result = load(folder / RESULT, images_in=[folder, *(images or [])], most_bytes=most_bytes)
     if isinstance(result, Result) and result.modality == "image" and (folder / REPORT).exists():
-        from butfor.image.saved import images_of
+        from butfor.image.saved import can_be_read
 
-        if images_of(None, result.provenance) is None:  # where they are was looked at when it was loaded
+        if not can_be_read(result.problem.items):
             raise InputError(
                 f"the images of {folder / RESULT} cannot be read from their files any more, and {REPORT} has pictures: "
                 "it was kept; put the images back, or delete it for a report without pictures"

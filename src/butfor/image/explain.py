@@ -92,7 +92,8 @@ def explain(
     whole = info_of(sampler).fills_whole
     proposer = as_proposer(boxes, settings.seed, given.names, whole=whole)
     check_zoom(proposer, settings)
-    found = propose_regions(given, proposer, settings.on_error, whole=whole)
+    pixels: dict[str, str] = {}
+    found = propose_regions(given, proposer, settings.on_error, whole=whole, pixels=pixels)
     drawing = prepared(sampler, found, fills)
     check = None if info_of(drawing).changes_subset_only else check_drawn
     items = ListItems(found.items, check, costly=True, packing=RegionPacking())
@@ -104,7 +105,7 @@ def explain(
         batch_rows=rows_at_a_time(found),
         describe=lambda row: f"image {found.names[row]!r}",
         sampler_notes=partial(_sampler_notes, found, drawing, settings.seed),
-        metadata=metadata | source_metadata(found.items),
+        metadata=metadata | source_metadata(found.items, pixels),
         keep=KEEP,
         kept_notes=fills_judged,
     )

@@ -10,7 +10,7 @@ from typing import Any
 
 from butfor.core.draw.proposers import Proposer
 from butfor.core.types import InputError, Subset
-from butfor.image.files import MOST_PIXELS, ImageFiles, as_image, folder, is_pillow, recent_image
+from butfor.image.files import MOST_PIXELS, ImageFiles, as_image, checksum, folder, is_pillow, recent_image
 from butfor.image.region import Attribute, Image, RegionWarning, mask_of
 from butfor.run.proposed import NamedItems, OnError, Proposed, Words, check_names, propose, some_names
 
@@ -86,8 +86,11 @@ def _names(sources: Sequence[object]) -> tuple[str, ...]:
     )
 
 
-def source_metadata(items: NamedItems) -> dict[str, Any]:
-    """Where the images are, if all are files, and how they were read: what `butfor.load` needs to open them again."""
+def source_metadata(items: NamedItems, pixels: Mapping[str, str]) -> dict[str, Any]:
+    """Where the images are, if all are files, how they were read, and the checksum of each by name in `pixels`.
+
+    With it `butfor.load` opens them again, and sees whether they are still the same.
+    """
     files = [str(source.absolute()) for source in items.sources if isinstance(source, Path)]
     opener = items.open
     assert isinstance(opener, OpenImage)
@@ -95,22 +98,37 @@ def source_metadata(items: NamedItems) -> dict[str, Any]:
         "files": files if len(files) == len(items) else None,
         "longest": opener.longest,
         "most_pixels": opener.most_pixels,
+        "pixels": [pixels[name] for name in items.names],
     }
 
 
-def propose_regions(images: NamedItems, proposer: Proposer, on_error: OnError, *, whole: bool = False) -> Proposed:
-    """The regions of every image; what cannot be used is left out or raised. `whole`: one may be the whole image."""
+def propose_regions(
+    images: NamedItems,
+    proposer: Proposer,
+    on_error: OnError,
+    *,
+    whole: bool = False,
+    pixels: dict[str, str] | None = None,
+) -> Proposed:
+    """The regions of every image; what cannot be used is left out or raised. `whole`: one may be the whole image.
+
+    `pixels` is given the checksum of each image by name: here all of them are read, one after the other.
+    """
     ignored = images.open.ignored if isinstance(images.open, OpenImage) else ()
     notes = [_ignored_note(ignored)] if ignored else []
-    return propose(images, proposer, WORDS, on_error, partial(_check_fillable, whole), notes, RegionWarning)
+    return propose(images, proposer, WORDS, on_error, partial(_check_fillable, whole, pixels), notes, RegionWarning)
 
 
-def _check_fillable(whole: bool, name: object, image: Image, subsets: Sequence[Subset]) -> None:
+def _check_fillable(
+    whole: bool, pixels: dict[str, str] | None, name: str, image: Image, subsets: Sequence[Subset]
+) -> None:
     """What an inpainter would refuse in the middle of the run is refused before it."""
     for subset in subsets:
         covers = not whole and not isinstance(subset.index, Attribute)
         if covers and mask_of(subset, *image.shape[:2]).all():
             raise InputError(f"region {subset.name!r} of image {name!r} is the whole image: nothing is left around it")
+    if pixels is not None:
+        pixels[name] = checksum(image)
 
 
 def _ignored_note(names: Sequence[str]) -> str:

@@ -115,8 +115,12 @@ def resolutions(result: Result, input: object = None, *, ax: Axes | None = None)
     'resolution'
     """
     layers, size = result.problem.layers, len(result.subset_names)
-    if layers is None or result.problem.size != size * len(result.input_names):
-        raise InputError("this run has one resolution only; use subsets='zoom' or a nested mapping")
+    if layers is not None and result.problem.size != size * len(result.input_names):
+        raise InputError(
+            "each input of this run has subsets of its own, and no tree is common to all; see result.report"
+        )
+    if layers is None:
+        raise InputError(f"this run has one resolution only; use {ZOOM.get(result.modality, ZOOM['table'])}")
     parent, depth = layers.parent[:size], layers.resolution[:size]
     single = input is not None or len(result.input_names) == 1
     place = input_place(result, input) if single else -1
@@ -136,6 +140,9 @@ def resolutions(result: Result, input: object = None, *, ax: Axes | None = None)
     said = short(result.input_names[place], 24) if single else "inputs for which it is established"
     heading(ax, f"{said}: blue is established" if single else said)
     return ax
+
+
+ZOOM = {"table": "subsets='zoom' or a nested mapping", "image": "boxes='zoom'", "text": "units='zoom'"}
 
 
 def _stacked(parent: Ints) -> tuple[dict[int, float], dict[int, float], Ints]:

@@ -42,7 +42,7 @@ def calibration(result: Result | SamplerCheck, ax: Axes | None = None) -> Axes:
         return rank_histograms(result, ax)
     control = result.control
     if control is None or result.evidence.kind != "p":
-        raise InputError("this run has no control with p-values; give reference data, and control=True")
+        raise InputError(f"this run has no control with p-values; {_lacking(result)}")
     ax = axes(ax, (WIDTH, 2.5))
     right = np.ones(control.p.shape[1], bool) if control.calibrated is None else control.calibrated
     share = np.arange(1, len(control.p) + 1) / len(control.p)
@@ -56,6 +56,21 @@ def calibration(result: Result | SamplerCheck, ax: Axes | None = None) -> Axes:
     ax.set(xlabel="p-value on rows of the reference", ylabel="share of the rows", xlim=(0, 1), ylim=(0, 1.01))
     key(ax)
     return ax
+
+
+def _lacking(result: Result) -> str:
+    """What a run would have needed for p-values of its own reference."""
+    said, kind = result.provenance, result.evidence.kind
+    if result.modality != "table":
+        return "only runs on tables have one"
+    if kind != "p":
+        came = "rule='e-bh'" if kind == "e" else f"test={said['test']!r}"
+        return f"{came} gives {kind}-values: use test='sequential' or 'irt', with rule='bh'"
+    if "controlled" not in said:
+        return "give reference data"
+    return (
+        "control=False was given: leave it out" if said["controlled"] is False else "give more rows of reference data"
+    )
 
 
 def rank_histograms(check: SamplerCheck, ax: Axes | None = None) -> Axes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import secrets
@@ -192,7 +193,11 @@ async def run(number: str, here: Here) -> RunState:
 async def asked(number: str, here: Here) -> dict[str, Any]:
     """What was drawn or marked for a run, in the order of its hypotheses."""
     _known(number, here)
-    return asked_of(here.runs.job(number), here.uploads)
+    try:
+        job = here.runs.job(number)
+    except (OSError, ValueError) as error:
+        raise HTTPException(404, "what this run was asked is no longer in its folder") from error
+    return asked_of(job, here.uploads)
 
 
 @router.post("/api/runs/{number}/cancel")
@@ -247,8 +252,9 @@ async def report(number: str, here: Here, download: bool = False) -> Response:
 
 @router.get("/api/compare")
 async def compared(first: str, second: str, here: Here) -> dict[str, Any]:
-    """Two results: what is established in both, in one only, in neither."""
-    return compare(await here.pages.view(first), await here.pages.view(second))
+    """Two results: what is established in both, in one only, in neither. All are counted, the first 500 listed."""
+    both = await here.pages.tested(first), await here.pages.tested(second)
+    return await asyncio.to_thread(compare, *both)  # of a million hypotheses it takes seconds
 
 
 def _known(number: str, here: Studio) -> RunState:

@@ -15,7 +15,7 @@ from typing import Any
 from butfor.core.types import InputError
 from butfor.report.folder import RESULT
 from butfor.studio.settings import StudioSettings
-from butfor.studio.view import REPORT_PAGE, VIEW
+from butfor.studio.view import REPORT_PAGE, TESTED, VIEW
 
 DEEPEST, MOST_FOLDERS, MOST_RESULTS = 4, 3_000, 500
 PATIENCE = 180.0  # seconds for making a view
@@ -63,8 +63,7 @@ class ResultPages:
         path = self.path(number)
         out = self.settings.views / number
         async with self._one:
-            made = out / VIEW
-            if not made.is_file() or made.stat().st_mtime < path.stat().st_mtime:
+            if any(_is_old(out / made, path) for made in (VIEW, TESTED)):
                 await self._make(path, out)
         return out
 
@@ -72,6 +71,12 @@ class ResultPages:
         """What is in a result, as pages show it."""
         folder = await self.folder(number)
         found: dict[str, Any] = json.loads((folder / VIEW).read_text(encoding="utf-8"))
+        return found
+
+    async def tested(self, number: str) -> list[list[Any]]:
+        """Every hypothesis of a result, also those that its view leaves out."""
+        folder = await self.folder(number)
+        found: list[list[Any]] = json.loads((folder / TESTED).read_text(encoding="utf-8"))
         return found
 
     async def report(self, number: str) -> Path:
@@ -95,6 +100,10 @@ class ResultPages:
             raise
         if process.returncode:
             raise InputError(_last_message(said) or "the result could not be opened; is it of this version of butfor?")
+
+
+def _is_old(made: Path, result: Path) -> bool:
+    return not made.is_file() or made.stat().st_mtime < result.stat().st_mtime
 
 
 def _last_message(said: bytes) -> str:

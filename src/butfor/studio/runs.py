@@ -195,7 +195,8 @@ class RunQueue:
         self._save(number)
 
     def _save(self, number: str) -> None:
-        write_card(self.folder / number, self._states[number])
+        with suppress(OSError):  # its folder may have been deleted: that must not stop the other runs
+            write_card(self.folder / number, self._states[number])
 
 
 HEARD = {"state", "stage", "rows", "total", "chosen", "chosen_rows", "message"}

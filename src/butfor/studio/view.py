@@ -18,7 +18,7 @@ from butfor.report.answer import answer
 from butfor.report.content import promise_line
 from butfor.report.lines import percent, tidied
 
-VIEW, REPORT_PAGE = "view.json", "report.html"
+VIEW, TESTED, REPORT_PAGE = "view.json", "tested.json", "report.html"
 MOST_SHOWN = 1_000  # hypotheses
 MOST_EXAMPLES, DRAWS = 120, 3  # hypotheses with counterfactuals, and how many of each
 LOOKED_AT = 8  # counterfactuals of a text, of which the most frequent are shown
@@ -27,10 +27,11 @@ LONGEST = 900  # pixels of a picture's longer side
 
 
 def make_view(result: Result, out: Path) -> None:
-    """Write view.json, report.html and pictures; view.json last: where it is, the others are."""
+    """Write view.json, tested.json, report.html and pictures; view.json last: where it is, the others are."""
     out.mkdir(parents=True, exist_ok=True)
     result.report(out / REPORT_PAGE)
     shown, found, numbers = _shown(result), answer(result), tidied(result)
+    _write(_tested(result, numbers[0]), out / TESTED)
     picture = None if found.picture is None or result.modality != "table" else asdict(found.picture)
     content = {
         "modality": result.modality,
@@ -47,9 +48,24 @@ def make_view(result: Result, out: Path) -> None:
         "rows": [_row(result, numbers, row, k < MOST_EXAMPLES, out) for k, row in enumerate(shown.tolist())],
         "left_out": len(result.chosen) - len(shown),
     }
-    part = out / f".{VIEW}"
+    _write(content, out / VIEW)
+
+
+def _tested(result: Result, effects: Floats) -> list[tuple[str, str, bool, str | None]]:
+    """Every hypothesis, shown or not, as `compare` takes it."""
+    inputs, subsets = list(map(str, result.input_names)), list(map(str, result.subset_names))
+    places = zip(result.input_of.tolist(), result.subset_of.tolist(), strict=True)
+    said = zip(result.chosen.tolist(), effects.tolist(), strict=True)
+    return [
+        (inputs[i], subsets[s], chosen, _number(effect, sign=True))
+        for (i, s), (chosen, effect) in zip(places, said, strict=True)
+    ]
+
+
+def _write(content: object, path: Path) -> None:
+    part = path.with_name(f".{path.name}")
     part.write_text(json.dumps(content, default=str), encoding="utf-8", errors="replace")
-    os.replace(part, out / VIEW)
+    os.replace(part, path)
 
 
 def _settings(result: Result) -> list[tuple[str, str]]:

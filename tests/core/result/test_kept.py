@@ -193,6 +193,17 @@ def test_saved_and_loaded_again(name, framed, tmp_path):
     np.testing.assert_array_equal(loaded.outputs, result.outputs)
 
 
+def test_a_table_is_in_the_file_and_not_given_again(tmp_path):
+    local = explained().save(tmp_path / "r.butfor")
+    with pytest.raises(
+        butfor.InputError, match=r"^inputs= is for images and texts, .* of a table, which is in the file"
+    ):
+        butfor.load(local, inputs=ROWS + 1)
+    found = butfor.global_importance(lambda X: X[:, 0], ROWS, ROWS + 1, draws=9).save(tmp_path / "g.butfor")
+    with pytest.raises(butfor.InputError, match=" of global_importance, which needs none; leave inputs= out"):
+        butfor.load(found, inputs=ROWS)
+
+
 def test_a_file_holds_those_of_the_chosen_first(tmp_path, monkeypatch):
     monkeypatch.setattr("butfor.core.result.archive.MOST_KEPT", 4)
     result = explained(test="irt", draws=99)

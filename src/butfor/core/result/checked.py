@@ -88,6 +88,7 @@ PROVENANCE: dict[str, Check] = {  # what is not named here is shown as it is, an
     "files": maybe(each(is_text)),
     "longest": maybe(lambda value: is_count(value) and value > 0),
     "most_pixels": is_count,
+    "pixels": maybe(each(is_text)),
     "texts": maybe(each(is_text)),
     "units": maybe(is_text),
     "draws": lambda value: is_count(value) and 0 < value <= MOST_DRAWS,
@@ -156,6 +157,9 @@ def check_saved(metadata: Mapping[str, Any], arrays: Mapping[str, Array]) -> Non
     sizes = {"n": len(metadata["input_names"]), "S": len(metadata["subset_names"]), "H": len(arrays["evidence"])}
     if 0 in sizes.values():
         raise ValueError("it has no inputs, no subsets or no hypotheses")
+    pixels = provenance.get("pixels")
+    if pixels is not None and len(pixels) != sizes["n"]:
+        raise ValueError(f"it has checksums of {len(pixels)} images and {sizes['n']} inputs")
     outputs = _check_shapes(arrays, SHAPES, sizes).get("o", 0)
     _check_values(metadata, arrays, sizes, outputs)
     _check_kept(metadata, arrays, sizes["H"], outputs)

@@ -40,6 +40,8 @@ def write(path: Path, metadata: dict[str, Any], arrays: dict[str, Array]) -> Pat
 
 def write_whole(path: Path, write_part: Callable[[Path], object]) -> Path:
     """Write a file, or nothing: it appears whole under its name or not at all."""
+    if not path.name:  # "", "." and "/" are folders
+        raise InputError(f"{str(path)!r} is a folder; name a file in it")
     part = path.with_name(path.name + ".part")
     try:
         write_part(part)
