@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, fields, replace
 from difflib import get_close_matches
 from functools import wraps
 from pathlib import Path
@@ -13,12 +13,12 @@ from typing import Any, Literal, ParamSpec, TypeVar, cast, get_args
 
 import numpy as np
 
-from butfor.core.checks import between, one_of, whole
+from butfor.core.checks import between, labels_of, one_of, whole
 from butfor.core.select.guarantees import DEFAULT_RULE, check_alpha, check_rule
 from butfor.core.types import Alternative, Family, InputError
 from butfor.run.procedure import Procedure, procedure
 from butfor.run.progress import Progress
-from butfor.run.proposed import OnError
+from butfor.run.proposed import OnError, labels_left
 
 Link = Literal["logit", "log"]
 EffectsOf = Literal["all", "chosen"]
@@ -141,6 +141,8 @@ class Settings:
             if not isinstance(given[name], bool | np.bool_):
                 raise InputError(f"{name} must be True or False, got {given[name]!r}")
         _check_margin(made, rule, given["min_effect"])
+        if given["groups"] is not None and not isinstance(given["groups"], Mapping):
+            labels_of("groups", given["groups"], "input")
         between("level", given["level"], "0.5, more likely than not, is the default")
         limit = given["timeout"]
         if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int | float) or not limit > 0):
@@ -164,6 +166,12 @@ DEFAULTS: dict[str, object] = {
     field.name: None if field.default is MISSING else field.default for field in fields(Settings)
 } | {"rule": None}
 NAMES = (*DEFAULTS, "rng")
+
+
+def of_those_left(settings: Settings, given: Sequence[Any], left: Sequence[Any]) -> Settings:
+    """The settings of a run without some of the inputs that were given: labels and groups of the others, by name."""
+    y, groups = (labels_left(labels, given, left) for labels in (settings.y, settings.groups))
+    return replace(settings, y=y, groups=groups)
 
 
 def check_names(options: Iterable[str], known: Sequence[str], function: str = "explain") -> None:
