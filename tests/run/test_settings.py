@@ -274,3 +274,21 @@ def test_groups_may_be_labels_or_a_mapping(groups):
 def test_weights_by_that_cannot_be_are_refused(labels, said):
     with pytest.raises(butfor.InputError, match=said):
         run(weights_by=labels)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"timeout": float("inf")}, "timeout must be .* at most 1,000,000,000, got inf; None sets no limit"),
+        ({"timeout": 1e10}, "timeout must be .* at most 1,000,000,000, got 10000000000.0"),
+        ({"timeout": float("nan")}, "timeout must be .*, got nan"),
+        ({"run_dir": 5}, "run_dir must be the path of a folder, got 5; None keeps nothing"),
+    ],
+)
+def test_times_and_folders_that_cannot_be_are_refused_before_anything_runs(wrong, said):
+    with pytest.raises(butfor.InputError, match=said):
+        butfor.explain(lambda _: pytest.fail("the model was asked"), ROWS, NORMAL, **wrong)
+
+
+def test_a_long_timeout_is_one():
+    assert len(run(timeout=1e9).table) == 24
