@@ -558,3 +558,9 @@ def test_labels_and_groups_go_with_the_images_that_are_left(tmp_path):
             alpha=0.2,
         )
     assert (result.table.observed > 0).tolist() == [True] * 9 + [False] * 9
+
+
+def test_what_is_no_image_is_told_as_it_came():
+    image = np.zeros((24, 24, 3), np.uint8)
+    with pytest.raises(butfor.InputError, match=r"image 'image 2' cannot be used: .* array of pixels, got None"):
+        bi.explain(lambda batch: [x.mean() for x in batch], [image, None], bi.donor())

@@ -24,6 +24,10 @@ def bad(texts):
 def classes(texts):
     found = bad(texts)
     return np.stack([found, 1 - found], axis=1)
+def leaves(texts):
+    raise SystemExit(0)
+def stops(texts, subset, draws, rng):
+    raise SystemExit(0)
 def fill(texts, subset, draws, rng):
     start, end = subset.index
     return [text[:start] + str(rng.choice(["fine", "odd", "red"])) + text[end:] for text in texts for _ in range(draws)]
@@ -105,6 +109,11 @@ def test_standard_input_and_a_directory(place, monkeypatch, capsys):
     capsys.readouterr()
 
 
+def test_a_sampler_that_exits_is_told(place, capsys):
+    assert call(place, "--sampler", place / "m.py:stops", "--test", "irt") == 2
+    assert "butfor: the sampler raised SystemExit on subset 'It' of input 1: 0" in capsys.readouterr().err
+
+
 def test_a_file_that_is_not_utf8_is_left_out_when_asked(place, capsys):
     (place / "letters").mkdir()
     for number, text in enumerate(REVIEWS[:12]):
@@ -121,6 +130,8 @@ def test_a_file_that_is_not_utf8_is_left_out_when_asked(place, capsys):
     ("options", "settings", "said"),
     [
         ([], {"texts": "nothing.csv"}, "do not exist"),
+        ([], {"model": "m.py:leaves"}, "the model raised SystemExit on text 1: 0"),
+        (["--test", "irt", "--on-error", "skip"], {"model": "m.py:leaves"}, "SystemExit: 0; it fails on every row"),
         ([], {"texts": "two.csv"}, "has the columns id, words; say which holds the texts: column=..., or --column on"),
         (["--column", "review"], {}, "has no column 'review'; it has id, text"),
         ([], {"model": "nothing"}, "expected small-sentiment, file.onnx"),

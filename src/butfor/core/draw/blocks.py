@@ -238,7 +238,7 @@ def draw(problem: Problem, job: Job, rng: np.random.Generator | None = None) -> 
         drawn = items.draw(problem.sampler, inputs, block.subset, job.draws, rng)
     except InputError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise ModelError(f"the sampler raised {type(error).__name__} on {problem.name_of(block)}: {error}") from error
     first, last = job.part or (0, job.draws)
     if problem.watch is not None and not problem.watch.differ:
