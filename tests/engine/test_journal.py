@@ -140,6 +140,25 @@ def test_nothing_is_left_where_nothing_was_answered(tmp_path):
     assert not (tmp_path / "run").exists()
 
 
+# Was wrong once: the corrected call was told that the folder holds another run.
+@pytest.mark.parametrize("wrong", [{"link": "log"}, {"target": "nobody"}, {"picked": lambda outputs: outputs < -99}])
+def test_a_call_that_was_refused_leaves_nothing_behind(tmp_path, wrong):
+    with pytest.raises(butfor.InputError) as refused:
+        run(Box(), tmp_path / "run", test="irt", draws=99, **wrong)
+    assert not isinstance(refused.value, butfor.ModelError)
+    assert not (tmp_path / "run").exists()
+    assert len(run(Box(), tmp_path / "run", test="irt", draws=99).table)
+
+
+def test_a_refused_call_leaves_what_another_run_has_done(tmp_path):
+    with pytest.raises(butfor.ModelError):
+        run(Box(most=9000), tmp_path, test="irt", draws=99)
+    done = kept_in(tmp_path)
+    with pytest.raises(butfor.InputError, match="holds another run"):
+        run(Box(), tmp_path, test="irt", draws=99, link="log")
+    assert kept_in(tmp_path) == done > 0
+
+
 def test_other_files_of_the_folder_stay(tmp_path):
     (tmp_path / "notes.txt").write_text("mine")
     run(Box(), tmp_path, test="irt", draws=9)

@@ -35,13 +35,19 @@ def hangs(rows):
     return plain(rows)
 
 
+def leaves(rows):
+    if (rows[:, 2] > 40).any():
+        raise SystemExit(0)
+    return plain(rows)
+
+
 def run(model, **settings):
     settings = {"test": "sequential", "subsets": "columns", "on_error": "skip", **settings}
     return butfor.explain(model, INPUTS, butfor.tabular.gaussian(REFERENCE), **settings)
 
 
 @pytest.mark.filterwarnings("ignore::butfor.ReachWarning")
-@pytest.mark.parametrize("model", [raises, answers_nan, hangs])
+@pytest.mark.parametrize("model", [raises, answers_nan, hangs, leaves])
 @pytest.mark.parametrize("test", ["sequential", "irt", "few-shot", "osft"])
 def test_what_fails_is_not_tested_and_the_others_are(model, test, tmp_path):
     if model is hangs and test != "sequential":
@@ -76,6 +82,8 @@ def test_a_fault_that_passes_leaves_no_trace():
 def test_without_skip_it_is_told():
     with pytest.raises(butfor.ModelError, match="no such patient"):
         run(raises, on_error="raise")
+    with pytest.raises(butfor.ModelError, match="the model raised SystemExit on row 7 of the data"):
+        run(leaves, on_error="raise")
     with pytest.raises(butfor.ModelError, match=r"no answer within timeout=0\.2 seconds"):
         run(hangs, on_error="raise", timeout=0.2)
     with pytest.raises(butfor.InputError, match="timeout must be a number of seconds above 0"):

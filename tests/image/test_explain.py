@@ -579,7 +579,7 @@ def test_what_was_saved_is_drawn_again_by_name(tmp_path):
         butfor.load(tmp_path / "r.butfor", sampler=bi.donor(), inputs={"a": noise[0], "c": noise[1]})
 
 
-def test_labels_go_with_the_images_that_are_left(tmp_path):
+def test_labels_and_groups_go_with_the_images_that_are_left(tmp_path):
     for name in "abc":
         Files.fromarray(np.full((24, 24, 3), 60 + 20 * ord(name) % 97, np.uint8)).save(tmp_path / f"{name}.png")
     (tmp_path / "b.png").write_bytes(b"nothing")
@@ -589,6 +589,20 @@ def test_labels_go_with_the_images_that_are_left(tmp_path):
 
     with pytest.warns(bi.RegionWarning, match="'b.png'"):
         result = bi.explain(
-            model, tmp_path, bi.donor(), boxes="grid", target="truth", y=[0, 1, 1], on_error="skip", alpha=0.2
+            model,
+            tmp_path,
+            bi.donor(),
+            boxes="grid",
+            target="truth",
+            y=[0, 1, 1],
+            groups=["p", "q", "q"],
+            on_error="skip",
+            alpha=0.2,
         )
     assert (result.table.observed > 0).tolist() == [True] * 9 + [False] * 9
+
+
+def test_what_is_no_image_is_told_as_it_came():
+    image = np.zeros((24, 24, 3), np.uint8)
+    with pytest.raises(butfor.InputError, match=r"image 'image 2' cannot be used: .* array of pixels, got None"):
+        bi.explain(lambda batch: [x.mean() for x in batch], [image, None], bi.donor())

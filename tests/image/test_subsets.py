@@ -81,10 +81,19 @@ def test_what_is_no_list_of_boxes(source):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("source", [{}, []])
+def test_no_boxes_at_all(source):
+    with pytest.raises(InputError, match="boxes is empty; give at least one box"):
+        bi.boxes(source)
+
+
 def test_overlap():
     boxes = [(0, 0, 50, 50), (40, 0, 90, 50)]
-    with pytest.raises(InputError, match=r"'box 1' and 'box 2' of image 'cat.jpg' overlap by 20% .* overlap='alone'"):
+    said = r"'box 1' and 'box 2' of image 'cat.jpg' overlap by 20% .*: butfor\.image\.boxes\(\.\.\., overlap='alone'\)"
+    with pytest.raises(InputError, match=said):
         bi.boxes(boxes)("cat.jpg", IMAGE)
+    with pytest.raises(InputError, match=r"butfor\.image\.together\(\.\.\., overlap='alone'\)"):
+        bi.together(bi.boxes(boxes[:1]), bi.boxes(boxes[1:]))("cat.jpg", IMAGE)
     assert len(bi.boxes(boxes, overlap="alone")("cat.jpg", IMAGE)) == 2
     with pytest.warns(bi.RegionWarning, match=r"overlap by 50 pixels \(2.0% of the smaller one\)"):
         bi.boxes([(0, 0, 50, 50), (49, 0, 99, 50)])("cat.jpg", IMAGE)

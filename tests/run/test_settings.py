@@ -234,3 +234,61 @@ def test_a_mistake_gets_one_sentence(wrong, message):
     with pytest.raises(butfor.InputError, match=message) as caught:
         Settings.of(wrong)
     assert "\n" not in str(caught.value)
+
+
+# Labels of inputs and of hypotheses
+
+FRAME = pd.DataFrame(ROWS, columns=list("abc"))
+
+
+@pytest.mark.parametrize(
+    ("groups", "said"),
+    [
+        (np.ones((8, 2)), r"groups must be one label for each input, got an array of shape \(8, 2\)"),
+        (3, "groups must be one label for each input, got 3"),
+        ("person", "groups must be one label for each input, got 'person'"),
+        ([[1]] * 4 + [[1, 2]] * 4, r"a label of groups is \[1\]; give a number or a string for each input"),
+        (pd.Series([0] * 8, index=range(1, 9)), "groups and the data have different indexes; align them"),
+        (pd.Series([0] * 7 + [None], dtype="Int64"), "groups has no label for some inputs"),
+    ],
+)
+def test_groups_that_cannot_be_are_refused(groups, said):
+    with pytest.raises(butfor.InputError, match=said):
+        butfor.explain(lambda rows: rows.sum(axis=1), FRAME, NORMAL, groups=groups, draws=39)
+
+
+@pytest.mark.parametrize("groups", [pd.Series([0] * 8), {i: i % 2 for i in range(8)}, range(8), ["a", "b"] * 4])
+def test_groups_may_be_labels_or_a_mapping(groups):
+    result = butfor.explain(lambda rows: rows.sum(axis=1), FRAME, NORMAL, groups=groups, test="irt", draws=200)
+    assert len(result.table) == 24
+
+
+@pytest.mark.parametrize(
+    ("labels", "said"),
+    [
+        (3, "weights_by must be one label for each hypothesis, got 3"),
+        (lambda _: 1, r"weights_by raised TypeError on input 0, subset 'x0': .*; give a function \(input, subset\)"),
+        (lambda *_: np.ones(3), "weights_by raised TypeError on input 0, subset 'x0': unhashable"),
+    ],
+)
+def test_weights_by_that_cannot_be_are_refused(labels, said):
+    with pytest.raises(butfor.InputError, match=said):
+        run(weights_by=labels)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"timeout": float("inf")}, "timeout must be .* at most 1,000,000,000, got inf; None sets no limit"),
+        ({"timeout": 1e10}, "timeout must be .* at most 1,000,000,000, got 10000000000.0"),
+        ({"timeout": float("nan")}, "timeout must be .*, got nan"),
+        ({"run_dir": 5}, "run_dir must be the path of a folder, got 5; None keeps nothing"),
+    ],
+)
+def test_times_and_folders_that_cannot_be_are_refused_before_anything_runs(wrong, said):
+    with pytest.raises(butfor.InputError, match=said):
+        butfor.explain(lambda _: pytest.fail("the model was asked"), ROWS, NORMAL, **wrong)
+
+
+def test_a_long_timeout_is_one():
+    assert len(run(timeout=1e9).table) == 24

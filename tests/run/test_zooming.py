@@ -114,6 +114,10 @@ def test_a_test_without_p_values_is_refused():
     for options in ({"test": "few-shot"}, {"test": "osft"}, {"test": butfor.irt(early_stop=True)}):
         with pytest.raises(butfor.InputError, match="zoom needs p-values"):
             butfor.image.explain(bed.model, bed.inputs, bed.sampler, boxes="zoom", **options)
+    with pytest.raises(
+        butfor.InputError, match=r"draws that differ.* or use test='osft', without zoom, as in the paper"
+    ):
+        butfor.image.explain(bed.model, bed.inputs, butfor.image.telea(), boxes="zoom")
     with pytest.raises(butfor.InputError, match="zoom takes one of the rules"):
         butfor.image.explain(bed.model, bed.inputs, bed.sampler, boxes="zoom", rule="adaptive")
 

@@ -24,6 +24,10 @@ def bad(texts):
 def classes(texts):
     found = bad(texts)
     return np.stack([found, 1 - found], axis=1)
+def leaves(texts):
+    raise SystemExit(0)
+def stops(texts, subset, draws, rng):
+    raise SystemExit(0)
 def fill(texts, subset, draws, rng):
     start, end = subset.index
     return [text[:start] + str(rng.choice(["fine", "odd", "red"])) + text[end:] for text in texts for _ in range(draws)]
@@ -105,10 +109,30 @@ def test_standard_input_and_a_directory(place, monkeypatch, capsys):
     capsys.readouterr()
 
 
+def test_a_sampler_that_exits_is_told(place, capsys):
+    assert call(place, "--sampler", place / "m.py:stops", "--test", "irt") == 2
+    assert "butfor: the sampler raised SystemExit on subset 'It' of input 1: 0" in capsys.readouterr().err
+
+
+def test_a_file_that_is_not_utf8_is_left_out_when_asked(place, capsys):
+    (place / "letters").mkdir()
+    for number, text in enumerate(REVIEWS[:12]):
+        (place / "letters" / f"{number}.txt").write_text(text)
+    (place / "letters" / "3.txt").write_bytes(b"\xff\xfe")
+    assert call(place, texts="letters") == 2
+    assert "3.txt is not UTF-8" in capsys.readouterr().err
+    assert call(place, "--on-error", "skip", texts="letters") == 0
+    assert "note: 1 text was skipped: '3.txt'" in capsys.readouterr().err
+    assert "3.txt" not in butfor.load(place / "out" / "result.butfor").input_names
+
+
 @pytest.mark.parametrize(
     ("options", "settings", "said"),
     [
         ([], {"texts": "nothing.csv"}, "do not exist"),
+        ([], {"model": "m.py:leaves"}, "the model raised SystemExit on text 1: 0"),
+        (["--test", "irt", "--on-error", "skip"], {"model": "m.py:leaves"}, "SystemExit: 0; it fails on every row"),
+        ([], {"texts": "two.csv"}, "has the columns id, words; say which holds the texts: column=..., or --column on"),
         (["--column", "review"], {}, "has no column 'review'; it has id, text"),
         ([], {"model": "nothing"}, "expected small-sentiment, file.onnx"),
         ([], {"model": "m.py:nothing"}, "nothing"),
@@ -126,6 +150,7 @@ def test_standard_input_and_a_directory(place, monkeypatch, capsys):
     ],
 )
 def test_one_sentence_for_every_mistake(place, options, settings, said, capsys):
+    (place / "two.csv").write_text("id,words\n1,good film\n")
     options = [str(place / option) if option == "m.py:fill" else option for option in options]
     assert call(place, *options, **settings) == 2
     heard = capsys.readouterr()

@@ -175,6 +175,19 @@ def test_what_cannot_be_used_is_left_out_when_asked(sampler):
     assert any("skipped" in note for note in result.notes)
 
 
+def test_groups_go_with_the_texts_that_are_left(sampler):
+    texts = {"a": REVIEWS[0], "b": REVIEWS[1], "c": "", "d": None}
+    with pytest.warns(bt.TextWarning):
+        result = bt.explain(bad, texts, sampler, groups=["p", "p", "q", "q"], on_error="skip", test="irt", draws=50)
+    assert result.input_names == ("a", "b")
+
+
+def test_groups_of_another_index_are_refused(sampler):
+    texts, groups = pd.Series(REVIEWS[:2]), pd.Series([0, 0], index=[1, 0])
+    with pytest.raises(InputError, match="groups and the data have different indexes; align them"):
+        bt.explain(bad, texts, sampler, groups=groups)
+
+
 @pytest.mark.parametrize(
     ("settings", "said"),
     [

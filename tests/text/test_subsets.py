@@ -151,7 +151,8 @@ def test_spans_in_any_form(source, tmp_path):
 @pytest.mark.parametrize(
     ("source", "said"),
     [
-        ([(2, 13), (8, 18)], "overlap; draw them apart, or use overlap='alone'"),
+        ([(2, 13), (8, 18)], r"overlap; draw them apart, or .*: butfor\.text\.spans\(\.\.\., overlap='alone'\)"),
+        ({}, "spans is empty"),
         ([(2, 99)], "not within its 26 characters"),
         ([(5, 5)], "not within its 26 characters"),
         ([("a", "b")], "one of the spans of every text is"),

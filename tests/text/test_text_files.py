@@ -56,6 +56,21 @@ def test_a_file_of_lines_and_standard_input_are_read_alike(tmp_path, monkeypatch
         bt.read_texts(tmp_path / "a.csv", whole=True)
 
 
+def test_a_file_of_a_directory_that_cannot_be_read_is_left_out_when_asked(tmp_path):
+    for name, content in (("a.txt", b"good film"), ("b.txt", b"\xff\xfe"), ("c.txt", b"bad film")):
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(InputError, match=r"b.txt is not UTF-8 \(line 1\); save it as UTF-8"):
+        bt.read_texts(tmp_path)
+    settings = {"test": "irt", "draws": 50, "alpha": 0.5}
+    with pytest.raises(InputError, match=r"b.txt is not UTF-8"):
+        bt.explain(lambda texts: list(map(len, texts)), tmp_path, bt.small_infiller(), **settings)
+    with pytest.warns(bt.TextWarning, match=r"1 text was skipped: 'b.txt' \(.* is not UTF-8"):
+        result = bt.explain(
+            lambda texts: list(map(len, texts)), tmp_path, bt.small_infiller(), on_error="skip", **settings
+        )
+    assert result.input_names == ("a.txt", "c.txt")
+
+
 @pytest.mark.parametrize(
     ("name", "content", "settings", "said"),
     [
@@ -63,6 +78,11 @@ def test_a_file_of_lines_and_standard_input_are_read_alike(tmp_path, monkeypatch
         ("a.csv", "x,y\n1,2\n", {"column": "z"}, "has no column 'z'; it has x, y"),
         ("a.csv", "text\na, b\n", {}, "has 2 fields, the header 1; quote the texts"),
         ("a.csv", "", {}, "is empty"),
+        ("a.csv", "id;text\n1;a good film\n", {}, "is one column, 'id;text'; separate columns by commas"),
+        ("a.tsv", "id,text\n1,a good film\n", {}, "is one column, 'id,text'; separate columns by tabs"),
+        ("a.csv", "text,text\na,b\n", {}, "has two columns called 'text'; give every column its own name"),
+        ("a.json", '{"a": "x", "a": "y"}', {}, "a.json has the key 'a' twice in one object; keys must differ"),
+        ("a.jsonl", '{"text": "x"}\n{"text": "x", "text": "y"}', {}, "line 2 of .* has the key 'text' twice"),
         ("a.csv", "id,text\n1,a\n1,b\n", {"name": "id"}, "are called '1'; names must differ"),
         ("a.csv", b"text\n\xff\xfe\n", {}, "is not UTF-8 \\(line 2\\)"),
         ("a.jsonl", '{"text": "a"}\n{oops\n', {}, "line 2 of .* is not JSON"),

@@ -92,12 +92,13 @@ def text(
 ) -> None:
     """Test words of texts; write result.butfor, table.csv and report.html with the texts in it."""
     from butfor.cli.text_parts import named_model, named_sampler, units_of
-    from butfor.text import explain, read_texts
+    from butfor.text import explain
+    from butfor.text.files import load_texts
     from butfor.text.models import text_model
     from butfor.text.terminal import found_in, harmless
 
     with working(output):
-        found = read_texts(units.texts, column=units.column, name=units.name, whole=units.whole)
+        found = load_texts(units.texts, column=units.column, name=units.name, whole=units.whole)
         box = text_model(named_model(model, trust))
         drawing = named_sampler(sampler, asking.threads)
         with kept(running.run_dir, output.out) as run_dir:

@@ -28,3 +28,23 @@ def between(name: str, value: object, hint: str) -> float:
     if not number or not 0 < float(value) < 1:  # type: ignore[arg-type]
         raise InputError(f"{name} must lie strictly between 0 and 1, got {value!r}; {hint}")
     return float(value)  # type: ignore[arg-type]
+
+
+def labels_of(name: str, given: object, each: str) -> list[Any]:
+    """One label for each of something, as a list; `each` says of what.
+
+    >>> labels_of("groups", np.array(["a", "b", "a"]), "input")
+    ['a', 'b', 'a']
+    """
+    labels = np.asarray(given, dtype=object)
+    if labels.ndim != 1:
+        came = f"an array of shape {labels.shape}" if labels.ndim else repr(given)
+        raise InputError(f"{name} must be one label for each {each}, got {came:.100}; give a list of labels")
+    for label in labels.tolist():
+        try:
+            hash(label)
+        except TypeError as error:
+            raise InputError(
+                f"a label of {name} is {label!r:.60}; give a number or a string for each {each}"
+            ) from error
+    return list(labels.tolist())

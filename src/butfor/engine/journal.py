@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -24,9 +24,9 @@ from butfor.core.draw.content import content_digest, digest
 from butfor.core.draw.items import Items
 from butfor.core.evaluate.units import evaluate_unit
 from butfor.core.evaluate.workplace import Engine, HasMark, UnitResult, Workplace, WorkUnit
-from butfor.core.types import Array, Batch, InputError, Model
+from butfor.core.types import Array, Batch, InputError, Model, ModelError
 from butfor.engine.encoding import decode, encode
-from butfor.engine.store import FILE, FORMAT, KEY, Store, clear
+from butfor.engine.store import FILE, FORMAT, KEY, Store, clear, holds_units
 
 AGAIN, MOST_AGAIN, EACH = 3, 64, 50  # of so many units of a former run one, at least and at most so many, is looked at
 MANIFEST = b"manifest"
@@ -78,17 +78,31 @@ def journal(
     if folder is None:
         yield Journal(engine, model)
         return
-    store = Store(Path(folder))
+    store, fresh = Store(Path(folder)), False
     try:
         former = _begin(store, asked())
-        keeping = Keeping(engine, store, former or frozenset(), former is None)
+        fresh = former is None
+        keeping = Keeping(engine, store, former or frozenset(), fresh)
         yield Journal(keeping, Remembered(model, store), store)
+    except InputError as error:
+        refused = fresh and not isinstance(error, ModelError)  # of a model that failed the answers are kept
+        if refused and not store.closed and not store.dropped:
+            store.close()
+            _clear_if_no_unit(store.place)
+        raise
     finally:
         if not store.closed:
             empty = store.count() < 2 and not store.dropped
             store.close()
             if empty:
                 clear(store.place)  # nothing was answered: nothing to go on with
+
+
+def _clear_if_no_unit(place: Path) -> None:
+    """A call that was refused, and then mended, is another run: it may use the folder if nothing was done."""
+    if not holds_units(place):
+        with suppress(OSError):  # of a disk that cannot be written
+            clear(place)
 
 
 def told_before(folder: str | Path) -> dict[str, str]:

@@ -121,6 +121,6 @@ def boxes(
         by_image = {str(name): Drawn(entries(some, f"image {name!r}")) for name, some in source.items()}
     else:
         everywhere = Drawn(entries(source, "every image"))
-        if not everywhere:
-            raise InputError("boxes is empty; give at least one box")
+    if not by_image and not everywhere:
+        raise InputError("boxes is empty; give at least one box")
     return GivenRegions("boxes", by_image, everywhere, partial(_placed, units, form), overlap)

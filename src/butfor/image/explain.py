@@ -27,9 +27,9 @@ from butfor.models import Wrapped, wrap
 from butfor.models.wrap import model_name
 from butfor.run.context import RunContext
 from butfor.run.procedure import Procedure, sequential
-from butfor.run.proposed import Proposed, labels_left
+from butfor.run.proposed import Proposed
 from butfor.run.run import run
-from butfor.run.settings import NAMES, Settings, takes
+from butfor.run.settings import NAMES, Settings, of_those_left, takes
 from butfor.run.suited import Suited, by_cost, suited
 from butfor.run.zooming import check_zoom, with_layers
 
@@ -115,7 +115,7 @@ def explain(
         found_test = suited(bare, partial(_settings, sampler, options, False), settings.run_dir)
         if found_test.cheap:  # many draws that cost little: keeping them costs more
             context = bare
-    result = run(context, replace(found_test.settings, y=labels_left(settings.y, given.names, found.names)))
+    result = run(context, of_those_left(found_test.settings, given.names, found.names))
     return found_test.told(result)
 
 

@@ -155,6 +155,9 @@ def as_image(thing: object) -> Image:
 
         return _rgb(ImageOps.exif_transpose(thing), "given")
     array = np.asarray(thing)
+    if array.dtype == object:
+        came = " ".join(f"{thing!r:.60}".split())
+        raise InputError(f"an image must be a file, a Pillow image or an array of pixels, got {came}")
     if array.dtype == np.uint16:
         array = ((array.astype(np.uint32) + 128) // 257).astype(np.uint8)
     if array.dtype != np.uint8:

@@ -44,8 +44,8 @@ def masks(source: object, *, overlap: Overlap = "refuse") -> GivenRegions[Labell
         by_image = {str(name): _labelled(some, f"image {name!r}") for name, some in source.items()}
     else:
         everywhere = _labelled(source, "every image")
-        if not everywhere:
-            raise InputError("masks is empty; give at least one mask")
+    if not by_image and not everywhere:
+        raise InputError("masks is empty; give at least one mask")
     return GivenRegions("masks", by_image, everywhere, _placed, overlap)
 
 

@@ -59,7 +59,7 @@ class GivenRegions(Generic[Drawings]):
     def __call__(self, name: object, image: Image) -> list[Subset]:
         drawn = self.everywhere or self._of(str(name))
         found = unique(self.place(str(name), image, drawn))
-        check_overlap(str(name), found, image, self.overlap)
+        check_overlap(str(name), found, image, self.overlap, self.what)
         return found
 
     def _of(self, name: str) -> Drawings:
@@ -78,8 +78,10 @@ class GivenRegions(Generic[Drawings]):
         raise InputError(f"there are no {self.what} for image {name!r}; {self.what} are given for {known}")
 
 
-def check_overlap(name: str, subsets: Sequence[Subset], image: Image, overlap: Overlap) -> None:
+def check_overlap(name: str, subsets: Sequence[Subset], image: Image, overlap: Overlap, by: str = "together") -> None:
     """Refuse regions of one image that share more than 2 % of the smaller one; warn of less.
+
+    `by` is the function that the user may call otherwise.
 
     Overlapping regions are not independent hypotheses: what is important in one is important in the other.
     """
@@ -92,7 +94,8 @@ def check_overlap(name: str, subsets: Sequence[Subset], image: Image, overlap: O
             if share > SLIGHT:
                 raise InputError(
                     f"regions {first.name!r} and {second.name!r} of image {name!r} overlap by {share:.0%} of the "
-                    "smaller one; draw them apart, or use overlap='alone' to test them anyway, each alone"
+                    "smaller one; draw them apart, or test them anyway, each alone: "
+                    f"butfor.image.{by}(..., overlap='alone'), --overlap alone on the command line"
                 )
             if pixels:
                 warn_user(

@@ -28,11 +28,13 @@ def is_series(data: object) -> TypeGuard[pd.Series[Any]]:
     return attribute(data, "iloc") is not None and attribute(data, "columns") is None
 
 
-def check_aligned(y: object, data: object) -> None:
-    """Refuse labels whose index is another than that of the data, where both have one."""
-    labelled, rows = (thing if is_series(thing) or is_frame(thing) else None for thing in (y, data))
+def check_aligned(labels: object, data: object, what: str = "y") -> None:
+    """Refuse labels whose index is another than that of the data, where both have one; `what` is the keyword."""
+    labelled, rows = (thing if is_series(thing) or is_frame(thing) else None for thing in (labels, data))
     if labelled is not None and rows is not None and list(labelled.index) != list(rows.index):
-        raise InputError("y and the data have different indexes; align them, or give y.to_numpy() if rows match")
+        raise InputError(
+            f"{what} and the data have different indexes; align them, or give {what}.to_numpy() if rows match"
+        )
 
 
 def matrix(batch: Batch, who: str) -> Array:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from butfor.core.draw.blocks import NO_CHANCE, Problem
+from butfor.core.draw.blocks import Problem, no_chance
 from butfor.core.draw.chance import Watch
 from butfor.core.draw.samplers import info_of
-from butfor.core.types import InputError
 from butfor.run.settings import Settings
 
 
@@ -19,11 +18,11 @@ def with_chance(problem: Problem, settings: Settings) -> Problem:
     if settings.test.name == "osft":
         return problem
     if info_of(problem.sampler).deterministic:
-        raise InputError(NO_CHANCE.format(sampler=problem.sampler))
+        raise no_chance(problem)
     return replace(problem, watch=Watch(problem.items.costly))
 
 
 def check_chance(problem: Problem) -> None:
     """Refuse a sampler that was found out to draw always the same."""
     if problem.watch is not None and problem.watch.is_degenerate:
-        raise InputError(NO_CHANCE.format(sampler=problem.sampler))
+        raise no_chance(problem)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from butfor.core.arrays import distinct
+from butfor.core.checks import labels_of
 from butfor.core.draw.blocks import Problem
 from butfor.core.draw.samplers import info_of
 from butfor.core.select.choice import Choice, LearningUnits
@@ -56,16 +57,26 @@ def cluster_of(groups: object, names: Sequence[Any], alike: Ints) -> Ints:
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
-    labels = [groups.get(name) for name in names] if isinstance(groups, Mapping) else list(np.asarray(groups).tolist())
+    if isinstance(groups, Mapping):
+        labels = [groups.get(name) for name in names]
+    else:
+        labels = labels_of("groups", groups, "input")
     if len(labels) != len(names):
         raise InputError(f"groups has {len(labels)} labels for {len(names)} inputs; give one for each input")
-    if any(label is None or label != label for label in labels):
+    if any(map(_is_missing, labels)):
         raise InputError("groups has no label for some inputs; give one for each input")
     known = {label: place for place, label in enumerate(dict.fromkeys(labels))}
     named = np.array([known[label] for label in labels]) + int(alike.max(initial=0)) + 1
     size = int(named.max(initial=0)) + 1
     joined = coo_array((np.ones(len(named)), (alike, named)), shape=(size, size))
     return np.asarray(connected_components(joined, directed=False)[1][alike], np.int64)
+
+
+def _is_missing(label: object) -> bool:
+    try:
+        return label is None or bool(label != label)
+    except TypeError:  # of pandas' NA, which is neither
+        return True
 
 
 def _labels(problem: Problem, weights_by: object) -> Ints:
@@ -75,9 +86,9 @@ def _labels(problem: Problem, weights_by: object) -> Ints:
     if callable(weights_by):
         names, subsets = problem.input_names, problem.subset_names
         pairs = zip(problem.input_of, problem.subset_of, strict=True)
-        labels = [weights_by(names[i], subsets[j]) for i, j in pairs]
+        labels = [_label(weights_by, names[i], subsets[j]) for i, j in pairs]
     else:
-        labels = list(np.asarray(weights_by, dtype=object).tolist())
+        labels = labels_of("weights_by", weights_by, "hypothesis")
     if len(labels) != problem.size:
         raise InputError(
             f"weights_by has {len(labels)} labels for {problem.size} hypotheses; give one for each row of "
@@ -85,3 +96,16 @@ def _labels(problem: Problem, weights_by: object) -> Ints:
         )
     known = {label: place for place, label in enumerate(dict.fromkeys(labels))}
     return np.array([known[label] for label in labels], np.int64)
+
+
+def _label(weights_by: Callable[[Any, str], object], name: object, subset: str) -> object:
+    """What the user's function says of one hypothesis."""
+    try:
+        label = weights_by(name, subset)
+        hash(label)
+    except Exception as error:  # any error of the user's function, and a label that cannot be one
+        raise InputError(
+            f"weights_by raised {type(error).__name__} on input {name!r}, subset {subset!r}: {error}; give a function "
+            "(input, subset) -> label, a number or a string"
+        ) from error
+    return label

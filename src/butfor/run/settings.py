@@ -5,23 +5,25 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, fields, replace
 from difflib import get_close_matches
 from functools import wraps
+from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, ParamSpec, TypeVar, cast, get_args
 
 import numpy as np
 
-from butfor.core.checks import between, one_of, whole
+from butfor.core.checks import between, labels_of, one_of, whole
 from butfor.core.select.guarantees import DEFAULT_RULE, check_alpha, check_rule
 from butfor.core.types import Alternative, Family, InputError
 from butfor.run.procedure import Procedure, procedure
 from butfor.run.progress import Progress
-from butfor.run.proposed import OnError
+from butfor.run.proposed import OnError, labels_left
 
 Link = Literal["logit", "log"]
 EffectsOf = Literal["all", "chosen"]
+LONGEST = 10**9  # seconds that can be waited for: a clock cannot count many more
 HINTS = {  # keywords of former versions, of one test and of another modality, and what to use in their place
     "h": "test=butfor.sequential(h=...)",
     "early_stop": "test=butfor.irt(early_stop=True)",
@@ -141,10 +143,10 @@ class Settings:
             if not isinstance(given[name], bool | np.bool_):
                 raise InputError(f"{name} must be True or False, got {given[name]!r}")
         _check_margin(made, rule, given["min_effect"])
+        if given["groups"] is not None and not isinstance(given["groups"], Mapping):
+            labels_of("groups", given["groups"], "input")
         between("level", given["level"], "0.5, more likely than not, is the default")
-        limit = given["timeout"]
-        if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int | float) or not limit > 0):
-            raise InputError(f"timeout must be a number of seconds above 0, got {limit!r}")
+        _check_running(given["timeout"], given["run_dir"])
         size = given["batch_rows"]
         checked = {
             "test": made,
@@ -164,6 +166,12 @@ DEFAULTS: dict[str, object] = {
     field.name: None if field.default is MISSING else field.default for field in fields(Settings)
 } | {"rule": None}
 NAMES = (*DEFAULTS, "rng")
+
+
+def of_those_left(settings: Settings, given: Sequence[Any], left: Sequence[Any]) -> Settings:
+    """The settings of a run without some of the inputs that were given: labels and groups of the others, by name."""
+    y, groups = (labels_left(labels, given, left) for labels in (settings.y, settings.groups))
+    return replace(settings, y=y, groups=groups)
 
 
 def check_names(options: Iterable[str], known: Sequence[str], function: str = "explain") -> None:
@@ -196,6 +204,17 @@ def _check_margin(test: Procedure, rule: str, margin: object) -> None:
             "min_effect is valid with p-values from counted draws only: use test='sequential' or test='irt' without "
             "early_stop, or filter openly: result.table[result.table.effect_low > ...]"
         )
+
+
+def _check_running(limit: object, run_dir: object) -> None:
+    """What a run waits for and where it is kept."""
+    number = isinstance(limit, int | float) and not isinstance(limit, bool)
+    if limit is not None and not (number and 0 < limit <= LONGEST):  # type: ignore[operator]
+        raise InputError(
+            f"timeout must be a number of seconds above 0 and at most {LONGEST:,}, got {limit!r}; None sets no limit"
+        )
+    if run_dir is not None and not isinstance(run_dir, str | PathLike):
+        raise InputError(f"run_dir must be the path of a folder, got {run_dir!r}; None keeps nothing")
 
 
 def _seed(options: Mapping[str, object]) -> int:

@@ -89,7 +89,7 @@ def suited(context: RunContext, settings_with: Callable[[Procedure], Settings], 
     usual = NULL + round(settings.test.h / settings.alpha)
     try:
         cost, row = _draw_seconds(problem, usual), _row_seconds(context)
-    except Exception:  # what is wrong with the model or the sampler is said when they are used
+    except (Exception, SystemExit):  # what is wrong with the model or the sampler is said when they are used
         return Suited(settings_with(TESTS[dear]))
     seconds = problem.size * (cost.drawing + usual * cost.share * row) + len(problem.items) * cost.reading
     name = "sequential" if seconds <= LIMIT else dear

@@ -46,7 +46,9 @@ def explain(model: object, X: object, sampler: object, subsets: object, options:
     """Which features of each row of `X` matter to the model; `butfor.explain` has the words."""
     settings = Settings.of(options, test="sequential")  # refuses what cannot be, before anything is read or fitted
     X = X if is_series(X) else as_frame(X, "data")
-    check_aligned(settings.y, as_frame(X, "data"))
+    frame = as_frame(X, "data")
+    check_aligned(settings.y, frame)
+    check_aligned(settings.groups, frame, "groups")
     if settings.target == "truth" and is_data(sampler) and len(set(np.asarray(settings.y).reshape(-1).tolist())) > 1:
         raise InputError(ONE_LABEL)
     wrapped = bind_model(model, X)  # what it cannot take is refused before anything is fitted

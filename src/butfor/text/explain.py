@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -18,9 +17,9 @@ from butfor.core.types import InputError, Subset
 from butfor.models.rows import check_aligned
 from butfor.models.wrap import model_name
 from butfor.run.context import RunContext
-from butfor.run.proposed import NamedItems, OnError, Proposed, Words, check_names, labels_left, propose
+from butfor.run.proposed import NamedItems, OnError, Proposed, Words, check_names, propose
 from butfor.run.run import run
-from butfor.run.settings import NAMES, Settings, takes
+from butfor.run.settings import NAMES, Settings, of_those_left, takes
 from butfor.run.suited import Suited, by_cost, suited
 from butfor.run.zooming import check_zoom, with_layers
 from butfor.text.edit import SpanPacking, check_drawn, span_of
@@ -79,6 +78,7 @@ def explain(model: Any, texts: Any, sampler: Any, *, units: Any = "word", **opti
     settled = bool(info.listed) or is_zoom(units)
     settings = Settings.of(options, test="sequential" if settled else "few-shot")
     check_aligned(settings.y, texts)
+    check_aligned(settings.groups, texts, "groups")
     wrapped, proposer = text_model(model), as_proposer(units, info.tokenizer, whole=info.fills_whole)
     check_zoom(proposer, settings)
     given = load_items(texts)
@@ -103,7 +103,7 @@ def explain(model: Any, texts: Any, sampler: Any, *, units: Any = "word", **opti
     found_test = Suited(settings)
     if by_cost(options) and not settled:
         found_test = suited(context, lambda test: Settings.of({**options, "test": test}), settings.run_dir)
-    result = run(context, replace(found_test.settings, y=labels_left(settings.y, given.names, names)))
+    result = run(context, of_those_left(found_test.settings, given.names, names))
     return found_test.told(result)
 
 

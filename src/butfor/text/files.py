@@ -5,7 +5,9 @@ from __future__ import annotations
 import csv
 import re
 import sys
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from io import StringIO
 from pathlib import Path
@@ -41,6 +43,25 @@ def read_texts(
     ...     read_texts(Path(folder, "reviews.csv"), name="id")
     {'7': 'Good.', '9': 'Bad.'}
     """
+    found = load_texts(source, column=column, name=name, whole=whole)
+    return {key: text if isinstance(text, str) else _refused(text) for key, text in found.items()}
+
+
+@dataclass(frozen=True)
+class Unreadable:
+    """A file in the place of its text, which is left out or raised by whoever asks for the text."""
+
+    why: str
+
+
+def _refused(file: Unreadable) -> str:
+    raise InputError(file.why)
+
+
+def load_texts(
+    source: str | Path, *, column: str | None = None, name: str | None = None, whole: bool = False
+) -> Mapping[int | str, str | Unreadable]:
+    """The same, with the files of a directory that cannot be read still among them."""
     if str(source) == "-":
         where = "standard input"
         content = _decoded(sys.stdin.buffer.read(MOST_FILE), where)
@@ -71,13 +92,20 @@ def _decoded(raw: bytes, where: str) -> str:
         raise InputError(f"{where} is not UTF-8 (line {line}); save it as UTF-8") from error
 
 
-def _folder(path: Path) -> dict[int | str, str]:
+def _folder(path: Path) -> dict[int | str, str | Unreadable]:
     """Files in their natural order: b2 before b10."""
     files = [file for file in path.iterdir() if file.suffix.lower() == ".txt" and not file.name.startswith(".")]
     if not files:
         raise InputError(f"the directory {path} has no .txt files; {FORMS}")
     files.sort(key=lambda file: _natural(file.name))
-    return {file.name: _decoded(read_bounded(file, "the text"), str(file)) for file in files}
+    return {file.name: _content(file) for file in files}
+
+
+def _content(file: Path) -> str | Unreadable:
+    try:
+        return _decoded(read_bounded(file, "the text"), str(file))
+    except InputError as error:
+        return Unreadable(str(error))
 
 
 def _natural(name: str) -> tuple[list[tuple[int, str]], str]:
@@ -91,12 +119,27 @@ def _table(mark: str, content: str, where: str) -> list[Any]:
     if not rows:
         raise InputError(f"{where} is empty; expected a header line and a row for each text")
     header, *body = rows
+    _check_header(header, mark, where)
     for number, row in enumerate(body, start=1):
         if len(row) != len(header):
             raise InputError(
                 f"row {number} of {where} has {len(row)} fields, the header {len(header)}; quote the texts"
             )
     return [dict(zip(header, row, strict=True)) for row in body]
+
+
+def _check_header(header: list[str], mark: str, where: str) -> None:
+    """Refuse columns that are separated by something else, or named alike."""
+    if len(header) == 1 and any(other in header[0] for other in ";\t|," if other != mark):
+        by = "tabs" if mark == "\t" else "commas"
+        raise InputError(f"the header of {where} is one column, {header[0][:60]!r}; separate columns by {by}")
+    if (twice := _repeated(header)) is not None:
+        raise InputError(f"{where} has two columns called {twice!r}; give every column its own name")
+
+
+def _repeated(names: Iterable[str]) -> str | None:
+    """A name that comes more than once."""
+    return next((name for name, count in Counter(names).items() if count > 1), None)
 
 
 def _lines(content: str, where: str) -> list[Any]:
@@ -120,9 +163,17 @@ def _json(content: str, where: str) -> Entries:
 
 def _parsed(content: str, where: str, hint: str = "") -> object:
     try:
-        return parse_json(content)
+        return parse_json(content, _object)
+    except InputError as error:
+        raise InputError(f"{where} {error}") from error
     except ValueError as error:
         raise InputError(f"{where} is not JSON: {error}{hint}") from error
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if (twice := _repeated(key for key, _ in pairs)) is not None:
+        raise InputError(f"has the key {twice!r} twice in one object; keys must differ")
+    return dict(pairs)
 
 
 READERS: dict[str, Callable[[str, str], Entries]] = {  # content, where it is from -> what it holds
@@ -155,7 +206,10 @@ def _column(columns: list[str], wanted: str | None, where: str) -> str:
         return _known(columns, wanted, where)
     usual = columns if len(columns) == 1 else [one for one in columns if one.strip().lower() in USUAL]
     if len(usual) != 1:
-        raise InputError(f"{where} has the columns {', '.join(columns):.300}; say which holds the texts: column=...")
+        raise InputError(
+            f"{where} has the columns {', '.join(columns):.300}; say which holds the texts: column=..., or --column on "
+            "the command line"
+        )
     return usual[0]
 
 

@@ -12,7 +12,7 @@ from butfor.core.draw.layers import ProposesTree
 from butfor.core.draw.proposers import Proposer
 from butfor.core.types import InputError
 from butfor.models.rows import is_frame, is_series
-from butfor.text.files import read_texts
+from butfor.text.files import Unreadable, load_texts
 from butfor.text.phrases import phrases
 from butfor.text.spans import spans
 from butfor.text.words import sentences, wordpieces, words
@@ -34,7 +34,7 @@ def named_sources(texts: Any) -> tuple[tuple[int | str, ...], tuple[object, ...]
     (('text 1', 'text 2'), ('Good.', 'Bad.'))
     """
     if isinstance(texts, Path):
-        texts = read_texts(texts)
+        texts = load_texts(texts)
     if isinstance(texts, str):
         raise InputError("texts is one string; give a list: [text], or for a file butfor.text.read_texts(path)")
     if isinstance(texts, Mapping):
@@ -61,6 +61,8 @@ def as_text(name: object, source: object) -> str:
     """The text itself, after seeing that it is one."""
     if isinstance(source, str):
         return str(source)
+    if isinstance(source, Unreadable):
+        raise InputError(source.why)
     missing = source is None or (isinstance(source, float) and np.isnan(source))
     what = "missing" if missing else f"of type {type(source).__name__}"
     raise InputError(f"text {name!r} is {what}, expected a string; leave it out, or on_error='skip'")

@@ -40,7 +40,7 @@ class Spans:
         given = self.everywhere if self.everywhere is not None else self._of(name)
         spans = [(called or label(text[a:b]) or f"{a}-{b}", _fitting(name, text, (a, b))) for called, (a, b) in given]
         found = unique((Subset(called, span) for called, span in spans), SIGN)
-        check_overlap(name, found, text, self.overlap)
+        check_overlap(name, found, text, self.overlap, "spans")
         return found
 
     def _of(self, name: object) -> list[Named]:
@@ -86,7 +86,7 @@ def spans(source: Any, *, overlap: Overlap = "refuse") -> Spans:
     check_overlap_option(overlap)
     if isinstance(source, str | Path):
         source = _read(Path(source))
-    if isinstance(source, Mapping) and all(_span(value) is None for value in source.values()):
+    if isinstance(source, Mapping) and source and all(_span(value) is None for value in source.values()):
         by_text = {str(name): _entries(own, f"text {name!r}") for name, own in source.items()}
         return Spans(by_text, None, overlap)
     found = _entries(source, "every text")

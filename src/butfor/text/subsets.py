@@ -32,7 +32,7 @@ class SpanProposer:
 
     def __call__(self, name: object, text: str) -> list[Subset]:
         found = named(text, self.find(text))
-        check_overlap(name, found, text, self.overlap)
+        check_overlap(name, found, text, self.overlap, self.called.partition("(")[0])
         return found
 
     def notes(self, inputs: Sequence[str], subsets: Sequence[Sequence[Subset]], seed: int) -> list[str]:  # noqa: ARG002
@@ -73,8 +73,8 @@ def label(words: str) -> str:
     return line if len(line) <= LONGEST_NAME else line[: LONGEST_NAME - 1].rstrip() + "…"
 
 
-def check_overlap(name: object, subsets: Sequence[Subset], _: str, overlap: Overlap) -> None:
-    """Refuse spans of one text that share a character.
+def check_overlap(name: object, subsets: Sequence[Subset], _: str, overlap: Overlap, by: str = "together") -> None:
+    """Refuse spans of one text that share a character; `by` is the function that the user may call otherwise.
 
     Overlapping spans are not independent hypotheses: what is important in one is important in the other.
     """
@@ -83,5 +83,6 @@ def check_overlap(name: object, subsets: Sequence[Subset], _: str, overlap: Over
         if second.index[0] < first.index[1]:
             raise InputError(
                 f"spans {first.name!r} {first.index} and {second.name!r} {second.index} of text {name!r} overlap; draw "
-                "them apart, or use overlap='alone' to test them anyway, each alone"
+                f"them apart, or test them anyway, each alone: butfor.text.{by}(..., overlap='alone'), --overlap alone "
+                "on the command line"
             )

@@ -23,7 +23,7 @@ LIST_DRAWS = 128  # images or texts of one round, likewise
 MOST_COMPARED = 200  # hypotheses whose draws are compared to see whether there is chance in them
 NO_CHANCE = (
     "this test needs draws that differ, but {sampler!r} always draws the same; draw by chance (wrap an inpainter in "
-    "butfor.image.diversify), or use test='osft' as in the paper, without a guarantee"
+    "butfor.image.diversify), or use test='osft'{without} as in the paper, without a guarantee"
 )
 
 
@@ -94,6 +94,12 @@ class Problem:
         numbers = np.full(self.size, len(self.blocks))  # of none: an error
         numbers[order] = np.repeat(np.arange(len(self.blocks)), np.diff(starts))
         return numbers
+
+
+def no_chance(problem: Problem) -> InputError:
+    """Why this test has nothing to compare with; the paper's test cannot go from coarse to fine."""
+    without = "" if problem.layers is None else ", without zoom,"
+    return InputError(NO_CHANCE.format(sampler=problem.sampler, without=without))
 
 
 def table_problem(
@@ -232,13 +238,13 @@ def draw(problem: Problem, job: Job, rng: np.random.Generator | None = None) -> 
         drawn = items.draw(problem.sampler, inputs, block.subset, job.draws, rng)
     except InputError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise ModelError(f"the sampler raised {type(error).__name__} on {problem.name_of(block)}: {error}") from error
     first, last = job.part or (0, job.draws)
     if problem.watch is not None and not problem.watch.differ:
         problem.watch.compare(items.part(inputs, block.subset), items.some(drawn, None, first, last))
         if problem.watch.is_degenerate and items.costly:  # others are refused when the run is over
-            raise InputError(NO_CHANCE.format(sampler=problem.sampler))
+            raise no_chance(problem)
     if job.keep is not None:
         inputs = items.take(inputs, job.keep)
     values = items.splice(inputs, block.subset, items.some(drawn, job.keep, first, last))

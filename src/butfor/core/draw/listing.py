@@ -52,7 +52,7 @@ def listed_block(problem: Problem, block: Block) -> Listed:
         drawn, mass = items.support(sampler, inputs, block.subset, name)
     except InputError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise ModelError(f"the {name} raised {type(error).__name__}: {error}") from error
     mass = _distribution(mass, name)
     job = Job(block, mass.shape[1], SUPPORT)

@@ -16,7 +16,9 @@ def ask(model: Model, batch: Batch, rows: int, describe: Callable[[int], str], *
         outputs = np.asarray(model(batch))
     except InputError:
         raise  # it says already what is the matter, and asking again row by row would not help
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # a model that calls sys.exit must not end the run in silence
+        if not find_bad and isinstance(error, SystemExit):
+            raise ModelError(f"the model raised SystemExit: {error}") from error
         if not find_bad:
             raise
         row = None if isinstance(error, TimeoutError) else _first_bad_row(model, batch, rows)
@@ -49,7 +51,7 @@ def _first_bad_row(model: Model, batch: Batch, rows: int) -> int | None:
     def fails(start: int, stop: int) -> bool:
         try:
             model(batch.iloc[start:stop] if hasattr(batch, "iloc") else batch[start:stop])
-        except Exception:  # any error of the user's model
+        except (Exception, SystemExit):  # any error of the user's model
             return True
         return False
 

@@ -9,12 +9,12 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from butfor.core.draw.blocks import NO_CHANCE, CounterfactualBatch, Job, Problem
+from butfor.core.draw.blocks import CounterfactualBatch, Job, Problem, no_chance
 from butfor.core.draw.listing import SUPPORT, Support
 from butfor.core.evaluate.memory import Memory
 from butfor.core.evaluate.units import Serial
 from butfor.core.evaluate.workplace import Buffers, Engine, Look, Summary, Tolerance, UnitResult, Workplace, WorkUnit
-from butfor.core.types import Floats, InputError, Ints, Model
+from butfor.core.types import Floats, Ints, Model
 
 GROUP_VALUES = 2**18  # drawn values and model outputs that are held at once
 LARGE_GROUP = 2**20  # the same where all jobs are larger than a call
@@ -234,7 +234,7 @@ def _note(problem: Problem, evaluator: Evaluator, unit: WorkUnit, result: UnitRe
     if problem.watch is not None:
         problem.watch.add(*result.chance)
         if problem.watch.is_degenerate and problem.items.costly:  # others are refused when the run is over
-            raise InputError(NO_CHANCE.format(sampler=problem.sampler))
+            raise no_chance(problem)
     for job, support, found in zip(unit.jobs, result.supports, result.found, strict=True):
         made = job if support is None else replace(job, draws=support.mass.shape[1])
         seen = Seen(made, None if support is None else support.mass)
