@@ -63,7 +63,5 @@ def test_every_output_needs_a_decision(nothing):
     def decide(outputs):
         return np.array([1.0 if output < 1 else nothing for output in outputs])
 
-    with pytest.raises(
-        butfor.InputError, match=r"decide gave nothing .* for example for the output .*; give every"
-    ):
+    with pytest.raises(butfor.InputError, match=r"decide gave nothing .* for example for the output .*; give every"):
         butfor.explain(lambda rows: rows["a"], ROWS[:30], ROWS[30:], decide=decide)
