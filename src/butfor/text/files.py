@@ -48,19 +48,19 @@ def read_texts(
 
 
 @dataclass(frozen=True)
-class Unreadable:
+class UnreadableFile:
     """A file in the place of its text, which is left out or raised by whoever asks for the text."""
 
     why: str
 
 
-def _refused(file: Unreadable) -> str:
+def _refused(file: UnreadableFile) -> str:
     raise InputError(file.why)
 
 
 def load_texts(
     source: str | Path, *, column: str | None = None, name: str | None = None, whole: bool = False
-) -> Mapping[int | str, str | Unreadable]:
+) -> Mapping[int | str, str | UnreadableFile]:
     """The same, with the files of a directory that cannot be read still among them."""
     if str(source) == "-":
         where = "standard input"
@@ -92,7 +92,7 @@ def _decoded(raw: bytes, where: str) -> str:
         raise InputError(f"{where} is not UTF-8 (line {line}); save it as UTF-8") from error
 
 
-def _folder(path: Path) -> dict[int | str, str | Unreadable]:
+def _folder(path: Path) -> dict[int | str, str | UnreadableFile]:
     """Files in their natural order: b2 before b10."""
     files = [file for file in path.iterdir() if file.suffix.lower() == ".txt" and not file.name.startswith(".")]
     if not files:
@@ -101,11 +101,11 @@ def _folder(path: Path) -> dict[int | str, str | Unreadable]:
     return {file.name: _content(file) for file in files}
 
 
-def _content(file: Path) -> str | Unreadable:
+def _content(file: Path) -> str | UnreadableFile:
     try:
         return _decoded(read_bounded(file, "the text"), str(file))
     except InputError as error:
-        return Unreadable(str(error))
+        return UnreadableFile(str(error))
 
 
 def _natural(name: str) -> tuple[list[tuple[int, str]], str]:

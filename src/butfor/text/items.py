@@ -12,7 +12,7 @@ from butfor.core.draw.layers import ProposesTree
 from butfor.core.draw.proposers import Proposer
 from butfor.core.types import InputError
 from butfor.models.rows import is_frame, is_series
-from butfor.text.files import Unreadable, load_texts
+from butfor.text.files import UnreadableFile, load_texts
 from butfor.text.phrases import phrases
 from butfor.text.spans import spans
 from butfor.text.words import sentences, wordpieces, words
@@ -61,7 +61,7 @@ def as_text(name: object, source: object) -> str:
     """The text itself, after seeing that it is one."""
     if isinstance(source, str):
         return str(source)
-    if isinstance(source, Unreadable):
+    if isinstance(source, UnreadableFile):
         raise InputError(source.why)
     missing = source is None or (isinstance(source, float) and np.isnan(source))
     what = "missing" if missing else f"of type {type(source).__name__}"
