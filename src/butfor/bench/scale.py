@@ -38,7 +38,7 @@ SIGNALS = 0.1  # of the values of the bed of a million hypotheses
 
 
 @dataclass(frozen=True)
-class Bed:
+class ForestBed:
     """A forest of so many trees, of any depth where none is said, and how many inputs are explained."""
 
     trees: int
@@ -48,12 +48,12 @@ class Bed:
     def __str__(self) -> str:
         return f"{self.trees} trees{f' of depth {self.depth}' if self.depth else ''}, {self.inputs:,} inputs"
 
-    def at(self, share: float) -> Bed:
+    def at(self, share: float) -> ForestBed:
         """The same with fewer inputs."""
         return replace(self, inputs=max(20, int(self.inputs * share)))
 
 
-BEDS = (Bed(30, 8, 1500), Bed(30, 8, 5000), Bed(100, None, 2000))
+BEDS = (ForestBed(30, 8, 1500), ForestBed(30, 8, 5000), ForestBed(100, None, 2000))
 
 
 def run(seed: int = 0, parts: tuple[str, ...] = PARTS, share: float = 1.0, repeats: int = 5) -> Figures:
@@ -82,7 +82,7 @@ def _quiet(measure: Callable[[], Figures]) -> Figures:
         return measure()
 
 
-def workers(seed: int, beds: tuple[Bed, ...]) -> Figures:
+def workers(seed: int, beds: tuple[ForestBed, ...]) -> Figures:
     """Seconds of the clock of one and the same run on each engine: a random forest, irt with 200 draws, its control.
 
     Workers are open before the clock starts. What does not go to them (a short first look, the control's many small
@@ -133,7 +133,7 @@ def _calls(model: Callable[[Batch], Array], batch: Floats, count: int) -> None:
         model(batch)
 
 
-def _forest(seed: int, bed: Bed) -> tuple[Callable[[Batch], Array], Floats, Floats]:
+def _forest(seed: int, bed: ForestBed) -> tuple[Callable[[Batch], Array], Floats, Floats]:
     """A model that keeps a processor busy, without a shortcut: its trees could be read, its function cannot."""
     from sklearn.ensemble import RandomForestRegressor
 
