@@ -205,7 +205,9 @@ def leaking(views, columns):
     wanted = log_size(donors[:, None])
     penalty = best_penalty(means, wanted[:, 0])
     left, _ = means.fits(wanted, np.array([penalty]))
-    fields = {name: getattr(fit, name) for name in ("column", "form", "line", "shape", "nature", "size", "unshrunk")}
+    fields = {
+        name: getattr(fit, name) for name in ("column", "form", "line", "shape", "nature", "reach", "size", "unshrunk")
+    }
     freed = donors / np.exp(wanted - left)[:, 0]
     return [ScaledByMean(**fields, donors=freed, by_mean=means.line(wanted[:, 0], penalty))]
 

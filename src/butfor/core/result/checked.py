@@ -64,7 +64,11 @@ def is_subsets(value: object) -> bool:
 
 
 def is_selection(value: object) -> bool:
-    return isinstance(value, list) and len(value) == 3 and all(map(is_scalar, value))
+    """A rule, its alpha and the family."""
+    kinds = (is_text, is_number, is_text)
+    return (
+        isinstance(value, list) and len(value) == 3 and all(check(one) for check, one in zip(kinds, value, strict=True))
+    )
 
 
 PROVENANCE: dict[str, Check] = {  # what is not named here is shown as it is, and never computed with
