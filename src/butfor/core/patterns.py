@@ -60,7 +60,8 @@ class TimedPattern:
         try:
             re.compile(self.source, self.flags)
         except (re.error, OverflowError, RecursionError) as error:
-            raise InputError(f"{self.source!r:.200} is not a regular expression: {error}") from error
+            why = " ".join(str(error).split())  # it may quote a line of the pattern
+            raise InputError(f"{self.source!r:.200} is not a regular expression: {why}") from error
 
     def __reduce__(self) -> tuple[Any, ...]:  # a process cannot travel
         return TimedPattern, (self.source, self.flags, self.seconds)
