@@ -37,7 +37,7 @@ def by_evidence(result: Result) -> Ints:
 
 def examples(result: Result) -> list[Example]:
     """The strongest discovery of each of a few subsets, of those whose counterfactuals the run kept; tables only."""
-    if result.modality != "table" or "columns" not in result.provenance:
+    if result.modality != "table":
         return []
     kept = [row for row in by_evidence(result).tolist() if row in result.kept]
     first = {int(result.subset_of[row]): row for row in reversed(kept)}

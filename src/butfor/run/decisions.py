@@ -53,17 +53,18 @@ OTHERWISE = (
 THRESHOLD = ", for example decide=lambda outputs: outputs[:, 1] >= 0.15 for a threshold of 0.15"
 
 
-def decided_otherwise(wrapped: Wrapped, items: Items, outputs: Floats) -> list[str]:
-    """A note where a model decides by something else than its largest output; inputs are asked once more for that."""
+def decided_otherwise(wrapped: Wrapped, items: Items, outputs: Floats, size: int) -> list[str]:
+    """A note where a model decides by something else than its largest output: its first `size` inputs are asked."""
     if wrapped.predict is None or wrapped.classes is None or len(wrapped.classes) != outputs.shape[1]:
         return []
     try:
-        own = np.asarray(wrapped.predict(items.given(np.arange(len(items))))).tolist()
-        count = sum(wrapped.classes[best] != said for best, said in zip(outputs.argmax(axis=1), own, strict=True))
+        own = np.asarray(wrapped.predict(items.given(np.arange(min(size, len(items)))))).tolist()
+        best = outputs[:size].argmax(axis=1).tolist()
+        count = sum(wrapped.classes[place] != said for place, said in zip(best, own, strict=True))
     except Exception:  # what it can say beside its outputs is no part of the run
         return []
     example = THRESHOLD if outputs.shape[1] == 2 else ""
-    return [OTHERWISE.format(count=count, total=len(items), example=example)] if count else []
+    return [OTHERWISE.format(count=count, total=len(own), example=example)] if count else []
 
 
 def decide(

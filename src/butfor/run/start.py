@@ -74,7 +74,7 @@ def start_run(context: RunContext, settings: Settings, problem: Problem, kept: J
     spec, target, names = _asked(context, settings, seen)
     flips = watch_decisions(problem, settings, seen.outputs, decides=context.wrapped.decides)
     unasked = flips is None or settings.decide is not None or tolerance != Tolerance()
-    otherwise = [] if unasked else decided_otherwise(context.wrapped, problem.items, seen.outputs)
+    otherwise = [] if unasked else decided_otherwise(context.wrapped, problem.items, seen.outputs, size)
     _fit(problem, report)
     _warn_of_reach(problem, settings, choice)
     meter = Meter(report, seen.rows + able.rows, partial(worker_states, kept.engine))

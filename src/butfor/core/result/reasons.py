@@ -38,8 +38,9 @@ def _strongest(result: Result, own: Ints) -> Ints:
     """
     decided, effect = result.decided, result.effects.effect[own]
     share = np.zeros(len(own)) if decided is None else np.nan_to_num(decided.share[own])
-    order = np.lexsort((-np.abs(np.nan_to_num(effect)), -share, -_class(result)[own]))
-    sure = _class(result)[own[order]] > 0
+    kinds = _class(result)[own]
+    order = np.lexsort((-np.abs(np.nan_to_num(effect)), -share, -kinds))
+    sure = kinds[order] > 0
     known = np.isfinite(result.effects.effect) | (False if decided is None else np.isfinite(decided.share))
     near = finest_of(result, known)[own[order]] if known[own].any() else ~sure
     found = own[order[sure]]

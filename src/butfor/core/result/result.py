@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from butfor.core.checks import whole
 from butfor.core.draw.blocks import Problem, redraw
+from butfor.core.draw.items import TableItems
 from butfor.core.result import summary
 from butfor.core.result.archive import pack
 from butfor.core.result.controlled import Control
@@ -68,7 +69,8 @@ class Result:
     @property
     def modality(self) -> str:
         """What the inputs are: table, image, text or multimodal."""
-        return str(self.provenance.get("modality", "table"))
+        unsaid = "table" if isinstance(self.problem.items, TableItems) else "multimodal"
+        return str(self.provenance.get("modality", unsaid))
 
     @property
     def exact(self) -> bool:

@@ -37,13 +37,22 @@ class Decision:
                 f"decide must turn outputs of {len(flat)} rows into {len(flat)} decisions, got {made.dtype} of shape "
                 f"{made.shape}; for example decide=lambda outputs: {one} >= 0.4"
             )
-        gone = np.isnan(made) if made.dtype.kind == "f" else np.array([one is None for one in made.tolist()])
+        gone = _missing(made)
         if gone.any():
             raise InputError(
                 f"decide gave nothing (NaN or None) for {gone.sum()} of {len(flat)} rows, for example for the output "
                 f"{flat[int(np.argmax(gone))].round(4).tolist()}; give every output a decision"
             )
         return made
+
+
+def _missing(made: Array) -> Bools:
+    """Which of them are no decision; asked of every draw, so only what can hold NaN or None is looked through."""
+    if made.dtype.kind == "f":
+        return np.asarray(np.isnan(made))
+    if made.dtype.kind == "O":
+        return np.array([one is None or one != one for one in made.tolist()], bool)
+    return np.zeros(len(made), bool)
 
 
 @dataclass(frozen=True, eq=False)
