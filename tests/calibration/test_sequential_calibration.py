@@ -8,7 +8,7 @@ import butfor
 from butfor.core.select.rules import bh
 from butfor.core.test import sequential
 from butfor.core.test.evidence import besag_clifford, p_sequential
-from butfor.core.test.sequential import batches
+from butfor.core.test.schedule import batches, first_batch, steps_ahead
 from butfor.tabular import from_values
 
 pytestmark = pytest.mark.filterwarnings("ignore::butfor.ReachWarning")
@@ -94,6 +94,36 @@ def test_planted_faults_are_caught(fault, h):
     law, planted = FAULTS[fault]
     assert is_valid(stopped(law, h, 300))
     assert not is_valid(stopped(law, h, 300, **planted))
+
+
+def among_signals(law, h, cap, size=20_000, count=besag_clifford):
+    """p-values of true nulls among nine times as many signals, and how often one looked: there looks are left out."""
+    rng = np.random.default_rng(0)
+    observed, never = NULLS[law](rng, (size, 1)), np.zeros(9 * size, np.int64)  # no draw of a signal exceeds
+    draws, exceeded, p, drawn, looks = np.zeros(size, np.int64), np.zeros(size, np.int64), np.ones(size), 0, 0
+    while drawn < cap:
+        still = np.flatnonzero(exceeded < h)
+        far = np.concatenate([exceeded[still], never])
+        decides = lambda draws, far=far: bool(bh(p_sequential(np.full(len(far), draws), far, h), 0.01).any())  # noqa: E731
+        batch = steps_ahead(drawn, cap, h, far, decides) if drawn else first_batch(h, cap)
+        drawn, looks = drawn + batch, looks + 1
+        hits = NULLS[law](rng, (len(still), batch)) >= observed[still]
+        draws[still], exceeded[still] = count(hits, None, draws[still], exceeded[still], h)
+        p[still] = p_sequential(draws[still], exceeded[still], h)
+    return p, looks
+
+
+@pytest.mark.parametrize("law", NULLS)
+@pytest.mark.parametrize("h", [5, 10, 20])
+def test_p_values_are_valid_where_looks_are_left_out(law, h):
+    p, looks = among_signals(law, h, 700)
+    assert is_valid(p)
+    assert looks < 0.7 * len(list(batches(h, 700)))
+
+
+def test_the_end_of_a_long_batch_is_no_place_to_stop_counting():
+    p, _ = among_signals("normal", 10, 700, count=batch_end)
+    assert not is_valid(p)
 
 
 # ---- through explain --------------------------------------------------------------------------------------------

@@ -52,7 +52,7 @@ CORE = [  # every module of the core, each after all that it imports
             *("patience", "calls", "units", "split", "batches"),
         )
     ),
-    *(f"test.{name}" for name in ("tails", "evidence", "picking", "statistic", "irt", "osft", "few_shot")),
+    *(f"test.{name}" for name in ("tails", "evidence", "picking", "schedule", "statistic", "irt", "osft", "few_shot")),
     *(
         f"test.{name}"
         for name in (

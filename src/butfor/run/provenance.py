@@ -10,7 +10,7 @@ from butfor._version import __version__
 from butfor.core.arrays import median
 from butfor.core.draw.blocks import Problem, always_alike, round_sizes
 from butfor.core.draw.samplers import info_of
-from butfor.core.test.sequential import batches
+from butfor.core.test.schedule import first_batch
 from butfor.core.test.statistic import StatisticSpec
 from butfor.core.types import Bools
 from butfor.run.settings import Settings
@@ -20,7 +20,7 @@ def schedule(problem: Problem, settings: Settings, spec: StatisticSpec) -> dict[
     """How the draws of a hypothesis come: in rounds of which sizes, and how many of them are set aside."""
     draws = settings.draws_for(problem.size)
     if settings.test.name == "sequential":
-        first = min(next(batches(settings.test.h, draws)), problem.round_draws)  # the others are other rounds
+        first = min(first_batch(settings.test.h, draws), problem.round_draws)  # the others are other rounds
         return {"draws": draws, "rounds": [first], "set_aside": 0}
     sizes = round_sizes(spec.center + draws, problem.round_draws)
     return {"draws": draws, "rounds": sizes, "set_aside": spec.center}

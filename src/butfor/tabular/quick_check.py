@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from butfor.core.draw.blocks import Job, Problem, draw_all
+from butfor.core.draw.blocks import Block, Job, Problem, draw_all
 from butfor.core.draw.samplers import info_of
 from butfor.core.draw.streams import stream
 from butfor.core.test.sampler_checks import filled, spread_ranks
@@ -23,6 +23,7 @@ from butfor.tabular.splice import TableSampler
 DRAWS = 39  # ends of the ranks are then 2.5 % each
 LEAST_INPUTS = 50
 MOST_SUBSETS = 100
+ENOUGH_INPUTS = 64  # that are drawn for, or five for each column: this is to cost little beside the cheapest model
 MOST_CODES = 10  # values of a column that stands for grades or kinds
 ASK = "butfor.check_sampler on held-out rows of the reference tells which"
 
@@ -56,7 +57,9 @@ def quick_check(problem: Problem) -> list[str]:
     pools: list[DrawnValues] = []
     reference, info = _reference(problem.sampler), info_of(problem.sampler)
     first = [block for block in problem.blocks[:MOST_SUBSETS] if block.start == 0]
-    for drawn in draw_all(problem, (Job(block, DRAWS, "quick check") for block in first)):
+    width = problem.items.block(0, 1).shape[1] if first else 0
+    jobs = (Job(block, DRAWS, "quick check", ask=_first_inputs(block, width)) for block in first)
+    for drawn in draw_all(problem, jobs):
         subset = drawn.job.block.subset
         values = filled(np.asarray(drawn.values, dtype=np.float64).reshape(len(drawn.inputs), DRAWS + 1, -1))
         inputs = pools[0].inputs if pools else filled(np.asarray(drawn.inputs, dtype=np.float64))  # the same in all
@@ -66,6 +69,12 @@ def quick_check(problem: Problem) -> list[str]:
     asked = {said: test for said, test in WRONG.items() if test is not _fractions or not info.calibrated}
     found = {sentence: [pool.name for pool in pools if test(pool, rng)] for sentence, test in asked.items()}
     return [sentence.format(_listed(names)) for sentence, names in found.items() if names]
+
+
+def _first_inputs(block: Block, width: int) -> Ints | None:
+    """The inputs of a block that are drawn for; None: all."""
+    enough = max(ENOUGH_INPUTS, 5 * width)
+    return np.arange(enough) if block.stop - block.start > enough else None
 
 
 def _reference(sampler: object) -> Floats | None:
@@ -102,8 +111,11 @@ def _loose(pool: DrawnValues, _: np.random.Generator) -> bool:
     fitted = rest @ np.linalg.lstsq(rest, pool.values[:, 0, 0], rcond=None)[0]
     if np.ptp(fitted) == 0 or np.ptp(pool.values[:, 0]) == 0 or np.ptp(pool.drawn) == 0:
         return False
+    drawn, middle = pool.drawn[:, :, 0], fitted - fitted.mean()
     with_data = np.corrcoef(fitted, pool.values[:, 0, 0])[0, 1]
-    with_draws = np.corrcoef(np.repeat(fitted, DRAWS), pool.drawn.ravel())[0, 1]
+    with_draws = (middle @ drawn.mean(axis=1)) / (
+        count * middle.std() * drawn.std()
+    )  # of each input with all its draws
     return bool(with_data > 0.7 and with_draws < 0.5 * with_data)
 
 

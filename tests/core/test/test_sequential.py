@@ -13,7 +13,7 @@ from butfor.core.draw import blocks as core_draws
 from butfor.core.select.reach import ORDINARY
 from butfor.core.select.rules import bh
 from butfor.core.test.evidence import besag_clifford, p_sequential
-from butfor.core.test.sequential import batches
+from butfor.core.test.schedule import batches
 from butfor.tabular import from_values
 from recording import Recorder, numbered
 
@@ -125,21 +125,40 @@ def plain_run(hits, h, cap, alpha, groups=None):
     count = len(hits)
     groups = np.zeros(count, int) if groups is None else groups
     p, counted, asked, is_open = np.ones(count), np.zeros(count, int), np.zeros(count, int), np.ones(count, bool)
-    chosen = np.zeros(count, bool)
-    done, size = 0, max(8, h)
-    while done < cap and is_open.any():
-        size = min(size, cap - done)
+    exceeded = np.zeros(count, int)
+    done, size = 0, min(max(8, h), cap)
+
+    def chosen_of(p):
+        found = np.zeros(count, bool)
+        for group in np.unique(groups):
+            found[groups == group] = plain_bh(p[groups == group], alpha)
+        return found
+
+    while True:
         for i in np.flatnonzero(is_open):
             asked[i] = done + size
-            counted[i], exceeded = in_order(hits[i][: asked[i]], h)
-            p[i] = h / counted[i] if exceeded == h else h / (counted[i] + h - exceeded)
-            is_open[i] = exceeded < h
+            counted[i], exceeded[i] = in_order(hits[i][: asked[i]], h)
+            p[i] = h / counted[i] if exceeded[i] == h else h / (counted[i] + h - exceeded[i])
         done += size
-        size = max(1, round(done * 0.25))
-        for group in np.unique(groups):
-            chosen[groups == group] = plain_bh(p[groups == group], alpha)
-        is_open &= ~chosen
-    return p, counted, asked, chosen
+        chosen = chosen_of(p)
+        is_open &= (exceeded < h) & ~chosen
+        if done >= cap or not is_open.any():
+            return p, counted, asked, chosen
+        size = plain_size(done, cap, h, exceeded, is_open, p, chosen_of)
+
+
+def plain_size(done, cap, h, exceeded, is_open, p, chosen_of):
+    """A quarter more; as much again where no look in between could reject and hardly a draw would be in vain."""
+    sizes = list(batches(done, cap))[1:]  # of a run that begins with as many draws
+    size = sizes[0]
+    for more in np.cumsum(sizes)[1:].tolist():
+        closing = [done + (h - e) * (done + 1) / (e + 1) for e in exceeded[is_open]]
+        in_vain = sum(max(0, done + more - at) for at in closing)
+        at_best = np.where(is_open, h / (done + size + h - exceeded), p)
+        if done + size >= 4 * done or in_vain > 0.02 * more * len(closing) or (chosen_of(at_best) & is_open).any():
+            break
+        size = more
+    return size
 
 
 SETTINGS = {

@@ -193,6 +193,13 @@ class Job:
         return self.block.rows if self.ask is None and self.keep is None else self.block.rows[self.members]
 
 
+def partial_job(block: Block, draws: int, round: str | int, ask: Ints, rows: Ints) -> Job:
+    """The job of some inputs of a block, whose hypotheses are known already: what they are is not looked up again."""
+    job = Job(block, draws, round, ask=ask)
+    vars(job).update(rows=rows, inputs=block.start + ask)
+    return job
+
+
 @dataclass(frozen=True, eq=False)
 class CounterfactualBatch:
     """Versions of n inputs, input-major: version 0 is the observed input, 1..K are its counterfactuals.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import chain
+from time import perf_counter
 from typing import Any, Protocol
 
 import numpy as np
@@ -18,7 +19,8 @@ from butfor.core.types import Floats, Ints, Model
 
 GROUP_VALUES = 2**18  # drawn values and model outputs that are held at once
 LARGE_GROUP = 2**20  # the same where all jobs are larger than a call
-CALLS, LEAST_ROWS = 4, 2**12  # a unit is about so many calls of the model, or rows where those are small
+CALLS, LEAST_ROWS = 8, 2**12  # a unit is about so many calls of the model, or rows where those are small
+QUICK = 0.1  # seconds of a unit below which the next may have twice the rows, where it is done here and now
 
 
 class RowCounter(Protocol):
@@ -200,17 +202,21 @@ def _groups(problem: Problem, evaluator: Evaluator, jobs: Iterable[Job]) -> Iter
     """
     group: list[Job] = []
     held, large, rows = 0, 0, 0
-    most = max(CALLS * evaluator.batch_rows, LEAST_ROWS)
+    usual = room = max(CALLS * evaluator.batch_rows, LEAST_ROWS)
     costly, alike = problem.items.costly, problem.items.shares_subsets
+    here = isinstance(evaluator.engine, Serial)
     for job in jobs:
         own = job.count * job.versions
         together = bool(group) and evaluator.memory is not None and job.block is group[-1].block
+        all_large = large == len(group)  # each of them is then a call of its own, whatever else is in the group
         if costly:
             full = rows + own > evaluator.batch_rows
         else:
-            full = rows >= most or held >= (LARGE_GROUP if large == len(group) else GROUP_VALUES)
+            full = rows >= (room if all_large else usual) or held >= (LARGE_GROUP if all_large else GROUP_VALUES)
         if group and full and not together:
+            begun = perf_counter()
             yield group
+            room = 2 * room if here and perf_counter() - begun < QUICK else usual
             group, held, large, rows = [], 0, 0, 0
         group.append(job)
         rows += own

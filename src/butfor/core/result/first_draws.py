@@ -74,11 +74,12 @@ class LookAtFirst:
         inputs = job.inputs
         same = self._rounding.same(outputs, inputs)
         of_class = _gaps(self._of_class(self._target, values, outputs, inputs), same)
-        effect, low, high = _effect(of_class, None if mass is None else weight)
-        own = of_class
+        effect, low, high, spread = _effect(of_class, None if mass is None else weight)
+        if self._averaged.kind != "predicted" and self._averaged is self._target:
+            return np.array([effect, low, high, effect, spread])
         if self._averaged.kind == "predicted":
             own = _gaps(self._own(values, outputs, weight), same)
-        elif self._averaged is not self._target:
+        else:
             own = _gaps(self._of_class(self._averaged, values, outputs, inputs), same)
         gain = (own * weight).sum(axis=1)
         spread = (weight * (own - gain[:, None]) ** 2).sum(axis=1)
@@ -129,16 +130,16 @@ def _gaps(values: Floats, same: Bools) -> Floats:
     return np.asarray(np.where(same[:, 1:], 0.0, values[:, :1] - values[:, 1:]))
 
 
-def _effect(gaps: Floats, mass: Floats | None) -> tuple[Floats, Floats, Floats]:
-    """The effect and its interval (n,); where all values are listed nothing is left to chance."""
+def _effect(gaps: Floats, mass: Floats | None) -> tuple[Floats, Floats, Floats, Floats]:
+    """The effect, its interval and the variance of the gaps (n,); where all are listed nothing is left to chance."""
     if mass is not None:
         effect = (gaps * mass).sum(axis=1)
-        return effect, effect, effect
+        return effect, effect, effect, (mass * (gaps - effect[:, None]) ** 2).sum(axis=1)
     count = gaps.shape[1]
     effect = gaps.mean(axis=1)
-    if count < 2:  # one draw has no spread
-        return effect, np.full(len(effect), np.nan), np.full(len(effect), np.nan)
     apart = gaps - effect[:, None]
-    sd = np.sqrt((apart * apart).sum(axis=1) / (count - 1))  # as `std` has it, without the mean once more
-    half = student_quantile(count - 1) * sd / np.sqrt(count)  # Student's t
-    return effect, effect - half, effect + half
+    squares = np.einsum("ij,ij->i", apart, apart)
+    if count < 2:  # one draw has no spread
+        return effect, np.full(len(effect), np.nan), np.full(len(effect), np.nan), squares
+    half = student_quantile(count - 1) * np.sqrt(squares / (count - 1)) / np.sqrt(count)  # Student's t
+    return effect, effect - half, effect + half, squares / count

@@ -9,16 +9,15 @@ from operator import attrgetter
 
 import numpy as np
 
-from butfor.core.draw.blocks import Job, Problem
+from butfor.core.draw.blocks import Job, Problem, partial_job
 from butfor.core.draw.content import content_digest
 from butfor.core.evaluate.batches import Evaluator, evaluate_together, summaries
 from butfor.core.evaluate.outputs import linked, snap
 from butfor.core.test.evidence import Evidence, Found, besag_clifford, gather, p_sequential
 from butfor.core.test.picking import hopeless
+from butfor.core.test.schedule import first_batch, step, steps_ahead
 from butfor.core.test.statistic import StatisticSpec, centred_statistic
 from butfor.core.types import Bools, Floats, Ints
-
-GROWTH, LATE_GROWTH, LATE = 1.25, 1.05, 2000  # by how much draws grow, before and after so many: few are open then
 
 
 @dataclass(frozen=True)
@@ -116,8 +115,9 @@ def sequential(
             counts.note(found)
         centre = _pilot(problem, evaluator, spec)
         mark = content_digest((spec, centre))
-        drawn = 0
-        for number, batch in enumerate(batches(stopping.h, stopping.cap, stopping.pilot)):
+        number, drawn = 0, 0
+        while drawn < stopping.cap:
+            batch = _next_batch(drawn, counts, stopping, spec)
             drawn += batch
             _round(problem, evaluator, spec, (number, batch, drawn), (centre, mark), counts)
             counts.give_up(evaluator.untested(problem.size))
@@ -132,6 +132,7 @@ def sequential(
                 stopping.expect(counts.rows_left(stopping.cap))
             if not counts.drawn.any() or _out_of_reach(counts, stopping):
                 break
+            number += 1
     except KeyboardInterrupt:
         interrupted = True
     if spec.picked is not None and not interrupted:
@@ -145,20 +146,29 @@ def _out_of_reach(counts: _Counts, stopping: Stopping) -> bool:
     """Whether nothing that is open could be rejected, even if no draw up to the last exceeded any more."""
     if stopping.at_best is None:
         return False
-    least = p_sequential(np.full(len(counts.open), stopping.cap), counts.exceeded, stopping.h)
-    best = np.where(counts.open, least, counts.values)
+    best = _at_best(stopping.cap, counts, stopping.h)
     return not (stopping.at_best(best, counts.drawable) & counts.open).any()
 
 
-def batches(h: int, cap: int, first: int = 0) -> Iterator[int]:
-    """How many draws to add each time: max(8, h) first or more, then a quarter of what there is (later less)."""
-    drawn = min(max(8, h, first), cap)
-    yield drawn
-    while drawn < cap:
-        share = (GROWTH if drawn < LATE else LATE_GROWTH) - 1
-        more = min(max(1, round(drawn * share)), cap - drawn)
-        drawn += more
-        yield more
+def _next_batch(drawn: int, counts: _Counts, stopping: Stopping, spec: StatisticSpec) -> int:
+    """How many draws to add to those that every open hypothesis has."""
+    h, cap = stopping.h, stopping.cap
+    if not drawn:
+        return first_batch(h, cap, stopping.pilot)
+    if spec.picked is not None or stopping.waits is not None:  # there every look may change what is drawn next
+        return step(drawn, cap)
+
+    def decides(draws: int) -> bool:
+        """Whether a look after so many draws could close anything by rejecting it."""
+        best = _at_best(draws, counts, h)
+        return bool((stopping.choose(best, counts.drawable) & counts.open & (best <= stopping.deep)).any())
+
+    return steps_ahead(drawn, cap, h, counts.exceeded[counts.drawn], decides)
+
+
+def _at_best(draws: int, counts: _Counts, h: int) -> Floats:
+    """p-values (H,) after so many draws, if none exceeded any more."""
+    return np.where(counts.open, p_sequential(np.full(len(counts.open), draws), counts.exceeded, h), counts.values)
 
 
 def _pilot(problem: Problem, evaluator: Evaluator, spec: StatisticSpec) -> Floats | None:
@@ -267,14 +277,21 @@ def _count(rows: Ints, found: Hits, counted: Bools | None, counts: _Counts, draw
 
 
 def _jobs(problem: Problem, is_open: Bools, number: int, batch: int) -> Iterator[Job]:
-    """For every block with open hypotheses, its draws of this round in parts of at most `round_draws`."""
+    """For every block with open hypotheses its draws of this round, in parts of at most `round_draws`.
+
+    A part of all blocks comes before the next part of any: jobs that are alike follow each other.
+    """
     order, starts = problem.block_order
     found = np.flatnonzero(is_open[order])
-    ends = np.searchsorted(found, starts).tolist()
-    for block, start, first, last in zip(problem.blocks, starts.tolist(), ends, ends[1:], strict=False):
-        if first < last:
-            every = last - first == block.stop - block.start
-            ask = None if every else found[first:last] - start
-            for part, done in enumerate(range(0, batch, problem.round_draws)):
-                size = min(problem.round_draws, batch - done)
-                yield Job(block, size, f"{number}.{part}" if part else number, ask=ask)
+    ends = np.searchsorted(found, starts)
+    within, rows = found - np.repeat(starts[:-1], np.diff(ends)), order[found]
+    asked = [
+        (block, slice(first, last), last - first == block.stop - block.start)
+        for block, first, last in zip(problem.blocks, ends.tolist(), ends[1:].tolist(), strict=False)
+        if first < last
+    ]
+    for part, done in enumerate(range(0, batch, problem.round_draws)):
+        size = min(problem.round_draws, batch - done)
+        name = f"{number}.{part}" if part else number
+        for block, own, every in asked:
+            yield Job(block, size, name) if every else partial_job(block, size, name, within[own], rows[own])
