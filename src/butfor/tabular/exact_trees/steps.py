@@ -26,7 +26,6 @@ class Steps:
     sums: Floats  # (n, V, K) of leaves, in whole numbers
     own: Floats  # (n, K) those of the inputs as they are
     events: Events | None  # None: nothing changes
-    ends: int  # one beyond the last piece
 
     @cached_property
     def missing(self) -> Floats:
@@ -97,10 +96,10 @@ class StepFunctions:
 def _steps(index: TreeIndex, j: int, own: Floats, parts: list[Events]) -> Steps:
     count, end = len(own), int(index.missing[j])
     if not parts:
-        return Steps(np.zeros((count, 1), np.int64), own[:, None].copy(), own, None, end)
+        return Steps(np.zeros((count, 1), np.int64), own[:, None].copy(), own, None)
     events = Events.together(parts)
     starts, sums = _padded(*_jumps(events, count, end + 1), own, end)
-    return Steps(starts, sums, own, events, end)
+    return Steps(starts, sums, own, events)
 
 
 def _jumps(events: Events, count: int, width: int) -> tuple[Ints, Ints, Floats]:
