@@ -179,7 +179,7 @@ def own_class_statistic(
     one and the same function for the observed input and its draws, which stay exchangeable whatever the classes are.
     """
     best = _first_best(outputs, spec, inputs)
-    exact = _of_class(np.moveaxis(outputs, 2, 0), best)
+    exact = _of_class(outputs.transpose(2, 0, 1), best)
     own = spec.rounding.merge_rounding_ties(exact, spec.rounding.near(inputs, best[:, 0]))
     exact = linked(np.where(own == own[:, :1], exact[:, :1], exact), spec.link)  # not snapped: b is not, either
     middle = _of_class(centre.T[:, :, None], best)
@@ -192,7 +192,7 @@ def _first_best(outputs: Floats, spec: StatisticSpec, inputs: Ints) -> Ints:
     """The class (n, versions) with the largest output; the first of those that are equal but for rounding."""
     local = spec.rounding.local
     near = spec.rounding.absolute if local is None else local[inputs][:, None]
-    top = fold(np.maximum, np.moveaxis(outputs, 2, 0))[:, :, None]  # quicker than max over a short last axis
+    top = fold(np.maximum, outputs.transpose(2, 0, 1))[:, :, None]  # quicker than max over a short last axis
     enough = outputs >= top - np.maximum(spec.rounding.relative * np.abs(top), near)
     if outputs.shape[2] == 2:
         return np.asarray(enough[:, :, 1] > enough[:, :, 0], np.int64)  # many times quicker than argmax of two

@@ -86,7 +86,7 @@ class NearLeaves:
             return None
         at, place = _set_bits((column.shut[self._pieces[:, j]] & self._near).reshape(-1))
         leaf = self._first.take(at) + place
-        change = np.stack([new.take(leaf) - own.take(at) for new, own in zip(masks.values, self._values, strict=True)])
+        change = masks.values.take(leaf, axis=1) - self._values.take(at, axis=1)
         low, high = column.low.take(leaf), column.high.take(leaf)
         return Events(self._row.take(at), change, low, high, lambda: column.missing[leaf])
 

@@ -148,6 +148,9 @@ def _listed(block: Block, inputs: Array, values: Array, mass: Floats) -> Listed:
 
 def _parts(block: Block, size: int) -> Iterator[Block]:
     """A block in parts of at most so many inputs."""
+    if block.stop - block.start <= size:
+        yield block
+        return
     for a in range(block.start, block.stop, size):
         b = min(a + size, block.stop)
         yield replace(block, start=a, stop=b, rows=block.rows[a - block.start : b - block.start])
@@ -159,7 +162,7 @@ def _alike(blocks: Sequence[Block], most: int) -> Iterator[list[Block]]:
     for block in blocks:
         by_subset.setdefault(id(block.subset), []).append(block)
     whole = [
-        replace(own[0], stop=own[-1].stop, rows=np.concatenate([block.rows for block in own]))
+        replace(own[0], stop=own[-1].stop, rows=np.concatenate([block.rows for block in own])) if own[1:] else own[0]
         for own in by_subset.values()
     ]
     for _, same in groupby(whole, key=lambda block: (block.start, block.stop)):

@@ -107,10 +107,8 @@ def _jumps(events: Events, count: int, width: int) -> tuple[Ints, Ints, Floats]:
     first = events.row * width
     up, down = first + events.low, first + events.high
     if count * width <= DENSE * len(first) + 2**16:
-        table = np.stack(
-            [np.bincount(up, own, count * width) - np.bincount(down, own, count * width) for own in events.change],
-            axis=1,
-        )
+        size = count * width
+        table = np.array([np.bincount(up, own, size) - np.bincount(down, own, size) for own in events.change]).T
         there: Bools = (table != 0).any(axis=1).reshape(count, width)
         there[:, 0], there[:, -1] = True, False
         places = np.flatnonzero(there)
