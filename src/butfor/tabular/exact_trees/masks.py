@@ -157,7 +157,7 @@ def _columns(index: TreeIndex, leaves: Ints, flat: Ints, bits: int, trees: int) 
     used = np.flatnonzero(np.bincount(asked.column, minlength=index.width))
     ends = index.missing[used]
     ranges = _ranges(asked, flat, used, ends, trees * bits)
-    parts = np.split(_shut(*ranges, ends, bits), np.cumsum(ends + 1)[:-1])
+    parts = np.split(_shut(*ranges, ends, bits), np.cumsum(ends + 1))[:-1]  # the last is what is left: nothing
     found = {j: ColumnWords(*own) for j, *own in zip(used.tolist(), parts, *ranges, strict=True)}
     for j in index.splits.levels.keys() & found.keys():  # its pieces are listed, not ranges
         none = np.zeros(0, np.int64)

@@ -128,7 +128,7 @@ def _to_convert(ensemble: Ensemble, feature: Ints, kinds: Sequence[str], identit
     """Columns with splits that cannot be taken as they are."""
     used = np.bincount(feature[feature >= 0], minlength=len(kinds)) > 0
     if identity:
-        by_set = np.bincount(feature[ensemble.members >= 0], minlength=len(kinds)) > 0
+        by_set = np.bincount(feature[(feature >= 0) & (ensemble.members >= 0)], minlength=len(kinds)) > 0
         used &= by_set | (np.array(kinds) == "category")
     return np.flatnonzero(used)
 
