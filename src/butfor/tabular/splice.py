@@ -137,7 +137,12 @@ class TableSampler:
 
     def lists(self, subset: Subset) -> bool:
         """Whether it can list the subset."""
-        return isinstance(self.law, ListsSupport) and self.law.lists(self.placed(subset))
+        return self._lister is not None and self._lister.lists(self.placed(subset))
+
+    @cached_property
+    def _lister(self) -> ListsSupport | None:
+        """The law, if it lists anything; looked at once: whether a thing follows a protocol takes long to tell."""
+        return self.law if isinstance(self.law, ListsSupport) else None
 
     def support(self, inputs: Array, subset: Subset) -> tuple[Array, Floats]:
         """All values (n, m, columns) and their probabilities (n, m)."""

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.compose import ColumnTransformer
-from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor, RandomForestClassifier
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, StandardScaler
@@ -247,3 +247,11 @@ def test_draws_come_to_the_same():
     assert "exact" not in drawn.provenance
     error = np.sqrt(exact.table.p * (1 - exact.table.p) / 100_000)
     assert (np.abs(exact.table.p - drawn.table.p) <= 5 * error + 1e-5).all()
+
+
+def test_trees_of_a_single_leaf_say_the_same_of_every_value():
+    X, reference = tables()
+    model = HistGradientBoostingRegressor(max_iter=3).fit(reference, np.ones(len(reference)))
+    result = explain(model, X, tabular.residual(reference), subsets="columns", control=False)
+    assert result.provenance["exact"] == len(result.table)
+    np.testing.assert_allclose(result.table["p"], 1)

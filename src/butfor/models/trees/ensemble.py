@@ -86,29 +86,43 @@ def joined(
     """The ensemble of some trees."""
     if not trees:
         raise Unreadable("it has no trees")
-    sizes = np.array([len(tree.feature) for tree in trees])
-    roots = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)
-    shift = np.repeat(roots, sizes)
     sets, members = _joined_sets(trees)
-    inner = np.concatenate([tree.feature for tree in trees]) >= 0
-    own = np.arange(len(shift))
-
-    def children(parts: list[Ints]) -> Ints:  # leaves are their own children
-        return np.where(inner, np.concatenate(parts).astype(np.int64) + shift, own)
-
-    return Ensemble(
-        feature=np.concatenate([tree.feature for tree in trees]).astype(np.int64),
-        threshold=np.concatenate([tree.threshold for tree in trees]).astype(np.float64),
-        left=children([tree.left for tree in trees]),
-        right=children([tree.right for tree in trees]),
-        missing_left=np.concatenate([tree.missing_left for tree in trees]).astype(bool),
+    nodes = Tree(
+        feature=np.concatenate([tree.feature for tree in trees]),
+        threshold=np.concatenate([tree.threshold for tree in trees]),
+        left=np.concatenate([tree.left for tree in trees]),
+        right=np.concatenate([tree.right for tree in trees]),
+        missing_left=np.concatenate([tree.missing_left for tree in trees]),
+        values=np.concatenate([tree.values for tree in trees]),
         members=members,
         sets=sets,
         unknown_left=np.concatenate(
             [np.zeros(len(t.feature), bool) if t.unknown_left is None else t.unknown_left for t in trees]
         ),
-        values=np.where(inner[:, None], 0.0, np.concatenate([tree.values for tree in trees])),
-        roots=roots,
+    )
+    sizes = np.array([len(tree.feature) for tree in trees])
+    return one_after_the_other(nodes, sizes, base, link, complement=complement, single=single)
+
+
+def one_after_the_other(
+    nodes: Tree, sizes: Ints, base: Floats, link: Link, *, complement: bool = False, single: bool = False
+) -> Ensemble:
+    """The ensemble of trees whose nodes follow each other, so many of each; children by their places in a tree."""
+    roots = np.cumsum(sizes) - sizes
+    shift = np.repeat(roots, sizes)
+    inner = nodes.feature >= 0
+    own, none = np.arange(len(shift)), np.full(len(shift), -1)
+    return Ensemble(
+        feature=nodes.feature.astype(np.int64),
+        threshold=nodes.threshold.astype(np.float64),
+        left=np.where(inner, nodes.left.astype(np.int64) + shift, own),  # leaves are their own children
+        right=np.where(inner, nodes.right.astype(np.int64) + shift, own),
+        missing_left=nodes.missing_left.astype(bool),
+        members=none if nodes.members is None else nodes.members,
+        sets=np.zeros((0, 0), bool) if nodes.sets is None else nodes.sets,
+        unknown_left=np.zeros(len(shift), bool) if nodes.unknown_left is None else nodes.unknown_left,
+        values=np.where(inner[:, None], 0.0, nodes.values),
+        roots=roots.astype(np.int64),
         base=np.asarray(base, np.float64).reshape(-1),
         link=link,
         complement=complement,

@@ -81,7 +81,7 @@ def _residual(law: Residual, subset: Subset, column: int) -> ColumnLaw | None:
     if fit.whole is not None or fit.classes or len(fit.numbers) != 1 or (fit.patterns == 2).any():
         return None
     number = fit.numbers[0].fit
-    order = np.argsort(number.donors, kind="stable")
+    order = number.order
     sorted_donors, size = number.donors[order], len(order)
     share = size / (size + 1)
 
@@ -93,11 +93,12 @@ def _residual(law: Residual, subset: Subset, column: int) -> ColumnLaw | None:
             told = fit.pattern.probabilities(centres[-1][:, :-1])
             gone = told[:, fit.patterns[:, 0] == 1].sum(axis=1) / told.sum(axis=1)
         scaled = (_bounded(_before_bend(number, cuts), starts) - mean) / spread
-        below = np.searchsorted(sorted_donors, scaled, side="right")
+        below = sorted_donors.searchsorted(scaled, side="right")
         observed, ends = inputs[:, column, None].astype(np.float64), _bounded(cuts, starts)
-        low, high = number.bounds(observed)
-        below = np.where(ends >= high, size, np.where(ends < low, 0, below))
-        mass, nearest = _by_counts(below, size, inputs[:, column], starts, cuts)
+        if not number.shape.is_straight:  # of one that is, no value is out of bounds
+            low, high = number.bounds(observed)
+            below = np.where(ends >= high, size, np.where(ends < low, 0, below))
+        mass, nearest = _by_counts(below, size, observed, ends)
         values = number.values(mean, spread, order[nearest], observed)
         return Chances(mass * (share * (1 - gone))[:, None], values, share * gone, 1 / (size + 1))
 
@@ -131,14 +132,14 @@ def _bounded(limits: Floats, starts: Ints) -> Floats:
     return np.asarray(ends[np.minimum(starts, len(limits) + 1)])
 
 
-def _by_counts(below: Ints, size: int, observed: Array, starts: Ints, cuts: Floats) -> tuple[Floats, Ints]:
-    """Mass of steps, and the place of the donor nearest to the observed value, from donors below each step (n, V)."""
+def _by_counts(below: Ints, size: int, observed: Array, lower: Floats) -> tuple[Floats, Ints]:
+    """Mass of steps, and the place of the donor nearest to the observed value (n, 1), from donors below each step and
+    the lower ends of steps, (n, V) both."""
     after = np.concatenate([below[:, 1:], np.full((len(below), 1), size)], axis=1)
     count = after - below
-    lower = _bounded(cuts, starts)
-    above = lower >= observed[:, None]  # the step lies above what is observed: its least donor is the nearest
+    above = lower >= observed  # the step lies above what is observed: its least donor is the nearest
     place = np.where(above, below, after - 1)
-    return count / size, np.clip(place, 0, size - 1)
+    return count / size, np.minimum(np.maximum(place, 0), size - 1)
 
 
 def _empirical(law: Empirical, column: int) -> ColumnLaw:
@@ -152,7 +153,7 @@ def _empirical(law: Empirical, column: int) -> ColumnLaw:
         below = counts[np.minimum(starts, len(cuts) + 1)]
         if not len(held):
             return Chances(np.zeros(starts.shape), np.zeros(starts.shape), np.full(len(inputs), share), 1 / (rows + 1))
-        mass, nearest = _by_counts(below, len(held), inputs[:, column], starts, cuts)
+        mass, nearest = _by_counts(below, len(held), inputs[:, column, None], _bounded(cuts, starts))
         return Chances(mass * share * (1 - gone), held[nearest], np.full(len(inputs), share * gone), 1 / (rows + 1))
 
     return chances

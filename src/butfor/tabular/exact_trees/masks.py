@@ -13,11 +13,11 @@ import numpy as np
 from butfor.core.types import Array, Bools, Floats, Ints
 from butfor.tabular.exact_trees.events import Events
 from butfor.tabular.exact_trees.index import TreeIndex
-from butfor.tabular.exact_trees.paths import demands, spans
+from butfor.tabular.exact_trees.paths import Demands, demands
 
 MOST_LEAVES = 64
 MOST_BYTES = 2**27  # of all tables
-RANGE_BYTES = 17  # of a leaf and a column: its range of pieces, and whether a missing value may get there
+RANGE_BYTES = 17  # of a leaf and a column, at most: its range of pieces, and whether a missing value may get there
 Words = Array  # unsigned, 32 or 64 bits
 
 
@@ -85,24 +85,23 @@ class NearLeaves:
         if column is None:
             return None
         at, place = _set_bits((column.shut[self._pieces[:, j]] & self._near).reshape(-1))
-        leaf = self._first[at] + place
-        change = np.stack([new[leaf] - own[at] for new, own in zip(masks.values, self._values, strict=True)])
-        return Events(self._row[at], change, column.low[leaf], column.high[leaf], lambda: column.missing[leaf])
+        leaf = self._first.take(at) + place
+        change = masks.values.take(leaf, axis=1) - self._values.take(at, axis=1)
+        low, high = column.low.take(leaf), column.high.take(leaf)
+        return Events(self._row.take(at), change, low, high, lambda: column.missing[leaf])
 
 
 def _set_bits(words: Words) -> tuple[Ints, Ints]:
     """Where words have bits, and which: each bit once."""
-    at = np.flatnonzero(words)
-    words, places, bits = words[at], [], []
+    at = np.flatnonzero(words != 0)  # of flags: four times quicker than of words
+    words, places, bits = words.take(at), [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     while words.size:
-        lowest = words & (~words + words.dtype.type(1))
+        lowest = words & np.negative(words)
         places.append(at)
         bits.append(bit_of(lowest))
-        words = words ^ lowest
-        more = np.flatnonzero(words)
-        words, at = words[more], at[more]
-    if not places:
-        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+        words ^= lowest
+        more = np.flatnonzero(words != 0)
+        words, at = words.take(more), at.take(more)
     return np.concatenate(places), np.concatenate(bits)
 
 
@@ -120,76 +119,90 @@ def bit_of(words: Words) -> Ints:
 def leaf_masks(index: TreeIndex) -> LeafMasks | None:
     """The masks of all trees that are small enough; None: there are none, or too many pieces."""
     splits, ensemble = index.splits, index.splits.ensemble
-    tree_of = np.searchsorted(ensemble.roots, np.arange(len(splits.feature)), side="right") - 1
+    sizes = np.diff(ensemble.roots, append=len(splits.feature))
+    tree_of = np.repeat(np.arange(len(sizes)), sizes)
     leaves = np.flatnonzero(splits.feature < 0)
-    counts = np.bincount(tree_of[leaves], minlength=len(ensemble.roots))
+    counts = np.bincount(tree_of[leaves], minlength=len(sizes))
     trees = np.flatnonzero(counts <= MOST_LEAVES)
     if not trees.size:
         return None
     bits = 32 if counts[trees].max() <= 32 else 64
-    used = np.unique(splits.feature[splits.feature >= 0])
+    used = [j for j, nodes in enumerate(index.nodes_of) if len(nodes)]
     words = sum(len(index.cuts[j]) + 2 for j in used) * bits // 8
     if len(trees) * (words + len(used) * bits * RANGE_BYTES) > MOST_BYTES:
         return None
-    small = np.full(len(ensemble.roots), -1)
-    small[trees] = np.arange(len(trees))
-    leaves = leaves[small[tree_of[leaves]] >= 0]
-    slot = small[tree_of[leaves]]
-    first = np.searchsorted(slot, np.arange(len(trees)))
-    place = np.arange(len(leaves)) - first[slot]
+    leaves = leaves[(counts <= MOST_LEAVES)[tree_of[leaves]]]
+    slot = np.repeat(np.arange(len(trees)), counts[trees])
+    flat = slot * bits + np.arange(len(leaves)) - np.repeat(np.cumsum(counts[trees]) - counts[trees], counts[trees])
     values = np.zeros((index.units.shape[1], len(trees) * bits))
-    values[:, slot * bits + place] = index.units[leaves].T
-    kind = np.uint32 if bits == 32 else np.uint64
-    bit = np.left_shift(kind(1), place.astype(kind))
-    every = np.zeros(len(trees), kind)
-    np.add.at(every, slot, bit)
-    return LeafMasks(trees, bits, every, values, _columns(index, leaves, slot, place, bit, every, bits))
+    values[:, flat] = index.units[leaves].T
+    there = np.zeros(len(trees) * bits, bool)
+    there[flat] = True
+    return LeafMasks(trees, bits, _words(there, bits), values, _columns(index, leaves, flat, bits, len(trees)))
 
 
-def _columns(
-    index: TreeIndex, leaves: Ints, slot: Ints, place: Ints, bit: Words, every: Words, bits: int
-) -> dict[int, ColumnWords]:
+def _words(flags: Bools, bits: int) -> Words:
+    """Flags (..., T * bits) of leaves as words (..., T)."""
+    packed = np.packbits(np.ascontiguousarray(flags), axis=-1, bitorder="little")
+    return packed.view(f"<u{bits // 8}").astype(_kind(bits), copy=False)
+
+
+def _kind(bits: int) -> np.dtype[np.unsignedinteger]:
+    return np.dtype(np.uint32 if bits == 32 else np.uint64)
+
+
+def _columns(index: TreeIndex, leaves: Ints, flat: Ints, bits: int, trees: int) -> dict[int, ColumnWords]:
+    """Of each column with splits in trees whose leaves stand at places `flat` of all words' bits, (L,)."""
     asked = demands(index, leaves)
-    column, leaf, low, high, missing = spans(asked, len(leaves))
-    found: dict[int, ColumnWords] = {}
-    flat = slot * bits + place
-    for j in np.unique(asked.column):
-        end = int(index.missing[j])
-        if int(j) in index.splits.levels:
-            mine = asked.column == j
-            allowed = np.ones((len(leaves), end + 1), bool)
-            step = index.sets[asked.split[mine], : end + 1] == asked.left[mine][:, None]
-            np.logical_and.at(allowed, asked.target[mine], step)
-            shut = np.zeros((end + 1, len(every)), every.dtype)
-            of_leaf, piece = np.nonzero(~allowed)
-            np.bitwise_or.at(shut, (piece, slot[of_leaf]), bit[of_leaf])
-            none = np.zeros(0, np.int64)
-            found[int(j)] = ColumnWords(shut, none, none, np.zeros(0, bool))  # its pieces are listed, not ranges
-            continue
-        mine = slice(*np.searchsorted(column, [j, j + 1]))  # sorted by column
-        of_leaf = leaf[mine]
-        ranges = low[mine], high[mine], missing[mine]
-        shut = _shut(every, slot[of_leaf], bit[of_leaf], ranges, end)
-        low_of, high_of = (np.zeros(len(every) * bits, np.int64) for _ in range(2))
-        missing_of = np.zeros(len(every) * bits, bool)
-        low_of[flat[of_leaf]], high_of[flat[of_leaf]], missing_of[flat[of_leaf]] = ranges
-        found[int(j)] = ColumnWords(shut, low_of, high_of, missing_of)
+    used = np.flatnonzero(np.bincount(asked.column, minlength=index.width))
+    ends = index.missing[used]
+    ranges = _ranges(asked, flat, used, ends, trees * bits)
+    parts = np.split(_shut(*ranges, ends, bits), np.cumsum(ends + 1))[:-1]  # the last is what is left: nothing
+    found = {j: ColumnWords(*own) for j, *own in zip(used.tolist(), parts, *ranges, strict=True)}
+    for j in index.splits.levels.keys() & found.keys():  # its pieces are listed, not ranges
+        none = np.zeros(0, np.int64)
+        found[j] = ColumnWords(_shut_levels(index, j, asked, flat, bits, trees), none, none, np.zeros(0, bool))
     return found
 
 
-def _shut(every: Words, slot: Ints, bit: Words, ranges: tuple[Ints, Ints, Bools], end: int) -> Words:
-    """Which leaves each piece shuts out, (end + 1, T): those that ask for the column but for pieces where they do."""
-    low, high, missing = ranges
+def _ranges(asked: Demands, flat: Ints, used: Ints, ends: Ints, size: int) -> tuple[Ints, Ints, Bools]:
+    """Pieces (low, high left out) that leaves ask for, and whether missing ones may get there, (columns, leaves)."""
+    kind = np.min_scalar_type(int(ends.max(initial=0)))  # short ones: tables that stay in the cache
+    low, missing = np.zeros(len(used) * size, kind), np.ones(len(used) * size, bool)
+    high = np.repeat(ends.astype(kind), size)
+    place = np.zeros(int(used.max(initial=0)) + 1, np.int64)
+    place[used] = np.arange(len(used)) * size
+    key, by_threshold = place[asked.column] + flat[asked.target], asked.split < 0
+    left, right = np.flatnonzero(by_threshold & asked.left), np.flatnonzero(by_threshold & ~asked.left)
+    np.maximum.at(low, key[right], asked.low[right].astype(kind))
+    np.minimum.at(high, key[left], asked.high[left].astype(kind))
+    missing[key[~asked.missing]] = False
+    np.maximum(low, high, out=high)  # of an empty range: both the same
+    return low.reshape(-1, size), high.reshape(-1, size), missing.reshape(-1, size)
+
+
+def _shut(low: Ints, high: Ints, missing: Bools, ends: Ints, bits: int) -> Words:
+    """Which leaves each piece shuts out, those whose range it is not in: (end + 1, T) of all columns, one by one."""
+    kind, trees = _kind(bits), low.shape[1] // bits
+    first = np.cumsum(ends + 1) - ends - 1
+    shut: Words = np.zeros((int((ends + 1).sum()), trees), kind)
     held = low < high
-    turned: Words = np.zeros((end + 1) * len(every), every.dtype)
-    for edge in (low, high):  # open from low, shut from high, which is `end` at most
-        np.add.at(turned, (edge * len(every) + slot)[held], bit[held])  # a bit at most once: a sum is a union, quicker
-    asking: Words = np.zeros(len(every), every.dtype)
-    np.add.at(asking, slot, bit)
-    shut = turned.reshape(end + 1, len(every))
-    np.bitwise_xor.accumulate(shut[:end], axis=0, out=shut[:end])
-    np.bitwise_not(shut[:end], out=shut[:end])
-    np.bitwise_and(shut[:end], asking, out=shut[:end])
-    shut[end] = 0
-    np.add.at(shut[end], slot[~missing], bit[~missing])
+    for edge, inside in ((low, low > 0), (high, high < ends[:, None])):  # open from low, shut again from high
+        place = np.flatnonzero(held & inside)
+        column, leaf = np.divmod(place, low.shape[1])
+        bit = np.left_shift(kind.type(1), (leaf & (bits - 1)).astype(kind))
+        cell = (first[column] + edge.reshape(-1)[place]) * trees + leaf // bits
+        np.add.at(shut.reshape(-1), cell, bit)  # a bit at most once: a sum is a union, quicker
+    shut[first], shut[first + ends] = _words(low > 0, bits), _words(~missing, bits)
+    for a, b in zip(first.tolist(), (first + ends).tolist(), strict=True):
+        np.bitwise_xor.accumulate(shut[a:b], axis=0, out=shut[a:b])
     return shut
+
+
+def _shut_levels(index: TreeIndex, j: int, asked: Demands, flat: Ints, bits: int, trees: int) -> Words:
+    """The same of a column that is split by categories."""
+    mine, end = asked.column == j, int(index.missing[j])
+    allowed = np.ones((trees * bits, end + 1), bool)
+    step = index.sets[asked.split[mine], : end + 1] == asked.left[mine][:, None]
+    np.logical_and.at(allowed, flat[asked.target[mine]], step)
+    return _words(~allowed.T, bits)

@@ -94,9 +94,7 @@ class TreeOutcomes:
     def _of_steps(
         self, block: Block, inputs: Array, observed: Array, steps: Steps, chances: Chances
     ) -> tuple[Listed, Floats]:
-        index = self.steps.index
-        piece = index.pieces_of(int(np.asarray(block.subset.index)[0]), observed)
-        own = _at(steps, piece)
+        own = steps.own  # what the step with the observed value has: sums are exact
         sums, mass, values = [own[:, None], steps.sums], [chances.mass], [observed[:, None], chances.values]
         if chances.missing.any():
             sums.append(steps.missing[:, None])
@@ -106,7 +104,7 @@ class TreeOutcomes:
             sums.append(own[:, None])
             mass.append(np.full((len(inputs), 1), chances.own))
             values.append(observed[:, None])
-        outputs = index.outputs(np.concatenate(sums, axis=1))
+        outputs = self.steps.index.outputs(np.concatenate(sums, axis=1))
         drawn = np.concatenate(values, axis=1).astype(inputs.dtype, copy=False)
         return _listed(block, inputs, drawn[:, :, None], np.concatenate(mass, axis=1)), outputs
 
@@ -132,15 +130,10 @@ class TreeOutcomes:
 
 
 def _lists(problem: Problem, subset: Subset) -> bool:
-    return isinstance(problem.sampler, ListsSupport) and bool(problem.sampler.lists(subset))
-
-
-def _at(steps: Steps, piece: Array) -> Floats:
-    """Sums (n, K) where the column lies in these pieces."""
-    place = (steps.starts <= piece[:, None]).sum(axis=1) - 1
-    found = steps.sums[np.arange(len(piece)), place]
-    gone = piece == steps.ends
-    return np.where(gone[:, None], steps.missing, found) if gone.any() else found
+    sampler = problem.sampler
+    if isinstance(sampler, TableSampler | ListsSupport):  # the class first: to look for a protocol takes long
+        return bool(sampler.lists(subset))
+    return False
 
 
 def _listed(block: Block, inputs: Array, values: Array, mass: Floats) -> Listed:
@@ -155,6 +148,9 @@ def _listed(block: Block, inputs: Array, values: Array, mass: Floats) -> Listed:
 
 def _parts(block: Block, size: int) -> Iterator[Block]:
     """A block in parts of at most so many inputs."""
+    if block.stop - block.start <= size:
+        yield block
+        return
     for a in range(block.start, block.stop, size):
         b = min(a + size, block.stop)
         yield replace(block, start=a, stop=b, rows=block.rows[a - block.start : b - block.start])
@@ -166,7 +162,7 @@ def _alike(blocks: Sequence[Block], most: int) -> Iterator[list[Block]]:
     for block in blocks:
         by_subset.setdefault(id(block.subset), []).append(block)
     whole = [
-        replace(own[0], stop=own[-1].stop, rows=np.concatenate([block.rows for block in own]))
+        replace(own[0], stop=own[-1].stop, rows=np.concatenate([block.rows for block in own])) if own[1:] else own[0]
         for own in by_subset.values()
     ]
     for _, same in groupby(whole, key=lambda block: (block.start, block.stop)):

@@ -26,17 +26,21 @@ class Demands:
 def demands(index: TreeIndex, targets: Ints, *, own_column: bool = False) -> Demands:
     """All demands on the way from the roots to `targets`; with `own_column` those on the column that a node splits."""
     splits, ensemble = index.splits, index.splits.ensemble
-    parent = np.full(len(splits.feature), -1)
     inner = np.flatnonzero(splits.feature >= 0)
+    parent, is_left = np.full(len(splits.feature), -1), np.zeros(len(splits.feature), bool)
     parent[ensemble.left[inner]], parent[ensemble.right[inner]] = inner, inner
+    is_left[ensemble.left[inner]] = True
     place, below, above = np.arange(len(targets)), targets, parent[targets]
     found: list[tuple[Ints, Ints, Bools]] = []
     while (there := above >= 0).any():
-        place, below, above = place[there], below[there], above[there]
-        wanted = splits.feature[above] == splits.feature[targets[place]] if own_column else np.ones(len(above), bool)
-        found.append((place[wanted], above[wanted], (ensemble.left[above] == below)[wanted]))
+        if not there.all():
+            place, below, above = place[there], below[there], above[there]
+        found.append((place, above, is_left[below]))
         below, above = above, parent[above]
     target, node, left = (np.concatenate(part) for part in zip(*found, strict=True)) if found else _nothing()
+    if own_column:
+        wanted = splits.feature[node] == splits.feature[targets[target]]
+        target, node, left = target[wanted], node[wanted], left[wanted]
     column, rank = splits.feature[node], index.rank[node]
     end = index.missing[column]  # one more than the last piece
     return Demands(

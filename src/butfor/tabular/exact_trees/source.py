@@ -108,7 +108,7 @@ def _converted(
     if never.any():
         raise Unreadable("a column that its trees split on is constant in data and reference")
     before = 0
-    for j in np.unique(feature[inner]):
+    for j in _to_convert(ensemble, feature, kinds, identity):
         nodes = np.flatnonzero(feature == j)
         if kinds[j] == "category" or (ensemble.members[nodes] >= 0).any():
             plain = identity and kinds[j] != "category"
@@ -122,6 +122,15 @@ def _converted(
     width = max((part.shape[1] for part in parts), default=0)
     sets = np.concatenate([np.zeros((0, width), bool), *(_padded(part, width) for part in parts)])
     return SourceSplits(ensemble, feature, threshold, missing_left, members, sets, levels, frozenset(cut_off))
+
+
+def _to_convert(ensemble: Ensemble, feature: Ints, kinds: Sequence[str], identity: bool) -> Ints:
+    """Columns with splits that cannot be taken as they are."""
+    used = np.bincount(feature[feature >= 0], minlength=len(kinds)) > 0
+    if identity:
+        by_set = np.bincount(feature[(feature >= 0) & (ensemble.members >= 0)], minlength=len(kinds)) > 0
+        used &= by_set | (np.array(kinds) == "category")
+    return np.flatnonzero(used)
 
 
 def _padded(part: Bools, width: int) -> Bools:

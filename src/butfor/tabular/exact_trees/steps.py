@@ -26,7 +26,6 @@ class Steps:
     sums: Floats  # (n, V, K) of leaves, in whole numbers
     own: Floats  # (n, K) those of the inputs as they are
     events: Events | None  # None: nothing changes
-    ends: int  # one beyond the last piece
 
     @cached_property
     def missing(self) -> Floats:
@@ -97,10 +96,10 @@ class StepFunctions:
 def _steps(index: TreeIndex, j: int, own: Floats, parts: list[Events]) -> Steps:
     count, end = len(own), int(index.missing[j])
     if not parts:
-        return Steps(np.zeros((count, 1), np.int64), own[:, None].copy(), own, None, end)
+        return Steps(np.zeros((count, 1), np.int64), own[:, None].copy(), own, None)
     events = Events.together(parts)
     starts, sums = _padded(*_jumps(events, count, end + 1), own, end)
-    return Steps(starts, sums, own, events, end)
+    return Steps(starts, sums, own, events)
 
 
 def _jumps(events: Events, count: int, width: int) -> tuple[Ints, Ints, Floats]:
@@ -108,10 +107,8 @@ def _jumps(events: Events, count: int, width: int) -> tuple[Ints, Ints, Floats]:
     first = events.row * width
     up, down = first + events.low, first + events.high
     if count * width <= DENSE * len(first) + 2**16:
-        table = np.stack(
-            [np.bincount(up, own, count * width) - np.bincount(down, own, count * width) for own in events.change],
-            axis=1,
-        )
+        size = count * width
+        table = np.array([np.bincount(up, own, size) - np.bincount(down, own, size) for own in events.change]).T
         there: Bools = (table != 0).any(axis=1).reshape(count, width)
         there[:, 0], there[:, -1] = True, False
         places = np.flatnonzero(there)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -50,6 +51,11 @@ class NumberFit:
     def width(self) -> int:
         """Numbers of a centre."""
         return 3
+
+    @cached_property
+    def order(self) -> Ints:
+        """Donors from the least to the largest, (m,): a fit does not change, so they are sorted once."""
+        return np.argsort(self.donors, kind="stable")
 
     def centre(self, space: Space, inputs: Array, rest: Ints) -> Floats:
         """Mean, spread and leverage at each input, (n, 3); where rivals disagree the mean is known less well."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import accumulate, pairwise
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from butfor.core.types import Array, Floats, Ints
+from butfor.core.types import Array, Floats, Ints, Subset
 from butfor.tabular.residual.design import Form, Space
 
 
@@ -16,7 +17,7 @@ class SharedSpace(Space):
     def __init__(self, space: Space, inputs: Array) -> None:
         super().__init__(space.rows, space.seed)
         self.inputs, self._space = inputs, space
-        self._seen: dict[tuple[Form, int], Floats] = {}
+        self._whole: dict[Form, tuple[Floats, list[int], list[int]]] = {}
         self._last: tuple[bytes, dict[Form, Floats]] = (b"", {})  # columns that were asked for last
 
     def of(self, inputs: Array, columns: Ints, form: Form) -> Floats:
@@ -28,14 +29,29 @@ class SharedSpace(Space):
             last = self._last = (key, {})
         together = last[1]
         if form not in together:
-            parts = [self._column(form, int(j)) for j in columns]
-            together[form] = np.concatenate([np.zeros((len(inputs), 0)), *parts], axis=1)
+            together[form] = self._some(columns, form)
         return together[form]
 
-    def _column(self, form: Form, j: int) -> Floats:
-        if (form, j) not in self._seen:
-            self._seen[form, j] = self._space.of(self.inputs, np.array([j]), form)
-        return self._seen[form, j]
+    def _some(self, columns: Ints, form: Form) -> Floats:
+        """Features of some columns, out of those of all: few long copies, where most columns stand as they are kept."""
+        if form not in self._whole:
+            self._whole[form] = self._all_columns(form)
+        features, places, ends = self._whole[form]
+        at = [places[j] for j in columns.tolist()]
+        breaks = [k for k in range(1, len(at)) if at[k] != at[k - 1] + 1]
+        runs = pairwise([0, *breaks, len(at)]) if at else ()
+        parts = [features[:, ends[at[a]] : ends[at[b - 1] + 1]] for a, b in runs]
+        return np.concatenate([np.zeros((len(self.inputs), 0)), *parts], axis=1)
+
+    def _all_columns(self, form: Form) -> tuple[Floats, list[int], list[int]]:
+        """The features of all columns, the place of each column among them, and where the features of a place begin.
+
+        They stand in the order that the rest of a row is asked for in, whichever column is left out.
+        """
+        order, _ = self.rows.parts(Subset("all", np.arange(len(self.rows.categories))))
+        parts = [self._space.of(self.inputs, np.array([j]), form) for j in order]
+        ends = [0, *accumulate(part.shape[1] for part in parts)]
+        return np.concatenate(parts, axis=1), np.argsort(order).tolist(), ends
 
 
 _last: WeakKeyDictionary[Space, SharedSpace] = WeakKeyDictionary()
