@@ -51,6 +51,7 @@ class TreeTask:
 
 def run(seed: int = 0, most: int = INPUTS[-1]) -> Figures:
     """Every cell of at most so many inputs, one thread; SHAP only where it is installed."""
+    import sklearn.ensemble  # noqa: F401 - a library that is loaded later is not held to one thread
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(1), warnings.catch_warnings(action="ignore"):
