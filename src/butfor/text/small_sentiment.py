@@ -98,7 +98,10 @@ def _together(parts: Sequence[bytes]) -> Iterator[list[bytes]]:
 
 def _pool(states: NDArray[np.float32], spans: Ints) -> list[Pooled]:
     """Of the pieces of each span (n, 2); the logarithms of the weights stand behind their states."""
-    own, weight = states[:, :WIDTH], np.exp(states[:, WIDTH:])  # scores are within 4 of 0: no sum is out of range
+    own, weight = (
+        states[:, :WIDTH],
+        np.exp(states[:, WIDTH:]),
+    )  # scores were within 4 of 0 on reviews and on random pieces
     sums = np.array([weight[start:stop].T @ own[start:stop] for start, stop in spans.tolist()])
     weights, most = (how.reduceat(held, spans.ravel())[::2] for how, held in ((np.add, weight), (np.maximum, own)))
     return list(np.concatenate([sums.reshape(len(spans), -1), weights, most], axis=1))
