@@ -1,4 +1,8 @@
-"""The classifier's checkpoint as ONNX: float in the scratch folder for comparison, int8 for the package."""
+"""The classifier's checkpoint as ONNX: float in the scratch folder for comparison, int8 for the package.
+
+Beside the whole network stands its end by itself, from the pooled states on: what is pooled of a sentence can then be
+kept, and a text of which one sentence changed is not read again as a whole.
+"""
 
 from __future__ import annotations
 
@@ -23,16 +27,34 @@ def export(state: dict[str, torch.Tensor], path: Path, small: bool) -> None:
     for i, step in enumerate(DILATIONS):
         x = g.add("Mul", g.add("Add", x, gated(g, x, w, i, step, width)), real)
     away = g.add("Mul", g.add("Sub", real, g.constant(np.float32([1]))), g.constant(np.float32([1e4])))
-    weight = g.add("Softmax", g.add("Add", linear(g, x, w, "score"), away), axis=1)  # (n, T, heads)
+    score = linear(g, x, w, "score")
+    weight = g.add("Softmax", g.add("Add", score, away), axis=1)  # (n, T, heads)
     # Heads side by side: the mean of the states under each head, then the head's own part of the values.
     means = g.add("MatMul", g.add("Transpose", weight, perm=[0, 2, 1]), x)  # (n, heads, width)
+    most = g.add("ReduceMax", g.add("Add", x, away), axes=[1], keepdims=0)
+    conclude(g, w, means, most)
+    g.add("Concat", x, score, axis=2, name="states")  # what is pooled, and the logarithms of its weights
+    outputs = {"probability": ["n"], "states": ["n", "length", width + HEADS]}
+    g.save(path, {"ids": ("int64", ["n", "length"])}, outputs)
+
+
+def export_head(state: dict[str, torch.Tensor], path: Path, small: bool) -> None:
+    """What the network does with its pooled states."""
+    w = {k: v.detach().numpy() for k, v in state.items()}
+    width = w["embedding.weight"].shape[1]
+    g = Graph(small)
+    conclude(g, w, "means", "most")
+    inputs = {"means": ("float", ["n", HEADS, width]), "most": ("float", ["n", width])}
+    g.save(path, inputs, {"probability": ["n"]})
+
+
+def conclude(g: Graph, w: dict[str, np.ndarray], means: str, most: str) -> None:
+    width = w["embedding.weight"].shape[1]
     mean = linear(g, means, w, "value")  # (n, heads, width); head h owns a block of the last axis
     own = np.kron(np.eye(HEADS), np.ones(width // HEADS)).astype(np.float32)
     mean = g.add("ReduceSum", g.add("Mul", mean, g.constant(own)), g.integers(1), keepdims=0)
-    most = g.add("ReduceMax", g.add("Add", x, away), axes=[1], keepdims=0)
     joined = g.add("Relu", linear(g, g.add("Concat", mean, most, axis=1), w, "join"))
     g.add("Sigmoid", g.add("Squeeze", linear(g, joined, w, "out"), g.integers(1)), name="probability")
-    g.save(path, {"ids": ("int64", ["n", "length"])}, {"probability": ["n"]})
 
 
 def gated(g: Graph, x: str, w: dict[str, np.ndarray], i: int, step: int, width: int) -> str:
@@ -60,6 +82,7 @@ def main() -> None:
     state = torch.load(scratch() / f"{ask.parse_args().name}.pt")
     export(state, scratch() / "sentiment-float.onnx", small=False)
     export(state, WEIGHTS / "sentiment.onnx", small=True)
+    export_head(state, WEIGHTS / "sentiment_head.onnx", small=True)
 
 
 if __name__ == "__main__":

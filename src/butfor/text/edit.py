@@ -123,4 +123,4 @@ def encodable(text: str) -> str:
     >>> encodable("a\\ud800b")
     'a�b'
     """
-    return LONE.sub("�", text)
+    return text if text.isascii() else LONE.sub("�", text)  # asked of every row: the first costs nothing

@@ -24,7 +24,8 @@ PAD, UNK, MASK, EDGE = 0, 1, 2, 3
 LINE = "<br />"  # the only piece with a space in it
 MOST_CUT = 2**16  # words whose pieces are remembered
 MOST_JOINED = 2**14  # sentences whose pieces are
-Pieces = TypeVar("Pieces", Ints, list[int])
+Part = TypeVar("Part", str, bytes)
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,13 +76,13 @@ def numbers_of(texts: Sequence[str]) -> list[Ints]:
     stands between a full stop with a space and the next is put together once.
     """
     held = [_sentences(encodable(text)) for text in texts]
-    known = _remembered(_joined_before(), held, MOST_JOINED, _numbers_of_sentences)
+    known = remembered(_joined_before(), held, MOST_JOINED, _numbers_of_sentences)
     return [np.concatenate([known[part] for part in parts]) for parts in held]
 
 
 def _numbers_of_sentences(sentences: Sequence[str]) -> list[Ints]:
     held = [_between_spaces(sentence) for sentence in sentences]
-    known = _remembered(_cut_before(), held, MOST_CUT, _cut)
+    known = remembered(_cut_before(), held, MOST_CUT, _cut)
     return [np.array([piece for part in parts for piece in known[part]], np.int64) for parts in held]
 
 
@@ -90,17 +91,17 @@ def _cut(parts: Sequence[str]) -> list[list[int]]:
     return [ids_of(encoding).tolist() for encoding in encodings]
 
 
-def _remembered(
-    before: dict[str, Pieces], held: Sequence[Sequence[str]], most: int, make: Callable[[Sequence[str]], list[Pieces]]
-) -> dict[str, Pieces]:
-    """The pieces of all parts, made where they are not known from before, of which at most so many are kept."""
-    found = {part: before.get(part) for parts in held for part in parts}  # another thread may empty what was cut before
-    fresh = [part for part, pieces in found.items() if pieces is None]
+def remembered(
+    before: dict[Part, Made], held: Sequence[Sequence[Part]], most: int, make: Callable[[Sequence[Part]], list[Made]]
+) -> dict[Part, Made]:
+    """What is made of all parts, where it is not known from before, of which at most so many are kept."""
+    found = {part: before.get(part) for parts in held for part in parts}  # another thread may empty what was known
+    fresh = [part for part, own in found.items() if own is None]
     made = dict(zip(fresh, make(fresh), strict=True))
     if len(before) + len(made) > most:
         before.clear()
     before.update(made)
-    return {part: pieces for part, pieces in found.items() if pieces is not None} | made
+    return {part: own for part, own in found.items() if own is not None} | made
 
 
 @lru_cache(maxsize=1)
@@ -136,12 +137,14 @@ def _between_spaces(text: str) -> list[str]:
     return [part for part in parts if part]
 
 
-def ask(name: str, threads: int | None, feeds: Mapping[str, Array], *, arena: bool = False) -> NDArray[np.float32]:
-    """The first output of the network weights/`name`.onnx; `arena` is for batches of about the same size."""
+def ask(
+    name: str, threads: int | None, feeds: Mapping[str, Array], *, output: str | None = None, arena: bool = False
+) -> NDArray[np.float32]:
+    """An output of the network weights/`name`.onnx, its first if not said; `arena`: batches are of about one size."""
     try:
         # texts differ in length, and an arena would keep memory for each
         session = open_session(WEIGHTS / f"{name}.onnx", f"the embedded {name}", threads, arena=arena, extra="text")
-        out: NDArray[np.float32] = session.run(None, feeds)[0]
+        out: NDArray[np.float32] = session.run(None if output is None else [output], feeds)[0]
         return out
     except InputError:
         raise
