@@ -7,13 +7,14 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import binom
 
 import butfor
 from butfor.core.draw import blocks as core_draws
 from butfor.core.select.reach import ORDINARY
 from butfor.core.select.rules import bh
 from butfor.core.test.evidence import besag_clifford, p_sequential
-from butfor.core.test.schedule import batches
+from butfor.core.test.schedule import batches, share_in_vain
 from butfor.tabular import from_values
 from recording import Recorder, numbered
 
@@ -96,6 +97,17 @@ def test_batches_by_hand():
     assert list(batches(100, 7)) == [7]
 
 
+@pytest.mark.parametrize(("h", "drawn", "batch"), [(1, 50, 50), (3, 40, 80), (10, 100, 150), (20, 200, 60)])
+def test_draws_in_vain_are_those_of_uniform_p_values(h, drawn, batch):
+    rng = np.random.default_rng(0)
+    p = rng.random(200_000)
+    exceeded = rng.binomial(drawn, p)
+    p, exceeded = p[exceeded < h], exceeded[exceeded < h]
+    until = h - exceeded + rng.negative_binomial(h - exceeded, p)  # draws up to the h-th exceedance
+    found = np.maximum(batch - until, 0).mean() / batch
+    assert share_in_vain(drawn, batch, h, exceeded) == pytest.approx(found, rel=0.05)
+
+
 # ---- whole runs against a plain one -----------------------------------------------------------------------------
 
 
@@ -152,10 +164,10 @@ def plain_size(done, cap, h, exceeded, is_open, p, chosen_of):
     sizes = list(batches(done, cap))[1:]  # of a run that begins with as many draws
     size = sizes[0]
     for more in np.cumsum(sizes)[1:].tolist():
-        closing = [done + (h - e) * (done + 1) / (e + 1) for e in exceeded[is_open]]
-        in_vain = sum(max(0, done + more - at) for at in closing)
+        drawn = more * (np.arange(16) + 0.5) / 16
+        closed = [binom.sf(h - e - 1, h, drawn / (done + drawn)).mean() for e in exceeded[is_open]]
         at_best = np.where(is_open, h / (done + size + h - exceeded), p)
-        if done + size >= 4 * done or in_vain > 0.02 * more * len(closing) or (chosen_of(at_best) & is_open).any():
+        if done + size >= 4 * done or np.mean(closed) > 0.02 or (chosen_of(at_best) & is_open).any():
             break
         size = more
     return size

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from math import lgamma
 
 import numpy as np
 
@@ -10,6 +11,8 @@ from butfor.core.types import Ints
 
 GROWTH, LATE_GROWTH, LATE = 1.25, 1.05, 2000  # by how much draws grow, before and after so many: few are open then
 AHEAD, SPARE = 4, 0.02  # looks are left out up to so many times the draws there are, and for such a share in vain
+
+POINTS = 16  # of a batch, at which it is asked how much is closed
 
 
 def batches(h: int, cap: int, first: int = 0) -> Iterator[int]:
@@ -47,13 +50,23 @@ def steps_ahead(drawn: int, cap: int, h: int, exceeded: Ints, decides: Callable[
     batch = step(drawn, cap)
     while drawn + batch < min(AHEAD * drawn, cap):
         more = batch + step(drawn + batch, cap)
-        if _in_vain(drawn, more, h, exceeded) > SPARE * more * len(exceeded) or decides(drawn + batch):
+        if share_in_vain(drawn, more, h, exceeded) > SPARE or decides(drawn + batch):
             break
         batch = more
     return batch
 
 
-def _in_vain(drawn: int, batch: int, h: int, exceeded: Ints) -> float:
-    """Draws that come after the h-th exceedance, if exceedances go on as they came, and one more came already."""
-    closes = drawn + (h - exceeded) * ((drawn + 1) / (exceeded + 1))
-    return float(np.maximum(drawn + batch - closes, 0).sum())
+def share_in_vain(drawn: int, batch: int, h: int, exceeded: Ints) -> float:
+    """Which share of the draws to add is expected to come after an h-th exceedance, p-values being uniform beforehand.
+
+    Where L of n draws exceeded, t more bring the h-th with probability P(Bin(h, t / (n + t)) >= h - L).
+
+    >>> round(share_in_vain(100, 25, 10, np.array([9])), 2), round(share_in_vain(100, 25, 10, np.array([0])), 2)
+    (0.62, 0.0)
+    """
+    more = batch * (np.arange(POINTS) + 0.5) / POINTS
+    share, k = more / (drawn + more), np.arange(h + 1)
+    ways = np.array([lgamma(h + 1) - lgamma(i + 1) - lgamma(h - i + 1) for i in range(h + 1)])
+    exactly = np.exp(ways[:, None] + k[:, None] * np.log(share) + (h - k[:, None]) * np.log1p(-share))
+    closed = exactly[::-1].cumsum(axis=0).mean(axis=1)  # P(Bin >= h - L) over the batch, by L = 0, 1, ..., h
+    return float(np.bincount(exceeded, minlength=h + 1) @ closed) / len(exceeded)
