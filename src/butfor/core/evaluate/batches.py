@@ -19,7 +19,7 @@ from butfor.core.types import Floats, Ints, Model
 
 GROUP_VALUES = 2**18  # drawn values and model outputs that are held at once
 LARGE_GROUP = 2**20  # the same where all jobs are larger than a call
-CALLS, LEAST_ROWS = 8, 2**12  # a unit is about so many calls of the model, or rows where those are small
+CALLS, LEAST_ROWS = 4, 2**12  # a unit is about so many calls of the model, or rows where those are small
 QUICK = 0.1  # seconds of a unit below which the next may have twice the rows, where it is done here and now
 
 
