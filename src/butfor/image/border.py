@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import lru_cache
+
 import numpy as np
 
-from butfor.core.types import Array, Bools, Floats
+from butfor.core.types import Array, Bools, Floats, Ints
 from butfor.image.region import Image, at, bounds, grown
 from butfor.models.optional import need
 
@@ -32,17 +35,100 @@ def border(image: Image, mask: Bools) -> Floats:
     """
     around = at(grown(bounds(mask), BAND + 2, *mask.shape))
     inside, part = mask[around], image[around]
-    seam = seam_of(part, inside)
-    inner, outer = _near(inside, BAND)
-    where, side = np.nonzero(inner | outer), inside[inner | outer]
-    sector = _sectors(inside, where)
-    energy, known = _energy(part, inside)
-    strong, weak = (_means(energy[where], sector, (side == one) & known[where]) for one in (True, False))
+    edge = _edge_of(np.packbits(inside).tobytes(), inside.shape)
+    pixels = part.reshape(-1, 3)
+    seam, energy = _seam(pixels, edge), _energy(pixels, edge)
+    strong, weak = (group.means(energy) for group in edge.sides)
     usable = np.isfinite(strong) & np.isfinite(weak)
     if usable.sum() < 3:  # hardly any edge inside the image
         return np.array([seam, 0.0, 0.0])
     sharpness = np.median(np.log(strong[usable] + 0.5) - np.log(weak[usable] + 0.5))
-    return np.array([seam, -float(sharpness), _colour_step(part, inside, where, side, sector)])
+    return np.array([seam, -float(sharpness), _colour_step(pixels, edge)])
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Some pixels beside an edge, by the part of it that they belong to."""
+
+    used: Ints  # places among the pixels of the band
+    sector: Ints
+    count: Floats  # (SECTORS,) NaN where there are too few
+
+    def means(self, values: Array) -> Floats:
+        """Means over the parts of the edge (SECTORS,), of values of all pixels of the band."""
+        return np.asarray(np.bincount(self.sector, values[self.used], SECTORS) / self.count)
+
+
+@dataclass(frozen=True, eq=False)
+class Edge:
+    """Where to look for the edge of a region: all patches of one shape have the same. Pixels count row by row."""
+
+    band: Ints  # (n,) pixels beside the edge
+    beside: tuple[tuple[Ints, Bools], ...]  # of each the next to the right and below, and whether it is on its side
+    sides: tuple[Group, Group]  # inside and outside; of those with such a neighbour
+    colours: tuple[Group, Group, Group, Group]  # next to the edge inside and outside, then the rest of either side
+    crossing: tuple[tuple[Ints, Ints], ...]  # neighbours on two sides, down and across
+    near: tuple[tuple[Ints, Ints], ...]  # neighbours right beside those
+
+
+@lru_cache(maxsize=64)
+def _edge_of(held: bytes, shape: tuple[int, int]) -> Edge:
+    """What there is to look at along the edge of a mask: found once for patches of the same shape."""
+    height, width = shape
+    inside = np.unpackbits(np.frombuffer(held, np.uint8), count=height * width).reshape(shape).astype(bool)
+    inner, outer = _near(inside, BAND)
+    where, side = np.nonzero(inner | outer), inside[inner | outer]
+    sector, strip = _sectors(inside, where), np.logical_or(*_near(inside, STRIP))[where]
+    band = where[0] * width + where[1]
+    beside = tuple(_neighbour(inside, where, axis) for axis in (1, 0))
+    known = beside[0][1] | beside[1][1]
+    crossing, near = zip(*(_pairs(inside, axis) for axis in (0, 1)), strict=True)
+    return Edge(
+        band,
+        beside,
+        (_group(side & known, sector), _group(~side & known, sector)),
+        (
+            _group(side & strip, sector),
+            _group(~side & strip, sector),
+            _group(side & ~strip, sector),
+            _group(~side & ~strip, sector),
+        ),
+        crossing,
+        near,
+    )
+
+
+def _group(used: Bools, sector: Ints) -> Group:
+    count = np.bincount(sector[used], minlength=SECTORS).astype(float)
+    count[count < LEAST] = np.nan
+    return Group(np.flatnonzero(used), sector[used], count)
+
+
+def _neighbour(inside: Bools, where: tuple[Array, ...], axis: int) -> tuple[Ints, Bools]:
+    """The next pixels along an axis, as places, and whether there is one on the same side of the edge."""
+    there = np.minimum(where[axis] + 1, inside.shape[axis] - 1)
+    row, column = (there, where[1]) if axis == 0 else (where[0], there)
+    same = (inside[row, column] == inside[where]) & (there > where[axis])
+    return row * inside.shape[1] + column, same
+
+
+def _pairs(inside: Bools, axis: int) -> tuple[tuple[Ints, Ints], tuple[Ints, Ints]]:
+    """Neighbours along an axis, as places: on two sides of the edge, and right beside such."""
+    crossing = np.diff(inside, axis=axis)
+    near = np.zeros_like(crossing)
+    for step in (1, 2):
+        ahead, behind = _cut(axis, step, None), _cut(axis, None, -step)
+        near[ahead] |= crossing[behind]
+        near[behind] |= crossing[ahead]
+    near &= ~crossing
+    width = inside.shape[1]
+
+    def places(found: Bools) -> tuple[Ints, Ints]:
+        rows, columns = np.nonzero(found)
+        first = rows * width + columns
+        return first, first + (width if axis == 0 else 1)
+
+    return places(crossing), places(near)
 
 
 def _near(inside: Bools, width: int) -> tuple[Bools, Bools]:
@@ -63,36 +149,24 @@ def _sectors(inside: Bools, where: tuple[Array, ...]) -> Array:
     return ((np.arctan2(y, x) / (2 * np.pi) + 0.5) * SECTORS).astype(np.int64) % SECTORS
 
 
-def _energy(image: Image, inside: Bools) -> tuple[Floats, Bools]:
-    """Differences between neighbours on the same side of the edge, and where there are any."""
-    grey = image.astype(np.float32) @ np.array([0.299, 0.587, 0.114], np.float32)
-    total, count = np.zeros(grey.shape), np.zeros(grey.shape)
-    for here, there in (((slice(None), slice(-1)), (slice(None), slice(1, None))), ((slice(-1),), (slice(1, None),))):
-        same = inside[here] == inside[there]
-        total[here] += np.abs(grey[there] - grey[here]) * same
-        count[here] += same
-    return total / np.maximum(count, 1), count > 0
+def _energy(pixels: Image, edge: Edge) -> Floats:
+    """Differences (n,) of pixels of the band from the next to the right and below, those on their side of the edge."""
+    grey = pixels.astype(np.float32) @ np.array([0.299, 0.587, 0.114], np.float32)
+    own = grey[edge.band]
+    total, count = np.zeros(len(own)), np.zeros(len(own))
+    for there, same in edge.beside:
+        total += np.abs(grey[there] - own) * same
+        count += same
+    return total / np.maximum(count, 1)
 
 
-def _means(values: Array, sector: Array, used: Bools) -> Floats:
-    """Means over the parts of the edge, (SECTORS, ...), NaN where there are too few pixels."""
-    count = np.bincount(sector[used], minlength=SECTORS).astype(float)
-    count[count < LEAST] = np.nan
-    return np.asarray(np.bincount(sector[used], values[used], SECTORS) / count)
-
-
-def _colour_step(part: Image, inside: Bools, where: tuple[Array, ...], side: Bools, sector: Array) -> float:
+def _colour_step(pixels: Image, edge: Edge) -> float:
     """How far colours are moved across the edge on all of its parts alike, beside how far they move next to it."""
-    near = np.logical_or(*_near(inside, STRIP))[where]
-    channels = part[where].astype(np.float64)
-
-    def means(used: Bools) -> Floats:
-        return np.stack([_means(channels[:, k], sector, used) for k in range(3)], axis=1)
-
-    inner, outer = means(side & near), means(~side & near)
-    beside = [
-        np.linalg.norm(one - means(used), axis=1) for one, used in ((inner, side & ~near), (outer, ~side & ~near))
-    ]
+    channels = pixels[edge.band].astype(np.float64)
+    inner, outer, within, without = (
+        np.stack([group.means(channels[:, k]) for k in range(3)], axis=1) for group in edge.colours
+    )
+    beside = [np.linalg.norm(one - other, axis=1) for one, other in ((inner, within), (outer, without))]
     steps, usual = inner - outer, np.mean(beside, axis=0)
     usable = np.isfinite(steps).all(axis=1) & np.isfinite(usual)
     if usable.sum() < 3:
@@ -100,29 +174,19 @@ def _colour_step(part: Image, inside: Bools, where: tuple[Array, ...], side: Boo
     return float(np.linalg.norm(np.median(steps[usable], axis=0)) / (np.median(usual[usable]) + 2))
 
 
-def seam_of(image: Image, inside: Bools) -> float:
-    """How much larger jumps between neighbouring pixels are across the edge of a region than right beside it (a log).
-
-    >>> flat = np.zeros((9, 9, 3), np.uint8)
-    >>> seam_of(flat, np.pad(np.ones((5, 5), bool), 2))
-    0.0
-    """
-    grey = image.astype(np.float32).mean(axis=2)
-    across, beside, counts = 0.0, 0.0, [0, 0]
-    for axis in (0, 1):
-        jump = np.abs(np.diff(grey, axis=axis))
-        crossing = np.diff(inside, axis=axis)
-        near = np.zeros_like(crossing)
-        for step in (1, 2):
-            ahead, behind = _cut(axis, step, None), _cut(axis, None, -step)
-            near[ahead] |= crossing[behind]
-            near[behind] |= crossing[ahead]
-        near &= ~crossing
-        across, beside = across + float(jump[crossing].sum()), beside + float(jump[near].sum())
-        counts = [counts[0] + int(crossing.sum()), counts[1] + int(near.sum())]
-    if not counts[0] or not counts[1]:
+def _seam(pixels: Image, edge: Edge) -> float:
+    """How much larger jumps between neighbouring pixels are across the edge of a region than beside it (a log)."""
+    crossing, near = (sum(len(first) for first, _ in pairs) for pairs in (edge.crossing, edge.near))
+    if not crossing or not near:
         return 0.0
-    return float(np.log((across / counts[0] + FLOOR) / (beside / counts[1] + FLOOR)))
+    across, beside = (sum(_jumps(pixels, *pair) for pair in pairs) for pairs in (edge.crossing, edge.near))
+    return float(np.log((across / crossing + FLOOR) / (beside / near + FLOOR)))
+
+
+def _jumps(pixels: Image, first: Ints, second: Ints) -> float:
+    """The sum of jumps in lightness between pairs of pixels."""
+    one, other = (pixels[places].astype(np.float32).mean(axis=1) for places in (first, second))
+    return float(np.abs(other - one).sum())
 
 
 def _cut(axis: int, start: int | None, stop: int | None) -> tuple[slice, ...]:
