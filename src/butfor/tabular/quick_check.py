@@ -86,8 +86,8 @@ def _reference(sampler: object) -> Floats | None:
 
 def _coded(values: Floats) -> Bools:
     """Columns (d,) of a few whole numbers only."""
-    few = np.array([len(np.unique(column)) <= MOST_CODES for column in values.T], bool)
-    return np.asarray(few & (values % 1 == 0).all(axis=0))
+    whole = (values % 1 == 0).all(axis=0)
+    return np.array([one and len(np.unique(column)) <= MOST_CODES for one, column in zip(whole, values.T, strict=True)])
 
 
 def _stuck(pool: DrawnValues, _: np.random.Generator) -> bool:

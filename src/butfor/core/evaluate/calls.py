@@ -17,6 +17,7 @@ from butfor.core.evaluate.workplace import UnitContext
 from butfor.core.types import Array, Batch, Floats, Ints, ModelError
 
 LEAST_PAINTED = 4  # large jobs on the same inputs from which on painting over beats assembling anew
+COMPARED = 2**13  # values that are compared at a time
 
 
 Work = list[tuple[CounterfactualBatch, Floats]]  # each batch with the array (rows, outputs) to fill in
@@ -68,13 +69,20 @@ def _evaluate_alike(context: UnitContext, alike: Work) -> bool:
                 former, rows = rows, context.buffer.rows(stop - start, inputs)
                 rows[:] = former
             rows[:, columns] = before
-        expected = np.take(inputs, source, axis=0)
-        context.buffer.written |= not np.array_equal(rows, expected) and not np.array_equal(
-            rows, expected, equal_nan=True
-        )
+        context.buffer.written |= not _as_taken(rows, inputs, source)
         if context.buffer.written:
             break
     return not context.buffer.written
+
+
+def _as_taken(rows: Array, inputs: Array, source: Ints) -> bool:
+    """Whether rows are these inputs; looked at in small parts, for large new memory takes longer than to compare."""
+    step = max(1, COMPARED // rows.shape[1])
+    for start in range(0, len(rows), step):
+        part, expected = rows[start : start + step], inputs.take(source[start : start + step], axis=0)
+        if not np.array_equal(part, expected) and not np.array_equal(part, expected, equal_nan=True):
+            return False
+    return True
 
 
 def _windows(rows: int, most: int) -> list[tuple[int, int]]:
