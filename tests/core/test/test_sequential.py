@@ -1,5 +1,6 @@
 """The sequential test against plain loops: order, batches, closing, caps, targets, interruption."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -13,6 +14,7 @@ import butfor
 from butfor.core.draw import blocks as core_draws
 from butfor.core.select.reach import ORDINARY
 from butfor.core.select.rules import bh
+from butfor.core.test import sequential
 from butfor.core.test.evidence import besag_clifford, p_sequential
 from butfor.core.test.schedule import batches, share_in_vain
 from butfor.tabular import from_values
@@ -593,3 +595,23 @@ def test_a_float32_output_of_many_magnitudes_keeps_its_order(test):
     heavy = run(rows, model=lambda batch: np.exp(3 * sums(batch)).astype(np.float32), **settings)
     assert plain.chosen.sum() >= 5
     assert heavy.chosen.tolist() == plain.chosen.tolist()
+
+
+@pytest.mark.parametrize("by_part", [True, False])
+def test_parts_of_a_round_come_as_jobs_that_are_alike_or_block_by_block(by_part):
+    items = core_draws.TableItems(np.zeros((6, 2)))
+    subsets = [butfor.Subset(f"x{j}", np.array([j])) for j in range(2)]
+    problem = replace(core_draws.table_problem(items, range(6), subsets, normal, 0), round_draws=10)
+    is_open = np.ones(12, bool)
+    is_open[[0, 5]] = False  # of the first column input 0, of the second input 2
+    jobs = list(sequential._jobs(problem, is_open, 3, 25, by_part=by_part))
+    parts = [(3, 10), ("3.1", 10), ("3.2", 5)]
+    found = [(job.block.subset.name, (job.round, job.draws)) for job in jobs]
+    if by_part:
+        assert found == [(name, part) for part in parts for name in ("x0", "x1")]
+    else:
+        assert found == [(name, part) for name in ("x0", "x1") for part in parts]
+    for job in jobs:
+        column = int(job.block.subset.name[1])
+        assert job.inputs.tolist() == ([1, 2, 3, 4, 5] if column == 0 else [0, 1, 3, 4, 5])
+        assert job.rows.tolist() == [2 * i + column for i in job.inputs]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import groupby, product
 from operator import attrgetter
 
 import numpy as np
@@ -202,7 +202,8 @@ def _round(
 ) -> None:
     """One batch for every open hypothesis, counted in the order in which it was drawn."""
     (number, batch, drawn), (centre, mark) = step, centred
-    jobs = _jobs(problem, counts.drawn, number, batch)
+    by_part = problem.items.shares_subsets and evaluator.memory is None
+    jobs = _jobs(problem, counts.drawn, number, batch, by_part=by_part)
     if spec.picked is not None:
         for done in evaluate_together(problem, evaluator, jobs):
             own, outputs = zip(*done, strict=True)
@@ -276,10 +277,11 @@ def _count(rows: Ints, found: Hits, counted: Bools | None, counts: _Counts, draw
         counts.open[given_up], counts.drawable[given_up], counts.values[given_up] = False, False, 1.0
 
 
-def _jobs(problem: Problem, is_open: Bools, number: int, batch: int) -> Iterator[Job]:
+def _jobs(problem: Problem, is_open: Bools, number: int, batch: int, *, by_part: bool) -> Iterator[Job]:
     """For every block with open hypotheses its draws of this round, in parts of at most `round_draws`.
 
-    A part of all blocks comes before the next part of any: jobs that are alike follow each other.
+    With `by_part` a part of all blocks comes before the next part of any, so that jobs that are alike follow each other
+    and are counted together. Where draws repeat, those of a block stay together: equal ones are evaluated once.
     """
     order, starts = problem.block_order
     found = np.flatnonzero(is_open[order])
@@ -290,8 +292,11 @@ def _jobs(problem: Problem, is_open: Bools, number: int, batch: int) -> Iterator
         for block, first, last in zip(problem.blocks, ends.tolist(), ends[1:].tolist(), strict=False)
         if first < last
     ]
-    for part, done in enumerate(range(0, batch, problem.round_draws)):
-        size = min(problem.round_draws, batch - done)
-        name = f"{number}.{part}" if part else number
-        for block, own, every in asked:
-            yield Job(block, size, name) if every else partial_job(block, size, name, within[own], rows[own])
+    most = problem.round_draws
+    parts = [
+        (f"{number}.{part}" if part else number, min(most, batch - done))
+        for part, done in enumerate(range(0, batch, most))
+    ]
+    ordered = [(one, part) for part in parts for one in asked] if by_part else product(asked, parts)
+    for (block, own, every), (name, size) in ordered:
+        yield Job(block, size, name) if every else partial_job(block, size, name, within[own], rows[own])
