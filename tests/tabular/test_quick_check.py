@@ -10,7 +10,7 @@ from butfor.core.draw.items import TableItems
 from butfor.core.select.reach import nearly_all
 from butfor.core.types import Subset
 from butfor.tabular import auto, empirical, from_values, gaussian
-from butfor.tabular.quick_check import quick_check
+from butfor.tabular.quick_check import _told_by_others, quick_check
 from butfor.tabular.splice import TableSampler
 from butfor.tabular.table import as_table
 
@@ -81,3 +81,18 @@ def test_says_that_draws_are_too_narrow_or_too_wide():
 def test_says_that_nearly_all_was_chosen():
     assert nearly_all(np.arange(100) < 50) == []
     assert nearly_all(np.arange(100) < 80)[0].startswith("80% of all hypotheses were chosen")
+
+
+@pytest.mark.parametrize("rho", [0.0, 0.4, 0.6, 0.9, 1.0])
+def test_no_column_that_the_others_tell_is_passed_over(rho):
+    rng = np.random.default_rng(0)
+    common = rng.normal(size=(200, 1))
+    inputs = rho * common + np.sqrt(1 - rho**2) * rng.normal(size=(200, 4))  # all alike where rho is 1
+    told = _told_by_others(inputs)
+    for j in range(4):
+        rest = np.column_stack([np.ones(200), np.delete(inputs, j, axis=1)])
+        fitted = rest @ np.linalg.lstsq(rest, inputs[:, j], rcond=None)[0]
+        assert told[j] or np.corrcoef(fitted, inputs[:, j])[0, 1] <= 0.7
+    assert told.any() == (rho >= 0.6)
+    assert _told_by_others(np.ones((200, 3))).all()  # without variance: to be looked at
+    assert not _told_by_others(inputs[:20]).any()  # too few to tell

@@ -24,6 +24,7 @@ DRAWS = 39  # ends of the ranks are then 2.5 % each
 LEAST_INPUTS = 50
 MOST_SUBSETS = 100
 ENOUGH_INPUTS = 64  # that are drawn for, or five for each column: this is to cost little beside the cheapest model
+TOLD = 0.7  # correlation of a column with its linear prediction from which on the others are said to tell it
 MOST_CODES = 10  # values of a column that stands for grades or kinds
 ASK = "butfor.check_sampler on held-out rows of the reference tells which"
 
@@ -37,6 +38,8 @@ class DrawnValues:
     inputs: Floats  # (n, d)
     values: Floats
     coded: Bools  # (columns,) a few whole numbers only, in the inputs and in the reference
+    told: Bools  # (d,) columns that the others may tell
+    rng: np.random.Generator
 
     @property
     def drawn(self) -> Floats:
@@ -48,6 +51,13 @@ class DrawnValues:
         below, equal = self.drawn < self.values[:, :1], self.drawn == self.values[:, :1]
         return below.sum(axis=1), equal.sum(axis=1) if equal.any() else np.zeros(self.values[:, 0].shape, np.int64)
 
+    @cached_property
+    def ranks(self) -> list[Floats]:
+        """Where observed values stand among their draws, from 0 to 1, by column; nowhere where inputs are too few."""
+        columns = range(len(self.columns)) if len(self.inputs) >= LEAST_INPUTS else ()
+        below, ties = self.standing
+        return [spread_ranks(below[:, j], ties[:, j], DRAWS + 1, self.rng) for j in columns]
+
 
 def quick_check(problem: Problem) -> list[str]:
     """Sentences for the summary where the sampler of a table looks wrong.
@@ -55,7 +65,7 @@ def quick_check(problem: Problem) -> list[str]:
     Draws for the inputs of the first block, in streams of their own: the run's draws stay as they were.
     """
     pools: list[DrawnValues] = []
-    reference, info = _reference(problem.sampler), info_of(problem.sampler)
+    reference, info, rng = _reference(problem.sampler), info_of(problem.sampler), stream(problem.seed, "quick check")
     first = [block for block in problem.blocks[:MOST_SUBSETS] if block.start == 0]
     width = problem.items.block(0, 1).shape[1] if first else 0
     jobs = (Job(block, DRAWS, "quick check", ask=_first_inputs(block, width)) for block in first)
@@ -63,11 +73,13 @@ def quick_check(problem: Problem) -> list[str]:
         subset = drawn.job.block.subset
         values = filled(np.asarray(drawn.values, dtype=np.float64).reshape(len(drawn.inputs), DRAWS + 1, -1))
         inputs = pools[0].inputs if pools else filled(np.asarray(drawn.inputs, dtype=np.float64))  # the same in all
-        coded = _coded(values[:, 0]) & (True if reference is None else _coded(reference[:, subset.index]))
-        pools.append(DrawnValues(subset.name, np.asarray(subset.index), inputs, values, coded))
-    rng = stream(problem.seed, "quick check")
+        told = pools[0].told if pools else _told_by_others(inputs)
+        coded = _coded(values[:, 0])
+        if coded.any() and reference is not None:
+            coded &= _coded(reference[:, subset.index])
+        pools.append(DrawnValues(subset.name, np.asarray(subset.index), inputs, values, coded, told, rng))
     asked = {said: test for said, test in WRONG.items() if test is not _fractions or not info.calibrated}
-    found = {sentence: [pool.name for pool in pools if test(pool, rng)] for sentence, test in asked.items()}
+    found = {sentence: [pool.name for pool in pools if test(pool)] for sentence, test in asked.items()}
     return [sentence.format(_listed(names)) for sentence, names in found.items() if names]
 
 
@@ -90,55 +102,65 @@ def _coded(values: Floats) -> Bools:
     return np.array([one and len(np.unique(column)) <= MOST_CODES for one, column in zip(whole, values.T, strict=True)])
 
 
-def _stuck(pool: DrawnValues, _: np.random.Generator) -> bool:
+def _told_by_others(inputs: Floats) -> Bools:
+    """Columns (d,) that a linear prediction from the others may go with; all of them where that is not told so easily.
+
+    The share of a column's variance that the others explain is 1 - 1 / C, C its place in the inverse correlations.
+    """
+    count, width = inputs.shape
+    if count < max(LEAST_INPUTS, 5 * width) or width < 2:
+        return np.zeros(width, bool)
+    centred = inputs - inputs.mean(axis=0)
+    size = np.sqrt(np.einsum("ij,ij->j", centred, centred))
+    if not size.all():
+        return np.ones(width, bool)
+    scaled = centred / size
+    try:
+        explained = 1 - 1 / np.diag(np.linalg.inv(scaled.T @ scaled))
+    except np.linalg.LinAlgError:
+        return np.ones(width, bool)
+    return np.asarray(~(explained < 0.9 * TOLD**2))  # NaN too: it is looked at more closely
+
+
+def _stuck(pool: DrawnValues) -> bool:
     return bool((pool.standing[1] == DRAWS).all(axis=1).mean() > 0.5)
 
 
-def _fractions(pool: DrawnValues, _: np.random.Generator) -> bool:
+def _fractions(pool: DrawnValues) -> bool:
     if len(pool.inputs) < 10 or not pool.coded.any():
         return False  # mostly so, at once
     broken = (pool.drawn % 1 != 0).mean(axis=(0, 1)) > 0.5
     return bool((pool.coded & broken).any())
 
 
-def _loose(pool: DrawnValues, _: np.random.Generator) -> bool:
+def _loose(pool: DrawnValues) -> bool:
     """The linear prediction of a column from the others goes with its observed values, but not with its draws."""
-    count, width = pool.inputs.shape
-    if len(pool.columns) > 1 or count < max(LEAST_INPUTS, 5 * width) or width < 2:
+    if len(pool.columns) > 1 or not pool.told[pool.columns[0]]:
         return False
-    rest = np.delete(pool.inputs, pool.columns, axis=1)
-    rest = np.column_stack([np.ones(count), rest])
+    count = len(pool.inputs)
+    rest = np.column_stack([np.ones(count), np.delete(pool.inputs, pool.columns, axis=1)])
     fitted = rest @ np.linalg.lstsq(rest, pool.values[:, 0, 0], rcond=None)[0]
     if np.ptp(fitted) == 0 or np.ptp(pool.values[:, 0]) == 0 or np.ptp(pool.drawn) == 0:
         return False
     drawn, middle = pool.drawn[:, :, 0], fitted - fitted.mean()
     with_data = np.corrcoef(fitted, pool.values[:, 0, 0])[0, 1]
-    with_draws = (middle @ drawn.mean(axis=1)) / (
-        count * middle.std() * drawn.std()
-    )  # of each input with all its draws
-    return bool(with_data > 0.7 and with_draws < 0.5 * with_data)
+    with_draws = (middle @ drawn.mean(axis=1)) / (count * middle.std() * drawn.std())  # over all draws of all inputs
+    return bool(with_data > TOLD and with_draws < 0.5 * with_data)
 
 
-def _at_both_ends(pool: DrawnValues, rng: np.random.Generator) -> bool:
-    return any(_share(u < 0.025) > 0.1 and _share(u > 0.975) > 0.1 for u in _ranks(pool, rng))
+def _at_both_ends(pool: DrawnValues) -> bool:
+    return any(_share(u < 0.025) > 0.1 and _share(u > 0.975) > 0.1 for u in pool.ranks)
 
 
-def _in_the_middle(pool: DrawnValues, rng: np.random.Generator) -> bool:
-    return any(_share(np.abs(u - 0.5) < 0.25) > 0.75 for u in _ranks(pool, rng))  # 0.5 if Q is right
+def _in_the_middle(pool: DrawnValues) -> bool:
+    return any(_share(np.abs(u - 0.5) < 0.25) > 0.75 for u in pool.ranks)  # 0.5 if Q is right
 
 
 def _share(where: Bools) -> float:
     return int(np.count_nonzero(where)) / len(where)
 
 
-def _ranks(pool: DrawnValues, rng: np.random.Generator) -> list[Floats]:
-    """Where observed values stand among their draws, from 0 to 1, by column; nowhere where inputs are too few."""
-    columns = range(len(pool.columns)) if len(pool.inputs) >= LEAST_INPUTS else ()
-    below, ties = pool.standing
-    return [spread_ranks(below[:, j], ties[:, j], DRAWS + 1, rng) for j in columns]
-
-
-WRONG: dict[str, Callable[[DrawnValues, np.random.Generator], bool]] = {
+WRONG: dict[str, Callable[[DrawnValues], bool]] = {
     "Counterfactuals of {} are the observed values again for most inputs: little can be found there.": _stuck,
     "Counterfactuals of {} have fractions where the data has a few whole numbers only: no real row looks like that; "
     "use a sampler for mixed columns.": _fractions,
