@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 import butfor
+from butfor.core.evaluate import batches
 
 RNG = np.random.default_rng(0)
 INPUTS = RNG.normal(size=(20, 4))
@@ -220,3 +221,28 @@ def test_float32_data_stay_float32():
     seen = set()
     run(lambda rows: seen.add(rows.dtype) or curved(rows), INPUTS.astype(np.float32))
     assert seen == {np.dtype(np.float32)}
+
+
+@pytest.mark.parametrize("repeating", [False, True])
+def test_what_a_call_has_does_not_depend_on_how_long_calls_take(monkeypatch, repeating):
+    """Units of large jobs grow while they are quick; small jobs, which share calls, must not notice."""
+    inputs = (
+        np.random.default_rng(0).integers(0, 9, (300, 10)).astype(float)
+    )  # 256 and 44 inputs: large jobs, and two small ones to a call
+    sampler = butfor.tabular.empirical(inputs) if repeating else butfor.tabular.gaussian(inputs)
+
+    def calls(seconds):
+        monkeypatch.setattr(batches, "QUICK", seconds)
+        seen = []
+
+        def model(rows):
+            seen.append(rows.tobytes())
+            return rows.sum(axis=1)
+
+        butfor.explain(
+            model, inputs, sampler, test=butfor.irt(20), subsets="columns", batch_rows=2000, exact=False,
+            alternative="greater", effects=None, control=False, decide=False,
+        )  # fmt: skip
+        return sorted(seen)
+
+    assert calls(0.0) == calls(1e9)

@@ -204,26 +204,28 @@ def _groups(problem: Problem, evaluator: Evaluator, jobs: Iterable[Job]) -> Iter
     held, large, rows = 0, 0, 0
     usual = room = max(CALLS * evaluator.batch_rows, LEAST_ROWS)
     costly, alike = problem.items.costly, problem.items.shares_subsets
-    here = isinstance(evaluator.engine, Serial)
+    grows = isinstance(evaluator.engine, Serial) and evaluator.memory is None
     for job in jobs:
         own = job.count * job.versions
+        plain = job.ask is None and job.keep is None and job.round != SUPPORT
+        is_large = alike and plain and own > evaluator.batch_rows
         together = bool(group) and evaluator.memory is not None and job.block is group[-1].block
-        all_large = large == len(group)  # each of them is then a call of its own, whatever else is in the group
+        all_large = large == len(group)  # none of them shares a call, so how many there are may hang on the clock
         if costly:
             full = rows + own > evaluator.batch_rows
         else:
             full = rows >= (room if all_large else usual) or held >= (LARGE_GROUP if all_large else GROUP_VALUES)
+            full |= all_large and not is_large  # small ones share calls: with whom must be the same in every run
         if group and full and not together:
             begun = perf_counter()
             yield group
-            room = 2 * room if here and perf_counter() - begun < QUICK else usual
+            room = 2 * room if grows and perf_counter() - begun < QUICK else usual
             group, held, large, rows = [], 0, 0, 0
         group.append(job)
         rows += own
         if not costly:
             held += own * max(evaluator.outputs, problem.items.size(job.block.start, job.block.subset))
-            plain = job.ask is None and job.keep is None and job.round != SUPPORT
-            large += alike and plain and own > evaluator.batch_rows
+            large += is_large
     if group:
         yield group
 
