@@ -8,12 +8,11 @@ from typing import Any, Literal, cast
 
 import numpy as np
 
-from butfor.core.result.result import Result
-from butfor.core.types import InputError
-from butfor.models.rows import is_series
-from butfor.run.progress import Progress, reporting
-from butfor.run.settings import takes_settings
+from butfor.models.wrap import is_series
+from butfor.results.result import Result
+from butfor.settings import Progress, reporting, takes_settings
 from butfor.tabular.explain import explain as explain_table
+from butfor.types import InputError
 
 Modality = Literal["table", "image", "text"]
 

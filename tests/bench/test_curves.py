@@ -11,9 +11,9 @@ from butfor.bench import curves, curves_shown, oracle
 from butfor.bench.peers import learned, methods, networks, ours
 from butfor.bench.peers.task import task_of
 from butfor.bench.runs import rates
-from butfor.core.types import InputError, Subset
 from butfor.simulate import about_model, network
 from butfor.simulate.populations import POPULATIONS, population
+from butfor.types import InputError, Subset
 
 LEVELS = np.array([0.0, 0.1, 0.25, 0.5])
 

@@ -10,7 +10,7 @@ import pytest
 from butfor.bench.peers import costs, study, whole_table
 from butfor.bench.peers.methods import ATTRIBUTIONS, installed
 from butfor.bench.peers.task import CountedModel, Task, required, task_of
-from butfor.core.types import InputError
+from butfor.types import InputError
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from butfor import simulate
 from butfor.bench import overhead, speed
 from butfor.bench.output import write_figures
 from butfor.bench.timed import Timed
-from butfor.core.draw.samplers import info_of
+from butfor.evaluation.samplers import info_of
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from butfor.core.test.contrast import p_passes, pass_sums
+from butfor.inference.holdout import p_passes, pass_sums
 from butfor.tabular import from_values
 from butfor.tabular.gaussian import Gaussian
 from butfor.tabular.global_importance import global_importance

@@ -8,8 +8,10 @@ from scipy.stats import binom
 
 import butfor
 from butfor.bench.global_fitted import RELEVANT, SHIFTED, columns, curved, world
-from butfor.core.test import covariance
-from butfor.tabular import fitted_contrast, holdout, residual
+from butfor.inference import holdout as covariance
+from butfor.tabular import global_importance as fitted_contrast
+from butfor.tabular import global_importance as holdout
+from butfor.tabular import residual
 from butfor.tabular.global_importance import global_importance
 
 ALPHA = 0.1

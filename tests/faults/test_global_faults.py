@@ -32,9 +32,9 @@ class Box:
 
 @pytest.fixture(autouse=True)
 def small_units(monkeypatch):
-    monkeypatch.setattr("butfor.core.evaluate.batches.LEAST_ROWS", 500)
-    monkeypatch.setattr("butfor.core.evaluate.batches.CALLS", 0)
-    monkeypatch.setattr("butfor.engine.store.SECONDS", 0.0)
+    monkeypatch.setattr("butfor.evaluation.evaluator.LEAST_ROWS", 500)
+    monkeypatch.setattr("butfor.evaluation.evaluator.CALLS", 0)
+    monkeypatch.setattr("butfor.evaluation.journal.SECONDS", 0.0)
 
 
 @pytest.mark.parametrize("labels", [Y, None])

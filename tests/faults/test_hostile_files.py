@@ -12,11 +12,10 @@ import pytest
 
 import butfor
 from butfor import image, text
-from butfor.core.parsing import parse_json
-from butfor.core.types import InputError
 from butfor.models.files import load_model
-from butfor.tabular.files import read_subsets
-from butfor.tabular.where import evaluated
+from butfor.tabular.files import evaluated, read_subsets
+from butfor.types import InputError
+from butfor.untrusted import parse_json
 
 RNG = np.random.default_rng(0)
 RESULT = butfor.explain(

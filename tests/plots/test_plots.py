@@ -10,10 +10,10 @@ import pytest
 from matplotlib.colors import to_hex
 
 import butfor
-from butfor.core.types import InputError
 from butfor.plots import shap_values
 from butfor.plots.accessor import PLOTS
 from butfor.plots.style import CHOSEN, REST
+from butfor.types import InputError
 
 NAMES = ["weight $x$", "age", "height", "a very long name of a column that goes on and on"]
 

@@ -7,9 +7,9 @@ import pytest
 
 import butfor.image as bi
 from butfor import text
-from butfor.engine.journal import told_before
+from butfor.evaluation.journal import told_before
 from butfor.run import suited
-from butfor.run.procedure import sequential
+from butfor.settings import sequential
 
 HOW = ("red", "pale", "red", "white", "red", "small", "red", "tall", "red", "late")
 FLOWERS = [f"a {how} rose stood by the old gate" for how in HOW]

@@ -12,7 +12,7 @@ import typer
 
 if TYPE_CHECKING:
     from butfor.bench.output import Figures
-    from butfor.run.progress import Progress
+    from butfor.settings import Progress
 
     Study = tuple[Callable[..., Figures], Callable[[Figures], str]]  # measures, and says it in Markdown
 
@@ -179,7 +179,7 @@ def scale(
 ) -> None:
     """Several workers over one, the cost of a run directory, a million hypotheses, ten million from a file."""
     from butfor.bench import scale as bench
-    from butfor.core.checks import one_of
+    from butfor.types import one_of
 
     parts = tuple(part or bench.PARTS)
     for one in parts:
@@ -356,7 +356,7 @@ def _lines(now: Progress) -> None:
 def _measure(name: str, study: Study, out: Path | None, json: bool, **options: object) -> Figures:
     """Run a study, write its figures where asked to, and print them."""
     from butfor.bench.output import write_figures
-    from butfor.report.folder import check_folder
+    from butfor.report.write import check_folder
 
     if out is not None:
         check_folder(out)

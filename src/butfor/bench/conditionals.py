@@ -10,10 +10,10 @@ from importlib.util import find_spec
 import numpy as np
 
 from butfor.bench.output import Figures, listed
-from butfor.core.draw.streams import stream
-from butfor.core.types import Array, Floats, Subset
+from butfor.evaluation.streams import stream
 from butfor.tabular import copula, forest, gaussian, neighbours, residual
 from butfor.tabular.splice import TableSampler
+from butfor.types import Array, Floats, Subset
 
 FOLDS, DRAWS = 5, 1_000
 TABLES = ("diabetes", "breast_cancer", "wine")

@@ -9,7 +9,7 @@ from typing import Any
 
 from butfor.bench.curves import ABOUT_MODEL, PAPER, at_level, beside_default
 from butfor.bench.output import Figures, table
-from butfor.report.folder import write_files
+from butfor.report.write import write_files
 
 SHOWN = (0.1, 0.2)
 SIDES = {"greater": "1-sided", "two-sided": "2-sided"}

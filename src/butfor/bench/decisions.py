@@ -10,10 +10,10 @@ import numpy as np
 
 from butfor import Result, explain, tabular
 from butfor.bench.output import Figures, about, listed
-from butfor.core.draw.streams import stream
-from butfor.core.types import Array, Bools, Floats
+from butfor.evaluation.streams import stream
 from butfor.simulate.known import known_normal
 from butfor.tabular.splice import from_values
+from butfor.types import Array, Bools, Floats
 
 WIDTH, RHO, INPUTS = 5, 0.6, 20
 WEIGHTS = np.array([1.0, 0.8, -0.6, 0.4, 0.0])

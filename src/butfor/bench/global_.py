@@ -11,10 +11,10 @@ from butfor import GlobalResult, global_importance, simulate
 from butfor.bench.global_fitted import fitted, fitted_markdown, gaussian_knockoffs
 from butfor.bench.output import Figures, about, table
 from butfor.bench.runs import mean_error, mean_rates, shown
-from butfor.core.result.global_result import BLIND, ORDINARY
-from butfor.core.types import Bools, Floats
+from butfor.results.global_result import BLIND, ORDINARY
 from butfor.simulate.models import sum_of_abs
 from butfor.tabular import gaussian
+from butfor.types import Bools, Floats
 
 Found = list[tuple[Bools, Bools]]  # what was chosen in each run, and what is true
 ALPHA = 0.1

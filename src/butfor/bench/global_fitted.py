@@ -12,8 +12,8 @@ import numpy as np
 from butfor import global_importance
 from butfor.bench.output import Figures, table
 from butfor.bench.runs import mean_error, mean_rates, shown
-from butfor.core.select.rules import knockoff_plus
-from butfor.core.types import Array, Bools, Floats
+from butfor.inference.selection import knockoff_plus
+from butfor.types import Array, Bools, Floats
 
 Margin = Literal["normal", "t10", "poisson", "gamma"]
 Learner = Literal["forest", "ridge"]

@@ -12,11 +12,11 @@ import numpy as np
 
 from butfor import explain, few_shot, irt, tabular
 from butfor.bench.output import Figures, about, table
-from butfor.core.draw.samplers import Sampler
-from butfor.core.draw.streams import stream
-from butfor.core.types import Floats
+from butfor.evaluation.samplers import Sampler
+from butfor.evaluation.streams import stream
 from butfor.simulate.models import sum_of_abs
 from butfor.simulate.samplers import normal
+from butfor.types import Floats
 
 WIDTH = 10  # columns, where they are not what grows
 HYPOTHESES = (10**3, 10**4, 10**5, 10**6)

@@ -18,13 +18,12 @@ import numpy as np
 from butfor import Result, image
 from butfor.bench.images import assets_folder
 from butfor.bench.output import Figures, about, listed
-from butfor.core.draw.samplers import Sampler
-from butfor.core.types import Array, Bools, Floats, InputError, Model
-from butfor.image.region import Box, Image, at, mask_of
+from butfor.evaluation.samplers import Sampler
+from butfor.image.region import Box, Image, Zoom, at, mask_of
 from butfor.image.view import marked_photograph
-from butfor.image.zoom import Zoom
-from butfor.run.procedure import sequential
+from butfor.settings import sequential
 from butfor.simulate.images import PATCH, Stripes, textures
+from butfor.types import Array, Bools, Floats, InputError, Model
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

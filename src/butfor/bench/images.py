@@ -16,9 +16,9 @@ import numpy as np
 from butfor import Result, image
 from butfor.bench.output import Figures, listed, machine
 from butfor.bench.timed import Timed, peak
-from butfor.core.draw.samplers import Sampler
-from butfor.core.types import Array, Batch, InputError, Model
+from butfor.evaluation.samplers import Sampler
 from butfor.image.models import ImageClassifier
+from butfor.types import Array, Batch, InputError, Model
 
 Found = TypeVar("Found")
 ALPHAS = (0.2, 0.1)

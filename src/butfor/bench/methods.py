@@ -11,12 +11,12 @@ import numpy as np
 from butfor import ReachWarning, Result, explain, few_shot, irt, osft, sequential, simulate
 from butfor.bench.output import Figures, about, listed
 from butfor.bench.runs import ProgressTo, each, mean_error, rates, shown
-from butfor.core.draw.blocks import draw, rounds, table_problem
-from butfor.core.draw.items import TableItems
-from butfor.core.select.rules import bh
-from butfor.core.types import Bools, Floats, Ints, Subset
-from butfor.run.procedure import Procedure
+from butfor.evaluation.hypotheses import draw, rounds, table_problem
+from butfor.evaluation.items import TableItems
+from butfor.inference.selection import bh
+from butfor.settings import Procedure
 from butfor.simulate import Bed
+from butfor.types import Bools, Floats, Ints, Subset
 
 FIXED = 10_000
 ALPHAS = (0.05, 0.1, 0.2)

@@ -11,8 +11,8 @@ import numpy as np
 
 from butfor import explain
 from butfor.bench.output import Figures, about, listed
-from butfor.core.draw.streams import stream
-from butfor.core.types import Array, Batch, Floats
+from butfor.evaluation.streams import stream
+from butfor.types import Array, Batch, Floats
 
 ALPHA, WIDTH = 0.1, 6
 Law = Callable[[np.random.Generator, int], Any]

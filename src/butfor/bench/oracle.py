@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from butfor.core.types import Bools, Floats
+from butfor.types import Bools, Floats
 
 Ranking = tuple[Floats, Bools]  # scores and truth of one run, both (N,)
 

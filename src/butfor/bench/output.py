@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from butfor._version import __version__
-from butfor.report.folder import write_files
+from butfor.report.write import write_files
 
 Figures = dict[str, Any]  # what a study measured, as JSON can hold it
 

@@ -16,12 +16,12 @@ import numpy as np
 from butfor import ReachWarning, explain, image, irt, simulate
 from butfor.bench.output import Figures
 from butfor.bench.timed import Timed
-from butfor.core.draw.streams import stream
-from butfor.core.types import Array, Batch, Floats, InputError, Subset
+from butfor.evaluation.streams import stream
 from butfor.models.onnx import onnx_model
-from butfor.models.optional import need
+from butfor.models.wrap import need
 from butfor.simulate.models import sum_of_abs
 from butfor.simulate.network import predict
+from butfor.types import Array, Batch, Floats, InputError, Subset
 
 DRAWS, REPEATS = 100, 5
 TREES, TRAINED_ON = 100, 3000

@@ -9,9 +9,9 @@ from typing import Any, Literal
 import numpy as np
 
 import butfor.text
-from butfor.core.draw.streams import stream
-from butfor.core.types import Bools, Subset
+from butfor.evaluation.streams import stream
 from butfor.text import ngram, plain, word_spans
+from butfor.types import Bools, Subset
 
 
 @dataclass(frozen=True)

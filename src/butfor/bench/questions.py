@@ -14,10 +14,10 @@ import numpy as np
 from butfor import Result, explain
 from butfor.bench.output import Figures, about, listed
 from butfor.bench.peers.dice_changes import dice_changes
-from butfor.core.draw.streams import stream
-from butfor.core.types import Bools, Floats
+from butfor.evaluation.streams import stream
 from butfor.models import wrap
 from butfor.simulate.credit import credit
+from butfor.types import Bools, Floats
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 
 from butfor.bench.output import Figures
-from butfor.core.types import Bools
-from butfor.run.progress import Progress, Report, reporting
+from butfor.settings import Progress, Report, reporting
+from butfor.types import Bools
 
 ProgressTo = bool | Report | None  # a bar, a function, or nothing
 

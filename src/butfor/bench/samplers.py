@@ -11,9 +11,9 @@ import numpy as np
 
 from butfor import check_sampler
 from butfor.bench.output import Figures, listed
-from butfor.core.draw.streams import stream
-from butfor.core.types import Floats, Subset
+from butfor.evaluation.streams import stream
 from butfor.tabular import empirical, from_values, gaussian
+from butfor.types import Floats, Subset
 
 REFERENCE, HELD_OUT, WIDTH = 2000, 500, 5
 POINTS = 3001

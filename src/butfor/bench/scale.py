@@ -20,13 +20,13 @@ import numpy as np
 
 from butfor import explain, irt, tabular
 from butfor.bench.output import Figures, about, table
-from butfor.core.draw.samplers import Sampler
-from butfor.core.draw.streams import stream
-from butfor.core.types import Array, Batch, Floats
-from butfor.engine.choose import engine_for
+from butfor.evaluation.samplers import Sampler
+from butfor.evaluation.streams import stream
+from butfor.evaluation.workers import engine_for
 from butfor.simulate.models import sum_of_abs
 from butfor.simulate.samplers import normal
 from butfor.tabular.stream import explain_stream
+from butfor.types import Array, Batch, Floats
 
 PARTS = ("workers", "journal", "million", "stream", "columns")
 ASKED = {"2 processes": 1.7, "2 threads": None, "dask, 2 processes": 1.5}
@@ -298,7 +298,7 @@ def columns(seed: int, count: int) -> Figures:
     the default one names instead, which fits each column to all others by itself."""
     import pandas as pd
 
-    from butfor.tabular.rows import TableRequest, read_tables
+    from butfor.tabular.files import TableRequest, read_tables
 
     rng, names = stream(seed, "scale", "columns"), [f"x{j}" for j in range(count)]
     frame = pd.DataFrame(rng.standard_normal((40, count)), columns=names)

@@ -17,8 +17,8 @@ from butfor import ReachWarning, explain, tabular
 from butfor.bench import overhead
 from butfor.bench.output import Figures, about, listed
 from butfor.bench.timed import peak
-from butfor.core.types import ModelError
 from butfor.simulate.samplers import normal
+from butfor.types import ModelError
 
 MEMORY_INPUTS, MEMORY_WIDTH = 10_000, 100  # a million hypotheses
 MEMORY_TARGET = 1.5e9  # bytes

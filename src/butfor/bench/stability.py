@@ -16,9 +16,9 @@ import numpy as np
 from butfor import explain, irt, simulate
 from butfor.bench.output import Figures, about, listed
 from butfor.bench.overhead import boosted
-from butfor.core.types import Array, Batch, Bools, Floats, InputError
 from butfor.simulate.models import sum_of_abs
 from butfor.simulate.paper import paper_inputs
+from butfor.types import Array, Batch, Bools, Floats, InputError
 
 SEEDS = 10
 BEDS = ("independent-network", "correlated-network")

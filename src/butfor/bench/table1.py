@@ -15,8 +15,8 @@ import numpy as np
 from butfor import ReachWarning, explain, irt, osft, selection, simulate
 from butfor.bench.output import Figures, about, table
 from butfor.bench.runs import ProgressTo, each, rates
-from butfor.core.types import Alternative, InputError
-from butfor.run.procedure import Procedure
+from butfor.settings import Procedure
+from butfor.types import Alternative, InputError
 
 ALPHAS = (0.01, 0.05, 0.1, 0.2)
 ALPHA = 0.2  # of the table

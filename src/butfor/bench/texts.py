@@ -17,11 +17,11 @@ from butfor import text
 from butfor.bench import lexicon
 from butfor.bench.output import Figures, machine, table
 from butfor.bench.timed import Timed, peak
-from butfor.core.result.result import Result
-from butfor.core.types import Floats, InputError
-from butfor.text.network import pieces_of
-from butfor.text.small_infiller import plain_words
-from butfor.text.word_counts import word_of
+from butfor.results.result import Result
+from butfor.text.highlight import word_of
+from butfor.text.small import plain_words
+from butfor.text.tokens import pieces_of
+from butfor.types import Floats, InputError
 
 ALPHA = 0.15
 MOST_PIECES = 256  # reviews are below it, as in the paper

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from butfor.core.draw.samplers import RefusesInputs, RepeatsDraws, SamplerInfo, info_of
-from butfor.core.types import Subset
+from butfor.evaluation.samplers import RefusesInputs, RepeatsDraws, SamplerInfo, info_of
+from butfor.types import Subset
 
 
 @dataclass

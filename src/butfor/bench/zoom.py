@@ -17,14 +17,14 @@ import butfor.image
 import butfor.text
 from butfor.bench import zoom_length
 from butfor.bench.output import Figures, about, listed
-from butfor.core.result.result import Result
-from butfor.core.select.rules import bh
-from butfor.core.types import Bools, Floats, InputError, ReachWarning
 from butfor.image import grid
-from butfor.image.zoom import Zoom
-from butfor.run.procedure import sequential
+from butfor.image.region import Zoom
+from butfor.inference.selection import bh
+from butfor.results.result import Result
+from butfor.settings import sequential
 from butfor.simulate.documents import DocumentBed, documents
 from butfor.simulate.images import PATCH, ImageBed, textures
+from butfor.types import Bools, Floats, InputError, ReachWarning
 
 SIDE = 8  # squares of an image, across and down
 

@@ -15,9 +15,9 @@ from butfor import text
 from butfor.bench.output import Figures, listed
 from butfor.bench.texts import assets_folder
 from butfor.bench.timed import Timed
-from butfor.core.types import Ints
-from butfor.run.procedure import sequential
+from butfor.settings import sequential
 from butfor.text.segment import word_spans
+from butfor.types import Ints
 
 LENGTHS = (300, 600, 1200)  # words
 DOCUMENTS = 12

@@ -9,29 +9,22 @@ from typing import Any
 
 import numpy as np
 
-from butfor.core.draw.blocks import list_problem
-from butfor.core.draw.items import ListItems
-from butfor.core.draw.proposers import is_blind
-from butfor.core.draw.samplers import HasNotes, Sampler, SeesRun, info_of
-from butfor.core.result.result import Result
-from butfor.core.types import InputError
+from butfor.evaluation.hypotheses import is_blind, list_problem
+from butfor.evaluation.items import ListItems
+from butfor.evaluation.samplers import HasNotes, Sampler, SeesRun, info_of
 from butfor.image.cache import cached, not_kept
-from butfor.image.checked import check_drawn
-from butfor.image.inputs import load_items, propose_regions, source_metadata
-from butfor.image.judged import fills_judged
+from butfor.image.inputs import as_proposer, is_zoom, load_items, propose_regions, source_metadata, with_its_attributes
 from butfor.image.models import huggingface_classifier, torch_classifier
-from butfor.image.region import RegionPacking
-from butfor.image.regions import as_proposer, is_zoom
-from butfor.image.saved import with_its_attributes
+from butfor.image.plausibility import fills_judged
+from butfor.image.region import RegionPacking, check_drawn
 from butfor.models import Wrapped, wrap
 from butfor.models.wrap import model_name
-from butfor.run.context import RunContext
-from butfor.run.procedure import Procedure, sequential
+from butfor.results.result import Result
 from butfor.run.proposed import Proposed
-from butfor.run.run import run
-from butfor.run.settings import NAMES, Settings, of_those_left, takes
+from butfor.run.run import RunContext, check_zoom, run, with_layers
 from butfor.run.suited import Suited, by_cost, suited
-from butfor.run.zooming import check_zoom, with_layers
+from butfor.settings import NAMES, Procedure, Settings, of_those_left, sequential, takes
+from butfor.types import InputError
 
 HELD_VALUES = 2**26  # values of the images that the model is given at a time: 64 MB
 MOST_ROWS = 32

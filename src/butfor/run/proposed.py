@@ -8,10 +8,9 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
-from butfor.core.draw.content import size
-from butfor.core.draw.proposers import Proposer, proposals, unique
-from butfor.core.types import InputError, Item, Subset
-from butfor.core.warn import warn_user
+from butfor.evaluation.hypotheses import Proposer, proposals, unique
+from butfor.evaluation.items import size
+from butfor.types import InputError, Item, Subset, warn_user
 
 OnError = Literal["raise", "skip"]
 MOST_NAMED = 5  # inputs in one sentence

@@ -15,16 +15,14 @@ from typing import TypeVar
 
 import numpy as np
 
-from butfor.core.draw.blocks import CounterfactualBatch, Job, Problem, draw
-from butfor.core.evaluate.ask import ask
-from butfor.core.evaluate.memory import remembering
-from butfor.core.result.result import Result
-from butfor.core.result.table import LEAST_INPUTS
-from butfor.engine.journal import told_before
-from butfor.run.context import RunContext
+from butfor.evaluation.calls import ask
+from butfor.evaluation.evaluator import remembering
+from butfor.evaluation.hypotheses import CounterfactualBatch, Job, Problem, draw
+from butfor.evaluation.journal import told_before
+from butfor.results.result import LEAST_INPUTS, Result
 from butfor.run.overlap import overlap_note
-from butfor.run.procedure import Procedure, few_shot, sequential
-from butfor.run.settings import Settings
+from butfor.run.run import RunContext
+from butfor.settings import Procedure, Settings, few_shot, sequential
 
 LIMIT = 300.0  # seconds: where the sequential test is expected to take longer, a test of fewer draws is taken
 TESTS = {"few-shot": few_shot(), "sequential": sequential(), "sequential(h=1)": sequential(h=1)}  # by what they say

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from butfor.core.draw.streams import stream
-from butfor.core.types import Bools
+from butfor.evaluation.streams import stream
+from butfor.types import Bools
 
 if TYPE_CHECKING:
     import pandas as pd

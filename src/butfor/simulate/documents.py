@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from butfor.core.draw.streams import stream
-from butfor.core.types import Bools, Floats, Ints, Subset
+from butfor.evaluation.streams import stream
 from butfor.simulate.texts import FOREIGN, PLACE, READ, WORDS, Chain, drawn, laws
+from butfor.types import Bools, Floats, Ints, Subset
 
 WORD = re.compile(r"[A-Za-z]+")
 STOP = re.compile(r"\.\s*")

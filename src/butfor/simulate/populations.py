@@ -7,11 +7,11 @@ from functools import partial
 
 import numpy as np
 
-from butfor.core.draw.streams import stream
-from butfor.core.types import Floats, InputError
+from butfor.evaluation.streams import stream
 from butfor.simulate.about_model import SHARE, copied_rows, tree_rows
 from butfor.simulate.known import LINEAR_SHARE, LINEAR_SHIFT, linear_covariance
 from butfor.simulate.paper import PAIRS, WIDTH, mixture, paper_beta
+from butfor.types import Floats, InputError
 
 CHUNK = 5000  # rows of correlated normals at a time
 

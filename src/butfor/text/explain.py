@@ -2,30 +2,103 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from butfor.core.draw.blocks import list_problem
-from butfor.core.draw.items import ListItems
-from butfor.core.draw.proposers import Proposer, is_blind
-from butfor.core.draw.samplers import HasNotes, RefusesInputs, SamplerInfo, info_of
-from butfor.core.result.result import Result
-from butfor.core.types import InputError, Subset
-from butfor.models.rows import check_aligned
-from butfor.models.wrap import model_name
-from butfor.run.context import RunContext
+from butfor.evaluation.hypotheses import Proposer, ProposesTree, is_blind, list_problem
+from butfor.evaluation.items import ListItems
+from butfor.evaluation.samplers import HasNotes, RefusesInputs, SamplerInfo, info_of
+from butfor.models.wrap import check_aligned, is_frame, is_series, model_name
+from butfor.results.result import Result
 from butfor.run.proposed import NamedItems, OnError, Proposed, Words, check_names, propose
-from butfor.run.run import run
-from butfor.run.settings import NAMES, Settings, of_those_left, takes
+from butfor.run.run import RunContext, check_zoom, run, with_layers
 from butfor.run.suited import Suited, by_cost, suited
-from butfor.run.zooming import check_zoom, with_layers
-from butfor.text.edit import SpanPacking, check_drawn, span_of
-from butfor.text.items import TextWarning, as_proposer, as_text, is_zoom, named_sources
+from butfor.settings import NAMES, Settings, of_those_left, takes
+from butfor.text.files import UnreadableFile, load_texts
 from butfor.text.models import text_model
-from butfor.text.subsets import SIGN
+from butfor.text.segment import SpanPacking, check_drawn, span_of
+from butfor.text.subsets import SIGN, phrases, sentences, spans, wordpieces, words, zoom
+from butfor.types import InputError, Subset
+
+PLAIN: dict[str, Callable[[], Proposer]] = {"word": words, "sentence": sentences, "phrase": phrases}
+
+
+class TextWarning(UserWarning):
+    """Something about the texts that were given should be known: one was left out, say."""
+
+
+def named_sources(texts: Any) -> tuple[tuple[int | str, ...], tuple[object, ...]]:
+    """Names and texts, from a list of strings, a mapping name -> text, a pandas Series, or a `Path` to files of them.
+
+    Texts of a list are called "text 1", "text 2" and so on, those of a Series by its index.
+
+    >>> named_sources(["Good.", "Bad."])
+    (('text 1', 'text 2'), ('Good.', 'Bad.'))
+    """
+    if isinstance(texts, Path):
+        texts = load_texts(texts)
+    if isinstance(texts, str):
+        raise InputError("texts is one string; give a list: [text], or for a file butfor.text.read_texts(path)")
+    if isinstance(texts, Mapping):
+        return tuple(map(_name, texts)), tuple(texts.values())
+    if is_frame(texts):
+        raise InputError("texts is a table; give one of its columns: frame['text']")
+    if is_series(texts):
+        return tuple(map(_name, texts.index)), tuple(texts.tolist())
+    if not isinstance(texts, Iterable) or isinstance(texts, bytes):
+        raise InputError(
+            f"texts must be a list of strings, a mapping name -> text or a Series, got {type(texts).__name__}"
+        )
+    values = tuple(texts)
+    return tuple(f"text {number}" for number in range(1, len(values) + 1)), values
+
+
+def _name(name: object) -> int | str:
+    if isinstance(name, np.integer):
+        return int(name)
+    return name if isinstance(name, int) and not isinstance(name, bool) else str(name)
+
+
+def as_text(name: object, source: object) -> str:
+    """The text itself, after seeing that it is one."""
+    if isinstance(source, str):
+        return str(source)
+    if isinstance(source, UnreadableFile):
+        raise InputError(source.why)
+    missing = source is None or (isinstance(source, float) and np.isnan(source))
+    what = "missing" if missing else f"of type {type(source).__name__}"
+    raise InputError(f"text {name!r} is {what}, expected a string; leave it out, or on_error='skip'")
+
+
+def is_zoom(units: object) -> bool:
+    """Whether it goes from coarse to fine."""
+    return isinstance(units, ProposesTree) or (isinstance(units, str) and units == "zoom")
+
+
+def as_proposer(units: Any, tokenizer: object = None, *, whole: bool = False) -> Proposer:
+    """What proposes spans; the tokenizer is that of the sampler, for "wordpiece".
+
+    "zoom" begins with the whole text where the sampler can redraw the `whole`.
+
+    >>> [subset.name for subset in as_proposer("word")("review", "Good film.")]
+    ['Good', 'film']
+    """
+    if isinstance(units, str) and units in PLAIN:
+        return PLAIN[units]()
+    if isinstance(units, str) and units == "wordpiece":
+        return wordpieces(tokenizer)
+    if isinstance(units, str) and units == "zoom":
+        return zoom(whole=whole)
+    if callable(units):
+        return units  # type: ignore[no-any-return]
+    if isinstance(units, str) and not Path(units).is_file():
+        raise InputError(f"units is {units!r}, neither a file nor one of {', '.join(PLAIN)}, wordpiece, zoom")
+    return spans(units)
+
 
 HELD_CHARACTERS = 2**22  # of the texts that the model is given at a time
 MOST_ROWS = 256

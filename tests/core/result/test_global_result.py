@@ -10,13 +10,12 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import butfor
-from butfor.core.result import storage
-from butfor.core.result.global_check import TOGETHER, SavedCheck
-from butfor.core.result.global_result import NO_SKILL, ORDINARY, WEAK, unpack_global
-from butfor.core.test import contrast
-from butfor.core.types import InputError, ReachWarning
+from butfor.inference import holdout as contrast
+from butfor.results import storage
+from butfor.results.global_result import NO_SKILL, ORDINARY, TOGETHER, WEAK, SavedCheck, unpack_global
 from butfor.tabular import from_values, gaussian
 from butfor.tabular.global_importance import global_importance
+from butfor.types import InputError, ReachWarning
 
 NORMAL = from_values(lambda inputs, subset, draws, rng: rng.standard_normal((len(inputs) * draws, len(subset.index))))
 

@@ -5,9 +5,9 @@ import pytest
 
 from brute_force import every_value, outputs_of
 from butfor import global_importance, tabular
-from butfor.core.test.contrast import Deviations
-from butfor.tabular import fitted_contrast
-from butfor.tabular.bind import bind_sampler
+from butfor.inference.holdout import Deviations
+from butfor.tabular import global_importance as fitted_contrast
+from butfor.tabular.splice import bind_sampler
 from tree_models import COLUMNS, asked, fitted, on_thresholds, tables
 
 SUBSETS = {"first two": [0, 1], "x2": [2], "last two": [3, 4]}
@@ -88,7 +88,7 @@ def test_draws_agree_and_can_be_asked_for():
 
 def test_what_cannot_be_read_is_drawn_and_labels_are(monkeypatch):
     model, X, reference = case("hist")
-    monkeypatch.setattr("butfor.tabular.exact_trees.check.in_columns", lambda *_: {}["read"])
+    monkeypatch.setattr("butfor.tabular.exact_trees.outcomes.in_columns", lambda *_: {}["read"])
     result = global_importance(model, X, tabular.residual(reference), check=False)
     assert "exact" not in result.provenance
     assert result.provenance["draws"] == 32

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from butfor.bench.peers.task import Task
-from butfor.core.types import Floats
+from butfor.types import Floats
 
 ROWS, BATCH, PASSES, RATE, TEMPERATURE = (
     200_000,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from butfor.bench.peers.task import Task
-from butfor.core.types import Floats
+from butfor.types import Floats
 
 
 def as_authors(task: Task) -> Floats:

@@ -8,7 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 from butfor.bench.peers import learned, lime_scores, networks, shap_scores, shapiq_scores
 from butfor.bench.peers.task import Task
-from butfor.core.types import Floats
+from butfor.types import Floats
 
 NONE = "none"
 

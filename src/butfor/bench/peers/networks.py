@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from butfor.bench.peers.task import Task, required
-from butfor.core.types import Floats
+from butfor.types import Floats
 
 
 def torch_network(weights: tuple[Floats, ...]) -> Any:

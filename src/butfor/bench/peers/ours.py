@@ -10,10 +10,10 @@ import numpy as np
 
 from butfor import ReachWarning, Result, explain, few_shot, irt, osft, sequential
 from butfor.bench.peers.task import Task
-from butfor.core.draw.samplers import DrawsColumns, Sampler
-from butfor.core.types import Alternative, Bools
-from butfor.run.procedure import Procedure
+from butfor.evaluation.samplers import DrawsColumns, Sampler
+from butfor.settings import Procedure
 from butfor.tabular import from_values
+from butfor.types import Alternative, Bools
 
 ALPHAS = (0.05, 0.1, 0.2, 0.4)
 ALTERNATIVES: tuple[Alternative, ...] = ("greater", "two-sided")

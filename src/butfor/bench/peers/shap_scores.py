@@ -8,7 +8,7 @@ import numpy as np
 
 from butfor.bench.peers.networks import torch_network
 from butfor.bench.peers.task import Task, required
-from butfor.core.types import Floats
+from butfor.types import Floats
 
 BACKGROUND = 100  # rows that Q describes, in place of which features are left out
 KERNEL_BACKGROUND = 20  # the kernel asks background x 2,048 rows and more of each input; its page advises a summary

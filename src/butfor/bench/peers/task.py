@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from butfor import simulate
-from butfor.core.draw.samplers import ListsSupport, Sampler
-from butfor.core.types import Bools, Floats, InputError
+from butfor.evaluation.samplers import ListsSupport, Sampler
 from butfor.simulate import network, populations
+from butfor.types import Bools, Floats, InputError
 
 
 @dataclass(frozen=True, eq=False)

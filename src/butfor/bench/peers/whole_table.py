@@ -12,7 +12,7 @@ from butfor.bench.global_ import ALPHA, half_tested, holdout_bed, knockoffs
 from butfor.bench.output import Figures
 from butfor.bench.peers.methods import installed
 from butfor.bench.runs import mean_error, mean_rates
-from butfor.core.types import Bools, Floats
+from butfor.types import Bools, Floats
 
 STRENGTH = 0.15
 HALF = 500  # rows that a model is fitted on; as many are held out
