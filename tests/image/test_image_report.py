@@ -11,7 +11,7 @@ import butfor.image as bi
 from butfor.image import view
 from butfor.report.write import render
 from butfor.results.result import Kept
-from butfor.results.words import probabilities
+from butfor.results.summary import probabilities
 
 MASK = np.zeros((24, 24), bool)
 MASK[16:, 16:] = True

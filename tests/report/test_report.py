@@ -15,7 +15,7 @@ from butfor.report.answer import by_evidence
 from butfor.report.content import as_json, content, index
 from butfor.report.write import REPORT, RESULT, TABLE, check_folder, render, write_folder
 from butfor.results.result import Kept
-from butfor.results.words import number
+from butfor.results.summary import number
 from butfor.types import InputError
 
 EVIL = "<script>alert('x')</script>"

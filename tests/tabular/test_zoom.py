@@ -10,7 +10,7 @@ import pytest
 import butfor
 from butfor.evaluation.hypotheses import Layers, layers_of_table
 from butfor.results.result import Decided
-from butfor.results.words import input_sentence
+from butfor.results.summary import input_sentence
 from butfor.tabular.subsets import ALL, associations, column_tree, named_tree, stand_still
 from butfor.tabular.table import as_table
 

@@ -18,7 +18,7 @@ from butfor.image.inpainters import onnx_inpainter
 from butfor.image.models import onnx_classifier
 from butfor.image.region import Image, at, grid
 from butfor.results.result import Result
-from butfor.results.words import WIDTH
+from butfor.results.summary import WIDTH
 from butfor.settings import Progress, few_shot
 from butfor.types import Array, Floats, InputError, Ints, Subset
 

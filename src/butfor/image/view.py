@@ -11,7 +11,7 @@ import numpy as np
 from butfor.image.draw import Cell, Mark, encoded, heat, photograph, resized
 from butfor.image.region import Image, is_box, is_mask, mask_of
 from butfor.results.result import Result
-from butfor.results.words import are_logits, are_probabilities, change, flip_sentence, number, softmax
+from butfor.results.summary import are_logits, are_probabilities, change, flip_sentence, number, softmax
 from butfor.types import Floats, InputError, Ints, Subset
 
 MOST_PHOTOGRAPHS, MOST_REGIONS, MOST_DRAWS = 2000, 40, 3

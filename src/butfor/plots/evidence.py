@@ -24,7 +24,7 @@ from butfor.plots.style import (
 )
 from butfor.plots.style import REST as style_REST
 from butfor.results.result import Result
-from butfor.results.words import number
+from butfor.results.summary import number
 from butfor.types import InputError
 
 if TYPE_CHECKING:

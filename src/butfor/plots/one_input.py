@@ -30,7 +30,7 @@ from butfor.plots.style import (
     x_words,
 )
 from butfor.results.result import Decided, Result
-from butfor.results.words import number
+from butfor.results.summary import number
 from butfor.types import Bools, Floats, InputError, Ints
 
 if TYPE_CHECKING:

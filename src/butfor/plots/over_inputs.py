@@ -24,7 +24,7 @@ from butfor.plots.style import (
     x_words,
 )
 from butfor.results.result import Result
-from butfor.results.words import effect_name
+from butfor.results.summary import effect_name
 from butfor.types import Floats, InputError, Ints
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 import numpy as np
 
 from butfor.results.result import Result
-from butfor.results.words import are_probabilities, finest_of, number
+from butfor.results.summary import are_probabilities, finest_of, number
 from butfor.types import Array, Bools, Ints
 
 if TYPE_CHECKING:

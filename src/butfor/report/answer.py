@@ -11,7 +11,7 @@ import numpy as np
 from butfor.plots.over_inputs import tree_depth
 from butfor.plots.style import effect_words, input_place, output_words, rows_of, strongest, values, written
 from butfor.results.result import Result
-from butfor.results.words import (
+from butfor.results.summary import (
     decision_sentences,
     finest_of,
     finest_subsets,

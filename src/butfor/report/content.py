@@ -37,7 +37,7 @@ from butfor.report.answer import (
 )
 from butfor.results.global_result import GlobalResult
 from butfor.results.result import Result
-from butfor.results.words import bound_sentence, finest_of
+from butfor.results.summary import bound_sentence, finest_of
 from butfor.types import Array, Bools, Floats, Ints
 
 UNFOLDED = 12  # lines of a table before those that are not established are folded away

@@ -11,7 +11,7 @@ from butfor._version import __version__
 from butfor.report.answer import PictureLine, Scale, interval_words, percent
 from butfor.report.content import ranked, references
 from butfor.results.global_result import GlobalResult
-from butfor.results.words import effect_name, number
+from butfor.results.summary import effect_name, number
 
 MOST_LINES = 200
 MOST_NAMED = 3

@@ -10,7 +10,7 @@ from butfor.report.answer import Picture, PictureLine, answer
 from butfor.report.content import promise_line
 from butfor.results.global_result import GlobalResult
 from butfor.results.result import Result
-from butfor.results.words import global_headline, headline
+from butfor.results.summary import global_headline, headline
 
 MOST_LINES = 12
 BLUE, GREY = "#0072b2", "#8a949e"

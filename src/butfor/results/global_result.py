@@ -15,10 +15,10 @@ from butfor.inference.effects import Effects
 from butfor.inference.guarantees import FILTER, FIXED, IGNORED, P_RULES, Guarantee
 from butfor.inference.holdout import GlobalEvidence
 from butfor.results import storage
-from butfor.results import words as global_summary
+from butfor.results import summary as global_summary
 from butfor.results.result import LEAST_INPUTS
 from butfor.results.storage import later
-from butfor.results.words import departs
+from butfor.results.summary import departs
 from butfor.types import Array, Bools, InputError
 
 if TYPE_CHECKING:

@@ -22,9 +22,9 @@ from butfor.inference.features import Features
 from butfor.inference.guarantees import Guarantee, check_alpha, check_rule, guarantee
 from butfor.inference.selection import Choice
 from butfor.inference.statistics import Evidence
-from butfor.results import words as summary
+from butfor.results import summary
 from butfor.results.storage import later, pack, write
-from butfor.results.words import Selected, notes_of_selection, reasons
+from butfor.results.summary import Selected, notes_of_selection, reasons
 from butfor.types import Array, Batch, Bools, Family, Floats, InputError, Ints, whole
 
 if TYPE_CHECKING:

@@ -47,7 +47,7 @@ from butfor.inference.sequential import first_batch
 from butfor.inference.statistics import Found, Picked, StatisticSpec
 from butfor.models import Wrapped
 from butfor.results.result import Control, Decided, Keeper, Kept, Result
-from butfor.results.words import called_alike, largest_family, looks_picked, reach
+from butfor.results.summary import called_alike, largest_family, looks_picked, reach
 from butfor.run.control import control
 from butfor.run.decisions import decide, decided_otherwise, sufficiency, watch_decisions
 from butfor.run.proposed import Proposed

@@ -30,7 +30,7 @@ from butfor.inference.statistics import (
     not_drawn,
 )
 from butfor.results.result import drops_unvarying, family_members
-from butfor.results.words import reach_of_layers, reach_of_list, scales
+from butfor.results.summary import reach_of_layers, reach_of_list, scales
 from butfor.settings import Meter, Settings
 from butfor.types import Bools, Floats, InputError, Ints, distinct, labels_of
 

@@ -19,7 +19,7 @@ from butfor.report.answer import answer, percent, tidied
 from butfor.report.content import promise_line
 from butfor.report.write import RESULT
 from butfor.results.result import Result
-from butfor.results.words import number
+from butfor.results.summary import number
 from butfor.studio.settings import StudioSettings
 from butfor.types import Floats, InputError, Ints
 

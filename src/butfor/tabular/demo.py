@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from butfor.results.result import Result
-from butfor.results.words import WIDTH
+from butfor.results.summary import WIDTH
 from butfor.settings import Progress
 from butfor.tabular.explain import auto, explain
 

@@ -23,7 +23,7 @@ from butfor.inference.guarantees import FILTER, Guarantee
 from butfor.inference.streaming import adaptive_streamed, bh_threshold, knockoff_plus_threshold
 from butfor.models.wrap import is_frame, model_name, one_line
 from butfor.results.result import Result, family_members
-from butfor.results.words import reach
+from butfor.results.summary import reach
 from butfor.run.run import RunContext, run
 from butfor.settings import Settings, takes
 from butfor.tabular.explain import default_batch_rows, reference_of, sampler_notes_of, subset_tree

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from butfor.results.words import number
+from butfor.results.summary import number
 from butfor.text.segment import Span, span_of, splits_character, word_spans
 from butfor.types import InputError, Ints
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from butfor.results.words import change, number, probabilities
+from butfor.results.summary import change, number, probabilities
 from butfor.text.highlight import (
     Kind,
     Stretch,

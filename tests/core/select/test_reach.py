@@ -9,7 +9,7 @@ import pytest
 
 import butfor
 from butfor.inference.selection import RULES, knockoff_plus
-from butfor.results.words import (
+from butfor.results.summary import (
     FEW_PICKED,
     IF_PICKED,
     ONE_PICKED,

@@ -13,7 +13,7 @@ import butfor
 from butfor.inference.outputs import Rounding
 from butfor.inference.selection import seqstep
 from butfor.inference.statistics import competition
-from butfor.results.words import scales
+from butfor.results.summary import scales
 from butfor.tabular import from_values
 from recording import Recorder, numbered
 

@@ -6,7 +6,7 @@ import pytest
 
 import butfor
 from butfor.inference.statistics import Picked, check_drawable, hopeless
-from butfor.results.words import ORDINARY
+from butfor.results.summary import ORDINARY
 from butfor.tabular import from_values
 from recording import Recorder, numbered
 

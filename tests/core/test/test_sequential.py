@@ -16,7 +16,7 @@ from butfor.inference import sequential
 from butfor.inference.selection import bh
 from butfor.inference.sequential import batches, share_in_vain
 from butfor.inference.statistics import besag_clifford, p_sequential
-from butfor.results.words import ORDINARY
+from butfor.results.summary import ORDINARY
 from butfor.tabular import from_values
 from recording import Recorder, numbered
 
