@@ -48,7 +48,7 @@ def results():
     rows = np.random.default_rng(1).normal([4, 0, 0], 1, size=(12, 3))
     reference = np.random.default_rng(2).normal(size=(60, 3))
     yield "array.butfor", butfor.explain(lambda x: x.sum(axis=1), rows, reference, subsets="columns", test="few-shot")
-    yield "global.butfor", butfor.global_importance(lambda x: x.sum(axis=1), rows, reference)
+    yield "global.butfor", butfor.global_importance(lambda x: x.sum(axis=1), rows, reference=reference)
     texts = ["A good film, really good.", "Bad film."]
     sampler = text.ngram(["a good film", "a bad film", "really good", "so bad a film"])
     yield "text.butfor", text.explain(lambda given: np.array([t.count("good") for t in given], float), texts, sampler)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from butfor import models, tabular
 from butfor._version import __version__
+from butfor.evaluation.progress import Progress
 from butfor.evaluation.samplers import SamplerInfo
 from butfor.explain import check_sampler, explain
 from butfor.inference import selection
@@ -14,7 +15,7 @@ from butfor.inference.guarantees import Guarantee
 from butfor.load import load
 from butfor.results.global_result import GlobalResult
 from butfor.results.result import Result
-from butfor.settings import Progress, Settings, few_shot, irt, osft, sequential
+from butfor.settings import RunOptions, Settings, few_shot, irt, osft, sequential
 from butfor.types import InputError, ModelError, ReachWarning, Subset
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ __all__ = [
     "Progress",
     "ReachWarning",
     "Result",
+    "RunOptions",
     "SamplerCheck",
     "SamplerInfo",
     "Settings",

@@ -1,31 +1,28 @@
-"""Settings: what a run is asked for, checked once; the one list of keywords for tables, images, texts and the shell."""
+"""Settings: what a run is asked for and how it is done, checked once; the same for every modality and the shell."""
 
 from __future__ import annotations
 
 import inspect
 import math
 import re
-import sys
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import MISSING, dataclass, field, fields, replace
-from difflib import get_close_matches
-from functools import wraps
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from os import PathLike
-from pathlib import Path
-from typing import Any, Literal, ParamSpec, TypeVar, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
 import numpy as np
 
-from butfor.evaluation.workers import WorkerState
 from butfor.inference.guarantees import DEFAULT_RULE, check_alpha, check_rule
-from butfor.inference.outputs import Target
-from butfor.models import Wrapped
-from butfor.run.proposed import OnError, labels_left
-from butfor.types import Alternative, Bools, Family, Floats, InputError, Ints, between, labels_of, one_of, whole
+from butfor.types import Alternative, Family, InputError, between, labels_of, one_of, whole
+
+if TYPE_CHECKING:
+    from butfor.evaluation.progress import Progress
 
 TestName = Literal["sequential", "irt", "osft", "few-shot"]
+RuleName = Literal["adaptive", "adaptive-strict", "bh", "by", "holm", "bonferroni", "e-bh", "knockoff+", "seqstep"]
+Link = Literal["logit", "log"]
+EffectsOf = Literal["all", "chosen"]
+OnError = Literal["raise", "skip"]
 MOST_SEQUENTIAL = 100_000  # draws of a hypothesis that stays open
 
 
@@ -177,333 +174,243 @@ def procedure(test: object, draws: object = None) -> Procedure:
     return replace(made, draws=count)
 
 
-@dataclass(frozen=True)
-class Progress:
-    """One report: the stage, model rows (of the stage "report": files) done of how many, and how many are chosen so far
-    (None: not known).
+FEW_INPUTS = 10  # below this few-shot promises nothing
 
-    Of a sequential test nobody knows how many rows there will be: `left` is an estimate, made anew after every round.
+
+def default_test(inputs: int, family: str, dear: bool) -> Procedure:
+    """Return the test of a run that names none; it never depends on the clock or the machine.
+
+    Samplers of which a draw costs much get few-shot, or h = 1 where few-shot promises nothing: fewer than 10 inputs, or
+    a family for each of them.
+
+    >>> default_test(40, "run", dear=True).name, default_test(3, "run", dear=True).h, default_test(3, "run", False).h
+    ('few-shot', 1, 10)
+    """
+    if not dear:
+        return sequential()
+    return sequential(h=1) if inputs < FEW_INPUTS or family == "input" else few_shot()
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """How a run is done; none of it changes the result.
+
+    Parameters
+    ----------
+    workers : int, str or dask Client, default 1
+        Workers on this machine (threads or processes, whichever is measured to be faster; "threads:2" and
+        "processes:2" say which), a dask Client, or the address of its scheduler, "tcp://host:8786".
+    run_dir : str or path-like, optional
+        A folder that keeps finished work until the run ends: after a crash, a kill or an endpoint that went away the
+        same call goes on from there. Another run in the same folder is refused.
+    progress : bool or callable, optional
+        True for a bar on standard error, or a function that is called with a `butfor.Progress`.
+    batch_rows : int, optional
+        The most inputs that the model is given at a time.
+    timeout : float, optional
+        Seconds that one call of the model or the sampler may take; after that it has failed.
+    on_error : {"raise", "skip"}, default "raise"
+        "skip" goes on where the model or the sampler fails, after trying again: what it failed on is not tested, is
+        never chosen, counts as p = 1 in its family, and is named in the notes. Images and texts that cannot be used at
+        all are left out.
     """
 
-    stage: str
-    rows: int
-    total: int | None
-    chosen: int | None = None
-    chosen_rows: Bools | None = field(default=None, compare=False)  # (H,) which, where the test says so as it goes
-    seconds: float = field(default=0.0, compare=False)  # since the stage began
-    left: int | None = field(default=None, compare=False)  # about how many rows more, where there is no total
-    workers: tuple[WorkerState, ...] = field(default=(), compare=False)  # of those that have done something
+    workers: Any = 1
+    run_dir: str | PathLike[str] | None = None
+    progress: bool | Callable[[Progress], None] | None = None
+    batch_rows: int | None = None
+    timeout: float | None = None
+    on_error: OnError = "raise"
 
-    @property
-    def rows_per_second(self) -> float | None:
-        """Over the stage so far; None at its very beginning."""
-        return self.rows / self.seconds if self.seconds > 0 else None
-
-
-Report = Callable[[Progress], None]
-
-
-def silent(_: Progress) -> None:
-    """Tell nobody."""
-
-
-@contextmanager
-def reporting(progress: bool | Report | None) -> Iterator[Report]:
-    """The callback to call: the user's own, a bar for True, nothing for None or False."""
-    if callable(progress):
-        yield progress
-    elif progress:
-        with bar() as report:
-            yield report
-    else:
-        yield silent
+    def __post_init__(self) -> None:
+        one_of("on_error", self.on_error, get_args(OnError))
+        number = isinstance(self.timeout, int | float) and not isinstance(self.timeout, bool)
+        if self.timeout is not None and not (number and 0 < self.timeout <= LONGEST_TIMEOUT):
+            raise InputError(
+                f"timeout must be a number of seconds above 0 and at most {LONGEST_TIMEOUT:,}, got {self.timeout!r}; "
+                "None sets no limit"
+            )
+        if self.run_dir is not None and not isinstance(self.run_dir, str | PathLike):
+            raise InputError(f"run_dir must be the path of a folder, got {self.run_dir!r}; None keeps nothing")
+        if self.batch_rows is not None:
+            object.__setattr__(self, "batch_rows", whole("batch_rows", self.batch_rows, 1))
 
 
-@contextmanager
-def bar() -> Iterator[Report]:
-    """A rich progress bar on standard error: rows, rate, time left, discoveries."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bars
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[what]}  {task.fields[rate]}  {task.fields[found]}"),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-    )
-    with Bars(*columns, console=Console(file=sys.stderr), transient=True) as bars:
-        tasks: dict[str, int] = {}
-
-        def report(now: Progress) -> None:
-            if now.stage not in tasks:
-                what = "files" if now.stage == "report" else "rows"
-                tasks[now.stage] = bars.add_task(now.stage, total=now.total, what=what, rate="", found="")
-            task = next(task for task in bars.tasks if task.id == tasks[now.stage])
-            rate = f"{task.speed:,.0f}/s" if task.speed else ""
-            found = "" if now.chosen is None else f"{now.chosen} chosen"
-            if now.workers:
-                found += f"  {len(now.workers)} workers"
-            total = now.rows + now.left if now.total is None and now.left is not None else now.total
-            bars.update(task.id, completed=now.rows, total=total, rate=rate, found=found)
-
-        yield report
-
-
-class Meter:
-    """Counts the model's rows over a run and tells the user's callback how far it is."""
-
-    def __init__(self, report: Report, rows: int, workers: Callable[[], tuple[WorkerState, ...]] = tuple) -> None:
-        self.rows, self.asked = rows, rows
-        self._report, self._workers = report, workers
-        self._began, self._left = time.monotonic(), None  # type: tuple[float, int | None]
-        self._chosen_rows: Bools | None = None
-        self._stage, self._total, self._done, self._chosen = "first look", None, 0, None  # type: tuple[str, int | None, int, int | None]
-
-    def stage(self, name: str, total: int | None) -> None:
-        """What follows is another stage, of `total` rows where that is known."""
-        self._stage, self._total, self._done = name, total, 0
-        self._began, self._left = time.monotonic(), None
-        if name != "effects":  # of the same hypotheses as the test before it; others may be of other ones
-            self._chosen_rows = None
-
-    def count_requested(self, rows: int) -> None:
-        """So many rows more are asked for, evaluated or remembered."""
-        self.asked += rows
-
-    def count_deduplicated(self, rows: int) -> None:
-        """So many rows more are done without being evaluated: others are equal to them."""
-        self._done += rows
-
-    def count_evaluated(self, rows: int) -> None:
-        """So many rows more are done."""
-        self.rows += rows
-        self._done += rows
-        self._left = None if self._left is None else self._left - rows
-        if self._report is not silent:
-            now = Progress(self._stage, self._done, self._total, self._chosen, self._chosen_rows)
-            seconds, left = time.monotonic() - self._began, None if self._left is None else max(self._left, 0)
-            self._report(replace(now, seconds=seconds, left=left, workers=self._workers()))
-
-    def set_left(self, rows: int) -> None:
-        """About so many rows are left of this stage."""
-        self._left = rows
-
-    def set_chosen(self, chosen: int) -> None:
-        """So many are chosen by now."""
-        self._chosen = chosen
-
-    def set_chosen_rows(self, chosen: Bools) -> None:
-        """These are chosen by now (H,)."""
-        self._chosen, self._chosen_rows = int(chosen.sum()), chosen
-
-
-Link = Literal["logit", "log"]
-EffectsOf = Literal["all", "chosen"]
-LONGEST = 10**9  # seconds that can be waited for: a clock cannot count many more
-HINTS = {  # keywords of former versions, of one test and of another modality, and what to use in their place
-    "h": "test=butfor.sequential(h=...)",
-    "early_stop": "test=butfor.irt(early_stop=True)",
-    "delta": "test=butfor.irt(early_stop=True, delta=...)",
-    "scale": "test=butfor.few_shot(scale=...)",
-    "center": "test=butfor.irt(center=...), sequential or osft",
-    "keep_effects": "effects='chosen' in place of True, effects=None in place of False",
-    "boxes": "subsets=, or boxes= of butfor.image.explain",
-    "units": "subsets=, or units= of butfor.text.explain",
-    "subsets": "boxes= for images, units= for texts",
-    "reference": "a sampler, which redraws regions or words",
-}
+LONGEST_TIMEOUT = 10**9  # seconds: a clock cannot count many more
 
 
 @dataclass(frozen=True, eq=False)
 class Settings:
-    """What the user asked for.
+    """What a run is asked for.
 
     Parameters
     ----------
-    test : "sequential" (draws until each hypothesis is decided), "irt" (a p-value from a fixed number of draws),
-        "few-shot" (a few draws, for expensive samplers), "osft" (one draw), or a test with its own options:
+    test : str or test object, optional
+        "sequential" (draws until each hypothesis is decided), "irt" (a p-value from a fixed number of draws),
+        "few-shot" (a few draws, for expensive samplers), "osft" (one draw), or a test with options of its own:
         `butfor.sequential(h=10)`, `irt(draws=1000, early_stop=False)`, `few_shot(scale=None)`, `osft()`. None is
-        what suits the inputs: "sequential" for tables.
-    alternative : "greater", "less" or "two-sided"; None is "greater" for the predicted class of a classifier, else
-        two-sided.
-    rule : how hypotheses are chosen from the evidence: "adaptive" (weights learned across inputs; the default with
+        "sequential" for tables and texts, "few-shot" for images and other samplers of which a draw costs much.
+    alternative : {"greater", "less", "two-sided"}, optional
+        None is "greater" for the predicted class of a classifier, else "two-sided".
+    rule : str, optional
+        How hypotheses are chosen from the evidence: "adaptive" (weights learned across inputs; the default with
         reference data), "adaptive-strict" (the same with a proof, for 200 inputs and more), "bh", "by", "holm",
-        "bonferroni", "e-bh"; None suits the test.
-    groups : clusters of inputs that may depend on each other (several rows of one person): a label for each input.
-    weights_by : what "adaptive" learns weights over: a label for each hypothesis, or a function (input, subset) ->
-        label; None is the subset.
-    family : "run" promises alpha over all hypotheses of the run, "input" over those of each single input.
-    target : which output is tested: its index or label, "predicted" (the default where there are several), "truth"
-        (with `y`), or "observed-class" (the paper's way, for comparison only).
-    y : the true labels, for `target="truth"`.
-    link : "logit" or "log": the scale of the test and of effects.
-    alpha : the error rate that is promised.
-    draws : counterfactuals per hypothesis; for the sequential test the most of them. None suits the test.
-    decide : the decision that the but-for test is about: a function outputs -> one decision each, such as
+        "bonferroni", "e-bh"; None fits the test.
+    family : {"run", "input"}, default "run"
+        "run" promises alpha over all hypotheses of the run, "input" over those of each single input.
+    groups : array-like or mapping, optional
+        Clusters of inputs that may depend on each other (several rows of one person): a label for each input.
+    weights_by : array-like or callable, optional
+        What "adaptive" learns weights over: a label for each hypothesis, or a function (input, subset) -> label. None
+        is the subset.
+    target : int, str or label, optional
+        The output that is tested: its index or label, "predicted" (the default where there are several), "truth" (with
+        `y`), or "observed-class" (the paper's way, for comparison only).
+    y : array-like, optional
+        The true labels, for `target="truth"`.
+    link : {"logit", "log"}, optional
+        The scale of the test and of effects.
+    alpha : float, default 0.1
+        The error rate that is promised.
+    decide : callable or False, optional
+        The decision that the but-for test is about: a function outputs -> one decision each, such as
         `lambda outputs: outputs >= 0.4`. None is the predicted class where there are several outputs; False asks none.
-    level : a subset is necessary to a decision where this is sure to be exceeded by the probability that the decision
-        would have been otherwise but for it.
-    sufficient : also ask, of every subset, how often the decision stays when all the rest is redrawn (tables).
-    min_effect : choose only what is established to move the output, on the scale of the test, by more than this.
-    bounds : go on drawing for what a sequential run has chosen, so that `result.bound` can say more of it.
-    exact : with an ensemble of trees and a sampler whose chances are known, p-values are computed from the trees
-        themselves, without drawing, where no `test` is asked for; False draws.
-    control : rows of the reference go through the same test, as a check of the sampler; False saves that.
-    picked : the rule, outputs -> booleans, by which the inputs were picked, if their outputs had a say.
-    effects : "all" gives an effect for every hypothesis, for what was chosen from fresh draws; "chosen" gives those
-        alone, None saves their rows.
-    seed : the same seed gives the same result, whatever `batch_rows` is.
-    batch_rows : inputs that the model is given at a time.
-    workers : 1; a number of workers on this machine (threads or processes, whichever is measured to be faster;
-        "threads:2" and "processes:2" say which); a dask Client, or the address of its scheduler, "tcp://host:8786".
-        The result is the same.
-    run_dir : a folder that keeps what is done until the run is: after a crash, a kill or an endpoint that went away the
-        same call goes on from there. Another run in the same folder is refused.
-    progress : True for a bar on standard error, or a function that is called with a `butfor.Progress`.
-    on_error : "skip" goes on where the model or the sampler fails, after asking again: what it failed on is not tested,
-        is never chosen, counts as p = 1 in its family, and is told in the notes. Images and texts that cannot be used
-        at all are left out.
-    timeout : seconds that one call of the model or the sampler may take; after that it has failed.
+    level : float, default 0.5
+        A subset is necessary to a decision where the probability that the decision would have been otherwise but for
+        it is established to exceed this.
+    sufficient : bool, default False
+        Also estimate, for every subset, how often the decision stays when all the rest is redrawn (tables).
+    min_effect : float, optional
+        Choose only what moves the output, on the scale of the test, by more than this.
+    draws : int, optional
+        Counterfactuals per hypothesis; for the sequential test the most of them. None fits the test.
+    bounds : bool, default False
+        Go on drawing for what a sequential run has chosen, so that `result.bound` can say more of it.
+    exact : bool, default True
+        With an ensemble of trees and a sampler whose distribution is known, compute p-values from the trees themselves,
+        without drawing, where no `test` is named; False draws.
+    control : bool, default True
+        Put rows of the reference through the same test, as a check of the sampler; False saves that.
+    picked : callable, optional
+        The rule, outputs -> booleans, by which the inputs were picked, if their outputs had a say.
+    effects : {"all", "chosen"} or None, default "all"
+        "all" gives an effect for every hypothesis, from fresh draws for what was chosen; "chosen" gives those alone,
+        None saves their evaluations.
+    seed : int, default 0
+        The same seed gives the same result, whatever the run options are.
+    rng : numpy Generator, SeedSequence or int, optional
+        In place of `seed` (SPEC 7 of Scientific Python).
+    options : RunOptions, optional
+        How the run is done. Its fields are also taken directly, and then win.
     """
 
     test: Procedure
     alternative: Alternative | None = None
     rule: str = "bh"
+    family: Family = "run"
     groups: Any = None
     weights_by: Any = None
-    family: Family = "run"
     target: Any = None
     y: Any = None
     link: Link | None = None
     alpha: float = 0.1
-    draws: int | None = None
     decide: Callable[[Any], Any] | Literal[False] | None = None
     level: float = 0.5
     sufficient: bool = False
     min_effect: float | None = None
+    draws: int | None = None
     bounds: bool = False
     exact: bool = True
     control: bool = True
     picked: Callable[[Any], Any] | None = None
     effects: EffectsOf | None = "all"
     seed: int = 0
-    batch_rows: int | None = None
-    workers: Any = 1
-    run_dir: str | Path | None = None
-    progress: bool | Callable[[Progress], None] | None = None
-    on_error: OnError = "raise"
-    timeout: float | None = None
+    options: RunOptions = field(default_factory=RunOptions)
 
     @classmethod
-    def of(cls, options: Mapping[str, object], **defaults: object) -> Settings:
-        """Keywords of a public function, checked, with defaults for those that were not given or are None."""
-        check_names(options, NAMES)
-        suited = {name: value for name, value in defaults.items() if options.get(name) is None}
-        given = cast("dict[str, Any]", {**DEFAULTS, **options, **suited, "seed": _seed(options)})
-        given.pop("rng", None)
-        if "effects" in options:
-            given["effects"] = options["effects"]  # None is a choice here
-        made = procedure("sequential" if given["test"] is None else given["test"], given["draws"])
-        one_of("alternative", given["alternative"], (None, *get_args(Alternative)))
-        one_of("family", given["family"], get_args(Family))
-        one_of("link", given["link"], (None, *get_args(Link)))
-        one_of("effects", given["effects"], (None, *get_args(EffectsOf)))
-        one_of("on_error", given["on_error"], get_args(OnError))
-        alpha = check_alpha(given["alpha"])
-        rule = DEFAULT_RULE[made.name] if given["rule"] is None else given["rule"]
-        check_rule(made.name, rule)
-        _check_together(made, rule, given["picked"])
-        if given["decide"] not in (None, False) and not callable(given["decide"]):
-            raise InputError(f"decide must be a function of outputs that returns decisions, got {given['decide']!r}")
+    def of(cls, given: Mapping[str, Any], **defaults: object) -> Settings:
+        """Check the keywords of a public function, `Settings.of(locals())`; names that are not settings are ignored.
+
+        `defaults` are used where None was given.
+        """
+        values = {name: given[name] for name in NAMES if name in given}
+        values |= {name: value for name, value in defaults.items() if values.get(name) is None}
+        options = values.pop("options", None) or RunOptions()
+        if not isinstance(options, RunOptions):
+            raise InputError(f"options must be butfor.RunOptions(...), got {options!r}")
+        direct = {name: values.pop(name) for name in RUN_NAMES if name in values}
+        values["options"] = replace(options, **{name: value for name, value in direct.items() if value is not None})
+        values["seed"] = _seed(values.pop("rng", None), values.get("seed", 0))
+        test = procedure("sequential" if values.get("test") is None else values["test"], values.get("draws"))
+        rule = DEFAULT_RULE[test.name] if values.get("rule") is None else values["rule"]
+        settings = cls(**{**values, "test": test, "rule": rule, "draws": test.draws})
+        settings._check()
+        return replace(settings, alpha=check_alpha(settings.alpha))
+
+    def _check(self) -> None:
+        one_of("alternative", self.alternative, (None, *get_args(Alternative)))
+        one_of("family", self.family, get_args(Family))
+        one_of("link", self.link, (None, *get_args(Link)))
+        one_of("effects", self.effects, (None, *get_args(EffectsOf)))
+        check_alpha(self.alpha)
+        check_rule(self.test.name, self.rule)
+        if self.test.early_stop and self.rule == "e-bh":
+            raise InputError("early_stop is for p-values, not for rule='e-bh'; drop it")
+        if self.test.early_stop and self.picked is not None:
+            raise InputError("early_stop does not go with picked; use test='sequential' with picked")
+        picked: object = self.picked  # anything may have been given
+        if picked is not None and not callable(picked):
+            kind = type(picked).__name__
+            raise InputError(f"picked must be a function of outputs that returns booleans, got {kind}")
+        if self.decide not in (None, False) and not callable(self.decide):
+            raise InputError(f"decide must be a function of outputs that returns decisions, got {self.decide!r}")
         for name in ("bounds", "exact", "control", "sufficient"):
-            if not isinstance(given[name], bool | np.bool_):
-                raise InputError(f"{name} must be True or False, got {given[name]!r}")
-        _check_margin(made, rule, given["min_effect"])
-        if given["groups"] is not None and not isinstance(given["groups"], Mapping):
-            labels_of("groups", given["groups"], "input")
-        between("level", given["level"], "0.5, more likely than not, is the default")
-        _check_running(given["timeout"], given["run_dir"])
-        size = given["batch_rows"]
-        checked = {
-            "test": made,
-            "rule": rule,
-            "alpha": alpha,
-            "draws": made.draws,
-            "batch_rows": None if size is None else whole("batch_rows", size, 1),
-        }
-        return cls(**{**given, **checked})
+            value = getattr(self, name)
+            if not isinstance(value, bool | np.bool_):
+                raise InputError(f"{name} must be True or False, got {value!r}")
+        if self.min_effect is not None:
+            self._check_min_effect(self.min_effect)
+        if self.groups is not None and not isinstance(self.groups, Mapping):
+            labels_of("groups", self.groups, "input")
+        between("level", self.level, "0.5, more likely than not, is the default")
+
+    def _check_min_effect(self, margin: object) -> None:
+        """A margin shifts the observed value against its draws: valid where draws are counted, and only there."""
+        number = isinstance(margin, int | float | np.number) and not isinstance(margin, bool)
+        if not number or not 0 <= float(margin) < np.inf:  # type: ignore[arg-type]
+            raise InputError(f"min_effect must be a number of at least 0, got {margin!r}")
+        if self.test.name not in ("sequential", "irt") or self.test.early_stop or self.rule == "e-bh":
+            raise InputError(
+                "min_effect is valid with p-values from counted draws only: use test='sequential' or test='irt' "
+                "without early_stop, or filter openly: result.table[result.table.effect_low > ...]"
+            )
 
     def draws_for(self, hypotheses: int) -> int:
-        """Draws per hypothesis; for the sequential test the most it may take."""
+        """Return the draws per hypothesis; for the sequential test the most it may take."""
         return self.test.draws_for(hypotheses, self.rule, self.alpha)
 
+    def for_inputs(self, given: Sequence[Any], kept: Sequence[Any]) -> Settings:
+        """Return the settings of a run on the inputs named `kept`, of those `given`: labels and groups follow."""
 
-DEFAULTS: dict[str, object] = {
-    field.name: None if field.default is MISSING else field.default for field in fields(Settings)
-} | {"rule": None}
-NAMES = (*DEFAULTS, "rng")
+        def labels(values: Any) -> Any:
+            if values is None or np.ndim(values) != 1 or len(values) != len(given):
+                return values  # an error where they are used
+            return [label for label, name in zip(values, given, strict=True) if name in kept_names]
 
-
-def of_those_left(settings: Settings, given: Sequence[Any], left: Sequence[Any]) -> Settings:
-    """The settings of a run without some of the inputs that were given: labels and groups of the others, by name."""
-    y, groups = (labels_left(labels, given, left) for labels in (settings.y, settings.groups))
-    return replace(settings, y=y, groups=groups)
-
-
-def check_names(options: Iterable[str], known: Sequence[str], function: str = "explain") -> None:
-    """Refuse keywords that are not known, with what to use in their place or the nearest one."""
-    for name in (name for name in options if name not in known):
-        if name in HINTS:
-            raise TypeError(f"{function}() takes no {name!r}; use {HINTS[name]}")
-        near = get_close_matches(name, known, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise TypeError(f"{function}() got an unexpected keyword argument {name!r}{hint}")
+        kept_names = set(kept)
+        return replace(self, y=labels(self.y), groups=labels(self.groups))
 
 
-def _check_together(test: Procedure, rule: str, picked: object) -> None:
-    if test.early_stop and rule == "e-bh":
-        raise InputError("early_stop is for p-values, not for rule='e-bh'; drop it")
-    if test.early_stop and picked is not None:
-        raise InputError("early_stop does not go with picked; use test='sequential' with picked")
-    if picked is not None and not callable(picked):
-        raise InputError(f"picked must be a function of outputs that returns booleans, got {type(picked).__name__}")
+RUN_NAMES = tuple(field.name for field in fields(RunOptions))
+NAMES = (*(field.name for field in fields(Settings)), "rng", *RUN_NAMES)
 
 
-def _check_margin(test: Procedure, rule: str, margin: object) -> None:
-    """A margin shifts the observed value against its draws: that is valid where those are counted, and only there."""
-    if margin is None:
-        return
-    if isinstance(margin, bool) or not isinstance(margin, int | float | np.number) or not 0 <= float(margin) < np.inf:
-        raise InputError(f"min_effect must be a number of at least 0, got {margin!r}")
-    if test.name not in ("sequential", "irt") or test.early_stop or rule == "e-bh":
-        raise InputError(
-            "min_effect is valid with p-values from counted draws only: use test='sequential' or test='irt' without "
-            "early_stop, or filter openly: result.table[result.table.effect_low > ...]"
-        )
-
-
-def _check_running(limit: object, run_dir: object) -> None:
-    """What a run waits for and where it is kept."""
-    number = isinstance(limit, int | float) and not isinstance(limit, bool)
-    if limit is not None and not (number and 0 < limit <= LONGEST):  # type: ignore[operator]
-        raise InputError(
-            f"timeout must be a number of seconds above 0 and at most {LONGEST:,}, got {limit!r}; None sets no limit"
-        )
-    if run_dir is not None and not isinstance(run_dir, str | PathLike):
-        raise InputError(f"run_dir must be the path of a folder, got {run_dir!r}; None keeps nothing")
-
-
-def _seed(options: Mapping[str, object]) -> int:
-    """One whole number from which all streams come; a Generator or SeedSequence gives one (SPEC 7)."""
-    rng = options.get("rng")
+def _seed(rng: object, seed: object) -> int:
+    """Return one whole number from which all streams come; a Generator or SeedSequence gives one (SPEC 7)."""
     if rng is None:
-        return whole("seed", options.get("seed", DEFAULTS["seed"]), 0)
-    if "seed" in options:
-        raise InputError(f"got seed={options['seed']!r} and rng={rng!r}; give one of them")
+        return whole("seed", seed, 0)
+    if seed != 0:
+        raise InputError(f"got seed={seed!r} and rng={rng!r}; give one of them")
     if isinstance(rng, np.random.Generator):
         return int(rng.integers(2**63))
     if isinstance(rng, np.random.SeedSequence):
@@ -513,97 +420,21 @@ def _seed(options: Mapping[str, object]) -> int:
     raise InputError(f"rng must be a NumPy Generator, a SeedSequence or a whole number, got {rng!r}")
 
 
-Given = ParamSpec("Given")
-Returned = TypeVar("Returned")
-
-
-def takes_settings(function: Callable[Given, Returned]) -> Callable[Given, Returned]:
-    """Show the fields of Settings in the signature and the Parameters of a function that takes them as `**options`."""
-    return takes(NAMES)(function)
-
-
-def takes(names: Sequence[str], **defaults: object) -> Callable[[Callable[Given, Returned]], Callable[Given, Returned]]:
-    """The same for some of them, with defaults of the function's own; what its Parameters explain is not repeated."""
-
-    def decorate(function: Callable[Given, Returned]) -> Callable[Given, Returned]:
-        signature, doc = inspect.signature(function), inspect.cleandoc(function.__doc__ or "")
-        own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
-        every = (*(p.name for p in own), *names)
-        module = function.__module__.removeprefix("butfor.").removeprefix("tabular.")
-        called = module if module.endswith(function.__name__) else function.__name__  # "image.explain"
-
-        @wraps(function)
-        def shown(*args: Given.args, **options: Given.kwargs) -> Returned:
-            check_names(options, every, called)
-            return function(*args, **{**defaults, **options})  # type: ignore[arg-type]
-
-        known = DEFAULTS | defaults
-        more = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=known.get(name)) for name in names]
-        shown.__signature__ = signature.replace(parameters=[*own, *more])  # type: ignore[attr-defined]
-        listed = [EXPLAINED[name] for name in names if f"\n{name} : " not in doc]
-        shown.__doc__ = doc.replace("**options : settings.", "\n".join(listed))
-        return shown
-
-    return decorate
-
-
-EXPLAINED = {  # the Parameters of Settings, one by one
+EXPLAINED = {  # the Parameters of Settings and RunOptions, one by one
     entry.split(" : ")[0]: entry
-    for entry in re.split(r"\n(?=\w+ : )", inspect.cleandoc(Settings.__doc__ or "").split("----------\n")[1])
-} | {"rng": "rng : a NumPy Generator, SeedSequence or whole number in place of `seed` (SPEC 7 of Scientific Python)."}
+    for kind in (Settings, RunOptions)
+    for entry in re.split(r"\n(?=\w+ : )", inspect.cleandoc(kind.__doc__ or "").split("----------\n")[1])
+}
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-NAMED = ("output", "predicted", "observed-class", "truth")
+def documented(function: Function) -> Function:
+    """Put the Parameters of the settings that a function takes in place of `{settings}` in its docstring.
 
-
-def target_name(target: object, outputs: int) -> object:
-    """The target, with its default filled in: the output itself, or the predicted class where there are several."""
-    name = ("output" if outputs == 1 else "predicted") if target is None else target
-    return name.item() if isinstance(name, np.generic) else name
-
-
-def resolve(name: object, y: object, observed: Floats, wrapped: Wrapped) -> Target:
-    """The target as the core understands it; `observed` (n, outputs) are the outputs on the inputs."""
-    outputs = observed.shape[1]
-    if y is not None and name != "truth":
-        raise InputError("y is used with target='truth' only; drop it or ask for target='truth'")
-    if not (isinstance(name, str) and name in NAMED and name not in (wrapped.classes or ())):
-        return Target("fixed", np.array([_index(name, outputs, wrapped)]))
-    if outputs == 1 and name != "output":
-        raise InputError(f"target={name!r} needs a model with several outputs, this one has one; use target=None")
-    if outputs > 1 and name == "output":
-        raise InputError(f"the model has {outputs} outputs; choose one with target= or use target='predicted'")
-    if name == "observed-class":
-        return Target("per-input", observed.argmax(axis=1))
-    if name == "truth":
-        return Target("per-input", _truth(y, observed, wrapped))
-    return Target("predicted" if name == "predicted" else "output")
-
-
-def _truth(y: object, observed: Floats, wrapped: Wrapped) -> Ints:
-    if y is None:
-        raise InputError("target='truth' needs the true labels; give them as y=")
-    labels = np.asarray(y).reshape(-1).tolist()
-    if len(labels) != len(observed):
-        raise InputError(f"y has {len(labels)} labels for {len(observed)} rows of data; give one for each row")
-    if wrapped.classes is not None and (unknown := set(labels) - set(wrapped.classes)):
-        raise InputError(f"unknown target {unknown.pop()!r}; the model has labels {list(wrapped.classes[:8])}")
-    return np.array([_index(label, observed.shape[1], wrapped) for label in labels])
-
-
-def _index(label: object, outputs: int, wrapped: Wrapped) -> int:
-    if wrapped.classes is not None and label in wrapped.classes:
-        return wrapped.classes.index(label)
-    if isinstance(label, int | np.integer) and not isinstance(label, bool) and 0 <= label < outputs:
-        return int(label)
-    known = f"labels {list(wrapped.classes[:8])}" if wrapped.classes is not None else f"outputs 0 to {outputs - 1}"
-    raise InputError(f"unknown target {label!r}; the model has {known}; or use 'predicted' or 'truth'")
-
-
-def output_names(wrapped: Wrapped, outputs: int) -> tuple[Any, ...] | None:
-    """What the outputs are called; None where there is only one."""
-    if outputs == 1:
-        return None
-    if wrapped.classes is not None and len(wrapped.classes) != outputs:
-        raise InputError(f"the model has {outputs} outputs but {len(wrapped.classes)} class names; give one for each")
-    return wrapped.classes if wrapped.classes is not None else tuple(range(outputs))
+    The signature stays as it is written; what the docstring explains itself is not repeated.
+    """
+    doc = inspect.cleandoc(function.__doc__ or "")
+    names = [name for name in inspect.signature(function).parameters if name in EXPLAINED]
+    entries = [EXPLAINED[name] for name in names if f"\n{name} : " not in doc]
+    function.__doc__ = doc.replace("{settings}", "\n".join(entries))
+    return function

@@ -154,7 +154,9 @@ def test_a_cluster_gives_the_same_bits(case, client):
 
 @pytest.mark.filterwarnings("ignore")
 def test_global_importance_runs_on_workers(processes):
-    one, two = (butfor.global_importance(curved, INPUTS, REFERENCE, workers=workers) for workers in (1, processes))
+    one, two = (
+        butfor.global_importance(curved, INPUTS, reference=REFERENCE, workers=workers) for workers in (1, processes)
+    )
     pd.testing.assert_frame_equal(one.table, two.table, check_exact=True)
     assert one.rows == two.rows
 

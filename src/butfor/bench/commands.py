@@ -12,7 +12,7 @@ import typer
 
 if TYPE_CHECKING:
     from butfor.bench.output import Figures
-    from butfor.settings import Progress
+    from butfor.evaluation.progress import Progress
 
     Study = tuple[Callable[..., Figures], Callable[[Figures], str]]  # measures, and says it in Markdown
 

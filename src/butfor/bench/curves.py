@@ -22,8 +22,8 @@ from butfor.bench.peers import ours
 from butfor.bench.peers.methods import ATTRIBUTIONS, CURVES, installed
 from butfor.bench.peers.task import Task, task_of
 from butfor.bench.runs import ProgressTo, mean_error, rates
+from butfor.evaluation.progress import Progress, reporting
 from butfor.report.write import write_files
-from butfor.settings import Progress, reporting
 from butfor.types import Alternative, Bools, InputError
 
 PAPER = ("correlated-discontinuous", "independent-discontinuous", "correlated-network", "independent-network")

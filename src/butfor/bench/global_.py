@@ -83,7 +83,7 @@ def contrast(runs: int = 40, seed: int = 0, draws: tuple[int, ...] = (1, 5, 20))
         truth = np.asarray(bed.truth.any(axis=0))
         for k in draws:
             result = global_importance(
-                bed.model, bed.inputs, bed.sampler, alternative="greater", alpha=ALPHA, draws=k, seed=run
+                bed.model, bed.inputs, reference=bed.sampler, alternative="greater", alpha=ALPHA, draws=k, seed=run
             )
             found[k].append((result.chosen, truth))
     cells = {str(k): mean_rates(pairs) for k, pairs in found.items()}
@@ -95,7 +95,9 @@ def population(runs: int, seed: int) -> Figures:
     results = []
     for run in range(runs):
         rows = correlated(np.random.default_rng([seed, run, 1]), 2100, 20)
-        results.append(global_importance(sum_of_abs, rows[2000:], gaussian(rows[:2000]), alpha=ALPHA, seed=run))
+        results.append(
+            global_importance(sum_of_abs, rows[2000:], reference=gaussian(rows[:2000]), alpha=ALPHA, seed=run)
+        )
     return {
         "sentence": ORDINARY,
         "said": sum(ORDINARY in one.notes for one in results),
@@ -157,7 +159,7 @@ def half_tested(name: str, rows: Floats, y: Floats, seed: int) -> GlobalResult:
 
     model = LassoCV(cv=5) if name == "lasso" else RidgeCV(alphas=(1.0, 10.0, 100.0))
     model.fit(rows[:500], y[:500])
-    return global_importance(model, rows[500:], rows[:500], y[500:], alpha=ALPHA, seed=seed, check=False)
+    return global_importance(model, rows[500:], reference=rows[:500], y=y[500:], alpha=ALPHA, seed=seed, check=False)
 
 
 def knockoffs(rows: Floats, y: Floats, seed: int) -> Bools | None:

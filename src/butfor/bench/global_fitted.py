@@ -127,7 +127,7 @@ def contrast_fitted(
         known = columns(rng, reference, margin)
         null, moved = (
             global_importance(
-                MODELS[model], columns(rng, inputs, margin, way), known, alpha=ALPHA, seed=run, check=False
+                MODELS[model], columns(rng, inputs, margin, way), reference=known, alpha=ALPHA, seed=run, check=False
             )
             for way in (False, True)
         )
@@ -179,7 +179,9 @@ def holdout_fitted(runs: int, seed: int, name: World, model: Learner = "forest")
         rng = np.random.default_rng([seed, run, 7])
         sizes = (ROWS[name][0], 300, ROWS[name][1])
         (known, _), (train, labels), (rows, y) = (world(name, rng, size) for size in sizes)
-        result = global_importance(_fit(model, train, labels), rows, known, y, alpha=ALPHA, seed=run, check=False)
+        result = global_importance(
+            _fit(model, train, labels), rows, reference=known, y=y, alpha=ALPHA, seed=run, check=False
+        )
         found.append((result.chosen, RELEVANT))
     return mean_rates(found)
 
@@ -218,7 +220,7 @@ def genotypes(seed: int = 0, count: int = 781, width: int = 163) -> Figures:
     y = rows @ np.where(truth, rng.choice([-0.8, 0.8], width), 0.0) + rng.standard_normal(len(rows))
     model = RidgeCV(np.logspace(-1, 3, 9)).fit(rows[:count], y[:count])
     start = time.process_time()
-    result = global_importance(model, rows[count:], rows[:count], y[count:], alpha=ALPHA, seed=seed)
+    result = global_importance(model, rows[count:], reference=rows[:count], y=y[count:], alpha=ALPHA, seed=seed)
     seconds = time.process_time() - start
     false = int((result.chosen & ~truth).sum())
     return {"seconds": seconds, "chosen": int(result.chosen.sum()), "false": false, "true": int(truth.sum())}

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 
 from butfor.bench.output import Figures
-from butfor.settings import Progress, Report, reporting
+from butfor.evaluation.progress import Progress, Report, reporting
 from butfor.types import Bools
 
 ProgressTo = bool | Report | None  # a bar, a function, or nothing

@@ -24,12 +24,13 @@ import typer
 from typer.core import TyperOption
 
 from butfor.evaluation.journal import COMMAND, FILE, clear, holds_units, until_written
+from butfor.evaluation.progress import Progress, reporting
 from butfor.models import ModelUnreachable, wrap
 from butfor.models.files import attribute_of, load_model
 from butfor.report.write import REPORT, RESULT, TABLE, check_folder, write_folder
 from butfor.results.global_result import GlobalResult
 from butfor.results.result import Result
-from butfor.settings import Progress, TestName, reporting
+from butfor.settings import TestName
 from butfor.tabular.files import evaluated, names_in
 from butfor.types import Alternative, Array, Bools, Family, InputError, Rule
 from butfor.untrusted import read_bounded

@@ -306,8 +306,8 @@ def global_(
             result = global_importance(
                 box,
                 read.data,
-                make(read.reference),
-                None if read.truth is None else np.asarray(read.truth),
+                reference=make(read.reference),
+                y=None if read.truth is None else np.asarray(read.truth),
                 subsets=columns.groups(),
                 seed=output.seed,
                 batch_rows=model.batch_rows,

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import blake2b
 from itertools import islice
+from os import PathLike
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -471,7 +472,7 @@ def until_written() -> Iterator[None]:
 
 @contextmanager
 def journal(
-    engine: Engine, model: Model, folder: str | Path | None, asked: Callable[[], Mapping[str, str]]
+    engine: Engine, model: Model, folder: str | PathLike[str] | None, asked: Callable[[], Mapping[str, str]]
 ) -> Iterator[Journal]:
     """The engine and the model, with their answers kept in `folder`; `asked` tells all that the run depends on."""
     if folder is None:

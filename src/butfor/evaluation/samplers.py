@@ -115,6 +115,7 @@ class SamplerInfo:
     listed : how many fills it lists for a word; 0 where it draws.
     calibrated : its draws are as wide as rows scatter that its fit has not seen, whatever they look like (METHODS 11).
     fills_whole : it can redraw an image or a text as a whole, with nothing left around it.
+    dear : a draw costs so much that few are made where no test is named.
     """
 
     identity: str = "sampler"
@@ -130,6 +131,7 @@ class SamplerInfo:
     listed: int = 0
     calibrated: bool = False
     fills_whole: bool = False
+    dear: bool = False
 
     def __post_init__(self) -> None:
         given: object = self.floor
@@ -151,6 +153,7 @@ FACTS: dict[str, tuple[type, ...]] = {  # what an attribute must be to be taken 
     "listed": (int, np.integer),
     "calibrated": (bool, int, np.bool_),
     "fills_whole": (bool, int, np.bool_),
+    "dear": (bool, int, np.bool_),
 }
 
 

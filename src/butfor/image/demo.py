@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from butfor.evaluation.progress import Progress
 from butfor.image.boxes import boxes
 from butfor.image.explain import explain
 from butfor.image.files import folder
@@ -19,7 +20,7 @@ from butfor.image.models import onnx_classifier
 from butfor.image.region import Image, at, grid
 from butfor.results.result import Result
 from butfor.results.summary import WIDTH
-from butfor.settings import Progress, few_shot
+from butfor.settings import few_shot
 from butfor.types import Array, Floats, InputError, Ints, Subset
 
 Reporting = bool | Callable[[Progress], None] | None

@@ -29,7 +29,8 @@ from butfor.image.region import (
     superpixels,
     zoom,
 )
-from butfor.run.proposed import NamedItems, OnError, Proposed, Words, check_names, propose, some_names
+from butfor.run.proposed import NamedItems, Proposed, Words, check_names, propose, some_names
+from butfor.settings import OnError
 from butfor.types import Array, InputError, Subset, warn_user
 
 WORDS = Words(one="image", many="images", argument="boxes", nothing="no region", sign=" ")

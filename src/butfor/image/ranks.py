@@ -20,7 +20,7 @@ from butfor.image.inputs import as_proposer, load_items, propose_regions
 from butfor.image.region import Image, is_box, is_mask
 from butfor.inference.outputs import Target, pick
 from butfor.results.result import Places, Result
-from butfor.run.proposed import OnError
+from butfor.settings import OnError
 from butfor.types import Bools, InputError, Subset, whole
 
 

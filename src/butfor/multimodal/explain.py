@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from os import PathLike
+from typing import Any, Literal
 
 import numpy as np
 
 from butfor.evaluation.hypotheses import is_blind, list_problem
 from butfor.evaluation.items import ListItems, same, size
+from butfor.evaluation.progress import Progress
 from butfor.evaluation.samplers import HasNotes, ListsSupport, RepeatsDraws, Sampler, SamplerInfo, info_of
 from butfor.models import wrap
 from butfor.models.wrap import model_name
 from butfor.results.result import Result
 from butfor.run.run import RunContext, run
-from butfor.settings import NAMES, Settings, takes
-from butfor.types import Floats, InputError, ModelError, Subset
+from butfor.settings import EffectsOf, Link, OnError, Procedure, RunOptions, Settings, documented
+from butfor.types import Alternative, Family, Floats, InputError, ModelError, Subset
 
 Parts = Mapping[str, Any]
 APART = (
@@ -116,9 +118,39 @@ MOST_ROWS = 256
 KEEP = (3, 2**27)  # counterfactuals of each hypothesis that are kept, and the values of all of them
 
 
-@takes(NAMES, effects=None)
+@documented
 def explain(
-    model: Any, inputs: Any, *, samplers: Mapping[str, Any], subsets: Mapping[str, Any], **options: object
+    model: Any,
+    inputs: Any,
+    *,
+    samplers: Mapping[str, Any],
+    subsets: Mapping[str, Any],
+    test: str | Procedure | None = None,
+    alternative: Alternative | None = None,
+    rule: str | None = None,
+    family: Family = "run",
+    groups: Any = None,
+    weights_by: Any = None,
+    target: Any = None,
+    y: Any = None,
+    link: Link | None = None,
+    alpha: float = 0.1,
+    decide: Callable[[Any], Any] | Literal[False] | None = None,
+    level: float = 0.5,
+    min_effect: float | None = None,
+    draws: int | None = None,
+    bounds: bool = False,
+    picked: Callable[[Any], Any] | None = None,
+    effects: EffectsOf | None = None,
+    seed: int = 0,
+    rng: np.random.Generator | np.random.SeedSequence | int | None = None,
+    options: RunOptions | None = None,
+    workers: Any = None,
+    run_dir: str | PathLike[str] | None = None,
+    progress: bool | Callable[[Progress], None] | None = None,
+    batch_rows: int | None = None,
+    timeout: float | None = None,
+    on_error: OnError | None = None,
 ) -> Result:
     """Which regions and which words of inputs with several parts the model relies on, with one guarantee for all.
 
@@ -141,7 +173,7 @@ def explain(
     subsets : what to test in each part: a list of `Subset`, or a function (name, part) -> subsets such as
         `butfor.image.grid(3)` or `butfor.text.words()`.
     effects : "chosen" estimates effects from fresh draws for what was chosen, "all" for all; None saves those.
-    **options : settings.
+    {settings}
 
     Examples
     --------
@@ -159,7 +191,7 @@ def explain(
     >>> result.table[result.chosen].subset.unique().tolist()
     ['caption: loud']
     """
-    settings = Settings.of(options, test="few-shot")
+    settings = Settings.of(locals(), test="few-shot")
     names, items = named(inputs)
     sampler = combined(samplers, subsets)
     found = [proposed(name, item, subsets) for name, item in zip(names, items, strict=True)]

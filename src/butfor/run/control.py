@@ -10,6 +10,7 @@ import numpy as np
 from butfor.evaluation.calls import probe
 from butfor.evaluation.evaluator import Evaluator, Watcher
 from butfor.evaluation.hypotheses import Problem, layers_of_table
+from butfor.evaluation.progress import Meter
 from butfor.inference.decisions import Decision, Forecasts, Verified
 from butfor.inference.effects import FirstDraws, mean_known
 from butfor.inference.exact import Outcomes
@@ -18,7 +19,7 @@ from butfor.inference.selection import COMPETITIONS, Choice, LearningUnits
 from butfor.inference.statistics import StatisticSpec
 from butfor.results.result import Control
 from butfor.run.tests import choice_of, floors_of, perform
-from butfor.settings import Meter, Settings, sequential
+from butfor.settings import Settings, sequential
 from butfor.types import Bools, Floats
 
 LEVEL = 0.01  # of calling any good subset wrong, over all of them

@@ -10,12 +10,13 @@ import numpy as np
 from butfor.evaluation.evaluator import Evaluator, watch_only
 from butfor.evaluation.hypotheses import Job, Problem, table_problem
 from butfor.evaluation.items import Items, TableItems
+from butfor.evaluation.progress import Meter
 from butfor.evaluation.samplers import info_of
 from butfor.inference.decisions import Decision, Flips, draw_until_decided
 from butfor.inference.features import Fit
 from butfor.models.wrap import Wrapped
 from butfor.results.result import Decided, Stay
-from butfor.settings import Meter, Settings
+from butfor.settings import Settings
 from butfor.types import Floats, InputError, Subset
 
 CONFIDENCE = 0.95

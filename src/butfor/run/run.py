@@ -35,6 +35,7 @@ from butfor.evaluation.hypotheses import (
 )
 from butfor.evaluation.items import Items, ListItems, TableItems
 from butfor.evaluation.journal import Journal, fingerprint, items_digest, journal
+from butfor.evaluation.progress import Meter, Progress, Report, reporting
 from butfor.evaluation.samplers import FitsSubsets, info_of, name_of
 from butfor.evaluation.workers import engine_for, worker_states
 from butfor.inference.decisions import Decision, Flips
@@ -52,7 +53,7 @@ from butfor.run.control import control
 from butfor.run.decisions import decide, decided_otherwise, sufficiency, watch_decisions
 from butfor.run.proposed import Proposed
 from butfor.run.tests import Performed, choice_of, chosen_by, cluster_of, estimated, perform
-from butfor.settings import Meter, Progress, Report, Settings, output_names, reporting, resolve, target_name
+from butfor.settings import Settings
 from butfor.types import Batch, Bools, Floats, InputError, Ints, Model, ReachWarning, median, warn_user
 
 
@@ -280,10 +281,10 @@ class Start:
 
 def start_run(context: RunContext, settings: Settings, problem: Problem, kept: Journal, report: Report) -> Start:
     """Look at the model's outputs and refuse what can be refused; then what the control says of the sampler."""
-    tolerance = Tolerance(settings.on_error == "skip", settings.timeout)
+    tolerance = Tolerance(settings.options.on_error == "skip", settings.options.timeout)
     model = kept.model if tolerance == Tolerance() else Patient(kept.model, tolerance)
     choice = choice_of(problem, settings, clusters_of_inputs(context, settings))
-    size = settings.batch_rows or context.batch_rows
+    size = settings.options.batch_rows or context.batch_rows
     able = usable(problem, kept.model, size, context.describe, tolerance)
     problem = able.problem
     seen = probe(model, problem.items, size, context.describe)
@@ -451,7 +452,7 @@ def check_chance(problem: Problem) -> None:
         raise no_chance(problem)
 
 
-APART = ("run_dir", "progress", "workers", "timeout", "on_error")  # what may be another when a run goes on
+APART = ("options",)  # may be another when a run goes on
 
 
 def manifest(
@@ -466,7 +467,7 @@ def manifest(
     own = {
         field.name: _setting_text(vars(settings)[field.name]) for field in fields(settings) if field.name not in APART
     }
-    return told | own | {"batch_rows": str(settings.batch_rows or batch_rows)}
+    return told | own | {"batch_rows": str(settings.options.batch_rows or batch_rows)}
 
 
 def _setting_text(value: object) -> str:
@@ -501,9 +502,9 @@ def _sampler(problem: Problem) -> str:
 
 def run(context: RunContext, settings: Settings) -> Result:
     """The whole way from a problem to its result: look, check, draw, choose, estimate, decide."""
-    told, engine = partial(_told, context, settings), engine_for(settings.workers)
-    answers = journal(engine, context.wrapped.call, settings.run_dir, told)
-    with answers as kept, reporting(settings.progress) as report:
+    told, engine = partial(_told, context, settings), engine_for(settings.options.workers)
+    answers = journal(engine, context.wrapped.call, settings.options.run_dir, told)
+    with answers as kept, reporting(settings.options.progress) as report:
         start = start_run(context, settings, with_chance(context.problem, settings), kept, report)
         problem = start.problem
         drawn = schedule(problem, settings, start.spec)
@@ -730,3 +731,59 @@ def with_layers(problem: Problem, proposer: Proposer, found: Proposed) -> Proble
         return problem
     trees = [proposer.tree(name, found.items[place]) for place, name in enumerate(found.names)]
     return replace(problem, layers=layers_of_trees(trees))
+
+
+NAMED = ("output", "predicted", "observed-class", "truth")
+
+
+def target_name(target: object, outputs: int) -> object:
+    """The target, with its default filled in: the output itself, or the predicted class where there are several."""
+    name = ("output" if outputs == 1 else "predicted") if target is None else target
+    return name.item() if isinstance(name, np.generic) else name
+
+
+def resolve(name: object, y: object, observed: Floats, wrapped: Wrapped) -> Target:
+    """The target as the core understands it; `observed` (n, outputs) are the outputs on the inputs."""
+    outputs = observed.shape[1]
+    if y is not None and name != "truth":
+        raise InputError("y is used with target='truth' only; drop it or ask for target='truth'")
+    if not (isinstance(name, str) and name in NAMED and name not in (wrapped.classes or ())):
+        return Target("fixed", np.array([_index(name, outputs, wrapped)]))
+    if outputs == 1 and name != "output":
+        raise InputError(f"target={name!r} needs a model with several outputs, this one has one; use target=None")
+    if outputs > 1 and name == "output":
+        raise InputError(f"the model has {outputs} outputs; choose one with target= or use target='predicted'")
+    if name == "observed-class":
+        return Target("per-input", observed.argmax(axis=1))
+    if name == "truth":
+        return Target("per-input", _truth(y, observed, wrapped))
+    return Target("predicted" if name == "predicted" else "output")
+
+
+def _truth(y: object, observed: Floats, wrapped: Wrapped) -> Ints:
+    if y is None:
+        raise InputError("target='truth' needs the true labels; give them as y=")
+    labels = np.asarray(y).reshape(-1).tolist()
+    if len(labels) != len(observed):
+        raise InputError(f"y has {len(labels)} labels for {len(observed)} rows of data; give one for each row")
+    if wrapped.classes is not None and (unknown := set(labels) - set(wrapped.classes)):
+        raise InputError(f"unknown target {unknown.pop()!r}; the model has labels {list(wrapped.classes[:8])}")
+    return np.array([_index(label, observed.shape[1], wrapped) for label in labels])
+
+
+def _index(label: object, outputs: int, wrapped: Wrapped) -> int:
+    if wrapped.classes is not None and label in wrapped.classes:
+        return wrapped.classes.index(label)
+    if isinstance(label, int | np.integer) and not isinstance(label, bool) and 0 <= label < outputs:
+        return int(label)
+    known = f"labels {list(wrapped.classes[:8])}" if wrapped.classes is not None else f"outputs 0 to {outputs - 1}"
+    raise InputError(f"unknown target {label!r}; the model has {known}; or use 'predicted' or 'truth'")
+
+
+def output_names(wrapped: Wrapped, outputs: int) -> tuple[Any, ...] | None:
+    """What the outputs are called; None where there is only one."""
+    if outputs == 1:
+        return None
+    if wrapped.classes is not None and len(wrapped.classes) != outputs:
+        raise InputError(f"the model has {outputs} outputs but {len(wrapped.classes)} class names; give one for each")
+    return wrapped.classes if wrapped.classes is not None else tuple(range(outputs))

@@ -11,6 +11,7 @@ import numpy as np
 
 from butfor.evaluation.evaluator import Evaluator
 from butfor.evaluation.hypotheses import Problem, round_sizes
+from butfor.evaluation.progress import Meter
 from butfor.evaluation.samplers import info_of
 from butfor.inference.adaptive import LEAST_BLOCKS, PILOT
 from butfor.inference.effects import Effects, effects, no_effects
@@ -31,7 +32,7 @@ from butfor.inference.statistics import (
 )
 from butfor.results.result import drops_unvarying, family_members
 from butfor.results.summary import reach_of_layers, reach_of_list, scales
-from butfor.settings import Meter, Settings
+from butfor.settings import Settings
 from butfor.types import Bools, Floats, InputError, Ints, distinct, labels_of
 
 EFFECT_DRAWS = {"sequential": 200, "irt": 200, "osft": 16, "few-shot": 16}

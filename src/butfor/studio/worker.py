@@ -15,8 +15,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from butfor.evaluation.progress import Progress
 from butfor.results.result import Result
-from butfor.settings import Progress
 from butfor.types import InputError
 
 Say = Callable[..., None]

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from butfor.evaluation.progress import Progress
 from butfor.results.result import Result
 from butfor.results.summary import WIDTH
-from butfor.settings import Progress
 from butfor.tabular.explain import auto, explain
 
 if TYPE_CHECKING:

@@ -514,7 +514,7 @@ def read_model(
         return None
     from butfor.tabular.exact_trees.outcomes import read_trees
 
-    size = settings.batch_rows or default_batch_rows(table)
+    size = settings.options.batch_rows or default_batch_rows(table)
     return partial(read_trees, found, problem, table, wrapped.columns, size)
 
 

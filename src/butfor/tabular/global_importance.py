@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from os import PathLike
 from typing import Any, Literal
 
 import numpy as np
@@ -21,6 +22,7 @@ from butfor.evaluation.evaluator import Evaluator, Tolerance, remembering
 from butfor.evaluation.hypotheses import Problem, round_sizes, table_problem
 from butfor.evaluation.items import content_digest
 from butfor.evaluation.journal import journal
+from butfor.evaluation.progress import Meter, Progress, reporting
 from butfor.evaluation.samplers import SamplerInfo, info_of, name_of
 from butfor.evaluation.streams import stream
 from butfor.evaluation.workers import engine_for, worker_states
@@ -47,8 +49,8 @@ from butfor.inference.outputs import linked
 from butfor.models import Wrapped
 from butfor.models.wrap import check_aligned, model_name
 from butfor.results.global_result import FitKind, GlobalResult, choose, rejected_by
-from butfor.run.run import Patient, failing_inputs, manifest, reasons
-from butfor.settings import Meter, Settings, reporting, resolve, takes, target_name
+from butfor.run.run import Patient, failing_inputs, manifest, reasons, resolve, target_name
+from butfor.settings import Link, OnError, RunOptions, Settings, documented
 from butfor.tabular.check import SamplerCheck, check_table
 from butfor.tabular.donors import reference_rows
 from butfor.tabular.explain import default_batch_rows, fit_of, held_out_problems, name_row, read_model
@@ -366,10 +368,6 @@ def class_labels(y: Array, wrapped: Wrapped, observed: Floats) -> Ints:
 
 DRAWS, EFFECT_DRAWS = 20, 20
 PASSES, MOST_PASSES = 999, 9_999
-SHARED = (
-    *("alpha", "rule", "alternative", "target", "link", "draws", "exact", "seed", "batch_rows", "workers", "progress"),
-    *("rng", "run_dir", "on_error", "timeout"),
-)
 EXACT = "Exact: the model is an ensemble of trees; mean outputs come from its trees and the sampler, not from draws."
 LEFT_OUT = "{bad} of {count} inputs were left out, since the model fails on them: {why}."
 NO_EFFECT = "{failed} of {size} pairs of an input and a subset could not be evaluated, and count as no effect: {why}."
@@ -380,18 +378,34 @@ NO_REFERENCE = (
 )
 
 
-@takes(SHARED)
+@documented
 def global_importance(
     model: object,
     X: object,
-    sampler: object = None,
     y: object = None,
     *,
+    reference: object = None,
+    sampler: object = None,
     subsets: object = None,
     loss: Loss | None = None,
     passes: int | None = None,
     check: bool = True,
-    **options: object,
+    alpha: float = 0.1,
+    rule: str | None = None,
+    alternative: Alternative | None = None,
+    target: Any = None,
+    link: Link | None = None,
+    draws: int | None = None,
+    exact: bool = True,
+    seed: int = 0,
+    rng: np.random.Generator | np.random.SeedSequence | int | None = None,
+    options: RunOptions | None = None,
+    workers: Any = None,
+    run_dir: str | PathLike[str] | None = None,
+    progress: bool | Callable[[Progress], None] | None = None,
+    batch_rows: int | None = None,
+    timeout: float | None = None,
+    on_error: OnError | None = None,
 ) -> GlobalResult:
     """Which features matter over the whole of `X`: one decision each, with the false discovery rate under control.
 
@@ -407,9 +421,10 @@ def global_importance(
     ----------
     model : any black box, as in `butfor.explain`.
     X : an array or a frame with a row for each input.
-    sampler : a sampler or reference data: with labels of the *population* of `X`, None for `X` itself; without, of what
-        you compare against, since with one of the population of `X` nothing can be found.
     y : labels of rows that the model was not fitted on; `target`, `link` and `alternative` are for the contrast only.
+    reference : reference data: with labels of the *population* of `X`, None for `X` itself; without, of what you compare
+        against, since with one of the population of `X` nothing can be found.
+    sampler : a sampler in place of reference data.
     subsets : what to test: None for each column, a list of columns, or a mapping name -> columns.
     loss : "squared", "log" or a function `(y, outputs) -> (n,)`; None is "log" for class probabilities, else "squared".
     passes : recombinations of the draws, at no model rows; None is 999, or what a lone signal needs, to 9,999.
@@ -420,7 +435,7 @@ def global_importance(
         with a fitted sampler makes at least 32.
     exact : the contrast of an ensemble of trees with a fitted sampler takes the sampler's own mean in place of draws,
         where its chances are known; False turns that off.
-    **options : settings.
+    {settings}
 
     Examples
     --------
@@ -430,8 +445,14 @@ def global_importance(
     >>> result.table[result.chosen].subset.tolist()
     ['x0']
     """
-    one_of("rule", options.get("rule") or "bh", tuple(P_RULES))
-    settings = Settings.of(options, test="irt", rule="bh", draws=DRAWS)
+    named = locals()
+    one_of("rule", rule or "bh", tuple(P_RULES))
+    settings = Settings.of(
+        {name: value for name, value in named.items() if name != "y"}, test="irt", rule="bh", draws=DRAWS
+    )
+    if sampler is not None and reference is not None:
+        raise InputError("got a sampler and a reference; give one of them")
+    sampler = reference if sampler is None else sampler
     passes = None if passes is None else whole("passes", passes, 1)
     if sampler is None and y is None:
         raise InputError(NO_REFERENCE)
@@ -445,10 +466,10 @@ def global_importance(
     inside = read_model(model, wrapped, problem, table, settings) if y is None else None
     asked = ImportanceRun(problem, table, wrapped, alike, settings, passes, check, model_name(model), inside)
     told = {"labels": f"digest {content_digest([labels_digest(y), loss, passes]).hex():>40}"}
-    if settings.on_error == "skip" and (bad := _failing(asked)):
+    if settings.options.on_error == "skip" and (bad := _failing(asked)):
         good = np.setdiff1d(np.arange(len(problem.items)), list(bad))
-        own = {"subsets": subsets, "loss": loss, "passes": passes, "check": check, **options}
-        found = global_importance(model, _rows(X, good), sampler, None if y is None else _rows(y, good), **own)  # type: ignore[arg-type]
+        rest = named | {"X": _rows(X, good), "y": None if y is None else _rows(y, good)}
+        found = global_importance(**rest)
         note = LEFT_OUT.format(bad=len(bad), count=len(problem.items), why=reasons(bad))
         return replace(found, warned=(note, *found.warned), rows=found.rows + len(problem.items))
     return _importance(asked, partial(_measured, X, y, loss), told)
@@ -457,8 +478,8 @@ def global_importance(
 def _failing(asked: ImportanceRun) -> dict[int, str]:
     """Inputs that the model fails on, and why. Left out they say nothing of any subset, as if all their versions were
     equal; so it is with draws that it fails on, and the observed row stays one of its draws."""
-    settings, size = asked.settings, asked.settings.batch_rows or default_batch_rows(asked.table)
-    tolerance = Tolerance(skip=True, timeout=settings.timeout)
+    settings, size = asked.settings, asked.settings.options.batch_rows or default_batch_rows(asked.table)
+    tolerance = Tolerance(skip=True, timeout=settings.options.timeout)
     return failing_inputs(asked.problem, asked.wrapped.call, size, partial(name_row, asked.table), tolerance)
 
 
@@ -502,14 +523,14 @@ def _importance(
     asked: ImportanceRun, measured_of: Callable[[Settings, Probe, Wrapped], Measured], told: dict[str, str]
 ) -> GlobalResult:
     problem, settings, call = asked.problem, asked.settings, asked.wrapped.call
-    size = settings.batch_rows or default_batch_rows(asked.table)
-    tolerance = Tolerance(settings.on_error == "skip", settings.timeout)
+    size = settings.options.batch_rows or default_batch_rows(asked.table)
+    tolerance = Tolerance(settings.options.on_error == "skip", settings.options.timeout)
 
     def all_told() -> dict[str, str]:
         return manifest(problem, asked.model_name, size, settings) | told
 
-    answers = journal(engine_for(settings.workers), call, settings.run_dir, all_told)
-    with answers as kept, reporting(settings.progress) as report:
+    answers = journal(engine_for(settings.options.workers), call, settings.options.run_dir, all_told)
+    with answers as kept, reporting(settings.options.progress) as report:
         model = kept.model if tolerance == Tolerance() else Patient(kept.model, tolerance)
         seen = probe(model, problem.items, size, partial(name_row, asked.table))
         measured = measured_of(settings, seen, asked.wrapped)

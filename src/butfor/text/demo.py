@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
+from butfor.evaluation.progress import Progress
 from butfor.results.result import Result
-from butfor.settings import Progress
 from butfor.text.explain import explain
 from butfor.text.highlight import LEGEND, rendered
 from butfor.text.small import small_infiller, small_sentiment

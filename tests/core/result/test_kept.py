@@ -198,7 +198,7 @@ def test_a_table_is_in_the_file_and_not_given_again(tmp_path):
         butfor.InputError, match=r"^inputs= is for images and texts, .* of a table, which is in the file"
     ):
         butfor.load(local, inputs=ROWS + 1)
-    found = butfor.global_importance(lambda X: X[:, 0], ROWS, ROWS + 1, draws=9).save(tmp_path / "g.butfor")
+    found = butfor.global_importance(lambda X: X[:, 0], ROWS, reference=ROWS + 1, draws=9).save(tmp_path / "g.butfor")
     with pytest.raises(butfor.InputError, match=" of global_importance, which needs none; leave inputs= out"):
         butfor.load(found, inputs=ROWS)
 

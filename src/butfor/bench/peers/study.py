@@ -10,7 +10,7 @@ from butfor.bench.peers.costs import BEDS, LIMIT, METHODS, SIZES, side_by_side
 from butfor.bench.peers.methods import installed
 from butfor.bench.peers.whole_table import whole_table
 from butfor.bench.runs import ProgressTo, shown
-from butfor.settings import Progress, reporting
+from butfor.evaluation.progress import Progress, reporting
 from butfor.types import InputError
 
 PACKAGES = ("shap", "lime", "captum", "shapiq", "hidimstat", "knockpy", "scikit-learn", "torch")
