@@ -25,7 +25,7 @@ from butfor.models.wrap import is_frame, model_name, one_line
 from butfor.results.result import Result, family_members
 from butfor.results.summary import reach
 from butfor.run.run import RunContext, run
-from butfor.settings import Settings, takes
+from butfor.settings import Settings
 from butfor.tabular.explain import default_batch_rows, reference_of, sampler_notes_of, subset_tree
 from butfor.tabular.files import (
     PARQUET,
@@ -319,7 +319,6 @@ MANY = 10**7  # hypotheses that a file is taken to have, before it is read
 OVER_FILE = "all hypotheses of the file, chosen together after its last block (not over the rows of a block)"
 
 
-@takes(OPTIONS)
 def explain_stream(
     model: object,
     data: object,
