@@ -13,10 +13,12 @@ from butfor.evaluation.items import ListItems
 from butfor.evaluation.samplers import Sampler
 from butfor.results.global_result import GlobalResult, unpack_global
 from butfor.results.io import check_saved, check_saved_global, kept_arrays, unpack
+from butfor.results.record import ImageInputs, RunRecord, TableInputs, TextInputs, read
 from butfor.results.result import Result
-from butfor.results.storage import GIVE, read, unplain
+from butfor.results.storage import GIVE, unplain
+from butfor.results.storage import read as read_file
 from butfor.tabular.splice import bind_sampler
-from butfor.tabular.table import Table, check_cells, from_metadata, items_of
+from butfor.tabular.table import Table, check_cells, items_of, table_of
 from butfor.types import Array, Batch, InputError, Subset
 from butfor.untrusted import BROKEN, sentence
 
@@ -45,7 +47,7 @@ def load(
         700 MB.
     """
     file = Path(path)
-    metadata, arrays = read(file, most_bytes)
+    metadata, arrays = read_file(file, most_bytes)
     try:
         if metadata.get("class") == "GlobalResult":
             check_saved_global(metadata, arrays)
@@ -70,17 +72,17 @@ def _refuse_inputs(inputs: object, what: str) -> None:
 
 
 def _table_problem(metadata: dict[str, Any], arrays: dict[str, Array], sampler: Any) -> Problem:
-    provenance = metadata["provenance"]
-    if provenance.get("modality", "table") != "table":
-        raise ValueError(f"it has a table of inputs, though it is of {provenance['modality']}s")
-    table = from_metadata(provenance, arrays["inputs"], tuple(metadata["input_names"]))
+    record = read(RunRecord, metadata["record"], "record")
+    if not isinstance(record.inputs, TableInputs):
+        raise ValueError(f"it has a table of inputs, though it is of {record.inputs.modality}s")
+    table = table_of(record.inputs, arrays["inputs"], tuple(metadata["input_names"]))
     subsets = [Subset(name, np.array(index)) for name, index in metadata["subsets"].items()]
     _check_table(table, subsets, arrays)
     fitted: Sampler = Absent()
     if sampler is not None:
         shown = table.show(table.values, np.arange(len(table.values)))
         table, fitted = bind_sampler(shown, sampler)
-    return table_problem(items_of(table), table.index, subsets, fitted, provenance["seed"])
+    return table_problem(items_of(table), table.index, subsets, fitted, record.seed)
 
 
 def _check_table(table: Table, subsets: Sequence[Subset], arrays: dict[str, Array]) -> None:
@@ -107,8 +109,8 @@ def _list_problem(
     metadata: dict[str, Any], arrays: dict[str, Array], sampler: Any, held: Sequence[Any] | None
 ) -> Problem:
     """The problem of a run on images, texts or inputs of several parts."""
-    names, provenance = metadata["input_names"], metadata["provenance"]
-    modality = provenance.get("modality")
+    names, record = metadata["input_names"], read(RunRecord, metadata["record"], "record")
+    modality = record.inputs.modality
     subsets: list[list[Subset]] = [[] for _ in names]
     for row, (name, index) in zip(metadata["owners"], metadata["subsets"], strict=True):
         if not isinstance(row, int) or not 0 <= row < len(names) or not isinstance(name, str):
@@ -119,9 +121,7 @@ def _list_problem(
         from butfor.image.inputs import check_kept, list_items, with_its_attributes
 
         check_kept([piece for _, piece in kept_arrays(arrays)])
-        return list_problem(
-            list_items(held, names), names, subsets, with_its_attributes(usable, subsets), provenance["seed"]
-        )
+        return list_problem(list_items(held, names), names, subsets, with_its_attributes(usable, subsets), record.seed)
     if modality == "text":
         from butfor.text.segment import SpanPacking, span_of
 
@@ -132,34 +132,35 @@ def _list_problem(
                 span_of(text, subset)
                 if not all(type(place) is int for place in subset.index):
                     raise ValueError(f"its subset {subset.name!r:.60} is no span of characters")
-        return list_problem(ListItems(held, packing=SpanPacking()), names, subsets, usable, provenance["seed"])
+        return list_problem(ListItems(held, packing=SpanPacking()), names, subsets, usable, record.seed)
     if modality == "table":
         raise ValueError("its table of inputs is missing")
-    return list_problem(ListItems(held or [None] * len(names)), names, subsets, usable, provenance["seed"])
+    return list_problem(ListItems(held or [None] * len(names)), names, subsets, usable, record.seed)
 
 
 def _held(inputs: Any, metadata: dict[str, Any], images_in: Sequence[str | Path] | None) -> Sequence[Any] | None:
     """The inputs of a run, as given or from where they were; None where they are no longer there."""
-    inputs, provenance = _by_name(inputs, metadata["input_names"]), metadata["provenance"]
-    if provenance.get("modality") == "image":
+    inputs, record = _by_name(inputs, metadata["input_names"]), read(RunRecord, metadata["record"], "record").inputs
+    held: Sequence[Any] | None
+    if isinstance(record, ImageInputs):
         from butfor.image.inputs import images_of
 
-        held = images_of(inputs, provenance, images_in)
+        held = images_of(inputs, record, images_in)
     elif inputs is None:
-        held = provenance.get("texts")
+        held = record.texts if isinstance(record, TextInputs) else None
     else:
         held = list(inputs.values() if isinstance(inputs, Mapping) else inputs)
-    _check_held(held, metadata["input_names"], provenance)
+    _check_held(held, metadata["input_names"], record)
     return held
 
 
-def _check_held(held: Sequence[Any] | None, names: Sequence[Any], provenance: Mapping[str, Any]) -> None:
+def _check_held(held: Sequence[Any] | None, names: Sequence[Any], record: object) -> None:
     """As many inputs as the run had, and the same texts."""
     if held is None:
         return
     if len(held) != len(names):
         raise InputError(f"the result has {len(names)} inputs, got {len(held)}; give those of the run, in their order")
-    own = provenance.get("texts") if provenance.get("modality") == "text" else None
+    own = record.texts if isinstance(record, TextInputs) else None
     for name, given, text in zip(names, held, own or (), strict=False):
         if not isinstance(given, str) or given != text:
             raise InputError(f"the text {name!r} is not the one of the run, which is in the file; leave inputs= out")

@@ -98,14 +98,22 @@ def test_hostile_results(saved, harm):
 
 
 def of_global(**changed):
-    return lambda facts: json.dumps(facts | {"provenance": facts["provenance"] | changed})
+    def change(facts):
+        record = facts["record"]
+        return json.dumps(facts | {"record": record | {"importance": record["importance"] | changed}})
+
+    return change
+
+
+def of_record(**changed):
+    return lambda facts: json.dumps(facts | {"record": facts["record"] | changed})
 
 
 GARBLED = {
     "subsets of columns that are not there": (of_global(subsets={"x0": [7]}), "of columns that are not there"),
-    "subsets of no columns": (of_global(subsets={"x0": 1}), "its provenance subsets is"),
-    "stand-ins": (of_global(stand_ins=[0.5]), "its provenance stand_ins is"),
-    "classes": (of_global(called=[{}]), "its provenance called is"),
+    "subsets of no columns": (of_global(subsets={"x0": 1}), "its record.importance.subsets is"),
+    "stand-ins": (of_global(stand_ins=[0.5]), "its record.importance.stand_ins is"),
+    "classes": (of_global(called=[{}]), "its record.importance.called is"),
     "verdicts": (
         lambda facts: json.dumps(facts | {"check": facts["check"] | {"verdicts": []}}),
         "its check of the sampler is garbled",
@@ -128,7 +136,9 @@ def test_a_result_of_images_that_calls_itself_one_of_a_table(tmp_path):
     noise = RNG.integers(0, 255, (2, 32, 32, 3), dtype=np.uint8)
     boxes = {"a": (0, 0, 8, 8)}
     result = image.explain(lambda batch: [x.mean() for x in batch], [*noise], image.donor(), boxes=boxes, test="osft")
-    path = repacked(result.save(tmp_path / "i.butfor"), of_global(modality="table"))
+    path = repacked(
+        result.save(tmp_path / "i.butfor"), of_record(inputs={"modality": "table", "columns": [], "kinds": []})
+    )
     with pytest.raises(InputError, match="its table of inputs is missing"):
         butfor.load(path)
 

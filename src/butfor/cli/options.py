@@ -12,7 +12,7 @@ import tomllib
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, field, fields, is_dataclass
 from difflib import get_close_matches
 from functools import wraps
 from operator import itemgetter
@@ -397,7 +397,7 @@ def bar(output: Output) -> bool:
 
 def sourced(result: Some, **where: str) -> Some:
     """The result with words on where it came from, for its report."""
-    return replace(result, provenance={**result.provenance, **where})
+    return result.with_sources(**where)
 
 
 def written(result: Result, output: Output, **where: str) -> Result:

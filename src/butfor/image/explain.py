@@ -16,7 +16,7 @@ from butfor.evaluation.items import ListItems
 from butfor.evaluation.progress import Progress
 from butfor.evaluation.samplers import HasNotes, Sampler, SeesRun, info_of
 from butfor.image.cache import cached
-from butfor.image.inputs import as_proposer, is_zoom, load_items, propose_regions, source_metadata, with_its_attributes
+from butfor.image.inputs import as_proposer, is_zoom, load_items, propose_regions, source_record, with_its_attributes
 from butfor.image.models import huggingface_classifier, torch_classifier
 from butfor.image.plausibility import fills_judged
 from butfor.image.region import RegionPacking, check_drawn
@@ -120,7 +120,6 @@ def explain(
     drawing = prepared(sampler, found, fills)
     check = None if info_of(drawing).changes_subset_only else check_drawn
     items = ListItems(found.items, check, costly=True, packing=RegionPacking())
-    metadata = {"modality": "image", "boxes": repr(proposer), "data_dependent": not is_blind(proposer)}
     context = RunContext(
         problem=with_layers(list_problem(items, found.names, found.subsets, drawing, settings.seed), proposer, found),
         wrapped=wrapped,
@@ -128,7 +127,8 @@ def explain(
         batch_rows=rows_at_a_time(found),
         describe=lambda row: f"image {found.names[row]!r}",
         sampler_notes=partial(_sampler_notes, found, drawing, settings.seed),
-        metadata=metadata | source_metadata(found.items, pixels),
+        inputs=source_record(repr(proposer), found.items, pixels),
+        data_dependent=not is_blind(proposer),
         keep=KEEP,
         kept_notes=fills_judged,
     )

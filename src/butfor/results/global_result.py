@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
@@ -16,6 +16,7 @@ from butfor.inference.guarantees import FILTER, FIXED, IGNORED, P_RULES, Guarant
 from butfor.inference.holdout import GlobalEvidence
 from butfor.results import storage
 from butfor.results import summary as global_summary
+from butfor.results.record import FitKind, ImportanceRecord, RunRecord, as_dict, plain, read
 from butfor.results.result import LEAST_INPUTS
 from butfor.results.storage import later
 from butfor.results.summary import departs
@@ -92,7 +93,6 @@ def them(marked: Bools) -> str:
 
 
 Mode = Literal["holdout", "contrast"]
-FitKind = Literal["known", "counted", "cross-fitted", "reference alone", "taken as right"]
 
 ASSUMED: dict[Mode, str] = {
     "holdout": (
@@ -174,9 +174,20 @@ class GlobalResult:
     alpha: float
     rule: str
     rows: int
+    record: RunRecord
     warned: tuple[str, ...] = ()
-    provenance: dict[str, Any] = field(default_factory=dict)
     check: Check | None = None  # of a fitted sampler, on rows that it has not seen
+
+    @property
+    def importance(self) -> ImportanceRecord:
+        """The record of the global question."""
+        assert self.record.importance is not None
+        return self.record.importance
+
+    @property
+    def provenance(self) -> dict[str, Any]:
+        """The record as a dict, until every reader takes `record`."""
+        return as_dict(self.record)
 
     def __repr__(self) -> str:
         return f"<butfor.GlobalResult: {self.chosen.sum()} of {len(self.chosen)} subsets chosen>"
@@ -196,10 +207,10 @@ class GlobalResult:
 
     @property
     def _caveats(self) -> list[str]:
-        caveats = [FILTER] * (not self.tested.all()) + [IGNORED] * bool(self.provenance.get("dependence_ignored"))
+        caveats = [FILTER] * (not self.tested.all()) + [IGNORED] * self.record.dependence_ignored
         if self.fit in FITTED:
             caveats.append(FITTED[self.fit].format(inputs=self.inputs))
-            own = self.mode == "holdout" and self.provenance.get("loss") not in ("squared", "log")
+            own = self.mode == "holdout" and self.importance.loss not in ("squared", "log")
             caveats += [OWN_LOSS] * own
         return caveats + self._check_caveats
 
@@ -228,13 +239,12 @@ class GlobalResult:
     @property
     def fit(self) -> FitKind:
         """What is known of the sampler's fit, and how that was allowed for."""
-        kind: FitKind = self.provenance.get("fit", "known")
-        return kind
+        return self.importance.fit
 
     @property
     def why(self) -> str | None:
         """Why this sampler was taken, where it was not named."""
-        return self.provenance.get("why")
+        return self.importance.why
 
     @property
     def tested(self) -> Bools:
@@ -255,7 +265,7 @@ class GlobalResult:
             )
         if self.check is not None:
             said.append(f"Of the sampler, {self.check.sentence}.")
-        if len(called := self.provenance.get("called", ())) > 1:
+        if len(called := self.importance.called) > 1:
             said.append(MIXED.format(called=" or ".join(map(str, called)), first=called[0]))
         hidden = self._hidden[:MOST_GROUPS]
         withheld = choose(self.evidence, self.alpha, self.rule) & self.rejected
@@ -266,7 +276,7 @@ class GlobalResult:
         if not self.chosen.any() and not withheld.any():
             ordinary = BLIND if len(called) > 1 else ORDINARY
             lone = WEAK if departs("p", self.evidence.p, self.tested) else ordinary
-            alone = any(len(own) == 1 for own in self.provenance.get("subsets", {}).values())
+            alone = any(len(own) == 1 for own in self.importance.subsets.values())
             skill = NO_SKILL if alone and not hidden else NO_SKILL_ALONE
             said.append(skill if self.mode == "holdout" else lone)
         if hidden:
@@ -278,12 +288,12 @@ class GlobalResult:
     @property
     def _hidden(self) -> list[list[str]]:
         """Groups of columns none of which was chosen, each by itself, and which tell each other in the reference."""
-        columns, subsets = self.provenance.get("columns", []), self.provenance.get("subsets", {})
+        columns, subsets = self.record.columns, self.importance.subsets
         tested = [{columns[j] for j in subsets.get(name, ())} for name in self.subset_names]
         chosen = {name for inside, found in zip(tested, self.chosen, strict=True) if found for name in inside}
         alone = {name for inside in tested if len(inside) == 1 for name in inside} - chosen
         moves = {name for inside, varied in zip(tested, self.evidence.varied, strict=True) if varied for name in inside}
-        groups = [[name for name in group if name in alone] for group in self.provenance.get("stand_ins", ())]
+        groups = [[name for name in group if name in alone] for group in self.importance.stand_ins]
         return [group for group in groups if len(group) > 1 and moves & set(group)]
 
     @cached_property
@@ -335,6 +345,20 @@ class GlobalResult:
         """The result in words: how many, which subsets, what is promised, what to beware of."""
         return global_summary.global_summary(self)
 
+    def with_sources(
+        self, *, model: str | None = None, data: str | None = None, reference: str | None = None
+    ) -> GlobalResult:
+        """Return the same result that says in its report where model, data and reference came from.
+
+        Parameters
+        ----------
+        model, data, reference : str, optional
+            A few words on each; None keeps what the result has.
+        """
+        given = {"model": model, "data": data, "reference": reference}
+        record = replace(self.record, **{name: words for name, words in given.items() if words is not None})  # type: ignore[arg-type]
+        return replace(self, record=record)
+
     def _repr_html_(self) -> str:
         small: str = later("butfor.report.notebook:small_global_html")(self)
         return small
@@ -351,7 +375,7 @@ class GlobalResult:
             "guarantee": str(self.guarantee),
             "notes": list(self.notes),
             "check": kept_check(self.check),
-            "provenance": self.provenance,
+            "record": plain(self.record),
         }
         return json.dumps({**described, "table": json.loads(self.table.to_json(orient="records"))}, default=str)
 
@@ -385,12 +409,13 @@ class GlobalResult:
         arrays = {name: getattr(found, name) for name in ("p", "varied", "statistic", "difference", "classes")}
         arrays |= {"chosen": self.chosen, "effect": effects.effect, "low": effects.low, "high": effects.high}
         metadata = {name: getattr(self, name) for name in PLAIN} | {"check": kept_check(self.check)}
+        metadata["record"] = plain(self.record)
         return storage.write(
             Path(path), {"class": "GlobalResult", "draws": found.draws, "passes": found.passes, **metadata}, arrays
         )
 
 
-PLAIN = ("subset_names", "mode", "inputs", "alpha", "rule", "rows", "warned", "provenance")
+PLAIN = ("subset_names", "mode", "inputs", "alpha", "rule", "rows", "warned")
 
 
 def unpack_global(metadata: dict[str, Any], arrays: dict[str, Array]) -> GlobalResult:
@@ -412,6 +437,7 @@ def unpack_global(metadata: dict[str, Any], arrays: dict[str, Array]) -> GlobalR
         evidence=evidence,
         effects=Effects(arrays["effect"], arrays["low"], arrays["high"]),
         chosen=arrays["chosen"],
+        record=read(RunRecord, metadata["record"], "record"),
     )
 
 

@@ -15,9 +15,11 @@ from butfor.inference.features import Features
 from butfor.inference.guarantees import P_RULES, PROMISES
 from butfor.inference.selection import Choice, LearningUnits
 from butfor.inference.statistics import Evidence, EvidenceKind
+from butfor.results.record import ImageInputs, RunRecord, TableInputs, read
 from butfor.results.result import Chunk, Control, Decided, Kept, Result, Stay
 from butfor.results.storage import ARRAYS, DECIDED, OVER_INPUTS, PLAIN, STAY
-from butfor.types import Alternative, Array, Family, Floats, Ints
+from butfor.results.words import Note
+from butfor.types import Array, Family, Floats, Ints
 
 Check = Callable[[Any], bool]
 KINDS = {"osft": "z", "few-shot": "w"}  # evidence of a test; of others p, or e with rule e-bh
@@ -65,67 +67,15 @@ def each(check: Check) -> Check:
     return lambda value: isinstance(value, list) and all(map(check, value))
 
 
-def is_subsets(value: object) -> bool:
-    """Names, each with the columns it is of."""
-    return isinstance(value, dict) and all(map(each(is_count), value.values()))
-
-
-def is_selection(value: object) -> bool:
-    """A rule, its alpha and the family."""
-    kinds = (is_text, is_number, is_text)
-    return (
-        isinstance(value, list) and len(value) == 3 and all(check(one) for check, one in zip(kinds, value, strict=True))
-    )
-
-
-PROVENANCE: dict[str, Check] = {  # what is not named here is shown as it is, and never computed with
-    "test": among(*PROMISES),
-    "alternative": among(*get_args(Alternative)),
-    "target": is_scalar,
-    "link": among(None, "logit", "log"),
-    "h": maybe(is_count),
-    "delta": maybe(is_number),
-    "picked": is_flag,
-    "min_effect": maybe(is_number),
-    "seed": is_seed,
-    "selection": maybe(is_selection),
-    "floor": lambda value: is_number(value) and 0 <= value <= 1,
-    "dependence_ignored": is_flag,
-    "interrupted": is_flag,
-    "deterministic": is_flag,
-    "controlled": maybe(is_flag),
-    "modality": among("table", "image", "text", "multimodal"),
-    "data_dependent": is_flag,
-    "files": maybe(each(is_text)),
-    "longest": maybe(lambda value: is_count(value) and value > 0),
-    "most_pixels": is_count,
-    "pixels": maybe(each(is_text)),
-    "texts": maybe(each(is_text)),
-    "units": maybe(is_text),
-    "draws": lambda value: is_count(value) and 0 < value <= MOST_DRAWS,
-    "rounds": each(is_count),
-    "set_aside": is_count,
-    "columns": each(is_text),
-    "frame": is_flag,
-    "labels": maybe(each(is_scalar)),
-    "kinds": each(lambda value: isinstance(value, dict)),
-    "loss": maybe(is_text),
-    "fit": is_text,
-    "why": maybe(is_text),
-    "judged": maybe(is_text),
-}
-NEEDED = ("test", "target", "picked", "delta", "dependence_ignored", "h", "draws", "interrupted", "seed", "alternative")
 METADATA: dict[str, Check] = {
     "kind": among(*get_args(EvidenceKind)),
     "input_names": each(is_scalar),
     "subset_names": each(is_text),
     "output_names": maybe(each(is_scalar)),
-    "run_notes": each(is_text),
     "alpha": is_share,
     "family": among(*get_args(Family)),
     "rows": is_count,
     "rows_asked": is_count,
-    "provenance": lambda value: isinstance(value, dict),
 }
 SHAPES: dict[str, tuple[str, str]] = {  # of each array: kinds of its numbers, and its shape in inputs, subsets, H
     **dict.fromkeys(
@@ -158,9 +108,10 @@ GLOBAL: dict[str, tuple[str, str]] = {
 def check_saved(metadata: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
     """Raise ValueError at the first thing that a result of `explain` could not be made of."""
     _check_fields(metadata, METADATA, METADATA, "")
-    provenance = metadata["provenance"]
-    _check_fields(provenance, PROVENANCE, NEEDED, "provenance ")
-    rule, test = metadata.get("rule"), provenance["test"]
+    record = read(RunRecord, metadata.get("record"), "record")
+    for note in read(tuple[Note, ...], metadata.get("run_notes"), "run_notes"):
+        str(note)
+    rule, test = metadata.get("rule"), record.test
     if not is_text(rule) or rule not in PROMISES[test]:
         raise ValueError(f"the rule {_short(rule)} does not go with the test {test}")
     if metadata["kind"] != KINDS.get(test, "e" if rule == "e-bh" else "p"):
@@ -168,9 +119,8 @@ def check_saved(metadata: Mapping[str, Any], arrays: Mapping[str, Array]) -> Non
     sizes = {"n": len(metadata["input_names"]), "S": len(metadata["subset_names"]), "H": len(arrays["evidence"])}
     if 0 in sizes.values():
         raise ValueError("it has no inputs, no subsets or no hypotheses")
-    pixels = provenance.get("pixels")
-    if pixels is not None and len(pixels) != sizes["n"]:
-        raise ValueError(f"it has checksums of {len(pixels)} images and {sizes['n']} inputs")
+    if isinstance(record.inputs, ImageInputs) and len(record.inputs.pixels) != sizes["n"]:
+        raise ValueError(f"it has checksums of {len(record.inputs.pixels)} images and {sizes['n']} inputs")
     outputs = _check_shapes(arrays, SHAPES, sizes).get("o", 0)
     _check_values(metadata, arrays, sizes, outputs)
     _check_kept(metadata, arrays, sizes["H"], outputs)
@@ -178,19 +128,18 @@ def check_saved(metadata: Mapping[str, Any], arrays: Mapping[str, Array]) -> Non
 
 def check_saved_global(metadata: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
     """The same for one of `global_importance`."""
-    named = {"subset_names": each(is_text), "warned": each(is_text), "provenance": METADATA["provenance"]}
+    named = {"subset_names": each(is_text), "warned": each(is_text)}
     counts = dict.fromkeys(("inputs", "rows", "draws", "passes"), is_count)
     plain = {"mode": among("holdout", "contrast"), "rule": among(*P_RULES), "alpha": is_share, **named, **counts}
     _check_fields(metadata, plain, plain, "")
-    told = PROVENANCE | {"test": is_text, "subsets": is_subsets, "stand_ins": each(each(is_text))}
-    provenance = metadata["provenance"]
-    _check_fields(provenance, told | {"called": each(is_scalar)}, (), "provenance ")
-    width = len(provenance.get("columns", ()))
-    if any(place >= width for own in provenance.get("subsets", {}).values() for place in own):
+    record = read(RunRecord, metadata.get("record"), "record")
+    if record.importance is None or not isinstance(record.inputs, TableInputs):
+        raise ValueError("it has no record of the global question")
+    width = len(record.inputs.columns)
+    if any(place >= width for own in record.importance.subsets.values() for place in own):
         raise ValueError("its subsets are of columns that are not there")
-    said = "loss" if metadata["mode"] == "holdout" else "alternative"
-    if not is_text(metadata["provenance"].get(said)):
-        raise ValueError(f"its provenance {said} is missing")
+    if metadata["mode"] == "holdout" and record.importance.loss is None:
+        raise ValueError("its loss is missing")
     _check_shapes(arrays, GLOBAL, {"n": metadata["inputs"], "S": len(metadata["subset_names"])})
     if set(GLOBAL) - set(arrays) or not metadata["subset_names"]:
         raise ValueError(f"it lacks {', '.join(sorted(set(GLOBAL) - set(arrays))) or 'subsets'}")
@@ -337,7 +286,8 @@ def unpack(metadata: dict[str, Any], arrays: dict[str, Array], problem: Problem)
         evidence=evidence,
         effects=Effects(arrays["effect"], arrays["effect_low"], arrays["effect_high"], arrays.get("fresh")),
         chosen=arrays["chosen"],
-        run_notes=tuple(metadata["run_notes"]),
+        run_notes=tuple(map(str, read(tuple[Note, ...], metadata["run_notes"], "run_notes"))),
+        record=read(RunRecord, metadata["record"], "record"),
         output_names=None if names is None else tuple(names),
         problem=problem,
         outputs=arrays["outputs"] if "outputs" in arrays else _unknown(metadata),
@@ -356,14 +306,13 @@ def _unpack_layers(arrays: dict[str, Array], stepwise: bool) -> Layers | None:
 
 
 def _unpack_choice(metadata: dict[str, Any], arrays: dict[str, Array], problem: Problem) -> Choice:
-    provenance = metadata["provenance"]
     return Choice(
         rule=metadata["rule"],
         alpha=metadata["alpha"],
         families=arrays["input_of"] if metadata["family"] == "input" else None,
         layers=problem.layers,
         calibrated=arrays.get("calibrated"),
-        draws=provenance["draws"],
+        draws=metadata["record"]["draws"],
         floor=arrays.get("floor"),
         units=LearningUnits(arrays["cluster"], arrays["label"]) if "cluster" in arrays else None,
         weights=(arrays["weights"], arrays["nulls"]) if "weights" in arrays else None,

@@ -23,6 +23,7 @@ from butfor.inference.guarantees import Guarantee, check_alpha, check_rule, guar
 from butfor.inference.selection import Choice
 from butfor.inference.statistics import Evidence
 from butfor.results import summary
+from butfor.results.record import RunRecord, as_dict, plain
 from butfor.results.storage import later, pack, write
 from butfor.results.summary import Selected, notes_of_selection, reasons
 from butfor.types import Array, Batch, Bools, Family, Floats, InputError, Ints, whole
@@ -95,8 +96,7 @@ def _status(result: Result) -> Array:
     wrong = np.zeros(len(result.chosen), bool)
     if control is not None and control.calibrated is not None:
         wrong = ~control.calibrated[result.subset_of]
-    told = result.provenance.get("untested", ())
-    untested = np.isin(np.arange(len(result.chosen)), np.array([row for row in told if isinstance(row, int)], np.int64))
+    untested = np.isin(np.arange(len(result.chosen)), np.array(result.record.untested, np.int64))
     cases = [result.chosen, untested, wrong, ~result.evidence.drawable, ~result.tested, result.evidence.open]
     words = ["established", "untested", "not calibrated", "hardly picked", "no variation", "open"]
     return np.select(cases, words, default="not established").astype(object)
@@ -339,10 +339,10 @@ class Result:
     rows: int
     problem: Problem
     outputs: Floats  # (inputs, outputs) what the model said of the inputs
+    record: RunRecord
     kept: Kept = field(default_factory=Kept)
     rows_asked: int = 0  # evaluated or remembered: more than `rows` where draws repeat
     run_notes: tuple[str, ...] = ()  # what happened while drawing, and what is to be said of the sampler
-    provenance: dict[str, Any] = field(default_factory=dict)
     output_names: tuple[Any, ...] | None = None
     choice: Choice | None = None  # how hypotheses are chosen; None: of a former version
     decided: Decided | None = None
@@ -355,40 +355,44 @@ class Result:
     @property
     def modality(self) -> str:
         """What the inputs are: table, image, text or multimodal."""
-        unsaid = "table" if isinstance(self.problem.items, TableItems) else "multimodal"
-        return str(self.provenance.get("modality", unsaid))
+        return self.record.inputs.modality
+
+    @property
+    def provenance(self) -> dict[str, Any]:
+        """The record as a dict, until every reader takes `record`."""
+        return as_dict(self.record)
 
     @property
     def exact(self) -> bool:
         """Whether all p-values were computed, from trees or lists of all that may be drawn."""
-        return 0 < len(self.chosen) <= int(self.provenance.get("exact", 0))
+        return 0 < len(self.chosen) <= self.record.exact
 
     @property
     def guarantee(self) -> Guarantee:
         """What this choice promises, under which assumption, proven by whom."""
-        provenance = self.provenance
+        record = self.record
         promised = guarantee(
-            "irt" if self.exact and provenance["test"] == "sequential" else provenance["test"],  # nothing was drawn
+            "irt" if self.exact and record.test == "sequential" else record.test,  # nothing was drawn
             self.rule,
             self.family,
             self.alpha,
-            observed_class=provenance["target"] == "observed-class",
+            observed_class=record.target == "observed-class",
             filtered=self._unchanging > 0,
-            dependence_ignored=provenance["dependence_ignored"],
-            floor=provenance.get("floor", 0.0),
-            data_dependent=provenance.get("data_dependent", provenance.get("looked", False)),  # its former name
-            picked=provenance["picked"],
-            deterministic=provenance.get("deterministic", False),
-            delta=provenance["delta"],
+            dependence_ignored=record.dependence_ignored,
+            floor=record.floor,
+            data_dependent=record.data_dependent,
+            picked=record.picked,
+            deterministic=record.deterministic,
+            delta=record.delta,
             layered=self.problem.layers is not None,
-            truth=provenance["target"] == "truth",
-            controlled=provenance.get("controlled"),
+            truth=record.target == "truth",
+            controlled=record.controlled,
             doubted=self._doubted,
-            margin=provenance.get("min_effect"),
+            margin=record.min_effect,
             few_inputs=len(self.input_names) < LEAST_INPUTS,
         )
-        judged = provenance.get("judged")  # whether counterfactuals look real
-        return promised if judged is None else replace(promised, caveats=(*promised.caveats, judged))
+        judged = record.judged
+        return promised if judged is None else replace(promised, caveats=(*promised.caveats, str(judged)))
 
     @property
     def _doubted(self) -> tuple[str, ...]:
@@ -424,9 +428,9 @@ class Result:
             family=self.family,
             unchanging=self._unchanging,
             features=self.over_inputs is not None and bool(self.over_inputs.chosen.any()),
-            pooled=not self.provenance["picked"],
+            pooled=not self.record.picked,
         )
-        before, after = notes_of_selection(found, self.provenance)
+        before, after = notes_of_selection(found, self.record)
         return (*before, *self.run_notes, *after, *self._never_varies)
 
     @property
@@ -434,7 +438,7 @@ class Result:
         """A sentence where the user's rule decides alike on all inputs and all of the reference: whole rows of it are
         drawn at resolution 0."""
         layers = self.problem.layers
-        own_rule = self.decided is not None and self.provenance.get("own_rule", False)
+        own_rule = self.decided is not None and self.record.own_rule
         if not own_rule or layers is None or self.modality != "table":
             return []
         assert self.decided is not None
@@ -541,18 +545,18 @@ class Result:
         """
         families = self.input_of if family == "input" else None
         if self.choice is None:
-            return Choice(rule, alpha, families, self.problem.layers, draws=self.provenance["draws"])
+            return Choice(rule, alpha, families, self.problem.layers, draws=self.record.draws)
         return replace(self.choice, rule=rule, alpha=alpha, families=families)
 
     def _check_selectable(self, alpha: float, rule: str, family: str) -> None:
-        check_rule(self.provenance["test"], rule)
+        check_rule(self.record.test, rule)
         if family not in get_args(Family):
             raise InputError(f"family must be one of 'run', 'input', got {family!r}")
         if (rule == "e-bh") != (self.evidence.kind == "e"):
             raise InputError(
                 f"this result has {self.evidence.kind} evidence, rule={rule!r} needs another; run it again"
             )
-        if self.provenance["delta"] is not None and (alpha, rule, family) != (self.alpha, self.rule, self.family):
+        if self.record.delta is not None and (alpha, rule, family) != (self.alpha, self.rule, self.family):
             raise InputError(
                 "a run with early_stop=True stopped drawing once its own decisions were settled; run it again with the "
                 "new alpha, rule or family, or without early_stop"
@@ -569,14 +573,14 @@ class Result:
         input, subset : the names of both, as in the table.
         n : how many.
         """
-        if self.provenance["picked"]:
+        if self.record.picked:
             raise InputError("a run with picked= notes no draws, since most are rejected; draw from the sampler itself")
-        row, provenance = self.row(input, subset), self.provenance
+        row, record = self.row(input, subset), self.record
         counts = isinstance(n, int | np.integer) and not isinstance(n, bool)
         drawn = counts and n > 0 and not self.kept.listed(row)
         found = self.kept.whole(self.problem, row, n) if drawn else []
         if not drawn or len(found) != n:
-            found = redraw(self.problem, row, n, provenance["rounds"], provenance["set_aside"])
+            found = redraw(self.problem, row, n, record.rounds, record.set_aside)
         return self.problem.items.shown(found)
 
     def row(self, input: object, subset: str) -> int:
@@ -608,6 +612,20 @@ class Result:
         """The result in words: how many, which subsets, what is promised, what to beware of."""
         return summary.summary(self)
 
+    def with_sources(
+        self, *, model: str | None = None, data: str | None = None, reference: str | None = None
+    ) -> Result:
+        """Return the same result that says in its report where model, data and reference came from.
+
+        Parameters
+        ----------
+        model, data, reference : str, optional
+            A few words on each; None keeps what the result has.
+        """
+        given = {"model": model, "data": data, "reference": reference}
+        record = replace(self.record, **{name: words for name, words in given.items() if words is not None})  # type: ignore[arg-type]
+        return replace(self, record=record)
+
     def _repr_html_(self) -> str:
         small: str = later("butfor.report.notebook:small_html")(self)
         return small
@@ -625,7 +643,7 @@ class Result:
             "chosen": int(self.chosen.sum()),
             "guarantee": str(self.guarantee),
             "notes": list(self.notes),
-            "provenance": self.provenance,
+            "record": plain(self.record),
         }
         return json.dumps({**described, "table": rows}, default=str)
 

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from butfor.evaluation.items import TableItems
+from butfor.results.record import plain as record_plain
+from butfor.results.words import as_note
 from butfor.types import Array, InputError
 from butfor.untrusted import BROKEN, FLOOR, TIMES, array_in, opened, parse_json, sentence, unpacked
 
@@ -119,7 +121,7 @@ def read(path: Path, most_bytes: int | None = None) -> tuple[dict[str, Any], dic
     except BROKEN as error:
         larger = ", or a larger most_bytes= to butfor.load" if "are read" in str(error) else ""
         raise sentence(f"{path} is not a saved butfor result", error, f"{GIVE}{larger}") from error
-    if not isinstance(metadata, dict) or (metadata.get("format") == FORMAT and "provenance" not in metadata):
+    if not isinstance(metadata, dict) or (metadata.get("format") == FORMAT and "record" not in metadata):
         raise InputError(f"{path} is not a saved butfor result; {GIVE}")
     if metadata.get("format") != FORMAT:
         raise InputError(
@@ -128,7 +130,7 @@ def read(path: Path, most_bytes: int | None = None) -> tuple[dict[str, Any], dic
     return metadata, arrays
 
 
-PLAIN = ("alpha", "rule", "family", "rows", "rows_asked", "provenance")
+PLAIN = ("alpha", "rule", "family", "rows", "rows_asked")
 ARRAYS = ("varied", "observed", "classes", "draws", "open", "drawable", "scale")
 DECIDED = ("share", "low", "high", "necessary", "draws", "added")
 STAY = ("share", "low", "high", "sufficient")
@@ -156,8 +158,9 @@ def pack(result: Result) -> tuple[dict[str, Any], dict[str, Array]]:
         "input_names": [_plain_name(name) for name in result.input_names],
         "subset_names": list(result.subset_names),
         "output_names": None if result.output_names is None else list(map(_plain_name, result.output_names)),
-        "run_notes": list(result.run_notes),
+        "run_notes": record_plain([as_note(note) for note in result.run_notes]),
         **{name: getattr(result, name) for name in PLAIN},
+        "record": record_plain(result.record),
     }
     if isinstance(problem.items, TableItems):
         arrays["inputs"] = problem.items.values

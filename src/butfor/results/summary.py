@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from butfor.types import Array, Bools, Floats, Ints
 
 if TYPE_CHECKING:
     from butfor.results.global_result import GlobalResult
+    from butfor.results.record import RunRecord
     from butfor.results.result import Result
 
 
@@ -293,9 +294,9 @@ def _of_class(result: Result) -> str:
 
 def features_target(result: Result) -> Target:
     """What means over inputs are of, where nothing but the predicted class was asked about."""
-    if result.provenance["target"] != "predicted":
+    if result.record.target != "predicted":
         return Target("output")
-    return averaged_target(Target("predicted"), result.outputs, result.provenance["link"])
+    return averaged_target(Target("predicted"), result.outputs, result.record.link)
 
 
 def _called(result: Result, classes: Ints) -> list[Any]:
@@ -653,31 +654,30 @@ class Selected:
     pooled: bool  # whether subsets were tested so at all: not where inputs were picked
 
 
-def notes_of_selection(found: Selected, provenance: Mapping[str, Any]) -> tuple[list[str], list[str]]:
+def notes_of_selection(found: Selected, record: RunRecord) -> tuple[list[str], list[str]]:
     """What is to be said of a selection before and after what happened in the run."""
     size = largest_family(found.groups, len(found.chosen))
-    floor = provenance.get("floor", 0.0)
-    steps = provenance["h"] or 1
-    before = reach(provenance["test"], found.rule, found.alpha, size, provenance["draws"], steps, floor)
-    if provenance["interrupted"]:
+    steps = record.h or 1
+    before = reach(record.test, found.rule, found.alpha, size, record.draws, steps, record.floor)
+    if record.interrupted:
         return before, []
-    ordinary = AS_DRAWN if provenance.get("modality") in ("image", "text", "multimodal") else ORDINARY
-    decoys = provenance["draws"]
+    ordinary = AS_DRAWN if record.inputs.modality != "table" else ORDINARY
+    decoys = record.draws
     departed = found.features or (
         not found.chosen.any() and departs(found.kind, found.values, found.tested, found.subset_of, decoys)
     )
     finished = not (found.open & found.tested).any()
     after = notes_after(departed, found.chosen, found.tested, found.unchanging, ordinary, finished, found.pooled)
-    stopped = _stopped_elsewhere([found.rule, found.alpha, found.family], provenance)
+    stopped = _stopped_elsewhere((found.rule, found.alpha, found.family), record)
     if stopped or any("Nothing can be chosen" in note or "chooses nothing" in note for note in before):
         after = [note for note in after if note != ordinary]  # nothing could have been found
     return before, [*after, *stopped, *nearly_all(found.chosen)]
 
 
-def _stopped_elsewhere(selection: list[object], provenance: Mapping[str, Any]) -> list[str]:
+def _stopped_elsewhere(selection: tuple[str, float, str], record: RunRecord) -> list[str]:
     """A sentence where a sequential run was made for another selection, in which it then stopped drawing."""
-    made = provenance.get("selection")
-    if provenance["test"] != "sequential" or made is None or made == selection:
+    made = record.selection
+    if record.test != "sequential" or made is None or made == selection:
         return []
     rule, alpha, family = made
     return [STOPPED.format(rule=rule, alpha=alpha, family=f"family={family!r}")]
@@ -689,13 +689,13 @@ CONFIDENCE = 0.95
 
 def headline(result: Result) -> str:
     """One sentence: how many of how many, by which test."""
-    said = result.provenance
+    record = result.record
     family = "over the run" if result.family == "run" else "within each input"
     return (
         f"{int(result.chosen.sum())} of {len(result.chosen)} hypotheses chosen "
         f"({_counted(len(result.input_names), 'input')}, {_counted(len(result.subset_names), 'subset')}; "
         f"{_tested(result)}, "
-        f"{said['alternative']}, {result.rule} at {result.alpha:g} {family}; {result.rows:,} model rows)"
+        f"{record.alternative}, {result.rule} at {result.alpha:g} {family}; {result.rows:,} model rows)"
     )
 
 
@@ -705,8 +705,8 @@ def _counted(count: int, what: str) -> str:
 
 def _tested(result: Result) -> str:
     """The test, and how many draws it took; hypotheses all of whose outcomes are known take none."""
-    known, test = result.provenance.get("exact", 0), result.provenance["test"]
-    if not isinstance(known, int) or known <= 0:
+    known, test = result.record.exact, result.record.test
+    if not known:
         return f"{test}, {_drawn(result)}"
     if result.exact:
         return "exact, no draws"
@@ -899,11 +899,11 @@ GLOBAL_WIDTH = 110
 
 def global_headline(result: GlobalResult) -> str:
     """One sentence: how many of how many, by which test."""
-    said, found = result.provenance, result.evidence
+    found = result.evidence
     if result.mode == "holdout":
-        test = f"holdout randomisation test, {said['loss']} loss"
+        test = f"holdout randomisation test, {result.importance.loss} loss"
     else:
-        test = f"contrast with the reference, {said['alternative']}"
+        test = f"contrast with the reference, {result.record.alternative}"
     drawn = {0: "exact, no draws", 1: "one draw of each input"}.get(found.draws, f"{found.draws} draws of each input")
     by = f"{found.passes} passes" if found.passes else "Student's t with the error of the sampler's fit"
     return (
@@ -915,8 +915,8 @@ def global_headline(result: GlobalResult) -> str:
 def effect_name(result: GlobalResult) -> str:
     """What the effect measures, in a few words."""
     if result.mode == "holdout":
-        return f"mean increase of the {result.provenance['loss']} loss when redrawn"
-    link = result.provenance.get("link")
+        return f"mean increase of the {result.importance.loss} loss when redrawn"
+    link = result.record.link
     return f"mean {f'{link} of the output' if link else 'output'} minus mean counterfactual"
 
 

@@ -42,7 +42,18 @@ class Note:
         return sentence.format(**self.values) if isinstance(sentence, str) else sentence(**self.values)
 
 
+def as_note(note: Note | str) -> Note:
+    """Return a note; a sentence, as a user's sampler may return, becomes one of severity "info".
+
+    >>> as_note("Draws are rounded.")
+    Note(code='text', severity='info', values={'text': 'Draws are rounded.'})
+    """
+    return note if isinstance(note, Note) else Note("text", "info", {"text": str(note)})
+
+
 RUN_NOTES: dict[str, Sentence] = {
+    "text": "{text}",
+    "not-judged": "Whether the fills look real is not known: looking raised {error}: {why}.",
     "interrupted-effects": "Interrupted while effects were estimated: there are none.",
 }
 MODEL_NOTES: dict[str, Sentence] = {}

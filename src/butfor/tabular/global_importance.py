@@ -48,7 +48,8 @@ from butfor.inference.holdout import (
 from butfor.inference.outputs import linked
 from butfor.models import Wrapped
 from butfor.models.wrap import check_aligned, model_name
-from butfor.results.global_result import FitKind, GlobalResult, choose, rejected_by
+from butfor.results.global_result import GlobalResult, choose, rejected_by
+from butfor.results.record import CheckRecord, FitKind, ImportanceRecord, RunRecord
 from butfor.run.run import Patient, failing_inputs, manifest, reasons, resolve, target_name
 from butfor.settings import Link, OnError, RunOptions, Settings, documented
 from butfor.tabular.check import SamplerCheck, check_table
@@ -556,28 +557,39 @@ def _importance(
         rule=settings.rule,
         rows=meter.rows,
         warned=(*warned, *([seen.odd] if seen.odd else []), *plan.inside.notes),
-        provenance={**_provenance(asked, plan), **measured.described},
+        record=_record(asked, plan, measured.described, evidence.passes, found),
         check=found,
     )
 
 
-def _provenance(asked: ImportanceRun, plan: Plan) -> dict[str, Any]:
-    sampler, told = asked.problem.sampler, {}
-    if plan.inside.outcomes is not None:
-        told["exact"] = len({id(block.subset) for block in plan.inside.outcomes.split(asked.problem)[0]})
-    return told | {
-        "version": __version__,
-        "draws": plan.draws,
-        "seed": asked.settings.seed,
-        "columns": list(asked.table.columns),
-        "subsets": {subset.name: subset.index.tolist() for subset in asked.problem.subsets},
-        "frame": asked.table.labels is not None,
-        "sampler": repr(sampler),
-        "dependence_ignored": info_of(sampler).ignores_dependence,
-        "fit": plan.fit,
-        "stand_ins": stand_ins_of(sampler, asked.table),
-        "why": sampler.why if isinstance(sampler, TableSampler | CrossFitted) else None,
-    }
+def _record(
+    asked: ImportanceRun, plan: Plan, described: dict[str, Any], passes: int, check: SamplerCheck | None
+) -> RunRecord:
+    problem, sampler, outcomes = asked.problem, asked.problem.sampler, plan.inside.outcomes
+    importance = ImportanceRecord(
+        inputs=len(problem.items),
+        passes=passes,
+        fit=plan.fit,
+        subsets={subset.name: tuple(subset.index.tolist()) for subset in problem.subsets},
+        loss=described.pop("loss", None),
+        called=described.pop("called", ()),
+        stand_ins=tuple(map(tuple, stand_ins_of(sampler, asked.table))),
+        why=sampler.why if isinstance(sampler, TableSampler | CrossFitted) else None,
+        check=None
+        if check is None
+        else CheckRecord(check.subset_names, tuple(map(str, check.verdicts)), check.ok, check.sentence),
+    )
+    return RunRecord(
+        draws=plan.draws,
+        seed=asked.settings.seed,
+        inputs=asked.table.record(),
+        exact=0 if outcomes is None else len({id(block.subset) for block in outcomes.split(problem)[0]}),
+        sampler=repr(sampler),
+        dependence_ignored=info_of(sampler).ignores_dependence,
+        version=__version__,
+        importance=importance,
+        **described,
+    )
 
 
 def _checked(asked: ImportanceRun, measured: Measured, meter: Meter) -> SamplerCheck | None:
@@ -714,7 +726,8 @@ def _contrast(loss: Loss | None, settings: Settings, seen: Probe, wrapped: Wrapp
         raise InputError("alternative='two-sided' needs draws=2 or more: two versions are equally far from their mean")
     described = {"test": "contrast", "target": name, "link": link, "alternative": direction}
     if aim.kind == "predicted":
-        described["called"] = [_label(wrapped, place) for place in np.unique(seen.outputs.argmax(axis=1)).tolist()]
+        called = np.unique(seen.outputs.argmax(axis=1)).tolist()
+        described["called"] = tuple(_label(wrapped, place) for place in called)
     return Measured(contrast(aim, link, seen.rounding, direction), described)
 
 

@@ -470,7 +470,7 @@ class _Tested:
             batch_rows=default_batch_rows(table),
             describe=partial(_name_row, table, self.rows),
             sampler_notes=partial(sampler_notes_of, problem, table, tree.subsets, None) if start else list,
-            metadata=table.metadata(),
+            inputs=table.record(),
             keep=(0, 0),
             reference=reference_of(problem, table, tree, self.settings.seed) if start else None,
         )

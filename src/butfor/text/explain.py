@@ -16,6 +16,7 @@ from butfor.evaluation.items import ListItems
 from butfor.evaluation.progress import Progress
 from butfor.evaluation.samplers import HasNotes, RefusesInputs, SamplerInfo, info_of
 from butfor.models.wrap import check_aligned, is_frame, is_series, model_name
+from butfor.results.record import TextInputs
 from butfor.results.result import Result
 from butfor.run.overlap import overlap_note
 from butfor.run.proposed import NamedItems, Proposed, Words, check_names, propose
@@ -198,12 +199,8 @@ def explain(
         batch_rows=rows_at_a_time(found),
         describe=lambda row: f"text {names[row]!r}",
         sampler_notes=partial(_notes, found, held, (proposer, sampler), settings.seed),
-        metadata={
-            "modality": "text",
-            "units": repr(proposer),
-            "data_dependent": not is_blind(proposer),
-            "texts": list(held),
-        },
+        inputs=TextInputs(repr(proposer), held),
+        data_dependent=not is_blind(proposer),
         keep=KEEP,
     )
     result = run(context, settings.for_inputs(given.names, names))

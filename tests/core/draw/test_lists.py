@@ -11,6 +11,7 @@ from butfor.evaluation.hypotheses import list_problem, redraw
 from butfor.evaluation.items import ListItems
 from butfor.load import load
 from butfor.models import wrap
+from butfor.results.record import MultimodalInputs
 from butfor.results.storage import plain, unplain
 from butfor.run.run import RunContext, run
 from butfor.settings import Settings
@@ -56,7 +57,7 @@ def context(texts, sampler=letters, names=None):
         batch_rows=64,
         describe=lambda row: names[row],
         sampler_notes=list,
-        metadata={},
+        inputs=MultimodalInputs(()),
         keep=(3, 2**20),
     )
 

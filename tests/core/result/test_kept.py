@@ -12,6 +12,7 @@ from butfor.evaluation.hypotheses import list_problem, redraw
 from butfor.evaluation.items import ListItems
 from butfor.load import load
 from butfor.models import wrap
+from butfor.results.record import MultimodalInputs
 from butfor.results.result import Kept
 from butfor.run.run import RunContext, run
 from butfor.settings import Settings
@@ -290,7 +291,9 @@ def written(packing=None, **settings):
     subsets = [[Subset(f"letter {j}", (j, j + 1)) for j in range(3)] for _ in TEXTS]
     items = ListItems(TEXTS) if packing is None else ListItems(TEXTS, packing=packing)
     problem = list_problem(items, names, subsets, letters, 0)
-    context = RunContext(problem, wrap(spelt), "spelt", 64, lambda row: names[row], list, {}, (3, 2**20))
+    context = RunContext(
+        problem, wrap(spelt), "spelt", 64, lambda row: names[row], list, MultimodalInputs(()), (3, 2**20)
+    )
     return run(context, Settings.of({"effects": None, **settings}))
 
 

@@ -224,7 +224,7 @@ def test_a_saved_result_comes_back(irt, osft, frame, sampler, tmp_path):
             assert str(loaded.guarantee) == str(result.guarantee)
             assert loaded.summary() == result.summary()
             assert loaded.notes == result.notes
-            assert loaded.provenance == result.provenance
+            assert loaded.record == result.record
             assert loaded.rows == result.rows
             assert (loaded.select(alpha=0.4).chosen == result.select(alpha=0.4).chosen).all()
         name = result.subset_names[0]
@@ -335,7 +335,7 @@ def test_json_says_what_the_table_says(irt, osft):
         assert said["hypotheses"] == len(said["table"]) == 48
         assert said["guarantee"] == str(result.guarantee)
         assert said["alpha"] == result.alpha
-        assert said["provenance"]["seed"] == 0
+        assert said["record"]["seed"] == 0
         assert [row["chosen"] for row in said["table"]] == result.chosen.tolist()
         kind = result.evidence.kind
         np.testing.assert_allclose([row[kind] for row in said["table"]], result.table[kind], atol=1e-9)

@@ -1,0 +1,252 @@
+"""RunRecord: what was asked, drawn and seen in a run. Its fields are the file format; `read` checks a file by them."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from functools import cache
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from butfor.results.words import Note
+from butfor.types import Alternative, Family
+
+Scalar = str | int | float | bool | None
+Count = Annotated[int, (0, 2**63 - 1)]  # the least and the largest value
+Seed = Annotated[int, (0, 2**128 - 1)]
+Share = Annotated[float, (0, 1)]
+FitKind = Literal["known", "counted", "cross-fitted", "reference alone", "taken as right"]
+
+
+@dataclass(frozen=True)
+class ColumnRecord:
+    """How a column was given, and what its numbers stand for."""
+
+    kind: Literal["number", "flag", "category", "time"]
+    dtype: str | None = None
+    levels: tuple[Scalar, ...] | None = None
+    categories: tuple[Scalar, ...] | None = None
+    ordered: bool | None = None
+
+
+@dataclass(frozen=True)
+class TableInputs:
+    """A table: all but its numbers and its row labels."""
+
+    columns: tuple[str, ...]
+    kinds: tuple[ColumnRecord, ...]
+    labels: tuple[Scalar, ...] | None = None  # of the columns of a frame; None: an array
+    modality: Literal["table"] = "table"
+
+
+@dataclass(frozen=True)
+class ImageInputs:
+    """Images: where they are, how they were read, and what tells them from others."""
+
+    boxes: str
+    files: tuple[str, ...] | None
+    longest: Annotated[int, (1, 2**31)] | None
+    most_pixels: Count
+    pixels: tuple[str, ...]  # checksums
+    modality: Literal["image"] = "image"
+
+
+@dataclass(frozen=True)
+class TextInputs:
+    """Texts, and how they were split."""
+
+    units: str
+    texts: tuple[str, ...]
+    modality: Literal["text"] = "text"
+
+
+@dataclass(frozen=True)
+class MultimodalInputs:
+    """Inputs of several parts, which no file holds."""
+
+    parts: tuple[str, ...]
+    modality: Literal["multimodal"] = "multimodal"
+
+
+@dataclass(frozen=True)
+class CheckRecord:
+    """What `butfor.check_sampler` found on rows that the sampler has not seen."""
+
+    subset_names: tuple[str, ...]
+    verdicts: tuple[str, ...]
+    ok: bool
+    sentence: str
+
+
+@dataclass(frozen=True)
+class ImportanceRecord:
+    """The global question: one hypothesis for each subset, over all inputs."""
+
+    inputs: Count
+    passes: Count  # 0: Student's t
+    fit: FitKind = "known"
+    subsets: dict[str, tuple[Count, ...]] = field(default_factory=dict)  # columns, by name
+    loss: str | None = None
+    called: tuple[Scalar, ...] = ()  # classes that inputs are predicted as, where each input is tested for its own
+    stand_ins: tuple[tuple[str, ...], ...] = ()  # columns that predict each other
+    why: str | None = None  # this sampler was taken
+    check: CheckRecord | None = None
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """What was asked, drawn and seen in a run; the guarantee and the notes of a result are made from it.
+
+    Examples
+    --------
+    >>> record = RunRecord(test="irt", draws=19, seed=7, inputs=MultimodalInputs(parts=("photo", "note")))
+    >>> read(RunRecord, plain(record), "record") == record
+    True
+    >>> read(RunRecord, {**plain(record), "seed": "x"}, "record")
+    Traceback (most recent call last):
+    ValueError: its record.seed is 'x'
+    """
+
+    # asked
+    test: Literal["sequential", "irt", "osft", "few-shot", "holdout", "contrast"]
+    draws: Annotated[int, (0, 10**9)]
+    seed: Seed
+    inputs: TableInputs | ImageInputs | TextInputs | MultimodalInputs
+    alternative: Alternative | None = None  # None: a loss can only rise
+    target: Scalar = None
+    link: Literal["logit", "log"] | None = None
+    center: Count = 0
+    h: Count | None = None  # of the sequential test
+    delta: float | None = None  # of early_stop
+    scale: str | None = None  # of few-shot
+    picked: bool = False
+    own_rule: bool = False  # of the decision; else the predicted class
+    min_effect: float | None = None
+    selection: tuple[str, float, Family] | None = None  # rule, alpha and family that drawing was stopped for
+    # drawn
+    rounds: tuple[Count, ...] = ()
+    set_aside: Count = 0
+    exact: Count = 0  # hypotheses all of whose outcomes are known
+    untested: tuple[Count, ...] = ()  # hypotheses that the model or the sampler failed on
+    interrupted: bool = False
+    # seen of the sampler
+    sampler: str = ""
+    floor: Share = 0.0  # the least p-value that it allows
+    dependence_ignored: bool = False
+    deterministic: bool = False
+    data_dependent: bool = False  # subsets were picked by what is in them
+    controlled: bool | None = None  # None: there was nothing to control it on
+    judged: Note | None = None  # whether counterfactuals look real
+    # where it came from
+    version: str = ""
+    model: str | None = None
+    data: str | None = None
+    reference: str | None = None
+    importance: ImportanceRecord | None = None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of a table; none of anything else."""
+        return self.inputs.columns if isinstance(self.inputs, TableInputs) else ()
+
+
+def plain(value: Any) -> Any:
+    """Return a record as JSON can hold it."""
+    if is_dataclass(value):
+        return {one.name: plain(getattr(value, one.name)) for one in fields(value)}
+    if isinstance(value, tuple | list):
+        return [plain(one) for one in value]
+    return {str(key): plain(one) for key, one in value.items()} if isinstance(value, Mapping) else value
+
+
+def read(kind: Any, value: Any, name: str) -> Any:
+    """Return JSON `value` as an instance of the annotation `kind`; a file that does not fit raises ValueError."""
+    wrong = ValueError(f"its {name} is {short(value)}")
+    origin, args = get_origin(kind), get_args(kind)
+    if kind is Any:
+        return value
+    if kind == Scalar:
+        if not isinstance(value, str | int | float | bool | None):
+            raise wrong
+        return value
+    if origin is Annotated:
+        found, (least, most) = read(args[0], value, name), args[1]
+        if not least <= found <= most:
+            raise wrong
+        return found
+    if origin in (Union, types.UnionType):
+        return read(_member(args, value, wrong), value, name)
+    if origin is Literal:
+        if not any(type(value) is type(one) and value == one for one in args):
+            raise wrong
+        return value
+    if origin is tuple:
+        if not isinstance(value, list) or (args[-1] is not Ellipsis and len(args) != len(value)):
+            raise wrong
+        of_each = [args[0]] * len(value) if args[-1] is Ellipsis else args
+        return tuple(read(one, part, name) for one, part in zip(of_each, value, strict=True))
+    if origin in (dict, Mapping):
+        if not isinstance(value, dict):
+            raise wrong
+        return {key: read(args[1], one, name) for key, one in value.items()}
+    if isinstance(kind, type) and is_dataclass(kind):
+        if not isinstance(value, dict):
+            raise wrong
+        of = {one.name: one for one in fields(kind)}
+        if unknown := sorted(set(value) - set(of)):
+            raise ValueError(f"its {name} has {short(unknown[0])}, which is not known here")
+        lacking = [key for key, one in of.items() if one.default is one.default_factory is MISSING and key not in value]
+        if lacking:
+            raise ValueError(f"its {_joined(name, lacking[0])} is missing")
+        hints = _hints(kind)
+        return kind(**{key: read(hints[key], one, _joined(name, key)) for key, one in value.items()})
+    if not _fits(kind, value):
+        raise wrong
+    return float(value) if kind is float else value
+
+
+@cache
+def _hints(kind: Any) -> dict[str, Any]:
+    return get_type_hints(kind, include_extras=True)
+
+
+def _joined(name: str, field: str) -> str:
+    return f"{name}.{field}" if name else field
+
+
+def _member(members: tuple[Any, ...], value: Any, wrong: ValueError) -> Any:
+    """Return the member of a union that `value` is meant to be; of several records the one that its modality names."""
+    for one in members:
+        base = get_args(one)[0] if get_origin(one) is Annotated else one
+        if isinstance(base, type) and is_dataclass(base):
+            said = _hints(base).get("modality")
+            if isinstance(value, dict) and (said is None or value.get("modality") in get_args(said)):
+                return one
+        elif get_origin(base) is tuple:
+            if isinstance(value, list):
+                return one
+        elif get_origin(base) is Literal:
+            if isinstance(value, str):
+                return one
+        elif _fits(base, value):
+            return one
+    raise wrong
+
+
+def _fits(kind: Any, value: Any) -> bool:
+    if kind in (None, types.NoneType):
+        return value is None
+    if kind is float:
+        return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300
+    return type(value) is kind
+
+
+def short(value: object) -> str:
+    """Return a value of a file in at most 60 characters and one line."""
+    return " ".join(f"{value!r:.60}".split())
+
+
+def as_dict(record: RunRecord) -> dict[str, Any]:
+    """Return the fields of a record and of its parts in one dict: what `provenance` was."""
+    inner = {**vars(record.inputs), **({} if record.importance is None else vars(record.importance))}
+    return {**{k: v for k, v in vars(record).items() if k not in ("inputs", "importance")}, **inner}
