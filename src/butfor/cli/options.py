@@ -28,7 +28,6 @@ from butfor.evaluation.progress import Progress, reporting
 from butfor.models import ModelUnreachable, wrap
 from butfor.models.files import attribute_of, load_model
 from butfor.report.write import REPORT, RESULT, TABLE, check_folder, write_folder
-from butfor.results.global_result import GlobalResult
 from butfor.results.result import Result
 from butfor.settings import TestName
 from butfor.tabular.files import evaluated, names_in
@@ -359,7 +358,6 @@ def argv() -> list[str]:
     return sys.argv[1:]
 
 
-Some = TypeVar("Some", Result, GlobalResult)
 FOLDER = {"Report": REPORT, "Table": TABLE, "Result": RESULT}  # what `write_folder` writes
 
 
@@ -395,7 +393,7 @@ def bar(output: Output) -> bool:
     return not output.quiet and sys.stderr.isatty()  # a log file is no place for a bar
 
 
-def sourced(result: Some, **where: str) -> Some:
+def sourced(result: Result, **where: str) -> Result:
     """The result with words on where it came from, for its report."""
     return result.with_sources(**where)
 
@@ -424,7 +422,7 @@ def finish(
 
 def stopped_early(result: Result, output: Output) -> None:
     """What is decided of a run that was interrupted is written; the rest is still to be had."""
-    if result.provenance.get("interrupted"):
+    if result.record.interrupted:
         raise Interrupted(f"stopped; what was decided by then is written; go on with: {AGAIN.format(out=output.out)}")
 
 

@@ -23,6 +23,7 @@ from butfor.image.region import RegionPacking, check_drawn
 from butfor.models import Wrapped, wrap
 from butfor.models.wrap import model_name
 from butfor.results.result import Result
+from butfor.results.words import Note, as_note
 from butfor.run.overlap import overlap_note
 from butfor.run.proposed import Proposed
 from butfor.run.run import RunContext, check_zoom, run, with_layers
@@ -164,7 +165,7 @@ def rows_at_a_time(found: Proposed) -> int:
     return int(np.clip(HELD_VALUES // max(1, found.largest), 1, MOST_ROWS))
 
 
-def _sampler_notes(found: Proposed, sampler: Sampler, seed: int) -> list[str]:
+def _sampler_notes(found: Proposed, sampler: Sampler, seed: int) -> list[Note]:
     """Sentences on the images, and what the sampler says of its draws."""
     own = sampler.notes(found.items, found.subsets, seed) if isinstance(sampler, HasNotes) else []
-    return [*found.notes, *own]
+    return [*found.notes, *map(as_note, own)]

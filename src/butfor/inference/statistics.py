@@ -134,8 +134,8 @@ def hopeless(accepted: Ints, drawn: int) -> Bools:
     return np.asarray(accepted < drawn * LEAST_RATE)
 
 
-def check_drawable(drawable: Bools) -> list[str]:
-    """What to say of the hypotheses left out for want of accepted draws; an error if they are most of them."""
+def check_drawable(drawable: Bools) -> int:
+    """Return how many hypotheses are left out for want of accepted draws; an error if they are most of them."""
     left_out = int((~drawable).sum())
     if left_out > len(drawable) / 2:
         raise InputError(
@@ -143,11 +143,7 @@ def check_drawable(drawable: Bools) -> list[str]:
             f"{round(1 / LEAST_RATE):,}): but for these subsets the inputs would never have been picked; loosen the "
             "rule, or pick inputs by something else than their output"
         )
-    if not left_out:
-        return []
-    return [
-        f"{left_out} hypotheses left the family: but for their subset the input would hardly ever have been picked."
-    ]
+    return left_out
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ Count = Annotated[int, (0, 2**63 - 1)]  # the least and the largest value
 Seed = Annotated[int, (0, 2**128 - 1)]
 Share = Annotated[float, (0, 1)]
 FitKind = Literal["known", "counted", "cross-fitted", "reference alone", "taken as right"]
+Controlled = Literal["done", "not wanted", "too few rows", "no reference"]
 
 
 @dataclass(frozen=True)
@@ -135,7 +136,7 @@ class RunRecord:
     dependence_ignored: bool = False
     deterministic: bool = False
     data_dependent: bool = False  # subsets were picked by what is in them
-    controlled: bool | None = None  # None: there was nothing to control it on
+    controlled: Controlled = "no reference"
     judged: Note | None = None  # whether counterfactuals look real
     # where it came from
     version: str = ""
@@ -148,6 +149,11 @@ class RunRecord:
     def columns(self) -> tuple[str, ...]:
         """The columns of a table; none of anything else."""
         return self.inputs.columns if isinstance(self.inputs, TableInputs) else ()
+
+    def get(self, name: str) -> Any:
+        """Return a field of the record, of its inputs or of the global question; None where there is none."""
+        parts = (self, self.inputs, self.importance)
+        return next((getattr(part, name) for part in parts if hasattr(part, name)), None)
 
 
 def plain(value: Any) -> Any:
@@ -244,9 +250,3 @@ def _fits(kind: Any, value: Any) -> bool:
 def short(value: object) -> str:
     """Return a value of a file in at most 60 characters and one line."""
     return " ".join(f"{value!r:.60}".split())
-
-
-def as_dict(record: RunRecord) -> dict[str, Any]:
-    """Return the fields of a record and of its parts in one dict: what `provenance` was."""
-    inner = {**vars(record.inputs), **({} if record.importance is None else vars(record.importance))}
-    return {**{k: v for k, v in vars(record).items() if k not in ("inputs", "importance")}, **inner}

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 import time
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
@@ -47,9 +46,9 @@ from butfor.inference.selection import Choice
 from butfor.inference.sequential import first_batch
 from butfor.inference.statistics import Found, Picked, StatisticSpec
 from butfor.models import Wrapped
-from butfor.results.record import ImageInputs, MultimodalInputs, RunRecord, TableInputs, TextInputs
+from butfor.results.notes import called_alike, chooses_nothing, failures, largest_family, looks_picked, reach
+from butfor.results.record import Controlled, ImageInputs, MultimodalInputs, RunRecord, TableInputs, TextInputs
 from butfor.results.result import Control, Decided, Keeper, Kept, Result
-from butfor.results.summary import called_alike, largest_family, looks_picked, reach
 from butfor.results.words import Note, as_note
 from butfor.run.control import control
 from butfor.run.decisions import decide, decided_otherwise, sufficiency, watch_decisions
@@ -78,7 +77,7 @@ class RunContext:
     model_name: str
     batch_rows: int
     describe: Callable[[int], str]  # names an input in an error
-    sampler_notes: Callable[[], list[str]]  # sentences on the sampler and the inputs; asked once, when all is drawn
+    sampler_notes: Callable[[], Sequence[Note | str]]  # on the sampler and the inputs; asked once, when all is drawn
     inputs: TableInputs | ImageInputs | TextInputs | MultimodalInputs  # for the record of the run
     keep: tuple[int, int]  # counterfactuals of each hypothesis that are kept for reports, and the values of all
     data_dependent: bool = False  # whether subsets were picked by what is in them
@@ -111,9 +110,10 @@ def record_of(
     sampler = info_of(problem.sampler)
     rounds, set_aside = schedule(start.problem, settings, spec)
     always_same = sampler.deterministic or (bool(chosen.any()) and test.name == "osft" and always_alike(problem))
-    controlled = None
+    controlled: Controlled = "no reference"
     if reference is not None and reference.controls is not None:
-        controlled = start.checked is not None or (None if settings.control else False)
+        wanted: Controlled = "too few rows" if settings.control else "not wanted"
+        controlled = wanted if start.checked is None else "done"
     return RunRecord(
         test=test.name,
         draws=settings.draws_for(problem.size),
@@ -150,9 +150,6 @@ def least_p(problem: Problem) -> float:
     """The least p-value that the sampler itself allows: the median over subsets."""
     floor = info_of(problem.sampler).floor
     return median(np.array([floor(subset) for subset in problem.subsets]))
-
-
-MOST_SHOWN = 3  # reasons in one sentence
 
 
 @dataclass(frozen=True, eq=False)
@@ -236,20 +233,6 @@ def without(estimates: Estimates, rows: Ints) -> Estimates:
     return Estimates(**changed)
 
 
-def skipped_note(failed: dict[int, str], size: int) -> list[str]:
-    """How many hypotheses were not tested, and why."""
-    if not failed:
-        return []
-    return [f"{len(failed)} of {size} hypotheses were not tested, and count as p = 1: {reasons(failed)}."]
-
-
-def reasons(failed: dict[int, str]) -> str:
-    """Why something failed, the most frequent reasons first."""
-    every = Counter(failed.values()).most_common()
-    shown = "; ".join(f"{why} ({count})" if count > 1 else why for why, count in every[:MOST_SHOWN])
-    return shown + (f"; and {len(every) - MOST_SHOWN} other reasons" if len(every) > MOST_SHOWN else "")
-
-
 class Patient:
     """A model that is asked again where it fails, and waited for so long only: outside of units."""
 
@@ -276,11 +259,19 @@ class Start:
     checked: Control | None
     choice: Choice
     averaged: Target  # what features are of
-    otherwise: list[str]  # where the model decides by another rule than its largest output
+    otherwise: list[Note]  # where the model decides by another rule than its largest output
 
     @property
-    def notes(self) -> tuple[str, ...]:
-        return (*([self.seen.odd] if self.seen.odd else []), *self.otherwise, *self.inside.notes)
+    def notes(self) -> tuple[Note, ...]:
+        return (*model_notes(self.seen), *self.otherwise, *map(as_note, self.inside.notes))
+
+
+def model_notes(seen: Probe) -> list[Note]:
+    """Return a note on a model that gives a row another output when it is asked again."""
+    if seen.odd == "random":
+        return [Note("random-model", "warning")]
+    values = {"noise": seen.noise, "near": seen.rounding.absolute}
+    return [] if seen.odd is None else [Note("batch-dependent-model", "warning", values)]
 
 
 def start_run(context: RunContext, settings: Settings, problem: Problem, kept: Journal, report: Report) -> Start:
@@ -384,9 +375,9 @@ def _warn_of_reach(problem: Problem, settings: Settings, choice: Choice) -> None
     size = largest_family(choice.groups, problem.size)
     test, draws = settings.test, settings.draws_for(problem.size)
     steps = test.h if test.name == "sequential" else 1
-    for sentence in reach(test.name, settings.rule, settings.alpha, size, draws, steps, least_p(problem)):
-        if settings.rule != "adaptive" or "chooses nothing" in sentence:
-            warn_user(sentence, ReachWarning)
+    for note in reach(test.name, settings.rule, settings.alpha, size, draws, steps, least_p(problem)):
+        if settings.rule != "adaptive" or chooses_nothing(note):
+            warn_user(str(note), ReachWarning)
 
 
 def _control(
@@ -524,7 +515,9 @@ def run(context: RunContext, settings: Settings) -> Result:
         check_chance(problem)
         estimates = without(first.estimates(), evaluator.untested(problem.size))
         found = _answers(context, settings, start, evaluator, done, estimates, sure)
-        notes = [*skipped_note(evaluator.failed, problem.size), *_looks_picked(start, whole), *_notes(context)]
+        failed = failures(evaluator.failed, problem.size)
+        notes = [Note("not-tested", "warning", failed)] if evaluator.failed else []
+        notes += [*_looks_picked(start, whole), *map(as_note, _notes(context))]
         interrupted = done.interrupted or found.interrupted
         judged = None if interrupted else _judged(context, problem, keeper.kept())
         left = sum(len(block.rows) for block in rest.blocks)
@@ -571,7 +564,7 @@ class Answers:
     effects: Effects
     decided: Decided | None
     over_inputs: Features | None
-    notes: tuple[str, ...]
+    notes: tuple[Note, ...]
     interrupted: bool  # while effects were estimated
 
 
@@ -663,8 +656,8 @@ def _whole(
     return found, replace(problem, blocks=tuple(block for block in problem.blocks if block.subset.name != name))
 
 
-def _looks_picked(start: Start, reference: Floats | None) -> list[str]:
-    """Whether inputs and reference are told apart by one threshold of the output (METHODS 0)."""
+def _looks_picked(start: Start, reference: Floats | None) -> list[Note]:
+    """Return a note where inputs and reference are told apart by one threshold of the output (METHODS 0)."""
     spec, outputs = start.spec, start.seen.outputs
     if reference is None or spec.picked is not None or spec.target.kind == "per-input":
         return []
@@ -672,9 +665,9 @@ def _looks_picked(start: Start, reference: Floats | None) -> list[str]:
         called = outputs.argmax(axis=1)
         name = (start.names or range(outputs.shape[1]))[int(called[0])]
         return called_alike(called, reference.argmax(axis=1), name)
-    place = 0 if spec.target.classes is None else int(spec.target.classes[0])
-    one = "outputs" if outputs.shape[1] == 1 else f"outputs[:, {place}]"
-    return looks_picked(outputs[:, place], reference[:, place], one, decided=start.flips is not None)
+    position = 0 if spec.target.classes is None else int(spec.target.classes[0])
+    output = None if outputs.shape[1] == 1 else position
+    return looks_picked(outputs[:, position], reference[:, position], output, decided=start.flips is not None)
 
 
 def _judged(context: RunContext, problem: Problem, kept: Kept) -> Note | None:
@@ -686,14 +679,14 @@ def _judged(context: RunContext, problem: Problem, kept: Kept) -> Note | None:
     return None if note is None else as_note(note)
 
 
-def _notes(context: RunContext) -> list[str]:
-    """What the modality and the sampler have to say; a fault there costs the notes, not the run."""
+def _notes(context: RunContext) -> Sequence[Note | str]:
+    """Return the notes of the modality and the sampler; a fault there costs the notes, not the run."""
     try:
         return context.sampler_notes()
     except KeyboardInterrupt:
         return []
     except Exception as error:  # a user's sampler may raise anything
-        return [f"There are no notes on the sampler: making them raised {type(error).__name__}: {error}."]
+        return [Note("no-sampler-notes", "info", {"error": type(error).__name__, "why": str(error)})]
 
 
 RULES = ("bh", "by", "holm", "bonferroni")

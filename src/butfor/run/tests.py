@@ -30,17 +30,14 @@ from butfor.inference.statistics import (
     merged_evidence,
     not_drawn,
 )
+from butfor.results.notes import reach_of_layers, reach_of_list, scales
 from butfor.results.result import drops_unvarying, family_members
-from butfor.results.summary import reach_of_layers, reach_of_list, scales
+from butfor.results.words import Note
 from butfor.settings import Settings
 from butfor.types import Bools, Floats, InputError, Ints, distinct, labels_of
 
 EFFECT_DRAWS = {"sequential": 200, "irt": 200, "osft": 16, "few-shot": 16}
 BOUND_ALPHA, DEEP_DRAWS = 0.05, 10_000  # how small p-values of chosen hypotheses are made for bounds, at most
-INTERRUPTED = (
-    "Interrupted: {left} hypotheses are still open. What is chosen stands: these p-values are valid whenever drawing "
-    "stops."
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +46,7 @@ class Performed:
 
     evidence: Evidence
     choice: Choice
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     interrupted: bool = False
 
 
@@ -73,7 +70,7 @@ def perform(
     fixed = test.name != "sequential" and not test.early_stop and spec.picked is None and evaluator.memory is None
     rows = problem.size * (total + len(round_sizes(total, problem.round_draws)))
     meter.stage(stage or test.name, rows if fixed else None)
-    notes: list[str] = []
+    notes: list[Note] = []
     interrupted = False
     if test.name == "osft":
         evidence = osft(problem, evaluator, spec)
@@ -90,11 +87,12 @@ def perform(
             notes += reach_of_list(int(choice.chosen(evidence.least, evidence.drawable).sum()), evidence.least)
     evidence = give_up(evidence, evaluator.untested(problem.size))
     if interrupted:
-        notes.append(INTERRUPTED.format(left=int(evidence.open.sum())))
+        notes.append(Note("interrupted", "warning", {"left": int(evidence.open.sum())}))
     if spec.picked is not None and spec.picked.tally.drawn:
-        rate = spec.picked.tally.accepted / spec.picked.tally.drawn
-        notes.append(f"{rate:.1%} of the counterfactuals drawn passed picked; the others were rejected.")
-        notes += check_drawable(evidence.drawable)
+        share = spec.picked.tally.accepted / spec.picked.tally.drawn
+        notes.append(Note("accepted", "info", {"share": share}))
+        if left_out := check_drawable(evidence.drawable):
+            notes.append(Note("hardly-picked", "limit", {"count": left_out}))
     return Performed(evidence, choice, tuple(notes), interrupted)
 
 
@@ -204,7 +202,7 @@ def estimated(
     wanted: Bools,
     settings: Settings,
     meter: Meter,
-) -> tuple[Effects, list[str]]:
+) -> tuple[Effects, list[Note]]:
     """Effects of the hypotheses wanted; an interruption costs them, not the result."""
     if not wanted.any():
         return no_effects(problem.size), []
@@ -214,7 +212,7 @@ def estimated(
     try:
         return effects(problem, evaluator, spec.link, wanted, evidence.classes, draws, spec.picked), []
     except KeyboardInterrupt:
-        return no_effects(problem.size), ["Interrupted while effects were estimated: there are none."]
+        return no_effects(problem.size), [Note("interrupted-effects", "warning")]
 
 
 def choice_of(problem: Problem, settings: Settings, clusters: Ints, calibrated: Bools | None = None) -> Choice:

@@ -57,7 +57,7 @@ def _view(job: dict[str, Any]) -> None:
 
     path = Path(job["result"])
     result = load(path, images_in=[path.parent, job["folder"]])
-    if not isinstance(result, Result):
+    if result.is_global:
         raise InputError(f"{path.name} is of butfor global, which has no page here; report.html beside it has it")
     make_view(result, Path(job["out"]))
 

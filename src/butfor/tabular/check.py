@@ -30,7 +30,6 @@ from butfor.inference.calibration import (
 from butfor.inference.outputs import Target, pick
 from butfor.inference.selection import bh
 from butfor.models import Wrapped
-from butfor.results.storage import later
 from butfor.tabular.splice import bind_model, bind_sampler
 from butfor.tabular.subsets import column_subsets
 from butfor.tabular.table import Table, items_of
@@ -307,8 +306,9 @@ class SamplerCheck:
         ----------
         ax : the axes to draw on, which come back; None makes some.
         """
-        drawn: Axes = later("butfor.plots.evidence:rank_histograms")(self, ax)
-        return drawn
+        from butfor.plots.evidence import rank_histograms
+
+        return rank_histograms(self, ax)
 
 
 def _listed_names(names: Sequence[str]) -> str:

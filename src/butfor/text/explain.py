@@ -18,6 +18,7 @@ from butfor.evaluation.samplers import HasNotes, RefusesInputs, SamplerInfo, inf
 from butfor.models.wrap import check_aligned, is_frame, is_series, model_name
 from butfor.results.record import TextInputs
 from butfor.results.result import Result
+from butfor.results.words import Note, as_note
 from butfor.run.overlap import overlap_note
 from butfor.run.proposed import NamedItems, Proposed, Words, check_names, propose
 from butfor.run.run import RunContext, check_zoom, run, with_layers
@@ -240,10 +241,10 @@ def _check(judges: Sequence[object], name: object, text: str, own: Sequence[Subs
         raise InputError(f"text {name!r} cannot be tested: {reason}")
 
 
-def _notes(found: Proposed, texts: Sequence[str], speakers: Sequence[object], seed: int) -> list[str]:
+def _notes(found: Proposed, texts: Sequence[str], speakers: Sequence[object], seed: int) -> list[Note]:
     """Sentences on the texts, and what the proposer and the sampler say of themselves."""
     own = [note for one in speakers if isinstance(one, HasNotes) for note in one.notes(texts, found.subsets, seed)]
-    return [*found.notes, *own]
+    return [*found.notes, *map(as_note, own)]
 
 
 def rows_at_a_time(found: Proposed) -> int:
