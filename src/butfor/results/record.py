@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import types
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass
-from functools import cache
+from contextlib import suppress
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from functools import cache, partial
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from butfor.results.words import Note
@@ -86,7 +87,6 @@ class ImportanceRecord:
     inputs: Count
     passes: Count  # 0: Student's t
     fit: FitKind = "known"
-    subsets: dict[str, tuple[Count, ...]] = field(default_factory=dict)  # columns, by name
     loss: str | None = None
     called: tuple[Scalar, ...] = ()  # classes that inputs are predicted as, where each input is tested for its own
     stand_ins: tuple[tuple[str, ...], ...] = ()  # columns that predict each other
@@ -167,84 +167,54 @@ def plain(value: Any) -> Any:
 
 def read(kind: Any, value: Any, name: str) -> Any:
     """Return JSON `value` as an instance of the annotation `kind`; a file that does not fit raises ValueError."""
-    wrong = ValueError(f"its {name} is {short(value)}")
     origin, args = get_origin(kind), get_args(kind)
-    if kind is Any:
-        return value
-    if kind == Scalar:
-        if not isinstance(value, str | int | float | bool | None):
-            raise wrong
+    if kind is Any or (kind == Scalar and isinstance(value, str | int | float | bool | None)):
         return value
     if origin is Annotated:
-        found, (least, most) = read(args[0], value, name), args[1]
-        if not least <= found <= most:
-            raise wrong
-        return found
-    if origin in (Union, types.UnionType):
-        return read(_member(args, value, wrong), value, name)
-    if origin is Literal:
-        if not any(type(value) is type(one) and value == one for one in args):
-            raise wrong
-        return value
-    if origin is tuple:
-        if not isinstance(value, list) or (args[-1] is not Ellipsis and len(args) != len(value)):
-            raise wrong
+        least, most = args[1]
+        if least <= (number := read(args[0], value, name)) <= most:
+            return number
+    elif origin in (Union, types.UnionType):
+        for one in args:
+            if not is_dataclass(one):
+                with suppress(ValueError):
+                    return read(one, value, name)
+            elif isinstance(value, dict) and value.get("modality") == getattr(one, "modality", None):
+                return read(one, value, name)
+    elif origin is Literal:
+        if any(type(value) is type(one) and value == one for one in args):
+            return value
+    elif origin is tuple and isinstance(value, list):
         of_each = [args[0]] * len(value) if args[-1] is Ellipsis else args
-        return tuple(read(one, part, name) for one, part in zip(of_each, value, strict=True))
-    if origin in (dict, Mapping):
-        if not isinstance(value, dict):
-            raise wrong
+        if len(of_each) == len(value):
+            return tuple(read(one, part, name) for one, part in zip(of_each, value, strict=True))
+    elif origin in (dict, Mapping) and isinstance(value, dict):
         return {key: read(args[1], one, name) for key, one in value.items()}
-    if isinstance(kind, type) and is_dataclass(kind):
-        if not isinstance(value, dict):
-            raise wrong
-        of = {one.name: one for one in fields(kind)}
-        if unknown := sorted(set(value) - set(of)):
-            raise ValueError(f"its {name} has {short(unknown[0])}, which is not known here")
-        lacking = [key for key, one in of.items() if one.default is one.default_factory is MISSING and key not in value]
-        if lacking:
-            raise ValueError(f"its {_joined(name, lacking[0])} is missing")
-        hints = _hints(kind)
-        return kind(**{key: read(hints[key], one, _joined(name, key)) for key, one in value.items()})
-    if not _fits(kind, value):
-        raise wrong
-    return float(value) if kind is float else value
+    elif isinstance(kind, type) and is_dataclass(kind) and isinstance(value, dict):
+        return kind(**_read_fields(kind, value, f"{name}." if name else ""))
+    elif kind in (None, types.NoneType):
+        if value is None:
+            return None
+    elif kind is float:
+        if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300:
+            return float(value)
+    elif type(value) is kind:
+        return value
+    raise ValueError(f"its {name} is {short(value)}")
 
 
-@cache
-def _hints(kind: Any) -> dict[str, Any]:
-    return get_type_hints(kind, include_extras=True)
+def _read_fields(kind: type, value: Mapping[str, Any], name: str) -> dict[str, Any]:
+    hints = _hints(kind)
+    for one in fields(kind):
+        if one.name not in value and one.default is one.default_factory is MISSING:
+            raise ValueError(f"its {name}{one.name} is missing")
+    for key in value:
+        if key not in hints:
+            raise ValueError(f"its {name}{short(key)} is not known here")
+    return {key: read(hints[key], one, f"{name}{key}") for key, one in value.items()}
 
 
-def _joined(name: str, field: str) -> str:
-    return f"{name}.{field}" if name else field
-
-
-def _member(members: tuple[Any, ...], value: Any, wrong: ValueError) -> Any:
-    """Return the member of a union that `value` is meant to be; of several records the one that its modality names."""
-    for one in members:
-        base = get_args(one)[0] if get_origin(one) is Annotated else one
-        if isinstance(base, type) and is_dataclass(base):
-            said = _hints(base).get("modality")
-            if isinstance(value, dict) and (said is None or value.get("modality") in get_args(said)):
-                return one
-        elif get_origin(base) is tuple:
-            if isinstance(value, list):
-                return one
-        elif get_origin(base) is Literal:
-            if isinstance(value, str):
-                return one
-        elif _fits(base, value):
-            return one
-    raise wrong
-
-
-def _fits(kind: Any, value: Any) -> bool:
-    if kind in (None, types.NoneType):
-        return value is None
-    if kind is float:
-        return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300
-    return type(value) is kind
+_hints = cache(partial(get_type_hints, include_extras=True))
 
 
 def short(value: object) -> str:

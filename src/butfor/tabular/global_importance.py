@@ -558,7 +558,6 @@ def _record(
         inputs=len(problem.items),
         passes=passes,
         fit=plan.fit,
-        subsets={subset.name: tuple(subset.index.tolist()) for subset in problem.subsets},
         loss=described.pop("loss", None),
         called=described.pop("called", ()),
         stand_ins=tuple(map(tuple, stand_ins_of(sampler, asked.table))),
