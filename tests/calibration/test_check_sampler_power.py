@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import binom, gamma, norm, poisson, t
 
 from butfor.inference import calibration as shape
-from butfor.inference.calibration import ShapeCheck, check_ranks, check_shape, pooled_shape, ranks, smooth_p
+from butfor.tabular.calibration import ShapeCheck, check_ranks, check_shape, pooled_shape, ranks, smooth_p
 from butfor.tabular import check, empirical, gaussian
 
 LAWS = {"t10": t(10), "poisson": poisson(5), "gamma": gamma(5), "normal": norm()}

@@ -14,7 +14,7 @@ from scipy.stats import binom
 
 from butfor import explain, global_importance
 from butfor.bench.nulls import LAWS, MODELS
-from butfor.evaluation.streams import stream
+from butfor.streams import stream
 from butfor.tabular.residual import regression as ridge
 from butfor.tabular.residual import residual
 from butfor.tabular.residual import sampler as chain

@@ -11,10 +11,10 @@ import numpy as np
 from butfor import explain
 from butfor.bench.output import Figures, about, listed
 from butfor.bench.runs import mean_rates
-from butfor.evaluation.streams import stream
 from butfor.inference.adaptive import PILOT, learn_weights, pilot_p, weighted_bh
 from butfor.inference.selection import adaptive_strict, bh
 from butfor.inference.statistics import besag_clifford, p_sequential
+from butfor.streams import stream
 from butfor.types import Bools, Floats, Ints, Subset
 
 ALPHA = 0.1

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 import numpy as np
 
 from butfor.bench.output import Figures, listed
-from butfor.evaluation.streams import stream
+from butfor.streams import stream
 from butfor.tabular import copula, forest, gaussian, neighbours, residual
 from butfor.tabular.splice import TableSampler
 from butfor.types import Array, Floats, Subset

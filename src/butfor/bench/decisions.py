@@ -10,8 +10,8 @@ import numpy as np
 
 from butfor import Result, explain, tabular
 from butfor.bench.output import Figures, about, listed
-from butfor.evaluation.streams import stream
 from butfor.simulate.known import known_normal
+from butfor.streams import stream
 from butfor.tabular.splice import from_values
 from butfor.types import Array, Bools, Floats
 

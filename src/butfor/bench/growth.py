@@ -13,9 +13,9 @@ import numpy as np
 from butfor import explain, few_shot, irt, tabular
 from butfor.bench.output import Figures, about, table
 from butfor.evaluation.samplers import Sampler
-from butfor.evaluation.streams import stream
 from butfor.simulate.models import sum_of_abs
 from butfor.simulate.samplers import normal
+from butfor.streams import stream
 from butfor.types import Floats
 
 WIDTH = 10  # columns, where they are not what grows

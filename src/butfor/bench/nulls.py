@@ -11,7 +11,7 @@ import numpy as np
 
 from butfor import explain
 from butfor.bench.output import Figures, about, listed
-from butfor.evaluation.streams import stream
+from butfor.streams import stream
 from butfor.types import Array, Batch, Floats
 
 ALPHA, WIDTH = 0.1, 6

@@ -16,11 +16,11 @@ import numpy as np
 from butfor import ReachWarning, explain, image, irt, simulate
 from butfor.bench.output import Figures
 from butfor.bench.timed import Timed
-from butfor.evaluation.streams import stream
 from butfor.models.onnx import onnx_model
 from butfor.models.wrap import need
 from butfor.simulate.models import sum_of_abs
 from butfor.simulate.network import predict
+from butfor.streams import stream
 from butfor.types import Array, Batch, Floats, InputError, Subset
 
 DRAWS, REPEATS = 100, 5

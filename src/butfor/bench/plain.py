@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 import butfor.text
-from butfor.evaluation.streams import stream
+from butfor.streams import stream
 from butfor.text import ngram, plain, word_spans
 from butfor.types import Bools, Subset
 

@@ -14,9 +14,9 @@ import numpy as np
 from butfor import Result, explain
 from butfor.bench.output import Figures, about, listed
 from butfor.bench.peers.dice_changes import dice_changes
-from butfor.evaluation.streams import stream
 from butfor.models import wrap
 from butfor.simulate.credit import credit
+from butfor.streams import stream
 from butfor.types import Bools, Floats
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import numpy as np
 
 from butfor import check_sampler
 from butfor.bench.output import Figures, listed
-from butfor.evaluation.streams import stream
+from butfor.streams import stream
 from butfor.tabular import empirical, from_values, gaussian
 from butfor.types import Floats, Subset
 

@@ -21,10 +21,10 @@ import numpy as np
 from butfor import explain, irt, tabular
 from butfor.bench.output import Figures, about, table
 from butfor.evaluation.samplers import Sampler
-from butfor.evaluation.streams import stream
 from butfor.evaluation.workers import engine_for
 from butfor.simulate.models import sum_of_abs
 from butfor.simulate.samplers import normal
+from butfor.streams import stream
 from butfor.tabular.stream import explain_stream
 from butfor.types import Array, Batch, Floats
 

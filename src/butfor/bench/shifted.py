@@ -16,8 +16,8 @@ import numpy as np
 
 from butfor import Result, explain
 from butfor.bench.output import Figures, about, listed
-from butfor.evaluation.streams import stream
 from butfor.simulate.known import known_normal
+from butfor.streams import stream
 from butfor.tabular import copula, gaussian, neighbours, residual
 from butfor.tabular.gaussian import Gaussian
 from butfor.tabular.splice import TableSampler

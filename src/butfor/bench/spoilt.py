@@ -11,7 +11,7 @@ import numpy as np
 
 from butfor import Result, explain
 from butfor.bench.output import Figures, about, listed
-from butfor.evaluation.streams import stream
+from butfor.streams import stream
 from butfor.tabular import residual
 from butfor.tabular.splice import TableSampler
 from butfor.tabular.table import Table

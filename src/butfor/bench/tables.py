@@ -13,8 +13,8 @@ import numpy as np
 from butfor import ReachWarning, explain, tabular
 from butfor.bench.output import Figures, about, listed, table
 from butfor.bench.runs import mean_rates
-from butfor.evaluation.streams import stream
 from butfor.simulate.known import linear_gaussian
+from butfor.streams import stream
 from butfor.types import Floats, Subset
 
 SAMPLERS: dict[str, Callable[[Floats], Any]] = {

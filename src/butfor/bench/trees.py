@@ -19,11 +19,11 @@ from butfor.bench.output import Figures, about, table
 from butfor.evaluation.evaluator import Evaluator
 from butfor.evaluation.hypotheses import Problem, table_problem
 from butfor.evaluation.progress import Meter
-from butfor.evaluation.streams import stream
 from butfor.inference.exact import known_outcomes
 from butfor.inference.outputs import Rounding, Target
 from butfor.inference.statistics import StatisticSpec
 from butfor.models.trees import readable
+from butfor.streams import stream
 from butfor.tabular.exact_trees import read_trees
 from butfor.tabular.explain import default_batch_rows
 from butfor.tabular.splice import TableSampler, bind_sampler

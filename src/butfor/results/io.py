@@ -8,12 +8,12 @@ from typing import Any, get_args
 
 import numpy as np
 
-from butfor.evaluation.hypotheses import Layers, Problem
+from butfor.evaluation.hypotheses import Problem
 from butfor.inference.decisions import Nearest
 from butfor.inference.effects import Effects
 from butfor.inference.features import Features
 from butfor.inference.guarantees import P_RULES, PROMISES
-from butfor.inference.selection import Choice, LearningUnits
+from butfor.inference.selection import Choice, Layers, LearningUnits
 from butfor.inference.statistics import Evidence, EvidenceKind
 from butfor.results.result import Chunk, Control, Decided, Kept, Result, Stay
 from butfor.results.storage import ARRAYS, DECIDED, OVER_INPUTS, PLAIN, STAY

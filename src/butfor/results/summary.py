@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from butfor.inference.bounds import simes_bounds
-from butfor.inference.outputs import Target, averaged_target
 from butfor.inference.selection import bh
+from butfor.inference.statistics import Target, averaged_target
 from butfor.types import Array, Bools, Floats, Ints
 
 if TYPE_CHECKING:

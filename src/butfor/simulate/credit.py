@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from butfor.evaluation.streams import stream
+from butfor.streams import stream
 from butfor.types import Bools
 
 if TYPE_CHECKING:

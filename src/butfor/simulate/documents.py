@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from butfor.evaluation.streams import stream
 from butfor.simulate.texts import FOREIGN, PLACE, READ, WORDS, Chain, drawn, laws
+from butfor.streams import stream
 from butfor.types import Bools, Floats, Ints, Subset
 
 WORD = re.compile(r"[A-Za-z]+")

@@ -7,10 +7,10 @@ from functools import partial
 
 import numpy as np
 
-from butfor.evaluation.streams import stream
 from butfor.simulate.about_model import SHARE, copied_rows, tree_rows
 from butfor.simulate.known import LINEAR_SHARE, LINEAR_SHIFT, linear_covariance
 from butfor.simulate.paper import PAIRS, WIDTH, mixture, paper_beta
+from butfor.streams import stream
 from butfor.types import Floats, InputError
 
 CHUNK = 5000  # rows of correlated normals at a time
