@@ -6,9 +6,9 @@ from scipy.stats import binom
 
 from butfor.bench import adaptive as bench
 from butfor.bench.adaptive import BEDS, Matrix
-from butfor.streams import stream
 from butfor.inference.adaptive import Learner, learn_weights, strict_e_values, weighted_bh
 from butfor.inference.selection import adaptive, adaptive_strict, bh
+from butfor.streams import stream
 from calibration_checks import controlled, powerful, proportions
 
 NULLS = [name for name in BEDS if name.startswith("null")]

@@ -9,10 +9,9 @@ from butfor.evaluation.evaluator import Evaluator
 from butfor.evaluation.hypotheses import table_problem
 from butfor.evaluation.progress import Meter
 from butfor.inference import exact as listed
-from butfor.inference.exact import known_outcomes
-from butfor.inference.outputs import Rounding, Target
-from butfor.inference.statistics import StatisticSpec
+from butfor.inference.statistics import Rounding, StatisticSpec, Target
 from butfor.models.trees import readable
+from butfor.run.tests import known_outcomes
 from butfor.tabular import residual
 from butfor.tabular.exact_trees import laws, read_trees
 from butfor.tabular.splice import bind_sampler

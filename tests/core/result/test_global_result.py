@@ -10,9 +10,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import butfor
-from butfor.inference import holdout as contrast
 from butfor.results import storage
 from butfor.results.global_result import NO_SKILL, ORDINARY, TOGETHER, WEAK, SavedCheck, unpack_global
+from butfor.run import holdout as contrast
 from butfor.tabular import from_values, gaussian
 from butfor.tabular.global_importance import global_importance
 from butfor.types import InputError, ReachWarning
