@@ -21,10 +21,10 @@ matplotlib.use("agg")
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+from benchmarks.questions import QUESTIONS, Question
 from PIL import Image
 
 import butfor
-from butfor.bench.questions import QUESTIONS, Question
 from butfor.image.demo import digits, trained
 from butfor.models import wrap
 from butfor.text.demo import REVIEWS, text_demo

@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
+from benchmarks.adaptive import BEDS, Matrix
+from benchmarks.figures import markdown
 from scipy.stats import binom
 
-from butfor.bench import adaptive as bench
-from butfor.bench.adaptive import BEDS, Matrix
+from benchmarks import adaptive as bench
 from butfor.core.draw.streams import stream
 from butfor.core.select.rules import adaptive, adaptive_strict, bh
 from butfor.core.select.strict import strict_e_values
@@ -134,4 +135,4 @@ def test_the_bench_has_a_row_for_each_bed_that_is_asked_for():
     assert tuple(row["name"] for row in rows) == names
     assert "strict" in rows[1]
     assert "strict" not in rows[0]
-    assert all(f"| {name} | 2 |" in bench.markdown({"beds": rows}) for name in names)
+    assert all(f"| {name} | 2 |" in markdown({"beds": rows}) for name in names)

@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
+from benchmarks.decisions import COVARIANCE, one_run, run, true_flip
+from benchmarks.figures import markdown
 from scipy.stats import binom
 
 import butfor
-from butfor.bench.decisions import COVARIANCE, markdown, one_run, run, true_flip
 from butfor.core.test.forecasts import Verified
 from butfor.core.types import Subset
 from butfor.simulate.known import known_normal

@@ -10,10 +10,10 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
+from benchmarks.nulls import LAWS, MODELS
 from scipy.stats import binom
 
 from butfor import explain, global_importance
-from butfor.bench.nulls import LAWS, MODELS
 from butfor.core.draw.streams import stream
 from butfor.core.types import Subset
 from butfor.tabular.residual import chain, draw, residual, ridge

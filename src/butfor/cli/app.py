@@ -11,7 +11,6 @@ from typing import Annotated
 import typer
 
 from butfor._version import __version__
-from butfor.bench.commands import app as bench
 from butfor.cli.check import check
 from butfor.cli.common import bar, finish, working, written
 from butfor.cli.explain import explain
@@ -148,8 +147,6 @@ def resume(
     CALLED["arguments"] = arguments
     app(args=arguments, prog_name="butfor", standalone_mode=False)
 
-
-app.add_typer(bench, name="bench")
 
 if __name__ == "__main__":
     sys.exit(main())
