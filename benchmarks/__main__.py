@@ -13,7 +13,6 @@ from typing import Any, get_type_hints
 
 from benchmarks import (
     adaptive,
-    conditionals,
     curves,
     decisions,
     global_,
@@ -32,7 +31,6 @@ from benchmarks import (
     spoilt,
     stability,
     table1,
-    tables,
     texts,
     trees,
     zoom,
@@ -46,8 +44,6 @@ STUDIES: dict[str, ModuleType] = {
     "methods": methods,
     "global": global_,
     "samplers": samplers,
-    "tables": tables,
-    "conditionals": conditionals,
     "questions": questions,
     "nulls": nulls,
     "shifted": shifted,

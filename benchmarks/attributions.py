@@ -247,23 +247,16 @@ def captum_scores(task: Task, method: str, baseline: int = 0, **options: object)
     Saliency (Simonyan, Vedaldi & Zisserman 2014) keeps its sign; InputXGradient is called Taylor in the paper;
     DeepLift (Shrikumar, Greenside & Kundaje 2017) and IntegratedGradients take the mean of the rows.
     """
-    import captum.attr
     import torch
+    from captum import attr
 
     if baseline:
         rows = task.reference(baseline)
         options["baselines"] = torch.as_tensor(rows if method == "DeepLiftShap" else rows.mean(axis=0, keepdims=True))
-    explainers = {
-        "Saliency": captum.attr.Saliency,
-        "InputXGradient": captum.attr.InputXGradient,
-        "DeepLift": captum.attr.DeepLift,
-        "DeepLiftShap": captum.attr.DeepLiftShap,
-        "IntegratedGradients": captum.attr.IntegratedGradients,
-    }
     inputs = torch.as_tensor(task.inputs).clone().requires_grad_()
     net = torch_network(required(task, "network"))
     with warnings.catch_warnings(action="ignore"):  # that captum sets hooks on ReLUs
-        return np.asarray(explainers[method](net).attribute(inputs, **options).detach().numpy())
+        return np.asarray(getattr(attr, method)(net).attribute(inputs, **options).detach().numpy())
 
 
 # L2X (Chen, Song, Wainwright & Jordan 2018, "Learning to Explain"): a network that picks k features of each row.

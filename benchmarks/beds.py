@@ -24,7 +24,7 @@ CHUNK = 5000  # rows of correlated normals at a time
 
 
 def population(name: str, seed: int, count: int, *, signals: bool) -> Floats:
-    """Rows (count, d) that the inputs of this bed could have been, or, without signals, rows that Q describes.
+    """Return rows (count, d) that the inputs of this bed could have been, or, without signals, rows that Q describes.
 
     They are none of the bed's inputs. The paper's beds, "linear", "interactions", "boosted-trees" and "copies".
 
@@ -105,7 +105,7 @@ class DocumentBed:
         return f"<DocumentBed: {len(self.inputs)} documents, {sum(map(len, self.signals.values()))} true signals>"
 
     def truth(self, name: str, span: tuple[int, int]) -> bool:
-        """Whether the null of a span is false."""
+        """Return whether the null of a span is false."""
         return any(span[0] <= start and end <= span[1] for start, end in self.signals[name])
 
 
@@ -120,19 +120,11 @@ def documents(
     strength: float = 4.0,
     density: float = 0.5,
 ) -> DocumentBed:
-    """Documents of a Markov language with foreign words in some of their sentences; Q is the language.
+    """Return documents of a Markov language with foreign words in some of their sentences; Q is the language.
 
-    Parameters
-    ----------
-    seed : the same seed gives the same documents.
-    inputs : how many documents.
-    paragraphs, sentences, words : paragraphs of each, sentences of a paragraph, words of a sentence.
-    share : of the sentences that have foreign words.
-    density : of the places of such a sentence that have one.
-    strength : what a foreign word is worth, one way or the other; those of the language have a spread of 0.6.
+    `share` of the sentences have foreign words, in a `density` of their places. A foreign word is worth `strength`, one
+    way or the other; words of the language have a spread of 0.6.
 
-    Examples
-    --------
     >>> documents(1)
     <DocumentBed: 20 documents, 123 true signals>
     """
@@ -225,17 +217,10 @@ def _only(law: Floats, word: int) -> Floats:
 
 
 def credit(rows: int, seed: int = 0) -> tuple[pd.DataFrame, Bools, Bools]:
-    """Applications, who defaulted later, and who was declined by a rule with some noise.
+    """Return applications, who defaulted later, and who was declined by a rule with some noise.
 
     Late payments, the use of credit lines, the debt ratio and the score share a cause that no column has.
 
-    Parameters
-    ----------
-    rows : how many.
-    seed : the same seed gives the same table.
-
-    Examples
-    --------
     >>> frame, defaulted, declined = credit(500)
     >>> frame.shape, bool(0.05 < defaulted.mean() < 0.5), bool(0.05 < declined.mean() < 0.5)
     ((500, 10), True, True)

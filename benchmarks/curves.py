@@ -63,7 +63,7 @@ def run(
     """Measure every bed, method and alternative.
 
     The methods in SLOW take minutes for each run and get `slow_runs` only. Scores in the folder `scores` are not
-    computed again; `pictures` is a folder for the figure in light and dark.
+    computed again; `pictures` is a folder for the figure.
     """
     if runs < 1:
         raise InputError(f"runs must be at least 1, got {runs}")
@@ -274,23 +274,16 @@ TITLES = {
     "boosted-trees": "boosted trees",
     "copies": "copies",
 }
-OURS = {  # full lines with marks: on light ground, on dark ground
-    "irt": ("#0b6e4f", "#3ddc97"),
-    "osft": ("#58a4b0", "#9bd1d9"),
-    "sequential": ("#004e89", "#4aa3ff"),
-    "few-shot": ("#6f7de8", "#b3b9ff"),
-    "exact": ("#111111", "#ffffff"),
-}
-THEMES = {"light": ("#ffffff", "#1a1a1a", "#d9d9d9"), "dark": ("#11151a", "#e8e8e8", "#3a4048")}
+OURS = {"irt": "#0b6e4f", "osft": "#58a4b0", "sequential": "#004e89", "few-shot": "#6f7de8", "exact": "#111111"}
 
 
 def write_pictures(cells: Sequence[Figures], out: Path) -> list[Path]:
-    """Write two figures, light and dark, as SVG: the paper's four beds, and those whose truth is about the model."""
+    """Write two figures as SVG: the paper's four beds, and those whose truth is about the model."""
     made = {}
     for name, beds in (("curves-paper", PAPER), ("curves-model", ABOUT_MODEL)):
         there = [bed for bed in beds if any(cell["bed"] == bed for cell in cells)]
-        for theme in THEMES if there else ():
-            made[f"{name}-{theme}.svg"] = partial(_save, picture(cells, there, theme))
+        if there:
+            made[f"{name}-light.svg"] = partial(_save, picture(cells, there))
     write_files(made, out)
     return [out / file for file in made]
 
@@ -300,25 +293,23 @@ def _save(figure: Any, path: Path) -> None:
 
     # The same figures give the same file, and letters stay letters.
     with mpl.rc_context({"svg.hashsalt": "butfor", "svg.fonttype": "none"}):
-        figure.savefig(path, format="svg", facecolor=figure.get_facecolor(), metadata={"Date": None})
+        figure.savefig(path, format="svg", metadata={"Date": None})
 
 
-def picture(cells: Sequence[Figures], beds: Sequence[str], theme: str) -> Any:
+def picture(cells: Sequence[Figures], beds: Sequence[str]) -> Any:
     """Draw TPR against FDR, one panel per bed and side, one legend."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
-    ground, ink, grid = THEMES[theme]
-    style: Any = dict.fromkeys(("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"), ink)
-    with mpl.rc_context({**style, "font.size": 8.0}):
-        figure = Figure(figsize=(2.5 * len(beds) + 0.4, 6.2), layout="constrained", facecolor=ground)
+    with mpl.rc_context({"font.size": 8.0}):
+        figure = Figure(figsize=(2.5 * len(beds) + 0.4, 6.2), layout="constrained")
         axes = figure.subplots(2, len(beds), sharex=True, sharey=True, squeeze=False)
         for across, bed in enumerate(beds):
             for down, side in enumerate(SIDES):
                 ax = axes[down][across]
-                ax.set(title=f"{SIDES[side]}, {TITLES[bed]}", xlim=(0, 0.5), ylim=(-0.02, 1.02), facecolor=ground)
-                ax.grid(color=grid, linewidth=0.5)
-                _panel(ax, [c for c in cells if (c["bed"], c["alternative"]) == (bed, side)], theme)
+                ax.set(title=f"{SIDES[side]}, {TITLES[bed]}", xlim=(0, 0.5), ylim=(-0.02, 1.02))
+                ax.grid(color="#d9d9d9", linewidth=0.5)
+                _panel(ax, [c for c in cells if (c["bed"], c["alternative"]) == (bed, side)])
         for ax in axes[-1]:
             ax.set_xlabel("FDR")
         for ax in axes[:, 0]:
@@ -329,14 +320,13 @@ def picture(cells: Sequence[Figures], beds: Sequence[str], theme: str) -> Any:
     return figure
 
 
-def _panel(ax: Any, cells: Sequence[Figures], theme: str) -> None:
+def _panel(ax: Any, cells: Sequence[Figures]) -> None:
     """Draw what our tests chose at a row of levels, and the oracle of each run, the kinder of the two rules."""
     for cell in cells:
         name = cell["method"]
         if "points" in cell:
             fdr, tpr = ([point[rate] for point in cell["points"]] for rate in ("fdr", "tpr"))
-            colour = OURS[name][theme == "dark"]
-            ax.plot(fdr, tpr, color=colour, linewidth=1.6, marker="o", markersize=3, label=name, zorder=3)
+            ax.plot(fdr, tpr, color=OURS[name], linewidth=1.6, marker="o", markersize=3, label=name, zorder=3)
         else:
             colour, dashes = PEERS[name]
             ax.plot(LEVELS, cell["per_run"], color=colour, dashes=dashes, linewidth=1.2, label=name)

@@ -106,8 +106,9 @@ class Timed:
     seconds: float = 0.0
     work: float = 0.0  # processor seconds
     calls: int = 0
+    rows: int = 0
 
-    def __call__(self, *given: object) -> Any:
+    def __call__(self, *given: Any) -> Any:
         start, work = time.perf_counter(), time.process_time()
         try:
             return self.inner(*given)
@@ -115,6 +116,7 @@ class Timed:
             self.seconds += time.perf_counter() - start
             self.work += time.process_time() - work
             self.calls += 1
+            self.rows += len(given[0])
 
     def __repr__(self) -> str:
         return repr(self.inner)
@@ -203,7 +205,14 @@ def record(study: str, command: str, settings: Figures, figures: Figures) -> Fig
     """Return the figures of a study with the command, version, commit, day and machine that they come from."""
     done = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
     origin = {"version": __version__, "commit": done.stdout.strip() or None, "date": date.today().isoformat()}
-    return {"study": study, "command": command, **origin, "settings": settings, "machine": machine(), **figures}
+    return {
+        "study": study,
+        "command": command,
+        **origin,
+        "settings": settings,
+        "machine": machine(),
+        "figures": figures,
+    }
 
 
 def write(recorded: Figures, out: Path) -> Path:

@@ -14,7 +14,6 @@ import numpy as np
 
 from benchmarks.figures import Figures, correlated, mean_error, mean_rates
 from butfor import GlobalResult, global_importance, simulate
-from butfor.core.select.rules import knockoff_plus
 from butfor.core.types import Array, Bools, Floats
 from butfor.simulate.models import sum_of_abs
 from butfor.tabular import gaussian
@@ -69,8 +68,7 @@ def holdout(runs: int = 40, seed: int = 0, strength: float = 0.15) -> Figures:
     500 training rows fit a model and the sampler, 500 other rows test. A lasso is what the knockoffs use too; a ridge
     uses every feature, so that no null p-value is 1 for want of use.
     """
-    pairs: dict[str, Pairs] = {"lasso": [], "ridge": []}
-    pairs |= {f"{ours}knockoffs{rows}": [] for rows in ("", " with all rows") for ours in ("", "our ")}
+    pairs: dict[str, Pairs] = {"lasso": [], "ridge": [], "knockoffs": [], "knockoffs with all rows": []}
     nulls: dict[str, list[Floats]] = {"lasso": [], "ridge": []}
     for run in range(runs):
         rows, y, truth = holdout_bed(np.random.default_rng([seed, run, 2]), strength)
@@ -81,8 +79,6 @@ def holdout(runs: int = 40, seed: int = 0, strength: float = 0.15) -> Figures:
         for name, count in (("knockoffs", 500), ("knockoffs with all rows", 1000)):
             chosen = knockoffs(rows[:count], y[:count], run)
             pairs[name] += [] if chosen is None else [(chosen, truth)]
-            ours = gaussian_knockoffs(rows[:count], y[:count], np.random.default_rng([seed, run, 3]))
-            pairs[f"our {name}"].append((ours, truth))
     why = {"why": "skipped: knockpy is not installed"}
     return {
         "holdout": [{"method": name, **(mean_rates(of_name) if of_name else why)} for name, of_name in pairs.items()],
@@ -245,22 +241,6 @@ def _fit(model: Learner, rows: Floats, y: Floats) -> object:
 
     made = RandomForestRegressor(30, min_samples_leaf=5, random_state=0) if model == "forest" else RidgeCV()
     return made.fit(rows, y)
-
-
-def gaussian_knockoffs(rows: Floats, y: Floats, rng: np.random.Generator) -> Bools:
-    """Second-order knockoffs (Candes et al. 2018, equicorrelated) with the lasso's coefficients, and knockoff+."""
-    from sklearn.linear_model import LassoCV
-
-    even = (rows - rows.mean(axis=0)) / rows.std(axis=0)
-    covariance: Floats = np.asarray(np.corrcoef(rows.T))
-    s = min(1.0, 2 * float(np.linalg.eigvalsh(covariance)[0])) * 0.999 * np.eye(len(covariance))
-    solved = np.linalg.solve(covariance, s)
-    root = np.linalg.cholesky(2 * s - s @ solved + 1e-9 * s)
-    fake = even - even @ solved + rng.standard_normal(even.shape) @ root.T
-    with warnings.catch_warnings(action="ignore"):
-        weights = np.abs(LassoCV(cv=5).fit(np.hstack([even, fake]), y).coef_)
-    contrast = weights[: rows.shape[1]] - weights[rows.shape[1] :]
-    return knockoff_plus(contrast, ALPHA)
 
 
 def genotypes(seed: int = 0, count: int = 781, width: int = 163) -> Figures:

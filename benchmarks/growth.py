@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from benchmarks.figures import Figures, slope
-from butfor import explain, few_shot, irt, tabular
+from butfor import InputError, explain, few_shot, irt, tabular
 from butfor.core.draw.samplers import Sampler
 from butfor.core.draw.streams import stream
 from butfor.core.types import Floats
@@ -28,86 +27,73 @@ REPEATED = 10**4  # hypotheses up to which a run is timed three times
 TESTS: dict[str, Any] = {"osft": "osft", "few-shot": few_shot(10), "irt": irt(20), "sequential": "sequential"}
 
 
-@dataclass(frozen=True, eq=False)
-class Course:
-    """What grows, by which sizes, and what a run of each size is."""
-
-    over: str
-    test: str
-    sampler: str
-    sizes: Sequence[int]
-    run: Callable[[int], tuple[Floats, Sampler, Any]]  # a size -> inputs, sampler, test
+Size = Callable[[int], tuple[Floats, Sampler, Any]]  # a size -> inputs, sampler, test
 
 
 def run(seed: int = 0, most: int = HYPOTHESES[-1]) -> Figures:
-    """Every course with runs of at most so many hypotheses, one BLAS thread."""
+    """Time runs of at most `most` hypotheses, one BLAS thread: hypotheses for every test, the rest for irt."""
     from threadpoolctl import threadpool_limits
 
-    with threadpool_limits(1), warnings.catch_warnings(action="ignore"):
-        return {"courses": [followed(course, seed) for course in courses(seed, most)]}
-
-
-def courses(seed: int, most: int) -> list[Course]:
-    """Hypotheses for every test, with a free sampler and with the copula; the rest for irt."""
+    if most < HYPOTHESES[1]:
+        raise InputError(f"most must be at least {HYPOTHESES[1]}, got {most}")
     samplers: dict[str, Callable[[int], Sampler]] = {
         "normal": lambda _: tabular.from_values(normal),
         "copula": lambda width: tabular.copula(stream(seed, "reference").standard_normal((REFERENCE, width))),
     }
+    free, test = samplers["normal"], TESTS["irt"]
 
-    def of(sampler: str, test: Any) -> Callable[[int], tuple[Floats, Sampler, Any]]:
+    def sized(sampler: str, test: Any) -> Size:
         return lambda size: (inputs(size // WIDTH, WIDTH, seed), samplers[sampler](WIDTH), test)
 
-    sizes = [size for size in HYPOTHESES if size <= most]
-    over = [Course("hypotheses", name, by, sizes, of(by, test)) for by in samplers for name, test in TESTS.items()]
-    free, test = samplers["normal"], TESTS["irt"]
-    few = [size for size in INPUTS if size * WIDTH <= most]
-    wide = [size for size in FEATURES if size * 100 <= most]
-    return [
-        *over,
-        Course("inputs", "irt", "normal", few, lambda size: (inputs(size, WIDTH, seed), free(WIDTH), test)),
-        Course("features", "irt", "normal", wide, lambda size: (inputs(100, size, seed), free(size), test)),
-        Course("draws", "irt", "normal", DRAWS, lambda size: (inputs(100, WIDTH, seed), free(WIDTH), irt(size))),
+    cases: list[tuple[str, str, str, list[int], Size]] = [
+        ("hypotheses", name, sampler, [size for size in HYPOTHESES if size <= most], sized(sampler, test))
+        for sampler in samplers
+        for name, test in TESTS.items()
     ]
+    few, wide = ([size for size in sizes if size * by <= most] for sizes, by in ((INPUTS, WIDTH), (FEATURES, 100)))
+    cases += [
+        ("inputs", "irt", "normal", few, lambda size: (inputs(size, WIDTH, seed), free(WIDTH), test)),
+        ("features", "irt", "normal", wide, lambda size: (inputs(100, size, seed), free(size), test)),
+        ("draws", "irt", "normal", list(DRAWS), lambda size: (inputs(100, WIDTH, seed), free(WIDTH), irt(size))),
+    ]
+    with threadpool_limits(1), warnings.catch_warnings(action="ignore"):
+        return {"growth": [measured(*case, seed=seed) for case in cases]}
 
 
 def inputs(count: int, width: int, seed: int) -> Floats:
-    """Rows of independent normals, a few of their values moved to 4."""
+    """Return rows of independent normals, some of their values moved by 4."""
     rng = stream(seed, "growth", count, width)
     return np.asarray(rng.standard_normal((count, width)) + 4.0 * (rng.random((count, width)) < SHARE))
 
 
-def followed(course: Course, seed: int) -> Figures:
-    """Processor seconds and model rows of every size, and the slopes: of all sizes, and of the last two.
+def measured(over: str, test: str, sampler: str, sizes: list[int], sized: Size, *, seed: int) -> Figures:
+    """Return processor seconds and model rows of every size, and the slopes: of all sizes, and of the last two.
 
-    What a run takes before it has begun, that is on a single input, is taken off before the slope is measured: it
-    would hide growth at small sizes, and make a slope of less than 1 of a straight line.
+    The time of a run on a single input is subtracted before the slope is measured: it would hide growth at small
+    sizes, and make a slope of less than 1 of a straight line.
     """
-    smallest, *others = course.run(course.sizes[0])
-    start = timed(smallest[:1], others[0], others[1], seed)[0] if course.over in ("hypotheses", "inputs") else 0.0
-    found = [timed(*course.run(size), seed) for size in course.sizes]
-    seconds = [one[0] for one in found]
-    net = [max(taken - start, 1e-4) for taken in seconds]
-    return {
-        "over": course.over,
-        "test": course.test,
-        "sampler": course.sampler,
-        "sizes": list(course.sizes),
+    smallest, *others = sized(sizes[0])
+    start = timed(smallest[:1], others[0], others[1], seed)[0] if over in ("hypotheses", "inputs") else 0.0
+    seconds, rows = zip(*(timed(*sized(size), seed) for size in sizes), strict=True)
+    net = [max(one - start, 1e-4) for one in seconds]
+    row: Figures = {
+        "over": over,
+        "test": test,
+        "sampler": sampler,
+        "sizes": sizes,
         "start": start,
-        "seconds": seconds,
-        "rows": [one[1] for one in found],
-        "slope": slope(course.sizes, net),
-        "last": slope(course.sizes[-2:], net[-2:]),
-        "met": LOW <= slope(course.sizes, net) <= HIGH if course.over == "hypotheses" else None,
+        "seconds": list(seconds),
     }
+    row |= {"rows": list(rows), "slope": slope(sizes, net), "last": slope(sizes[-2:], net[-2:])}
+    return {**row, "met": LOW <= row["slope"] <= HIGH if over == "hypotheses" else None}
 
 
 def timed(rows: Floats, sampler: Sampler, test: Any, seed: int) -> tuple[float, int]:
-    """Processor seconds of one run, the least of three where it is short, and the rows of the model."""
+    """Return processor seconds of one run, the least of three where it is short, and the rows of the model."""
     taken = []
     for _ in range(3 if rows.size <= REPEATED else 1):
         start = time.process_time()
-        result = explain(
-            sum_of_abs, rows, sampler, test=test, alternative="greater", effects=None, control=False, seed=seed
-        )
+        options = {"test": test, "alternative": "greater", "effects": None, "control": False, "seed": seed}
+        result = explain(sum_of_abs, rows, sampler, **options)
         taken.append(time.process_time() - start)
     return min(taken), result.rows

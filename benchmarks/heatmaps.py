@@ -218,17 +218,10 @@ def _lime(album: Album, name: str, seed: int) -> Shown:
 
     start, own = time.process_time(), album.images[name]
     explainer = LimeImageExplainer(random_state=seed)
-    said = explainer.explain_instance(
-        own.copy(),
-        _one_output(album, name),
-        labels=(0,),
-        top_labels=None,
-        num_samples=SAMPLES,
-        batch_size=32,
-        random_seed=seed,
-    )
-    weights = dict(said.local_exp[0])
-    values = np.vectorize(lambda part: weights.get(part, 0.0))(said.segments)
+    options = {"labels": (0,), "top_labels": None, "num_samples": SAMPLES, "batch_size": 32, "random_seed": seed}
+    explanation = explainer.explain_instance(own.copy(), _one_output(album, name), **options)
+    weights = dict(explanation.local_exp[0])
+    values = np.vectorize(lambda part: weights.get(part, 0.0))(explanation.segments)
     return _peer(own, values, time.process_time() - start)
 
 

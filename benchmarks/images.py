@@ -16,12 +16,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
-import numpy as np
-
 from benchmarks.figures import Figures, Timed, assets_folder, memory
 from butfor import Result, image
 from butfor.core.draw.samplers import Sampler
-from butfor.core.types import Array, Batch, Model
+from butfor.core.types import Array, Model
 from butfor.image.models import ImageClassifier
 
 Answer = TypeVar("Answer")
@@ -42,7 +40,6 @@ def run(
     sensitivity: bool = False,
     draws: int | None = None,
     automatic: bool = False,
-    lime: Sequence[str] = (),
     images: int | None = None,
     threads: int | None = None,
 ) -> Figures:
@@ -50,7 +47,7 @@ def run(
 
     `images` takes only the first photographs. `fills` is a folder that keeps the fills. `sensitivity` adds four runs
     with moved boxes, `draws` the ranks of so many diversified draws and few-shot on them, `automatic` the boxes of a
-    detector and random ones, `lime` a run of LIME on the photographs of these names. A fill takes about a second.
+    detector and random ones. A fill takes about a second.
     """
     bench = Bench(assets_folder(assets, *NEEDED, image=True), fills, threads, images)
     with warnings.catch_warnings(action="ignore"):  # two pairs of boxes overlap by a pixel; reach is not the point here
@@ -62,8 +59,6 @@ def run(
             figures["few_shot"] = bench.few_shot(draws, sensitivity)
         if automatic:
             figures["automatic"] = bench.automatic()
-        if lime:
-            figures["lime"] = [bench.lime(name) for name in lime]
     return figures
 
 
@@ -164,45 +159,11 @@ class Bench:
             for target in TARGETS
         ]
 
-    def lime(self, name: str) -> Figures:
-        """Which boxes of one photograph we choose, and how much of each LIME's five best superpixels cover."""
-        from lime.lime_image import LimeImageExplainer
-
-        result = self.osft("whole", "observed-class")
-        place = result.input_names.index(name)
-        picture, net = self.photographs[place], self.classifier()
-        top = int(net([picture])[0].argmax())
-
-        def probabilities(batch: Batch) -> Array:
-            raised = np.exp(net([np.asarray(one, np.uint8) for one in batch]))
-            return np.asarray(raised / raised.sum(axis=1, keepdims=True))
-
-        start = time.perf_counter()
-        explanation = LimeImageExplainer(random_state=0).explain_instance(
-            picture.copy(), probabilities, top_labels=1, num_samples=1000, batch_size=32
-        )
-        _, cover = explanation.get_image_and_mask(top, positive_only=True, num_features=5)
-        seconds = time.perf_counter() - start
-        rows = np.flatnonzero(result.input_of == place)
-        return {
-            "image": name,
-            "class": str(net.classes[top]) if net.classes else top,
-            "seconds": seconds,
-            "boxes": [_beside_lime(result, int(row), cover) for row in rows],
-        }
-
 
 def _chosen(result: Result) -> Figures:
     """How many boxes there are, and how many are chosen at each level."""
     chosen = [int(result.select(alpha=alpha).chosen.sum()) for alpha in ALPHAS]
     return {"boxes": len(result.chosen), "chosen": chosen}
-
-
-def _beside_lime(result: Result, row: int, cover: Array) -> Figures:
-    region = result.problem.block_of(row).subset
-    x1, y1, x2, y2 = region.index
-    z, covered = float(result.evidence.values[row]), float(np.asarray(cover[y1:y2, x1:x2], bool).mean())
-    return {"name": region.name, "z": z, "chosen": bool(result.chosen[row]), "lime_cover": covered}
 
 
 def _bare(net: Model, photographs: Sequence[Array], rows: int) -> float:

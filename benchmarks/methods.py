@@ -1,4 +1,4 @@
-"""`butfor bench methods`: what the tests beyond the paper reach beside fixed-K IRT, on beds with known truth."""
+"""Tests beyond the paper (sequential, early stop, few-shot) beside IRT with 10,000 draws: FDR, TPR and rows."""
 
 from __future__ import annotations
 
@@ -71,8 +71,8 @@ def _explained(bed: Bed, test: Procedure, alpha: float, seed: int) -> Result:
 
 def _row(bed: Bed, seed: int, alpha: float, method: str, chosen: Bools, rows: float) -> Figures:
     row: Figures = {"bed": bed.name, "seed": seed, "alpha": alpha, "method": method, "rows": float(rows)}
-    row |= rates(chosen, bed.truth.ravel())
-    return row if bed.truth.any() else {**row, "tpr": float("nan")}
+    found = rates(chosen, bed.truth.ravel())
+    return {**row, **(found if bed.truth.any() else {"fdr": found["fdr"]})}
 
 
 def fixed_p_values(bed: Bed, seed: int) -> Floats:
@@ -107,7 +107,7 @@ def summarise(rows: list[Figures]) -> list[Figures]:
 def _cell(rows: list[Figures]) -> Figures:
     cell: Figures = {name: rows[0][name] for name in ("bed", "alpha", "method")} | {"runs": len(rows)}
     for name in ("fdr", "tpr", "rows"):
-        values = [row[name] for row in rows if not np.isnan(row[name])]
+        values = [row[name] for row in rows if name in row]
         if values:
             cell[name], cell[f"{name}_se"] = mean_error(values)
     if "same" in rows[0]:

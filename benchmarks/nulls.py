@@ -1,4 +1,4 @@
-"""Every null true and the sampler fitted: how often the one-line call finds anything, on columns of all kinds."""
+"""Every null true and the sampler fitted: how often the default call chooses anything, on columns of all kinds."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.figures import Figures
+from benchmarks.figures import Figures, correlated
 from butfor import explain
 from butfor.core.draw.streams import stream
 from butfor.core.types import Array, Batch, Floats
 
 ALPHA, WIDTH = 0.1, 6
-Law = Callable[[np.random.Generator, int], Any]
+Distribution = Callable[[np.random.Generator, int], Any]
 WEIGHTS = np.array([1.0, -0.5, 0.8, 0.0, 0.3, 0.0])
 
 
@@ -24,13 +24,13 @@ def run(
     references: tuple[int, ...] = (30, 100, 300, 1000),
     inputs: tuple[int, ...] = (50,),
     tests: tuple[str, ...] = ("sequential",),
-    laws: tuple[str, ...] = (),
+    distributions: tuple[str, ...] = (),
     seed: int = 0,
 ) -> Figures:
-    """For every law, size of the reference, number of inputs and test: in how many runs something is found."""
+    """Count the runs with a discovery for every distribution, size of the reference, number of inputs and test."""
     cells = [
-        _cell(law, rows, count, test, runs, seed)
-        for law in (laws or tuple(LAWS))
+        _cell(distribution, rows, count, test, runs, seed)
+        for distribution in (distributions or tuple(DISTRIBUTIONS))
         for rows in references
         for count in inputs
         for test in tests
@@ -38,32 +38,32 @@ def run(
     return {"cells": cells}
 
 
-def _cell(law: str, rows: int, count: int, test: str, runs: int, seed: int) -> Figures:
-    found: dict[str, int] = {"chosen": 0, "finer": 0, "features": 0, "control": 0, "not_calibrated": 0, "subsets": 0}
+def _cell(distribution: str, rows: int, count: int, test: str, runs: int, seed: int) -> Figures:
+    counts: dict[str, int] = {"chosen": 0, "finer": 0, "features": 0, "control": 0, "not_calibrated": 0, "subsets": 0}
     at: Counter[int] = Counter()  # runs with a feature at a resolution: the promise is by resolution
     for number in range(seed, seed + runs):
-        rng = stream(number, "nulls", law, rows)
+        rng = stream(number, "nulls", distribution, rows)
         model = MODELS[number % len(MODELS)]
-        reference, inputs = LAWS[law](rng, rows), LAWS[law](rng, count)
+        reference, inputs = DISTRIBUTIONS[distribution](rng, rows), DISTRIBUTIONS[distribution](rng, count)
         with warnings.catch_warnings(action="ignore"):
             result = explain(model, inputs, reference, test=test, alpha=ALPHA, seed=number)
         features = result.features
-        found["chosen"] += bool(result.chosen.any())
-        found["finer"] += bool(result.table.chosen[result.table.resolution > 0].any())
-        found["features"] += bool(features.chosen.any())
+        counts["chosen"] += bool(result.chosen.any())
+        counts["finer"] += bool(result.table.chosen[result.table.resolution > 0].any())
+        counts["features"] += bool(features.chosen.any())
         at.update(set(features.resolution[features.chosen].tolist()))
         if result.control is not None:
-            found["control"] += bool(result.control.chosen.any())
+            counts["control"] += bool(result.control.chosen.any())
             if result.control.calibrated is not None:
-                found["not_calibrated"] += int((~result.control.calibrated).sum())
-                found["subsets"] += len(features)
+                counts["not_calibrated"] += int((~result.control.calibrated).sum())
+                counts["subsets"] += len(features)
     return {
-        "law": law,
+        "distribution": distribution,
         "reference": rows,
         "inputs": count,
         "test": test,
         "runs": runs,
-        **found,
+        **counts,
         "features_at": dict(at),
     }
 
@@ -92,15 +92,8 @@ def _saturated(rows: Batch) -> Floats:
 MODELS: tuple[Callable[[Any], Floats], ...] = (_linear, _largest, _saturated)
 
 
-def _independent(draw: Callable[[np.random.Generator, tuple[int, int]], Array]) -> Law:
+def _independent(draw: Callable[[np.random.Generator, tuple[int, int]], Array]) -> Distribution:
     return lambda rng, rows: np.asarray(draw(rng, (rows, WIDTH)), np.float64)
-
-
-def _autoregressive(rng: np.random.Generator, rows: int, rho: float = 0.9) -> Floats:
-    values = rng.standard_normal((rows, WIDTH))
-    for j in range(1, WIDTH):
-        values[:, j] = rho * values[:, j - 1] + np.sqrt(1 - rho**2) * values[:, j]
-    return values
 
 
 def _nonlinear(rng: np.random.Generator, rows: int) -> Floats:
@@ -135,24 +128,24 @@ def _mixed(rng: np.random.Generator, rows: int) -> Batch:
 
 def _outliers(rng: np.random.Generator, rows: int) -> Floats:
     """One row in twenty has errors of ten standard deviations."""
-    values = _autoregressive(rng, rows, 0.6)
+    values = correlated(rng, rows, WIDTH, 0.6)
     bad = rng.random((rows, 1)) < 0.05
     return np.asarray(np.where(bad, values + 10 * rng.standard_normal(values.shape), values))
 
 
 def _two_kinds(rng: np.random.Generator, rows: int) -> Floats:
     """Two populations that columns tell apart, of other spread and correlation."""
-    one, two = _autoregressive(rng, rows, 0.8), 3 + 0.3 * _autoregressive(rng, rows, 0.0)
+    one, two = correlated(rng, rows, WIDTH, 0.8), 3 + 0.3 * correlated(rng, rows, WIDTH, 0.0)
     return np.where(rng.random((rows, 1)) < 0.7, one, two)
 
 
-LAWS: dict[str, Law] = {
+DISTRIBUTIONS: dict[str, Distribution] = {
     "t10": _independent(lambda rng, shape: rng.standard_t(10, shape)),
     "Poisson(5)": _independent(lambda rng, shape: rng.poisson(5, shape)),
     "gamma(5)": _independent(lambda rng, shape: rng.gamma(5, size=shape)),
     "logistic": _independent(lambda rng, shape: rng.logistic(size=shape)),
     "lognormal(.5)": _independent(lambda rng, shape: np.exp(0.5 * rng.standard_normal(shape))),
-    "AR(.9)": _autoregressive,
+    "AR(.9)": lambda rng, rows: correlated(rng, rows, WIDTH, 0.9),
     "nonlinear": _nonlinear,
     "heteroscedastic": _heteroscedastic,
     "mixed types": _mixed,

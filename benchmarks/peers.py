@@ -13,13 +13,24 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from benchmarks.attributions import ATTRIBUTIONS, TESTS, Task, applies, one_test, task_of
-from benchmarks.figures import ROOT, Figures, ProgressTo, checked_names, installed, mean_error, mean_rates, memory
+from benchmarks.figures import (
+    ROOT,
+    Figures,
+    ProgressTo,
+    Timed,
+    checked_names,
+    installed,
+    mean_error,
+    mean_rates,
+    memory,
+)
 from benchmarks.global_ import ALPHA, half_tested, holdout_bed, knockoffs
 from butfor import Progress
 from butfor.core.types import Bools, Floats
@@ -102,18 +113,6 @@ def write_cost(bed: str, name: str, inputs: int, seed: int) -> None:
     sys.stdout.write(json.dumps(measured(task_of(bed, seed, inputs), name)) + "\n")
 
 
-@dataclass
-class CountedModel:
-    """A model, and the rows that it was called with."""
-
-    model: Callable[[Any], Floats]
-    rows: int = 0
-
-    def __call__(self, batch: Any) -> Floats:
-        self.rows += len(batch)
-        return np.asarray(self.model(batch))
-
-
 def measured(task: Task, name: str) -> Figures:
     """Return rows, processor seconds and megabytes beyond what the process used before, after a warm-up on two inputs.
 
@@ -123,7 +122,7 @@ def measured(task: Task, name: str) -> Figures:
         return {"applies": False}
     with warnings.catch_warnings(action="ignore"):
         _once(replace(task, inputs=task.inputs[:2]), name)
-        counted = CountedModel(task.model)
+        counted = Timed(task.model)
         before, start = memory(), time.process_time()
         rows = _once(replace(task, model=counted), name)
         seconds = time.process_time() - start
@@ -195,11 +194,6 @@ def model_x(rows: Floats, y: Floats, seed: int, count: int = 2 * HALF) -> Bools:
     return chosen
 
 
-def half_model_x(rows: Floats, y: Floats, seed: int) -> Bools:
-    """The same on the training rows only."""
-    return model_x(rows, y, seed, HALF)
-
-
 def permutation(rows: Floats, y: Floats, seed: int) -> Bools:
     """scikit-learn's permutation importance of the same lasso, by the rule of its example: mean above 2 sd."""
     from sklearn.inspection import permutation_importance
@@ -218,7 +212,7 @@ ANSWERS: dict[str, tuple[Answer, str, str]] = {  # a method, its package, its pr
     "butfor, holdout randomisation": (holdout_test, "butfor", "FDR, given Q"),
     "hidimstat CFI": (conditional_importance, "hidimstat", "p-values (t-test), BH"),
     "hidimstat D0CRT, all rows": (distilled, "hidimstat", "p-values, BH"),
-    "knockpy, training rows": (half_model_x, "knockpy", "FDR, given Q"),
+    "knockpy, training rows": (partial(model_x, count=HALF), "knockpy", "FDR, given Q"),
     "knockpy, all rows": (model_x, "knockpy", "FDR, given Q"),
     "scikit-learn permutation importance": (permutation, "scikit-learn", "none"),
 }

@@ -6,6 +6,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from time import process_time
 from typing import TYPE_CHECKING, Any
 
@@ -55,7 +56,6 @@ def _answered(question: Question) -> Figures:
     below = layers.resolution > 0
     return {
         "inputs": len(result.input_names),
-        "columns": int((features.subset != "all columns").sum()) and _columns(result),
         "seconds": round(process_time() - start, 1),
         "rows": result.rows,
         "any": _inputs(result, result.chosen),
@@ -76,10 +76,6 @@ def _dice(question: Question) -> Figures | None:
     """What DiCE would change so that the inputs are decided as the reference is."""
     usual = Counter(np.asarray(question.model.predict(question.reference)).tolist()).most_common(1)[0][0]
     return dice_changes(question.model, question.inputs, question.reference, int(usual))
-
-
-def _columns(result: Result) -> int:
-    return int(np.asarray(result.problem.items.block(0, 1)).shape[1])
 
 
 def _inputs(result: Result, marked: Bools) -> int:
@@ -122,38 +118,25 @@ def _shap_top(question: Question) -> str | None:
         import shap  # type: ignore[import-not-found, import-untyped, unused-ignore]
     except ImportError:
         return None
-    levels = {name: list(question.reference[name].cat.categories) for name in _categories(question.reference)}
-    call = wrap(question.model).call
+    import pandas as pd
 
-    def ask(rows: Floats) -> Floats:
-        return np.asarray(call(_shown(rows, question.inputs.columns, levels)))
+    frames, call = (question.reference, question.inputs.iloc[:40]), wrap(question.model).call
+    levels = {name: column.cat.categories for name, column in frames[0].items() if str(column.dtype) == "category"}
+    coded = [  # SHAP takes numbers only
+        frame.assign(**{name: frame[name].cat.codes for name in levels}).to_numpy(np.float64) for frame in frames
+    ]
 
-    coded = [_coded(frame, levels) for frame in (question.reference, question.inputs.iloc[:40])]
+    def outputs(rows: Floats) -> Floats:
+        frame = pd.DataFrame(rows, columns=question.inputs.columns)
+        named = {name: pd.Categorical.from_codes(frame[name].astype(int), own) for name, own in levels.items()}
+        return np.asarray(call(frame.assign(**named)))
+
     background = shap.maskers.Independent(coded[0], max_samples=50)
     with warnings.catch_warnings(action="ignore"):
-        values = np.asarray(shap.explainers.Permutation(ask, background, seed=0)(coded[1]).values)
+        values = np.asarray(shap.explainers.Permutation(outputs, background, seed=0)(coded[1]).values)
     size = np.abs(values).mean(axis=0)
     size = size if size.ndim == 1 else size[:, -1]
     return str(list(question.inputs.columns)[int(size.argmax())])
-
-
-def _categories(frame: pd.DataFrame) -> list[str]:
-    return [name for name in map(str, frame.columns) if str(frame[name].dtype) == "category"]
-
-
-def _coded(frame: pd.DataFrame, levels: dict[str, list[Any]]) -> Floats:
-    """Categories as the numbers of their levels: SHAP takes no others."""
-    columns = [frame[name].map(levels[name].index) if name in levels else frame[name] for name in frame]
-    return np.column_stack([np.asarray(column, np.float64) for column in columns])
-
-
-def _shown(rows: Floats, names: pd.Index[str], levels: dict[str, list[Any]]) -> pd.DataFrame:
-    import pandas as pd
-
-    frame = pd.DataFrame(rows, columns=names)
-    for name, own in levels.items():
-        frame[name] = pd.Categorical([own[int(code)] for code in frame[name]], categories=own)
-    return frame
 
 
 def _split(seed: int, rows: int) -> tuple[Any, Any, Any]:
@@ -226,28 +209,17 @@ def _diabetes(seed: int) -> Question:
     )
 
 
-def _credit_declined(seed: int) -> Question:
-    frame, _, declined = credit(2000, seed)
+def _credit(seed: int, *, declined: bool) -> Question:
+    """Applications that were declined, or that defaulted later, against the others."""
+    frame, defaulted, refused = credit(2000, seed)
+    label = refused if declined else defaulted
     fit, known, test = _split(seed, len(frame))
-    model = _boosted(categorical_features="from_dtype").fit(frame.iloc[fit], declined[fit])
+    model = _boosted(categorical_features="from_dtype").fit(frame.iloc[fit], label[fit])
     return Question(
         model,
-        frame.iloc[test][declined[test]].iloc[:80],
-        frame.iloc[known][~declined[known]],
-        frame.iloc[test][~declined[test]].iloc[:100],
-        target=True,
-    )
-
-
-def _credit_defaulted(seed: int) -> Question:
-    frame, defaulted, _ = credit(2000, seed)
-    fit, known, test = _split(seed, len(frame))
-    model = _boosted(categorical_features="from_dtype").fit(frame.iloc[fit], defaulted[fit])
-    return Question(
-        model,
-        frame.iloc[test][defaulted[test]].iloc[:80],
-        frame.iloc[known][~defaulted[known]],
-        frame.iloc[test][~defaulted[test]].iloc[:100],
+        frame.iloc[test][label[test]].iloc[:80],
+        frame.iloc[known][~label[known]],
+        frame.iloc[test][~label[test]].iloc[:100],
         target=True,
     )
 
@@ -267,7 +239,7 @@ def _wide(seed: int) -> Question:
         values[:, :20] += moved
         return pd.DataFrame(values, columns=names)
 
-    return Question(_Linear(weights), drawn(60, 1.5), drawn(300, 0.0), drawn(100, 0.0))
+    return Question(_linear(weights), drawn(60, 1.5), drawn(300, 0.0), drawn(100, 0.0))
 
 
 def _yes_no(seed: int) -> Question:
@@ -284,7 +256,7 @@ def _yes_no(seed: int) -> Question:
         odds[:, :10] += moved
         return pd.DataFrame((rng.random((rows, 30)) < 1 / (1 + np.exp(-odds))).astype(int), columns=names)
 
-    return Question(_Linear(weights), drawn(80, 2.0), drawn(500, 0.0), drawn(100, 0.0))
+    return Question(_linear(weights), drawn(80, 2.0), drawn(500, 0.0), drawn(100, 0.0))
 
 
 def _drift(seed: int) -> Question:
@@ -298,20 +270,13 @@ def _drift(seed: int) -> Question:
     return Question(model, later.iloc[:200], frame.iloc[known], frame.iloc[test].iloc[:200], target=True)
 
 
-class _Linear:
-    """A model of known weights."""
-
-    def __init__(self, weights: Floats) -> None:
-        self.weights = weights
-
-    def predict(self, rows: Any) -> Floats:
-        """The weighted sum of the columns."""
-        return np.asarray(np.asarray(rows, np.float64) @ self.weights)
+def _linear(weights: Floats) -> Callable[[Any], Floats]:
+    return lambda rows: np.asarray(np.asarray(rows, np.float64) @ weights)
 
 
 QUESTIONS: dict[str, Maker] = {
-    "credit, declined against approved": _credit_declined,
-    "credit, defaulted against paid": _credit_defaulted,
+    "credit, declined against approved": partial(_credit, declined=True),
+    "credit, defaulted against paid": partial(_credit, declined=False),
     "breast cancer, malignant against benign": _breast_cancer,
     "wine, class 0 against class 1": _wine,
     "diabetes, heavy against light": _diabetes,

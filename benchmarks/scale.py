@@ -9,7 +9,6 @@ import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
@@ -36,23 +35,8 @@ Trained = Any  # a model of scikit-learn
 SIGNALS = 0.1  # of the values of the bed of a million hypotheses
 
 
-@dataclass(frozen=True)
-class ForestBed:
-    """A forest, of any depth where none is given, and the number of inputs that are explained."""
-
-    trees: int
-    depth: int | None
-    inputs: int
-
-    def __str__(self) -> str:
-        return f"{self.trees} trees{f' of depth {self.depth}' if self.depth else ''}, {self.inputs:,} inputs"
-
-    def at(self, share: float) -> ForestBed:
-        """Return the same with fewer inputs."""
-        return replace(self, inputs=max(20, int(self.inputs * share)))
-
-
-BEDS = (ForestBed(30, 8, 1500), ForestBed(30, 8, 5000), ForestBed(100, None, 2000))
+Bed = tuple[int, int | None, int]  # trees, their depth (None: any), inputs
+BEDS: tuple[Bed, ...] = ((30, 8, 1500), (30, 8, 5000), (100, None, 2000))
 
 
 def run(seed: int = 0, parts: tuple[str, ...] = PARTS, share: float = 1.0, repeats: int = 5) -> Figures:
@@ -62,7 +46,7 @@ def run(seed: int = 0, parts: tuple[str, ...] = PARTS, share: float = 1.0, repea
     """
     parts = checked_names("parts", parts, PARTS)
     measures: dict[str, Callable[[], list[Figures]]] = {
-        "workers": partial(workers, seed, tuple(bed.at(share) for bed in BEDS)),
+        "workers": partial(workers, seed, share),
         "journal": partial(journals, seed, max(20, int(4000 * share)), repeats),
         "million": partial(million, seed, max(20, int(100_000 * share))),
         "stream": partial(streamed, seed, max(100, int(1_000_000 * share))),
@@ -84,11 +68,11 @@ def _quiet(measure: Callable[[], list[Figures]]) -> list[Figures]:
         return measure()
 
 
-def workers(seed: int, beds: tuple[ForestBed, ...]) -> list[Figures]:
+def workers(seed: int, share: float) -> list[Figures]:
     """Return clock seconds of one and the same run on each engine: a random forest, irt with 200 draws, its control.
 
     Workers are open before the clock starts. What does not go to them (a short first look, the control's many small
-    rounds, the choice) is the same for all `beds`, so that it is more of the smaller. `bare` is what two processes do
+    rounds, the choice) is the same for all beds, so that it is more of the smaller. `bare` is what two processes do
     for a forest alone, half of the rows each: more no engine can gain on this machine.
     """
     rows: list[Figures] = []
@@ -96,19 +80,21 @@ def workers(seed: int, beds: tuple[ForestBed, ...]) -> list[Figures]:
         engines = {"1 process": 1, "2 processes": engine_for("processes:2"), "2 threads": engine_for("threads:2")}
         if (client := _dask(open_)) is not None:
             engines["dask, 2 processes"] = engine_for(client)
-        for bed in beds:
+        for trees, depth, inputs in BEDS:
+            bed = trees, depth, max(20, int(inputs * share))
+            name = f"{trees} trees{f' of depth {depth}' if depth else ''}, {bed[2]:,} inputs"
             model, data, reference = _forest(seed, bed)
             bare = _bare(model, reference)
             serial: tuple[float, Floats] | None = None
-            for name, engine in engines.items():
+            for engine_name, engine in engines.items():
                 call = partial(explain, model, reference=reference, test=irt(200), seed=seed, workers=engine)
                 call(data[:20])
                 start, work = time.perf_counter(), time.process_time()
                 result = call(data)
                 seconds, main = time.perf_counter() - start, time.process_time() - work
                 serial = serial or (seconds, result.evidence.values)
-                ratio, target = serial[0] / seconds, SPEEDUPS.get(name)
-                row = {"bed": str(bed), "engine": name, "seconds": seconds, "main": main, "rows": result.rows}
+                ratio, target = serial[0] / seconds, SPEEDUPS.get(engine_name)
+                row = {"bed": name, "engine": engine_name, "seconds": seconds, "main": main, "rows": result.rows}
                 row |= {"same": bool((result.evidence.values == serial[1]).all()), "bare": bare, "ratio": ratio}
                 rows.append({**row, "target": target, "met": None if target is None else ratio >= target})
     return rows
@@ -134,15 +120,16 @@ def _calls(model: Callable[[Batch], Array], batch: Floats, count: int) -> None:
         model(batch)
 
 
-def _forest(seed: int, bed: ForestBed) -> tuple[Callable[[Batch], Array], Floats, Floats]:
+def _forest(seed: int, bed: Bed) -> tuple[Callable[[Batch], Array], Floats, Floats]:
     """Return a model that keeps a processor busy, without a shortcut: its trees could be read, its function cannot."""
     from sklearn.ensemble import RandomForestRegressor
 
     rng = stream(seed, "scale", "forest")
     reference = rng.standard_normal((1000, WIDTH))
-    data = rng.standard_normal((bed.inputs, WIDTH)) + 2.0 * (rng.random((bed.inputs, WIDTH)) < SIGNALS)
+    trees, depth, inputs = bed
+    data = rng.standard_normal((inputs, WIDTH)) + 2.0 * (rng.random((inputs, WIDTH)) < SIGNALS)
     labels = reference[:, 0] + reference[:, 1] * reference[:, 2]
-    forest = RandomForestRegressor(bed.trees, max_depth=bed.depth, random_state=0, n_jobs=1).fit(reference, labels)
+    forest = RandomForestRegressor(trees, max_depth=depth, random_state=0, n_jobs=1).fit(reference, labels)
     return partial(_predict, forest), np.asarray(data), reference
 
 

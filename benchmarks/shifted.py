@@ -1,7 +1,7 @@
 """Inputs that are shifted where it is known: false discoveries and power of the one-line call at every resolution.
 
 Four groups of three columns. The first of a group is drawn by itself, the others from it. Where the first is drawn from
-another law, everything else still follows from it as in the reference: a subset is null unless it holds such a column.
+another distribution, everything else still follows from it as in the reference: a subset is null unless it holds such a column.
 Beside the default sampler: the true conditional, where it is a normal one, and samplers that are not the default.
 """
 
@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.figures import Figures
+from benchmarks.figures import Figures, rates
 from butfor import Result, explain
 from butfor.core.draw.streams import stream
 from butfor.core.types import Array, Bools, Floats, Subset
@@ -60,14 +60,14 @@ SAMPLERS: dict[str, Callable[[Floats, str], TableSampler]] = {
     "copula": lambda reference, _: copula(reference),
     "neighbours": lambda reference, _: neighbours(reference),
 }
-NORMAL = ("plain", "skewed")  # kinds whose true conditional is that of a normal law
+NORMAL = ("plain", "skewed")  # kinds whose true conditional is normal
 WITHIN = np.full((3, 3), 0.81) + np.diag([0.19, 0.1936, 0.1936])  # covariance of a group
 WITHIN[0, 1:] = WITHIN[1:, 0] = 0.9
 BESIDE = ("linear", "interaction")  # the models on which the other samplers are tried
 
 
 @dataclass(frozen=True, eq=False)
-class TrueLaw:
+class TrueConditional:
     """The conditional of plain columns, or of their exponentials."""
 
     normal: Gaussian
@@ -85,8 +85,8 @@ class TrueLaw:
 def true_sampler(reference: Floats | Table, kind: str) -> TableSampler:
     """The true conditional, with the reference for the tree of columns and the control."""
     fitted = residual(reference.values if isinstance(reference, Table) else reference)
-    law = TrueLaw(known_normal(np.kron(np.eye(GROUPS), WITHIN)), kind == "skewed")
-    return replace(fitted, law=law, name="true", again=lambda own: true_sampler(own, kind))
+    true = TrueConditional(known_normal(np.kron(np.eye(GROUPS), WITHIN)), kind == "skewed")
+    return replace(fitted, law=true, name="true", again=lambda own: true_sampler(own, kind))
 
 
 def run(runs: int = 20, seed: int = 0, references: tuple[int, ...] = (200, 1000)) -> Figures:
@@ -132,14 +132,12 @@ def one_run(
         result = explain(MODELS[model], inputs, made, subsets="zoom", alpha=ALPHA, seed=seed)
     null = _null(result, shifted)
     resolution = result.table.resolution.to_numpy()
-    thirds = np.minimum(resolution, 4)
-    fdp = np.array([_proportion(result.chosen & (thirds == level), null) for level in range(5)])
-    own = result.features
-    group_null = np.array([null[result.subset_of == j].all() for j in range(len(own))])
-    features = _proportion(own.chosen.to_numpy(), group_null)
-    found, there = result.chosen & (resolution > 0), ~null & (resolution > 0)
-    below = len(np.unique(result.input_of[found])) / INPUTS
-    return fdp, features, below, float((found & there).sum() / max(1, there.sum()))
+    fdp = [rates(result.chosen & (np.minimum(resolution, 4) == level), ~null)["fdr"] for level in range(5)]
+    of_features = np.array([null[result.subset_of == j].all() for j in range(len(result.features))])
+    features = rates(result.features.chosen.to_numpy(), ~of_features)["fdr"]
+    below = resolution > 0
+    answered = len(np.unique(result.input_of[result.chosen & below])) / INPUTS
+    return np.array(fdp), features, answered, rates(result.chosen & below, ~null & below)["tpr"]
 
 
 def _null(result: Result, shifted: Bools) -> Bools:
@@ -148,7 +146,3 @@ def _null(result: Result, shifted: Bools) -> Bools:
     firsts = [[g for g in range(GROUPS) if 3 * g in index[name]] for name in result.subset_names]
     pairs = zip(result.input_of, result.subset_of, strict=True)
     return np.array([not shifted[i, firsts[j]].any() for i, j in pairs])
-
-
-def _proportion(chosen: Bools, null: Bools) -> float:
-    return float((chosen & null).sum() / max(1, chosen.sum()))

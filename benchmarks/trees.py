@@ -90,7 +90,7 @@ def cell(task: TreeTask, trees: int) -> Figures:
         attributed(replace(task, inputs=task.inputs[:1]), None)  # imported before it is timed
         asked["path-dependent"] = partial(attributed, task, None)
         asked["interventional"] = partial(attributed, task, task.reference)
-    seconds = {way: timed(run) if _waits(way, size * trees) else None for way, run in asked.items()}
+    seconds = {way: timed(run) if size * trees <= MOST_PAIRS.get(way, np.inf) else None for way, run in asked.items()}
     row: Figures = {"inputs": size, "trees": trees, "seconds": seconds, "megabytes": grown(asked[FITTED])}
     for above, below in (("path-dependent", "alone"), ("path-dependent", FITTED), ("sequential", "alone")):
         over, under = seconds.get(above), seconds[below]
@@ -107,10 +107,6 @@ def grown(run: Callable[[], object]) -> float | None:
     before = memory("VmRSS")
     run()
     return memory() - before
-
-
-def _waits(way: str, pairs: int) -> bool:
-    return pairs <= MOST_PAIRS.get(way, pairs)
 
 
 def alone(task: TreeTask) -> Floats:

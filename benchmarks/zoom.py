@@ -18,6 +18,7 @@ import numpy as np
 
 from benchmarks.beds import DocumentBed, documents
 from benchmarks.figures import Figures, Timed, assets_folder, checked_names, mean_error, rates, slope
+from benchmarks.texts import REVIEWS
 from butfor import ReachWarning, Result, image, sequential, text
 from butfor.core.select.rules import bh
 from butfor.core.types import Bools, Ints
@@ -150,9 +151,6 @@ def lengths(assets: Path | None = None, *, count: int = DOCUMENTS, seed: int = 0
         **_measured(JOINED, joined, dict.fromkeys(LENGTHS, liked), seed),
         **_measured(AMONG, among, pools, seed),
     }
-
-
-REVIEWS = "imdb/test.jsonl.gz"
 
 
 def _measured(name: str, longest: Sequence[str], pools: Mapping[int, Sequence[str]], seed: int) -> Figures:

@@ -1,6 +1,6 @@
 """The pictures of docs/gallery: every plot, its SHAP counterpart on the same data, and the reports of each modality.
 
-python tools/gallery.py [plots] [shap] [reports]      shap needs the bench extra, reports need playwright and chromium
+python tools/gallery.py [plots] [shap] [reports]      shap needs benchmarks/requirements.txt, reports need playwright and chromium
 """
 
 from __future__ import annotations

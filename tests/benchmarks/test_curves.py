@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from benchmarks.attributions import one_test, task_of
-from benchmarks.beds import POPULATIONS, population
-from benchmarks.figures import installed, markdown, rates
 from scipy.stats import binom
 
 from benchmarks import attributions, curves
+from benchmarks.attributions import one_test, task_of
+from benchmarks.beds import POPULATIONS, population
+from benchmarks.figures import installed, markdown, rates
 from butfor import simulate
 from butfor.core.types import InputError, Subset
 from butfor.simulate import about_model, network
@@ -111,7 +111,7 @@ def test_a_run_is_gone_on_with_and_plotted_again(tmp_path, monkeypatch) -> None:
     assert lime["greater, 0.2"][0] > 0.3
     assert "| copies | LIME |" in markdown(first)
     paths = sorted(tmp_path.glob("*.svg"))
-    assert [path.name for path in paths] == ["curves-model-dark.svg", "curves-model-light.svg"]
+    assert [path.name for path in paths] == ["curves-model-light.svg"]
     assert all("<svg" in path.read_text(encoding="utf-8") for path in paths)
 
 

@@ -1,19 +1,15 @@
 """The image bench on three photographs with fills that cost nothing to look at again."""
 
 import os
-import sys
-import types
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 pytest.importorskip("onnxruntime", reason="the image extra is not installed")
 
-from benchmarks.figures import markdown
-
 import butfor
 from benchmarks import heatmaps, images, judge
+from benchmarks.figures import markdown
 
 ASSETS = Path(os.environ.get("BUTFOR_ASSETS", Path(__file__).parents[3] / "shared" / "assets"))
 
@@ -24,40 +20,12 @@ def test_assets_that_are_not_there_are_told(tmp_path):
 
 
 @pytest.mark.skipif(not (ASSETS / "image").is_dir(), reason=f"no image assets at {ASSETS}; set BUTFOR_ASSETS")
-def test_two_photographs(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "lime", types.ModuleType("lime"))
-    monkeypatch.setitem(sys.modules, "lime.lime_image", types.SimpleNamespace(LimeImageExplainer=LeftHalf))
-    name = butfor.image.folder(ASSETS / "image" / "paper").names[1]
-    figures = images.run(ASSETS, fills=tmp_path, images=2, threads=1, lime=[name])
+def test_two_photographs(tmp_path):
+    figures = images.run(ASSETS, fills=tmp_path, images=2, threads=1)
     assert [row["boxes"] for row in figures["counts"]] == [10] * 4
     assert figures["cost"][0]["fills_made"] == 10
     assert figures["cost"][0]["peak_megabytes"] > 100  # of this process, whatever other tests have left in it
-    (beside,) = figures["lime"]
-    assert beside["image"] == name
-    assert len(beside["boxes"]) == 5
-    assert 0 < sum(box["lime_cover"] for box in beside["boxes"]) < 5
-    text = markdown(figures)
-    assert "| crop | predicted | 10 |" in text
-    assert f"| {name} | {beside['class']} |" in text
-    assert "## lime, 1, boxes" in text
-
-
-class LeftHalf:
-    """Stands for LIME, which is not needed to see what is done with its answer: the left half of the photograph."""
-
-    def __init__(self, random_state):
-        assert random_state == 0
-
-    def explain_instance(self, picture, probabilities, **_):
-        np.testing.assert_allclose(probabilities([picture] * 2).sum(axis=1), 1)
-        self.picture = picture
-        return self
-
-    def get_image_and_mask(self, label, **_):
-        assert isinstance(label, int)
-        mask = np.zeros(self.picture.shape[:2], int)
-        mask[:, : mask.shape[1] // 2] = 1
-        return self.picture, mask
+    assert "| crop | predicted | 10 |" in markdown(figures)
 
 
 def test_a_report_of_everything():

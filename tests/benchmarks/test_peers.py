@@ -6,11 +6,10 @@ import warnings
 
 import numpy as np
 import pytest
-from benchmarks.attributions import ATTRIBUTIONS, Task, required, task_of
-from benchmarks.figures import installed, markdown
-from benchmarks.peers import CountedModel
 
 from benchmarks import peers
+from benchmarks.attributions import ATTRIBUTIONS, Task, required, task_of
+from benchmarks.figures import Timed, installed, markdown
 from butfor.core.types import InputError
 
 
@@ -25,7 +24,7 @@ def needs(package: str) -> None:
 
 
 def test_rows_are_counted() -> None:
-    counted = CountedModel(lambda rows: rows.sum(axis=1))
+    counted = Timed(lambda rows: rows.sum(axis=1))
     counted(np.ones((3, 2)))
     counted(np.ones((4, 2)))
     assert counted.rows == 7

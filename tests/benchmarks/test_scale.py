@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from benchmarks.figures import markdown, memory
 
 from benchmarks import scale
+from benchmarks.figures import markdown, memory
 from butfor import InputError
 
 

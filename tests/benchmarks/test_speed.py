@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from benchmarks.figures import Timed, markdown, record, write
 
 import butfor
 from benchmarks import speed
+from benchmarks.figures import Timed, markdown, record, write
 from butfor import simulate
 from butfor.core.draw.samplers import info_of
 

@@ -4,10 +4,10 @@ import json
 
 import numpy as np
 import pytest
-from benchmarks.__main__ import STUDIES, main, parser
-from benchmarks.figures import each, markdown, mean_error, mean_rates
 
 from benchmarks import global_, methods, samplers
+from benchmarks.__main__ import STUDIES, main, parser
+from benchmarks.figures import each, markdown, mean_error, mean_rates
 
 
 @pytest.fixture(scope="module")
@@ -56,13 +56,14 @@ def test_global_decisions_with_one_run_are_written(tmp_path, monkeypatch, capsys
     monkeypatch.setattr(global_, "knockoffs", lambda *_: None)
     assert main(["global", "--runs", "1", "--out", str(tmp_path)]) == 0
     shown = capsys.readouterr().out
-    figures = json.loads((tmp_path / "global.json").read_text())
-    assert figures["settings"] == {"runs": 1, "seed": 0}
+    written = json.loads((tmp_path / "global.json").read_text())
+    assert written["settings"] == {"runs": 1, "seed": 0}
+    figures = written["figures"]
     assert [row["draws"] for row in figures["contrast"]] == [1, 5, 20]
     assert figures["contrast"][-1]["fdr_se"] == 0  # one run shows no spread
     methods_of = {row["method"]: row for row in figures["holdout"]}
     assert methods_of["knockoffs"]["why"] == "skipped: knockpy is not installed"
-    assert {"our knockoffs", "our knockoffs with all rows", "ridge"} <= set(methods_of)
+    assert {"lasso", "ridge", "knockoffs with all rows"} <= set(methods_of)
     assert len(figures["contrast_fitted"]) == len(global_.CONTRASTS)
     assert len(figures["holdout_fitted"]) == 5
     assert "skipped: knockpy is not installed |" in shown
@@ -71,10 +72,10 @@ def test_global_decisions_with_one_run_are_written(tmp_path, monkeypatch, capsys
 
 def test_wrong_samplers_are_flagged(monkeypatch):
     monkeypatch.setattr(samplers, "BEDS", {"correlated": samplers.BEDS["correlated"]})
-    for name, small in {"REFERENCE": 500, "HELD_OUT": 60, "WIDTH": 3, "POINTS": 301}.items():
+    for name, small in {"REFERENCE": 500, "LEFT_OUT": 60, "WIDTH": 3, "POINTS": 301}.items():
         monkeypatch.setattr(samplers, name, small)
-    figures = samplers.run(runs=1)
-    (row,) = figures["beds"]
+    figures = samplers.run(runs=1, parts=("check",))
+    (row,) = figures["check"]
     assert (row["wrong"], row["flagged"], row["passed"]) == ("empirical", 1, 1)
     assert row["verdicts"] == {"off-manifold": 1}
     shown = markdown({"beds": [{**row, "seconds": 1.25}]}, "samplers")
@@ -92,6 +93,18 @@ def test_wrong_samplers_are_flagged(monkeypatch):
     )
 
 
+def test_samplers_of_tables_on_a_small_trial():
+    figures = samplers.run(runs=1, parts=("discoveries",))
+    rows = {(row["sampler"], row["shift"]): row for row in figures["discoveries"]}
+    assert len(rows) == 2 * len(samplers.SAMPLERS)
+    assert rows["gaussian", 5.0]["fdr"] < 0.3
+    assert rows["gaussian", 5.0]["tpr"] > 0.4
+    assert rows["empirical", 5.0]["false"] >= 2 * rows["gaussian", 5.0]["false"]
+    assert min(row["per_second"] for row in figures["draws"]) > 0
+    shown = markdown(figures)
+    assert all(f"| {name} | 3 |" in shown for name in samplers.SAMPLERS)
+
+
 def test_a_study_is_recorded_and_written(tmp_path, monkeypatch, capsys):
     def counted(runs: int = 20, seed: int = 0) -> dict[str, object]:
         return {"rows": [{"runs": runs, "seed": seed}]}
@@ -100,7 +113,7 @@ def test_a_study_is_recorded_and_written(tmp_path, monkeypatch, capsys):
     assert main(["methods", "--runs", "3", "--out", str(tmp_path / "b")]) == 0
     assert "| 3 | 0 |" in capsys.readouterr().out
     written = json.loads((tmp_path / "b" / "methods.json").read_text())
-    assert written["rows"] == [{"runs": 3, "seed": 0}]
+    assert written["figures"]["rows"] == [{"runs": 3, "seed": 0}]
     assert written["command"].startswith("python -m benchmarks methods --runs 3 ")
     assert written["settings"]["seed"] == 0
     assert {"version", "commit", "date", "machine"} <= set(written)

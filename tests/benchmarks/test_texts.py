@@ -10,11 +10,10 @@ import pytest
 pytest.importorskip("onnxruntime", reason="the text extra is not installed")
 pytest.importorskip("tokenizers", reason="the text extra is not installed")
 
-from benchmarks.__main__ import main
-from benchmarks.figures import markdown
-
 import butfor
 from benchmarks import texts
+from benchmarks.__main__ import main
+from benchmarks.figures import markdown
 
 TRAINING = str(Path(__file__).parents[2] / "training")
 REVIEW = "We took the bus to town and saw this on a {} Monday night, with a {} friend of mine from work."
@@ -71,7 +70,7 @@ def test_the_command_writes_its_figures(assets, tmp_path, capsys):
     given = ["texts", "--assets", str(assets), "--reviews", "3", "--threads", "1", "--out", str(tmp_path)]
     assert main(given) == 0
     written = json.loads((tmp_path / "texts.json").read_text())
-    assert written["reviews"] == written["settings"]["reviews"] == 3
+    assert written["figures"]["reviews"] == written["settings"]["reviews"] == 3
     assert capsys.readouterr().out.startswith("# texts\n\nreviews: 3; alpha: 0.15")
 
 

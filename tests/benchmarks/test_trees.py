@@ -4,9 +4,9 @@ import json
 
 import numpy as np
 import pytest
-from benchmarks.__main__ import main
 
 from benchmarks import trees
+from benchmarks.__main__ import main
 from butfor import explain
 
 
@@ -21,7 +21,7 @@ def small(monkeypatch):
 def test_the_command(capsys, tmp_path):
     assert main(["trees", "--out", str(tmp_path)]) == 0
     shown = capsys.readouterr().out
-    figures = json.loads((tmp_path / "trees.json").read_text(encoding="utf-8"))
+    figures = json.loads((tmp_path / "trees.json").read_text(encoding="utf-8"))["figures"]
     first, second = figures["cells"]
     assert (first["inputs"], second["inputs"], first["trees"]) == (20, 40, 5)
     ours = ("alone", "whole", "whole, sampler fitted")

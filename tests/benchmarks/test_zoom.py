@@ -3,9 +3,9 @@
 import json
 
 import pytest
-from benchmarks.figures import markdown, slope
 
 from benchmarks import zoom
+from benchmarks.figures import markdown, slope
 from butfor import InputError
 from butfor.text.segment import word_spans
 

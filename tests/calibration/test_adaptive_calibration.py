@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from benchmarks.adaptive import BEDS, Matrix
-from benchmarks.figures import markdown
 from scipy.stats import binom
 
 from benchmarks import adaptive as bench
+from benchmarks.adaptive import BEDS, Matrix
+from benchmarks.figures import markdown
 from butfor.core.draw.streams import stream
 from butfor.core.select.rules import adaptive, adaptive_strict, bh
 from butfor.core.select.strict import strict_e_values
@@ -131,7 +131,7 @@ def test_the_strict_rule_keeps_its_proof_and_finds_more_than_bh():
 
 def test_the_bench_has_a_row_for_each_bed_that_is_asked_for():
     names = ("50 x 10, half", "null: clones")
-    rows = bench.adaptive(runs=2, only=names)
+    rows = bench.run(runs=2, beds=names)["beds"]
     assert tuple(row["name"] for row in rows) == names
     assert "strict" in rows[1]
     assert "strict" not in rows[0]

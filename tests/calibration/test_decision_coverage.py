@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from benchmarks.decisions import COVARIANCE, one_run, run, true_flip
-from benchmarks.figures import markdown
 from scipy.stats import binom
 
 import butfor
+from benchmarks.decisions import COVARIANCE, one_run, run, true_flip
+from benchmarks.figures import markdown
 from butfor.core.test.forecasts import Verified
 from butfor.core.types import Subset
 from butfor.simulate.known import known_normal

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from benchmarks.global_ import RELEVANT, SHIFTED, columns, curved, world
 from scipy.stats import binom
 
 import butfor
+from benchmarks.global_ import RELEVANT, SHIFTED, columns, curved, world
 from butfor.core.test import covariance
 from butfor.tabular import fitted_contrast, holdout, residual
 from butfor.tabular.global_importance import global_importance

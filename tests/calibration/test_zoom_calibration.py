@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from benchmarks.zoom import by_resolution, image_run, text_run
 from scipy.special import ndtr
 
+from benchmarks.zoom import by_resolution, image_run, text_run
 from butfor.core.draw.layers import Layers
 from butfor.core.select.choice import Choice
 from butfor.core.select.rules import bh

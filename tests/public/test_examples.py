@@ -7,9 +7,9 @@ import warnings
 from pathlib import Path
 
 import pytest
-from benchmarks.figures import memory as peak_of_process
 
 import butfor
+from benchmarks.figures import memory as peak_of_process
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from benchmarks.zoom import image_run, text_run
 
 import butfor
+from benchmarks.zoom import image_run, text_run
 from butfor.core.draw.layers import Layers
 from butfor.core.test import sequential
 from butfor.image import donor, zoom

@@ -5,10 +5,10 @@ from dataclasses import fields, replace
 
 import numpy as np
 import pytest
-from benchmarks.figures import Timed
 
 import butfor
 import butfor.text as bt
+from benchmarks.figures import Timed
 from butfor.core.draw.samplers import SamplerInfo, info_of
 from butfor.text.terminal import found_in, rendered
 from butfor.text.view import marked_texts

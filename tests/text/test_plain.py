@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from benchmarks.texts import plain_study as study
 
 import butfor
+from benchmarks.texts import plain_study as study
 from butfor.core.types import Subset
 from butfor.text import ngram, plain
 
