@@ -73,17 +73,17 @@ def _fresh(inputs: Floats, subset: Subset, draws: int, rng: np.random.Generator)
 
 
 def _measured(name: str, bed: Bed, seed: int, runs: int) -> Figures:
-    found: dict[str, list[tuple[Bools, Bools]]] = {"bh": [], "adaptive": [], "strict": []}
+    collected: dict[str, list[tuple[Bools, Bools]]] = {"bh": [], "adaptive": [], "strict": []}
     for run in range(runs):
         matrix = bed(stream(seed, "bench adaptive", name, run))
         for rule, chosen in chosen_by(matrix, run).items():
-            found[rule].append((chosen, matrix.truth))
-    cells = {rule: mean_rates(pairs) for rule, pairs in found.items() if pairs}
+            collected[rule].append((chosen, matrix.truth))
+    cells = {rule: mean_rates(pairs) for rule, pairs in collected.items() if pairs}
     return {"name": name, "runs": runs, **cells}
 
 
 def chosen_by(matrix: Matrix, seed: int) -> dict[str, Bools]:
-    """What each rule chooses (n, d); clusters are only those that the matrix names."""
+    """Return what each rule chooses (n, d); clusters are only those that the matrix names."""
     p, shape = matrix.p.ravel(), matrix.p.shape
     inputs, subsets = (places.ravel() for places in np.indices(shape))
     clusters = inputs if matrix.clusters is None else matrix.clusters[inputs]
@@ -92,7 +92,7 @@ def chosen_by(matrix: Matrix, seed: int) -> dict[str, Bools]:
     chosen = {"bh": bh(p, ALPHA), "adaptive": weighted_bh(p, weights, nulls, ALPHA)}
     if len(np.unique(clusters)) >= 200 and matrix.learn_from is None:
         chosen["strict"] = adaptive_strict(matrix.p, ALPHA, seed, matrix.clusters).ravel()
-    return {rule: found.reshape(shape) for rule, found in chosen.items()}
+    return {rule: collected.reshape(shape) for rule, collected in chosen.items()}
 
 
 def _signals(count: int, width: int, subsets: float, inputs: float, strength: float) -> Bed:
@@ -104,8 +104,8 @@ def _signals(count: int, width: int, subsets: float, inputs: float, strength: fl
 
     def bed(rng: np.random.Generator) -> Matrix:
         truth = np.zeros((count, width), bool)
-        some = max(1, round(subsets * width))
-        truth[:, :some] = rng.random((count, some)) < inputs
+        affected = max(1, round(subsets * width))
+        truth[:, :affected] = rng.random((count, affected)) < inputs
         return Matrix(_upper(_equicorrelated(rng, count, width) + strength * truth), truth)
 
     return bed
@@ -120,8 +120,8 @@ def _null(p_values: Callable[[np.random.Generator, int, int], Floats], count: in
 
 
 def _equicorrelated(rng: np.random.Generator, count: int, width: int, rho: float = RHO) -> Floats:
-    shared, own = rng.standard_normal((count, 1)), rng.standard_normal((count, width))
-    return np.asarray(np.sqrt(rho) * shared + np.sqrt(1 - rho) * own)
+    shared, noise = rng.standard_normal((count, 1)), rng.standard_normal((count, width))
+    return np.asarray(np.sqrt(rho) * shared + np.sqrt(1 - rho) * noise)
 
 
 def _upper(z: Floats) -> Floats:

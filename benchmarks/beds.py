@@ -129,17 +129,17 @@ def documents(
     <DocumentBed: 20 documents, 123 true signals>
     """
     rng = stream(seed, "documents")
-    chain = Chain(*(0.95 * law + 0.05 / len(WORDS) for law in laws(rng)))
+    chain = Chain(*(0.95 * mass + 0.05 / len(WORDS) for mass in laws(rng)))
     worth = np.append(rng.normal(0, 0.6, len(WORDS)), [strength, -strength])
     known, texts, signals = (*WORDS, *FOREIGN), {}, {}
     for number in range(inputs):
-        own = chain.draw(paragraphs * sentences, words, rng)
-        odd = (rng.random((len(own), 1)) < share) & (rng.random(own.shape) < density)
-        own = np.where(odd, len(WORDS) + rng.integers(0, 2, (len(own), 1)), own)  # those of a sentence pull one way
-        lines = [" ".join(known[word] for word in row).capitalize() + "." for row in own]
+        row_words = chain.draw(paragraphs * sentences, words, rng)
+        odd = (rng.random((len(row_words), 1)) < share) & (rng.random(row_words.shape) < density)
+        row_words = np.where(odd, len(WORDS) + rng.integers(0, 2, (len(row_words), 1)), row_words)  # one way a sentence
+        lines = [" ".join(known[word] for word in row).capitalize() + "." for row in row_words]
         text = "\n\n".join(" ".join(lines[k : k + sentences]) for k in range(0, len(lines), sentences))
         spans = [match.span() for match in WORD.finditer(text)]
-        read = np.tile(np.arange(words) % 4 < 3, len(own))
+        read = np.tile(np.arange(words) % 4 < 3, len(row_words))
         texts[f"document {number + 1}"] = text
         signals[f"document {number + 1}"] = [spans[k] for k in np.flatnonzero(odd.ravel() & read)]
     return DocumentBed(texts, WordReader(worth, words), SpanSampler(chain), signals)
@@ -153,10 +153,10 @@ class WordReader:
     words: int  # of a sentence
 
     def __call__(self, texts: Sequence[str]) -> Floats:
-        found = [[READ[word.lower()] for word in WORD.findall(text)] for text in texts]
-        length = max(map(len, found))
+        pieces = [[READ[word.lower()] for word in WORD.findall(text)] for text in texts]
+        length = max(map(len, pieces))
         read = np.arange(length) % self.words % 4 < 3
-        return np.array([(self.worth[row] * read[: len(row)]).sum() for row in found])
+        return np.array([(self.worth[row] * read[: len(row)]).sum() for row in pieces])
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,38 +180,38 @@ class SpanSampler:
             inside = np.array([start <= a and b <= end for a, b in words])
             if inside.any():
                 numbers = np.array([PLACE.get(text[a:b].lower(), -1) for a, b in words])
-                for row, own in zip(self._words(numbers, inside, draws, rng), parts, strict=True):
+                for row, part in zip(self._words(numbers, inside, draws, rng), parts, strict=True):
                     before = done
                     for (a, b), word in zip(np.array(words)[inside].tolist(), row, strict=True):
                         shown = WORDS[word].capitalize() if text[a].isupper() else WORDS[word]
-                        own += [text[before:a], shown]
+                        part += [text[before:a], shown]
                         before = b
                 done = np.array(words)[inside][-1, 1]
             begin = stop
-        return [text[:start] + "".join([*own, text[done:end]]) + text[end:] for own in parts]
+        return [text[:start] + "".join([*part, text[done:end]]) + text[end:] for part in parts]
 
     def _words(self, words: Ints, inside: Bools, draws: int, rng: np.random.Generator) -> Ints:
         """Draws (draws, words inside) of one sentence, from left to right; what is foreign is summed over."""
         known = (words >= 0) & ~inside
         after = np.ones((len(words) + 1, len(WORDS)))  # what stands to the right says of each word
         for place in range(len(words) - 1, 0, -1):
-            own = _only(after[place + 1], int(words[place])) if known[place] else after[place + 1]
-            after[place] = self.chain.then @ own
-        law, out = np.tile(self.chain.first, (draws, 1)), []
+            right = _only(after[place + 1], int(words[place])) if known[place] else after[place + 1]
+            after[place] = self.chain.then @ right
+        mass, out = np.tile(self.chain.first, (draws, 1)), []
         for place in range(int(np.flatnonzero(inside)[-1]) + 1):
             if place:
-                law = law @ self.chain.then
+                mass = mass @ self.chain.then
             if inside[place]:
-                picked = drawn(law * after[place + 1], rng)
+                picked = drawn(mass * after[place + 1], rng)
                 out.append(picked)
-                law = np.eye(len(WORDS))[picked]
+                mass = np.eye(len(WORDS))[picked]
             elif known[place]:
-                law = np.tile(np.eye(len(WORDS))[words[place]], (draws, 1))
+                mass = np.tile(np.eye(len(WORDS))[words[place]], (draws, 1))
         return np.stack(out, axis=1)
 
 
-def _only(law: Floats, word: int) -> Floats:
-    out = np.zeros_like(law)
+def _only(mass: Floats, word: int) -> Floats:
+    out = np.zeros_like(mass)
     out[word] = 1.0
     return out
 

@@ -1,4 +1,4 @@
-"""The but-for test of a decision where q is known: do its intervals cover, all of a run at once, and at what cost?"""
+"""The but-for test of a decision where q is known: coverage of all intervals of a run at once, and draws."""
 
 from __future__ import annotations
 
@@ -63,18 +63,18 @@ def run(runs: int = 200, seed: int = 0) -> Figures:
 
 
 def _cell(rows: int | None, how: Any, test: str, runs: int, seed: int) -> Figures:
-    found = [one_run(rows, how, number, test=test) for number in range(seed, seed + runs)]
+    results = [one_run(rows, how, number, test=test) for number in range(seed, seed + runs)]
     return {
         "sampler": "known" if rows is None else f"residual, {rows} rows",
         "inputs": how,
         "test": test,
-        "covered": float(np.mean([one.covered for one in found])),
-        "bands": {name: _share([one.bands[name] for one in found]) for name in BANDS},
-        "each": float(np.mean([one.each for one in found])),
-        "draws": float(np.mean([one.draws for one in found])),
-        "added": float(np.mean([one.added for one in found])),
-        "wrong": int(sum(one.wrong for one in found)),
-        "necessary": int(sum(one.necessary for one in found)),
+        "covered": float(np.mean([one.covered for one in results])),
+        "bands": {name: _share([one.bands[name] for one in results]) for name in BANDS},
+        "each": float(np.mean([one.each for one in results])),
+        "draws": float(np.mean([one.draws for one in results])),
+        "added": float(np.mean([one.added for one in results])),
+        "wrong": int(sum(one.wrong for one in results)),
+        "necessary": int(sum(one.necessary for one in results)),
         "runs": runs,
     }
 
@@ -86,7 +86,7 @@ def _share(counts: list[tuple[int, int]]) -> float | None:
 
 @dataclass(frozen=True)
 class Covered:
-    """What one run says: whether all intervals hold q, the share that do, draws where q is not near the level."""
+    """Coverage of one run: whether all intervals contain q, the share that do, draws where q is not near the level."""
 
     covered: bool
     each: float
@@ -110,16 +110,8 @@ def one_run(rows: int | None, how: How, seed: int, edge: float = 1.0, test: str 
         else tabular.residual(rng.standard_normal((rows, WIDTH)) @ root)
     )
     with warnings.catch_warnings(action="ignore"):
-        result = explain(
-            lambda x: x @ WEIGHTS,
-            inputs,
-            sampler,
-            test=test,
-            decide=lambda y: y > edge,
-            control=False,
-            effects=None,
-            seed=seed,
-        )
+        options = {"test": test, "decide": lambda y: y > edge, "control": False, "effects": None, "seed": seed}
+        result = explain(lambda x: x @ WEIGHTS, inputs, sampler, **options)
     return _compared(result, inputs, edge)
 
 

@@ -205,14 +205,8 @@ def record(study: str, command: str, settings: Figures, figures: Figures) -> Fig
     """Return the figures of a study with the command, version, commit, day and machine that they come from."""
     done = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
     origin = {"version": __version__, "commit": done.stdout.strip() or None, "date": date.today().isoformat()}
-    return {
-        "study": study,
-        "command": command,
-        **origin,
-        "settings": settings,
-        "machine": machine(),
-        "figures": figures,
-    }
+    measured = {"settings": settings, "machine": machine(), "figures": figures}
+    return {"study": study, "command": command, **origin, **measured}
 
 
 def write(recorded: Figures, out: Path) -> Path:
@@ -290,11 +284,8 @@ def table(rows: Sequence[Figures]) -> list[str]:
     """
     names = list(dict.fromkeys(name for row in rows for name in row))
     cells = [[shown(row.get(name)) for name in names] for row in rows]
-    return (
-        [f"| {' | '.join(line)} |" for line in (names,)]
-        + [f"|{'---|' * len(names)}"]
-        + [f"| {' | '.join(line)} |" for line in cells]
-    )
+    header, *lines = (f"| {' | '.join(line)} |" for line in (names, *cells))
+    return [header, f"|{'---|' * len(names)}", *lines]
 
 
 def shown(value: Any) -> str:

@@ -104,7 +104,7 @@ def half_tested(name: str, rows: Floats, y: Floats, seed: int) -> GlobalResult:
 
 
 def knockoffs(rows: Floats, y: Floats, seed: int) -> Bools | None:
-    """What model-X knockoffs with the lasso statistic choose, None where knockpy is not installed."""
+    """Return the choice of model-X knockoffs with the lasso statistic, None where knockpy is not installed."""
     try:
         from knockpy.knockoff_filter import KnockoffFilter  # type: ignore[import-not-found, unused-ignore]
     except ImportError:
@@ -145,10 +145,10 @@ MODELS: dict[str, Model] = {
 
 
 def shift(size: float = 0.5, rho: float = 0.6) -> Floats:
-    """What to add to normal rows (WIDTH,) so that the shifted columns *given the rest* move, and no others do.
+    """Return what to add to normal rows (WIDTH,) so that the shifted columns *given the rest* move, and no others do.
 
-    A density tilted by exp(theta x), theta in the shifted columns, leaves the law of the others given the rest: the
-    mean of a normal law moves by its covariance times theta.
+    A density tilted by exp(theta x), theta in the shifted columns, leaves the others given the rest as they are: the
+    mean of a normal distribution moves by its covariance times theta.
     """
     covariance = rho ** np.abs(np.subtract.outer(np.arange(WIDTH), np.arange(WIDTH)))
     return np.asarray(covariance @ (size * SHIFTED * np.diag(np.linalg.inv(covariance))))
@@ -171,7 +171,7 @@ def contrast_fitted(
     runs: int, seed: int, reference: int, inputs: int, model: str = "linear", margin: Margin = "normal"
 ) -> Figures:
     """Any false discovery where every null is true; FDR and TPR where three columns given the rest move by .5."""
-    false, found = [], []
+    false, pairs = [], []
     for run in range(runs):
         rng = np.random.default_rng([seed, run, reference, inputs])
         known = columns(rng, reference, margin)
@@ -182,10 +182,10 @@ def contrast_fitted(
             for way in (False, True)
         )
         false.append(float(null.chosen.any()))
-        found.append((moved.chosen, SHIFTED))
+        pairs.append((moved.chosen, SHIFTED))
     share, error = mean_error(false)
     cell = {"margin": margin, "model": model, "reference": reference, "inputs": inputs}
-    return {**cell, "null": share, "null_se": error, **mean_rates(found)}
+    return {**cell, "null": share, "null_se": error, **mean_rates(pairs)}
 
 
 World = Literal["rho .9", "small reference", "nonlinear"]
@@ -212,27 +212,27 @@ def world(name: World, rng: np.random.Generator, count: int) -> tuple[Floats, Fl
 def curved(rng: np.random.Generator, count: int) -> Floats:
     """A chain in which each column bends the one before it."""
     rows = rng.standard_normal((count, WIDTH))
-    bends: list[Callable[[Floats], Floats]] = [
+    curves: list[Callable[[Floats], Floats]] = [
         lambda x: np.sin(2 * x),
         lambda x: x**2 / 2 - 0.5,
         lambda x: np.abs(x) - 0.8,
         lambda x: np.tanh(2 * x),
     ]
     for column in range(1, WIDTH):
-        rows[:, column] = 0.9 * bends[column % 4](rows[:, column - 1]) + 0.5 * rows[:, column]
+        rows[:, column] = 0.9 * curves[column % 4](rows[:, column - 1]) + 0.5 * rows[:, column]
     return rows
 
 
 def holdout_fitted(runs: int, seed: int, name: World, model: Learner = "forest") -> Figures:
     """FDR and TPR of the holdout test with reference data."""
-    found: list[tuple[Bools, Bools]] = []
+    pairs: list[tuple[Bools, Bools]] = []
     for run in range(runs):
         rng = np.random.default_rng([seed, run, 7])
         sizes = (ROWS[name][0], 300, ROWS[name][1])
         (known, _), (train, labels), (rows, y) = (world(name, rng, size) for size in sizes)
         result = global_importance(_fit(model, train, labels), rows, known, y, alpha=ALPHA, seed=run, check=False)
-        found.append((result.chosen, RELEVANT))
-    return {"bed": name, "model": model, **mean_rates(found)}
+        pairs.append((result.chosen, RELEVANT))
+    return {"bed": name, "model": model, **mean_rates(pairs)}
 
 
 def _fit(model: Learner, rows: Floats, y: Floats) -> object:

@@ -35,7 +35,7 @@ SIDE, EXTENT = 8, 3  # squares of a texture, and of the object in it
 SAMPLES = 300  # perturbed images that LIME and SHAP are given for one
 DRAWS, H = 650, 1  # of the sequential test: with few draws one exceedance is enough to give up, and p gets smallest
 ESTIMATED = "the same, with what is not established"
-LEAST_SHARE = 0.5  # of what is marked most, in the object: it is then found
+LEAST_SHARE = 0.5  # of what is marked most, in the object: a hit
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,16 +58,16 @@ def photographs(assets: Path | None, names: Sequence[str], threads: int | None) 
     files = image.folder(place / "paper")
     unknown = [name for name in names if name not in LABELS]
     if unknown:
-        raise InputError(f"nobody has said what is in photograph {unknown[0]!r}; there are {', '.join(LABELS)}")
-    held = dict(zip(files.names, files, strict=True))
-    others = [held[name] for name in files.names if name not in names]
-    some = {name: held[name] for name in names}
-    finder = image.onnx_yolo(place / "yolov8n.onnx", threads=threads)
-    objects = {name: [_whole(box) for box in finder(own).boxes] for name, own in some.items()}
+        raise InputError(f"no label is known for photograph {unknown[0]!r}; there are {', '.join(LABELS)}")
+    by_name = dict(zip(files.names, files, strict=True))
+    others = [by_name[name] for name in files.names if name not in names]
+    picked = {name: by_name[name] for name in names}
+    detector = image.onnx_yolo(place / "yolov8n.onnx", threads=threads)
+    objects = {name: [_whole(box) for box in detector(pixels).boxes] for name, pixels in picked.items()}
     model = image.onnx_classifier(place / "efficientnet_lite0.onnx", "whole", threads=threads)
     return Album(
         "photographs",
-        some,
+        picked,
         objects,
         model,
         image.donor(others, own=0),  # a piece of the picture itself often shows the same thing
@@ -79,8 +79,8 @@ def photographs(assets: Path | None, names: Sequence[str], threads: int | None) 
 def generated(seed: int, count: int) -> Album:
     """Textures with stripes in one place of each: all is known, and all is ours."""
     bed = textures(seed, inputs=count, side=SIDE, extent=EXTENT)
-    truth = {name: own.reshape(SIDE, SIDE) for name, own in zip(bed.inputs, bed.truth, strict=True)}
-    objects = {name: [_around(own)] for name, own in truth.items()}
+    truth = {name: squares.reshape(SIDE, SIDE) for name, squares in zip(bed.inputs, bed.truth, strict=True)}
+    objects = {name: [_around(squares)] for name, squares in truth.items()}
     return Album(
         "textures", bed.inputs, objects, bed.model, bed.sampler, Zoom(PATCH, whole=False), [0] * count, Stripes.classes
     )
@@ -98,7 +98,7 @@ def _around(squares: Bools) -> Box:
 
 @dataclass(frozen=True, eq=False)
 class Shown:
-    """What one method says of one image: how strongly each pixel is marked, and a picture of that."""
+    """Marks of one method on one image: how strongly each pixel is marked, and a picture of that."""
 
     marked: Floats  # (height, width), 0 where nothing is
     picture: Image
@@ -122,29 +122,29 @@ def run(
         warnings.warn(f"the photographs are left out: {error}", stacklevel=2)
     rows: list[Figures] = []
     for album in albums:
-        found, estimated = zoomed(album, seed)
-        shown = {"butfor, zoom": found, **peers(album, seed)}
-        every = {"butfor, zoom": found, ESTIMATED: estimated, **shown}
-        rows += [_figures(album, method, found) for method, found in every.items()]
+        marks, estimated = zoomed(album, seed)
+        shown = {"butfor, zoom": marks, **peers(album, seed)}
+        every = {"butfor, zoom": marks, ESTIMATED: estimated, **shown}
+        rows += [_figures(album, method, marks) for method, marks in every.items()]
         if sheets is not None:
             sheets.mkdir(parents=True, exist_ok=True)
             sheet(album, shown).savefig(sheets / f"{album.name}.png", dpi=110)
     return {"methods": rows}
 
 
-def _figures(album: Album, method: str, found: dict[str, Shown]) -> Figures:
+def _figures(album: Album, method: str, marks: dict[str, Shown]) -> Figures:
     masks = {name: _mask(album, name) for name, boxes in album.objects.items() if boxes}
-    inside = [_share_inside(found[name].marked, mask) for name, mask in masks.items()]
+    inside = [_share_inside(marks[name].marked, mask) for name, mask in masks.items()]
     return {
         "album": album.name,
         "method": method,
         "images": len(album.images),
         "objects": len(masks),
-        "marks_something": sum(bool(one.marked.any()) for one in found.values()),
+        "marks_something": sum(bool(one.marked.any()) for one in marks.values()),
         "hits": sum(one >= LEAST_SHARE for one in inside),
         "inside": float(np.mean(inside)),
         "by_chance": float(np.mean([mask.mean() for mask in masks.values()])),
-        "seconds": float(np.mean([one.seconds for one in found.values()])),
+        "seconds": float(np.mean([one.seconds for one in marks.values()])),
     }
 
 
@@ -184,22 +184,22 @@ def zoomed(album: Album, seed: int) -> tuple[dict[str, Shown], dict[str, Shown]]
 
 def _cells(result: Result, place: int, seconds: float, which: Bools, strength: Array) -> Shown:
     """Some cells of a picture, each as strongly marked as is said (H,); the finest counts where several lie."""
-    own = result.problem.items.block(place, place + 1)[0]
-    marked = np.zeros(own.shape[:2])
+    pixels = result.problem.items.block(place, place + 1)[0]
+    marked = np.zeros(pixels.shape[:2])
     for row in np.flatnonzero(which & (result.input_of == place)):  # coarse ones come first
-        marked[mask_of(result.problem.block_of(int(row)).subset, *own.shape[:2])] = strength[row]
+        marked[mask_of(result.problem.block_of(int(row)).subset, *pixels.shape[:2])] = strength[row]
     return Shown(marked, marked_photograph(result, place), seconds)
 
 
 def peers(album: Album, seed: int) -> dict[str, dict[str, Shown]]:
     """LIME and SHAP on the same output, where they are installed."""
-    found: dict[str, dict[str, Shown]] = {}
+    marks: dict[str, dict[str, Shown]] = {}
     for method, explain in {"LIME": _lime, "SHAP, partition": _shap}.items():
         try:
-            found[method] = {name: explain(album, name, seed) for name in album.images}
+            marks[method] = {name: explain(album, name, seed) for name in album.images}
         except ImportError:
             continue
-    return found
+    return marks
 
 
 def _one_output(album: Album, name: str) -> Callable[[Array], Floats]:
@@ -216,29 +216,29 @@ def _one_output(album: Album, name: str) -> Callable[[Array], Floats]:
 def _lime(album: Album, name: str, seed: int) -> Shown:
     from lime.lime_image import LimeImageExplainer
 
-    start, own = time.process_time(), album.images[name]
+    start, pixels = time.process_time(), album.images[name]
     explainer = LimeImageExplainer(random_state=seed)
     options = {"labels": (0,), "top_labels": None, "num_samples": SAMPLES, "batch_size": 32, "random_seed": seed}
-    explanation = explainer.explain_instance(own.copy(), _one_output(album, name), **options)
+    explanation = explainer.explain_instance(pixels.copy(), _one_output(album, name), **options)
     weights = dict(explanation.local_exp[0])
     values = np.vectorize(lambda part: weights.get(part, 0.0))(explanation.segments)
-    return _peer(own, values, time.process_time() - start)
+    return _peer(pixels, values, time.process_time() - start)
 
 
 def _shap(album: Album, name: str, seed: int) -> Shown:  # noqa: ARG001 - it has no chance in it
     import shap
 
-    start, own = time.process_time(), album.images[name]
-    masker = shap.maskers.Image("inpaint_telea", own.shape)
+    start, pixels = time.process_time(), album.images[name]
+    masker = shap.maskers.Image("inpaint_telea", pixels.shape)
     explainer = shap.PartitionExplainer(_one_output(album, name), masker)
-    said = explainer(own[None], max_evals=SAMPLES, batch_size=32, silent=True)
-    values = np.asarray(said.values)[0].reshape(*own.shape, -1).sum(axis=(2, 3))
-    return _peer(own, values, time.process_time() - start)
+    explanation = explainer(pixels[None], max_evals=SAMPLES, batch_size=32, silent=True)
+    values = np.asarray(explanation.values)[0].reshape(*pixels.shape, -1).sum(axis=(2, 3))
+    return _peer(pixels, values, time.process_time() - start)
 
 
-def _peer(own: Image, values: Floats, seconds: float) -> Shown:
+def _peer(pixels: Image, values: Floats, seconds: float) -> Shown:
     """Values as a red and blue veil over a grey photograph, as their makers show them."""
-    grey = np.repeat(own.mean(axis=2, keepdims=True), 3, axis=2) * 0.5 + 127
+    grey = np.repeat(pixels.mean(axis=2, keepdims=True), 3, axis=2) * 0.5 + 127
     share = np.clip(np.abs(values) / max(float(np.abs(values).max()), 1e-12), 0, 1)[..., None] * 0.8
     colour = np.where(values[..., None] > 0, np.array([21, 92, 214]), np.array([214, 110, 12]))
     return Shown(np.maximum(values, 0.0), ((1 - share) * grey + share * colour).astype(np.uint8), seconds)
@@ -252,13 +252,13 @@ def sheet(album: Album, shown: dict[str, dict[str, Shown]]) -> Figure:
     columns = len(shown) + 1
     figure = Figure(figsize=(2.1 * columns, 1.9 * len(album.images)), layout="constrained")
     axes = figure.subplots(len(album.images), columns, squeeze=False)
-    for row, (name, own) in enumerate(album.images.items()):
+    for row, (name, pixels) in enumerate(album.images.items()):
         pictures = {
-            "the picture, its object outlined": own,
-            **{way: found[name].picture for way, found in shown.items()},
+            "the picture, its object outlined": pixels,
+            **{way: marks[name].picture for way, marks in shown.items()},
         }
         for ax, (title, picture) in zip(axes[row], pictures.items(), strict=True):
-            ax.imshow(picture, interpolation="nearest" if min(own.shape[:2]) < 100 else None)
+            ax.imshow(picture, interpolation="nearest" if min(pixels.shape[:2]) < 100 else None)
             ax.set_axis_off()
             if row == 0:
                 ax.set_title(title, fontsize=7.5)

@@ -83,22 +83,22 @@ class Bench:
         names, path = self.assets / "paper" / "imagenet_class_names.json", self.assets / "efficientnet_lite0.onnx"
         return image.onnx_classifier(path, preprocess, classes=names, threads=self.threads)
 
-    def ask(
+    def call(
         self, function: Callable[..., Answer], model: Model, sampler: Sampler, boxes: object = None, **options: object
     ) -> Answer:
-        """What a function of images says of the photographs with their boxes, or with others."""
+        """Call a function of images on the photographs with their boxes, or with others."""
         boxes = image.boxes(self.assets / "paper" / "boxes.json") if boxes is None else boxes
         return function(model, self.photographs, sampler, boxes=boxes, fills=self.fills, **options)
 
     def osft(self, preprocess: str, target: str, boxes: object = None) -> Result:
         model = self.classifier(preprocess)
-        return self.ask(image.explain, model, self.inpainter, boxes, target=target, alpha=ALPHAS[0])
+        return self.call(image.explain, model, self.inpainter, boxes, target=target, alpha=ALPHAS[0])
 
     def cost(self) -> Figures:
         """Seconds of one run by where they went, and the classifier's bare seconds on as many images."""
         model, sampler = Timed(self.classifier()), Timed(self.inpainter)
         start = time.perf_counter()
-        result = self.ask(image.explain, model, sampler, target="observed-class", alpha=ALPHAS[0])
+        result = self.call(image.explain, model, sampler, target="observed-class", alpha=ALPHAS[0])
         wall = time.perf_counter() - start
         bare = _bare(model.inner, self.photographs, result.rows)
         return {
@@ -128,16 +128,16 @@ class Bench:
         rows = []
         for target in TARGETS:
             options |= {"target": target, "alpha": alphas[0]}
-            found = self.ask(image.sensitivity, self.classifier(), sampler, **options)
-            for alpha, one in ((alpha, found.select(alpha)) for alpha in alphas):
+            answer = self.call(image.sensitivity, self.classifier(), sampler, **options)
+            for alpha, one in ((alpha, answer.select(alpha)) for alpha in alphas):
                 chosen = [int(selection.sum()) for selection in one.selections]
                 rows.append({"target": target, "alpha": alpha, "chosen": chosen, "iou": one.iou})
         return rows
 
     def ranks(self, draws: int) -> Figures:
-        found = self.ask(image.ranks, self.classifier(), image.diversify(self.inpainter), draws=draws)
-        judged = {"p_bottom": found.p_bottom, "median_spread": found.median_spread, "verdict": found.verdict}
-        return {"counts": found.counts.tolist(), **judged}
+        answer = self.call(image.ranks, self.classifier(), image.diversify(self.inpainter), draws=draws)
+        judged = {"p_bottom": answer.p_bottom, "median_spread": answer.median_spread, "verdict": answer.verdict}
+        return {"counts": answer.counts.tolist(), **judged}
 
     def few_shot(self, draws: int, sensitivity: bool) -> list[Figures]:
         """The few-shot test at .1 with diversified draws, and how it bears moved boxes."""
@@ -145,8 +145,8 @@ class Bench:
         if sensitivity:
             rows = self.moved(sampler, [0.1], test="few-shot", draws=draws)
         else:
-            found = self.ask(image.explain, self.classifier(), sampler, test="few-shot", draws=draws, alpha=0.1)
-            rows = [{"target": "predicted", "alpha": 0.1, "chosen": [int(found.chosen.sum())], "iou": None}]
+            answer = self.call(image.explain, self.classifier(), sampler, test="few-shot", draws=draws, alpha=0.1)
+            rows = [{"target": "predicted", "alpha": 0.1, "chosen": [int(answer.chosen.sum())], "iou": None}]
         return [{"draws": draws, **row} for row in rows]
 
     def automatic(self) -> list[Figures]:

@@ -1,4 +1,4 @@
-"""Does `judge` flag real patches at the stated rate and planted faults nearly always? The paper's photographs."""
+"""Share of real patches and of planted faults that `butfor.image.judge` flags, on the paper's photographs."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ def run(assets: Path | None = None, *, seed: int = 0, images: int | None = None)
     drawn = boxes(place / "boxes.json")
     rng = np.random.default_rng(seed)
     with warnings.catch_warnings(action="ignore"):  # some boxes reach over the edge by a pixel
-        own = [list(drawn(name, image)) for name, image in pictures.items()]
+        boxed = [list(drawn(name, image)) for name, image in pictures.items()]
     kinds = {
-        "boxes": own,
+        "boxes": boxed,
         "random patches": [_random(image, rng) for image in pictures.values()],
     }
-    found = [one for kind, subsets in kinds.items() for one in _both(kind, list(pictures.values()), subsets, rng)]
-    return {"flagged": found}
+    rows = [one for kind, subsets in kinds.items() for one in _both(kind, list(pictures.values()), subsets, rng)]
+    return {"flagged": rows}
 
 
 def _random(image: Image, rng: np.random.Generator) -> list[Subset]:
@@ -62,8 +62,8 @@ def _random(image: Image, rng: np.random.Generator) -> list[Subset]:
 def _both(kind: str, pictures: list[Image], subsets: list[list[Subset]], rng: np.random.Generator) -> list[Figures]:
     cases = [
         (image, subset)
-        for image, own in zip(pictures, subsets, strict=True)
-        for subset in own
+        for image, of_image in zip(pictures, subsets, strict=True)
+        for subset in of_image
         if can_judge(image, subset)
     ]
     others = rng.permutation(len(pictures)).tolist()
@@ -82,8 +82,10 @@ def _shares(judging: Callable[[Image, Subset], Judge], cases: list[Case], others
     """The share of each kind that is flagged at .05."""
     start, flags = time.process_time(), []
     for number, (image, subset) in enumerate(cases):
-        own = judging(image, subset)
-        flags.append([own.look(made).flagged for made in faults(image, subset, others[number % len(others)], number)])
+        judged = judging(image, subset)
+        flags.append(
+            [judged.look(made).flagged for made in faults(image, subset, others[number % len(others)], number)]
+        )
     shares = np.mean(flags, axis=0).tolist()
     seconds = (time.process_time() - start) / len(cases)
     return {"regions": len(cases), "seconds": seconds, **dict(zip(KINDS, shares, strict=True))}

@@ -47,8 +47,8 @@ def one_bed(name: str, seed: int) -> list[Figures]:
         fixed = bh(p, alpha)
         rows.append(_row(bed, seed, alpha, "fixed", fixed, FIXED))
         for h in (10, 20):
-            found = _explained(bed, sequential(h), alpha, seed)
-            rows.append(_row(bed, seed, alpha, f"sequential h={h}", found.chosen, found.rows / p.size))
+            result = _explained(bed, sequential(h), alpha, seed)
+            rows.append(_row(bed, seed, alpha, f"sequential h={h}", result.chosen, result.rows / p.size))
         if name != "sparse" or alpha == 0.1:
             early = _explained(bed, irt(FIXED, early_stop=True), alpha, seed)
             row = _row(bed, seed, alpha, "early stop", early.chosen, early.rows / p.size)
@@ -59,8 +59,8 @@ def one_bed(name: str, seed: int) -> list[Figures]:
 def one_few_shot(name: str, seed: int) -> list[Figures]:
     """Few-shot with ten draws beside OSFT, on one data set."""
     bed = simulate.bed(name, seed)
-    found = {test.name: _explained(bed, test, 0.1, seed) for test in (few_shot(10), osft())}
-    return [_row(bed, seed, 0.1, name, one.chosen, one.rows / bed.truth.size) for name, one in found.items()]
+    result = {test.name: _explained(bed, test, 0.1, seed) for test in (few_shot(10), osft())}
+    return [_row(bed, seed, 0.1, name, one.chosen, one.rows / bed.truth.size) for name, one in result.items()]
 
 
 def _explained(bed: Bed, test: Procedure, alpha: float, seed: int) -> Result:
@@ -71,8 +71,8 @@ def _explained(bed: Bed, test: Procedure, alpha: float, seed: int) -> Result:
 
 def _row(bed: Bed, seed: int, alpha: float, method: str, chosen: Bools, rows: float) -> Figures:
     row: Figures = {"bed": bed.name, "seed": seed, "alpha": alpha, "method": method, "rows": float(rows)}
-    found = rates(chosen, bed.truth.ravel())
-    return {**row, **(found if bed.truth.any() else {"fdr": found["fdr"]})}
+    result = rates(chosen, bed.truth.ravel())
+    return {**row, **(result if bed.truth.any() else {"fdr": result["fdr"]})}
 
 
 def fixed_p_values(bed: Bed, seed: int) -> Floats:

@@ -1,4 +1,4 @@
-"""Ordinary questions on real and realistic tables: what the one-line call answers, and says of the reference."""
+"""Ordinary questions on real and realistic tables: what the default call establishes, and on rows of the reference."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _answered(question: Question) -> Figures:
 
 
 def _dice(question: Question) -> Figures | None:
-    """What DiCE would change so that the inputs are decided as the reference is."""
+    """Return what DiCE would change so that the inputs are decided as the reference is."""
     usual = Counter(np.asarray(question.model.predict(question.reference)).tolist()).most_common(1)[0][0]
     return dice_changes(question.model, question.inputs, question.reference, int(usual))
 
@@ -128,7 +128,9 @@ def _shap_top(question: Question) -> str | None:
 
     def outputs(rows: Floats) -> Floats:
         frame = pd.DataFrame(rows, columns=question.inputs.columns)
-        named = {name: pd.Categorical.from_codes(frame[name].astype(int), own) for name, own in levels.items()}
+        named = {
+            name: pd.Categorical.from_codes(frame[name].astype(int), categories) for name, categories in levels.items()
+        }
         return np.asarray(call(frame.assign(**named)))
 
     background = shap.maskers.Independent(coded[0], max_samples=50)
@@ -146,13 +148,13 @@ def _split(seed: int, rows: int) -> tuple[Any, Any, Any]:
     return mixed[:first], mixed[first:second], mixed[second:]
 
 
-def _classified(frame: pd.DataFrame, labels: Floats, seed: int, asked: int, against: int, model: Any) -> Question:
+def _classified(frame: pd.DataFrame, labels: Floats, seed: int, label: int, against: int, model: Any) -> Question:
     """Inputs of one label against the reference of another."""
     fit, known, test = _split(seed, len(frame))
     fitted = model.fit(frame.iloc[fit], labels[fit])
     return Question(
         fitted,
-        frame.iloc[test][labels[test] == asked].iloc[:80],
+        frame.iloc[test][labels[test] == label].iloc[:80],
         frame.iloc[known][labels[known] == against],
         frame.iloc[test][labels[test] == against].iloc[:100],
     )

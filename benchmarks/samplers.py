@@ -67,8 +67,8 @@ class KnownDensity:
         """The true sampler of one column: its conditional density on a fine grid, inverted."""
         column = int(subset.index[0])
         grid = np.linspace(-30, 30, POINTS) if column == 0 else np.linspace(-7, 7, POINTS)
-        found = [self._one(row, column, grid, draws, rng) for row in inputs]
-        return np.concatenate(found)[:, None]
+        columns_drawn = [self._one(row, column, grid, draws, rng) for row in inputs]
+        return np.concatenate(columns_drawn)[:, None]
 
     def _one(self, row: Floats, column: int, grid: Floats, draws: int, rng: np.random.Generator) -> Floats:
         rows = np.repeat(row[None], len(grid), axis=0)
@@ -199,35 +199,35 @@ def _crps(table: str, name: str, seed: int) -> Figures:
     values, scores, started = _values(table), [], time.process_time()
     order = stream(seed, "bench", "conditionals", table).permutation(len(values))
     for fold in range(FOLDS):
-        held, kept = order[fold::FOLDS], np.delete(order, np.s_[fold::FOLDS])
-        scores.append(_scores(name, values[kept], values[held], seed))
+        left, kept = order[fold::FOLDS], np.delete(order, np.s_[fold::FOLDS])
+        scores.append(_scores(name, values[kept], values[left], seed))
     relative = np.mean(scores, axis=0) / values.std(axis=0)  # to the spread of each column
     return {"table": table, "sampler": name, "crps": float(relative.mean()), "seconds": time.process_time() - started}
 
 
-def _scores(name: str, kept: Floats, held: Floats, seed: int) -> list[float]:
+def _scores(name: str, kept: Floats, left: Floats, seed: int) -> list[float]:
     """The score of every column of held-out rows."""
     everything = range(kept.shape[1])
     if name == HIDIMSTAT:
-        return [_peer_score(kept, held, column, seed) for column in everything]
+        return [_peer_score(kept, left, column, seed) for column in everything]
     sampler = (tabular.residual if name == "residual" else SAMPLERS[name])(kept)
-    return [_score(sampler, held, column, seed) for column in everything]
+    return [_score(sampler, left, column, seed) for column in everything]
 
 
-def _peer_score(kept: Floats, held: Floats, column: int, seed: int) -> float:
+def _peer_score(kept: Floats, left: Floats, column: int, seed: int) -> float:
     """That of hidimstat's sampler with the models of its CFI; it permutes the residuals of the held rows themselves."""
     from hidimstat.samplers import ConditionalSampler
     from sklearn.linear_model import LogisticRegressionCV, RidgeCV
 
     sampler = ConditionalSampler(RidgeCV(), LogisticRegressionCV(l1_ratios=(0,)))
-    own, levels = held[:, column], np.unique(kept[:, column])
+    observed, levels = left[:, column], np.unique(kept[:, column])
     few = len(levels) <= sampler.categorical_max_cardinality  # then it wants classes, not numbers
     with warnings.catch_warnings(action="ignore"):  # its logistic regression does not always converge
         known = np.searchsorted(levels, kept[:, column]) if few else kept[:, column]
         sampler.fit(np.delete(kept, column, axis=1), known)
-        drawn = np.asarray(sampler.sample(np.delete(held, column, axis=1), own, DRAWS, seed)).reshape(DRAWS, -1)
+        drawn = np.asarray(sampler.sample(np.delete(left, column, axis=1), observed, DRAWS, seed)).reshape(DRAWS, -1)
     drawn = levels[drawn] if few else drawn
-    return float(np.mean([crps(y, x) for y, x in zip(own, drawn.T, strict=True)]))
+    return float(np.mean([crps(y, x) for y, x in zip(observed, drawn.T, strict=True)]))
 
 
 def _values(table: str) -> Floats:
@@ -237,10 +237,10 @@ def _values(table: str) -> Floats:
     return np.asarray(loaded.get(table, datasets.load_wine)().data, np.float64)
 
 
-def _score(sampler: TableSampler, held: Floats, column: int, seed: int) -> float:
+def _score(sampler: TableSampler, left: Floats, column: int, seed: int) -> float:
     """The mean CRPS of held-out rows, from draws without the observed value itself, which a sampler may donate."""
     subset = Subset(f"x{column}", np.array([column]))
-    unknown = held.copy()
+    unknown = left.copy()
     unknown[:, column] = np.nan  # a draw of the observed value is then none
     rng = stream(seed, "bench", "conditionals", column)
     if not sampler.info.takes_missing:
@@ -248,7 +248,7 @@ def _score(sampler: TableSampler, held: Floats, column: int, seed: int) -> float
     drawn = sampler.values(unknown, subset, DRAWS, rng).reshape(len(unknown), DRAWS)
     equal = drawn == unknown[:, subset.index]
     drawn = np.where(equal & (sampler.info.floor(subset) > 0), np.nan, drawn)
-    return float(np.mean([crps(y, x[~np.isnan(x)]) for y, x in zip(held[:, column], drawn, strict=True)]))
+    return float(np.mean([crps(y, x[~np.isnan(x)]) for y, x in zip(left[:, column], drawn, strict=True)]))
 
 
 def crps(observed: float, drawn: Array) -> float:

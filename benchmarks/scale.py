@@ -1,4 +1,4 @@
-"""What several workers, a run directory and a large table cost: ratios of one run, and memory by process."""
+"""Cost of several workers, a run directory and large tables: ratios within one run, and memory by process."""
 
 from __future__ import annotations
 

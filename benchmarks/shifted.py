@@ -1,7 +1,7 @@
-"""Inputs that are shifted where it is known: false discoveries and power of the one-line call at every resolution.
+"""Inputs with known shifts: false discoveries and power of the default call at every resolution.
 
-Four groups of three columns. The first of a group is drawn by itself, the others from it. Where the first is drawn from
-another distribution, everything else still follows from it as in the reference: a subset is null unless it holds such a column.
+Four groups of three columns. The first of a group is drawn by itself, the others from it. Where the first is shifted,
+the others still follow from it as in the reference: a subset is null unless it contains a shifted column.
 Beside the default sampler: the true conditional, where it is a normal one, and samplers that are not the default.
 """
 
@@ -86,7 +86,7 @@ def true_sampler(reference: Floats | Table, kind: str) -> TableSampler:
     """The true conditional, with the reference for the tree of columns and the control."""
     fitted = residual(reference.values if isinstance(reference, Table) else reference)
     true = TrueConditional(known_normal(np.kron(np.eye(GROUPS), WITHIN)), kind == "skewed")
-    return replace(fitted, law=true, name="true", again=lambda own: true_sampler(own, kind))
+    return replace(fitted, law=true, name="true", again=lambda rows: true_sampler(rows, kind))
 
 
 def run(runs: int = 20, seed: int = 0, references: tuple[int, ...] = (200, 1000)) -> Figures:
@@ -103,8 +103,8 @@ def run(runs: int = 20, seed: int = 0, references: tuple[int, ...] = (200, 1000)
 
 def cell(kind: str, model: str, rows: int, runs: int, seed: int, sampler: str = "residual") -> Figures:
     """One kind of columns, one model, one size of the reference, one sampler."""
-    found = [one_run(kind, model, rows, number, sampler) for number in range(seed, seed + runs)]
-    fdp = np.array([one[0] for one in found])
+    results = [one_run(kind, model, rows, number, sampler) for number in range(seed, seed + runs)]
+    fdp = np.array([one[0] for one in results])
     return {
         "sampler": sampler,
         "kind": kind,
@@ -113,9 +113,9 @@ def cell(kind: str, model: str, rows: int, runs: int, seed: int, sampler: str = 
         "runs": runs,
         "fdr": [round(float(x), 3) for x in fdp.mean(axis=0)],
         "worst_se": round(float((fdp.std(axis=0, ddof=1) / np.sqrt(max(runs, 1))).max()), 3) if runs > 1 else None,
-        "features": round(float(np.mean([one[1] for one in found])), 3),
-        "inputs_below_root": round(float(np.mean([one[2] for one in found])), 3),
-        "tpr": round(float(np.mean([one[3] for one in found])), 3),
+        "features": round(float(np.mean([one[1] for one in results])), 3),
+        "inputs_below_root": round(float(np.mean([one[2] for one in results])), 3),
+        "tpr": round(float(np.mean([one[3] for one in results])), 3),
     }
 
 

@@ -1,4 +1,4 @@
-"""What butfor itself costs: its time over bare model calls, a first result, and the memory of a million hypotheses."""
+"""Cost of butfor itself: time over bare model calls, a first result, and the memory of a million hypotheses."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def measured(case: Case, name: str, test: Any, target: float) -> Figures:
         "ratio": middle[0] / middle[1],
         "least": min(over),
         "most": max(over),
-        "inside": float(np.median([whole / own for whole, _, own in repeats])),
+        "inside": float(np.median([whole / inside for whole, _, inside in repeats])),
         "target": target,
         "met": middle[0] / middle[1] <= target,
     }
@@ -167,7 +167,7 @@ def write_network(weights: tuple[Floats, ...], path: Path) -> Path:
     """The paper's network as an ONNX file of float32."""
     onnx = need("onnx", "dev")
     make, numbers = onnx.helper, onnx.numpy_helper
-    held = [numbers.from_array(part.astype(np.float32), f"w{i}") for i, part in enumerate(weights)]
+    tensors = [numbers.from_array(part.astype(np.float32), f"w{i}") for i, part in enumerate(weights)]
     nodes, last = [], "rows"
     for layer in range(3):
         out = "output" if layer == 2 else f"sum{layer}"
@@ -179,7 +179,7 @@ def write_network(weights: tuple[Floats, ...], path: Path) -> Path:
         make.make_tensor_value_info(name, onnx.TensorProto.FLOAT, ["n", width])
         for name, width in (("rows", len(weights[0])), ("output", 1))
     ]
-    graph = make.make_graph(nodes, "network", ends[:1], ends[1:], held)
+    graph = make.make_graph(nodes, "network", ends[:1], ends[1:], tensors)
     model = make.make_model(graph, opset_imports=[make.make_opsetid("", 17)], ir_version=8)
     path.write_bytes(model.SerializeToString())
     return path
@@ -211,7 +211,9 @@ def first_results() -> list[Figures]:
     A first process, which is not counted, compiles the modules, as an installation does.
     """
     with TemporaryDirectory() as folder:
-        found = {name: [_first(options, folder) for _ in range(1 + FIRST_RUNS)][1:] for name, options in FIRST.items()}
+        processes = {
+            name: [_first(options, folder) for _ in range(1 + FIRST_RUNS)][1:] for name, options in FIRST.items()
+        }
     return [
         {
             "call": name,
@@ -222,19 +224,19 @@ def first_results() -> list[Figures]:
             "target": FIRST_TARGET,
             "met": min(one[0] for one in runs) <= FIRST_TARGET,
         }
-        for name, runs in found.items()
+        for name, runs in processes.items()
     ]
 
 
 def _first(options: str, compiled: str) -> list[float]:
     """Processor seconds, model rows and hypotheses of one fresh process, with one thread."""
-    own = {"PYTHONPYCACHEPREFIX": compiled, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    fixed = {"PYTHONPYCACHEPREFIX": compiled, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    return _numbers("first result", FIRST_CODE.format(options=options), kept | own)
+    return _numbers("first result", FIRST_CODE.format(options=options), kept | fixed)
 
 
 def _numbers(what: str, code: str, environment: dict[str, str] | None = None) -> list[float]:
-    """What a fresh process prints."""
+    """Return the numbers that a fresh process prints."""
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, env=environment)
     if done.returncode:

@@ -1,4 +1,4 @@
-"""The negative control on samplers that are wrong on purpose: how often it says so, and what it says of good ones."""
+"""The negative control on samplers that are wrong on purpose: how often it flags them, and good ones."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ Spoil = Callable[[Array, Array, np.random.Generator], Array]  # good draws (n, d
 
 
 @dataclass(frozen=True, eq=False)
-class SpoiltLaw:
-    """Draws of a good law, changed for one subset; what else is asked of a law, the good one answers."""
+class Spoilt:
+    """Draws of a good conditional distribution, changed for one subset."""
 
     law: Any
     reference: Array
@@ -109,7 +109,7 @@ def _measured(name: str, fault: Fault, runs: int, seed: int) -> Figures:
         verdict = result.control.calibrated
         caught += not verdict[place]
         chosen += bool(result.chosen[result.subset_of == place].any())
-        beside = [j for j, own in enumerate(result.subset_names) if own in fault.good]
+        beside = [j for j, subset in enumerate(result.subset_names) if subset in fault.good]
         wrong += int((~verdict[beside]).sum())
         good += len(beside)
     return {"name": name, "runs": runs, "caught": caught, "chosen": chosen, "wrong": wrong, "good": good}
@@ -126,5 +126,5 @@ def spoilt(reference: Floats | Table, fault: Fault) -> TableSampler:
     """The residual sampler with one subset spoilt, and so again on other rows."""
     good = residual(reference.values if isinstance(reference, Table) else reference)
     assert good.reference is not None
-    law = SpoiltLaw(good.law, good.reference.values, fault.spoil, fault.columns)
-    return replace(good, law=law, name="spoilt", again=lambda own: spoilt(own, fault))
+    law = Spoilt(good.law, good.reference.values, fault.spoil, fault.columns)
+    return replace(good, law=law, name="spoilt", again=lambda rows: spoilt(rows, fault))

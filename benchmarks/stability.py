@@ -1,7 +1,4 @@
-"""Does another seed give another answer? Pairwise overlap of what is chosen over seeds, and of the top k of SHAP.
-
-On film reviews, too, where the folder of assets has them.
-"""
+"""Overlap of what two seeds choose on the same data, and of the top k of SHAP; on film reviews where there are any."""
 
 from __future__ import annotations
 
@@ -43,8 +40,8 @@ def run(seed: int = 0, seeds: int = SEEDS) -> Figures:
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(1), warnings.catch_warnings(action="ignore"):
-        found = [one for name in BEDS for one in _on_bed(name, seed, seeds)]
-        return {"overlap": [*found, *_on_trees(seed, seeds), *on_reviews(seed, seeds)]}
+        rows = [one for name in BEDS for one in _on_bed(name, seed, seeds)]
+        return {"overlap": [*rows, *_on_trees(seed, seeds), *on_reviews(seed, seeds)]}
 
 
 def overlap(chosen: Sequence[Bools]) -> tuple[float, float]:
@@ -78,8 +75,8 @@ def _on_bed(name: str, seed: int, seeds: int) -> list[Figures]:
     """Every test on one bed, whose data stay as they are, and the top k of SHAP where it is installed."""
     bed = simulate.bed(name, seed)
 
-    def chosen(test: Any, own: int) -> Bools:
-        options = {"test": test, "alternative": "greater", "effects": None, "control": False, "seed": own}
+    def chosen(test: Any, run_seed: int) -> Bools:
+        options = {"test": test, "alternative": "greater", "effects": None, "control": False, "seed": run_seed}
         return np.asarray(explain(bed.model, bed.inputs, bed.sampler, **options).chosen)
 
     rows = [_row(name, method, partial(chosen, test), seeds) for method, test in TESTS.items()]
@@ -93,12 +90,12 @@ def _on_trees(seed: int, seeds: int) -> list[Figures]:
     reference = paper_inputs(seed + 1, REFERENCE, 25, 0.0, correlated=False)[0]
     function, trees = boosted(seed), _fitted(seed)
 
-    def chosen(model: object, own: int) -> Bools:
-        options = {"subsets": "columns", "effects": None, "control": False, "seed": own}
+    def chosen(model: object, run_seed: int) -> Bools:
+        options = {"subsets": "columns", "effects": None, "control": False, "seed": run_seed}
         return np.asarray(explain(model, inputs, reference, **options).chosen)
 
-    rows = [_row("boosted trees", "sequential", lambda own: chosen(function, own), seeds)]
-    rows.append(_row("boosted trees", "default", lambda own: chosen(trees, own), seeds))
+    rows = [_row("boosted trees", "sequential", lambda run_seed: chosen(function, run_seed), seeds)]
+    rows.append(_row("boosted trees", "default", lambda run_seed: chosen(trees, run_seed), seeds))
     return rows + _top("boosted trees", function, inputs, reference[:BACKGROUND], round(rows[0]["chosen"]), seeds)
 
 
@@ -110,8 +107,8 @@ def on_reviews(seed: int, seeds: int) -> list[Figures]:
         return []
     model, sampler = text.small_sentiment(threads=1), text.small_infiller(threads=1, among="plain")
 
-    def chosen(test: str | None, own: int) -> Bools:
-        return np.asarray(text.explain(model, reviews, sampler, test=test, link="logit", seed=own).chosen)
+    def chosen(test: str | None, run_seed: int) -> Bools:
+        return np.asarray(text.explain(model, reviews, sampler, test=test, link="logit", seed=run_seed).chosen)
 
     few, bed = min(seeds, REVIEW_SEEDS), f"{len(reviews)} reviews"
     default = _row(bed, f"the default ({few} seeds)", partial(chosen, None), few, REVIEW_TARGET)
@@ -134,8 +131,8 @@ def _top(
     except ImportError:
         return []
 
-    def chosen(own: int) -> Bools:
-        explainer = shap.PermutationExplainer(model, background, seed=own)
+    def chosen(run_seed: int) -> Bools:
+        explainer = shap.PermutationExplainer(model, background, seed=run_seed)
         values = explainer(inputs, max_evals=EVALUATIONS, silent=True).values
         top = np.zeros(values.size, bool)
         top[np.argsort(-np.abs(values).ravel(), kind="stable")[:count]] = True

@@ -1,4 +1,4 @@
-"""Exact tests of tree ensembles beside SHAP's TreeExplainer and our own sequential test: processor time and memory."""
+"""Exact tests of tree ensembles beside SHAP's TreeExplainer and the sequential test: processor time and memory."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def cell(task: TreeTask, trees: int) -> Figures:
     size = len(task.inputs)
     whole = partial(explain, task.model, task.inputs, subsets="columns", control=False)
     whole(task.sampler)  # what is fitted once is fitted
-    asked: dict[str, Callable[[], object]] = {
+    ways: dict[str, Callable[[], object]] = {
         "alone": partial(alone, task),
         "whole": partial(whole, task.reference),
         FITTED: partial(whole, task.sampler),
@@ -88,10 +88,10 @@ def cell(task: TreeTask, trees: int) -> Figures:
     }
     if find_spec("shap") is not None:
         attributed(replace(task, inputs=task.inputs[:1]), None)  # imported before it is timed
-        asked["path-dependent"] = partial(attributed, task, None)
-        asked["interventional"] = partial(attributed, task, task.reference)
-    seconds = {way: timed(run) if size * trees <= MOST_PAIRS.get(way, np.inf) else None for way, run in asked.items()}
-    row: Figures = {"inputs": size, "trees": trees, "seconds": seconds, "megabytes": grown(asked[FITTED])}
+        ways["path-dependent"] = partial(attributed, task, None)
+        ways["interventional"] = partial(attributed, task, task.reference)
+    seconds = {way: timed(run) if size * trees <= MOST_PAIRS.get(way, np.inf) else None for way, run in ways.items()}
+    row: Figures = {"inputs": size, "trees": trees, "seconds": seconds, "megabytes": grown(ways[FITTED])}
     for above, below in (("path-dependent", "alone"), ("path-dependent", FITTED), ("sequential", "alone")):
         over, under = seconds.get(above), seconds[below]
         row[f"{above} / {below}"] = None if over is None or under is None else over / under
@@ -113,10 +113,10 @@ def alone(task: TreeTask) -> Floats:
     """The p-values (n, columns) and nothing else: the trees are read and checked, every column is tested."""
     table, sampler = bind_sampler(task.inputs, task.sampler)
     problem = table_problem(items_of(table), table.index, column_subsets(table, None), sampler, 0)
-    found = np.ones(problem.size)
+    values = np.ones(problem.size)
     for part in _tested(task.model, problem, table):
-        found[part.rows] = part.values
-    return found.reshape(len(task.inputs), -1)
+        values[part.rows] = part.values
+    return values.reshape(len(task.inputs), -1)
 
 
 def _tested(model: Any, problem: Problem, table: Table) -> Any:
@@ -152,8 +152,8 @@ def timed(run: Callable[[], object]) -> float:
 
 def _slopes(cells: list[Figures]) -> Figures:
     """Over inputs; None where there are fewer than two sizes."""
-    found: Figures = {}
+    values: Figures = {}
     for way in WAYS:
         known = [(one["inputs"], one["seconds"][way]) for one in cells if one["seconds"].get(way) is not None]
-        found[way] = slope(*zip(*known, strict=True)) if len(known) > 1 else None
-    return found
+        values[way] = slope(*zip(*known, strict=True)) if len(known) > 1 else None
+    return values

@@ -85,7 +85,7 @@ def run(runs: int = 50, seed: int = 100, beds: Sequence[str] = tuple(RUNS)) -> F
             "not drawn left out": by_resolution(zoomed, left_out),
             "flat": by_resolution(flat),
         }
-        rows += [{"bed": bed, "way": way, **row} for way, found in ways.items() for row in found]
+        rows += [{"bed": bed, "way": way, **row} for way, of_way in ways.items() for row in of_way]
     return {"rates": rows, **long}
 
 

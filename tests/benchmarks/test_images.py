@@ -69,5 +69,5 @@ def test_heat_maps_of_textures(tmp_path, monkeypatch):
     assert "| textures | butfor, zoom |" in markdown(figures)
     if not (ASSETS / "image").is_dir():
         return
-    with pytest.raises(butfor.InputError, match=r"nobody has said what is in photograph 'cat\.jpg'"):
+    with pytest.raises(butfor.InputError, match=r"no label is known for photograph 'cat\.jpg'"):
         heatmaps.photographs(ASSETS, ["cat.jpg"], 1)
