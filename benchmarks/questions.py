@@ -179,10 +179,8 @@ def _wine(seed: int) -> Question:
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    data = load_wine(as_frame=True)
-    return _classified(
-        data.data, data.target.to_numpy(), seed, 0, 1, make_pipeline(StandardScaler(), LogisticRegression())
-    )
+    data, model = load_wine(as_frame=True), make_pipeline(StandardScaler(), LogisticRegression())
+    return _classified(data.data, data.target.to_numpy(), seed, 0, 1, model)
 
 
 def _digits(seed: int) -> Question:

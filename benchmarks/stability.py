@@ -50,9 +50,7 @@ def overlap(chosen: Sequence[Bools]) -> tuple[float, float]:
     >>> overlap([np.array([True, True]), np.array([True, False])])
     (0.5, 0.5)
     """
-    shares = [
-        float((a & b).sum() / max(1, (a | b).sum())) if (a | b).any() else 1.0 for a, b in combinations(chosen, 2)
-    ]
+    shares = [float((a & b).sum() / (a | b).sum()) if (a | b).any() else 1.0 for a, b in combinations(chosen, 2)]
     return float(np.mean(shares)), float(min(shares))
 
 

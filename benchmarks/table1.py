@@ -57,7 +57,7 @@ def run(
     progress: ProgressTo = None,
     beds: Sequence[str] = BEDS,
 ) -> Figures:
-    """Figures of every cell: mean, sd and s.e. of FDR and TPR over the runs, the paper's and the expected ones.
+    """Measure every cell: mean, sd and s.e. of FDR and TPR over the runs, beside the paper's and the expected ones.
 
     `quick` makes two runs at alpha = 0.2 only; `beds` restricts to some of the four. Progress counts runs of beds.
     The same seed gives the same figures; a first run also trains two networks per run (see `simulate.network`).
