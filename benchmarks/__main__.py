@@ -37,7 +37,7 @@ from benchmarks import (
 )
 from benchmarks.figures import Figures, markdown, record, write
 from butfor import InputError, Progress
-from butfor.report.folder import check_folder
+from butfor.report.write import check_folder
 
 STUDIES: dict[str, ModuleType] = {
     "table1": table1,
@@ -72,7 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parsed = vars(parser().parse_args(given))
     name, out = parsed.pop("study"), parsed.pop("out")
     run: Callable[..., Figures] = STUDIES[name].run
-    settings = {option: value for option, value in parsed.items() if value is not None}
+    settings: Figures = {option: value for option, value in parsed.items() if value is not None}
     if "progress" in inspect.signature(run).parameters:
         settings["progress"] = _stage
     try:

@@ -10,11 +10,11 @@ import numpy as np
 
 from benchmarks.figures import Figures, mean_rates
 from butfor import explain
-from butfor.core.draw.streams import stream
-from butfor.core.select.rules import adaptive_strict, bh
-from butfor.core.select.weights import PILOT, learn_weights, pilot_p, weighted_bh
-from butfor.core.test.evidence import besag_clifford, p_sequential
-from butfor.core.types import Bools, Floats, Ints, Subset
+from butfor.evaluation.streams import stream
+from butfor.inference.adaptive import PILOT, learn_weights, pilot_p, weighted_bh
+from butfor.inference.selection import adaptive_strict, bh
+from butfor.inference.statistics import besag_clifford, p_sequential
+from butfor.types import Bools, Floats, Ints, Subset
 
 ALPHA = 0.1
 RHO = 0.9  # between the subsets of one input

@@ -19,11 +19,11 @@ import numpy as np
 from benchmarks.beds import population
 from benchmarks.figures import Figures
 from butfor import ReachWarning, Result, explain, few_shot, irt, osft, sequential, simulate
-from butfor.core.draw.samplers import DrawsColumns, ListsSupport, Sampler
-from butfor.core.types import Alternative, Bools, Floats, InputError
-from butfor.run.procedure import Procedure
+from butfor.evaluation.samplers import DrawsColumns, ListsSupport, Sampler
+from butfor.settings import Procedure
 from butfor.simulate import network
 from butfor.tabular import from_values
+from butfor.types import Alternative, Bools, Floats, InputError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -115,9 +115,9 @@ def one_test(task: Task, name: str, alternative: Alternative = "two-sided", alph
         model = task.model if task.trees is None else task.trees
     elif task.lists_support and isinstance(sampler, DrawsColumns):
         sampler = from_values(sampler.values)  # draws even where it could list
-    settings = {"test": TESTS[name](), "alternative": alternative, "alpha": alpha, "seed": task.seed, "effects": None}
+    settings: Figures = {"test": TESTS[name](), "alternative": alternative, "alpha": alpha, "effects": None}
     with warnings.catch_warnings(action="ignore", category=ReachWarning):
-        return explain(model, task.inputs, sampler, **settings)
+        return explain(model, task.inputs, sampler, seed=task.seed, **settings)
 
 
 # LIME (Ribeiro, Singh & Guestrin 2016): the weights of a linear model of many perturbed rows around each input

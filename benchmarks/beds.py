@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from butfor.core.draw.streams import stream
-from butfor.core.types import Bools, Floats, InputError, Ints, Subset
+from butfor.evaluation.streams import stream
 from butfor.simulate.about_model import SHARE, copied_rows, tree_rows
 from butfor.simulate.known import LINEAR_SHARE, LINEAR_SHIFT, linear_covariance
 from butfor.simulate.paper import PAIRS, WIDTH, mixture, paper_beta
 from butfor.simulate.texts import FOREIGN, PLACE, READ, WORDS, Chain, drawn, laws
+from butfor.types import Bools, Floats, InputError, Ints, Subset
 
 if TYPE_CHECKING:
     import pandas as pd

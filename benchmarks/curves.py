@@ -20,9 +20,9 @@ import numpy as np
 from benchmarks.attributions import ALPHA, ALPHAS, ALTERNATIVES, ATTRIBUTIONS, TESTS, Task, applies, chosen_at, task_of
 from benchmarks.figures import Figures, ProgressTo, checked_names, installed, mean_error, rates
 from butfor import InputError, Progress
-from butfor.core.types import Alternative, Bools, Floats
-from butfor.report.folder import write_files
-from butfor.run.progress import reporting
+from butfor.evaluation.progress import reporting
+from butfor.report.write import write_files
+from butfor.types import Alternative, Bools, Floats
 
 PAPER = ("correlated-discontinuous", "independent-discontinuous", "correlated-network", "independent-network")
 ABOUT_MODEL = ("linear", "interactions", "boosted-trees", "copies")

@@ -10,10 +10,10 @@ import numpy as np
 
 from benchmarks.figures import Figures
 from butfor import Result, explain, tabular
-from butfor.core.draw.streams import stream
-from butfor.core.types import Array, Bools, Floats
+from butfor.evaluation.streams import stream
 from butfor.simulate.known import known_normal
 from butfor.tabular.splice import from_values
+from butfor.types import Array, Bools, Floats
 
 WIDTH, RHO, INPUTS = 5, 0.6, 20
 WEIGHTS = np.array([1.0, 0.8, -0.6, 0.4, 0.0])
@@ -110,7 +110,7 @@ def one_run(rows: int | None, how: How, seed: int, edge: float = 1.0, test: str 
         else tabular.residual(rng.standard_normal((rows, WIDTH)) @ root)
     )
     with warnings.catch_warnings(action="ignore"):
-        options = {"test": test, "decide": lambda y: y > edge, "control": False, "effects": None, "seed": seed}
+        options: Figures = {"test": test, "decide": lambda y: y > edge, "control": False, "effects": None, "seed": seed}
         result = explain(lambda x: x @ WEIGHTS, inputs, sampler, **options)
     return _compared(result, inputs, edge)
 

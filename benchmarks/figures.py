@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 
 from butfor import InputError, Progress, Subset, __version__
-from butfor.core.draw.samplers import RefusesInputs, RepeatsDraws, SamplerInfo, info_of
-from butfor.core.types import Bools, Floats
-from butfor.report.folder import write_files
-from butfor.run.progress import Report, reporting
+from butfor.evaluation.progress import Report, reporting
+from butfor.evaluation.samplers import RefusesInputs, RepeatsDraws, SamplerInfo, info_of
+from butfor.report.write import write_files
+from butfor.types import Bools, Floats
 
 Figures = dict[str, Any]  # what a study measured, as JSON can hold it
 ProgressTo = bool | Report | None  # a bar, a function, or nothing

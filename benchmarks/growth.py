@@ -11,11 +11,11 @@ import numpy as np
 
 from benchmarks.figures import Figures, slope
 from butfor import InputError, explain, few_shot, irt, tabular
-from butfor.core.draw.samplers import Sampler
-from butfor.core.draw.streams import stream
-from butfor.core.types import Floats
+from butfor.evaluation.samplers import Sampler
+from butfor.evaluation.streams import stream
 from butfor.simulate.models import sum_of_abs
 from butfor.simulate.samplers import normal
+from butfor.types import Floats
 
 WIDTH = 10  # columns, where they are not what grows
 HYPOTHESES = (10**3, 10**4, 10**5, 10**6)
@@ -93,7 +93,7 @@ def timed(rows: Floats, sampler: Sampler, test: Any, seed: int) -> tuple[float, 
     taken = []
     for _ in range(3 if rows.size <= REPEATED else 1):
         start = time.process_time()
-        options = {"test": test, "alternative": "greater", "effects": None, "control": False, "seed": seed}
+        options: Figures = {"test": test, "alternative": "greater", "effects": None, "control": False, "seed": seed}
         result = explain(sum_of_abs, rows, sampler, **options)
         taken.append(time.process_time() - start)
     return min(taken), result.rows

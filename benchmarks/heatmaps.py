@@ -17,14 +17,12 @@ import numpy as np
 
 from benchmarks.figures import Figures, assets_folder
 from benchmarks.images import NEEDED
-from butfor import Result, image
-from butfor.core.draw.samplers import Sampler
-from butfor.core.types import Array, Bools, Floats, InputError, Model
-from butfor.image.region import Box, Image, at, mask_of
+from butfor import Result, image, sequential
+from butfor.evaluation.samplers import Sampler
+from butfor.image.region import Box, Image, Zoom, at, mask_of
 from butfor.image.view import marked_photograph
-from butfor.image.zoom import Zoom
-from butfor.run.procedure import sequential
 from butfor.simulate.images import PATCH, Stripes, textures
+from butfor.types import Array, Bools, Floats, InputError, Model
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -18,9 +18,9 @@ from typing import TypeVar
 
 from benchmarks.figures import Figures, Timed, assets_folder, memory
 from butfor import Result, image
-from butfor.core.draw.samplers import Sampler
-from butfor.core.types import Array, Model
+from butfor.evaluation.samplers import Sampler
 from butfor.image.models import ImageClassifier
+from butfor.types import Array, Model
 
 Answer = TypeVar("Answer")
 ALPHAS = (0.2, 0.1)

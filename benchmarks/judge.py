@@ -11,12 +11,12 @@ import numpy as np
 
 from benchmarks.figures import Figures, assets_folder
 from benchmarks.images import NEEDED
-from butfor.core.types import Subset
 from butfor.image.boxes import boxes
 from butfor.image.files import folder
 from butfor.image.plausibility import Judge, among, can_judge, judge
 from butfor.image.region import Image, bounds, mask_of
-from butfor.models.optional import need
+from butfor.models.wrap import need
+from butfor.types import Subset
 
 STEP, SIGMAS, FADE = 20, (4.0, 2.0), 12  # grey levels, of blurs, and pixels over which a patch is faded in
 RANDOM = 4  # random patches of each photograph

@@ -9,12 +9,12 @@ import numpy as np
 
 from benchmarks.figures import Figures, ProgressTo, each, mean_error, rates
 from butfor import ReachWarning, Result, explain, few_shot, irt, osft, sequential, simulate
-from butfor.core.draw.blocks import draw, rounds, table_problem
-from butfor.core.draw.items import TableItems
-from butfor.core.select.rules import bh
-from butfor.core.types import Bools, Floats, Ints, Subset
-from butfor.run.procedure import Procedure
+from butfor.evaluation.hypotheses import draw, rounds, table_problem
+from butfor.evaluation.items import TableItems
+from butfor.inference.selection import bh
+from butfor.settings import Procedure
 from butfor.simulate import Bed
+from butfor.types import Bools, Floats, Ints, Subset
 
 FIXED = 10_000
 ALPHAS = (0.05, 0.1, 0.2)
@@ -60,7 +60,7 @@ def one_few_shot(name: str, seed: int) -> list[Figures]:
 
 
 def _explained(bed: Bed, test: Procedure, alpha: float, seed: int) -> Result:
-    settings = {"test": test, "alternative": "greater", "alpha": alpha, "seed": seed, "effects": None}
+    settings: Figures = {"test": test, "alternative": "greater", "alpha": alpha, "seed": seed, "effects": None}
     with warnings.catch_warnings(action="ignore", category=ReachWarning):
         return explain(bed.model, bed.inputs, bed.sampler, **settings)
 

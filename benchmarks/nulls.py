@@ -11,8 +11,8 @@ import numpy as np
 
 from benchmarks.figures import Figures, correlated
 from butfor import explain
-from butfor.core.draw.streams import stream
-from butfor.core.types import Array, Batch, Floats
+from butfor.evaluation.streams import stream
+from butfor.types import Array, Batch, Floats
 
 ALPHA, WIDTH = 0.1, 6
 Distribution = Callable[[np.random.Generator, int], Any]

@@ -33,8 +33,8 @@ from benchmarks.figures import (
 )
 from benchmarks.global_ import ALPHA, half_tested, holdout_bed, knockoffs
 from butfor import Progress
-from butfor.core.types import Bools, Floats
-from butfor.run.progress import reporting
+from butfor.evaluation.progress import reporting
+from butfor.types import Bools, Floats
 
 BEDS = ("independent-network", "independent-discontinuous", "boosted-trees")
 METHODS = (*TESTS, *(name for name in ATTRIBUTIONS if name != "L2X"))  # L2X is trained, not called

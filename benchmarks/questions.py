@@ -16,9 +16,9 @@ from benchmarks.attributions import dice_changes
 from benchmarks.beds import credit
 from benchmarks.figures import Figures
 from butfor import Result, explain
-from butfor.core.draw.streams import stream
-from butfor.core.types import Bools, Floats
+from butfor.evaluation.streams import stream
 from butfor.models import wrap
+from butfor.types import Bools, Floats
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -20,11 +20,11 @@ import numpy as np
 
 from benchmarks.figures import Figures, checked_names, mean_rates
 from butfor import ReachWarning, check_sampler, explain, tabular
-from butfor.core.draw.streams import stream
-from butfor.core.types import Array, Floats, Subset
+from butfor.evaluation.streams import stream
 from butfor.simulate.known import linear_covariance, linear_gaussian
 from butfor.tabular import empirical, from_values, gaussian
 from butfor.tabular.splice import TableSampler
+from butfor.types import Array, Floats, Subset
 
 PARTS = ("check", "discoveries", "crps")
 ALPHA = 0.1

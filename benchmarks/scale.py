@@ -18,13 +18,13 @@ import numpy as np
 
 from benchmarks.figures import Figures, checked_names, memory
 from butfor import explain, irt, tabular
-from butfor.core.draw.samplers import Sampler
-from butfor.core.draw.streams import stream
-from butfor.core.types import Array, Batch, Floats
-from butfor.engine.choose import engine_for
+from butfor.evaluation.samplers import Sampler
+from butfor.evaluation.streams import stream
+from butfor.evaluation.workers import engine_for
 from butfor.simulate.models import sum_of_abs
 from butfor.simulate.samplers import normal
 from butfor.tabular.stream import explain_stream
+from butfor.types import Array, Batch, Floats
 
 PARTS = ("workers", "journal", "million", "stream", "columns")
 SPEEDUPS = {"2 processes": 1.7, "dask, 2 processes": 1.5}  # targets
@@ -283,7 +283,7 @@ def columns(seed: int, count: int) -> list[Figures]:
     """
     import pandas as pd
 
-    from butfor.tabular.rows import TableRequest, read_tables
+    from butfor.tabular.files import TableRequest, read_tables
 
     rng, names = stream(seed, "scale", "columns"), [f"x{j}" for j in range(count)]
     frame = pd.DataFrame(rng.standard_normal((40, count)), columns=names)

@@ -16,13 +16,13 @@ import numpy as np
 
 from benchmarks.figures import Figures, rates
 from butfor import Result, explain
-from butfor.core.draw.streams import stream
-from butfor.core.types import Array, Bools, Floats, Subset
+from butfor.evaluation.streams import stream
 from butfor.simulate.known import known_normal
 from butfor.tabular import copula, gaussian, neighbours, residual
 from butfor.tabular.gaussian import Gaussian
 from butfor.tabular.splice import TableSampler
 from butfor.tabular.table import Table
+from butfor.types import Array, Bools, Floats, Subset
 
 ALPHA, INPUTS, GROUPS, SHIFT = 0.1, 60, 4, 3.0
 Model = Callable[[Any], Floats]

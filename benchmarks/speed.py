@@ -18,13 +18,13 @@ import numpy as np
 
 from benchmarks.figures import ROOT, Figures, Timed, assets_folder, memory
 from butfor import ReachWarning, explain, image, irt, simulate, tabular
-from butfor.core.draw.streams import stream
-from butfor.core.types import Array, Batch, Floats, ModelError, Subset
+from butfor.evaluation.streams import stream
 from butfor.models.onnx import onnx_model
-from butfor.models.optional import need
+from butfor.models.wrap import need
 from butfor.simulate.models import sum_of_abs
 from butfor.simulate.network import predict
 from butfor.simulate.samplers import normal
+from butfor.types import Array, Batch, Floats, ModelError, Subset
 
 DRAWS, REPEATS = 100, 5
 NETWORK = "efficientnet_lite0.onnx"

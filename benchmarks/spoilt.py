@@ -11,11 +11,11 @@ import numpy as np
 
 from benchmarks.figures import Figures
 from butfor import Result, explain
-from butfor.core.draw.streams import stream
-from butfor.core.types import Array, Floats, Ints, Subset
+from butfor.evaluation.streams import stream
 from butfor.tabular import residual
 from butfor.tabular.splice import TableSampler
 from butfor.tabular.table import Table
+from butfor.types import Array, Floats, Ints, Subset
 
 REFERENCE, INPUTS, PLANS = 300, 50, 40
 Spoil = Callable[[Array, Array, np.random.Generator], Array]  # good draws (n, draws, columns), the reference

@@ -15,9 +15,9 @@ from benchmarks.speed import boosted
 from benchmarks.texts import REVIEWS as REVIEW_FILE
 from benchmarks.texts import short_reviews
 from butfor import explain, irt, simulate, text
-from butfor.core.types import Array, Batch, Bools, Floats, InputError
 from butfor.simulate.models import sum_of_abs
 from butfor.simulate.paper import paper_inputs
+from butfor.types import Array, Batch, Bools, Floats, InputError
 
 SEEDS = 10
 BEDS = ("independent-network", "correlated-network")
@@ -74,7 +74,7 @@ def _on_bed(name: str, seed: int, seeds: int) -> list[Figures]:
     bed = simulate.bed(name, seed)
 
     def chosen(test: Any, run_seed: int) -> Bools:
-        options = {"test": test, "alternative": "greater", "effects": None, "control": False, "seed": run_seed}
+        options: Figures = {"test": test, "alternative": "greater", "effects": None, "control": False, "seed": run_seed}
         return np.asarray(explain(bed.model, bed.inputs, bed.sampler, **options).chosen)
 
     rows = [_row(name, method, partial(chosen, test), seeds) for method, test in TESTS.items()]
@@ -89,7 +89,7 @@ def _on_trees(seed: int, seeds: int) -> list[Figures]:
     function, trees = boosted(seed), _fitted(seed)
 
     def chosen(model: object, run_seed: int) -> Bools:
-        options = {"subsets": "columns", "effects": None, "control": False, "seed": run_seed}
+        options: Figures = {"subsets": "columns", "effects": None, "control": False, "seed": run_seed}
         return np.asarray(explain(model, inputs, reference, **options).chosen)
 
     rows = [_row("boosted trees", "sequential", lambda run_seed: chosen(function, run_seed), seeds)]

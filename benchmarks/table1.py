@@ -14,8 +14,8 @@ import numpy as np
 
 from benchmarks.figures import Figures, ProgressTo, checked_names, each, rates
 from butfor import ReachWarning, explain, irt, osft, selection, simulate
-from butfor.core.types import Alternative, InputError
-from butfor.run.procedure import Procedure
+from butfor.settings import Procedure
+from butfor.types import Alternative, InputError
 
 ALPHAS = (0.01, 0.05, 0.1, 0.2)
 ALPHA = 0.2  # of the table
@@ -89,7 +89,7 @@ def _decisions(
 ) -> Iterator[Figures]:
     test = TESTS[name](center=1 if alternative == "two-sided" else None)  # the paper's form
     rule = "bh" if name == "irt" else None
-    settings = {"test": test, "alternative": alternative, "rule": rule, "seed": seed, "effects": None}
+    settings: Figures = {"test": test, "alternative": alternative, "rule": rule, "seed": seed, "effects": None}
     result = explain(bed.model, bed.inputs, bed.sampler, **settings)
     truth = bed.truth.ravel()
     for alpha in alphas:

@@ -22,12 +22,12 @@ import numpy as np
 
 from benchmarks.figures import Figures, Timed, assets_folder, memory
 from butfor import Result, text
-from butfor.core.draw.streams import stream
-from butfor.core.types import Bools, Floats, Subset
+from butfor.evaluation.streams import stream
 from butfor.text import ngram, plain, word_spans
-from butfor.text.network import pieces_of
-from butfor.text.small_infiller import plain_words
-from butfor.text.word_counts import word_of
+from butfor.text.highlight import word_of
+from butfor.text.small import plain_words
+from butfor.text.tokens import pieces_of
+from butfor.types import Bools, Floats, Subset
 
 REVIEWS = "imdb/test.jsonl.gz"
 ALPHA = 0.15

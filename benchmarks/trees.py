@@ -15,21 +15,20 @@ import numpy as np
 
 from benchmarks.figures import Figures, installed, memory, slope
 from butfor import explain, tabular
-from butfor.core.draw.blocks import Problem, table_problem
-from butfor.core.draw.streams import stream
-from butfor.core.evaluate.batches import Evaluator
-from butfor.core.evaluate.outputs import Rounding, Target
-from butfor.core.test.outcomes import known_outcomes
-from butfor.core.test.statistic import StatisticSpec
-from butfor.core.types import Floats
-from butfor.models.trees import readable
-from butfor.run.progress import Meter
-from butfor.tabular.bind import bind_sampler
-from butfor.tabular.exact_trees import read_trees
+from butfor.evaluation.evaluator import Evaluator
+from butfor.evaluation.hypotheses import Problem, table_problem
+from butfor.evaluation.progress import Meter
+from butfor.evaluation.streams import stream
+from butfor.inference.exact import known_outcomes
+from butfor.inference.outputs import Rounding, Target
+from butfor.inference.statistics import StatisticSpec
+from butfor.models.trees.libraries import readable
+from butfor.tabular.exact_trees.outcomes import read_trees
 from butfor.tabular.explain import default_batch_rows
-from butfor.tabular.splice import TableSampler
+from butfor.tabular.splice import TableSampler, bind_sampler
 from butfor.tabular.subsets import column_subsets
 from butfor.tabular.table import Table, items_of
+from butfor.types import Floats
 
 WIDTH, REFERENCE, TRAINING = 30, 1_000, 5_000
 INPUTS, TREES = (100, 1_000, 10_000), (100, 500)

@@ -20,11 +20,11 @@ from benchmarks.beds import DocumentBed, documents
 from benchmarks.figures import Figures, Timed, assets_folder, checked_names, mean_error, rates, slope
 from benchmarks.texts import REVIEWS
 from butfor import ReachWarning, Result, image, sequential, text
-from butfor.core.select.rules import bh
-from butfor.core.types import Bools, Ints
-from butfor.image.zoom import Zoom
+from butfor.image.region import Zoom
+from butfor.inference.selection import bh
 from butfor.simulate.images import PATCH, ImageBed, textures
 from butfor.text.segment import word_spans
+from butfor.types import Bools, Ints
 
 SIDE = 8  # squares of an image, across and down
 Run = tuple[Result, Bools]  # a result and the truth of its hypotheses
@@ -34,7 +34,7 @@ def image_run(seed: int, *, flat: bool = False, draws: int = 4000, h: int = 10, 
     """Zoom on images with an object each, or a flat grid of the finest cells, with at most `draws` draws."""
     bed = textures(seed, inputs=inputs, side=SIDE, extent=3)
     boxes = image.grid(SIDE) if flat else Zoom(PATCH, whole=True)
-    options = {"boxes": boxes, "test": sequential(h, draws=draws), "target": 0, "decide": False, "seed": seed}
+    options: Figures = {"boxes": boxes, "test": sequential(h, draws=draws), "target": 0, "decide": False, "seed": seed}
     result = _quietly(image.explain, bed, **options)
     truth = {name: squares.reshape(SIDE, SIDE) for name, squares in zip(bed.inputs, bed.truth, strict=True)}
     hypotheses = zip(result.problem.blocks, result.input_of, strict=True)
@@ -205,7 +205,7 @@ def of_length(pool: Sequence[str], texts: Sequence[str], seed: int, words: int) 
     model = Timed(text.small_sentiment(threads=1))
     sampler = Timed(text.foils(pool, words=text.small_infiller(threads=1, among="plain")))
     start = time.process_time()
-    options = {"units": "zoom", "test": sequential(3, draws=600), "link": "logit", "seed": seed}
+    options: Figures = {"units": "zoom", "test": sequential(3, draws=600), "link": "logit", "seed": seed}
     with warnings.catch_warnings(action="ignore"):  # draws are limited on purpose
         result = text.explain(model, list(texts), sampler, **options)
     return {

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtri, stdtrit
 
-from butfor.core.types import Subset
-from butfor.tabular.bind import bind_sampler
 from butfor.tabular.copula import Copula
 from butfor.tabular.gaussian import Gaussian
-from butfor.tabular.residual.law import Residual
+from butfor.tabular.residual.sampler import Residual
+from butfor.tabular.splice import bind_sampler
+from butfor.types import Subset
 
 QUANTILES = 4_000  # by which a continuous law is stood for
 CLOSE, CLOSE_SINGLE = (1e-13, 1e-12), (3e-7, 3e-5)  # ties at least and at most, of outputs in float64 and in float32

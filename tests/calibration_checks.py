@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy.stats import binom
 
-from butfor.core.select.rules import bh
+from butfor.inference.selection import bh
 
 # Laws of the statistic under the null. The first is continuous; in the others values tie, as outputs of a rounding
 # model, of a threshold that is rarely crossed (the paper's discontinuous bed), of a vote and of an unused feature do.

@@ -10,20 +10,16 @@ import pandas as pd
 
 import butfor
 from butfor import image, text
-from butfor.cli.config import _parsed
-from butfor.core.parsing import parse_json
+from butfor.cli.options import _parsed
 from butfor.image.files import read_image
 from butfor.image.models import class_names
-from butfor.models.bounded_http import BoundedAnswer
 from butfor.models.files import load_model
-from butfor.models.v2 import Contract, answer, contract
+from butfor.models.remote import BoundedAnswer, Contract, answer, contract
 from butfor.models.wrap import wrap
 from butfor.report.write import render
-from butfor.tabular.files import read_subsets
-from butfor.tabular.rows import TableRequest, read_tables
-from butfor.tabular.where import evaluated
-from butfor.text.network import WEIGHTS
-from butfor.text.tokens import tokens_of
+from butfor.tabular.files import TableRequest, evaluated, read_subsets, read_tables
+from butfor.text.tokens import WEIGHTS, tokens_of
+from butfor.untrusted import parse_json
 
 REVIEW = "A good film, really good: not bad at all. " + "a" * 60
 PEOPLE = pd.DataFrame({"age": [30, 60, 50], "blood group": ["A", "B", None], "group": ["x", "x", "y" * 60]})
@@ -52,7 +48,7 @@ def results():
     rows = np.random.default_rng(1).normal([4, 0, 0], 1, size=(12, 3))
     reference = np.random.default_rng(2).normal(size=(60, 3))
     yield "array.butfor", butfor.explain(lambda x: x.sum(axis=1), rows, reference, subsets="columns", test="few-shot")
-    yield "global.butfor", butfor.global_importance(lambda x: x.sum(axis=1), rows, reference)
+    yield "global.butfor", butfor.global_importance(lambda x: x.sum(axis=1), rows, reference=reference)
     texts = ["A good film, really good.", "Bad film."]
     sampler = text.ngram(["a good film", "a bad film", "really good", "so bad a film"])
     yield "text.butfor", text.explain(lambda given: np.array([t.count("good") for t in given], float), texts, sampler)

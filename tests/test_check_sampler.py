@@ -8,10 +8,10 @@ import pytest
 from scipy.stats import kstest
 
 from benchmarks import samplers as bench
-from butfor.core.types import InputError
 from butfor.explain import check_sampler
 from butfor.tabular import check, empirical, forest, from_values, gaussian
-from butfor.tabular.two_sample import score_ranks
+from butfor.tabular.check import score_ranks
+from butfor.types import InputError
 
 mpl.use("agg")
 

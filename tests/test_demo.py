@@ -2,7 +2,7 @@
 
 import pytest
 
-from butfor.report.methods import methods_paragraph
+from butfor.report.content import methods_paragraph
 from butfor.tabular.demo import measurements, patients, tabular_demo
 
 pytestmark = pytest.mark.filterwarnings("ignore::butfor.ReachWarning")

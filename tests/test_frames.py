@@ -276,7 +276,7 @@ def test_columns_in_another_order_than_the_model_s_are_put_right():
     assert list(other.counterfactuals(0, "a").columns) == ["c", "a", "b"]
     y = frame["a"][:20]
     orders = (["a", "b", "c"], ["c", "b", "a"])
-    tables = [butfor.global_importance(model, data[order], reference, y).table for order in orders]
+    tables = [butfor.global_importance(model, data[order], reference=reference, y=y).table for order in orders]
     assert tables[1].subset.tolist() == ["c", "b", "a"]
     pd.testing.assert_frame_equal(*(table.sort_values("subset", ignore_index=True) for table in tables))
     checked = butfor.check_sampler(tabular.gaussian(reference), frame[["c", "b", "a"]][:60], model)

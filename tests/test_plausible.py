@@ -8,9 +8,9 @@ import pytest
 from scipy.stats import binom
 
 import butfor
-from butfor.core.types import InputError, Subset
 from butfor.multimodal.plausible import plausible
 from butfor.tabular import empirical, from_values, gaussian
+from butfor.types import InputError, Subset
 
 COVARIANCE = np.array([[1.0, 0.6, 0.0], [0.6, 1.0, 0.3], [0.0, 0.3, 1.0]])
 X1 = Subset("x1", np.array([1]))

@@ -6,13 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from butfor.core.draw.blocks import list_problem
-from butfor.core.draw.items import ListItems
-from butfor.core.result.result import Result
+from butfor.evaluation.hypotheses import list_problem
+from butfor.evaluation.items import ListItems
 from butfor.models import wrap
-from butfor.run.context import RunContext
-from butfor.run.run import run
-from butfor.run.settings import Settings
+from butfor.results.result import Result
+from butfor.run.run import RunContext, run
+from butfor.settings import Settings
 from butfor.simulate.texts import TextBed
 
 

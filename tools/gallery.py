@@ -30,7 +30,7 @@ from benchmarks.questions import QUESTIONS, Question
 from butfor.image.demo import digits, trained
 from butfor.models import wrap
 from butfor.text.demo import REVIEWS, text_demo
-from butfor.text.small_sentiment import small_sentiment
+from butfor.text.small import small_sentiment
 
 DIGIT, REVIEW = "3, number 4", "The heist"
 OUT = Path(__file__).resolve().parents[1] / "docs" / "gallery"

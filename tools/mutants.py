@@ -42,7 +42,7 @@ def forget_peak() -> None:
 
 def work(folder: Path) -> None:
     """Read one number a line, make that mutant, read it, say how that went."""
-    from butfor.core.types import InputError
+    from butfor.types import InputError
     from mutation import mutant
     from readers import read
 

@@ -31,8 +31,8 @@ KINDS = ("sequential", "irt", "few-shot", "osft", "exact", "image", "text", "mul
 
 def kill(count: int, seed: int, only: str) -> int:
     """Each kind of run is killed so many times, at moments spread over it, and gone on with to the end."""
-    import butfor.core.evaluate.batches as batches
-    import butfor.engine.store as store
+    import butfor.evaluation.evaluator as batches
+    import butfor.evaluation.journal as store
 
     batches.LEAST_ROWS, batches.CALLS, store.SECONDS = 1500, 0, 0.0  # many units, each written at once
     bad = 0
@@ -67,8 +67,8 @@ def _begun(case: str, folder: Path, name: str) -> int:
 
 
 def _run_case(case: str, name: str) -> None:
-    from butfor.engine.journal import until_written
-    from butfor.run import settings
+    from butfor import settings
+    from butfor.evaluation.journal import until_written
     from faults import test_engines as runs
 
     rows = 0
@@ -124,8 +124,8 @@ def cluster(count: int, only: str) -> int:
     import dask
     import distributed
 
-    import butfor.core.evaluate.batches as batches
-    import butfor.engine.pool as pool
+    import butfor.evaluation.evaluator as batches
+    import butfor.evaluation.workers as pool
     from faults import test_engines as runs
 
     batches.LEAST_ROWS, batches.CALLS, pool.MOST_HERE = 200, 0, 0.0  # many units, all of them done by workers
@@ -212,8 +212,8 @@ def _kill_workers(local, tally: Tally) -> None:  # type: ignore[no-untyped-def]
 def damage(count: int, seed: int) -> int:
     """Journals of a run that was killed, each damaged in one place, and gone on with."""
     import butfor
-    import butfor.core.evaluate.batches as batches
-    import butfor.engine.store as store
+    import butfor.evaluation.evaluator as batches
+    import butfor.evaluation.journal as store
     from engine.test_journal import Box, cut_short_files, damaged, run
 
     batches.LEAST_ROWS, store.SECONDS = 200, 0.0

@@ -17,7 +17,7 @@ from time import process_time
 import numpy as np
 
 import butfor
-from butfor.core.select.streaming import bh_threshold
+from butfor.inference.streaming import bh_threshold
 from butfor.tabular.stream import explain_stream
 
 BLOCK = 1_000_000
@@ -81,7 +81,7 @@ def columns(folder: Path) -> None:
     frame.loc[30:, "x7"] += 8
     frame.to_csv(folder / "wide.csv", index=False)
     (folder / "model.py").write_text("def risk(rows):\n    return rows['x7'] + rows['x9']\n")
-    from butfor.tabular.rows import TableRequest, read_tables
+    from butfor.tabular.files import TableRequest, read_tables
 
     start = process_time()
     read = read_tables(TableRequest(folder / "wide.csv", reference_where="group == 'control'"))

@@ -18,9 +18,9 @@ from corpus import reviews
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
-from butfor.core.types import Bools, Floats, Ints
-from butfor.models.onnx_session import open_session
-from butfor.text.network import EDGE, MASK, PAD, UNK
+from butfor.types import Bools, Floats, Ints
+from butfor.models.onnx import open_session
+from butfor.text.tokens import EDGE, MASK, PAD, UNK
 
 
 class KnownPieces(NamedTuple):

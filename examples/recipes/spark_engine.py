@@ -14,9 +14,8 @@ from typing import Any
 import cloudpickle
 import pandas as pd
 
-from butfor.core.evaluate.units import evaluate_unit
-from butfor.core.evaluate.workplace import UnitResult, Workplace, WorkUnit
-from butfor.engine.workers import one_thread_each, opened
+from butfor.evaluation.evaluator import UnitResult, Workplace, WorkUnit, evaluate_unit
+from butfor.evaluation.workers import one_thread_each, opened
 
 
 class SparkEngine:

@@ -7,25 +7,23 @@ from typing import TYPE_CHECKING
 
 from butfor import models, tabular
 from butfor._version import __version__
-from butfor.core.draw.samplers import SamplerInfo
-from butfor.core.result.global_result import GlobalResult
-from butfor.core.result.result import Result
-from butfor.core.select import rules as selection
-from butfor.core.select.guarantees import Guarantee
-from butfor.core.types import InputError, ModelError, ReachWarning, Subset
+from butfor.evaluation.progress import Progress
+from butfor.evaluation.samplers import SamplerInfo
 from butfor.explain import check_sampler, explain
+from butfor.inference import selection
+from butfor.inference.guarantees import Guarantee
 from butfor.load import load
-from butfor.run.procedure import few_shot, irt, osft, sequential
-from butfor.run.progress import Progress
-from butfor.run.settings import Settings
+from butfor.results.global_result import GlobalResult
+from butfor.results.result import Result
+from butfor.settings import RunOptions, Settings, few_shot, irt, osft, sequential
+from butfor.types import InputError, ModelError, ReachWarning, Subset
 
 if TYPE_CHECKING:
     from butfor import image, multimodal, plots, simulate, text
     from butfor.multimodal.plausible import plausible
-    from butfor.tabular.check_result import SamplerCheck
+    from butfor.tabular.check import SamplerCheck
     from butfor.tabular.global_importance import global_importance
-    from butfor.tabular.stream import explain_stream
-    from butfor.tabular.streamed import StreamedResult
+    from butfor.tabular.stream import StreamedResult, explain_stream
 
 __all__ = [
     "GlobalResult",
@@ -35,6 +33,7 @@ __all__ = [
     "Progress",
     "ReachWarning",
     "Result",
+    "RunOptions",
     "SamplerCheck",
     "SamplerInfo",
     "Settings",
@@ -63,8 +62,8 @@ __all__ = [
 
 
 LATER = {
-    "SamplerCheck": "butfor.tabular.check_result",
-    "StreamedResult": "butfor.tabular.streamed",
+    "SamplerCheck": "butfor.tabular.check",
+    "StreamedResult": "butfor.tabular.stream",
     "explain_stream": "butfor.tabular.stream",
     "global_importance": "butfor.tabular.global_importance",
     "plausible": "butfor.multimodal.plausible",

@@ -2,25 +2,61 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from itertools import islice
-from typing import Any, Literal, cast
+from os import PathLike
+from typing import Any, Literal
 
 import numpy as np
 
-from butfor.core.result.result import Result
-from butfor.core.types import InputError
-from butfor.models.rows import is_series
-from butfor.run.progress import Progress, reporting
-from butfor.run.settings import takes_settings
+from butfor.evaluation.progress import Progress, reporting
+from butfor.models.wrap import is_series
+from butfor.results.result import Result
+from butfor.settings import NAMES, EffectsOf, Link, OnError, Procedure, RunOptions, documented
 from butfor.tabular.explain import explain as explain_table
+from butfor.types import Alternative, Family, InputError
 
 Modality = Literal["table", "image", "text"]
 
 
-@takes_settings
+@documented
 def explain(
-    model: Any, X: Any, sampler: Any = None, *, reference: Any = None, subsets: Any = None, **options: object
+    model: Any,
+    X: Any,
+    reference: Any = None,
+    *,
+    sampler: Any = None,
+    subsets: Any = None,
+    test: str | Procedure | None = None,
+    alternative: Alternative | None = None,
+    rule: str | None = None,
+    family: Family = "run",
+    groups: Any = None,
+    weights_by: Any = None,
+    target: Any = None,
+    y: Any = None,
+    link: Link | None = None,
+    alpha: float = 0.1,
+    decide: Callable[[Any], Any] | Literal[False] | None = None,
+    level: float = 0.5,
+    sufficient: bool = False,
+    min_effect: float | None = None,
+    draws: int | None = None,
+    bounds: bool = False,
+    exact: bool = True,
+    control: bool = True,
+    picked: Callable[[Any], Any] | None = None,
+    effects: EffectsOf | None = "all",
+    seed: int = 0,
+    rng: np.random.Generator | np.random.SeedSequence | int | None = None,
+    options: RunOptions | None = None,
+    workers: Any = None,
+    run_dir: str | PathLike[str] | None = None,
+    progress: bool | Callable[[Progress], None] | None = None,
+    batch_rows: int | None = None,
+    timeout: float | None = None,
+    on_error: OnError | None = None,
 ) -> Result:
     """Which features of each row of `X` matter to the model: those whose output would be surprising but for them.
 
@@ -32,16 +68,27 @@ def explain(
 
     Parameters
     ----------
-    model : any black box: a function of a batch, a scikit-learn estimator, what `butfor.models` wraps.
-    X : the inputs: an array or a frame with a row each, one row as a Series, or a list of images or texts.
-    sampler : redraws features as they look when there is nothing to report: one of `butfor.tabular`, any callable
-        `(inputs, subset, draws, rng) -> rows`, or reference data (then `butfor.tabular.auto` chooses one that fits).
-    reference : reference data: what you compare against, best rows that the model was not fitted on (it is too sure of
-        those). Give it or a sampler.
-    subsets : what to test: "zoom" (from all columns over groups that go together in the reference down to single
-        columns: the default with reference data), "columns" (each by itself: the default with a sampler of your own),
-        a list of columns, a mapping name -> columns, or a mapping of such mappings, your own tree.
-    **options : settings.
+    model : callable or estimator
+        Any black box: a function of a batch, a scikit-learn estimator, or what `butfor.models` wraps.
+    X : array-like, DataFrame, Series, or list of images or texts
+        The inputs, a row each; a Series is one row.
+    reference : array-like or DataFrame, optional
+        What you compare against, best rows that the model was not fitted on (it is too sure of those). The sampler
+        `butfor.tabular.residual` is fitted to it. A sampler may stand here, too.
+    sampler : callable, optional
+        Redraws features as they look when there is nothing to report, in place of a reference: one of
+        `butfor.tabular`, or any callable `(inputs, subset, draws, rng) -> rows`.
+    subsets : {"zoom", "columns"}, list or mapping, optional
+        What to test: "zoom" (from all columns over groups that go together in the reference down to single columns: the
+        default with reference data), "columns" (each by itself: the default with a sampler of your own), a list of
+        columns, a mapping name -> columns, or a mapping of such mappings, your own tree.
+    {settings}
+
+    Returns
+    -------
+    Result
+        `print(result)` says what the model relies on; `result.table`, `result.features` and `result.guarantee` have the
+        rest.
 
     Examples
     --------
@@ -52,21 +99,24 @@ def explain(
     >>> result.table[result.chosen].subset.unique().tolist()
     ['x0']
     """
+    given = locals()
     if sampler is not None and reference is not None:
         raise InputError("got a sampler and a reference; give one: explain(model, X, butfor.tabular.forest(reference))")
     if sampler is None and reference is None:
-        raise InputError("give a sampler or reference data to draw from: explain(model, X, reference)")
+        raise InputError("give reference data to draw from, or a sampler: explain(model, X, reference)")
     sampler = reference if sampler is None else sampler
-    kind, keywords = modality(X), cast("dict[str, Any]", options)
+    kind = modality(X)
     if kind == "table":
-        return explain_table(model, X, sampler, subsets, options)
+        return explain_table(model, X, sampler, subsets, given)
+    defaults = {name: one.default for name, one in inspect.signature(explain).parameters.items()}
+    named = {name: given[name] for name in NAMES if name in given and given[name] is not defaults[name]}
     if kind == "image":
         from butfor import image
 
-        return image.explain(model, X, sampler, boxes=subsets, **keywords)
+        return image.explain(model, X, sampler, boxes=subsets, **named)
     from butfor import text
 
-    return text.explain(model, X, sampler, units="word" if subsets is None else subsets, **keywords)
+    return text.explain(model, X, sampler, units="word" if subsets is None else subsets, **named)
 
 
 def check_sampler(

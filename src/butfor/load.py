@@ -8,18 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from butfor.core.draw.blocks import Problem, list_problem, table_problem
-from butfor.core.draw.items import ListItems
-from butfor.core.draw.samplers import Sampler
-from butfor.core.result.checked import check_saved, check_saved_global, kept_arrays
-from butfor.core.result.global_result import GlobalResult, unpack_global
-from butfor.core.result.restored import unpack
-from butfor.core.result.result import Result
-from butfor.core.result.storage import GIVE, read, unplain
-from butfor.core.types import Array, Batch, InputError, Subset
-from butfor.core.zips import BROKEN, sentence
-from butfor.tabular.bind import bind_sampler
+from butfor.evaluation.hypotheses import Problem, list_problem, table_problem
+from butfor.evaluation.items import ListItems
+from butfor.evaluation.samplers import Sampler
+from butfor.results.global_result import GlobalResult, unpack_global
+from butfor.results.io import check_saved, check_saved_global, kept_arrays, unpack
+from butfor.results.result import Result
+from butfor.results.storage import GIVE, read, unplain
+from butfor.tabular.splice import bind_sampler
 from butfor.tabular.table import Table, check_cells, from_metadata, items_of
+from butfor.types import Array, Batch, InputError, Subset
+from butfor.untrusted import BROKEN, sentence
 
 
 def load(
@@ -117,14 +116,14 @@ def _list_problem(
         subsets[row].append(Subset(name, _index(unplain(index), modality)))
     usable = Absent() if sampler is None else sampler if held is not None else NoInputs()
     if modality == "image":
-        from butfor.image.saved import check_kept, list_items, with_its_attributes
+        from butfor.image.inputs import check_kept, list_items, with_its_attributes
 
         check_kept([piece for _, piece in kept_arrays(arrays)])
         return list_problem(
             list_items(held, names), names, subsets, with_its_attributes(usable, subsets), provenance["seed"]
         )
     if modality == "text":
-        from butfor.text.edit import SpanPacking, span_of
+        from butfor.text.segment import SpanPacking, span_of
 
         if held is None or any(True for _ in kept_arrays(arrays)):
             raise ValueError("its texts are missing")
@@ -143,7 +142,7 @@ def _held(inputs: Any, metadata: dict[str, Any], images_in: Sequence[str | Path]
     """The inputs of a run, as given or from where they were; None where they are no longer there."""
     inputs, provenance = _by_name(inputs, metadata["input_names"]), metadata["provenance"]
     if provenance.get("modality") == "image":
-        from butfor.image.saved import images_of
+        from butfor.image.inputs import images_of
 
         held = images_of(inputs, provenance, images_in)
     elif inputs is None:
@@ -179,7 +178,7 @@ def _by_name(inputs: Any, names: Sequence[Any]) -> Any:
 def _index(index: object, modality: str | None) -> object:
     if modality != "image":
         return index
-    from butfor.image.saved import region
+    from butfor.image.inputs import region
 
     return region(index)
 

@@ -11,8 +11,8 @@ from benchmarks.attributions import one_test, task_of
 from benchmarks.beds import POPULATIONS, population
 from benchmarks.figures import installed, markdown, rates
 from butfor import simulate
-from butfor.core.types import InputError, Subset
 from butfor.simulate import about_model, network
+from butfor.types import InputError, Subset
 
 LEVELS = np.array([0.0, 0.1, 0.25, 0.5])
 

@@ -10,7 +10,7 @@ import pytest
 from benchmarks import peers
 from benchmarks.attributions import ATTRIBUTIONS, Task, required, task_of
 from benchmarks.figures import Timed, installed, markdown
-from butfor.core.types import InputError
+from butfor.types import InputError
 
 
 @pytest.fixture(scope="module")

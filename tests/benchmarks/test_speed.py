@@ -16,7 +16,7 @@ import butfor
 from benchmarks import speed
 from benchmarks.figures import Timed, markdown, record, write
 from butfor import simulate
-from butfor.core.draw.samplers import info_of
+from butfor.evaluation.samplers import info_of
 
 
 @pytest.fixture(scope="module")

@@ -211,7 +211,12 @@ def test_hostile_names_never_run(visit, tmp_path):
 
     result = butfor.text.explain(lambda batch: [float(len(text)) for text in batch], texts, sampler, alpha=0.5, draws=3)
     notebook = tmp_path / "notebook.html"  # what a notebook puts into its page
-    shown = (of_table, result, butfor.text.marked(result), butfor.global_importance(Model(), inputs, reference))
+    shown = (
+        of_table,
+        result,
+        butfor.text.marked(result),
+        butfor.global_importance(Model(), inputs, reference=reference),
+    )
     notebook.write_text("<!doctype html><meta charset=utf-8>" + "".join(one._repr_html_() for one in shown))
     for page in (path, result.report(tmp_path / "t.html"), notebook):
         opened = visit(page)

@@ -7,10 +7,9 @@ from scipy.stats import binom
 from benchmarks import adaptive as bench
 from benchmarks.adaptive import BEDS, Matrix
 from benchmarks.figures import markdown
-from butfor.core.draw.streams import stream
-from butfor.core.select.rules import adaptive, adaptive_strict, bh
-from butfor.core.select.strict import strict_e_values
-from butfor.core.select.weights import Learner, learn_weights, weighted_bh
+from butfor.evaluation.streams import stream
+from butfor.inference.adaptive import Learner, learn_weights, strict_e_values, weighted_bh
+from butfor.inference.selection import adaptive, adaptive_strict, bh
 from calibration_checks import controlled, powerful, proportions
 
 NULLS = [name for name in BEDS if name.startswith("null")]

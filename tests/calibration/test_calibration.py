@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import butfor
-from butfor.core.select.rules import bh, knockoff_plus, select
-from butfor.core.test.evidence import p_fixed, varies, z_one_shot
+from butfor.inference.selection import bh, knockoff_plus, select
+from butfor.inference.statistics import p_fixed, varies, z_one_shot
 from calibration_checks import (
     NULLS,
     check_irt,

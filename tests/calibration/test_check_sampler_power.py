@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from scipy.stats import binom, gamma, norm, poisson, t
 
-from butfor.core.test import shape
-from butfor.core.test.sampler_checks import check_ranks, ranks, smooth_p
-from butfor.core.test.shape import ShapeCheck, check_shape, pooled_shape
+from butfor.inference import calibration as shape
+from butfor.inference.calibration import ShapeCheck, check_ranks, check_shape, pooled_shape, ranks, smooth_p
 from butfor.tabular import check, empirical, gaussian
 
 LAWS = {"t10": t(10), "poisson": poisson(5), "gamma": gamma(5), "normal": norm()}

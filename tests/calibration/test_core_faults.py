@@ -5,16 +5,14 @@ import pytest
 from scipy.stats import binom
 
 import butfor
-from butfor.core.draw.blocks import table_problem
-from butfor.core.draw.items import TableItems
-from butfor.core.evaluate.batches import Evaluator
-from butfor.core.evaluate.outputs import Rounding, Target, pick
-from butfor.core.select.rules import bh, select
-from butfor.core.test.early_stop import early_stop
-from butfor.core.test.evidence import competition, p_fixed
-from butfor.core.test.irt import irt
-from butfor.core.test.statistic import StatisticSpec, own_class_statistic
-from butfor.core.types import Subset
+from butfor.evaluation.evaluator import Evaluator
+from butfor.evaluation.hypotheses import table_problem
+from butfor.evaluation.items import TableItems
+from butfor.inference.irt import early_stop, irt
+from butfor.inference.outputs import Rounding, Target, pick
+from butfor.inference.selection import bh, select
+from butfor.inference.statistics import StatisticSpec, competition, own_class_statistic, p_fixed
+from butfor.types import Subset
 
 pytestmark = pytest.mark.filterwarnings("ignore::butfor.ReachWarning")
 

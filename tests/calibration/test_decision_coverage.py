@@ -7,11 +7,11 @@ from scipy.stats import binom
 import butfor
 from benchmarks.decisions import COVARIANCE, one_run, run, true_flip
 from benchmarks.figures import markdown
-from butfor.core.test.forecasts import Verified
-from butfor.core.types import Subset
+from butfor.inference.decisions import Verified
 from butfor.simulate.known import known_normal
-from butfor.tabular.residual import chain
+from butfor.tabular.residual import sampler as chain
 from butfor.tabular.splice import from_values
+from butfor.types import Subset
 
 
 def test_what_is_called_true_is_true():

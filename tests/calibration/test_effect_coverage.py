@@ -8,7 +8,7 @@ from scipy.stats import binom, norm
 from scipy.stats import t as student
 
 import butfor
-from butfor.core.result.effects import interval, pooled_reach
+from butfor.inference.effects import interval, pooled_reach
 
 pytestmark = pytest.mark.filterwarnings("ignore::butfor.ReachWarning")
 

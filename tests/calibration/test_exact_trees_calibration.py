@@ -5,19 +5,19 @@ import pytest
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestRegressor
 
 from butfor import explain
-from butfor.core.draw.blocks import table_problem
-from butfor.core.evaluate.batches import Evaluator
-from butfor.core.evaluate.outputs import Rounding, Target
-from butfor.core.test import exact as listed
-from butfor.core.test.outcomes import known_outcomes
-from butfor.core.test.statistic import StatisticSpec
-from butfor.core.types import Subset
+from butfor.evaluation.evaluator import Evaluator
+from butfor.evaluation.hypotheses import table_problem
+from butfor.evaluation.progress import Meter
+from butfor.inference import exact as listed
+from butfor.inference.exact import known_outcomes
+from butfor.inference.outputs import Rounding, Target
+from butfor.inference.statistics import StatisticSpec
 from butfor.models.trees import readable
-from butfor.run.progress import Meter
 from butfor.tabular import residual
-from butfor.tabular.bind import bind_sampler
 from butfor.tabular.exact_trees import laws, read_trees
+from butfor.tabular.splice import bind_sampler
 from butfor.tabular.table import items_of
+from butfor.types import Subset
 from calibration_checks import super_uniform
 
 WIDTH, INPUTS = 4, 12

@@ -5,11 +5,11 @@ import pytest
 from scipy.stats import binom
 
 import butfor
-from butfor.core.select import rules as selection
-from butfor.core.select.rules import seqstep
-from butfor.core.test import evidence
-from butfor.core.test import few_shot as procedure
-from butfor.core.test.evidence import competition
+from butfor.inference import few_shot as procedure
+from butfor.inference import selection
+from butfor.inference import statistics as evidence
+from butfor.inference.selection import seqstep
+from butfor.inference.statistics import competition
 from butfor.tabular import from_values
 
 pytestmark = pytest.mark.filterwarnings("ignore::butfor.ReachWarning")

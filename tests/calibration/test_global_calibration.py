@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from butfor.core.test.contrast import p_passes, pass_sums
+from butfor.inference.holdout import p_passes, pass_sums
 from butfor.tabular import from_values
 from butfor.tabular.gaussian import Gaussian
 from butfor.tabular.global_importance import global_importance
@@ -114,7 +114,7 @@ def holdout_runs():
         rng = np.random.default_rng([7, run])
         rows, y = bed(rng)
         model = network(rng.normal(scale=0.2, size=(WIDTH, 4)))  # uses every feature
-        found.append(global_importance(model, rows, POPULATION, y, draws=(1, 2, 5)[run % 3], seed=run))
+        found.append(global_importance(model, rows, reference=POPULATION, y=y, draws=(1, 2, 5)[run % 3], seed=run))
     return found
 
 
@@ -154,7 +154,11 @@ def test_contrast_of_the_predicted_class_is_valid():
     weights = np.random.default_rng(1).normal(size=(4, 10))
     p = [
         global_importance(
-            lambda rows: rows @ weights, np.random.default_rng([9, run]).normal(size=(15, 4)), noise, draws=3, seed=run
+            lambda rows: rows @ weights,
+            np.random.default_rng([9, run]).normal(size=(15, 4)),
+            reference=noise,
+            draws=3,
+            seed=run,
         ).evidence.p[0]
         for run in range(400)
     ]
@@ -168,7 +172,7 @@ def test_two_sided_contrast_is_valid(draws):
         global_importance(
             lambda rows: rows.sum(axis=1),
             np.random.default_rng([11, run]).exponential(size=(15, 2)),
-            noise,
+            reference=noise,
             draws=draws,
             seed=run,
         ).evidence.p[0]

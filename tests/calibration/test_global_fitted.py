@@ -8,8 +8,10 @@ from scipy.stats import binom
 
 import butfor
 from benchmarks.global_ import RELEVANT, SHIFTED, columns, curved, world
-from butfor.core.test import covariance
-from butfor.tabular import fitted_contrast, holdout, residual
+from butfor.inference import holdout as covariance
+from butfor.tabular import global_importance as fitted_contrast
+from butfor.tabular import global_importance as holdout
+from butfor.tabular import residual
 from butfor.tabular.global_importance import global_importance
 
 ALPHA = 0.1
@@ -21,7 +23,9 @@ def null_runs(runs, model, margin="normal", reference=100, inputs=300):
     for run in range(runs):
         rng = np.random.default_rng([3, run, reference])
         known, rows = columns(rng, reference, margin), columns(rng, inputs, margin)
-        false += global_importance(model, rows, known, alpha=ALPHA, draws=32, seed=run, check=False).chosen.any()
+        false += global_importance(
+            model, rows, reference=known, alpha=ALPHA, draws=32, seed=run, check=False
+        ).chosen.any()
     return int(false)
 
 
@@ -54,7 +58,7 @@ def test_contrast_keeps_its_level_where_others_are_shifted_and_has_power():
     for run in range(12):
         rng = np.random.default_rng([4, run])
         rows, known = columns(rng, 300, moved=True), columns(rng, 200)
-        chosen = global_importance(total, rows, known, alpha=ALPHA, seed=run, check=False).chosen
+        chosen = global_importance(total, rows, reference=known, alpha=ALPHA, seed=run, check=False).chosen
         fdp.append((chosen & ~SHIFTED).sum() / max(1, chosen.sum()))
         found.append(chosen[SHIFTED].mean())
     assert np.mean(fdp) <= ALPHA + 4 * np.std(fdp) / np.sqrt(len(fdp))
@@ -63,10 +67,10 @@ def test_contrast_keeps_its_level_where_others_are_shifted_and_has_power():
 
 def test_contrast_with_few_inputs_says_that_the_fit_is_taken_as_right():
     known = columns(np.random.default_rng(0), 100)
-    few = global_importance(total, columns(np.random.default_rng(1), 8), known, check=False)
+    few = global_importance(total, columns(np.random.default_rng(1), 8), reference=known, check=False)
     assert few.fit == "taken as right"
     assert "with 8 inputs the error of its fit is not counted" in str(few.guarantee)
-    many = global_importance(total, columns(np.random.default_rng(1), 30), known, check=False)
+    many = global_importance(total, columns(np.random.default_rng(1), 30), reference=known, check=False)
     assert (many.fit, many.evidence.draws, many.evidence.passes) == ("counted", 32, 0)
     assert "approximate" in str(many.guarantee)
     assert "Student's t with the error of the sampler's fit" in many.summary().replace("\n", " ")
@@ -76,7 +80,7 @@ def test_contrast_has_two_directions():
     rng = np.random.default_rng(2)
     known, rows = columns(rng, 200), columns(rng, 300, moved=True)
     up, down, both = (
-        global_importance(total, rows, known, alternative=way, check=False).evidence.p
+        global_importance(total, rows, reference=known, alternative=way, check=False).evidence.p
         for way in ("greater", "less", "two-sided")
     )
     np.testing.assert_allclose(up + down, 1)
@@ -95,7 +99,9 @@ def holdout_p(runs, make, model=mislead, **options):
         rng = np.random.default_rng([5, run])
         rows, y = make(rng, 600)
         known, _ = make(rng, 40)
-        found.append(global_importance(model, rows, known, y, seed=run, check=False, draws=5, **options).evidence.p)
+        found.append(
+            global_importance(model, rows, reference=known, y=y, seed=run, check=False, draws=5, **options).evidence.p
+        )
     return np.array(found)
 
 
@@ -171,7 +177,7 @@ def test_labels_without_a_reference_are_tested_on_the_data_itself():
     X, y = small(rng, 300)
     result = global_importance(lambda rows: rows[:, RELEVANT] @ [0.4, -0.4, 0.4], X, y=y, check=False)
     assert result.chosen[RELEVANT].all()
-    same = global_importance(lambda rows: rows[:, RELEVANT] @ [0.4, -0.4, 0.4], X, X, y, check=False)
+    same = global_importance(lambda rows: rows[:, RELEVANT] @ [0.4, -0.4, 0.4], X, reference=X, y=y, check=False)
     np.testing.assert_array_equal(result.evidence.p, same.evidence.p)
     assert result.fit == "cross-fitted"
     assert "other folds of the data" in str(result.guarantee)
@@ -186,7 +192,7 @@ def test_check_of_the_sampler_stands_in_the_result(tmp_path):
     assert good.check.sentence in good.summary().replace("\n", " ")
     assert good.why.startswith("auto takes residual")
     wide = butfor.tabular.empirical(rows[:300])
-    bad = global_importance(total, rows[300:], wide, y[300:], subsets=["x1"])
+    bad = global_importance(total, rows[300:], reference=wide, y=y[300:], subsets=["x1"])
     assert not bad.check.ok
     assert "did not pass its check" in str(bad.guarantee)
     back = butfor.load(bad.save(tmp_path / "r.butfor"))

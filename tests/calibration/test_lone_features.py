@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-import butfor.core.result.features as features
-from butfor.core.draw.layers import Layers
+import butfor.inference.features as features
+from butfor.evaluation.hypotheses import Layers
 
 RUNS, ALPHA = 4000, 0.1
 RESOLUTION = np.repeat([0, 1, 2], [1, 4, 16])

@@ -14,13 +14,14 @@ from scipy.stats import binom
 
 from benchmarks.nulls import DISTRIBUTIONS, MODELS
 from butfor import explain, global_importance
-from butfor.core.draw.streams import stream
-from butfor.core.types import Subset
-from butfor.tabular.residual import chain, draw, residual, ridge
-from butfor.tabular.residual.choice import log_size
-from butfor.tabular.residual.numbers import NumberFit, fit_numbers
-from butfor.tabular.residual.ridge import Line, best_penalty, rotate
+from butfor.evaluation.streams import stream
+from butfor.tabular.residual import regression as ridge
+from butfor.tabular.residual import residual
+from butfor.tabular.residual import sampler as chain
+from butfor.tabular.residual import sampler as draw
+from butfor.tabular.residual.regression import Line, NumberFit, best_penalty, fit_numbers, log_size, rotate
 from butfor.tabular.table import as_table
+from butfor.types import Subset
 
 LEVELS = np.array([0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5])
 DRAWS, INPUTS = 399, 16

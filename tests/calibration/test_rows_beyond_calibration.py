@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from butfor.core.select.rules import knockoff_plus, seqstep
+from butfor.inference.selection import knockoff_plus, seqstep
 
 ROWS, INPUTS, COLUMNS, ALPHA, RUNS = 100, 400, 5, 0.1, 60
 

@@ -13,9 +13,9 @@ import pytest
 from scipy.stats import binom
 
 from butfor import tabular
-from butfor.core.types import Subset
 from butfor.tabular.donors import donate
 from butfor.tabular.table import as_table
+from butfor.types import Subset
 
 LEVELS = np.array([0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5])
 DRAWS = 1999

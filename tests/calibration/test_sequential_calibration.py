@@ -5,10 +5,10 @@ import pytest
 from scipy.stats import binom
 
 import butfor
-from butfor.core.select.rules import bh
-from butfor.core.test import sequential
-from butfor.core.test.evidence import besag_clifford, p_sequential
-from butfor.core.test.schedule import batches, first_batch, steps_ahead
+from butfor.inference import sequential
+from butfor.inference.selection import bh
+from butfor.inference.sequential import batches, first_batch, steps_ahead
+from butfor.inference.statistics import besag_clifford, p_sequential
 from butfor.tabular import from_values
 
 pytestmark = pytest.mark.filterwarnings("ignore::butfor.ReachWarning")

@@ -5,9 +5,9 @@ import pytest
 from scipy.stats import binom
 
 import butfor
-from butfor.core.evaluate.outputs import Target, pick
-from butfor.core.select.rules import bh, knockoff_plus
-from butfor.core.test.evidence import p_fixed, z_one_shot
+from butfor.inference.outputs import Target, pick
+from butfor.inference.selection import bh, knockoff_plus
+from butfor.inference.statistics import p_fixed, z_one_shot
 from calibration_checks import controlled, powerful, proportions
 
 INPUTS, ALPHA, RUNS = 40, 0.2, 200

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from butfor.core.test import exact
+from butfor.inference import exact
 from butfor.simulate.texts import WORDS, sentences
 from text_runs import explained, null_p_values, rates
 

@@ -5,11 +5,10 @@ import pytest
 from scipy.special import ndtr
 
 from benchmarks.zoom import by_resolution, image_run, text_run
-from butfor.core.draw.layers import Layers
-from butfor.core.select.choice import Choice
-from butfor.core.select.rules import bh
+from butfor.evaluation.hypotheses import Layers
+from butfor.inference.selection import Choice, bh
+from butfor.tabular.subsets import column_tree
 from butfor.tabular.table import as_table
-from butfor.tabular.zoom import column_tree
 
 ALPHA, INPUTS, RUNS = 0.1, 20, 300
 PARENTS = INPUTS * 4

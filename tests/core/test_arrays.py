@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy.special import bdtrc, stdtrit
 
-from butfor.core.arrays import distinct, median, quantiles
-from butfor.core.result.student import AT_HAND, student_quantile
+from butfor.inference.effects import AT_HAND, student_quantile
 from butfor.run.control import _at_least
+from butfor.types import distinct, median, quantiles
 
 RNG = np.random.default_rng(0)
 COLUMNS = {

@@ -12,10 +12,8 @@ import pandas as pd
 import pytest
 
 import butfor
-from butfor.core.evaluate.workplace import UnitResult
-from butfor.engine.encoding import decode, encode
-from butfor.engine.journal import fingerprint
-from butfor.engine.store import FILE, KEY, Store
+from butfor.evaluation.evaluator import UnitResult
+from butfor.evaluation.journal import FILE, KEY, Store, decode, encode, fingerprint
 
 RNG = np.random.default_rng(0)
 REFERENCE, INPUTS = RNG.normal(size=(60, 3)), RNG.normal([3, 0, 0], 1, size=(40, 3))
@@ -53,13 +51,13 @@ def kept_in(folder):
 @pytest.fixture(autouse=True)
 def small_units(monkeypatch):
     """So that there is something to go on with in runs this small."""
-    monkeypatch.setattr("butfor.core.evaluate.batches.LEAST_ROWS", 200)
-    monkeypatch.setattr("butfor.engine.store.SECONDS", 0.0)
+    monkeypatch.setattr("butfor.evaluation.evaluator.LEAST_ROWS", 200)
+    monkeypatch.setattr("butfor.evaluation.journal.SECONDS", 0.0)
 
 
 @pytest.mark.parametrize("test", ["sequential", "irt", "osft", "few-shot"])
 def test_a_cut_short_run_goes_on(tmp_path, test, monkeypatch):
-    monkeypatch.setattr("butfor.engine.journal.AGAIN", 0)  # counted exactly
+    monkeypatch.setattr("butfor.evaluation.journal.AGAIN", 0)  # counted exactly
     folder = tmp_path / "run"
     whole = butfor.explain(Box(), INPUTS, SAMPLER, batch_rows=50, test=test)
     broken = Box(most=4 * whole.rows // 5)
@@ -166,7 +164,8 @@ def test_other_files_of_the_folder_stay(tmp_path):
 
 
 def test_a_second_process_is_refused_at_once_and_a_crash_lets_go(tmp_path):
-    hold = "import sys; from pathlib import Path; from butfor.engine.store import Store; s = Store(Path(sys.argv[1]));"
+    hold = "import sys; from pathlib import Path; from butfor.evaluation.journal import Store; "
+    hold += "s = Store(Path(sys.argv[1]));"
     code = hold + "print('held', flush=True); input()"
     with subprocess.Popen(
         [sys.executable, "-c", code, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
@@ -209,7 +208,7 @@ def cut_short_files(folder):
     """A journal that is most of a run, as a kill leaves it: with records in the file and in what sqlite wrote ahead."""
     code = (
         "import os, sys, numpy as np, butfor\n"
-        "import butfor.core.evaluate.batches as b, butfor.engine.store as s\n"
+        "import butfor.evaluation.evaluator as b, butfor.evaluation.journal as s\n"
         "b.LEAST_ROWS, s.SECONDS = 200, 0.0\n"
         "sys.path.insert(0, sys.argv[2])\n"
         "from engine.test_journal import Box, INPUTS, SAMPLER\n"

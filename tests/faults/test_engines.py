@@ -13,10 +13,8 @@ import pandas as pd
 import pytest
 
 import butfor
-from butfor.engine.choose import MeasuredWorkers, engine_for
-from butfor.engine.pool import WorkerPool
-from butfor.engine.workers import Processes, Threads
-from butfor.models.python_file import attribute_of
+from butfor.evaluation.workers import MeasuredWorkers, Processes, Threads, WorkerPool, engine_for
+from butfor.models.files import attribute_of
 
 RNG = np.random.default_rng(0)
 REFERENCE, INPUTS = RNG.normal(size=(150, 4)), RNG.normal([2, 0, 0, 1], 1, size=(60, 4))
@@ -110,14 +108,14 @@ def same(one, other):
     assert one.kept.chunks or not other.kept.chunks
     for mine, theirs in zip(one.kept.chunks, other.kept.chunks, strict=True):
         assert (mine.outputs == theirs.outputs).all()
-        assert butfor.core.draw.content.digest(str(mine.pieces)) == butfor.core.draw.content.digest(str(theirs.pieces))
+        assert butfor.evaluation.items.digest(str(mine.pieces)) == butfor.evaluation.items.digest(str(theirs.pieces))
 
 
 @pytest.fixture(autouse=True)
 def small_units(monkeypatch):
     """So that there are several units in runs this small; it holds for all engines alike."""
-    monkeypatch.setattr("butfor.core.evaluate.batches.LEAST_ROWS", 1500)
-    monkeypatch.setattr("butfor.core.evaluate.batches.CALLS", 0)
+    monkeypatch.setattr("butfor.evaluation.evaluator.LEAST_ROWS", 1500)
+    monkeypatch.setattr("butfor.evaluation.evaluator.CALLS", 0)
 
 
 @pytest.fixture(scope="module")
@@ -156,7 +154,9 @@ def test_a_cluster_gives_the_same_bits(case, client):
 
 @pytest.mark.filterwarnings("ignore")
 def test_global_importance_runs_on_workers(processes):
-    one, two = (butfor.global_importance(curved, INPUTS, REFERENCE, workers=workers) for workers in (1, processes))
+    one, two = (
+        butfor.global_importance(curved, INPUTS, reference=REFERENCE, workers=workers) for workers in (1, processes)
+    )
     pd.testing.assert_frame_equal(one.table, two.table, check_exact=True)
     assert one.rows == two.rows
 
@@ -229,7 +229,7 @@ SCRIPT = """
 import sys, time, warnings
 warnings.simplefilter("ignore")
 sys.path.insert(0, sys.argv[1])
-import butfor.core.evaluate.batches as batches, butfor.engine.store as store
+import butfor.evaluation.evaluator as batches, butfor.evaluation.journal as store
 batches.LEAST_ROWS, batches.CALLS, store.SECONDS = 1500, 0, 0.0
 import butfor, faults.test_engines as t
 rows = [0]
@@ -242,7 +242,7 @@ def wrap(model):
     return counted
 for name in ("curved", "several", "curved_levels", "bright", "fine", "both"):
     setattr(t, name, wrap(getattr(t, name)))
-import butfor.run.settings as settings
+import butfor.settings as settings
 settings.DEFAULTS["run_dir"] = "run"
 print("begun", flush=True)
 found = t.CASES[sys.argv[2]](1)

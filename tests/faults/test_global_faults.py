@@ -32,25 +32,25 @@ class Box:
 
 @pytest.fixture(autouse=True)
 def small_units(monkeypatch):
-    monkeypatch.setattr("butfor.core.evaluate.batches.LEAST_ROWS", 500)
-    monkeypatch.setattr("butfor.core.evaluate.batches.CALLS", 0)
-    monkeypatch.setattr("butfor.engine.store.SECONDS", 0.0)
+    monkeypatch.setattr("butfor.evaluation.evaluator.LEAST_ROWS", 500)
+    monkeypatch.setattr("butfor.evaluation.evaluator.CALLS", 0)
+    monkeypatch.setattr("butfor.evaluation.journal.SECONDS", 0.0)
 
 
 @pytest.mark.parametrize("labels", [Y, None])
 def test_it_goes_on_where_it_was(tmp_path, labels):
     asked = {"batch_rows": 100, "y": labels}
     whole_box = Box()
-    whole = butfor.global_importance(whole_box, X, SAMPLER, **asked)
+    whole = butfor.global_importance(whole_box, X, reference=SAMPLER, **asked)
     with pytest.raises(butfor.ModelError, match="the power went off"):
-        butfor.global_importance(Box(whole_box.rows * 2 // 3), X, SAMPLER, run_dir=tmp_path / "run", **asked)
+        butfor.global_importance(Box(whole_box.rows * 2 // 3), X, reference=SAMPLER, run_dir=tmp_path / "run", **asked)
     with pytest.raises(butfor.InputError, match="holds another run"):
-        butfor.global_importance(Box(), X, SAMPLER, run_dir=tmp_path / "run", seed=1, **asked)
+        butfor.global_importance(Box(), X, reference=SAMPLER, run_dir=tmp_path / "run", seed=1, **asked)
     if labels is not None:
         with pytest.raises(butfor.InputError, match="other labels"):
-            butfor.global_importance(Box(), X, SAMPLER, run_dir=tmp_path / "run", **asked | {"y": -labels})
+            butfor.global_importance(Box(), X, reference=SAMPLER, run_dir=tmp_path / "run", **asked | {"y": -labels})
     again = Box()
-    found = butfor.global_importance(again, X, SAMPLER, run_dir=tmp_path / "run", **asked)
+    found = butfor.global_importance(again, X, reference=SAMPLER, run_dir=tmp_path / "run", **asked)
     pd.testing.assert_frame_equal(found.table, whole.table, check_exact=True)
     assert found.rows == whole.rows
     assert again.rows < whole_box.rows / 2 + 3 * 3200
@@ -66,9 +66,9 @@ def test_rows_that_fail_count_as_no_effect():
         return np.where(chance > 0.995, np.nan, rows[:, 0] + 0.1 * rows[:, 1])
 
     with pytest.raises(butfor.ModelError):
-        butfor.global_importance(unwell, X, SAMPLER, y=Y)
-    found = butfor.global_importance(unwell, X, SAMPLER, y=Y, on_error="skip")
-    plain = butfor.global_importance(Box(), X, SAMPLER, y=Y)
+        butfor.global_importance(unwell, X, reference=SAMPLER, y=Y)
+    found = butfor.global_importance(unwell, X, reference=SAMPLER, y=Y, on_error="skip")
+    plain = butfor.global_importance(Box(), X, reference=SAMPLER, y=Y)
     assert (found.chosen == plain.chosen).all()
     assert found.chosen[0]
     assert any("inputs were left out, since the model fails on them" in note for note in found.warned)
@@ -76,7 +76,7 @@ def test_rows_that_fail_count_as_no_effect():
     frame = butfor.global_importance(
         lambda rows: unwell(rows.to_numpy()),
         pd.DataFrame(X, columns=list(found.subset_names)),
-        SAMPLER,
+        reference=SAMPLER,
         y=pd.Series(Y),
         on_error="skip",
     )
@@ -94,7 +94,7 @@ def test_false_discoveries_stay_rare_where_rows_fail():
         rng = np.random.default_rng(seed)
         rows = rng.normal(size=(60, 4))
         found = butfor.global_importance(
-            unwell, rows, SAMPLER, y=rng.normal(size=60), on_error="skip", seed=seed, draws=5, passes=99
+            unwell, rows, reference=SAMPLER, y=rng.normal(size=60), on_error="skip", seed=seed, draws=5, passes=99
         )
         wrong += bool(found.chosen.any())
     assert wrong / 40 <= 0.1 + 2 * np.sqrt(0.09 / 40)
@@ -107,5 +107,5 @@ def test_a_model_that_hangs_is_not_waited_for():
 
     start = time.monotonic()
     with pytest.raises(butfor.ModelError, match=r"timeout=0\.2"):
-        butfor.global_importance(hangs, X, SAMPLER, y=Y, timeout=0.2)
+        butfor.global_importance(hangs, X, reference=SAMPLER, y=Y, timeout=0.2)
     assert time.monotonic() - start < 4

@@ -12,11 +12,10 @@ import pytest
 
 import butfor
 from butfor import image, text
-from butfor.core.parsing import parse_json
-from butfor.core.types import InputError
 from butfor.models.files import load_model
-from butfor.tabular.files import read_subsets
-from butfor.tabular.where import evaluated
+from butfor.tabular.files import evaluated, read_subsets
+from butfor.types import InputError
+from butfor.untrusted import parse_json
 
 RNG = np.random.default_rng(0)
 RESULT = butfor.explain(
@@ -118,7 +117,7 @@ GARBLED = {
 @pytest.mark.parametrize("harm", GARBLED, ids=str)
 def test_global_results_that_are_garbled(tmp_path, harm):
     rows, reference = RNG.normal([3, 0], 1, (40, 2)), RNG.normal(size=(80, 2))
-    result = butfor.global_importance(lambda rows: rows[:, 0], rows, reference)
+    result = butfor.global_importance(lambda rows: rows[:, 0], rows, reference=reference)
     change, said = GARBLED[harm]
     path = repacked(result.save(tmp_path / "g.butfor"), change)
     with pytest.raises(InputError, match=said):

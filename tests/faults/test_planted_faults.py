@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from butfor.core.select.rules import bh, knockoff_plus
-from butfor.core.test.evidence import p_fixed, z_one_shot
+from butfor.inference.selection import bh, knockoff_plus
+from butfor.inference.statistics import p_fixed, z_one_shot
 from calibration_checks import NULLS, check_irt, check_osft, check_p_values
 
 

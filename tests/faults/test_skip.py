@@ -93,7 +93,7 @@ def test_without_skip_it_is_told():
 # Was wrong once: every single row was asked again and again with pauses between, an hour for 10,000 inputs.
 def test_a_model_that_always_fails_ends_the_run_without_waiting_for_each_row(monkeypatch):
     waited = []
-    monkeypatch.setattr("butfor.core.evaluate.patience.time.sleep", waited.append)
+    monkeypatch.setattr("butfor.evaluation.calls.time.sleep", waited.append)
 
     def never(rows):
         raise ValueError("broken")
@@ -105,7 +105,7 @@ def test_a_model_that_always_fails_ends_the_run_without_waiting_for_each_row(mon
 
 def test_a_fault_that_passes_costs_no_row(monkeypatch):
     """A row that always fails sends its batch into halves; one that fails once when asked alone is asked again."""
-    monkeypatch.setattr("butfor.core.evaluate.patience.PAUSE", 0.0)
+    monkeypatch.setattr("butfor.evaluation.calls.PAUSE", 0.0)
     left = [1]
 
     def model(rows):
@@ -170,7 +170,7 @@ class Leaky:
 
 @pytest.mark.filterwarnings("ignore")
 def test_a_worker_that_dies_does_not_end_the_run(monkeypatch):
-    monkeypatch.setattr("butfor.engine.pool.TRIES", 1)
+    monkeypatch.setattr("butfor.evaluation.workers.TRIES", 1)
     inputs = np.random.default_rng(1).normal(size=(12, 3))
     inputs[:, 0] += 3
 
@@ -249,7 +249,7 @@ def unwell_run(model, seed, inputs=60, **settings):
 @pytest.mark.filterwarnings("ignore")
 def test_the_false_discovery_rate_holds_where_one_row_in_fifty_fails(monkeypatch):
     """x0 is null in the second half of the inputs, the others everywhere; failures are of observed rows and draws."""
-    monkeypatch.setattr("butfor.core.evaluate.patience.PAUSE", 0.0)
+    monkeypatch.setattr("butfor.evaluation.calls.PAUSE", 0.0)
     shares, found, untested = [], 0, []
     for seed in range(24):
         table, null = unwell_run(Unwell(), seed)
@@ -263,9 +263,9 @@ def test_the_false_discovery_rate_holds_where_one_row_in_fifty_fails(monkeypatch
 
 @pytest.mark.filterwarnings("ignore")
 def test_a_model_that_does_all_of_this_does_not_end_the_run(tmp_path, monkeypatch):
-    monkeypatch.setattr("butfor.core.evaluate.patience.PAUSE", 0.0)
-    monkeypatch.setattr("butfor.core.evaluate.batches.LEAST_ROWS", 500)
-    monkeypatch.setattr("butfor.core.evaluate.batches.CALLS", 0)
+    monkeypatch.setattr("butfor.evaluation.calls.PAUSE", 0.0)
+    monkeypatch.setattr("butfor.evaluation.evaluator.LEAST_ROWS", 500)
+    monkeypatch.setattr("butfor.evaluation.evaluator.CALLS", 0)
     model = Unwell(tmp_path / "hung", calls=150)
     table, _ = unwell_run(model, 0, timeout=2.0, workers="processes:1")
     assert (tmp_path / "hung").exists()

@@ -38,8 +38,8 @@ def spark():
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("test", ["sequential", "irt", "few-shot", "osft"])
 def test_spark_gives_the_same_bits(spark, test, monkeypatch):
-    monkeypatch.setattr("butfor.core.evaluate.batches.LEAST_ROWS", 1500)
-    monkeypatch.setattr("butfor.core.evaluate.batches.CALLS", 0)
+    monkeypatch.setattr("butfor.evaluation.evaluator.LEAST_ROWS", 1500)
+    monkeypatch.setattr("butfor.evaluation.evaluator.CALLS", 0)
 
     def curved(rows):
         rows = np.asarray(rows)
@@ -56,15 +56,15 @@ class Backwards:
     """An engine of somebody else's: results may come in any order."""
 
     def map(self, place, units):
-        from butfor.core.evaluate.units import evaluate_unit
+        from butfor.evaluation.evaluator import evaluate_unit
 
         for number, unit in reversed(list(enumerate(units))):
             yield number, evaluate_unit(place, unit)
 
 
 def test_any_engine_is_taken(monkeypatch):
-    monkeypatch.setattr("butfor.core.evaluate.batches.LEAST_ROWS", 1500)
-    monkeypatch.setattr("butfor.core.evaluate.batches.CALLS", 0)
+    monkeypatch.setattr("butfor.evaluation.evaluator.LEAST_ROWS", 1500)
+    monkeypatch.setattr("butfor.evaluation.evaluator.CALLS", 0)
     one, two = (
         butfor.explain(lambda rows: rows[:, 0], INPUTS, REFERENCE, test="irt", draws=99, workers=workers)
         for workers in (1, Backwards())

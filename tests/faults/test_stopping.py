@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 import butfor
-from butfor.cli.common import written
+from butfor.cli.options import written
 
 MODEL = """
 import sys, time
@@ -96,14 +96,14 @@ def test_a_run_that_is_stopped_in_its_effects_keeps_its_journal(tmp_path):
 
 
 def test_fitting_that_takes_long_is_said_as_soon_as_it_is_seen(monkeypatch):
-    monkeypatch.setattr("butfor.run.start.PATIENCE", 0.0)
+    monkeypatch.setattr("butfor.run.run.PATIENCE", 0.0)
     given = GIVEN[0], GIVEN[1] + 1, GIVEN[2] + 1  # a reference that is not fitted yet
     with monkeypatch.context() as patch:
-        patch.setattr("butfor.run.start.LONG", -1.0)
+        patch.setattr("butfor.run.run.LONG", -1.0)
         with pytest.warns(UserWarning, match=r"Fitting residual\(.* to 2 subsets takes about 0 minutes more.*gaussian"):
             butfor.explain(*given, test="osft", subsets="columns", control=False)
     with monkeypatch.context() as patch:
-        patch.setattr("butfor.run.start.WIDE", 3)  # 2 columns of 2
+        patch.setattr("butfor.run.run.WIDE", 3)  # 2 columns of 2
         with pytest.warns(UserWarning, match="to 2 subsets, each of their columns to all others, may take hours"):
             butfor.explain(*GIVEN[:2], GIVEN[2] + 3, test="osft", subsets="columns", control=False)
     butfor.explain(*GIVEN[:2], GIVEN[2] + 2, test="osft", subsets="columns", control=False)  # warnings are errors
@@ -111,7 +111,7 @@ def test_fitting_that_takes_long_is_said_as_soon_as_it_is_seen(monkeypatch):
 
 def test_the_report_is_a_stage(tmp_path, monkeypatch):
     heard = []
-    monkeypatch.setattr("butfor.cli.common.bar", lambda _: heard.append)
+    monkeypatch.setattr("butfor.cli.options.bar", lambda _: heard.append)
     result = butfor.explain(*GIVEN, test="osft", control=False)
     written(result, SimpleNamespace(out=tmp_path / "out"))
     assert [(now.stage, now.rows, now.total) for now in heard] == [("report", 0, 3), ("report", 3, 3)]

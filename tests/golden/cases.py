@@ -271,7 +271,7 @@ FRAMES = [
 def whole_table(folder, sampler="gaussian", model="score", y=None, **options):
     labels = {} if y is None else {"y": LABELS[y]}
     settings = {"subsets": SUBSETS, "alpha": 0.25, "draws": 10, "passes": 199, "seed": 7, **labels, **options}
-    return call(butfor.global_importance, ARRAY_MODELS[model], INPUTS, SAMPLERS[sampler](), **settings)
+    return call(butfor.global_importance, ARRAY_MODELS[model], INPUTS, reference=SAMPLERS[sampler](), **settings)
 
 
 WHOLE_TABLES = [

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import butfor
-from butfor.core.select.rules import RULES
+from butfor.inference.selection import RULES
 
 RNG = np.random.default_rng(0)
 WIDTH = 6

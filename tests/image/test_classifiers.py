@@ -10,8 +10,7 @@ from PIL import Image
 
 import butfor.image as bi
 from butfor import InputError, ModelError
-from butfor.image.models import class_names
-from butfor.image.preprocess import PRESETS
+from butfor.image.models import PRESETS, class_names
 
 IMAGES = [np.random.default_rng(k).integers(0, 255, (20 + k, 30 - k, 3), dtype=np.uint8) for k in range(5)]
 

@@ -8,7 +8,7 @@ import pytest
 
 import butfor.image as bi
 from butfor import InputError, ModelError, Subset
-from butfor.core.draw.samplers import info_of
+from butfor.evaluation.samplers import info_of
 
 IMAGE = np.random.default_rng(0).integers(0, 255, (40, 50, 3), dtype=np.uint8)
 BOX = Subset("box 1", (5, 6, 25, 30))

@@ -146,7 +146,7 @@ def test_png_and_axes():
 
 
 def test_a_heat_map_lights_what_is_chosen_the_finer_the_more():
-    from butfor.image.heat import Cell, heat
+    from butfor.image.draw import Cell, heat
 
     image = np.random.default_rng(0).integers(0, 255, (16, 16, 3), dtype=np.uint8)
     cells = [Cell(Subset("left", (0, 0, 8, 16)), 0.5), Cell(Subset("corner", (0, 0, 4, 4)), 1.0, lowers=True)]
@@ -163,7 +163,7 @@ def test_a_heat_map_lights_what_is_chosen_the_finer_the_more():
 
 
 def test_what_is_not_chosen_has_a_faint_veil_of_its_estimate():
-    from butfor.image.heat import Cell, heat
+    from butfor.image.draw import Cell, heat
 
     image = np.full((16, 16, 3), 120, np.uint8)
     cell = Subset("corner", (0, 0, 4, 4))

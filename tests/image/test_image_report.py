@@ -8,10 +8,10 @@ import pytest
 
 import butfor
 import butfor.image as bi
-from butfor.core.result.kept import Kept
-from butfor.core.result.numbers import probabilities
 from butfor.image import view
 from butfor.report.write import render
+from butfor.results.result import Kept
+from butfor.results.summary import probabilities
 
 MASK = np.zeros((24, 24), bool)
 MASK[16:, 16:] = True

@@ -6,9 +6,9 @@ import pytest
 import butfor
 import butfor.image as bi
 from butfor import InputError, ModelError, Subset
-from butfor.core.draw.samplers import info_of
+from butfor.evaluation.samplers import info_of
 from butfor.image.plausibility import FLAG, among, conformal
-from butfor.image.shifts import iou, shift
+from butfor.image.ranks import iou, shift
 
 
 def sky(seed, height=160, width=220):

@@ -9,7 +9,7 @@ import pytest
 import butfor
 import butfor.image as bi
 from butfor import InputError, ModelError, SamplerInfo, Subset
-from butfor.core.draw.samplers import info_of
+from butfor.evaluation.samplers import info_of
 from butfor.image.region import mask_of
 
 

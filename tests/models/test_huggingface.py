@@ -9,8 +9,8 @@ from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Whitespace
 
-from butfor.core.types import InputError, ModelError
 from butfor.models import hugging_face, wrap
+from butfor.types import InputError, ModelError
 
 WORDS = ["[PAD]", "[UNK]", "good", "bad", "film", "very", "a"]
 LABELS = {0: "positive", 1: "neutral", 2: "negative"}

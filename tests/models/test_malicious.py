@@ -16,8 +16,8 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-from butfor.core.types import InputError
 from butfor.models.files import load_model
+from butfor.types import InputError
 
 X = np.random.default_rng(0).normal(size=(40, 2))
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LinearRegression
 
-from butfor.core.types import InputError
 from butfor.models.files import load_model
+from butfor.types import InputError
 
 SOURCE = """
 from dataclasses import dataclass

@@ -18,8 +18,8 @@ with warnings.catch_warnings():
     from skl2onnx import to_onnx
     from skl2onnx.common.data_types import DoubleTensorType, FloatTensorType, Int64TensorType, StringTensorType
 
-from butfor.core.types import InputError, ModelError
 from butfor.models import onnx_model
+from butfor.types import InputError, ModelError
 
 X = np.random.default_rng(0).normal(size=(60, 3))
 THREE = np.array(["a", "b", "c"])[np.digitize(X[:, 0], [-0.5, 0.5])]

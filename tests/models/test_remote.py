@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import butfor
-from butfor.core.types import InputError, ModelError
 from butfor.models import ModelUnreachable, Wrapped, endpoint, wrap
+from butfor.types import InputError, ModelError
 
 ROWS = np.random.default_rng(1).normal(size=(257, 4))
 
@@ -181,7 +181,7 @@ def test_down_for_good_in_the_middle_of_a_run_loses_nothing(server, tmp_path):
 
 
 def test_nobody_has_ever_answered(monkeypatch):
-    monkeypatch.setattr("butfor.models.patience.FIRST_CONTACT", 0.5)
+    monkeypatch.setattr("butfor.models.remote.FIRST_CONTACT", 0.5)
     start = time.monotonic()
     with pytest.raises(ModelUnreachable, match=r"http://127.0.0.1:9/v2/models/m could not be reached, .*ConnectError"):
         endpoint("http://127.0.0.1:9/v2/models/m", patience=60)(ROWS)

@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from butfor.core.types import ModelError
 from butfor.models import ModelUnreachable, endpoint
+from butfor.types import ModelError
 
 ROWS = np.random.default_rng(1).normal(size=(20, 3))
 EXPECTED = np.column_stack([ROWS.sum(axis=1), -ROWS.sum(axis=1)])

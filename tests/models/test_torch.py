@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 import torch
 
-from butfor.core.types import InputError, ModelError
 from butfor.models import torch_module
+from butfor.types import InputError, ModelError
 
 X = np.random.default_rng(0).normal(size=(50, 3))
 

@@ -19,8 +19,8 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
 import butfor
-from butfor.core.types import InputError
 from butfor.models import Wrapped, wrap
+from butfor.types import InputError
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(120, 3))

@@ -15,7 +15,7 @@ from butfor.tabular.global_importance import global_importance
 def result():
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(100, 4))
-    return global_importance(lambda X: X[:, 1] + X[:, 2], rows, rows, rows[:, 1] + rng.normal(size=100))
+    return global_importance(lambda X: X[:, 1] + X[:, 2], rows, reference=rows, y=rows[:, 1] + rng.normal(size=100))
 
 
 def names(ax):
@@ -51,6 +51,6 @@ def test_at_most_so_many_bars(result):
 def test_nothing_chosen_and_a_single_input_still_draw(result):
     assert len(importance(result.select(alpha=1e-6)).patches) == 4
     reference = np.random.default_rng(0).normal(size=(50, 2))
-    lone = global_importance(lambda X: X[:, 0], np.array([[50.0, 0.0]]), reference, draws=500, passes=9999)
+    lone = global_importance(lambda X: X[:, 0], np.array([[50.0, 0.0]]), reference=reference, draws=500, passes=9999)
     assert names(importance(lone)) == ["x0", "x1"]
     assert words(importance(lone)) == "mean output minus mean counterfactual"

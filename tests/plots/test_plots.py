@@ -10,10 +10,10 @@ import pytest
 from matplotlib.colors import to_hex
 
 import butfor
-from butfor.core.types import InputError
 from butfor.plots import shap_values
 from butfor.plots.accessor import PLOTS
 from butfor.plots.style import CHOSEN, REST
+from butfor.types import InputError
 
 NAMES = ["weight $x$", "age", "height", "a very long name of a column that goes on and on"]
 
@@ -213,6 +213,6 @@ def test_names_that_begin_alike_have_labels_that_differ():
 def test_the_plots_of_one_style_have_no_box_around_them():
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(100, 2))
-    skill = butfor.global_importance(lambda rows: rows[:, 0], rows, rows, y=rows[:, 0])
+    skill = butfor.global_importance(lambda rows: rows[:, 0], rows, reference=rows, y=rows[:, 0])
     assert not butfor.plots.importance(skill).spines["top"].get_visible()
     assert to_hex(butfor.plots.importance(skill).patches[0].get_facecolor()) == CHOSEN

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import butfor
-from butfor.core.result.places import Places
 from butfor.plots import ranks
+from butfor.results.result import Places
 
 PILED = Places(np.array([115, 27, 12, 14, 28, 26]))  # more at the bottom than above
 

@@ -360,9 +360,9 @@ def test_help_is_light():
 
 def test_help_names_what_there_is():
     """Help is written out, so that it need not load what it names."""
-    from butfor.cli.image_parts import INPAINTERS
-    from butfor.cli.text_parts import SAMPLERS
-    from butfor.image.preprocess import PRESETS
+    from butfor.cli.image import INPAINTERS
+    from butfor.cli.text import SAMPLERS
+    from butfor.image.models import PRESETS
 
     wide = {**os.environ, "COLUMNS": "400"}
     images = python("-m", "butfor.cli", "image", "--help", env=wide).stdout

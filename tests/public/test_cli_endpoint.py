@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from butfor.cli.app import main
-from butfor.models import patience
+from butfor.models import remote as patience
 
 pytest.importorskip("httpx")
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from butfor.core.select.guarantees import page
+from butfor.inference.guarantees import page
 
 ROOT = Path(__file__).parents[2]
 

@@ -11,14 +11,12 @@ import pandas as pd
 import pytest
 
 import butfor
-from butfor.core.result.kept import Kept
-from butfor.core.result.numbers import number
-from butfor.core.types import InputError
-from butfor.report.content import content
-from butfor.report.data import as_json, index
-from butfor.report.examples import by_evidence
-from butfor.report.folder import REPORT, RESULT, TABLE, check_folder, write_folder
-from butfor.report.write import render
+from butfor.report.answer import by_evidence
+from butfor.report.content import as_json, content, index
+from butfor.report.write import REPORT, RESULT, TABLE, check_folder, render, write_folder
+from butfor.results.result import Kept
+from butfor.results.summary import number
+from butfor.types import InputError
 
 EVIL = "<script>alert('x')</script>"
 
@@ -258,7 +256,7 @@ def test_a_folder_is_written_whole_or_not_at_all(result, tmp_path, monkeypatch):
     def fails(*_):
         raise RuntimeError("a fault of ours")
 
-    monkeypatch.setattr("butfor.report.folder.write", fails)
+    monkeypatch.setattr("butfor.report.write.write", fails)
     with pytest.raises(RuntimeError):
         write_folder(result, tmp_path / "new")
     (tmp_path / "old").mkdir()
@@ -280,7 +278,7 @@ def test_folders_that_cannot_be(tmp_path):
 
 
 def test_a_large_result_lists_the_inputs_with_most_to_show(monkeypatch):
-    from butfor.report import data
+    from butfor.report import content as data
     from butfor.report.write import render
 
     rows = np.random.default_rng(0).normal(size=(60, 3))
@@ -301,7 +299,7 @@ def test_a_large_result_lists_the_inputs_with_most_to_show(monkeypatch):
 
 # Was wrong once: the limit for runs of a million hypotheses cut the list to 1,666 of the 5,000 inputs.
 def test_all_of_5000_inputs_with_30_features_are_listed():
-    from butfor.report import data
+    from butfor.report import content as data
 
     rows, sampler = np.zeros((5000, 30)), butfor.tabular.from_values(lambda n, s, k, r: r.normal(size=(len(n) * k, 1)))
     result = butfor.explain(lambda rows: rows[:, 0], rows, sampler, test="osft")
@@ -333,11 +331,11 @@ def test_the_report_of_a_contrast_says_what_averages_out(tmp_path):
 
     rng = np.random.default_rng(0)
     inputs, reference = rng.normal(0, 2, (60, 2)), rng.normal(size=(100, 2))
-    found = butfor.global_importance(Model(), inputs, reference)
+    found = butfor.global_importance(Model(), inputs, reference=reference)
     assert any("called no or yes" in note and "target='no'" in note for note in found.notes)
     assert not any("ordinary" in note for note in found.notes)
     assert "nothing is established" in found.report(tmp_path / "r.html").read_text(encoding="utf-8")
-    one = butfor.global_importance(Model(), inputs + 3, reference, target="yes")
+    one = butfor.global_importance(Model(), inputs + 3, reference=reference, target="yes")
     assert not any("called" in note for note in one.notes)
     assert "sets these inputs apart from the reference: x0." in one.report(tmp_path / "r.html").read_text("utf-8")
 

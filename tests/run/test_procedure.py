@@ -5,7 +5,7 @@ import inspect
 import pytest
 
 import butfor
-from butfor.run.procedure import BY_NAME, MOST_SEQUENTIAL, Procedure, procedure
+from butfor.settings import BY_NAME, MOST_SEQUENTIAL, Procedure, procedure
 
 
 @pytest.mark.parametrize("name", BY_NAME)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import butfor
-from butfor.run.progress import Meter, Progress, reporting, silent
+from butfor.evaluation.progress import Meter, Progress, reporting, silent
 from butfor.tabular import empirical, from_values
 
 NORMAL = from_values(lambda rows, subset, count, rng: rng.normal(size=(len(rows) * count, len(subset.index))))

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import butfor
-from butfor.run.settings import DEFAULTS, HINTS, Settings, takes_settings
+from butfor.settings import DEFAULTS, HINTS, Settings, takes_settings
 from butfor.tabular import from_values
 
 NORMAL = from_values(lambda rows, subset, count, rng: rng.normal(size=(len(rows) * count, len(subset.index))))

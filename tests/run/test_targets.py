@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import butfor
-from butfor.core.evaluate.outputs import Target
+from butfor.inference.outputs import Target
 from butfor.models import wrap
-from butfor.run.targets import output_names, resolve, target_name
+from butfor.run.run import output_names, resolve, target_name
 
 OUTPUTS = np.array([[0.2, 0.5, 0.3], [0.7, 0.2, 0.1], [0.1, 0.1, 0.8]])
 SINGLE = OUTPUTS[:, :1]

@@ -5,10 +5,10 @@ import pytest
 
 import butfor
 from benchmarks.zoom import image_run, text_run
-from butfor.core.draw.layers import Layers
-from butfor.core.test import sequential
+from butfor.evaluation.hypotheses import Layers
 from butfor.image import donor, zoom
-from butfor.image.zoom import WHOLE
+from butfor.image.region import WHOLE
+from butfor.inference import sequential
 from butfor.simulate.images import textures
 from butfor.text import zoom as text_zoom
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import butfor
-from butfor.core.select.rules import knockoff_plus
-from butfor.core.types import Subset
+from butfor.inference.selection import knockoff_plus
 from butfor.simulate import BEDS, bed, paper
+from butfor.types import Subset
 
 SHAPES = {
     "independent-discontinuous": (100, 100),

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from butfor.core.types import Subset
 from butfor.simulate import bed, paper
+from butfor.types import Subset
 
 NAMES = ("sum-of-abs-independent", "sum-of-abs-correlated", "linear", "clones", "parity")
 

@@ -323,7 +323,7 @@ def test_models_come_from_the_configuration_only(tmp_path):
     offers = read_offers(tmp_path)
     assert offers.model("Mine", "table").spec == f"{tmp_path}{os.sep}model.py:predict"
     assert offers.sampler("Net", "image").options == {"diversify": True}
-    with pytest.raises(butfor.core.types.InputError, match="not configured for image"):
+    with pytest.raises(butfor.types.InputError, match="not configured for image"):
         offers.model("Mine", "image")
 
 
@@ -340,7 +340,7 @@ def test_models_come_from_the_configuration_only(tmp_path):
 )
 def test_a_configuration_that_says_nothing_is_refused(tmp_path, text, words):
     (tmp_path / "studio.toml").write_text(text)
-    with pytest.raises(butfor.core.types.InputError, match=words):
+    with pytest.raises(butfor.types.InputError, match=words):
         read_offers(tmp_path)
 
 

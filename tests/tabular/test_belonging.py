@@ -19,7 +19,7 @@ def notes(inputs, reference, **settings):
     return " ".join(result.notes)
 
 
-@pytest.mark.filterwarnings("ignore::butfor.core.types.ReachWarning")
+@pytest.mark.filterwarnings("ignore::butfor.types.ReachWarning")
 @pytest.mark.parametrize("mixed", [False, True])
 def test_several_rows_of_a_person_are_seen_and_groups_end_it(mixed):
     rng = np.random.default_rng(0)
@@ -32,7 +32,7 @@ def test_several_rows_of_a_person_are_seen_and_groups_end_it(mixed):
     assert "groups=data" not in notes(inputs, reference, groups=person)
 
 
-@pytest.mark.filterwarnings("ignore::butfor.core.types.ReachWarning")
+@pytest.mark.filterwarnings("ignore::butfor.types.ReachWarning")
 def test_an_index_is_seen():
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.normal(size=(150, 3)), columns=list("abc")).assign(row=np.arange(150))
@@ -40,7 +40,7 @@ def test_an_index_is_seen():
     assert "Column" not in notes(frame[100:].drop(columns="row"), frame[:100].drop(columns="row"))
 
 
-@pytest.mark.filterwarnings("ignore::butfor.core.types.ReachWarning")
+@pytest.mark.filterwarnings("ignore::butfor.types.ReachWarning")
 @pytest.mark.parametrize("load", [datasets.load_wine, datasets.load_diabetes, datasets.load_breast_cancer])
 def test_ordinary_tables_are_left_alone(load):
     rows = load(as_frame=True).data.sample(frac=1, random_state=0)
@@ -49,7 +49,7 @@ def test_ordinary_tables_are_left_alone(load):
     assert "Column" not in said
 
 
-@pytest.mark.filterwarnings("ignore::butfor.core.types.ReachWarning")
+@pytest.mark.filterwarnings("ignore::butfor.types.ReachWarning")
 def test_counts_are_left_alone():
     rng = np.random.default_rng(0)
     said = notes(rng.poisson(5, (80, 6)).astype(float), rng.poisson(5, (100, 6)).astype(float), test="irt", draws=19)

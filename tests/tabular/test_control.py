@@ -6,7 +6,7 @@ import pytest
 import butfor
 from butfor.run.control import calibrated
 from butfor.tabular import residual
-from butfor.tabular.control import _splits
+from butfor.tabular.explain import _splits
 from butfor.tabular.splice import TableSampler
 
 

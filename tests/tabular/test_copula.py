@@ -5,9 +5,9 @@ import pandas as pd
 import pytest
 from scipy.stats import kstest, spearmanr
 
-from butfor.core.types import InputError, Subset
 from butfor.tabular import copula
 from butfor.tabular.table import as_table
+from butfor.types import InputError, Subset
 
 NORMAL = np.random.default_rng(0).multivariate_normal([0, 0, 0], [[1, 0.8, 0], [0.8, 1, 0], [0, 0, 1]], size=2000)
 SKEWED = np.column_stack([np.exp(2 * NORMAL[:, 0]), NORMAL[:, 1] ** 3, NORMAL[:, 2]])

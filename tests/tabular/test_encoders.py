@@ -23,8 +23,8 @@ from sklearn.preprocessing import (
 )
 
 import butfor
-from butfor.core.types import InputError
-from butfor.tabular.encoders import groups_from_encoder
+from butfor.tabular.table import groups_from_encoder
+from butfor.types import InputError
 
 RNG = np.random.default_rng(0)
 ROWS = 200

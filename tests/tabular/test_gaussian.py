@@ -7,8 +7,8 @@ from scipy.stats import kstest
 from sklearn.covariance import LedoitWolf
 
 import butfor
-from butfor.core.types import Subset
 from butfor.tabular.gaussian import ledoit_wolf
+from butfor.types import Subset
 
 RNG = np.random.default_rng(0)
 MIX = RNG.normal(size=(5, 5))

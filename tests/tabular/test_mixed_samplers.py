@@ -8,8 +8,8 @@ import pytest
 
 import butfor
 from butfor import tabular
-from butfor.core.types import InputError, Subset
 from butfor.tabular.table import as_table
+from butfor.types import InputError, Subset
 
 SAMPLERS = {
     "empirical": tabular.empirical,

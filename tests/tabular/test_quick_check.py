@@ -5,14 +5,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from butfor.core.draw.blocks import table_problem
-from butfor.core.draw.items import TableItems
-from butfor.core.select.reach import nearly_all
-from butfor.core.types import Subset
+from butfor.evaluation.hypotheses import table_problem
+from butfor.evaluation.items import TableItems
+from butfor.results.summary import nearly_all
 from butfor.tabular import auto, empirical, from_values, gaussian
-from butfor.tabular.quick_check import _told_by_others, quick_check
+from butfor.tabular.explain import _told_by_others, quick_check
 from butfor.tabular.splice import TableSampler
 from butfor.tabular.table import as_table
+from butfor.types import Subset
 
 
 def sentences(inputs, sampler):

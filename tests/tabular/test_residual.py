@@ -7,15 +7,13 @@ import pandas as pd
 import pytest
 
 import butfor
-from butfor.core.draw.samplers import KnowsFit, ListsSupport
-from butfor.core.types import Subset
+from butfor.evaluation.samplers import KnowsFit, ListsSupport
 from butfor.tabular.residual import residual
-from butfor.tabular.residual.classes import codes_of
-from butfor.tabular.residual.design import column_features
-from butfor.tabular.residual.numbers import NumberFit
-from butfor.tabular.residual.ridge import rotate
-from butfor.tabular.residual.shapes import Bend, from_yeo_johnson, nature_of, yeo_johnson
+from butfor.tabular.residual.categories import codes_of
+from butfor.tabular.residual.design import Bend, column_features, from_yeo_johnson, nature_of, yeo_johnson
+from butfor.tabular.residual.regression import NumberFit, rotate
 from butfor.tabular.table import as_table
+from butfor.types import Subset
 
 
 def rng(seed=0):
@@ -81,7 +79,7 @@ def test_ridge_is_that_of_scikit_learn():
 def test_a_logistic_regression_is_that_of_scikit_learn():
     from sklearn.linear_model import LogisticRegression
 
-    from butfor.tabular.residual.classes import _newton
+    from butfor.tabular.residual.categories import _newton
 
     features = rng(1).normal(size=(200, 4))
     yes = (features[:, 0] + rng(2).normal(size=200) > 0.5).astype(float)

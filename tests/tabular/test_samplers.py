@@ -11,11 +11,11 @@ import pandas as pd
 import pytest
 
 import butfor
-from butfor.core.draw.blocks import Job, draw, table_problem
-from butfor.core.draw.samplers import SamplerInfo, info_of
-from butfor.core.types import Subset
-from butfor.tabular.bind import table_sampler
+from butfor.evaluation.hypotheses import Job, draw, table_problem
+from butfor.evaluation.samplers import SamplerInfo, info_of
+from butfor.tabular.splice import table_sampler
 from butfor.tabular.table import as_table, items_of
+from butfor.types import Subset
 
 
 def example(name):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from butfor.tabular.scores import crps, energy, score_draws
+from butfor.tabular.check import crps, energy, score_draws
 
 NUMBER, LEVEL = np.array([False]), np.array([True])
 

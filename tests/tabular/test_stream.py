@@ -7,9 +7,8 @@ import pandas as pd
 import pytest
 
 import butfor
-from butfor.core.types import InputError
-from butfor.tabular.block_files import READ, in_blocks, read_blocks, written_blocks
-from butfor.tabular.stream import explain_stream
+from butfor.tabular.stream import READ, explain_stream, in_blocks, read_blocks, written_blocks
+from butfor.types import InputError
 
 RNG = np.random.default_rng(0)
 REFERENCE = pd.DataFrame(RNG.normal(size=(300, 4)), columns=list("abcd"))

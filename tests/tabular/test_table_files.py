@@ -10,10 +10,8 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from butfor.core.types import InputError
-from butfor.tabular.files import read_csv, read_subsets, read_table
-from butfor.tabular.rows import TableRequest, read_tables
-from butfor.tabular.where import matches, names_in
+from butfor.tabular.files import TableRequest, matches, names_in, read_csv, read_subsets, read_table, read_tables
+from butfor.types import InputError
 
 BAD_CSV = {
     "empty": (b"", "is empty; expected a header line"),

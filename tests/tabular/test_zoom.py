@@ -8,11 +8,11 @@ import pandas as pd
 import pytest
 
 import butfor
-from butfor.core.draw.layers import Layers, layers_of_table
-from butfor.core.result.answers import input_sentence
-from butfor.core.result.decided import Decided
+from butfor.evaluation.hypotheses import Layers, layers_of_table
+from butfor.results.result import Decided
+from butfor.results.summary import input_sentence
+from butfor.tabular.subsets import ALL, associations, column_tree, named_tree, stand_still
 from butfor.tabular.table import as_table
-from butfor.tabular.zoom import ALL, associations, column_tree, named_tree, stand_still
 
 
 def correlated(rng, rows, shift=0.0):

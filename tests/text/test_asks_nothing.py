@@ -9,8 +9,8 @@ import pytest
 import butfor
 import butfor.text as bt
 from benchmarks.figures import Timed
-from butfor.core.draw.samplers import SamplerInfo, info_of
-from butfor.text.terminal import found_in, rendered
+from butfor.evaluation.samplers import SamplerInfo, info_of
+from butfor.text.highlight import found_in, rendered
 from butfor.text.view import marked_texts
 
 TEXTS = {f"review {k}": f"It was a {how} film, and I saw it {k} times." for k, how in enumerate(("vile", "lousy") * 6)}

@@ -7,7 +7,7 @@ import pytest
 
 import butfor.text as bt
 from butfor import InputError, Subset
-from butfor.text.edit import changed
+from butfor.text.segment import changed
 
 
 @pytest.fixture(scope="module")

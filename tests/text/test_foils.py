@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import butfor
-from butfor.core.draw.samplers import info_of
-from butfor.core.types import Subset
+from butfor.evaluation.samplers import info_of
 from butfor.text import changed, foils, ngram, sentence_spans, sentences, words
 from butfor.text.foils import LENGTHS, outline
+from butfor.types import Subset
 
 OPENINGS = ["It rained", "We met again", "She left early", "The shop closed", "He came home late", "They sang"]
 ENDINGS = ["All was well", "Nobody knew why", "So it ended", "We went to bed", "That was that", "Good night"]

@@ -12,7 +12,8 @@ from sklearn.pipeline import make_pipeline
 import butfor.models
 import butfor.text as bt
 from butfor import InputError
-from butfor.text import models, network
+from butfor.text import models
+from butfor.text import tokens as network
 from butfor.text.models import text_model
 
 TEXTS = [
@@ -113,7 +114,7 @@ def test_onnx_with_a_tokenizer(tmp_path):
 
 
 def models_tokenizer():
-    from butfor.text.network import tokenizer
+    from butfor.text.tokens import tokenizer
 
     return tokenizer()
 

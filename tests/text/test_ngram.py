@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 
 import butfor
-from butfor.core.types import Subset
 from butfor.simulate.texts import WORDS, Markov, sentences, word_subsets
 from butfor.text import changed, explain, words
-from butfor.text.kneser_ney import EDGE, count
-from butfor.text.ngram import ngram
+from butfor.text.ngram import EDGE, count, ngram
 from butfor.text.segment import word_tokens
+from butfor.types import Subset
 
 CORPUS = ["The cat sat on the mat.", "The dog sat on the rug.", "A cat ran to the dog!", "The dog ran to a cat?"] * 2
 SAMPLER = ngram(CORPUS)

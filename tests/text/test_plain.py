@@ -5,8 +5,8 @@ import pytest
 
 import butfor
 from benchmarks.texts import plain_study as study
-from butfor.core.types import Subset
 from butfor.text import ngram, plain
+from butfor.types import Subset
 
 FILLERS = {
     "en": ["the", "a", "of", "film", "plot", "we", "saw", "then", "again", "today", "here", "with"],

@@ -10,8 +10,8 @@ from scipy.stats import binom
 
 import butfor.text as bt
 from butfor import InputError, Subset
-from butfor.text.edit import changed
-from butfor.text.small_infiller import plain_words
+from butfor.text.segment import changed
+from butfor.text.small import plain_words
 
 SAMPLERS = {
     "small_infiller": lambda tiny: bt.small_infiller(threads=1, listed=40),

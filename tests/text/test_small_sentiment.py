@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from butfor import text
-from butfor.text.network import UNK, ask, numbers_of
+from butfor.text.tokens import UNK, ask, numbers_of
 
 module = sys.modules["butfor.text.small_sentiment"]
 MODEL = text.small_sentiment(threads=1)

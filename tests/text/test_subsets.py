@@ -224,7 +224,7 @@ def test_phrases_say_how_they_were_found():
 
 def test_phrases_of_spacy():
     """spaCy with a model where it is there; without, the sentence that says what to install."""
-    from butfor.text.phrases import installed
+    from butfor.text.subsets import installed
 
     model = installed()
     if model is None:

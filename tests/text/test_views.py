@@ -8,14 +8,24 @@ import numpy as np
 import pytest
 
 import butfor
-from butfor.core.draw.blocks import Block
-from butfor.core.result.kept import Kept
-from butfor.core.types import Subset
-from butfor.report.folder import write_folder
-from butfor.report.write import render
-from butfor.text.highlight import Gap, directions, kind_of, pieces, shortened, window
-from butfor.text.terminal import found_in, harmless, marked, often, rendered
+from butfor.evaluation.hypotheses import Block
+from butfor.report.write import render, write_folder
+from butfor.results.result import Kept
+from butfor.text.highlight import (
+    Gap,
+    directions,
+    found_in,
+    harmless,
+    kind_of,
+    marked,
+    often,
+    pieces,
+    rendered,
+    shortened,
+    window,
+)
 from butfor.text.view import marked_texts
+from butfor.types import Subset
 
 GOOD, BAD, PLAIN = ("lovely", "superb", "fine"), ("dreadful", "boring", "awful"), ("long", "new", "french", "short")
 EVIL = "<script>alert('x')</script>"

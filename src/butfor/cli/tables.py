@@ -2,21 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 import typer
 
+from butfor import explain as run
 from butfor import tabular
-from butfor.cli.options import BATCH_ROWS_HELP, MODEL, ROWS, TEST, given
-from butfor.cli.panels import needed, option, panel
-from butfor.core.draw.samplers import Sampler
-from butfor.core.types import InputError
+from butfor.cli.options import (
+    BATCH_ROWS_HELP,
+    MODEL,
+    ON_ERROR_HELP,
+    ROWS,
+    TEST,
+    Output,
+    Running,
+    TestOptions,
+    Trust,
+    bar,
+    command,
+    finish,
+    flag,
+    given,
+    kept,
+    needed,
+    option,
+    panel,
+    sourced,
+    stopped_early,
+    working,
+    written,
+)
+from butfor.evaluation.samplers import Sampler
+from butfor.inference.guarantees import P_RULES
 from butfor.models import wrap
+from butfor.report.write import REPORT, RESULT, TABLE, save_png, write_files
+from butfor.settings import Procedure, few_shot, irt, sequential
+from butfor.tabular.global_importance import global_importance
+from butfor.types import InputError
 
 if TYPE_CHECKING:
-    from butfor.tabular.rows import TableRequest, Tables
+    from butfor.tabular.files import TableRequest, Tables
+
 
 SAMPLERS: dict[str, Callable[[Any], Sampler]] = {
     "auto": tabular.auto,
@@ -93,15 +122,214 @@ def sampler_named(name: str) -> Callable[[Any], Sampler]:
 
 def tables(columns: TableColumns, model: object, **rows: object) -> Tables:
     """The rows to explain and those of the reference, with the columns for the model, which may know them itself."""
-    from butfor.tabular.rows import read_tables
+    from butfor.tabular.files import read_tables
 
     return read_tables(table_request(columns, model, **rows))
 
 
 def table_request(columns: TableColumns, model: object, **rows: object) -> TableRequest:
     """What was said of rows and columns, on the command line and by the model."""
-    from butfor.tabular.rows import TableRequest
+    from butfor.tabular.files import TableRequest
 
     known = None if model is None else wrap(model).columns
     named = {name: value for name, value in vars(columns).items() if name != "subsets"}
     return TableRequest(**given(**named, **rows, known=None if known is None else list(map(str, known))))
+
+
+STREAM_HELP = (
+    "Read the data in blocks, for files larger than memory: single columns, --test sequential, irt or osft; writes "
+    "table.parquet (table.csv without pyarrow) and nothing else. --reference must be a file of its own."
+)
+
+
+def explain_in_blocks(
+    model: TableModel,
+    trust: Trust,
+    rows: Rows,
+    columns: TableColumns,
+    sampler: str,
+    test: Mapping[str, Any],
+    tests: TestOptions,
+    output: Output,
+    labels: str | None,
+) -> None:
+    """Test block by block, choose over the whole file, write one table."""
+    from butfor.tabular.stream import OPTIONS, explain_stream, read_stream, usual_ending
+
+    if labels is not None:
+        raise InputError("--truth and --clusters need all rows at once; drop them, or drop --stream")
+    with working(output):
+        make, box = sampler_named(sampler), trust.load(model.model)
+        settings = {**tests.settings(box), **test}
+        if unknown := [name for name in settings if name not in OPTIONS]:
+            raise InputError(f"--{unknown[0].replace('_', '-')} does not go with --stream; drop one of them")
+        data, reference = read_stream(table_request(columns, box, **vars(rows)))
+        table = f"table{usual_ending()}"
+        made = _folder(output.out)
+        try:
+            found = explain_stream(
+                box,
+                data,
+                make(reference),
+                out=output.out / table,
+                subsets=columns.groups(),
+                seed=output.seed,
+                batch_rows=model.batch_rows,
+                progress=bar(output),
+                **settings,
+            )
+        except BaseException:
+            if made and not any(output.out.iterdir()):
+                output.out.rmdir()
+            raise
+    finish(output, found.summary, found.to_json, {"Table": table})
+
+
+def _folder(out: Path) -> bool:
+    """Make the folder; whether it was not there."""
+    made = not out.exists()
+    out.mkdir(parents=True, exist_ok=True)
+    return made
+
+
+TRUTH_HELP = "Column with the true labels, for --target truth; not for the model."
+CLUSTERS_HELP = "Column whose equal values mark rows that belong together, as several of one person; not for the model."
+OWNERS: dict[str, Callable[..., Procedure]] = {"h": sequential, "early_stop": irt, "scale": few_shot}
+
+
+@panel(TEST)
+class OneTest:
+    h: int | None = option("Exceedances at which the sequential test stops. Default: 10.")
+    early_stop: bool = flag("With --test irt: the same answer for fewer rows.")
+    scale: str | None = option("shrunk: for --test few-shot where subsets differ in scale.")
+
+    def of(self, test: str | None) -> dict[str, Procedure]:
+        """The test as an object, where there is an option of its own; nothing where its name says it all."""
+        made, name = {}, test or "sequential"
+        for typed, value in vars(self).items():
+            if value is None or value is False:
+                continue
+            own = OWNERS[typed](**{typed: value})
+            if own.name != name:
+                raise InputError(f"--{typed.replace('_', '-')} is for --test {own.name}, not for {name}; drop it")
+            made["test"] = own
+        return made
+
+
+@command()
+def explain(
+    *,
+    model: TableModel,
+    trust: Trust,
+    rows: Rows,
+    columns: TableColumns,
+    truth: Annotated[str | None, typer.Option(help=TRUTH_HELP, rich_help_panel=ROWS)] = None,
+    clusters: Annotated[str | None, typer.Option(help=CLUSTERS_HELP, rich_help_panel=ROWS)] = None,
+    sampler: SamplerName = "auto",
+    tests: TestOptions,
+    own: OneTest,
+    output: Output,
+    running: Running,
+    on_error: Annotated[str, typer.Option(help=ON_ERROR_HELP)] = "raise",
+    stream: Annotated[bool, typer.Option("--stream", help=STREAM_HELP)] = False,
+) -> None:
+    """Test the features of every row of a table; write result.butfor, table.csv and report.html."""
+    if stream:
+        explain_in_blocks(model, trust, rows, columns, sampler, own.of(tests.test), tests, output, truth or clusters)
+        return
+    if tests.target == "truth" and truth is None:
+        raise InputError("--target truth needs the true labels; name their column with --truth")
+    test = own.of(tests.test)
+    with working(output):
+        make, box = sampler_named(sampler), trust.load(model.model)
+        read = tables(columns, box, **vars(rows), truth=truth, clusters=clusters)
+        settings = {"target": None if truth is None else "truth", **tests.settings(box), **test}
+        groups = columns.groups()
+        with kept(running.run_dir, output.out) as run_dir:
+            result = run(
+                box,
+                read.data,
+                make(read.reference),
+                subsets=groups,
+                y=read.truth,
+                groups=read.clusters,
+                seed=output.seed,
+                batch_rows=model.batch_rows,
+                run_dir=run_dir,
+                workers=running.workers,
+                timeout=running.timeout,
+                on_error=on_error,
+                progress=bar(output),
+                **settings,
+            )
+            result = written(result, output, model=model.model, **read.sources)
+    finish(output, result.summary, result.to_json)
+    stopped_early(result, output)
+
+
+IMPORTANCE = "importance.png"
+LABELS_HELP = (
+    "Column with the true labels of rows that the model was not fitted on: asks which features its skill rests on. The "
+    "reference is then the population of the data (default: the data itself). Without labels: which features set the "
+    "data apart from the reference."
+)
+LOSS_HELP = "With --labels: squared or log. Default: log for several outputs, else squared."
+PASSES_HELP = "Recombinations of them, which cost no model rows. Default: 999."
+
+
+@command(
+    without=("index", "test", "family"),
+    rule=f"One of {', '.join(P_RULES)}.",
+    target="Without --labels, which output: its label or number, or predicted.",
+    draws="Counterfactuals of each row. Default: 20.",
+)
+def global_(
+    *,
+    model: TableModel,
+    trust: Trust,
+    rows: Rows,
+    labels: Annotated[str | None, typer.Option("--labels", "--truth", help=LABELS_HELP, rich_help_panel=ROWS)] = None,
+    columns: TableColumns,
+    sampler: SamplerName = "auto",
+    loss: Annotated[str | None, typer.Option(help=LOSS_HELP, rich_help_panel=TEST)] = None,
+    tests: TestOptions,
+    passes: Annotated[int | None, typer.Option(help=PASSES_HELP, rich_help_panel=TEST)] = None,
+    output: Output,
+    running: Running,
+    on_error: Annotated[str, typer.Option(help=ON_ERROR_HELP)] = "raise",
+) -> None:
+    """Test every feature once, over all rows together; write a report, a picture, the table and the result."""
+    with working(output):
+        make, box = sampler_named(sampler), trust.load(model.model)
+        read = tables(columns, box, **vars(rows), truth=labels, truth_option="--labels", itself=labels is not None)
+        with kept(running.run_dir, output.out) as run_dir:
+            result = global_importance(
+                box,
+                read.data,
+                reference=make(read.reference),
+                y=None if read.truth is None else np.asarray(read.truth),
+                subsets=columns.groups(),
+                seed=output.seed,
+                batch_rows=model.batch_rows,
+                run_dir=run_dir,
+                workers=running.workers,
+                timeout=running.timeout,
+                on_error=on_error,
+                progress=bar(output),
+                **given(loss=loss, passes=passes),
+                **tests.settings(box),
+            )
+            result = sourced(result, model=model.model, **read.sources)
+            files: dict[str, Callable[[Path], object]] = {
+                RESULT: result.save,
+                TABLE: lambda path: result.table.to_csv(path, index=False),
+                REPORT: result.report,
+                IMPORTANCE: lambda path: save_png(result.plot, path, len(result.chosen)),
+            }
+            write_files(files, output.out)
+    finish(
+        output,
+        result.summary,
+        result.to_json,
+        {"Report": REPORT, "Picture": IMPORTANCE, "Table": TABLE, "Result": RESULT},
+    )

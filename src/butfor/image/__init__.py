@@ -1,30 +1,17 @@
 """Images: what to test in them, how to redraw it, which classifiers to ask, and how to show what was found."""
 
 from butfor.image.attributes import attributes, with_attributes
-from butfor.image.boxes import boxes
+from butfor.image.boxes import boxes, detected_boxes, masks, onnx_yolo, random_boxes
 from butfor.image.cache import cached
-from butfor.image.detectors import onnx_yolo
-from butfor.image.diffusers_inpainter import diffusers_inpainter
-from butfor.image.diversify import diversify
 from butfor.image.donor import donor
-from butfor.image.draw import Mark, photograph, photograph_axes, png, show
+from butfor.image.draw import Mark, contact_sheet, gallery, photograph, photograph_axes, png, show
 from butfor.image.explain import explain
 from butfor.image.files import ImageFiles, as_image, folder, read_image
-from butfor.image.found_boxes import detected_boxes, random_boxes
-from butfor.image.gallery import contact_sheet, gallery
-from butfor.image.masks import masks
-from butfor.image.models import huggingface_classifier, onnx_classifier, torch_classifier, torchvision_model
-from butfor.image.onnx_inpainter import onnx_inpainter
-from butfor.image.opencv import navier_stokes, telea
+from butfor.image.inpainters import diffusers_inpainter, diversify, navier_stokes, onnx_inpainter, telea
+from butfor.image.models import huggingface_classifier, onnx_classifier, preprocess, torch_classifier, torchvision_model
 from butfor.image.plausibility import Plausibility, judge
-from butfor.image.preprocess import preprocess
-from butfor.image.ranks import Ranks, ranks
-from butfor.image.region import Attribute, RegionWarning
-from butfor.image.segments import grid, superpixels
-from butfor.image.sensitivity import Sensitivity, sensitivity
-from butfor.image.shifts import mean_pairwise_iou, shifted
-from butfor.image.subsets import together
-from butfor.image.zoom import zoom
+from butfor.image.ranks import Ranks, Sensitivity, mean_pairwise_iou, ranks, sensitivity, shifted
+from butfor.image.region import Attribute, RegionWarning, grid, superpixels, together, zoom
 
 __all__ = [
     "Attribute",

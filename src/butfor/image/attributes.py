@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from butfor.core.draw.samplers import HasNotes, Sampler, SamplerInfo, info_of
-from butfor.core.types import InputError, ModelError, Subset
+from butfor.evaluation.samplers import HasNotes, Sampler, SamplerInfo, info_of
 from butfor.image.region import Attribute, Image, Transform, check_image, described, is_region
-from butfor.models.optional import need
+from butfor.models.wrap import need
+from butfor.types import InputError, ModelError, Subset
 
 
 def colour(image: Image, rng: np.random.Generator) -> Image:

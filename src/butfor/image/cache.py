@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from butfor._version import __version__
-from butfor.core.draw.samplers import HasNotes, Sampler, SamplerInfo, SeesRun, info_of
-from butfor.core.types import Bools, InputError, ModelError, Subset
+from butfor.evaluation.samplers import HasNotes, Sampler, SamplerInfo, SeesRun, info_of
 from butfor.image.region import Attribute, Box, Image, RegionWarning, at, bounds, check_image, mask_of
+from butfor.types import Bools, InputError, ModelError, Subset
 
 State = dict[str, Any]  # of a random stream, as JSON can hold it
 

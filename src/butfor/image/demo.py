@@ -11,18 +11,17 @@ from typing import Any
 
 import numpy as np
 
-from butfor.core.result.result import Result
-from butfor.core.result.summary import WIDTH
-from butfor.core.types import Array, Floats, InputError, Ints, Subset
+from butfor.evaluation.progress import Progress
 from butfor.image.boxes import boxes
 from butfor.image.explain import explain
 from butfor.image.files import folder
+from butfor.image.inpainters import onnx_inpainter
 from butfor.image.models import onnx_classifier
-from butfor.image.onnx_inpainter import onnx_inpainter
-from butfor.image.region import Image, at
-from butfor.image.segments import grid
-from butfor.run.procedure import few_shot
-from butfor.run.progress import Progress
+from butfor.image.region import Image, at, grid
+from butfor.results.result import Result
+from butfor.results.summary import WIDTH
+from butfor.settings import few_shot
+from butfor.types import Array, Floats, InputError, Ints, Subset
 
 Reporting = bool | Callable[[Progress], None] | None
 

@@ -9,14 +9,13 @@ from hashlib import blake2b
 
 import numpy as np
 
-from butfor.core.draw.content import digest
-from butfor.core.draw.samplers import SamplerInfo
-from butfor.core.types import Bools, Floats, InputError, Ints, Subset
-from butfor.image.blend import empty, settle_seam
+from butfor.evaluation.items import digest
+from butfor.evaluation.samplers import SamplerInfo
 from butfor.image.files import ImageFiles
-from butfor.image.region import Box, Image, at, bounds, check_context, check_image, fill_each, grown
-from butfor.image.windows import box_sums, integral
-from butfor.models.optional import need
+from butfor.image.inpainters import empty, settle_seam
+from butfor.image.region import Box, Image, at, bounds, box_sums, check_context, check_image, fill_each, grown, integral
+from butfor.models.wrap import need
+from butfor.types import Bools, Floats, InputError, Ints, Subset
 
 COARSE = 96  # places are compared at about this size of the image, which takes a millisecond
 OWN = 0.5  # of the fills beside a reference come from the image itself

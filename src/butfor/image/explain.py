@@ -2,43 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
-from butfor.core.draw.blocks import list_problem
-from butfor.core.draw.items import ListItems
-from butfor.core.draw.proposers import is_blind
-from butfor.core.draw.samplers import HasNotes, Sampler, SeesRun, info_of
-from butfor.core.result.result import Result
-from butfor.core.types import InputError
-from butfor.image.cache import cached, not_kept
-from butfor.image.checked import check_drawn
-from butfor.image.inputs import load_items, propose_regions, source_metadata
-from butfor.image.judged import fills_judged
+from butfor.evaluation.hypotheses import is_blind, list_problem
+from butfor.evaluation.items import ListItems
+from butfor.evaluation.progress import Progress
+from butfor.evaluation.samplers import HasNotes, Sampler, SeesRun, info_of
+from butfor.image.cache import cached
+from butfor.image.inputs import as_proposer, is_zoom, load_items, propose_regions, source_metadata, with_its_attributes
 from butfor.image.models import huggingface_classifier, torch_classifier
-from butfor.image.region import RegionPacking
-from butfor.image.regions import as_proposer, is_zoom
-from butfor.image.saved import with_its_attributes
+from butfor.image.plausibility import fills_judged
+from butfor.image.region import RegionPacking, check_drawn
 from butfor.models import Wrapped, wrap
 from butfor.models.wrap import model_name
-from butfor.run.context import RunContext
-from butfor.run.procedure import Procedure, sequential
+from butfor.results.result import Result
+from butfor.run.overlap import overlap_note
 from butfor.run.proposed import Proposed
-from butfor.run.run import run
-from butfor.run.settings import NAMES, Settings, of_those_left, takes
-from butfor.run.suited import Suited, by_cost, suited
-from butfor.run.zooming import check_zoom, with_layers
+from butfor.run.run import RunContext, check_zoom, run, with_layers
+from butfor.settings import EffectsOf, Link, OnError, Procedure, RunOptions, Settings, default_test, documented
+from butfor.types import Alternative, Family, InputError
 
 HELD_VALUES = 2**26  # values of the images that the model is given at a time: 64 MB
 MOST_ROWS = 32
 KEEP = (3, 2**28)  # counterfactuals of each hypothesis that are kept, and the values of all of them
 
 
-@takes(NAMES, effects=None)
+@documented
 def explain(
     model: Any,
     images: object,
@@ -46,16 +42,38 @@ def explain(
     *,
     boxes: object = None,
     fills: str | Path | None = None,
-    **options: object,
+    test: str | Procedure | None = None,
+    alternative: Alternative | None = None,
+    rule: str | None = None,
+    family: Family = "run",
+    groups: Any = None,
+    weights_by: Any = None,
+    target: Any = None,
+    y: Any = None,
+    link: Link | None = None,
+    alpha: float = 0.1,
+    decide: Callable[[Any], Any] | Literal[False] | None = None,
+    level: float = 0.5,
+    min_effect: float | None = None,
+    draws: int | None = None,
+    bounds: bool = False,
+    picked: Callable[[Any], Any] | None = None,
+    effects: EffectsOf | None = None,
+    seed: int = 0,
+    rng: np.random.Generator | np.random.SeedSequence | int | None = None,
+    options: RunOptions | None = None,
+    workers: Any = None,
+    run_dir: str | PathLike[str] | None = None,
+    progress: bool | Callable[[Progress], None] | None = None,
+    batch_rows: int | None = None,
+    timeout: float | None = None,
+    on_error: OnError | None = None,
 ) -> Result:
     """Which regions of each image the classifier relies on: those but for which its answer would be surprising.
 
-    `test=None` measures what a fill and a row of the model cost: it is "sequential", whose answer depends less on the
-    seed, where that is expected to take five minutes at most, else "few-shot" (1/alpha draws a region; also where
-    `draws` or `rule` are given), and for fewer than 10 images, of which few-shot promises nothing,
-    `butfor.sequential(h=1)`. The result says which and why. With `boxes="zoom"` it is "sequential", and "osft" for
-    a sampler that always draws the same: that is how the paper did it, but Q is then a single point and nothing is
-    promised.
+    `test=None` is "few-shot" (1/alpha draws a region), or `butfor.sequential(h=1)` with fewer than 10 images or
+    `family="input"`, where few-shot promises nothing. With `boxes="zoom"` it is "sequential", and "osft" for a sampler
+    that always draws the same: that is how the paper did it, but Q is then a single point and nothing is promised.
     `target=None` is the class with the largest output over the image *and* its counterfactuals; "observed-class" is the
     paper's, which inflates discoveries. For classes the alternative is "greater" unless you say otherwise. Effects need
     16 fresh draws for each region chosen (200 after "irt" and "sequential"), so they are estimated only where you ask
@@ -71,11 +89,9 @@ def explain(
     boxes : what to test: a list, mapping or file for `butfor.image.boxes`, one list of boxes for each image, masks,
         "grid" (three by three, the default), "zoom" (coarse to fine: cells that split in four where they are chosen),
         "superpixels", "random", or any function (name, image) -> subsets such as `detected_boxes(detector)`.
-    fills : a folder that keeps the sampler's draws, so that another alpha, test or model costs no inpainting; not where
-        no test is named and draws turn out to be cheap.
+    fills : a folder that keeps the sampler's draws, so that another alpha, test or model costs no inpainting.
     effects : "chosen" estimates effects from fresh draws for what was chosen, "all" for every region; None saves those.
-        Where no test is named and draws turn out to be cheap, None is "all".
-    **options : settings.
+    {settings}
 
     Examples
     --------
@@ -87,13 +103,20 @@ def explain(
     >>> result.table[result.chosen].subset.unique().tolist()
     ['row 1 column 1']
     """
+    named = locals()
     wrapped, given = classifier(model), load_items(images)
-    settings = _settings(sampler, options, is_zoom(boxes))
+    fixed = info_of(sampler).deterministic
+    if fixed and effects is not None:
+        raise InputError(
+            f"effects need fresh draws, but {sampler!r} always draws the same; wrap it in butfor.image.diversify"
+        )
+    usual = "sequential" if is_zoom(boxes) else "osft" if fixed else default_test(len(given), family, dear=True)
+    settings = Settings.of(named, test=usual, alternative=None if target in (None, "output") else "greater")
     whole = info_of(sampler).fills_whole
     proposer = as_proposer(boxes, settings.seed, given.names, whole=whole)
     check_zoom(proposer, settings)
     pixels: dict[str, str] = {}
-    found = propose_regions(given, proposer, settings.on_error, whole=whole, pixels=pixels)
+    found = propose_regions(given, proposer, settings.options.on_error, whole=whole, pixels=pixels)
     drawing = prepared(sampler, found, fills)
     check = None if info_of(drawing).changes_subset_only else check_drawn
     items = ListItems(found.items, check, costly=True, packing=RegionPacking())
@@ -109,28 +132,9 @@ def explain(
         keep=KEEP,
         kept_notes=fills_judged,
     )
-    found_test = Suited(settings)
-    if by_cost(options) and settings.test.name == "few-shot":
-        bare = replace(context, problem=replace(context.problem, sampler=prepared(not_kept(sampler), found, None)))
-        found_test = suited(bare, partial(_settings, sampler, options, False), settings.run_dir)
-        if found_test.cheap:  # many draws that cost little: keeping them costs more
-            context = bare
-    result = run(context, of_those_left(found_test.settings, given.names, found.names))
-    return found_test.told(result)
-
-
-def _settings(sampler: object, options: dict[str, object], zoom: bool, test: Procedure | None = None) -> Settings:
-    """The settings with the defaults of images: effects of every region where draws are cheap."""
-    fixed = info_of(sampler).deterministic
-    if fixed and options.get("effects") is not None:
-        raise InputError(
-            f"effects need fresh draws, but {sampler!r} always draws the same; wrap it in butfor.image.diversify"
-        )
-    cheap = test == sequential() and options.get("effects") is None  # chosen by cost
-    usual = "sequential" if zoom else "osft" if fixed else "few-shot"
-    alternative = None if options.get("target") in (None, "output") else "greater"
-    effects = {"effects": "all"} if cheap else {}
-    return Settings.of(options | effects, test=test or usual, alternative=alternative)
+    result = run(context, settings.for_inputs(given.names, found.names))
+    notes = overlap_note(result) if test is None else []
+    return replace(result, run_notes=(*result.run_notes, *notes))
 
 
 def classifier(model: Any) -> Wrapped:

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, TypeGuard, overload
 
 import numpy as np
 
-from butfor.core.types import InputError
 from butfor.image.region import Image
-from butfor.models.optional import loaded, one_line
+from butfor.models.wrap import loaded, one_line
+from butfor.types import InputError
 
 if TYPE_CHECKING:
     from PIL.Image import Image as Picture

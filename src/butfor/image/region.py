@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass
-from typing import TypeGuard
+from pathlib import Path
+from typing import Generic, Literal, TypeGuard, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from butfor.core.types import Bools, InputError, Subset
+from butfor.evaluation.hypotheses import Overlap, Proposer, SubsetTree, Together, join, unique
+from butfor.models.wrap import need
+from butfor.types import Array, Bools, InputError, Ints, ModelError, Subset, one_of, warn_user, whole
+from butfor.types import whole as whole_number
 
 Image = NDArray[np.uint8]  # (height, width, 3), RGB
 Box = tuple[int, int, int, int]  # x1, y1, x2, y2 in pixels, half-open
@@ -187,3 +191,307 @@ def check_context(image: Image, mask: Bools, who: str) -> None:
             f"{who} fills a hole from what surrounds it, but this one covers the whole image ({width} x {height}); use "
             "a smaller region, or an attribute for the image as a whole"
         )
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Boxes of nearly equal size that tile the image. Made by `grid`."""
+
+    rows: int
+    columns: int
+
+    blind = True  # whatever is there
+
+    def __call__(self, name: object, image: Image) -> list[Subset]:
+        height, width = image.shape[:2]
+        if height < self.rows or width < self.columns:
+            raise InputError(
+                f"image {name!r} of {width} x {height} pixels cannot be cut into {self.columns} columns and "
+                f"{self.rows} rows; use a coarser grid"
+            )
+        down = np.linspace(0, height, self.rows + 1).round().astype(int).tolist()
+        across = np.linspace(0, width, self.columns + 1).round().astype(int).tolist()
+        return [
+            Subset(f"row {i + 1} column {j + 1}", (across[j], down[i], across[j + 1], down[i + 1]))
+            for i in range(self.rows)
+            for j in range(self.columns)
+        ]
+
+
+def grid(rows: int, columns: int | None = None) -> Grid:
+    """The image cut into boxes of nearly equal size.
+
+    Parameters
+    ----------
+    rows, columns : how many; `columns=None` is as many as rows.
+
+    Examples
+    --------
+    >>> [s.index for s in grid(1, 2)("cat.jpg", np.zeros((4, 5, 3), np.uint8))]
+    [(0, 0, 2, 4), (2, 0, 5, 4)]
+    """
+    return Grid(whole("rows", rows, 1), whole("columns", rows if columns is None else columns, 1))
+
+
+@dataclass(frozen=True)
+class Superpixels:
+    """Masks of regions of similar colour. Made by `superpixels`."""
+
+    count: int
+    method: Literal["slic", "felzenszwalb"]
+    compactness: float
+
+    def __call__(self, name: object, image: Image) -> list[Subset]:  # noqa: ARG002
+        labels = self._labels(image)
+        return [Subset(f"superpixel {i}", labels == label) for i, label in enumerate(np.unique(labels), start=1)]
+
+    def _labels(self, image: Image) -> Ints:
+        height, width = image.shape[:2]
+        if height * width == 1 or self.count == 1:
+            return np.zeros((height, width), np.int64)
+        segmentation = need("skimage.segmentation", "image")
+        if self.method == "slic":
+            count = min(self.count, height * width)
+            return np.asarray(segmentation.slic(image, n_segments=count, compactness=self.compactness, start_label=0))
+        least = max(1, height * width // (2 * self.count))  # so that about `count` of them are left
+        return np.asarray(segmentation.felzenszwalb(image, scale=least, sigma=0.8, min_size=least))
+
+
+def superpixels(
+    count: int = 30, *, method: Literal["slic", "felzenszwalb"] = "slic", compactness: float = 10.0
+) -> Superpixels:
+    """Regions of similar colour that together make up the image (scikit-image's SLIC or Felzenszwalb).
+
+    Parameters
+    ----------
+    count : about how many.
+    method : "slic" or "felzenszwalb".
+    compactness : of SLIC: larger makes them squarer.
+
+    Examples
+    --------
+    >>> found = superpixels(4)("cat.jpg", np.zeros((20, 20, 3), np.uint8))
+    >>> sum(int(s.index.sum()) for s in found)
+    400
+    """
+    one_of("method", method, ("slic", "felzenszwalb"))
+    return Superpixels(whole("count", count, 1), method, float(compactness))
+
+
+SLIGHT = 0.02  # of the smaller region: two boxes drawn by hand that touch
+Drawings = TypeVar("Drawings", bound=Sized)  # the boxes or masks of one image
+
+
+def together(*parts: Proposer, overlap: Overlap = "refuse") -> Together:
+    """The subsets of all `parts` in one run: boxes and attributes, say. Attributes never count as overlapping.
+
+    Parameters
+    ----------
+    *parts : functions (name, image) -> subsets, such as `grid(3)` and `attributes("texture")`.
+    overlap : "refuse" regions that overlap, or test each "alone" all the same.
+
+    Examples
+    --------
+    >>> from butfor.image import attributes, grid
+    >>> both = together(grid(1, 2), attributes("greyscale"))
+    >>> [subset.name for subset in both("cat.jpg", np.zeros((4, 4, 3), np.uint8))]
+    ['row 1 column 1', 'row 1 column 2', 'greyscale']
+    """
+    return join(parts, overlap, check_overlap, "image")
+
+
+@dataclass(frozen=True, eq=False)
+class GivenRegions(Generic[Drawings]):
+    """Regions by image name, or the same for every image. Made by `boxes` and `masks`."""
+
+    what: str
+    by_image: Mapping[str, Drawings] | None
+    everywhere: Drawings | None
+    place: Callable[[str, Image, Drawings], Iterable[Subset]]  # image name, image, what was drawn -> regions
+    overlap: Overlap
+
+    @property
+    def blind(self) -> bool:
+        """Whether they are the same for every image: what is tested was then not picked by what it holds."""
+        return self.by_image is None
+
+    def __repr__(self) -> str:
+        if self.by_image is None:
+            return f"{self.what}({len(self.everywhere or ())} for every image)"
+        return f"{self.what}({sum(map(len, self.by_image.values()))} in {len(self.by_image)} images)"
+
+    def __call__(self, name: object, image: Image) -> list[Subset]:
+        drawn = self.everywhere or self._of(str(name))
+        found = unique(self.place(str(name), image, drawn))
+        check_overlap(str(name), found, image, self.overlap, self.what)
+        return found
+
+    def _of(self, name: str) -> Drawings:
+        """What was given for an image: by its name, with or without its folder and its suffix."""
+        by_image = self.by_image or {}
+        for key in (name, Path(name).name, Path(name).stem):
+            if key in by_image:
+                return by_image[key]
+        deeper = [key for key in by_image if key.endswith(f"/{name}")]  # COCO writes "imgs/cat.jpg"
+        if len(deeper) == 1:
+            return by_image[deeper[0]]
+        if deeper:
+            keys = " or ".join(deeper)
+            raise InputError(f"the {self.what} of image {name!r} may be those of {keys}; name it as there")
+        known = ", ".join(list(by_image)[:5]) + (", ..." if len(by_image) > 5 else "")
+        raise InputError(f"there are no {self.what} for image {name!r}; {self.what} are given for {known}")
+
+
+def check_overlap(name: str, subsets: Sequence[Subset], image: Image, overlap: Overlap, by: str = "together") -> None:
+    """Refuse regions of one image that share more than 2 % of the smaller one; warn of less.
+
+    `by` is the function that the user may call otherwise.
+
+    Overlapping regions are not independent hypotheses: what is important in one is important in the other.
+    """
+    if overlap == "alone":
+        return
+    regions = [subset for subset in subsets if not isinstance(subset.index, Attribute)]
+    for j, second in enumerate(regions):
+        for first in regions[:j]:
+            share, pixels = _shared(first, second, image)
+            if share > SLIGHT:
+                raise InputError(
+                    f"regions {first.name!r} and {second.name!r} of image {name!r} overlap by {share:.0%} of the "
+                    "smaller one; draw them apart, or test them anyway, each alone: "
+                    f"butfor.image.{by}(..., overlap='alone'), --overlap alone on the command line"
+                )
+            if pixels:
+                warn_user(
+                    f"regions {first.name!r} and {second.name!r} of image {name!r} overlap by {pixels} pixels "
+                    f"({share:.1%} of the smaller one): little enough to go on",
+                    RegionWarning,
+                )
+
+
+def _shared(first: Subset, second: Subset, image: Image) -> tuple[float, int]:
+    """The overlap as a share of the smaller region, and in pixels."""
+    a, b = first.index, second.index
+    if is_box(a) and is_box(b):
+        pixels = max(0, min(a[2], b[2]) - max(a[0], b[0])) * max(0, min(a[3], b[3]) - max(a[1], b[1]))
+        smaller = min((box[2] - box[0]) * (box[3] - box[1]) for box in (a, b))
+        return pixels / smaller, pixels
+    masks = [mask_of(subset, *image.shape[:2]) for subset in (first, second)]
+    pixels = int(np.count_nonzero(masks[0] & masks[1]))
+    return pixels / max(1, min(int(mask.sum()) for mask in masks)), pixels
+
+
+def integral(values: Array) -> Array:
+    """Sums over all that stands above and to the left, (..., height, width) -> (..., height + 1, width + 1).
+
+    >>> integral(np.ones((2, 2), int)).tolist()
+    [[0, 0, 0], [0, 1, 2], [0, 2, 4]]
+    """
+    sums = values.cumsum(axis=-2).cumsum(axis=-1)
+    return np.pad(sums, [(0, 0)] * (values.ndim - 2) + [(1, 0), (1, 0)])
+
+
+def box_sums(summed: Array, x1: Ints, y1: Ints, x2: Ints, y2: Ints) -> Array:
+    """The sums over boxes, from an integral image."""
+    return np.asarray(summed[..., y2, x2] - summed[..., y1, x2] - summed[..., y2, x1] + summed[..., y1, x1])
+
+
+WHOLE = "the whole picture"
+FINEST = 8  # cells along each side, at most, where no least size is given
+LEAST = 8  # pixels along a side, likewise
+
+
+@dataclass(frozen=True)
+class Zoom:
+    """Cells that split in four. Made by `zoom`."""
+
+    least: int | None
+    whole: bool
+
+    blind = True  # whatever is there
+
+    def __call__(self, name: object, image: Image) -> list[Subset]:
+        return list(self.tree(name, image).subsets)
+
+    def tree(self, name: object, image: Image) -> SubsetTree:
+        """The cells of all resolutions of one image, the coarsest first."""
+        height, width = image.shape[:2]
+        depth = self._depth(name, min(height, width))
+        subsets, resolution, parent = [], [], []
+        if self.whole:
+            subsets.append(Subset(WHOLE, (0, 0, width, height)))
+            resolution.append(0)
+            parent.append(-1)
+        before = 0  # where the cells of the resolution above begin
+        for level in range(1, depth + 1):
+            count, start = 2**level, len(subsets)
+            down = np.linspace(0, height, count + 1).round().astype(int).tolist()
+            across = np.linspace(0, width, count + 1).round().astype(int).tolist()
+            for i, j in np.ndindex(count, count):
+                box = (across[j], down[i], across[j + 1], down[i + 1])
+                subsets.append(Subset(f"row {i + 1} column {j + 1} of {count} x {count}", box))
+                above = before + (i // 2) * (count // 2) + j // 2
+                parent.append(above if level > 1 or self.whole else -1)
+                resolution.append(level)
+            before = start
+        return SubsetTree(tuple(subsets), tuple(resolution), tuple(parent))
+
+    def _depth(self, name: object, side: int) -> int:
+        least = max(LEAST, -(-side // FINEST)) if self.least is None else self.least
+        depth = int(np.log2(max(1, side / least)) + 1e-9)
+        if depth < 1:
+            raise InputError(
+                f"image {name!r} is {side} pixels at its shorter side and cannot be split into cells of at least "
+                f"{least}; give a smaller least size"
+            )
+        return depth
+
+
+def zoom(least: int | None = None, *, whole: bool = False) -> Zoom:
+    """Where in the picture, coarse to fine: quarters, then quarters of those that were chosen, and so on.
+
+    At every resolution the false discovery rate over the cells of that resolution is controlled: cells that are not
+    drawn count as p = 1 there. It needs p-values: `test="sequential"`, which is the default with it, or "irt".
+
+    Parameters
+    ----------
+    least : pixels along the shorter side of the smallest cells, at least; None is an eighth of the picture's.
+    whole : also test the whole picture, for samplers that can redraw it (`donor` with reference images).
+
+    Examples
+    --------
+    >>> tree = zoom(2)
+    >>> [subset.name for subset in tree("cat.jpg", np.zeros((8, 8, 3), np.uint8))][:5]  # doctest: +ELLIPSIS
+    ['row 1 column 1 of 2 x 2', ..., 'row 1 column 1 of 4 x 4']
+    """
+    return Zoom(None if least is None else whole_number("least", least, 1), bool(whole))
+
+
+def check_drawn(image: Image, drawn: object, subset: Subset) -> None:
+    """Refuse a counterfactual that is not the image with another region, or with another attribute.
+
+    >>> image = np.zeros((4, 4, 3), np.uint8)
+    >>> check_drawn(image, image + np.uint8(1), Subset("box 1", (0, 0, 2, 2)))
+    Traceback (most recent call last):
+    butfor.types.ModelError: the sampler changed pixels outside subset 'box 1'; only the region may change, so ...
+    """
+    if not isinstance(drawn, np.ndarray) or drawn.dtype != np.uint8 or drawn.shape != image.shape:
+        raise ModelError(
+            f"the sampler returned {described(drawn)} for subset {subset.name!r}; expected whole images like the one "
+            f"that it was given, uint8 {image.shape}"
+        )
+    if not isinstance(subset.index, Attribute) and not _same_outside(drawn, image, mask_of(subset, *image.shape[:2])):
+        raise ModelError(
+            f"the sampler changed pixels outside subset {subset.name!r}; only the region may change, so paste what it "
+            "makes: np.where(mask[..., None], made, image)"
+        )
+
+
+def _same_outside(drawn: Image, image: Image, mask: Bools) -> bool:
+    x1, y1, x2, y2 = bounds(mask)
+    around = np.s_[:y1], np.s_[y2:], np.s_[y1:y2, :x1], np.s_[y1:y2, x2:]
+    inside = at((x1, y1, x2, y2))
+    beside = ~mask[inside]  # a box has nothing there, which is quickly seen
+    if beside.any() and ((drawn[inside] != image[inside]).any(axis=2) & beside).any():
+        return False
+    return all(np.array_equal(drawn[part], image[part]) for part in around)

@@ -8,13 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from butfor.core.result.numbers import are_logits, are_probabilities, change, number, softmax
-from butfor.core.result.reasons import flip_sentence
-from butfor.core.result.result import Result
-from butfor.core.types import Floats, InputError, Ints, Subset
-from butfor.image.draw import Mark, encoded, photograph, resized
-from butfor.image.heat import Cell, heat
+from butfor.image.draw import Cell, Mark, encoded, heat, photograph, resized
 from butfor.image.region import Image, is_box, is_mask, mask_of
+from butfor.results.result import Result
+from butfor.results.summary import are_logits, are_probabilities, change, flip_sentence, number, softmax
+from butfor.types import Floats, InputError, Ints, Subset
 
 MOST_PHOTOGRAPHS, MOST_REGIONS, MOST_DRAWS = 2000, 40, 3
 DETAILED, PAGE = 60, 12  # photographs with their counterfactuals; photographs on a page

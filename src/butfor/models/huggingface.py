@@ -9,11 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from butfor.core.checks import one_of
-from butfor.core.types import Batch, Floats, InputError, ModelError
-from butfor.models.optional import need, one_line
-from butfor.models.rows import is_frame
-from butfor.models.wrap import Wrapped
+from butfor.models.wrap import Wrapped, is_frame, need, one_line
+from butfor.types import Batch, Floats, InputError, ModelError, one_of
 
 TASKS = {"ForSequenceClassification": "text-classification", "ForImageClassification": "image-classification"}
 
@@ -38,7 +35,7 @@ def hugging_face(
     --------
     >>> hugging_face(len)
     Traceback (most recent call last):
-    butfor.core.types.InputError: hugging_face takes a pipeline or the folder or name of a model, got ...
+    butfor.types.InputError: hugging_face takes a pipeline or the folder or name of a model, got ...
     """
     pipeline: Any = _loaded(str(model), device) if isinstance(model, str | Path) else model
     try:

@@ -9,10 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from butfor.core.types import Array, Batch, InputError, ModelError
-from butfor.models.optional import need
-from butfor.models.rows import chunks, matrix, taken
-from butfor.models.wrap import Wrapped
+from butfor.models.wrap import Wrapped, chunks, matrix, need, taken
+from butfor.types import Array, Batch, InputError, ModelError
 
 
 def torch_module(

@@ -2,34 +2,155 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from os import PathLike
+from typing import Any, Literal
 
 import numpy as np
 
-from butfor.core.draw.blocks import list_problem
-from butfor.core.draw.content import same, size
-from butfor.core.draw.items import ListItems
-from butfor.core.draw.proposers import is_blind
-from butfor.core.draw.samplers import info_of
-from butfor.core.result.result import Result
-from butfor.core.types import InputError, ModelError, Subset
+from butfor.evaluation.hypotheses import is_blind, list_problem
+from butfor.evaluation.items import ListItems, same, size
+from butfor.evaluation.progress import Progress
+from butfor.evaluation.samplers import HasNotes, ListsSupport, RepeatsDraws, Sampler, SamplerInfo, info_of
 from butfor.models import wrap
 from butfor.models.wrap import model_name
-from butfor.multimodal.parts import Parts, PartsSampler
-from butfor.run.context import RunContext
-from butfor.run.run import run
-from butfor.run.settings import NAMES, Settings, takes
+from butfor.results.result import Result
+from butfor.run.run import RunContext, run
+from butfor.settings import EffectsOf, Link, OnError, Procedure, RunOptions, Settings, documented
+from butfor.types import Alternative, Family, Floats, InputError, ModelError, Subset
+
+Parts = Mapping[str, Any]
+APART = (
+    "Each part is redrawn given the rest of that part alone. Where parts tell of each other, as a caption does of its "
+    "image, that is not the law of the one given the other: use a sampler with whole=True, which is shown all parts."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class PartsSampler:
+    """A sampler of inputs with several parts, made of one for each."""
+
+    samplers: Mapping[str, Sampler]
+
+    def __repr__(self) -> str:
+        return f"multimodal({', '.join(f'{part}={sampler!r}' for part, sampler in self.samplers.items())})"
+
+    @property
+    def info(self) -> SamplerInfo:
+        """What is true of one of them is true of the whole where it is a fault, and of all where it is a virtue."""
+        infos = list(map(info_of, self.samplers.values()))
+        return replace(
+            infos[0],
+            identity=repr(self),
+            deterministic=any(info.deterministic for info in infos),  # then no test of the whole run has a null
+            ignores_dependence=any(info.ignores_dependence for info in infos),
+            takes_missing=any(info.takes_missing for info in infos),
+            changes_subset_only=all(info.changes_subset_only for info in infos),
+            whole=False,
+            floor=partial(_floor, self.samplers),
+            reference_rows=None,
+            kinds=None,
+            tokenizer=None,
+            listed=0,
+        )
+
+    def __call__(self, inputs: Sequence[Parts], subset: Subset, draws: int, rng: np.random.Generator) -> list[Parts]:
+        part, own = inner(subset)
+        sampler = self.samplers[part]
+        if info_of(sampler).whole:
+            return list(sampler(inputs, own, draws, rng))
+        fresh = sampler([item[part] for item in inputs], own, draws, rng)
+        owners = [item for item in inputs for _ in range(draws)]
+        if len(fresh) != len(owners):
+            raise InputError(f"the sampler of {part!r} returned {len(fresh)} parts, expected {len(owners)}")
+        return [{**item, part: value} for item, value in zip(owners, fresh, strict=True)]
+
+    def lists(self, subset: Subset) -> bool:
+        """Whether the sampler of its part can list a subset."""
+        part, own = inner(subset)
+        sampler = self.samplers[part]
+        return isinstance(sampler, ListsSupport) and bool(sampler.lists(own))
+
+    def repeats(self, subset: Subset) -> bool:
+        """Whether the draws of its part repeat."""
+        part, own = inner(subset)
+        sampler = self.samplers[part]
+        return (isinstance(sampler, RepeatsDraws) and bool(sampler.repeats(own))) or self.lists(subset)
+
+    def support(self, inputs: Sequence[Parts], subset: Subset) -> tuple[list[list[Parts]], Floats]:
+        """What the sampler of the part lists, each with the other parts as they are."""
+        part, own = inner(subset)
+        sampler = self.samplers[part]
+        assert isinstance(sampler, ListsSupport)
+        if info_of(sampler).whole:
+            listed, mass = sampler.support(inputs, own)
+            return listed, mass
+        versions, mass = sampler.support([item[part] for item in inputs], own)
+        return [[{**x, part: v} for v in row] for x, row in zip(inputs, versions, strict=True)], mass
+
+    def notes(self, inputs: Sequence[Parts], subsets: Sequence[Sequence[Subset]], seed: int) -> list[str]:
+        """What is to be said of it, and what the samplers of the parts say of themselves."""
+        apart = len(self.samplers) > 1 and not all(info_of(sampler).whole for sampler in self.samplers.values())
+        notes = [APART] if apart else []
+        for part, sampler in self.samplers.items():
+            if isinstance(sampler, HasNotes):
+                given = [item if info_of(sampler).whole else item[part] for item in inputs]
+                own = [[inner(subset)[1] for subset in some if subset.index[0] == part] for some in subsets]
+                notes += sampler.notes(given, own, seed)
+        return notes
+
+
+def inner(subset: Subset) -> tuple[str, Subset]:
+    """The part that a subset belongs to, and the subset as the sampler of that part knows it."""
+    part, index = subset.index
+    return part, Subset(subset.name.removeprefix(f"{part}: "), index)
+
+
+def _floor(samplers: Mapping[str, Sampler], subset: Subset) -> float:
+    part, own = inner(subset)
+    return info_of(samplers[part]).floor(own)
+
 
 HELD_VALUES = 2**26  # values of the inputs that the model is given at a time: 64 MB of images
 MOST_ROWS = 256
 KEEP = (3, 2**27)  # counterfactuals of each hypothesis that are kept, and the values of all of them
 
 
-@takes(NAMES, effects=None)
+@documented
 def explain(
-    model: Any, inputs: Any, *, samplers: Mapping[str, Any], subsets: Mapping[str, Any], **options: object
+    model: Any,
+    inputs: Any,
+    *,
+    samplers: Mapping[str, Any],
+    subsets: Mapping[str, Any],
+    test: str | Procedure | None = None,
+    alternative: Alternative | None = None,
+    rule: str | None = None,
+    family: Family = "run",
+    groups: Any = None,
+    weights_by: Any = None,
+    target: Any = None,
+    y: Any = None,
+    link: Link | None = None,
+    alpha: float = 0.1,
+    decide: Callable[[Any], Any] | Literal[False] | None = None,
+    level: float = 0.5,
+    min_effect: float | None = None,
+    draws: int | None = None,
+    bounds: bool = False,
+    picked: Callable[[Any], Any] | None = None,
+    effects: EffectsOf | None = None,
+    seed: int = 0,
+    rng: np.random.Generator | np.random.SeedSequence | int | None = None,
+    options: RunOptions | None = None,
+    workers: Any = None,
+    run_dir: str | PathLike[str] | None = None,
+    progress: bool | Callable[[Progress], None] | None = None,
+    batch_rows: int | None = None,
+    timeout: float | None = None,
+    on_error: OnError | None = None,
 ) -> Result:
     """Which regions and which words of inputs with several parts the model relies on, with one guarantee for all.
 
@@ -52,7 +173,7 @@ def explain(
     subsets : what to test in each part: a list of `Subset`, or a function (name, part) -> subsets such as
         `butfor.image.grid(3)` or `butfor.text.words()`.
     effects : "chosen" estimates effects from fresh draws for what was chosen, "all" for all; None saves those.
-    **options : settings.
+    {settings}
 
     Examples
     --------
@@ -70,7 +191,7 @@ def explain(
     >>> result.table[result.chosen].subset.unique().tolist()
     ['caption: loud']
     """
-    settings = Settings.of(options, test="few-shot")
+    settings = Settings.of(locals(), test="few-shot")
     names, items = named(inputs)
     sampler = combined(samplers, subsets)
     found = [proposed(name, item, subsets) for name, item in zip(names, items, strict=True)]
@@ -94,8 +215,8 @@ def explain(
 
 def check_drawn(item: Parts, drawn: Any, subset: Subset) -> None:
     """Refuse a counterfactual in which more than the subset is new."""
-    from butfor.image import checked as images
-    from butfor.text import edit as texts
+    from butfor.image import region as images
+    from butfor.text import segment as texts
 
     part, index = subset.index
     inner = Subset(subset.name, index)

@@ -9,12 +9,11 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from butfor.core.checks import whole
-from butfor.core.draw.samplers import AlignsColumns, HasNotes, RefusesInputs, Sampler, SamplerInfo, info_of, name_of
-from butfor.core.draw.streams import stream
-from butfor.core.types import Array, Batch, Bools, Floats, InputError, Ints, ModelError, Subset
-from butfor.models.rows import is_frame
+from butfor.evaluation.samplers import AlignsColumns, HasNotes, RefusesInputs, Sampler, SamplerInfo, info_of, name_of
+from butfor.evaluation.streams import stream
+from butfor.models.wrap import is_frame
 from butfor.tabular.splice import draws_columns, shown_as, splice
+from butfor.types import Array, Batch, Bools, Floats, InputError, Ints, ModelError, Subset, whole
 
 SCORE_ROWS = {True: 10_000, False: 256}  # rows of a table, or images and texts, given to the score at a time
 PILOT_INPUTS, PILOT_DRAWS = 64, 16

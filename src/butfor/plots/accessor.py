@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from butfor.core.result.result import Result
-from butfor.plots.decisions import decision, resolutions
-from butfor.plots.evidence import competition, pvalues, volcano
-from butfor.plots.one_input import bar, null, waterfall
+from butfor.plots.evidence import calibration, competition, pvalues, volcano
+from butfor.plots.one_input import bar, decision, null, resolutions, waterfall
 from butfor.plots.over_inputs import beeswarm, features, heatmap
 from butfor.plots.pictures import highlighted, photograph
-from butfor.plots.sampler import calibration
+from butfor.results.result import Result
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

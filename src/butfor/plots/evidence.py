@@ -2,19 +2,36 @@
 
 from __future__ import annotations
 
+from math import isnan
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from butfor.core.result.numbers import number
-from butfor.core.result.result import Result
-from butfor.core.types import InputError
-from butfor.plots.labels import EVIDENCE, effect_words, short
 from butfor.plots.one_input import NO_EFFECTS
-from butfor.plots.style import CHOSEN, INK, OTHER, REST, SOFT, WIDTH, axes, key, styled, x_words
+from butfor.plots.style import (
+    CHOSEN,
+    EVIDENCE,
+    INK,
+    OTHER,
+    SOFT,
+    WIDTH,
+    axes,
+    effect_words,
+    key,
+    short,
+    styled,
+    x_words,
+)
+from butfor.plots.style import REST as style_REST
+from butfor.results.result import Result
+from butfor.results.summary import number
+from butfor.types import InputError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+    from butfor.results.result import Places
+    from butfor.tabular.check import SamplerCheck, Scores
 
 
 @styled
@@ -39,7 +56,7 @@ def volcano(result: Result, *, named: int = 4, ax: Axes | None = None) -> Axes:
     if not np.isfinite(effect).any():
         raise InputError(NO_EFFECTS)
     values, sure, ax = result.evidence.scaled, result.chosen, axes(ax, (WIDTH, 2.5))
-    ax.scatter(effect[~sure], values[~sure], s=5, color=REST, linewidths=0, label="not established")
+    ax.scatter(effect[~sure], values[~sure], s=5, color=style_REST, linewidths=0, label="not established")
     ax.scatter(effect[sure], values[sure], s=10, color=CHOSEN, edgecolors="white", linewidths=0.3, label="established")
     if kind == "p":
         ax.set_yscale("log")
@@ -112,7 +129,7 @@ def pvalues(result: Result, *, ax: Axes | None = None) -> Axes:
     p, sure, rank = result.evidence.values[rows], result.chosen[rows], np.arange(1, len(rows) + 1)
     ax = axes(ax, (WIDTH, 2.5))
     ax.plot(rank, rank / (len(rank) + 1), color=INK, linewidth=0.7, linestyle=":", label="by chance alone")
-    ax.scatter(rank[~sure], p[~sure], s=4, color=REST, linewidths=0, label="not established")
+    ax.scatter(rank[~sure], p[~sure], s=4, color=style_REST, linewidths=0, label="not established")
     ax.scatter(rank[sure], p[sure], s=7, color=CHOSEN, linewidths=0, label="established")
     if result.rule == "bh" and result.family == "run" and result.problem.layers is None:
         ax.plot(rank, result.alpha * rank / len(rank), color=OTHER, label=f"bh at {result.alpha:g}")
@@ -151,7 +168,7 @@ def competition(result: Result, *, ax: Axes | None = None) -> Axes:
     order = np.argsort(-np.abs(values), kind="stable")
     values, sure, rank = values[order], result.chosen[order], np.arange(1, len(order) + 1)
     ax = axes(ax, (WIDTH, 2.3))
-    for own, colour, said in ((sure, CHOSEN, "established"), (~sure, REST, "not established")):
+    for own, colour, said in ((sure, CHOSEN, "established"), (~sure, style_REST, "not established")):
         ax.vlines(rank[own], 0, values[own], color=colour, linewidth=1.0, label=said)
     if sure.any():
         least = float(values[sure].min())
@@ -161,3 +178,136 @@ def competition(result: Result, *, ax: Axes | None = None) -> Axes:
     ax.set(xlabel=f"hypotheses, by size ({said})", ylabel=kind)
     key(ax)
     return ax
+
+
+TOP, REST, PILED = "#155cd6", "#8a949e", "#d02424"
+
+
+def ranks(places: Places, ax: Axes | None = None) -> Axes:
+    """Axes with one bar per place, first to last, and a line at what chance would give.
+
+    Parameters
+    ----------
+    places : what `butfor.image.ranks` or `butfor.text.ranks` returned.
+    ax : axes to draw on; None makes a figure.
+
+    Examples
+    --------
+    >>> import matplotlib; matplotlib.use("agg")
+    >>> import numpy as np; from butfor.results.result import Places
+    >>> ranks(Places(np.array([9, 5, 5, 4]))).get_ylabel()
+    'Real inputs'
+    """
+    ax = axes(ax, (6, 3.2))
+    last = len(places.counts)
+    third = max(1, last // 3)
+    ax.bar(
+        range(1, last + 1),
+        places.counts,
+        color=[TOP] + [REST] * (last - 1 - third) + [REST if places.ok else PILED] * third,
+    )
+    chance = places.total / last
+    ax.axhline(chance, color="#1c2530", linewidth=1, linestyle="--")
+    ax.annotate("chance", (1.01, chance), xycoords=("axes fraction", "data"), va="center", fontsize=9)
+    if not places.ok:
+        ax.set_title(f"More at the bottom than above: fills are not like real {places.what}", fontsize=10, loc="left")
+    some = range(1, last + 1, max(1, last // 10))[:-1]
+    ax.set_xticks([*some, last], ["first", *map(str, some[1:]), "last"])
+    ax.locator_params(axis="y", integer=True)
+    ax.set(xlabel="Place among its draws, by the model's output", ylabel=f"Real {places.what}")
+    ax.spines[["top", "right"]].set_visible(False)
+    return ax
+
+
+@styled
+def calibration(result: Result | SamplerCheck, ax: Axes | None = None) -> Axes:
+    """Axes that say whether the sampler can be relied on: of a check its ranks, of a run its negative control.
+
+    Of a run: for each subset the p-values of rows of the reference's own kind, from the least to the largest. Where
+    the sampler is right they keep above the diagonal or near it; subsets that are called not calibrated are orange.
+
+    Parameters
+    ----------
+    result : of `butfor.explain` with a control, or what `butfor.check_sampler` returned for a table.
+    ax : axes to draw on; None makes a figure.
+
+    Examples
+    --------
+    >>> import matplotlib; matplotlib.use("agg")
+    >>> import numpy as np; import butfor
+    >>> rows = np.random.default_rng(0).normal(size=(120, 2))
+    >>> calibration(butfor.explain(lambda X: X[:, 0], rows[:30], rows[30:])).get_xlabel()
+    'p-value on rows of the reference'
+    """
+    if not isinstance(result, Result):
+        return rank_histograms(result, ax)
+    control = result.control
+    if control is None or result.evidence.kind != "p":
+        raise InputError(f"this run has no control with p-values; {_lacking(result)}")
+    ax = axes(ax, (WIDTH, 2.5))
+    right = np.ones(control.p.shape[1], bool) if control.calibrated is None else control.calibrated
+    share = np.arange(1, len(control.p) + 1) / len(control.p)
+    for column in range(control.p.shape[1]):
+        colour = style_REST if right[column] else OTHER
+        ax.step(np.sort(control.p[:, column]), share, where="post", color=colour, linewidth=0.8, alpha=0.8)
+    ax.plot([0, 1], [0, 1], color=INK, linewidth=0.9, linestyle="--", label="as it should be, or below")
+    ax.plot([], [], color=style_REST, label=f"{int(right.sum())} subsets: calibrated")
+    if not right.all():
+        ax.plot([], [], color=OTHER, label=f"{int((~right).sum())}: not calibrated")
+    ax.set(xlabel="p-value on rows of the reference", ylabel="share of the rows", xlim=(0, 1), ylim=(0, 1.01))
+    key(ax)
+    return ax
+
+
+def _lacking(result: Result) -> str:
+    """What a run would have needed for p-values of its own reference."""
+    said, kind = result.provenance, result.evidence.kind
+    if result.modality != "table":
+        return "only runs on tables have one"
+    if kind != "p":
+        came = "rule='e-bh'" if kind == "e" else f"test={said['test']!r}"
+        return f"{came} gives {kind}-values: use test='sequential' or 'irt', with rule='bh'"
+    if "controlled" not in said:
+        return "give reference data"
+    return (
+        "control=False was given: leave it out" if said["controlled"] is False else "give more rows of reference data"
+    )
+
+
+def rank_histograms(check: SamplerCheck, ax: Axes | None = None) -> Axes:
+    """Axes with one line per subset, one cell per tenth of its draws: white is as many real values as there should be.
+
+    Orange ends: too narrow; orange middle: too wide; one orange end: shifted. A group of columns shows the rank of its
+    distance from the draws. Behind a verdict: what the rest of the row explains of the subset. The title says what is
+    wrong with the shape of all columns together, if anything is.
+
+    Parameters
+    ----------
+    check : what `butfor.check_sampler` returned for a table.
+    ax : axes to draw on; None makes a figure.
+
+    Examples
+    --------
+    >>> import matplotlib; matplotlib.use("agg")
+    >>> import numpy as np; import butfor
+    >>> rows = np.random.default_rng(0).normal(size=(120, 2))
+    >>> rank_histograms(butfor.check_sampler(butfor.tabular.gaussian(rows[:60]), rows[60:])).get_xlabel()
+    'place of the real value among its draws'
+    """
+    size = len(check.subset_names)
+    ax = axes(ax, (6, 1.5 + 0.3 * size))
+    image = ax.imshow(
+        10 * check.histogram, cmap="PuOr_r", vmin=0, vmax=2, aspect="auto", extent=(0, 1, size - 0.5, -0.5)
+    )
+    parts = zip(check.subset_names, check.verdicts, check.scores, strict=True)
+    ax.set_yticks(range(size), [f"{name}: {verdict}{_explained(score)}" for name, verdict, score in parts])
+    if check.together != "ok":
+        ax.set_title(f"all columns together: {check.together}", fontsize="medium")
+    ax.set_xlabel("place of the real value among its draws")
+    ax.figure.colorbar(image, ax=ax, label="real values / expected")
+    return ax
+
+
+def _explained(score: Scores) -> str:
+    """What the rest of the row explains, where that is known."""
+    return "" if isnan(score.explained) else f", {max(score.explained, 0):.0%} explained"

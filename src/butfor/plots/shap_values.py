@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from butfor.core.result.result import Result
-from butfor.core.types import InputError
-from butfor.plots.labels import class_name, leaves, of_class, values, written
+from butfor.plots.style import class_name, leaves, of_class, values, written
+from butfor.results.result import Result
+from butfor.types import InputError
 
 MARK = " *"  # behind the value of what is established
 ZERO_WIDTH_SPACE = "\u200b"

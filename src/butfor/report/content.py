@@ -2,23 +2,354 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from butfor.core.result.reasons import finest_of
-from butfor.core.result.result import Result
-from butfor.core.result.summary import bound_sentence
-from butfor.core.types import Bools
-from butfor.plots.labels import EVIDENCE, effect_words, input_place, marked, output_words, rows_of, strongest
+from butfor._version import __version__
 from butfor.plots.over_inputs import larger, tree_depth, tree_order
-from butfor.report.answer import OF_INTERVALS, answer, features_picture
-from butfor.report.data import UNFOLDED, UNTESTED, as_json, index, leading, parts, said, shown_inputs, shown_note
-from butfor.report.examples import examples
-from butfor.report.lines import PictureLine, decision_lines, effect_lines, percent
-from butfor.report.methods import call, methods_paragraph, references
-from butfor.report.notes import ranked
+from butfor.plots.style import (
+    EVIDENCE,
+    class_name,
+    effect_words,
+    input_place,
+    marked,
+    output_words,
+    rows_of,
+    strongest,
+    values,
+    written,
+)
+from butfor.report.answer import (
+    OF_INTERVALS,
+    PictureLine,
+    answer,
+    decision_lines,
+    effect_lines,
+    examples,
+    features_picture,
+    nearest_case,
+    percent,
+    tidied,
+)
+from butfor.results.global_result import GlobalResult
+from butfor.results.result import Result
+from butfor.results.summary import bound_sentence, finest_of
+from butfor.types import Array, Bools, Floats, Ints
+
+UNFOLDED = 12  # lines of a table before those that are not established are folded away
+PART = 100  # inputs whose hypotheses are read together, when one of them is looked at
+MOST_CASES = 200  # inputs with their nearest case and draws: the others say which call shows them
+MOST_COLUMNS, MOST_DRAWS = 12, 3
+UNTESTED = "nothing was tested"  # in place of the reason of such an input
+STATUSES = (
+    "not established", "established", "untested", "not calibrated", "hardly picked", "no variation", "open",
+)  # fmt: skip
+MOST_HYPOTHESES = 200_000  # of the inputs that are listed: 14 MB
+
+
+def rounded(numbers: Floats) -> list[float | None]:
+    """Numbers to three digits, whole where they are a thousand or more; None where nothing is known.
+
+    >>> rounded(np.array([0.12345, 1234.5, np.nan, 0.0]))
+    [0.123, 1234.0, None, 0.0]
+    >>> rounded(np.array([5e-324, 1.7e308]))
+    [0.0, 1.7e+308]
+    """
+    size = np.abs(np.where(np.isfinite(numbers) & (numbers != 0), numbers, 1.0))
+    digits = np.maximum(2 - np.floor(np.log10(size)), -1).astype(np.int64)
+    scale = 10.0 ** np.clip(digits, 0, 300)  # of the least numbers there are it would be infinite
+    out = np.round(numbers * scale) / scale
+    return [value if known else None for value, known in zip(out.tolist(), np.isfinite(numbers).tolist(), strict=True)]
+
+
+def index(result: Result) -> dict[str, Any]:
+    """What the list of inputs needs: columns, one entry per input."""
+    places = shown_inputs(result)
+    found = leading(result)[places]
+    own, lead = found >= 0, np.maximum(found, 0)
+    sure, count, classes = marked(result), len(result.input_names), said(result)
+    decided = result.decided
+    of_lead: dict[str, Any] = {
+        "name": [str(result.input_names[place]) for place in places.tolist()],
+        "said": [classes[place] for place in places.tolist()],
+        "output": rounded(_observed(result)[places]),
+        "found": np.bincount(result.input_of, weights=result.chosen, minlength=count)[places].astype(int).tolist(),
+        "reason": np.where(own, result.subset_of[lead], -1).tolist(),
+        "value": [_told(value) if there else "" for value, there in zip(values(result)[lead], own, strict=True)],
+        "effect": rounded(np.where(own, tidied(result)[0][lead], np.nan)),
+        "sure": (sure[lead] & own).astype(int).tolist(),
+    }
+    if decided is not None:
+        of_lead["flip"] = rounded(np.where(own, decided.share[lead], np.nan))
+        of_lead["necessary"] = (decided.necessary[lead] & own).astype(int).tolist()
+    if len(np.unique(result.evidence.classes)) > 1:
+        of_lead["asked"] = [output_words(result, place) for place in places.tolist()]
+    return {
+        "subsets": list(result.subset_names),
+        "statuses": STATUSES,
+        "unfolded": UNFOLDED,
+        "untested": UNTESTED,
+        "output": output_words(result),
+        "effect": effect_words(result),
+        "evidence": EVIDENCE[result.evidence.kind],
+        "level": None if decided is None else decided.level,
+        "part": PART,
+        "modality": result.modality,
+        "inputs": of_lead,
+    }
+
+
+def parts(result: Result) -> Iterator[list[dict[str, Any]]]:
+    """The hypotheses of every input, PART inputs at a time: columns again."""
+    order = np.argsort(result.input_of, kind="stable")
+    ends = np.searchsorted(result.input_of[order], np.arange(len(result.input_names) + 1))
+    decided, told = result.decided, values(result)
+    effect, low, high = tidied(result)
+    numbers: dict[str, Array] = {
+        "effect": effect,
+        "low": low,
+        "high": high,
+        "evidence": result.evidence.values,
+        "surprise": result.evidence.surprise,
+    }
+    sure, codes = finest_of(result, marked(result)), {word: code for code, word in enumerate(STATUSES)}
+    whole: dict[str, Array] = {
+        "subset": result.subset_of,
+        "sure": result.chosen.astype(int),
+        "finest": sure.astype(int),
+        "status": np.array([codes[word] for word in result.table["status"]], np.int64),
+    }
+    if decided is not None:
+        numbers |= {"flip": decided.share, "flip_low": decided.low, "flip_high": decided.high}
+        whole["necessary"] = decided.necessary.astype(int)
+    shown = set(_most(result).tolist())
+    places = shown_inputs(result).tolist()
+    for start in range(0, len(places), PART):
+        part = []
+        for place in places[start : start + PART]:
+            rows = order[ends[place] : ends[place + 1]]
+            own: dict[str, Any] = {name: column[rows].tolist() for name, column in whole.items()}
+            own |= {name: rounded(column[rows]) for name, column in numbers.items()}
+            own["value"] = [_told(value) for value in told[rows].tolist()]
+            cases = [row for row in rows.tolist() if sure[row]][:4] if place in shown else []
+            part.append(own | (_cases(result, cases) if place in shown else {}))
+        yield part
+
+
+def shown_inputs(result: Result) -> Ints:
+    """The inputs (n,) that the list has, in their order: all, or of a large result those with most established."""
+    count = len(result.input_names)
+    if len(result.chosen) <= MOST_HYPOTHESES:
+        return np.arange(count)
+    found = np.bincount(result.input_of, weights=marked(result), minlength=count)
+    tested = np.bincount(result.input_of, minlength=count)
+    order = np.argsort(-found, kind="stable")
+    return np.sort(order[: max(1, int((np.cumsum(tested[order]) <= MOST_HYPOTHESES).sum()))])
+
+
+def shown_note(result: Result) -> tuple[str, ...]:
+    """That not all inputs are listed, where it is so."""
+    shown, count = len(shown_inputs(result)), len(result.input_names)
+    if shown == count:
+        return ()
+    return (f"The list has {shown:,} of {count:,} inputs, those with most established; result.table has all of them.",)
+
+
+def leading(result: Result) -> Ints:
+    """The row of each input that says most: necessary, else established, and finest; then the largest share or effect.
+
+    -1 where nothing was tested of an input.
+    """
+    sure = finest_of(result, marked(result))
+    size = np.nan_to_num(np.abs(result.effects.effect))
+    if result.decided is not None:
+        needed = finest_of(result, result.decided.necessary)
+        strength = np.nan_to_num(result.decided.share) + 2 * sure + 4 * needed
+    else:
+        strength = size / (size.max(initial=0.0) or 1.0) + 2 * sure
+    order = np.lexsort((-strength, result.input_of))
+    places, first = np.unique(result.input_of[order], return_index=True)
+    found = np.full(len(result.input_names), -1)
+    found[places] = order[first]
+    return found
+
+
+def said(result: Result) -> list[str]:
+    """The class that the model gives each input, where outputs are classes."""
+    if result.output_names is None or not result.outputs.size or result.outputs.shape[1] < 2:
+        return [""] * len(result.input_names)
+    return [class_name(result.output_names[j]) for j in result.outputs.argmax(axis=1).tolist()]
+
+
+def _observed(result: Result) -> Floats:
+    found = np.full(len(result.input_names), np.nan)
+    found[result.input_of] = result.evidence.observed
+    return found
+
+
+def _told(value: object) -> str:
+    return "" if value is None else written(value)
+
+
+def _most(result: Result) -> Ints:
+    """The inputs whose nearest case and draws are in the report: those with most to show."""
+    found = np.bincount(result.input_of, weights=marked(result), minlength=len(result.input_names))
+    return np.argsort(-found, kind="stable")[:MOST_CASES]
+
+
+def _cases(result: Result, wanted: list[int]) -> dict[str, Any]:
+    """The nearest case and the draws of what is established for one input."""
+    if result.modality != "table":
+        return {}
+    near = [case for row in wanted if (case := nearest_case(result, row)) is not None]
+    found = [
+        {"subset": case.subset, "changes": [[c.name, c.before, c.after] for c in case.changes], "more": case.more,
+         "before": case.before, "after": case.after}
+        for case in near
+    ]  # fmt: skip
+    return {"near": found, "draws": [_draws(result, row) for row in wanted if row in result.kept]}
+
+
+def _draws(result: Result, row: int) -> dict[str, Any]:
+    from butfor.report.answer import example
+
+    shown = example(result, row)
+    return {"subset": shown.subset, "columns": [[name, seen, list(drawn)] for name, seen, drawn in shown.columns],
+            "more": shown.left_out, "outputs": list(shown.outputs)}  # fmt: skip
+
+
+def as_json(data: object) -> str:
+    """JSON that can stand inside of a script element: nothing in it ends the element or begins another.
+
+    >>> as_json({"a": "</script><!--"})
+    '{"a":"\\\\u003c/script\\\\u003e\\\\u003c!--"}'
+    """
+    text = json.dumps(data, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+HEAVY = (
+    "do not rely", "No error rate", "not calibrated", "picked", "false discover", "ignores how columns", "fitted on",
+    "Nearly all", "nearly all", "looks as if", "interrupted", "stopped", "promises nothing", "is not valid", "fail",
+    "rejects it",
+)  # fmt: skip
+LIGHT = (
+    "Exact:",
+    "auto takes",
+    "remembered",
+    "is set to",
+    "was taken as",
+    "computed from",
+    "rows were",
+    "the check finds nothing",
+)
+
+
+@dataclass(frozen=True)
+class Note:
+    """A sentence for the reader with its weight: "Beware", "Good to know" or "Detail"."""
+
+    weight: str
+    text: str
+
+
+def ranked(notes: tuple[str, ...]) -> list[Note]:
+    """The heaviest first; among equals as they came.
+
+    >>> [note.weight for note in ranked(("Exact: trees.", "'a' is not calibrated.", "More rows reach further."))]
+    ['Beware', 'Good to know', 'Detail']
+    """
+    order = ("Beware", "Good to know", "Detail")
+    return sorted((Note(_weight(text), text) for text in notes), key=lambda note: order.index(note.weight))
+
+
+def _weight(text: str) -> str:
+    if any(text.startswith(words) or words in text for words in LIGHT):
+        return "Detail"
+    return "Beware" if any(words in text for words in HEAVY) else "Good to know"
+
+
+REFERENCES = {
+    "Burns": "Burns, C., Thomason, J., Tansey, W. (2020). Interpreting black box models via hypothesis testing. FODS.",
+    "Besag": "Besag, J., Clifford, P. (1991). Sequential Monte Carlo p-values. Biometrika 78.",
+    "Fischer": "Fischer, L., Barry, T., Ramdas, A. (2024). Multiple testing with anytime-valid Monte Carlo p-values.",
+    "Benjamini & Hochberg": "Benjamini, Y., Hochberg, Y. (1995). Controlling the false discovery rate. JRSS B 57.",
+    "Benjamini & Yekutieli": "Benjamini, Y., Yekutieli, D. (2001). The control of the false discovery rate in multiple "
+    "testing under dependency. Annals of Statistics 29.",
+    "Holm": "Holm, S. (1979). A simple sequentially rejective multiple test procedure. Scand. J. Statistics 6.",
+    "Ignatiadis": "Ignatiadis, N., Huber, W. (2021). Covariate powered cross-weighted multiple testing. JRSS B 83.",
+    "Genovese": "Genovese, C., Roeder, K., Wasserman, L. (2006). False discovery control with p-value weighting. "
+    "Biometrika 93.",
+    "Wang": "Wang, R., Ramdas, A. (2022). False discovery rate control with e-values. JRSS B 84.",
+    "Barber": "Barber, R. F., Candès, E. (2015). Controlling the false discovery rate via knockoffs. Ann. Stat. 43.",
+    "Emery": "Emery, K. et al. (2019). Multiple competition-based FDR control. arXiv.",
+    "Gimenez": "Gimenez, J. R., Zou, J. (2019). Improving the stability of the knockoff procedure. AISTATS.",
+    "Tansey": "Tansey, W., Veitch, V., Zhang, H., Rabadan, R., Blei, D. (2018). The holdout randomization test. arXiv.",
+    "Hemerik": "Hemerik, J., Goeman, J. (2018). Exact testing with random permutations. TEST 27.",
+    "Satterthwaite": "Satterthwaite, F. E. (1946). An approximate distribution of estimates of variance components. "
+    "Biometrics Bulletin 2.",
+    "Dunn": "Dunn, O. J. (1961). Multiple comparisons among means. JASA 56.",
+}
+TESTS = {
+    "sequential": "sequential Monte Carlo p-values (draws are made until each hypothesis is decided)",
+    "irt": "the interpretability randomisation test",
+    "osft": "the one-shot feature test",
+    "few-shot": "a competition of each input with a few counterfactuals",
+}
+
+
+def methods_paragraph(result: Result) -> str:
+    """How the result was made, in the words of a paper."""
+    said, guarantee = result.provenance, result.guarantee
+    what = {"image": "regions", "text": "parts"}.get(result.modality, "subsets of features")
+    rate = {
+        "FDR": f"controlling the false discovery rate at {result.alpha:g}",
+        "FWER": f"controlling the probability of any false discovery at {result.alpha:g}",
+        "nothing": "without control of an error rate",
+    }[guarantee.controls]
+    decided = ""
+    if result.decided is not None:
+        decided = (
+            " For each of them we estimated the probability that the decision of the model would have been otherwise, "
+            f"with 95 % intervals that hold together, and call it necessary where it exceeds {result.decided.level:g}."
+        )
+    sided = "two-sided" if said["alternative"] == "two-sided" else f"one-sided ({said['alternative']})"
+    evidence = "exact p-values, computed from all that the sampler may draw" if result.exact else TESTS[said["test"]]
+    checked = f" {result.control}" if result.control is not None else ""
+    return (
+        f"We asked of {len(result.subset_names):,} {what} of {len(result.input_names):,} inputs whether the output of "
+        f"the model is surprising beside its outputs for counterfactuals, in which the subset alone is redrawn given "
+        f"the rest of the input by the sampler {said.get('sampler', '')}. Evidence is by {evidence}, "
+        f"{sided}; selection by the rule {result.rule}, {rate} over {guarantee.family}.{decided} Effects are the "
+        f"output minus its mean over counterfactuals, with 95 % intervals.{checked} Software: butfor "
+        f"{said.get('version', __version__)}, seed {said.get('seed')}; {result.rows:,} evaluations of the model."
+    )
+
+
+def references(result: Result | GlobalResult) -> list[str]:
+    """What the paragraph cites, by name."""
+    cited = f"Burns; {result.guarantee.proven_by}"
+    return [full for name, full in REFERENCES.items() if name in cited]
+
+
+def call(result: Result) -> str:
+    """The call that makes the result again; names of variables are the user's to fill in."""
+    said = result.provenance
+    given: dict[str, object] = {"test": said["test"], "rule": result.rule, "alpha": result.alpha}
+    given |= {"family": result.family} if result.family != "run" else {}
+    given |= {
+        name: said[name] for name in ("alternative", "target", "link", "min_effect") if said.get(name) is not None
+    }
+    given["seed"] = said.get("seed")
+    module = {"image": "butfor.image.", "text": "butfor.text."}.get(result.modality, "butfor.")
+    sampler = "reference" if str(said.get("sampler", "")).startswith("residual(") else "sampler"
+    words = ", ".join(f"{name}={value!r}" for name, value in given.items())
+    return f"{module}explain(model, inputs, {sampler}, {words})"
+
 
 MOST_INPUTS = 20  # in the page itself; the script has them all
 MOST_LINES = 60

@@ -8,12 +8,10 @@ from typing import Any
 import numpy as np
 
 from butfor._version import __version__
-from butfor.core.result.global_result import GlobalResult
-from butfor.core.result.global_summary import effect_name
-from butfor.core.result.numbers import number
-from butfor.report.lines import PictureLine, Scale, interval_words, percent
-from butfor.report.methods import references
-from butfor.report.notes import ranked
+from butfor.report.answer import PictureLine, Scale, interval_words, percent
+from butfor.report.content import ranked, references
+from butfor.results.global_result import GlobalResult
+from butfor.results.summary import effect_name, number
 
 MOST_LINES = 200
 MOST_NAMED = 3

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from butfor.core.result.global_result import GlobalResult
-from butfor.core.result.global_summary import headline as global_headline
-from butfor.core.result.result import Result
-from butfor.core.result.summary import headline
 from butfor.report import global_page
-from butfor.report.answer import answer
+from butfor.report.answer import Picture, PictureLine, answer
 from butfor.report.content import promise_line
-from butfor.report.lines import Picture, PictureLine
+from butfor.results.global_result import GlobalResult
+from butfor.results.result import Result
+from butfor.results.summary import global_headline, headline
 
 MOST_LINES = 12
 BLUE, GREY = "#0072b2", "#8a949e"

@@ -7,25 +7,20 @@ from dataclasses import replace
 
 import numpy as np
 
-from butfor.core.draw.blocks import Problem
-from butfor.core.draw.layers import layers_of_table
-from butfor.core.evaluate.batches import Evaluator, Watcher
-from butfor.core.evaluate.outputs import Target
-from butfor.core.evaluate.probe import probe
-from butfor.core.result.controlled import Control
-from butfor.core.result.first_draws import FirstDraws, mean_known
-from butfor.core.select.choice import Choice, LearningUnits
-from butfor.core.select.rules import COMPETITIONS
-from butfor.core.test.decision import Decision
-from butfor.core.test.forecasts import Forecasts, Verified
-from butfor.core.test.outcomes import Outcomes
-from butfor.core.test.statistic import StatisticSpec
-from butfor.core.types import Bools, Floats
-from butfor.run.choosing import choice_of, floors_of
-from butfor.run.perform import perform
-from butfor.run.procedure import sequential
-from butfor.run.progress import Meter
-from butfor.run.settings import Settings
+from butfor.evaluation.calls import probe
+from butfor.evaluation.evaluator import Evaluator, Watcher
+from butfor.evaluation.hypotheses import Problem, layers_of_table
+from butfor.evaluation.progress import Meter
+from butfor.inference.decisions import Decision, Forecasts, Verified
+from butfor.inference.effects import FirstDraws, mean_known
+from butfor.inference.exact import Outcomes
+from butfor.inference.outputs import Target
+from butfor.inference.selection import COMPETITIONS, Choice, LearningUnits
+from butfor.inference.statistics import StatisticSpec
+from butfor.results.result import Control
+from butfor.run.tests import choice_of, floors_of, perform
+from butfor.settings import Settings, sequential
+from butfor.types import Bools, Floats
 
 LEVEL = 0.01  # of calling any good subset wrong, over all of them
 TAILS = (0.05, 0.1)  # where control p-values are counted

@@ -7,18 +7,17 @@ from dataclasses import replace
 
 import numpy as np
 
-from butfor.core.draw.blocks import Job, Problem, table_problem
-from butfor.core.draw.items import Items, TableItems
-from butfor.core.draw.samplers import info_of
-from butfor.core.evaluate.batches import Evaluator, watch_only
-from butfor.core.result.decided import Decided, Stay
-from butfor.core.result.features import Fit
-from butfor.core.test.decision import Decision
-from butfor.core.test.flips import Flips, draw_until_decided
-from butfor.core.types import Floats, InputError, Subset
+from butfor.evaluation.evaluator import Evaluator, watch_only
+from butfor.evaluation.hypotheses import Job, Problem, table_problem
+from butfor.evaluation.items import Items, TableItems
+from butfor.evaluation.progress import Meter
+from butfor.evaluation.samplers import info_of
+from butfor.inference.decisions import Decision, Flips, draw_until_decided
+from butfor.inference.features import Fit
 from butfor.models.wrap import Wrapped
-from butfor.run.progress import Meter
-from butfor.run.settings import Settings
+from butfor.results.result import Decided, Stay
+from butfor.settings import Settings
+from butfor.types import Floats, InputError, Subset
 
 CONFIDENCE = 0.95
 FIT_SHARE = 0.2  # of the error level, by subset: the error of one fit is shared by all inputs

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from butfor.core.draw.streams import stream
-from butfor.core.result.result import Result
-from butfor.core.types import Floats, Ints
+from butfor.evaluation.streams import stream
+from butfor.results.result import Result
+from butfor.types import Floats, Ints
 
 SEEDS = 40  # that are simulated
 SPREAD = np.sqrt(3) / np.pi  # of a logistic distribution with a standard deviation of 1

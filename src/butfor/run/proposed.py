@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, overload
+from typing import Any, overload
 
-import numpy as np
+from butfor.evaluation.hypotheses import Proposer, proposals, unique
+from butfor.evaluation.items import size
+from butfor.settings import OnError
+from butfor.types import InputError, Item, Subset, warn_user
 
-from butfor.core.draw.content import size
-from butfor.core.draw.proposers import Proposer, proposals, unique
-from butfor.core.types import InputError, Item, Subset
-from butfor.core.warn import warn_user
-
-OnError = Literal["raise", "skip"]
 MOST_NAMED = 5  # inputs in one sentence
-Labels = Any  # one for each input: a list, an array, a Series; or None
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,15 +134,3 @@ def some_names(names: Sequence[str]) -> str:
     """The first few names, and how many more there are."""
     more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
     return ", ".join(map(repr, names[:MOST_NAMED])) + more
-
-
-def labels_left(y: Labels, given: Sequence[Any], left: Sequence[Any]) -> Labels:
-    """The labels of the images or texts that are left, by name, where `y` has one for each that was given.
-
-    >>> labels_left(["cat", "dog", "cat"], ["a", "b", "c"], ["a", "c"])
-    ['cat', 'cat']
-    """
-    if y is None or np.ndim(y) != 1 or len(y) != len(given):
-        return y  # whoever needs it says what is the matter
-    kept = set(left)
-    return [label for label, name in zip(y, given, strict=True) if name in kept]

@@ -1,48 +1,510 @@
-"""One run, whatever the inputs are: a problem and a model -> the test, the selection, the effects, the result."""
+"""One run, whatever the inputs are: a problem and a model -> the test, the selection, the effects, the result.
+
+Inputs and hypotheses that cannot be tested (`on_error="skip"`): found out, stood in for, and told.
+
+They stay in their family with p = 1, so that what is left out cannot help the others: valid whatever makes them fail.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import re
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
 from functools import partial
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
 
-from butfor.core.draw.blocks import Problem
-from butfor.core.evaluate.batches import Evaluator
-from butfor.core.evaluate.memory import remembering
-from butfor.core.evaluate.probe import Probe, outputs_of
-from butfor.core.result.decided import Decided
-from butfor.core.result.effects import Effects
-from butfor.core.result.features import LEAST_INPUTS, Features, features
-from butfor.core.result.first_draws import Estimates, FirstDraws
-from butfor.core.result.kept import Keeper, Kept
-from butfor.core.result.result import Result
-from butfor.core.select.reach import called_alike, looks_picked
-from butfor.core.test.evidence import Found
-from butfor.core.test.statistic import StatisticSpec
-from butfor.core.test.whole import ranked_whole
-from butfor.core.types import Bools, Floats
-from butfor.engine.choose import engine_for
-from butfor.engine.journal import journal
-from butfor.run.chance import check_chance, with_chance
-from butfor.run.context import RunContext
-from butfor.run.decisions import decide, sufficiency
-from butfor.run.manifest import manifest
-from butfor.run.perform import Performed, chosen_by, estimated, perform
-from butfor.run.progress import reporting
-from butfor.run.provenance import provenance, schedule
-from butfor.run.reading import known_rows, with_estimates
-from butfor.run.settings import Settings
-from butfor.run.skipping import skipped_note, untested_rows, without
-from butfor.run.start import Start, clusters_of_inputs, start_run
+from butfor._version import __version__
+from butfor.evaluation.calls import TRIES, Probe, again, limited, outputs_of, probe, tolerant
+from butfor.evaluation.evaluator import Evaluator, Tolerance, remembering
+from butfor.evaluation.hypotheses import (
+    Job,
+    Problem,
+    Proposer,
+    ProposesTree,
+    Watch,
+    always_alike,
+    draw,
+    layers_of_trees,
+    no_chance,
+    round_sizes,
+)
+from butfor.evaluation.items import Items, ListItems, TableItems
+from butfor.evaluation.journal import Journal, fingerprint, items_digest, journal
+from butfor.evaluation.progress import Meter, Progress, Report, reporting
+from butfor.evaluation.samplers import FitsSubsets, info_of, name_of
+from butfor.evaluation.workers import engine_for, worker_states
+from butfor.inference.decisions import Decision, Flips
+from butfor.inference.effects import Effects, Estimates, FirstDraws
+from butfor.inference.exact import Outcomes, ReadModel, ranked_whole
+from butfor.inference.features import LEAST_INPUTS, Features, Fit, features
+from butfor.inference.outputs import Target, averaged_target, linked
+from butfor.inference.selection import Choice
+from butfor.inference.sequential import first_batch
+from butfor.inference.statistics import Found, Picked, StatisticSpec
+from butfor.models import Wrapped
+from butfor.results.result import Control, Decided, Keeper, Kept, Result
+from butfor.results.summary import called_alike, largest_family, looks_picked, reach
+from butfor.run.control import control
+from butfor.run.decisions import decide, decided_otherwise, sufficiency, watch_decisions
+from butfor.run.proposed import Proposed
+from butfor.run.tests import Performed, choice_of, chosen_by, cluster_of, estimated, perform
+from butfor.settings import Settings
+from butfor.types import Batch, Bools, Floats, InputError, Ints, Model, ReachWarning, median, warn_user
+
+
+@dataclass(frozen=True, eq=False)
+class Reference:
+    """What a table is compared against: whole rows in the order of the data's columns, and how well Q is known."""
+
+    items: Items
+    fit: Callable[[Problem], Fit | None]  # asked once the inputs are known to be usable: it may fit something
+    controls: Callable[[], Sequence[Problem]] | None = None  # held-out rows, by a sampler that has not seen them
+    root: int | None = None  # the subset of all columns
+
+
+@dataclass(frozen=True, eq=False)
+class RunContext:
+    """What a modality brings to a run: the problem, the model, how inputs are named, what is to be said of Q."""
+
+    problem: Problem
+    wrapped: Wrapped
+    model_name: str
+    batch_rows: int
+    describe: Callable[[int], str]  # names an input in an error
+    sampler_notes: Callable[[], list[str]]  # sentences on the sampler and the inputs; asked once, when all is drawn
+    metadata: dict[str, Any]  # for the provenance
+    keep: tuple[int, int]  # counterfactuals of each hypothesis that are kept for reports, and the values of all
+    kept_notes: Callable[[Problem, Kept], str | None] | None = None  # a caveat of the promise, from what was kept
+    reference: Reference | None = None
+    alike: Ints | None = None  # (n,) equal for equal inputs; None: all differ
+    read_model: Callable[[Model, Floats], ReadModel] | None = None  # the model, its outputs -> what it says by itself
+
+
+def schedule(problem: Problem, settings: Settings, spec: StatisticSpec) -> dict[str, Any]:
+    """How the draws of a hypothesis come: in rounds of which sizes, and how many of them are set aside."""
+    draws = settings.draws_for(problem.size)
+    if settings.test.name == "sequential":
+        first = min(first_batch(settings.test.h, draws), problem.round_draws)  # the others are other rounds
+        return {"draws": draws, "rounds": [first], "set_aside": 0}
+    sizes = round_sizes(spec.center + draws, problem.round_draws)
+    return {"draws": draws, "rounds": sizes, "set_aside": spec.center}
+
+
+def provenance(
+    problem: Problem,
+    settings: Settings,
+    spec: StatisticSpec,
+    target: object,
+    chosen: Bools,
+    *,
+    interrupted: bool,
+    metadata: dict[str, Any],
+) -> dict[str, Any]:
+    """What is needed to say again how the result came about."""
+    test = settings.test
+    return {
+        "version": __version__,
+        "test": test.name,
+        "alternative": spec.alternative,
+        "target": target,
+        "link": settings.link,
+        "center": spec.center,
+        "h": test.h if test.name == "sequential" else None,
+        "delta": test.delta if test.early_stop else None,
+        "scale": test.scale,
+        "picked": settings.picked is not None,
+        "own_rule": callable(settings.decide),  # of the decision; else the predicted class
+        "min_effect": settings.min_effect,
+        "seed": settings.seed,
+        "selection": [settings.rule, settings.alpha, settings.family],
+        "sampler": repr(problem.sampler),
+        "floor": least_p(problem),
+        "dependence_ignored": info_of(problem.sampler).ignores_dependence,
+        "interrupted": interrupted,
+        "deterministic": _is_degenerate(problem, settings, chosen),
+    } | metadata
+
+
+def least_p(problem: Problem) -> float:
+    """The least p-value that the sampler itself allows: the median over subsets."""
+    floor = info_of(problem.sampler).floor
+    return median(np.array([floor(subset) for subset in problem.subsets]))
+
+
+def _is_degenerate(problem: Problem, settings: Settings, chosen: Bools) -> bool:
+    """Whether Q is a single point, so that nothing is promised; of other tests than osft it is known not to be."""
+    if settings.test.name != "osft":
+        return False
+    return info_of(problem.sampler).deterministic or (bool(chosen.any()) and always_alike(problem))
+
+
+MOST_SHOWN = 3  # reasons in one sentence
+
+
+@dataclass(frozen=True, eq=False)
+class Usable:
+    """The problem with stand-ins for inputs that the model fails on, why it does, and the rows that took to ask."""
+
+    problem: Problem
+    failed: dict[int, str]  # hypotheses
+    rows: int = 0
+
+
+def usable(
+    problem: Problem, model: Model, batch_rows: int, describe: Callable[[int], str], tolerance: Tolerance
+) -> Usable:
+    """Ask the model for every input, where those that it fails on are to be skipped."""
+    if not tolerance.skip:
+        return Usable(problem, {})
+    bad = failing_inputs(problem, model, batch_rows, describe, tolerance)
+    if not bad:
+        return Usable(problem, {}, len(problem.items))
+    hypotheses = {row: bad[i] for row, i in enumerate(problem.input_of.tolist()) if i in bad}
+    return Usable(_stood_in(problem, np.array(sorted(bad))), hypotheses, len(problem.items))
+
+
+def failing_inputs(
+    problem: Problem, model: Model, batch_rows: int, describe: Callable[[int], str], tolerance: Tolerance
+) -> dict[int, str]:
+    """Inputs that the model fails on, and why."""
+    asked, bad = limited(model, tolerance.timeout), dict[int, str]()
+    for start in range(0, len(problem.items), batch_rows):
+        span = np.arange(start, min(start + batch_rows, len(problem.items)))
+        try:
+            _, why = tolerant(asked, problem.items.given(span), len(span), None, lambda row, a=start: describe(a + row))  # type: ignore[misc]
+        except Exception as error:
+            if len(span) == len(problem.items):
+                raise
+            why = {row: str(error) for row in range(len(span))}
+        bad |= {start + row: said for row, said in why.items()}
+    return bad
+
+
+def _stood_in(problem: Problem, bad: Ints) -> Problem:
+    """Another input in the place of each bad one: what comes of it is not used."""
+    items, good = problem.items, int(np.setdiff1d(np.arange(len(problem.items)), bad)[0])
+    if isinstance(items, TableItems):
+        values = items.values.copy()
+        values[bad] = values[good]
+        values.setflags(write=False)
+        return replace(problem, items=replace(items, values=values))
+    assert isinstance(items, ListItems)
+    blocks = tuple(block for block in problem.blocks if block.start not in set(bad.tolist()))
+    return replace(
+        problem, items=replace(items, inputs=StandIns(items.inputs, frozenset(bad.tolist()), good)), blocks=blocks
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class StandIns(Sequence[Any]):
+    """Images or texts, with a good one in the place of each bad one."""
+
+    inputs: Sequence[Any]
+    bad: frozenset[int]
+    good: int
+
+    def __len__(self) -> int:
+        return len(self.inputs)
+
+    def __getitem__(self, place: Any) -> Any:
+        if isinstance(place, slice):
+            return [self[i] for i in range(*place.indices(len(self)))]
+        return self.inputs[self.good if place in self.bad else place]
+
+
+def without(estimates: Estimates, rows: Ints) -> Estimates:
+    """Estimates in which what could not be tested says nothing; on averages over inputs it counts as no effect."""
+    if not rows.size:
+        return estimates
+    changed = {name: values.copy() for name, values in vars(estimates).items()}
+    for name, values in changed.items():
+        values[rows] = 0.0 if name in ("gain", "spread") else np.nan
+    return Estimates(**changed)
+
+
+def skipped_note(failed: dict[int, str], size: int) -> list[str]:
+    """How many hypotheses were not tested, and why."""
+    if not failed:
+        return []
+    return [f"{len(failed)} of {size} hypotheses were not tested, and count as p = 1: {reasons(failed)}."]
+
+
+def reasons(failed: dict[int, str]) -> str:
+    """Why something failed, the most frequent reasons first."""
+    every = Counter(failed.values()).most_common()
+    shown = "; ".join(f"{why} ({count})" if count > 1 else why for why, count in every[:MOST_SHOWN])
+    return shown + (f"; and {len(every) - MOST_SHOWN} other reasons" if len(every) > MOST_SHOWN else "")
+
+
+def untested_rows(failed: dict[int, str]) -> dict[str, list[int]]:
+    """For the provenance: hypotheses that were not tested."""
+    return {"untested": sorted(failed)} if failed else {}
+
+
+class Patient:
+    """A model that is asked again where it fails, and waited for so long only: outside of units."""
+
+    def __init__(self, model: Model, tolerance: Tolerance) -> None:
+        self._model, self._tries = limited(model, tolerance.timeout), TRIES if tolerance.skip else 1
+
+    def __call__(self, batch: Batch) -> Any:
+        return again(lambda: self._model(batch), self._tries)
+
+
+@dataclass(frozen=True, eq=False)
+class Start:
+    """What is known before the test: the statistic, the model's outputs on the inputs, the control, the choice."""
+
+    problem: Problem
+    seen: Probe
+    spec: StatisticSpec
+    target: object
+    names: tuple[Any, ...] | None
+    flips: Flips | None
+    plain: Evaluator
+    meter: Meter
+    inside: ReadModel
+    checked: Control | None
+    choice: Choice
+    averaged: Target  # what features are of
+    otherwise: list[str]  # where the model decides by another rule than its largest output
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return (*([self.seen.odd] if self.seen.odd else []), *self.otherwise, *self.inside.notes)
+
+
+def start_run(context: RunContext, settings: Settings, problem: Problem, kept: Journal, report: Report) -> Start:
+    """Look at the model's outputs and refuse what can be refused; then what the control says of the sampler."""
+    tolerance = Tolerance(settings.options.on_error == "skip", settings.options.timeout)
+    model = kept.model if tolerance == Tolerance() else Patient(kept.model, tolerance)
+    choice = choice_of(problem, settings, clusters_of_inputs(context, settings))
+    size = settings.options.batch_rows or context.batch_rows
+    able = usable(problem, kept.model, size, context.describe, tolerance)
+    problem = able.problem
+    seen = probe(model, problem.items, size, context.describe)
+    spec, target, names = _asked(context, settings, seen)
+    flips = watch_decisions(problem, settings, seen.outputs, decides=context.wrapped.decides)
+    unasked = flips is None or settings.decide is not None or tolerance != Tolerance()
+    otherwise = [] if unasked else decided_otherwise(context.wrapped, problem.items, seen.outputs, size)
+    _fit(problem, report)
+    _warn_of_reach(problem, settings, choice)
+    meter = Meter(report, seen.rows + able.rows, partial(worker_states, kept.engine))
+    plain = Evaluator(
+        context.wrapped.call,
+        size,
+        seen.outputs.shape[1],
+        meter,
+        engine=kept.engine,
+        tolerance=tolerance,
+        failed=able.failed,
+        remembered=model,
+    )
+    inside = ReadModel() if context.read_model is None else context.read_model(model, seen.outputs)
+    if inside.rows:
+        meter.count_evaluated(inside.rows)
+    averaged = averaged_target(spec.target, seen.outputs, settings.link)
+    decision = None if flips is None else flips.decision
+    checked = _control(context, plain, spec, settings, meter, averaged, decision, inside.outcomes)
+    choice = replace(choice, calibrated=_calibrated(problem, checked))
+    return Start(problem, seen, spec, target, names, flips, plain, meter, inside, checked, choice, averaged, otherwise)
+
+
+PATIENCE, LONG = 2.0, 300.0  # seconds of fitting after which it is seen how long it will take, and what is long
+WIDE = 3_000_000  # columns of all subsets times columns of the table: from here on it takes minutes at least
+INSTEAD = (
+    "the control and the draws come after that; name fewer subsets (some columns, or groups of columns), or a sampler "
+    "that is fitted once, such as butfor.tabular.gaussian(reference), with test='osft' where columns are thousands."
+)
+MAY_TAKE = "Fitting {sampler!r} to {count} subsets, each of their columns to all others, may take hours, and " + INSTEAD
+TAKES = "Fitting {sampler!r} to {count} subsets takes about {minutes:.0f} minutes more, and " + INSTEAD
+
+
+def _fit(problem: Problem, report: Report) -> None:
+    """What the sampler fits for each subset, before anything is drawn: all that could be refused has been."""
+    waiting = problem.sampler.unfitted(problem.subsets) if isinstance(problem.sampler, FitsSubsets) else ()
+    if waiting and isinstance(problem.items, TableItems):
+        columns = sum(len(subset.index) for subset in problem.subsets)
+        if columns * problem.items.values.shape[1] > WIDE:
+            warn_user(MAY_TAKE.format(sampler=problem.sampler, count=len(waiting)), UserWarning)
+    began, seen = 0.0, False
+    for done, fit in enumerate(waiting):
+        report(Progress("fitting", done, len(waiting)))
+        fit()
+        if done == 0:
+            began = time.monotonic()  # the first one may fit what all of them share
+        elif not seen and (passed := time.monotonic() - began) > PATIENCE:
+            seen, left = True, passed / done * (len(waiting) - done - 1)
+            if left > LONG:
+                told = TAKES.format(sampler=problem.sampler, count=len(waiting), minutes=left / 60)
+                warn_user(told, UserWarning)
+    if waiting:
+        report(Progress("fitting", len(waiting), len(waiting)))
+
+
+def _asked(
+    context: RunContext, settings: Settings, seen: Probe
+) -> tuple[StatisticSpec, object, tuple[Any, ...] | None]:
+    """The statistic, the name of its target, and the names of the outputs: all that can be refused is refused here."""
+    outputs = seen.outputs.shape[1]
+    if outputs > 1 and settings.target is None and not context.wrapped.decides:
+        raise InputError(f"the model predicts {outputs} numbers of each row; say which one is asked about: target=0")
+    name, names = target_name(settings.target, outputs), output_names(context.wrapped, outputs)
+    target = resolve(name, settings.y, seen.outputs, context.wrapped)
+    return _statistic_spec(settings, name, target, seen, context), name, names
+
+
+def _statistic_spec(
+    settings: Settings, name: object, target: Target, seen: Probe, context: RunContext
+) -> StatisticSpec:
+    linked(seen.outputs, settings.link)  # refuses a link that does not fit, before anything is drawn
+    aimed = name in ("predicted", "observed-class")
+    alternative = settings.alternative or ("greater" if aimed else "two-sided")
+    own_class = target.kind == "predicted" and settings.test.name in ("sequential", "irt") and settings.rule != "e-bh"
+    center = settings.test.center_for(alternative, own_class)
+    picked = None if settings.picked is None else Picked(settings.picked)
+    if picked is not None and not (passed := picked.passes(seen.outputs)).all():
+        row = int(np.flatnonzero(~passed)[0])
+        raise InputError(f"picked does not pass {context.describe(row)}; explain only inputs that the rule has picked")
+    margin = float(settings.min_effect or 0.0)
+    return StatisticSpec(target, seen.rounding, alternative, settings.link, center, picked, margin, own_class)
+
+
+def _warn_of_reach(problem: Problem, settings: Settings, choice: Choice) -> None:
+    """The one limit that binds, before anything is drawn; weights reach further than it says, so there it is a note."""
+    size = largest_family(choice.groups, problem.size)
+    test, draws = settings.test, settings.draws_for(problem.size)
+    steps = test.h if test.name == "sequential" else 1
+    for sentence in reach(test.name, settings.rule, settings.alpha, size, draws, steps, least_p(problem)):
+        if settings.rule != "adaptive" or "chooses nothing" in sentence:
+            warn_user(sentence, ReachWarning)
+
+
+def _control(
+    context: RunContext,
+    plain: Evaluator,
+    spec: StatisticSpec,
+    settings: Settings,
+    meter: Meter,
+    averaged: Target,
+    decision: Decision | None,
+    outcomes: Outcomes | None,
+) -> Control | None:
+    """The same test on rows of the reference's own kind; None where there are none, or where it is not wanted."""
+    reference = context.reference
+    labelled = spec.target.kind == "per-input"  # by labels that rows of the reference do not have
+    if not settings.control or labelled or spec.picked is not None or reference is None or reference.controls is None:
+        return None
+    problems = reference.controls()
+    if not problems:
+        return None
+    return control(problems, plain, spec, settings, meter, averaged, decision, outcomes)
+
+
+def _calibrated(problem: Problem, checked: Control | None) -> Bools | None:
+    """Of each hypothesis (H,), whether the control found nothing against its subset."""
+    if checked is None or checked.calibrated is None or checked.calibrated.all():
+        return None
+    return np.asarray(checked.calibrated[problem.subset_of])
+
+
+def clusters_of_inputs(context: RunContext, settings: Settings) -> Ints:
+    """Equal for inputs (n,) that are equal, or that the user puts together."""
+    names = context.problem.input_names
+    return cluster_of(settings.groups, names, np.arange(len(names)) if context.alike is None else context.alike)
+
+
+def known_rows(problem: Problem, outcomes: Outcomes | None) -> Bools:
+    """Hypotheses (H,) of which all outcomes are known."""
+    sure = np.zeros(problem.size, bool)
+    for block in [] if outcomes is None else outcomes.split(problem)[0]:
+        sure[block.rows] = True
+    return sure
+
+
+def with_estimates(found: Effects, first: Estimates, fresh: Bools, sure: Bools) -> Effects:
+    """Effects of what is `fresh` as they were found, of all others from the first draws (or the list) of their test."""
+    parts = ((found.effect, first.effect), (found.low, first.low), (found.high, first.high))
+    effect, low, high = (np.where(fresh, new, old) for new, old in parts)
+    return Effects(effect, low, high, fresh | sure)
+
+
+def with_chance(problem: Problem, settings: Settings) -> Problem:
+    """A sampler that always draws the same has no null to compare with: only the paper's one-shot test may use it.
+
+    Some say so of themselves; others are found out as they draw.
+    """
+    if settings.test.name == "osft":
+        return problem
+    if info_of(problem.sampler).deterministic:
+        raise no_chance(problem)
+    return replace(problem, watch=Watch(problem.items.costly))
+
+
+def check_chance(problem: Problem) -> None:
+    """Refuse a sampler that was found out to draw always the same."""
+    if problem.watch is not None and problem.watch.is_degenerate:
+        raise no_chance(problem)
+
+
+APART = ("options",)  # may be another when a run goes on
+
+
+def manifest(
+    problem: Problem, model_name: str, batch_rows: int, settings: Settings, reference: Any = None
+) -> dict[str, str]:
+    """The version, the settings, and what tells model, data, reference and sampler from others."""
+    told = {"butfor": __version__, "model": model_name, "data": items_digest(problem.items).hex()}
+    if reference is not None:
+        told["reference"] = items_digest(reference).hex()
+    told["sampler"] = _sampler(problem)
+    told["subsets"] = blake2b(repr(problem.subset_names).encode("utf-8", "replace"), digest_size=20).hexdigest()
+    own = {
+        field.name: _setting_text(vars(settings)[field.name]) for field in fields(settings) if field.name not in APART
+    }
+    return told | own | {"batch_rows": str(settings.options.batch_rows or batch_rows)}
+
+
+def _setting_text(value: object) -> str:
+    """A setting in words; of labels and groups a digest, of functions their name."""
+    if callable(value) and not isinstance(value, type):
+        return name_of(value)
+    if isinstance(value, str | int | float | bool) or value is None:
+        return repr(value)
+    text = _lasting(value) if not hasattr(value, "__len__") else repr(np.asarray(value, dtype=object).tolist())
+    return text if len(text) <= 200 else blake2b(text.encode("utf-8", "replace"), digest_size=20).hexdigest()
+
+
+def _lasting(thing: object) -> str:
+    """A repr without places in memory."""
+    return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(thing))
+
+
+def _sampler(problem: Problem) -> str:
+    """Its name and, where that costs little, what it draws."""
+    said = re.sub(r" at 0x[0-9a-fA-F]+", "", info_of(problem.sampler).identity)
+    made = blake2b(said.encode("utf-8", "replace"), digest_size=20)
+    if not problem.items.costly:
+        quiet = replace(problem, watch=None)
+        for block in {0: problem.blocks[0], 1: problem.blocks[-1]}.values():
+            try:
+                drawn = draw(quiet, Job(block, 1, "fingerprint")).values
+            except Exception:  # it says so itself when it is used
+                continue
+            made.update(fingerprint(drawn))
+    return made.hexdigest()
 
 
 def run(context: RunContext, settings: Settings) -> Result:
     """The whole way from a problem to its result: look, check, draw, choose, estimate, decide."""
-    told, engine = partial(_told, context, settings), engine_for(settings.workers)
-    answers = journal(engine, context.wrapped.call, settings.run_dir, told)
-    with answers as kept, reporting(settings.progress) as report:
+    told, engine = partial(_told, context, settings), engine_for(settings.options.workers)
+    answers = journal(engine, context.wrapped.call, settings.options.run_dir, told)
+    with answers as kept, reporting(settings.options.progress) as report:
         start = start_run(context, settings, with_chance(context.problem, settings), kept, report)
         problem = start.problem
         drawn = schedule(problem, settings, start.spec)
@@ -244,3 +706,84 @@ def _notes(context: RunContext) -> list[str]:
         return []
     except Exception as error:  # a user's sampler may raise anything
         return [f"There are no notes on the sampler: making them raised {type(error).__name__}: {error}."]
+
+
+RULES = ("bh", "by", "holm", "bonferroni")
+
+
+def check_zoom(proposer: Proposer, settings: Settings) -> None:
+    """Refuse a test or a rule that cannot go from coarse to fine: what is not drawn must count as p = 1."""
+    if not isinstance(proposer, ProposesTree):
+        return
+    test = settings.test
+    if test.name not in ("sequential", "irt") or test.early_stop:
+        raise InputError(
+            f"zoom needs p-values, since what is not drawn counts as p = 1, got test={test.name!r}; use "
+            "test='sequential', or 'irt' without early_stop"
+        )
+    if settings.rule not in RULES:
+        raise InputError(f"zoom takes one of the rules {', '.join(RULES)}, got rule={settings.rule!r}; use 'bh'")
+
+
+def with_layers(problem: Problem, proposer: Proposer, found: Proposed) -> Problem:
+    """The problem, with its layers where what is tested are parts of each other."""
+    if not isinstance(proposer, ProposesTree):
+        return problem
+    trees = [proposer.tree(name, found.items[place]) for place, name in enumerate(found.names)]
+    return replace(problem, layers=layers_of_trees(trees))
+
+
+NAMED = ("output", "predicted", "observed-class", "truth")
+
+
+def target_name(target: object, outputs: int) -> object:
+    """The target, with its default filled in: the output itself, or the predicted class where there are several."""
+    name = ("output" if outputs == 1 else "predicted") if target is None else target
+    return name.item() if isinstance(name, np.generic) else name
+
+
+def resolve(name: object, y: object, observed: Floats, wrapped: Wrapped) -> Target:
+    """The target as the core understands it; `observed` (n, outputs) are the outputs on the inputs."""
+    outputs = observed.shape[1]
+    if y is not None and name != "truth":
+        raise InputError("y is used with target='truth' only; drop it or ask for target='truth'")
+    if not (isinstance(name, str) and name in NAMED and name not in (wrapped.classes or ())):
+        return Target("fixed", np.array([_index(name, outputs, wrapped)]))
+    if outputs == 1 and name != "output":
+        raise InputError(f"target={name!r} needs a model with several outputs, this one has one; use target=None")
+    if outputs > 1 and name == "output":
+        raise InputError(f"the model has {outputs} outputs; choose one with target= or use target='predicted'")
+    if name == "observed-class":
+        return Target("per-input", observed.argmax(axis=1))
+    if name == "truth":
+        return Target("per-input", _truth(y, observed, wrapped))
+    return Target("predicted" if name == "predicted" else "output")
+
+
+def _truth(y: object, observed: Floats, wrapped: Wrapped) -> Ints:
+    if y is None:
+        raise InputError("target='truth' needs the true labels; give them as y=")
+    labels = np.asarray(y).reshape(-1).tolist()
+    if len(labels) != len(observed):
+        raise InputError(f"y has {len(labels)} labels for {len(observed)} rows of data; give one for each row")
+    if wrapped.classes is not None and (unknown := set(labels) - set(wrapped.classes)):
+        raise InputError(f"unknown target {unknown.pop()!r}; the model has labels {list(wrapped.classes[:8])}")
+    return np.array([_index(label, observed.shape[1], wrapped) for label in labels])
+
+
+def _index(label: object, outputs: int, wrapped: Wrapped) -> int:
+    if wrapped.classes is not None and label in wrapped.classes:
+        return wrapped.classes.index(label)
+    if isinstance(label, int | np.integer) and not isinstance(label, bool) and 0 <= label < outputs:
+        return int(label)
+    known = f"labels {list(wrapped.classes[:8])}" if wrapped.classes is not None else f"outputs 0 to {outputs - 1}"
+    raise InputError(f"unknown target {label!r}; the model has {known}; or use 'predicted' or 'truth'")
+
+
+def output_names(wrapped: Wrapped, outputs: int) -> tuple[Any, ...] | None:
+    """What the outputs are called; None where there is only one."""
+    if outputs == 1:
+        return None
+    if wrapped.classes is not None and len(wrapped.classes) != outputs:
+        raise InputError(f"the model has {outputs} outputs but {len(wrapped.classes)} class names; give one for each")
+    return wrapped.classes if wrapped.classes is not None else tuple(range(outputs))

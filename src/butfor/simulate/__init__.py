@@ -6,12 +6,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import Literal, overload
 
-from butfor.core.checks import whole
-from butfor.core.types import InputError
 from butfor.simulate import about_model, known, paper
 from butfor.simulate.beds import Bed
 from butfor.simulate.images import ImageBed, textures
 from butfor.simulate.texts import TextBed, sentences
+from butfor.types import InputError, whole
 
 __all__ = ["BEDS", "Bed", "ImageBed", "TextBed", "bed"]
 

@@ -7,12 +7,12 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from butfor.core.draw.streams import stream
-from butfor.core.types import Array, Bools, Floats, InputError, Ints, Subset
+from butfor.evaluation.streams import stream
 from butfor.simulate.beds import Bed
 from butfor.simulate.models import weighted_abs
 from butfor.tabular.gaussian import Gaussian
 from butfor.tabular.splice import from_values
+from butfor.types import Array, Bools, Floats, InputError, Ints, Subset
 
 SHARE, SHIFT = 0.3, 4.0  # as in the paper: a signal comes from N(4, 1)
 TREE_PAIRS, TREE_CORRELATION = 10, 0.5

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from butfor.core.draw.samplers import Sampler
-from butfor.core.types import Bools, Floats, Model
+from butfor.evaluation.samplers import Sampler
+from butfor.types import Bools, Floats, Model
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from butfor.core.draw.samplers import Sampler
-from butfor.core.draw.streams import stream
-from butfor.core.types import Bools, Floats, Model, Subset
+from butfor.evaluation.samplers import Sampler
+from butfor.evaluation.streams import stream
 from butfor.image.region import Box, Image, at
+from butfor.types import Bools, Floats, Model, Subset
 
 PATCH = 8  # pixels
 LOW, HIGH = 96, 160  # grey levels of plain texture, half-open

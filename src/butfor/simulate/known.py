@@ -6,13 +6,13 @@ from functools import partial
 
 import numpy as np
 
-from butfor.core.draw.streams import stream
-from butfor.core.types import Bools, Floats
+from butfor.evaluation.streams import stream
 from butfor.simulate.beds import Bed
 from butfor.simulate.models import linear, products, sum_of_abs
 from butfor.simulate.samplers import humps, independent, normal, signs
 from butfor.tabular.gaussian import Gaussian
 from butfor.tabular.splice import from_values
+from butfor.types import Bools, Floats
 
 LINEAR_WIDTH, LINEAR_SHARE, LINEAR_SHIFT = 20, 0.2, 5.0
 CONTRAST_SHARES = (0.02, 0.05, 0.1, 0.2, 0.3)  # METHODS 7: three features each

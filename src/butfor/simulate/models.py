@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from butfor.core.types import Batch, Floats
+from butfor.types import Batch, Floats
 
 
 def paired_threshold(rows: Batch, weights: Floats, threshold: float) -> Floats:

@@ -13,10 +13,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from butfor.core.draw.streams import stream
-from butfor.core.types import Batch, Floats, InputError
-from butfor.report.folder import write_files
+from butfor.evaluation.streams import stream
+from butfor.report.write import write_files
 from butfor.simulate.models import sum_of_abs
+from butfor.types import Batch, Floats, InputError
 
 Singles = NDArray[np.float32]
 Draw = Callable[[int, np.random.Generator], Floats]  # rows of the bed's input distribution

@@ -6,14 +6,14 @@ from functools import partial
 
 import numpy as np
 
-from butfor.core.draw.samplers import Sampler
-from butfor.core.draw.streams import stream
-from butfor.core.types import Bools, Floats
+from butfor.evaluation.samplers import Sampler
+from butfor.evaluation.streams import stream
 from butfor.simulate.beds import Bed
 from butfor.simulate.models import paired_threshold, sum_of_abs
 from butfor.simulate.network import predict, trained
 from butfor.simulate.samplers import normal, regression
 from butfor.tabular.splice import from_values
+from butfor.types import Bools, Floats
 
 INPUTS = 100
 PAIRS, THRESHOLD = 50, 3.0

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from butfor.core.types import Array, Floats, Subset
+from butfor.types import Array, Floats, Subset
 
 Law = Callable[[tuple[int, ...], np.random.Generator], Floats]  # independent values of any shape
 

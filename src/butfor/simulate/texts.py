@@ -14,9 +14,9 @@ from itertools import product
 
 import numpy as np
 
-from butfor.core.draw.proposers import unique
-from butfor.core.draw.streams import stream
-from butfor.core.types import Bools, Floats, InputError, Ints, Subset
+from butfor.evaluation.hypotheses import unique
+from butfor.evaluation.streams import stream
+from butfor.types import Bools, Floats, InputError, Ints, Subset
 
 WORDS = tuple(a + b + c for a, b, c in product("bdgk", "aeiou", "lr"))  # 40 of them
 FOREIGN = ("zax", "zex")  # pull up, pull down

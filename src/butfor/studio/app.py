@@ -19,17 +19,14 @@ from starlette.requests import ClientDisconnect
 from starlette.staticfiles import StaticFiles
 
 from butfor._version import __version__
-from butfor.core.types import InputError
-from butfor.studio import demo
-from butfor.studio.compare import compare
-from butfor.studio.jobs import asked_of, job_of, title_of
+from butfor.studio import models as demo
 from butfor.studio.models import Kind
-from butfor.studio.results import ResultPages
-from butfor.studio.runs import BusyError, RunQueue, RunState
-from butfor.studio.schemas import RowFilter, RunRequest
+from butfor.studio.results import ResultPages, compare
+from butfor.studio.runs import BusyError, RunQueue, RunState, asked_of, job_of, title_of
 from butfor.studio.security import Access, App, Guard
-from butfor.studio.settings import StudioSettings
+from butfor.studio.settings import RowFilter, RunRequest, StudioSettings
 from butfor.studio.uploads import TYPES, StoredUpload, TooLargeError, UploadStore
+from butfor.types import InputError
 
 STATIC = Path(__file__).parent / "static"
 UPLOADS = "/api/uploads"

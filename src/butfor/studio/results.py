@@ -6,16 +6,216 @@ import asyncio
 import hashlib
 import json
 import os
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from butfor.core.types import InputError
-from butfor.report.folder import RESULT
+import numpy as np
+
+from butfor.report.answer import answer, percent, tidied
+from butfor.report.content import promise_line
+from butfor.report.write import RESULT
+from butfor.results.result import Result
+from butfor.results.summary import number
 from butfor.studio.settings import StudioSettings
-from butfor.studio.view import REPORT_PAGE, TESTED, VIEW
+from butfor.types import Floats, InputError, Ints
+
+VIEW, TESTED, REPORT_PAGE = "view.json", "tested.json", "report.html"
+MOST_SHOWN = 1_000  # hypotheses
+MOST_EXAMPLES, DRAWS = 120, 3  # hypotheses with counterfactuals, and how many of each
+LOOKED_AT = 8  # counterfactuals of a text, of which the most frequent are shown
+MOST_IMAGES, MOST_COLUMNS = 40, 8
+LONGEST = 900  # pixels of a picture's longer side
+
+
+def make_view(result: Result, out: Path) -> None:
+    """Write view.json, tested.json, report.html and pictures; view.json last: where it is, the others are."""
+    out.mkdir(parents=True, exist_ok=True)
+    result.report(out / REPORT_PAGE)
+    shown, found, numbers = _shown(result), answer(result), tidied(result)
+    _write(_tested(result, numbers[0]), out / TESTED)
+    picture = None if found.picture is None or result.modality != "table" else asdict(found.picture)
+    content = {
+        "modality": result.modality,
+        "hypotheses": len(result.chosen),
+        "chosen": int(result.chosen.sum()),
+        "answers": [found.headline, *found.lead],
+        "picture": picture,
+        "promised": promise_line(result),
+        "promise": str(replace(result.guarantee, caveats=())),
+        "caveats": list(result.guarantee.caveats),
+        "notes": list(result.notes),
+        "settings": _settings(result),
+        "inputs": [_input(result, place, out) for place in _places(result, shown)],
+        "rows": [_row(result, numbers, row, k < MOST_EXAMPLES, out) for k, row in enumerate(shown.tolist())],
+        "left_out": len(result.chosen) - len(shown),
+    }
+    _write(content, out / VIEW)
+
+
+def _tested(result: Result, effects: Floats) -> list[tuple[str, str, bool, str | None]]:
+    """Every hypothesis, shown or not, as `compare` takes it."""
+    inputs, subsets = list(map(str, result.input_names)), list(map(str, result.subset_names))
+    places = zip(result.input_of.tolist(), result.subset_of.tolist(), strict=True)
+    said = zip(result.chosen.tolist(), effects.tolist(), strict=True)
+    return [
+        (inputs[i], subsets[s], chosen, _number(effect, sign=True))
+        for (i, s), (chosen, effect) in zip(places, said, strict=True)
+    ]
+
+
+def _write(content: object, path: Path) -> None:
+    part = path.with_name(f".{path.name}")
+    part.write_text(json.dumps(content, default=str), encoding="utf-8", errors="replace")
+    os.replace(part, path)
+
+
+def _settings(result: Result) -> list[tuple[str, str]]:
+    said = result.provenance
+    known = [(name, str(said[name])) for name in ("model", "data", "reference", "sampler", "test") if said.get(name)]
+    return [*known, ("alpha", f"{result.alpha:g}"), ("rule", result.rule), ("model rows", f"{result.rows:,}")]
+
+
+def _shown(result: Result) -> Ints:
+    """Hypotheses that are shown: chosen ones first where there are too many, in the order of the table."""
+    order = np.argsort(~result.chosen, kind="stable")[:MOST_SHOWN]
+    return np.sort(order) if result.modality != "table" else order
+
+
+def _places(result: Result, shown: Ints) -> list[int]:
+    places = list(dict.fromkeys(result.input_of[shown].tolist()))
+    return places[:MOST_IMAGES] if result.modality == "image" else places
+
+
+def _input(result: Result, place: int, out: Path) -> dict[str, Any]:
+    found: dict[str, Any] = {"name": str(result.input_names[place]), "place": place}
+    outputs = np.atleast_1d(result.outputs[place])
+    if result.output_names is not None:
+        top = int(outputs.argmax())
+        found["output"] = f"{result.output_names[top]}: {number(outputs[top])}"
+    elif outputs.size == 1:
+        found["output"] = f"output {number(outputs[0])}"
+    if result.modality == "text":
+        found["text"] = str(result.problem.items.block(place, place + 1)[0])
+    if result.modality == "image":
+        found |= _picture(result, place, out)
+    return found
+
+
+def _picture(result: Result, place: int, out: Path) -> dict[str, Any]:
+    """The image as a file beside the view; nothing where it is no longer where it was."""
+    try:
+        image = result.problem.items.block(place, place + 1)[0]
+    except InputError:
+        return {}
+    name = f"input-{place}.png"
+    _save(image, out / name)
+    return {"picture": name, "height": image.shape[0], "width": image.shape[1]}
+
+
+def _save(image: Any, path: Path) -> None:
+    from PIL import Image as Pictures
+
+    picture = Pictures.fromarray(np.asarray(image))
+    picture.thumbnail((LONGEST, LONGEST))
+    picture.save(path, "PNG")
+
+
+def _row(
+    result: Result, numbers: tuple[Floats, Floats, Floats], row: int, with_draws: bool, out: Path
+) -> dict[str, Any]:
+    """One hypothesis; `numbers` are the effects and the ends of their intervals (H,), as the report shows them."""
+    evidence, place = result.evidence, int(result.input_of[row])
+    effect, low, high = (_number(column[row], sign=True) for column in numbers)
+    found: dict[str, Any] = {
+        "row": row,
+        "place": place,
+        "input": str(result.input_names[place]),
+        "subset": str(result.subset_names[result.subset_of[row]]),
+        "chosen": bool(result.chosen[row]),
+        "effect": effect,
+        "low": low,
+        "high": high,
+        "evidence": f"{evidence.kind} {number(evidence.values[row])}",
+    }
+    if result.decided is not None:
+        found |= {"flip": percent(result.decided.share[row]), "necessary": bool(result.decided.necessary[row])}
+    if result.modality != "table":
+        found["where"] = _where(result, row)
+    if with_draws and row in result.kept:
+        found["draws"] = _draws(result, row, out)
+    return found
+
+
+def _number(value: float, *, sign: bool = False) -> str | None:
+    return None if np.isnan(value) else number(value, sign=sign)
+
+
+def _where(result: Result, row: int) -> list[float] | None:
+    """A box in shares of width and height, or a span of characters."""
+    index = result.problem.block_of(row).subset.index
+    if result.modality == "text":
+        return [int(end) for end in index]
+    if result.modality != "image":
+        return None
+    from butfor.image.region import bounds, is_box, is_mask
+
+    if not (is_box(index) or is_mask(index)):
+        return None
+    try:
+        height, width = result.problem.items.block(int(result.input_of[row]), int(result.input_of[row]) + 1)[0].shape[
+            :2
+        ]
+    except InputError:
+        return None
+    x1, y1, x2, y2 = bounds(index) if is_mask(index) else index
+    return [x1 / width, y1 / height, x2 / width, y2 / height]
+
+
+def _draws(result: Result, row: int, out: Path) -> Any:
+    """A few counterfactuals: files of pictures, texts, or columns with the observed value and the drawn ones."""
+    most = LOOKED_AT if result.modality == "text" else DRAWS
+    try:
+        drawn = result.kept.whole(result.problem, row, most)
+    except InputError:  # images that are no longer where they were
+        return None
+    outputs = result.kept.outputs(row)[:most]
+    said = [number(one[int(result.evidence.classes[row])]) for one in np.atleast_2d(outputs)]
+    if result.modality == "image":
+        names = [f"cf-{row}-{k}.png" for k in range(len(drawn))]
+        for image, name in zip(drawn, names, strict=True):
+            _save(image, out / name)
+        return [{"picture": name, "output": text} for name, text in zip(names, said, strict=False)]
+    if result.modality == "text":
+        values = dict(zip(drawn, said, strict=False))  # each once: a word is often drawn again
+        often: list[tuple[Any, int]] = Counter(drawn).most_common(DRAWS)
+        return [{"text": str(text), "output": values[text], "times": f"{n} of {len(drawn)}"} for text, n in often]
+    return _cells(result, row, drawn) if result.modality == "table" else None
+
+
+def _cells(result: Result, row: int, drawn: Any) -> list[dict[str, Any]]:
+    items, index = result.problem.items, result.problem.block_of(row).subset.index
+    place = int(result.input_of[row])
+    observed, versions = items.shown(items.block(place, place + 1)), items.shown(drawn)
+    names = result.provenance["columns"]
+    return [
+        {
+            "column": str(names[j]),
+            "observed": _cell(observed, 0, j),
+            "drawn": [_cell(versions, k, j) for k in range(len(versions))],
+        }
+        for j in index[:MOST_COLUMNS].tolist()
+    ]
+
+
+def _cell(rows: Any, row: int, column: int) -> str:
+    value = rows[row, column] if isinstance(rows, np.ndarray) else rows.iloc[row, column]
+    plain = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    return number(float(value)) if plain else str(value)
+
 
 DEEPEST, MOST_FOLDERS, MOST_RESULTS = 4, 3_000, 500
 PATIENCE = 180.0  # seconds for making a view
@@ -130,3 +330,40 @@ def _results(folder: Path) -> Iterator[Path]:
             path = Path(where) / name
             if name.endswith(".butfor") and not name.startswith(".") and not path.is_symlink() and path.is_file():
                 yield path
+
+
+MOST = 500  # rows that are listed; all are counted
+Tested = Sequence[Any]  # of one hypothesis: input, subset, whether it is chosen, effect as shown or None
+
+
+def compare(first: Sequence[Tested], second: Sequence[Tested]) -> dict[str, Any]:
+    """Hypotheses of the same input and subset side by side, what differs first.
+
+    >>> found = compare([("a", "s", True, "+1")], [("a", "s", False, "+1")])
+    >>> found["rows"][0]["verdict"]
+    'only in the first'
+    """
+    left, right = ({(one[0], one[1]): one for one in tested} for tested in (first, second))
+    pairs = [(_verdict(left.get(key), right.get(key)), key) for key in dict.fromkeys([*left, *right])]
+    pairs.sort(key=lambda pair: pair[0])
+    counted = Counter(place for place, _ in pairs)
+    return {
+        "counts": {verdict: counted[place] for place, verdict in enumerate(ORDER)},
+        "common": len(left.keys() & right.keys()),
+        "rows": [_listed(place, key, left.get(key), right.get(key)) for place, key in pairs[:MOST]],
+        "left_out": max(0, len(pairs) - MOST),
+    }
+
+
+ORDER = ("only in the first", "only in the second", "in both", "in neither")
+
+
+def _verdict(one: Tested | None, other: Tested | None) -> int:
+    """The place in `ORDER`."""
+    found = one is not None and bool(one[2]), other is not None and bool(other[2])
+    return {(True, False): 0, (False, True): 1, (True, True): 2, (False, False): 3}[found]
+
+
+def _listed(place: int, key: tuple[str, str], one: Tested | None, other: Tested | None) -> dict[str, Any]:
+    cells = ["not tested" if tested is None else tested[3] or "" for tested in (one, other)]
+    return {"input": key[0], "subset": key[1], "first": cells[0], "second": cells[1], "verdict": ORDER[place]}

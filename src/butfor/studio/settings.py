@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Annotated, Literal
 
-from butfor.studio.models import Offers
+from pydantic import BaseModel, ConfigDict, Field
+
+from butfor.studio.models import Kind, Offers
 
 MEGABYTE = 1_000_000
 
@@ -48,3 +51,82 @@ class StudioSettings:
     @property
     def hosts(self) -> tuple[str, ...]:
         return tuple(f"{name}:{self.port}" for name in ("127.0.0.1", "localhost", "[::1]"))
+
+
+Name = Annotated[str, Field(max_length=200)]
+UploadId = Annotated[str, Field(pattern="^[0-9a-f]{32}$")]
+Expression = Annotated[str, Field(max_length=2_000)]
+
+
+class Strict(BaseModel):
+    """What is not known is refused, so that a word spelt wrongly is not lost in silence."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class RowFilter(Strict):
+    """Which rows of a table are the reference, and which are explained (all others where none is given)."""
+
+    reference_where: Expression
+    data_where: Expression = ""
+
+
+class TableInputs(Strict):
+    """Rows to explain and rows to compare with: of one file by a filter, or of two files."""
+
+    upload: UploadId
+    reference: UploadId | None = None
+    reference_where: Expression = ""
+    data_where: Expression = ""
+    drop: list[Name] = Field(default=[], max_length=1_000)
+    index: Name | None = None
+    subsets: Literal["zoom", "columns"] | dict[str, list[str]] = "zoom"
+
+
+class DrawnBox(Strict):
+    """A region in pixels of the image, half-open."""
+
+    name: Name
+    x1: int = Field(ge=0, le=2**24)
+    y1: int = Field(ge=0, le=2**24)
+    x2: int = Field(ge=0, le=2**24)
+    y2: int = Field(ge=0, le=2**24)
+
+
+class ImageInput(Strict):
+    """One image and what was drawn on it; a grid of three by three where nothing was."""
+
+    upload: UploadId
+    boxes: list[DrawnBox] = Field(default=[], max_length=200)
+
+
+class MarkedSpan(Strict):
+    """Characters (code points, not bytes), half-open."""
+
+    start: int = Field(ge=0)
+    end: int = Field(ge=1)
+
+
+class TextInput(Strict):
+    """One text and what was marked in it; every word where nothing was."""
+
+    name: Name
+    text: str = Field(min_length=1, max_length=20_000)
+    spans: list[MarkedSpan] = Field(default=[], max_length=500)
+
+
+class RunRequest(Strict):
+    """A new run: exactly one of table, images and texts, by its kind."""
+
+    kind: Kind
+    model: Name
+    sampler: Name
+    title: Name = ""
+    alpha: float = Field(default=0.1, gt=0, lt=1)
+    test: Literal["sequential", "irt", "few-shot"] = "sequential"
+    draws: int | None = Field(default=None, ge=1, le=1_000_000)
+    target: Name | None = None
+    seed: int = Field(default=0, ge=0, lt=2**63)
+    table: TableInputs | None = None
+    images: list[ImageInput] | None = Field(default=None, max_length=500)
+    texts: list[TextInput] | None = Field(default=None, max_length=500)

@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from butfor.core.types import Bools, InputError
 from butfor.studio.settings import Limits
+from butfor.types import Bools, InputError
 
 ID = re.compile("[0-9a-f]{32}")
 MAGIC = {b"\x89PNG\r\n\x1a\n": "png", b"\xff\xd8\xff": "jpg", b"PAR1": "parquet"}
@@ -147,8 +147,7 @@ def _columns(path: Path) -> dict[str, Any]:
 
 
 def _counted(path: Path, reference_where: str, data_where: str) -> dict[str, int]:
-    from butfor.tabular.files import read_table
-    from butfor.tabular.where import matches
+    from butfor.tabular.files import matches, read_table
 
     frame = read_table(path, "table")
     reference: Bools = matches(frame, reference_where, "reference rows:")

@@ -4,28 +4,379 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from html import escape
 from time import process_time
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from butfor.core.checks import between, whole
-from butfor.core.draw.blocks import Block, Job, Problem, draw, table_problem
-from butfor.core.draw.samplers import ListsSupport, info_of
-from butfor.core.draw.streams import stream
-from butfor.core.evaluate.batches import Evaluator, evaluate
-from butfor.core.evaluate.outputs import Target, pick
-from butfor.core.evaluate.probe import probe
-from butfor.core.select.rules import bh
-from butfor.core.test.sampler_checks import RankCheck, Verdict, check_ranks, filled, told_apart
-from butfor.core.test.shape import ShapeCheck, check_shape, pooled_shape
-from butfor.core.types import Bools, Floats, InputError, Subset
+from butfor.evaluation.calls import probe
+from butfor.evaluation.evaluator import Evaluator, evaluate
+from butfor.evaluation.hypotheses import Block, Job, Problem, draw, table_problem
+from butfor.evaluation.samplers import ListsSupport, info_of
+from butfor.evaluation.streams import stream
+from butfor.inference.calibration import (
+    RankCheck,
+    ShapeCheck,
+    Verdict,
+    check_ranks,
+    check_shape,
+    filled,
+    pooled_shape,
+    ranks,
+    told_apart,
+)
+from butfor.inference.outputs import Target, pick
+from butfor.inference.selection import bh
 from butfor.models import Wrapped
-from butfor.tabular.bind import bind_model, bind_sampler
-from butfor.tabular.check_result import SamplerCheck
-from butfor.tabular.scores import Scores, score_draws
+from butfor.results.storage import later
+from butfor.tabular.splice import bind_model, bind_sampler
 from butfor.tabular.subsets import column_subsets
 from butfor.tabular.table import Table, items_of
-from butfor.tabular.two_sample import score_ranks
+from butfor.types import Bools, Floats, InputError, Ints, Subset, between, whole
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+
+SHIFTS = 8  # pairs of draws (k, k + 1) ... (k, k + 8) stand for all pairs of them
+NONE = float("nan")
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Scores of one subset, the smaller the better, and those of the column's own margin; NaN where there are none.
+
+    Parameters
+    ----------
+    crps : CRPS of the draws over the column's standard deviation; of several columns the energy score.
+    crps_margin : the same of a draw that knows nothing of the rest of the row.
+    log_score : mean -log Q(observed) of what has no distances: categories, yes and no, listed values.
+    log_margin : the same of the margin.
+    """
+
+    crps: float = NONE
+    crps_margin: float = NONE
+    log_score: float = NONE
+    log_margin: float = NONE
+
+    @property
+    def explained(self) -> float:
+        """The share of the margin's score that the rest of the row takes away: 0 tells nothing, 1 tells all."""
+        pairs = ((self.log_score, self.log_margin), (self.crps, self.crps_margin))
+        return next((1 - own / margin for own, margin in pairs if margin > 0), NONE)  # NaN is not above 0
+
+
+def score_draws(pool: Floats, levels: Bools, listed: Floats | None = None) -> Scores:
+    """The scores of one subset from its pool (rows, 1 + draws, columns), version 0 being real; NaN is missing.
+
+    The margin's are those of a held-out row against all the others, so both are without the row's own value.
+
+    Parameters
+    ----------
+    pool : real values and their draws.
+    levels : (columns,) whether a column has levels (categories, yes and no) and no distances.
+    listed : (rows,) probability of the real value, where the sampler lists it.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> known = rng.normal(size=(200, 1, 1))  # what the rest of the row tells
+    >>> found = score_draws(known + 0.5 * rng.normal(size=(200, 100, 1)), np.array([False]))
+    >>> found.explained > 0.4  # the noise is half as wide as what is known
+    True
+    """
+    found = Scores()
+    if listed is not None or levels.all():
+        score, margin = _log_scores(pool, listed)
+        found = replace(found, log_score=score, log_margin=margin)
+    if not levels.all():
+        score, margin = crps(pool[:, :, 0]) if pool.shape[2] == 1 else energy(pool, levels)
+        found = replace(found, crps=score, crps_margin=margin)
+    return found
+
+
+def crps(pool: Floats) -> tuple[float, float]:
+    """Mean CRPS of draws for their real value (rows, 1 + draws), and that of the margin, over its standard deviation.
+
+    E|X - y| - E|X - X'| / 2 with pairs of different draws: as if there were any number of them. Rows without a real
+    value are left out, and so are draws that are missing: how often they are is a matter of ranks.
+    """
+    real = pool[~np.isnan(pool[:, 0]), 0]
+    draws = pool[~np.isnan(pool[:, 0]), 1:]
+    kept = (~np.isnan(draws)).sum(axis=1) >= 2
+    sd = float(real.std()) if len(real) > 1 else 0.0
+    if sd == 0 or not kept.any():
+        return NONE, NONE
+    draws, values = draws[kept], real[kept]
+    near = np.nanmean(np.abs(draws - values[:, None]), axis=1)
+    return float((near - _half_apart(draws)).mean()) / sd, float(_half_apart(real[None])[0]) / sd
+
+
+def _half_apart(values: Floats) -> Floats:
+    """Half the mean distance of two different values of each row, (rows,); NaN is left out.
+
+    >>> _half_apart(np.array([[0.0, 2.0, np.nan], [0.0, 1.0, 2.0]])).round(3).tolist()
+    [1.0, 0.667]
+    """
+    ordered = np.sort(values, axis=1)  # NaN comes last
+    count = (~np.isnan(values)).sum(axis=1, keepdims=True)
+    weight = 2 * np.arange(values.shape[1]) + 1 - count
+    return np.asarray(np.nansum(weight * ordered, axis=1) / (count * (count - 1))[:, 0])
+
+
+def energy(pool: Floats, levels: Bools) -> tuple[float, float]:
+    """Energy score of draws of several columns, and that of the margin, on columns of standard deviation 1."""
+    held = [column[~np.isnan(column)] for column in pool[:, 0].T]
+    sd = np.array([column.std() if len(column) else 0.0 for column in held])
+    scaled = pool / np.where(levels | (sd == 0), 1.0, sd)
+    real, draws = scaled[:, 0], scaled[:, 1:]
+    near = _distance(draws, real[:, None], levels).mean()
+    shifts = range(1, min(SHIFTS, draws.shape[1] - 1) + 1)
+    apart = np.mean([_distance(draws, np.roll(draws, k, axis=1), levels).mean() for k in shifts])
+    rows = np.mean([_distance(real, np.roll(real, k, axis=0), levels).mean() for k in range(1, len(real) // 2 + 1)])
+    return float(near - apart / 2), float(rows / 2)
+
+
+def _distance(a: Floats, b: Floats, levels: Bools) -> Floats:
+    """Of rows (..., columns): levels that differ, and a missing value from one that is not, are 1 apart."""
+    apart = np.where(levels, a != b, np.abs(a - b))
+    missing = np.isnan(a).astype(np.int64) + np.isnan(b)
+    return np.asarray(np.sqrt((np.where(missing > 0, missing == 1, apart) ** 2).sum(axis=-1)))
+
+
+def _log_scores(pool: Floats, listed: Floats | None) -> tuple[float, float]:
+    """Mean -log of the probability of the real levels, from draws or a list, and from the other rows' levels.
+
+    One more draw is spread evenly over the levels that were seen: what was never drawn is not impossible.
+    """
+    codes = _codes(pool)  # (rows, 1 + draws)
+    rows, draws, seen = len(codes), codes.shape[1] - 1, int(codes.max()) + 1
+    own = (codes[:, 1:] == codes[:, :1]).sum(axis=1) if listed is None else draws * listed
+    others = np.bincount(codes[:, 0])[codes[:, 0]] - 1
+    score, margin = -np.log((own + 1 / seen) / (draws + 1)), -np.log((others + 1 / seen) / rows)
+    return float(score.mean()), float(margin.mean())
+
+
+def _codes(pool: Floats) -> Ints:
+    """Each row of values (..., columns) as one number; missing is a level, too."""
+    found = np.zeros(pool.shape[:2], dtype=np.int64)
+    for k in range(pool.shape[2]):
+        _, code = np.unique(pool[:, :, k], return_inverse=True)  # all NaN are one
+        code = code.reshape(found.shape)
+        _, joint = np.unique(found * (code.max() + 1) + code, return_inverse=True)
+        found = joint.reshape(found.shape)
+    return found
+
+
+NAMED = 6  # subsets that the sentence names for each verdict
+MEANING: dict[Verdict, str] = {
+    "too narrow": "its draws scatter less than real values, so ordinary ones look surprising: expect false discoveries",
+    "too wide": "its draws scatter more than real values, so signals are missed",
+    "shifted": "its draws lie to one side of real values",
+    "off-manifold": "its draws do not go with the rest of the row, or fall where real values never are: use a sampler "
+    "that follows how columns hang together, or one for the shape of this column",
+    "wrong skew": "its draws lean to another side than real values: expect false discoveries; use a sampler that takes "
+    "the shape of columns from the reference (residual, copula, forest)",
+    "tails too light": "real values lie far out more often than its draws: expect false discoveries; use a sampler "
+    "that takes the shape of columns from the reference (residual, copula, forest)",
+    "tails too heavy": "its draws lie far out more often than real values, so signals are missed",
+}
+SCORED = (
+    "crps and log_score say how close draws come to real values (smaller is better); ..._margin is what one gets "
+    "without the rest of the row, explained the share of it that the rest of the row takes away."
+)
+PASSED = "Passing means that nothing was found in this many rows, not that the sampler is exact."
+
+
+@dataclass(frozen=True, eq=False)
+class SamplerCheck:
+    """What `check_sampler` found: one verdict per subset, one of all together, scores; `ok` if there is nothing."""
+
+    subset_names: tuple[str, ...]
+    ranked: tuple[RankCheck, ...]
+    shape_p: Floats  # (subsets,)
+    auc: Floats  # (subsets,)
+    auc_p: Floats  # (subsets,)
+    model_p: Floats | None  # (subsets,)
+    scores: tuple[Scores, ...]
+    verdicts: tuple[Verdict, ...]
+    together: Verdict  # the shape of all columns together: a fault too small to be seen in one of them
+    together_p: float
+    alpha: float
+    rows: int
+    draws: int
+    left_out: tuple[str, ...] = ()  # columns that were not checked, for lack of time
+    notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<butfor.SamplerCheck: {self.headline}>"
+
+    @property
+    def ok(self) -> bool:
+        """True if nothing is called wrong; a right sampler is called wrong in at most a share alpha of checks."""
+        return self.together == "ok" and all(verdict == "ok" for verdict in self.verdicts)
+
+    @property
+    def headline(self) -> str:
+        wrong = sum(verdict != "ok" for verdict in self.verdicts)
+        found = f"{wrong} of {len(self.verdicts)} subsets look wrong" if wrong else "nothing against this sampler"
+        if self.together != "ok":
+            found = f"{found if wrong else 'no subset by itself looks wrong'}, all together: {self.together}"
+        return f"{found} ({self.rows} held-out rows, {self.draws} draws each, alpha={self.alpha:g})"
+
+    @property
+    def sentence(self) -> str:
+        """The check in one sentence without a full stop, for a caveat: what is wrong with which subsets."""
+        if self.ok:
+            return f"the check finds nothing against it ({len(self.verdicts)} subsets, {self.rows} held-out rows)"
+        found = [f"{_listed_names(names)} {verdict}" for verdict, names in self._wrong.items()]
+        if self.together != "ok":
+            found.append(f"all columns together {self.together}")
+        return f"the check rejects it on {self.rows} held-out rows: {'; '.join(found)}"
+
+    @cached_property
+    def _wrong(self) -> dict[Verdict, list[str]]:
+        pairs = list(zip(self.subset_names, self.verdicts, strict=True))
+        return {verdict: [n for n, v in pairs if v == verdict] for verdict in MEANING if verdict in self.verdicts}
+
+    @cached_property
+    def table(self) -> pd.DataFrame:
+        """A DataFrame with one row per subset.
+
+        p: uniform ranks; shape_p: skew and tails; auc: can trees tell real rows from counterfactuals; crps and
+        log_score beside those of the column's own margin; explained: what the rest of the row tells.
+        """
+        import pandas as pd
+
+        columns: dict[str, Any] = {
+            "subset": list(self.subset_names),
+            "p": [check.p for check in self.ranked],
+            "shape_p": self.shape_p,
+            "coverage_50": [check.coverage_50 for check in self.ranked],
+            "coverage_90": [check.coverage_90 for check in self.ranked],
+            "auc": self.auc,
+            "auc_p": self.auc_p,
+            **self._scored,
+        }
+        if self.model_p is not None:
+            columns["model_p"] = self.model_p
+        return pd.DataFrame({**columns, "verdict": list(self.verdicts)})
+
+    @property
+    def _scored(self) -> dict[str, list[float]]:
+        """The scores that some subset has."""
+        found = {
+            "crps": [score.crps for score in self.scores],
+            "crps_margin": [score.crps_margin for score in self.scores],
+            "log_score": [score.log_score for score in self.scores],
+            "log_margin": [score.log_margin for score in self.scores],
+            "explained": [score.explained for score in self.scores],
+        }
+        return {name: values for name, values in found.items() if not np.isnan(values).all()}
+
+    @cached_property
+    def histogram(self) -> Floats:
+        """Share of held-out values in each tenth of their draws, (subsets, 10): all about 0.1 if Q is right."""
+        return np.array([np.histogram(check.ranks, 10, (0, 1))[0] / self.rows for check in self.ranked])
+
+    def summary(self) -> str:
+        """The check in words: the table, what each verdict means, notes."""
+        shown = self.table.to_string(index=False, float_format=lambda value: f"{value:.3g}")
+        return "\n".join([f"Sampler check: {self.headline}", "", shown, "", *self._sentences()])
+
+    def _repr_html_(self) -> str:
+        words = "".join(f"<p>{escape(sentence)}</p>" for sentence in self._sentences())
+        shown = self.table.to_html(index=False, float_format=lambda value: f"{value:.3g}", border=0)
+        return f"<p>Sampler check: {escape(self.headline)}</p>{shown}{words}"
+
+    def _sentences(self) -> list[str]:
+        found = [f"{verdict}: {', '.join(names)} - {MEANING[verdict]}." for verdict, names in self._wrong.items()]
+        if self.together != "ok":
+            found.append(
+                f"{self.together}, in all columns together (p = {self.together_p:.2g}) - {MEANING[self.together]}."
+            )
+        return [*(found or [PASSED]), *([SCORED] if self._scored else []), *self.notes]
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Where held-out values stand among their draws, one line per subset.
+
+        Parameters
+        ----------
+        ax : the axes to draw on, which come back; None makes some.
+        """
+        drawn: Axes = later("butfor.plots.evidence:rank_histograms")(self, ax)
+        return drawn
+
+
+def _listed_names(names: Sequence[str]) -> str:
+    """Some names, and how many more.
+
+    >>> _listed_names(["a", "b"]), _listed_names(list("abcdefgh"))
+    ('a, b', 'a, b, c, d, e, f and 2 more')
+    """
+    more = len(names) - NAMED
+    return ", ".join(names[:NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+PARTS, TREES = 5, 50
+TRAIN_DRAWS = 3  # counterfactuals a row to learn from
+SCORE_DRAWS = 32  # counterfactuals a row to be ranked among
+COMPANIONS = 20  # columns of the rest of the row: the trees would drown in a wide table
+
+
+def score_ranks(rows: Floats, columns: Ints, pool: Floats, rng: np.random.Generator) -> Floats:
+    """Ranks in (0, 1) of the trees' scores of held-out rows among those of their counterfactuals; large: told apart.
+
+    `pool` is (n, 1 + draws, columns), version 0 held out. The rows are dealt into five parts, and each part is judged
+    by trees that have seen the parts before it: a row and its draws are never learned from before they are judged, so
+    under a right sampler the ranks are exactly uniform and independent. (Usual cross-validation makes them dependent.)
+    """
+    parts = np.array_split(rng.permutation(len(rows)), PARTS)
+    found = []
+    for k in range(1, PARTS):
+        seen, judged = np.concatenate(parts[:k]), parts[k]
+        beside = _companions(rows[seen], columns)
+        trees = _trees(int(rng.integers(2**31)))
+        drawn = pool[seen, : 1 + TRAIN_DRAWS]
+        label = np.arange(len(seen) * drawn.shape[1]) % drawn.shape[1] == 0
+        trees.fit(_described(rows[seen][:, beside], drawn, pool[seen]), label)
+        drawn = pool[judged, : 1 + SCORE_DRAWS]
+        scores = trees.predict_proba(_described(rows[judged][:, beside], drawn, pool[judged]))[:, 1]
+        found.append(ranks(scores.reshape(drawn.shape[:2]), rng))
+    return np.concatenate(found)
+
+
+def _trees(seed: int) -> Any:
+    from sklearn.ensemble import ExtraTreesClassifier
+
+    return ExtraTreesClassifier(TREES, min_samples_leaf=5, class_weight="balanced", random_state=seed)
+
+
+def _companions(rows: Floats, columns: Ints) -> Ints:
+    """The columns of the rest of the row that go most with the subset."""
+    rest = np.setdiff1d(np.arange(rows.shape[1]), columns)
+    if len(rest) <= COMPANIONS:
+        return rest
+    centred = rows - rows.mean(axis=0)
+    norm = np.sqrt((centred**2).sum(axis=0))
+    scaled = centred / np.where(norm > 0, norm, 1.0)
+    together = np.abs(scaled[:, rest].T @ scaled[:, columns]).max(axis=1)
+    return np.sort(rest[np.argsort(-together, kind="stable")[:COMPANIONS]])
+
+
+def _described(beside: Floats, drawn: Floats, pool: Floats) -> Floats:
+    """What the trees see of each version: its values, their place among all versions (z), and the rest of the row.
+
+    Place and scale come from the whole pool, which is symmetric in the held-out value and its draws.
+    """
+    middle, spread = pool.mean(axis=1, keepdims=True), pool.std(axis=1, keepdims=True)
+    z = (drawn - middle) / np.where(spread > 0, spread, 1.0)
+    rest = np.broadcast_to(beside[:, None, :], (*drawn.shape[:2], beside.shape[1]))
+    return np.concatenate([drawn, z, rest], axis=2).reshape(drawn.shape[0] * drawn.shape[1], -1)
+
 
 LEAST_ROWS = 50
 MOST_ROWS = 1000  # a fitted sampler is never exactly right: more rows would flag what does no harm

@@ -7,11 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from butfor.core.result.result import Result
-from butfor.core.result.summary import WIDTH
-from butfor.run.progress import Progress
-from butfor.tabular.auto import auto
-from butfor.tabular.explain import explain
+from butfor.evaluation.progress import Progress
+from butfor.results.result import Result
+from butfor.results.summary import WIDTH
+from butfor.tabular.explain import auto, explain
 
 if TYPE_CHECKING:
     import pandas as pd

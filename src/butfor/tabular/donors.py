@@ -14,9 +14,8 @@ from hashlib import blake2b
 
 import numpy as np
 
-from butfor.core.arrays import distinct, median
-from butfor.core.types import Array, Bools, Floats, Ints, Subset
 from butfor.tabular.table import Table, as_table, check_complete
+from butfor.types import Array, Bools, Floats, Ints, Subset, distinct, median
 
 MOST_LEVELS = 16  # categories that a description tells apart, the most frequent ones
 

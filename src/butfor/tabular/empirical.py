@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from butfor.core.types import Array, Floats, Subset
 from butfor.tabular.donors import ReferenceRows, donate, rows_of
 from butfor.tabular.splice import TableSampler, fitted
+from butfor.types import Array, Floats, Subset
 
 LISTED = 32  # values that are evaluated one by one rather than drawn
 

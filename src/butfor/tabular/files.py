@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+import ast
 import csv
+import io
+import operator
+import re
+import tokenize
+import warnings
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from butfor.core.parsing import parse_json, read_bounded
-from butfor.core.types import InputError
-from butfor.models.optional import one_line
+import numpy as np
+
+from butfor.evaluation.streams import stream
+from butfor.models.wrap import is_series, one_line
 from butfor.tabular.table import twice
+from butfor.types import Bools, InputError
+from butfor.untrusted import TimedPattern, parse_json, read_bounded
 
 if TYPE_CHECKING:
     import pandas as pd
+
 
 PARQUET = (".parquet", ".pq")
 
@@ -171,3 +183,615 @@ def _names_columns(entry: object) -> bool:
         return bool(entry) and all(map(_names_columns, entry.values()))
     columns = entry if isinstance(entry, list) else [entry]
     return all(isinstance(column, str | int) and not isinstance(column, bool) for column in columns)
+
+
+Operand = Any  # a number, a string, or a column of a frame
+
+
+LONGEST, DEEPEST = 5_000, 60  # characters; brackets inside brackets
+LARGEST = 1e300
+CHUNK = 10_000  # texts that a pattern is held against at once
+ARITHMETIC: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.Pow: operator.pow,
+}
+COMPARISONS: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+}
+JOINERS = {"&": "and", "|": "or"}
+OF_COLUMNS = ("isin", "between", "isna", "notna")
+OF_TEXT = ("startswith", "endswith", "contains", "lower", "upper", "strip")
+METHODS = (*OF_COLUMNS, "str", *OF_TEXT)
+
+
+@dataclass(frozen=True)
+class Expression:
+    """A parsed expression; `quoted` are the names in backticks, in the order of their places."""
+
+    tree: ast.expr
+    quoted: tuple[str, ...]
+
+    def name(self, node: ast.Name) -> str:
+        """The column that a name stands for."""
+        place = re.fullmatch(r"_quoted_(\d+)_", node.id)
+        return self.quoted[int(place[1])] if place and int(place[1]) < len(self.quoted) else node.id
+
+    @property
+    def names(self) -> set[str]:
+        """The columns that it names."""
+        return {self.name(node) for node in ast.walk(self.tree) if isinstance(node, ast.Name)}
+
+
+def parse(text: str) -> Expression:
+    """The expression, & and | read as `and` and `or`, as pandas does. Raises ValueError where it is none.
+
+    >>> sorted(parse("age > 40 & `blood group` == 'A'").names)
+    ['age', 'blood group']
+    """
+    if len(text) > LONGEST:
+        raise ValueError(f"it has {len(text)} characters, at most {LONGEST} are read")
+    quoted: list[str] = []
+
+    def place(found: re.Match[str]) -> str:
+        quoted.append(found[1])
+        return f" _quoted_{len(quoted) - 1}_ "
+
+    plain = re.sub(r"`([^`]+)`", place, text).strip()
+    try:
+        words = [
+            (tokenize.NAME, JOINERS[word]) if kind == tokenize.OP and word in JOINERS else (kind, word)
+            for kind, word, *_ in tokenize.generate_tokens(io.StringIO(plain).readline)
+        ]
+        tree = ast.parse(tokenize.untokenize(words).strip(), mode="eval").body
+    except (SyntaxError, tokenize.TokenError, RecursionError, MemoryError, IndexError) as error:
+        raise ValueError(str(error)) from error
+    if _depth(tree) > DEEPEST:
+        raise ValueError("it is nested too deeply")
+    return Expression(tree, tuple(quoted))
+
+
+def _depth(tree: ast.AST) -> int:
+    layer, depth = [tree], 0
+    while layer:
+        layer, depth = [child for node in layer for child in ast.iter_child_nodes(node)], depth + 1
+    return depth
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """An expression on the columns of a frame."""
+
+    expression: Expression
+    frame: pd.DataFrame
+
+    def __call__(self) -> object:
+        """A column, or a single value where no column is named."""
+        return self._of(self.expression.tree)
+
+    def _of(self, node: ast.expr) -> Operand:
+        match node:
+            case ast.Constant(value=None | bool() | int() | float() | str()):
+                return node.value
+            case ast.Name():
+                return self._column(self.expression.name(node))
+            case ast.List() | ast.Tuple() | ast.Set():
+                return [self._of(one) for one in node.elts]
+            case ast.UnaryOp(op=ast.Not() | ast.Invert()):
+                return ~_truth(self._of(node.operand))
+            case ast.UnaryOp(op=ast.USub() | ast.UAdd()):
+                value = _number(self._of(node.operand))
+                return -value if isinstance(node.op, ast.USub) else value
+            case ast.BoolOp():
+                join = np.logical_and if isinstance(node.op, ast.And) else np.logical_or
+                return _joined(join, [_truth(self._of(one)) for one in node.values])
+            case ast.BinOp(op=op) if type(op) in ARITHMETIC:
+                return _computed(type(op), self._of(node.left), self._of(node.right))
+            case ast.Compare():
+                return self._compared(node)
+            case ast.Call(func=ast.Attribute() as function):
+                return self._called(node, function)
+        raise TypeError(f"{ast.unparse(node)[:60]} is not allowed here")
+
+    def _column(self, name: str) -> Operand:
+        frame = self.frame
+        if name in frame.columns:
+            return frame[name]
+        if name in ("index", frame.index.name):
+            return frame.index.to_series()
+        raise NameError(f"name {name!r} is not defined")
+
+    def _compared(self, node: ast.Compare) -> Operand:
+        parts, left = [], self._of(node.left)
+        for op, right_node in zip(node.ops, node.comparators, strict=True):
+            right = self._of(right_node)
+            if isinstance(op, ast.In | ast.NotIn) or (isinstance(right, list) and isinstance(op, ast.Eq | ast.NotEq)):
+                if not is_series(left) or not isinstance(right, list):
+                    raise TypeError("write it as column in ['a', 'b']")
+                found = left.isin(right)
+                parts.append(found if isinstance(op, ast.In | ast.Eq) else ~found)
+            elif type(op) in COMPARISONS and not isinstance(left, list) and not isinstance(right, list):
+                parts.append(COMPARISONS[type(op)](left, right))
+            else:
+                raise TypeError(f"{ast.unparse(node)[:60]} compares what cannot be compared")
+            left = right
+        return _joined(np.logical_and, parts) if len(parts) > 1 else parts[0]
+
+    def _called(self, node: ast.Call, function: ast.Attribute) -> Operand:
+        given = [self._of(one) for one in node.args]
+        named = {str(one.arg): self._of(one.value) for one in node.keywords}
+        if any(is_series(value) for value in (*given, *named.values())) and function.attr != "between":
+            raise TypeError(f".{function.attr} takes values, not columns")
+        if function.attr in OF_COLUMNS:
+            column = self._of(function.value)
+            if not is_series(column):
+                raise TypeError(f".{function.attr} is for a column")
+            return operator.methodcaller(function.attr, *given, **named)(column)
+        inner = function.value
+        if function.attr not in OF_TEXT or not isinstance(inner, ast.Attribute) or inner.attr != "str":
+            raise TypeError(f"write column.str.{function.attr}(...)")
+        column = self._of(inner.value)
+        if not is_series(column) or column.dtype.kind in "fiubmM":
+            raise TypeError(f".str.{function.attr} is for a column of text")
+        if function.attr == "contains":
+            return _contains(column, *given, **named)
+        missing = {"na": False} if function.attr in ("startswith", "endswith") else {}
+        return operator.methodcaller(function.attr, *given, **missing, **named)(column.str)
+
+
+def _truth(value: Operand) -> Operand:
+    if isinstance(value, bool):
+        return np.bool_(value)
+    if is_series(value) and value.dtype.kind == "b":
+        return value.fillna(False)
+    raise TypeError("`and`, `or` and `not` combine comparisons")
+
+
+def _joined(join: Callable[[Any, Any], Any], parts: list[Any]) -> Operand:
+    found = parts[0]
+    for part in parts[1:]:
+        found = join(found, part)
+    return found
+
+
+def _number(value: Operand) -> Operand:
+    """A number or a column of them: text that is multiplied would take any memory one likes."""
+    if is_series(value) and value.dtype.kind in "fiubmM":
+        return value
+    if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < LARGEST:
+        return value
+    raise TypeError("only numbers can be computed with")
+
+
+def _computed(op: type[ast.operator], left: Operand, right: Operand) -> Operand:
+    left, right = _number(left), _number(right)
+    if op is ast.Pow and not is_series(left) and not is_series(right):
+        left, right = float(left), float(right)  # whole numbers would grow without end
+    found = ARITHMETIC[op](left, right)
+    return found if is_series(found) else _number(found)
+
+
+def _contains(column: pd.Series[Any], pat: str, case: bool = True, regex: bool = True, **_: object) -> pd.Series[Any]:
+    """Which texts of a column a pattern is found in, in bounded time; none that are missing."""
+    if not isinstance(pat, str):
+        raise TypeError(".str.contains takes a text")
+    pattern = TimedPattern(pat if regex else re.escape(pat), 0 if case else int(re.IGNORECASE))
+    levels = [level for level in column.dropna().unique().tolist() if isinstance(level, str)]
+    chunks = [levels[start : start + CHUNK] for start in range(0, len(levels), CHUNK)]
+    found = {text for chunk in chunks for text, spans in zip(chunk, pattern.spans(chunk), strict=True) if spans}
+    return column.isin(list(found))
+
+
+def matches(frame: pd.DataFrame, expression: str, option: str) -> Bools:
+    """Which rows an expression is true for; it sees nothing but the columns. `option` names it in errors.
+
+    >>> import pandas as pd
+    >>> matches(pd.DataFrame({"age": [30, 60], "group": ["a", "b"]}), "age > 40 and group == 'b'", "--data-where")
+    array([False,  True])
+    """
+    mask = evaluated(frame, expression, option)
+    if not mask.any():
+        raise InputError(f"{option} {expression!r} matches none of the {len(frame)} rows; look at how values are spelt")
+    return mask
+
+
+def evaluated(frame: pd.DataFrame, expression: str, option: str) -> Bools:
+    """The same, where it may be true for none."""
+    parsed = _parsed(expression, option)
+    try:
+        with np.errstate(all="ignore"):
+            answer = Evaluation(parsed, frame)()
+    except Exception as error:  # pandas raises a dozen kinds for what a person may mistype
+        raise InputError(
+            f"{option} {expression!r:.200} cannot be evaluated ({one_line(error)}); the columns are "
+            f"{some(list(frame.columns))}"
+        ) from error
+    if not (is_series(answer) and answer.dtype.kind == "b" and len(answer) == len(frame)):
+        raise InputError(
+            f'{option} {expression!r:.200} is not true or false for each row; compare something: "age > 40"'
+        )
+    return np.asarray(answer.fillna(False), bool)
+
+
+def names_in(expression: str, option: str = "") -> set[str]:
+    """The names in an expression, which may compare, combine and call a few harmless methods only.
+
+    >>> sorted(names_in("age > 40 and `blood group`.isin(['A', 'B'])"))
+    ['age', 'blood group']
+    """
+    return _parsed(expression, option).names
+
+
+def _parsed(expression: str, option: str) -> Expression:
+    try:
+        parsed = parse(expression)
+    except ValueError as error:
+        raise InputError(
+            f"{option} {expression!r:.200} is not an expression; write it like \"age > 40 and group == 'b'\", names "
+            "with spaces in `backticks`"
+        ) from error
+    nodes = [node for node in ast.walk(parsed.tree) if isinstance(node, ast.Attribute)]
+    odd = [node.attr for node in nodes if node.attr not in METHODS]
+    if odd:
+        raise InputError(
+            f"{option} {expression!r:.200} uses .{odd[0]}; only {', '.join(METHODS)} may be called on a column"
+        )
+    return parsed
+
+
+def some(names: Sequence[str], most: int = 8) -> str:
+    """A few names for a sentence."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(f"{name!s:.60}" for name in names[:most]) + more
+
+
+Frames = Mapping[str, "pd.DataFrame"]  # by what they are called in errors
+NAMES = 20  # so many rows that all differ in a column of text: it holds their names
+
+
+def is_text(frame: pd.DataFrame, name: str) -> bool:
+    """Whether a column holds neither numbers nor yes and no nor times.
+
+    >>> import pandas as pd
+    >>> is_text(pd.DataFrame({"a": ["x"], "b": [1]}), "a")
+    True
+    """
+    return name in frame.columns and frame[name].dtype.kind not in "fiubmM"
+
+
+def text_columns(frame: pd.DataFrame) -> set[str]:
+    """The columns of text, by the types of all of them at once: a frame may have ten thousand."""
+    return {name for name, dtype in frame.dtypes.items() if dtype.kind not in "fiubmM"}  # type: ignore[misc]
+
+
+def typed(frames: Frames, dates: Sequence[str], categories: Sequence[str]) -> dict[str, pd.DataFrame]:
+    """The frames with text columns read as times or made categories of the same levels in all of them.
+
+    >>> import pandas as pd
+    >>> typed({"data": pd.DataFrame({"day": ["2024-02-29"]})}, ["day"], [])["data"].day[0]
+    Timestamp('2024-02-29 00:00:00')
+    """
+    changed = {what: frame.copy(deep=False) for what, frame in frames.items()}
+    for what, frame in changed.items():
+        for name in dates:
+            if is_text(frame, name):
+                frame[name] = _times(frame[name], name, what)
+    for name in categories:
+        dtype = _category([frame[name] for frame in frames.values() if name in frame.columns])
+        for frame in changed.values():
+            if name in frame.columns:
+                frame[name] = frame[name].astype(dtype)
+    return _same_flags(changed)
+
+
+def _same_flags(frames: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
+    """Yes and no are objects to pandas where one is missing; then they are in every frame, so that they stay alike."""
+    import pandas as pd
+
+    def gappy(column: pd.Series[Any]) -> bool:
+        return column.dtype == object and pd.api.types.infer_dtype(column, skipna=True) == "boolean"
+
+    names = {name for frame in frames.values() for name in text_columns(frame) if gappy(frame[name])}
+    for frame in frames.values():
+        for name in names.intersection(frame.columns):
+            if frame[name].dtype == bool:
+                frame[name] = frame[name].astype(object)
+    return frames
+
+
+def _times(column: pd.Series[Any], name: str, what: str) -> pd.Series[Any]:
+    import pandas as pd
+
+    try:
+        return pd.to_datetime(column, format="ISO8601")
+    except ValueError as error:  # also of several offsets from UTC, which one column of pandas cannot hold
+        odd = column[pd.to_datetime(column, format="ISO8601", errors="coerce", utc=True).isna() & column.notna()]
+        place = (
+            f"{str(odd.iloc[0])[:60]!r} in row {odd.index.tolist()[0]!r}" if len(odd) else "several offsets from UTC"
+        )
+        raise InputError(
+            f"--dates: column {name!r} of the {what} has {place}; write dates like 2024-02-29 or 2024-02-29T12:00"
+        ) from error
+
+
+def _category(columns: Sequence[pd.Series[Any]]) -> pd.CategoricalDtype:
+    import pandas as pd
+
+    levels = pd.concat([column.dropna().astype(object) for column in columns]).unique()
+    return pd.CategoricalDtype(sorted(levels, key=lambda level: (str(type(level)), level)))
+
+
+def check_text(columns: Sequence[str], frames: Frames, *, sure: bool) -> None:
+    """Refuse columns that are text in one table and numbers in another, and what looks like the rows' names.
+
+    Text that is nearly all numbers, or nearly all different, is said in a warning. `sure` is for columns that the user
+    or the model has named.
+    """
+    texts = {what: text_columns(frame) for what, frame in frames.items()}
+    for name in columns:
+        if not any(name in found for found in texts.values()):
+            continue  # numbers everywhere
+        known = [what for what, frame in frames.items() if frame[name].notna().any()]
+        text, other = ([what for what in known if (name in texts[what]) is wanted] for wanted in (True, False))
+        if text and other:
+            raise InputError(
+                f"column {name!r} holds text in the {text[0]} ({_odd(frames[text[0]], name)}) and none in the "
+                f"{other[0]}; mend it, or leave it out with --drop {name}"
+            )
+        if text:
+            _check_names(name, frames, sure)
+
+
+def _odd(frame: pd.DataFrame, name: str) -> str:
+    """The first value that is no number, and its place."""
+    column = frame[name].astype(object)
+    odd = column[~_numbers(column) & column.notna()]
+    if not len(odd):
+        return f"such as {column.dropna().iloc[0]!r:.60}"
+    return f"{odd.iloc[0]!r:.60} in row {odd.index.tolist()[0]!r}"
+
+
+def _numbers(column: pd.Series[Any]) -> pd.Series[Any]:
+    """Which values are numbers or spell one."""
+    import pandas as pd
+
+    try:
+        return pd.to_numeric(column, errors="coerce").notna()
+    except OverflowError:  # one of them has more than 308 digits
+        return pd.to_numeric(column.astype(str), errors="coerce").notna()
+
+
+def _check_names(name: str, frames: Frames, sure: bool) -> None:
+    import pandas as pd
+
+    values = pd.concat([frame[name].astype(object) for frame in frames.values()]).dropna()
+    different, rows = values.nunique(), len(values)
+    if different == rows >= NAMES and not sure:
+        raise InputError(
+            f"column {name!r} holds another text in every row, as names do; use --index {name}, --dates {name} or "
+            f"--drop {name}, or list it in --features if it is one"
+        )
+    numbers = int(_numbers(values).sum())
+    if rows > numbers >= rows / 2:
+        what = next(what for what, frame in frames.items() if "such as" not in _odd(frame, name))
+        warnings.warn(
+            f"column {name!r} is redrawn as categories, though {numbers} of its {rows} values are numbers; "
+            f"{_odd(frames[what], name)} of the {what} is none",
+            stacklevel=2,
+        )
+    elif different > rows / 2 and rows >= NAMES:
+        warnings.warn(
+            f"column {name!r} has {different} different texts in {rows} rows, too many to redraw well; leave it out "
+            "with --drop, or read it as times with --dates",
+            stacklevel=2,
+        )
+
+
+def listed(entries: Sequence[str], columns: Collection[str], option: str = "") -> list[str]:
+    """Names as a person gives them: repeated options, each one name or several with commas between.
+
+    >>> listed(["a,b", "c,d"], ["a", "b", "c,d"])
+    ['a', 'b', 'c,d']
+    """
+    names = [name for entry in entries for name in ([entry] if entry in columns else entry.split(","))]
+    if unknown := [name for name in names if name not in columns]:
+        raise InputError(f"{option}there is no column {unknown[0]!r}; the columns are {some(list(columns))}")
+    return names
+
+
+@dataclass(frozen=True)
+class TableRequest:
+    """What a person said of rows and columns; `known` is what the model says it was fitted on."""
+
+    data: Path
+    reference: Path | None = None
+    data_where: str | None = None
+    reference_where: str | None = None
+    features: Sequence[str] = ()
+    drop: Sequence[str] = ()
+    index: str | None = None
+    truth: str | None = None
+    truth_option: str = "--truth"  # what the option is called where a person gives it
+    clusters: str | None = None
+    known: Sequence[str] | None = None
+    dates: Sequence[str] = ()
+    categories: Sequence[str] = ()
+    hold_out: float | None = None  # the data are this share of the reference, taken at random
+    itself: bool = False  # the data are their own reference where none is given
+    what: str = "data"  # what the data are called in errors; its first word is that of their options
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Tables:
+    """Data and reference with the model's columns only, labels and clusters if asked for, and words on both."""
+
+    data: pd.DataFrame
+    reference: pd.DataFrame
+    truth: list[Any] | None
+    clusters: list[Any] | None
+    sources: dict[str, str]
+
+
+def read_tables(request: TableRequest) -> Tables:
+    """Read, split and trim. What was decided for the person is said in a warning."""
+    whole, other = _read(request)
+    picked, compared = _split(whole, other, request)
+    data, reference = whole[picked], (whole if other is None else other)[compared]
+    own = data.index.name  # a Parquet file may bring its own index
+    _check_known([request.index] if request.index not in (None, own) else [], data, "--index: ")
+    truth, clusters = (
+        None if name is None else _labels(name, data, option)
+        for name, option in ((request.truth, request.truth_option), (request.clusters, "--clusters"))
+    )
+    columns = model_columns(data, reference, request)
+    where = f" where {request.reference_where}" if request.reference_where else ""
+    sources = {
+        "data": f"{len(data)} of {len(whole)} rows of {request.data}",
+        "reference": f"{len(reference)} rows of {request.data if other is None else request.reference}{where}",
+    }
+    return Tables(named_rows(data, request.index)[columns], reference[columns], truth, clusters, sources)
+
+
+def _labels(name: str, data: pd.DataFrame, option: str) -> list[Any]:
+    _check_known([name], data, f"{option}: ")
+    return list(data[name].tolist())
+
+
+def _read(request: TableRequest) -> tuple[pd.DataFrame, pd.DataFrame | None]:
+    """The data and, if it is another file, the reference, their columns as the types they are meant to be."""
+    frames = {request.what: read_table(request.data, request.what)}
+    if not same_file(request):
+        frames["reference"] = read_table(request.reference, "reference")  # type: ignore[arg-type]
+    everywhere = dict.fromkeys(name for frame in frames.values() for name in frame.columns)
+    dates = listed(request.dates, everywhere, "--dates: ")
+    categories = listed(request.categories, everywhere, "--categories: ")
+    for name in dates:
+        if all(frame[name].dtype.kind in "fiub" for frame in frames.values() if name in frame.columns):
+            raise InputError(f"--dates: column {name!r} holds numbers; write dates like 2024-02-29")
+    frames = typed(frames, dates, categories)
+    return frames[request.what], frames.get("reference")
+
+
+def same_file(request: TableRequest) -> bool:
+    """Whether the reference is picked from the data themselves."""
+    if request.reference is None:
+        return True
+    both = request.reference.exists() and request.data.exists()
+    return both and request.reference_where is not None and request.reference.samefile(request.data)
+
+
+def _split(data: pd.DataFrame, other: pd.DataFrame | None, request: TableRequest) -> tuple[Bools, Bools]:
+    """Which rows of the data are explained, and which of the reference (the data itself if `other` is None)."""
+    if other is None and request.reference_where is None and request.hold_out is None and not request.itself:
+        raise InputError(
+            "there is nothing to compare with; give --reference FILE, or --reference-where EXPRESSION to take the "
+            "reference from the data, such as --reference-where \"diagnosis == 'benign'\""
+        )
+    source = data if other is None else other
+    compared, picked = np.ones(len(source), bool), np.ones(len(data), bool)
+    if request.reference_where is not None:
+        compared = matches(source, request.reference_where, "--reference-where")
+    if request.hold_out is not None:
+        return _held_out(compared, request.hold_out, request.seed)
+    if request.data_where is not None:
+        picked = matches(data, request.data_where, f"--{request.what.split()[0]}-where")
+    if other is not None:
+        return picked, compared
+    if request.reference_where is None:
+        return picked, picked
+    if request.data_where is None:
+        picked = ~compared
+        if not picked.any():
+            raise InputError(
+                f"--reference-where {request.reference_where!r} matches every row; none is left to explain"
+            )
+    if both := int((picked & compared).sum()):
+        warnings.warn(
+            f"{both} rows are explained and belong to the reference as well: for them there is little to find",
+            stacklevel=2,
+        )
+    return picked, compared
+
+
+def _held_out(rows: Bools, share: float, seed: int) -> tuple[Bools, Bools]:
+    """A share of the rows at random, and the others."""
+    if not 0 < share < 1:
+        raise InputError(f"--hold-out must lie strictly between 0 and 1, got {share:g}; 0.2 is a good choice")
+    order = stream(seed, "hold-out").permutation(np.flatnonzero(rows))
+    held = np.zeros(len(rows), bool)
+    held[order[: round(share * len(order))]] = True
+    if held.sum() in (0, len(order)):
+        raise InputError(f"--hold-out {share:g} of {len(order)} rows leaves none on one side; give more rows")
+    return held, rows & ~held
+
+
+def model_columns(data: pd.DataFrame, reference: pd.DataFrame, request: TableRequest) -> list[str]:
+    """The columns for the model: those asked for, else those it was fitted on, else all that are not left out."""
+    everywhere = {**dict.fromkeys(data.columns), **dict.fromkeys(reference.columns)}
+    only, drop = listed(request.features, everywhere), listed(request.drop, everywhere)
+    if only and drop:
+        raise InputError("--features and --drop were both given; use one of them")
+    left = {*drop, *(name for name in (request.index, request.truth, request.clusters) if name is not None)}
+    sure = bool(only) or (request.known is not None and set(request.known) <= set(data.columns) - left)
+    if sure:
+        columns = wanted = only or list(request.known or [])
+        _check_known(columns, data, "--features: ")
+    else:
+        left |= _only_for_picking(data, reference, request, left)
+        columns, wanted = ([name for name in frame.columns if name not in left] for frame in (data, reference))
+    _check_same(columns, wanted, data, reference)
+    check_text(columns, {request.what: data, "reference": reference}, sure=sure)
+    return columns
+
+
+def _only_for_picking(data: pd.DataFrame, reference: pd.DataFrame, request: TableRequest, left: set[str]) -> set[str]:
+    """Text columns named in an expression; numbers named there may well be features, so they stay."""
+    expressions = [text for text in (request.data_where, request.reference_where) if text is not None]
+    named = {name for text in expressions for name in names_in(text)} - left
+    text = {name for name in named if is_text(data, name) or is_text(reference, name)}
+    if kept := [name for name in data.columns if name in named - text]:
+        warnings.warn(
+            f"{some(kept)} picks rows and goes to the model as well; leave it out with --drop if it should not",
+            stacklevel=2,
+        )
+    return text
+
+
+def _check_known(names: Sequence[str], frame: pd.DataFrame, where: str) -> None:
+    if unknown := [name for name in names if name not in frame.columns]:
+        raise InputError(f"{where}the data has no column {unknown[0]!r}; it has {some(list(frame.columns))}")
+
+
+def _check_same(columns: list[str], wanted: list[str], data: pd.DataFrame, reference: pd.DataFrame) -> None:
+    lacking = [name for name in columns if name not in reference.columns]
+    extra = [name for name in wanted if name not in data.columns]
+    only = [f"{some(names)} only in the {where}" for names, where in ((lacking, "data"), (extra, "reference")) if names]
+    if only:
+        raise InputError(
+            f"data and reference have other columns ({'; '.join(only)}); give both the same, or use --drop"
+        )
+    if not columns:
+        raise InputError("no column is left for the model; drop fewer")
+
+
+def named_rows(data: pd.DataFrame, index: str | None) -> pd.DataFrame:
+    """The rows under the names that a column gives them."""
+    if index is None or index == data.index.name:
+        return data
+    names = data[index]
+    if names.isna().any():
+        raise InputError(f"--index {index}: row {names.index[names.isna()].tolist()[0]!r} has no name; fill it in")
+    if names.duplicated().any():
+        twice = names[names.duplicated()].iloc[0]
+        raise InputError(f"--index {index}: {twice!r} names several rows; make names unique")
+    return data.set_index(index, drop=False)

@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from butfor.core.checks import whole
-from butfor.core.draw.streams import stream
-from butfor.core.types import Array, Floats, InputError, Ints, Subset
+from butfor.evaluation.streams import stream
 from butfor.tabular.donors import Description, ReferenceRows, describe, donate, repeats, rows_of
 from butfor.tabular.splice import TableSampler, fitted
+from butfor.types import Array, Floats, InputError, Ints, Subset, whole
 
 LEAF = 30  # more donors reach smaller p-values, fewer are more alike: from here on neither gains
 PILOTS = 100  # reference rows whose donors are counted

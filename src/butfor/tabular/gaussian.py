@@ -6,10 +6,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from butfor.core.types import Array, Floats, Ints, Subset
-from butfor.tabular.row_cache import Conditional, ConditionalCache
-from butfor.tabular.splice import TableSampler, fitted
+from butfor.tabular.splice import Conditional, ConditionalCache, TableSampler, fitted
 from butfor.tabular.table import constant, numbers_of
+from butfor.types import Array, Floats, Ints, Subset
 
 LEFT_OUT = 1_000  # reference rows that are predicted from the others: more would not tell their spread any better
 

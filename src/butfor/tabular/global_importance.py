@@ -1,60 +1,373 @@
-"""The public edge for one decision per feature over a whole data set."""
+"""The public edge for one decision per feature over a whole data set.
+
+What the holdout test needs of a fitted sampler: one that has not seen the row, and the label less what others tell.
+
+With labels, Q is the population of the data, of which the data itself is a sample: a row is redrawn by a sampler that
+was fitted on the reference and on all other folds of the data (METHODS 11 (12)).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
+from os import PathLike
 from typing import Any, Literal
 
 import numpy as np
 
 from butfor._version import __version__
-from butfor.core.checks import one_of, whole
-from butfor.core.draw.blocks import Problem, round_sizes, table_problem
-from butfor.core.draw.content import content_digest
-from butfor.core.draw.samplers import info_of, name_of
-from butfor.core.evaluate.batches import Evaluator
-from butfor.core.evaluate.memory import remembering
-from butfor.core.evaluate.outputs import linked
-from butfor.core.evaluate.probe import Probe, probe
-from butfor.core.evaluate.workplace import Tolerance
-from butfor.core.result.effects import Effects, mean_effects, no_effects
-from butfor.core.result.global_check import rejected_by
-from butfor.core.result.global_result import FitKind, GlobalResult, choose
-from butfor.core.select.guarantees import P_RULES
-from butfor.core.test import losses
-from butfor.core.test.contrast import GlobalEvidence, Measure, contrast, holdout, passes_needed, randomise
-from butfor.core.test.covariance import LabelScore, log_score, randomise_covariance, squared_score
-from butfor.core.test.outcomes import ReadModel
-from butfor.core.types import Alternative, Array, Bools, Floats, InputError, Ints, Model, ReachWarning
-from butfor.core.warn import warn_user
-from butfor.engine.choose import engine_for, worker_states
-from butfor.engine.journal import journal
+from butfor.evaluation.calls import Probe, probe
+from butfor.evaluation.evaluator import Evaluator, Tolerance, remembering
+from butfor.evaluation.hypotheses import Problem, round_sizes, table_problem
+from butfor.evaluation.items import content_digest
+from butfor.evaluation.journal import journal
+from butfor.evaluation.progress import Meter, Progress, reporting
+from butfor.evaluation.samplers import SamplerInfo, info_of, name_of
+from butfor.evaluation.streams import stream
+from butfor.evaluation.workers import engine_for, worker_states
+from butfor.inference import holdout as losses
+from butfor.inference.effects import Effects, Estimates, mean_effects, no_effects
+from butfor.inference.exact import Outcomes, ReadModel
+from butfor.inference.features import LEAST_INPUTS, Fit, features
+from butfor.inference.features import LEAST_ROWS as features_LEAST_ROWS
+from butfor.inference.guarantees import P_RULES
+from butfor.inference.holdout import (
+    GlobalEvidence,
+    LabelScore,
+    Measure,
+    contrast,
+    deviations,
+    holdout,
+    log_score,
+    passes_needed,
+    randomise,
+    randomise_covariance,
+    squared_score,
+)
+from butfor.inference.outputs import linked
 from butfor.models import Wrapped
-from butfor.models.wrap import model_name
-from butfor.run.manifest import manifest
-from butfor.run.progress import Meter, reporting
-from butfor.run.settings import Settings, takes
-from butfor.run.skipping import Patient, failing_inputs, reasons
-from butfor.run.targets import resolve, target_name
-from butfor.tabular.bind import bind_model, bind_sampler
-from butfor.tabular.check_result import SamplerCheck
-from butfor.tabular.control import held_out_problems
-from butfor.tabular.explain import default_batch_rows, name_row, read_model
-from butfor.tabular.fitted_contrast import LEAST_DRAWS, by_student, enough_inputs, fit_known, fit_on_enough, off_by
-from butfor.tabular.holdout import CrossFitted, LabelRest, check_on, check_on_reference, cross_fitted, stand_ins_of
-from butfor.tabular.labels import aligned_labels, class_labels, number_labels
-from butfor.tabular.splice import TableSampler
-from butfor.tabular.subsets import column_subsets
+from butfor.models.wrap import check_aligned, model_name
+from butfor.results.global_result import FitKind, GlobalResult, choose, rejected_by
+from butfor.run.run import Patient, failing_inputs, manifest, reasons, resolve, target_name
+from butfor.settings import Link, OnError, RunOptions, Settings, documented
+from butfor.tabular.check import SamplerCheck, check_table
+from butfor.tabular.donors import reference_rows
+from butfor.tabular.explain import default_batch_rows, fit_of, held_out_problems, name_row, read_model
+from butfor.tabular.residual.design import Space
+from butfor.tabular.residual.regression import best_penalty, rotate
+from butfor.tabular.splice import TableSampler, bind_model, bind_sampler, splice
+from butfor.tabular.subsets import column_subsets, stand_ins
 from butfor.tabular.table import Table, items_of
+from butfor.types import (
+    Alternative,
+    Array,
+    Batch,
+    Bools,
+    Floats,
+    InputError,
+    Ints,
+    Model,
+    ReachWarning,
+    Subset,
+    one_of,
+    warn_user,
+    whole,
+)
+
+FOLDS, FEWEST_FOLDS = 5, 2
+MOST_FITS = 400  # subsets x folds: wide tables get fewer folds
+LEAST_ROWS = 20  # of what a sampler is fitted on
+LEAST_CHECKED, MOST_CHECKED, CHECK_DRAWS = 50, 400, 49  # rows of a check, and draws of each
+MOST_SUBSETS = 30  # that are checked: about 10 s
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CrossFitted:
+    """A sampler for rows that are known: each is redrawn by the fit of a fold that it is not in."""
+
+    fits: tuple[TableSampler, ...]
+    table: Table
+    folds: Ints  # (n,) the same for equal rows
+
+    def __repr__(self) -> str:
+        first = self.fits[0]
+        return f"{first.name}({first.rows} rows of reference and other folds, {len(self.fits)} folds)"
+
+    @property
+    def why(self) -> str | None:
+        """Why this sampler and no other."""
+        return self.fits[0].why
+
+    @property
+    def info(self) -> SamplerInfo:
+        """Facts of the first fit."""
+        return replace(info_of(self.fits[0]), identity=repr(self))
+
+    @cached_property
+    def _fold_of(self) -> dict[bytes, int]:
+        return {key: int(fold) for key, fold in zip(_keys(self.table.values), self.folds, strict=True)}
+
+    def __call__(self, inputs: Batch, subset: Subset, draws: int, rng: np.random.Generator) -> Batch:
+        return splice(inputs, subset, draws, rng, self)
+
+    def values(self, inputs: Array, subset: Subset, draws: int, rng: np.random.Generator) -> Array:
+        """New values of the subset's columns, (len(inputs) * draws, columns), input-major."""
+        folds = np.array([self._fold_of.get(key, 0) for key in _keys(inputs)], np.int64)  # no fit knows other rows
+        drawn = np.empty((len(inputs), draws, len(subset.index)), inputs.dtype)
+        for fold in np.unique(folds):
+            rows = np.flatnonzero(folds == fold)
+            drawn[rows] = self.fits[fold].values(inputs[rows], subset, draws, rng).reshape(len(rows), draws, -1)
+        return drawn.reshape(-1, len(subset.index))
+
+    def repeats(self, subset: Subset) -> bool:
+        """Whether draws come again so often that remembering the model's answers pays."""
+        return self.fits[0].repeats(subset)
+
+
+def cross_fitted(sampler: TableSampler, table: Table, alike: Ints, subsets: int, seed: int) -> CrossFitted:
+    """A sampler of the same kind for the rows of `table`: fitted on its reference and the other folds of the table.
+
+    `alike` (n,) is equal for equal rows, which stay together. Where the data stand in the reference, they leave it.
+    """
+    reference = sampler.reference
+    assert reference is not None
+    assert sampler.again is not None
+    own = sampler.given(table.values).astype(reference.values.dtype)
+    other = reference.values[~_repeated(reference.values, own)]
+    _, first, place = np.unique(alike, return_index=True, return_inverse=True)
+    units = np.argsort(np.argsort(first))[place.reshape(-1)]  # numbered as they come, whatever the order of columns
+    different = len(first)
+    count = int(np.clip(MOST_FITS // max(subsets, 1), FEWEST_FOLDS, FOLDS))
+    if len(other) + different * (count - 1) // count < LEAST_ROWS or different < count:
+        raise InputError(
+            f"{len(other)} reference rows and {different} different rows of data are too few to fit a sampler on; "
+            f"give {LEAST_ROWS} or more rows of the population as reference, or a sampler of your own"
+        )
+    folds = stream(seed, "holdout", "folds").permutation(np.arange(different) % count)[units]
+    fits = []
+    for fold in range(count):
+        values = np.concatenate([other, own[folds != fold]])
+        fitted = sampler.again(replace(reference, values=values, index=tuple(range(len(values))), row_labels=None))
+        fits.append(replace(fitted, order=sampler.order, kinds=sampler.kinds, why=sampler.why))
+    return CrossFitted(tuple(fits), table, folds)
+
+
+def _repeated(reference: Array, data: Array) -> Bools:
+    """Reference rows (m,) that are the data's own: it is the data, or holds every row of data whose rows differ."""
+    if reference.shape == data.shape and np.array_equal(reference, data, equal_nan=True):
+        return np.ones(len(reference), bool)
+    known, held = set(_keys(data)), _keys(reference)
+    found = np.array([key in known for key in held], bool)
+    mostly_different = len(known) > 0.9 * len(data)  # equal rows are then the same ones, and not equal by chance
+    return found if mostly_different and known <= set(held) else np.zeros(len(reference), bool)
+
+
+def _keys(values: Array) -> list[bytes]:
+    """What tells rows apart; all missing values are one."""
+    plain = np.where(np.isnan(values), np.nan, values.astype(np.float64) + 0.0)
+    return [row.tobytes() for row in np.ascontiguousarray(plain)]
+
+
+def check_on(
+    sampler: TableSampler | CrossFitted, table: Table, subsets: Sequence[Subset], seed: int
+) -> SamplerCheck | None:
+    """The check of a sampler on rows that it has not seen; None with too few of them."""
+    count = len(table.values)
+    if count < LEAST_CHECKED:
+        return None
+    rows = np.sort(stream(seed, "holdout", "check").permutation(count)[:MOST_CHECKED])
+    places = np.sort(stream(seed, "holdout", "subsets").permutation(len(subsets))[:MOST_SUBSETS])
+    names = {subsets[place].name: subsets[place].index.tolist() for place in places}
+    found = check_table(sampler, table.show(table.values[rows], rows), subsets=names, draws=CHECK_DRAWS, seed=seed)
+    left_out = tuple(subset.name for subset in subsets if subset.name not in names)
+    if not left_out:
+        return found
+    said = f"{len(names)} of {len(subsets)} subsets, picked at random, were checked; butfor.check_sampler checks all."
+    return replace(found, left_out=left_out, notes=(*found.notes, said))
+
+
+def check_on_reference(
+    sampler: TableSampler | CrossFitted, table: Table, subsets: Sequence[Subset], seed: int
+) -> SamplerCheck | None:
+    """The same on rows of the sampler's own reference, each redrawn by a fit without it; shown as `table` is."""
+    import pandas as pd
+
+    if isinstance(sampler, CrossFitted) or sampler.reference is None or sampler.again is None:
+        return None
+    count = len(sampler.reference.values)
+    if count < LEAST_CHECKED:
+        return None
+    own = replace(
+        table,
+        values=sampler.in_data_order(sampler.reference.values).astype(table.values.dtype),
+        index=tuple(range(count)),
+        row_labels=None if table.labels is None else pd.RangeIndex(count),
+    )
+    alike = np.unique(own.values, axis=0, return_inverse=True)[1].reshape(-1)
+    return check_on(cross_fitted(sampler, own, alike, len(subsets), seed), own, subsets, seed)
+
+
+def stand_ins_of(sampler: object, table: Table) -> list[list[str]]:
+    """Columns that tell each other, in the reference that the sampler was fitted on; of a known one in the data."""
+    values, fitted = table.values, sampler.fits[0] if isinstance(sampler, CrossFitted) else sampler
+    if isinstance(fitted, TableSampler) and fitted.reference is not None:
+        values = fitted.in_data_order(fitted.reference.values)
+    return stand_ins(replace(table, values=values))
+
+
+@dataclass(frozen=True, eq=False)
+class LabelRest:
+    """What is left of labels when they are regressed on predictions and on the rest of each row (ridge, splines)."""
+
+    table: Table
+    subsets: Sequence[Subset]
+
+    @cached_property
+    def _space(self) -> Space:
+        return Space(reference_rows(self.table))
+
+    def __call__(self, subset: int, left: Floats, predicted: Floats) -> Floats:
+        """The residuals (n, C) of labels less predictions, (n, C) both; it never sees the subset's own columns."""
+        count = len(left)
+        _, rest = self._space.rows.parts(self.subsets[subset])
+        form = self._space.forms(rest, count)[-1]
+        features, _ = self._space.reference(rest, form, np.arange(count))
+        rotated = rotate(np.column_stack([features, *map(_even, predicted.T)]))
+        kept = np.empty_like(left)
+        for k, wanted in enumerate(left.T):
+            penalty = np.array([best_penalty(rotated, wanted)])
+            missed, leverage = (part[:, 0] for part in rotated.fits(wanted[:, None], penalty))
+            kept[:, k] = missed * (1 - leverage)
+        return kept
+
+
+def _even(values: Floats) -> Floats:
+    """Mean 0 and spread 1, or all 0."""
+    spread = float(values.std())
+    return (values - values.mean()) / spread if spread > 0 else np.zeros_like(values)
+
+
+LEAST_DRAWS = 32  # of each input
+
+
+def fit_known(problem: Problem) -> bool:
+    """Whether the sampler is known to be fitted on a reference."""
+    return isinstance(problem.sampler, TableSampler) and problem.sampler.reference is not None
+
+
+def enough_inputs(alike: Ints) -> bool:
+    """Whether there are so many different inputs that a mean over them is nearly normal."""
+    return len(np.unique(alike)) >= LEAST_INPUTS
+
+
+def fit_on_enough(problem: Problem) -> Fit:
+    """How well the sampler is known; refused where its reference is too small to tell."""
+    fit = fit_of(problem)
+    assert fit is not None
+    if fit.rows < features_LEAST_ROWS:
+        raise InputError(
+            f"the reference has {fit.rows} rows, too few to tell how far off a sampler fitted on them is; give at "
+            f"least {features_LEAST_ROWS}, or a sampler of your own that is right"
+        )
+    return replace(fit, mean_leverage=np.maximum(fit.mean_leverage, 1 / fit.rows))  # a mean of m rows at the least
+
+
+def by_student(
+    problem: Problem,
+    evaluator: Evaluator,
+    measure: Measure,
+    fit: Fit,
+    alike: Ints,
+    draws: int,
+    outcomes: Outcomes | None = None,
+    off: Floats | None = None,
+) -> tuple[GlobalEvidence, Effects]:
+    """p-values and effects with intervals of all subsets; equal inputs (`alike`, (n,)) count as one.
+
+    `off` (S,) is how far rows of the reference's own kind are from their draws on average.
+    """
+    found = deviations(problem, evaluator, measure, draws, outcomes)
+    gain, spread = found.gain.reshape(-1), found.spread.reshape(-1)  # hypotheses stand input by input
+    over = features(problem, Estimates(gain, gain, gain, gain, spread), fit, 0.5, alike, off=off)
+    assert over is not None  # there are enough inputs and rows
+    p = np.where(found.varied, one_sided(over.p, over.effect, measure.alternative), 1.0)
+    evidence = GlobalEvidence(p, found.varied, found.statistic, over.effect, found.classes, draws, passes=0)
+    return evidence, Effects(over.effect, over.low, over.high)
+
+
+def off_by(
+    problems: Sequence[Problem],
+    evaluator: Evaluator,
+    measure_of: Callable[[Probe], Measure],
+    draws: int,
+    outcomes: Outcomes | None,
+) -> Floats | None:
+    """How far rows that their samplers have not seen are from their draws on average (S,); None: there are none."""
+    found = []
+    for problem in problems:
+        seen = probe(evaluator.direct, problem.items, evaluator.batch_rows, partial(_row_named, problem))
+        evaluator.counter.count_evaluated(seen.rows)
+        apart = replace(evaluator, memory=None, failed={})  # hypotheses of its own
+        found.append(deviations(problem, apart, measure_of(seen), draws, outcomes).gain)
+    return np.concatenate(found).mean(axis=0) if found else None
+
+
+def _row_named(problem: Problem, row: int) -> str:
+    """What a row of the reference is called in an error."""
+    return f"row {problem.input_names[row]!r} of the reference"
+
+
+def one_sided(p: Floats, effect: Floats, alternative: Alternative) -> Floats:
+    """p-values of one direction from two-sided ones: the law is symmetric.
+
+    >>> one_sided(np.array([0.02, 0.02]), np.array([1.0, -1.0]), "greater")
+    array([0.01, 0.99])
+    """
+    if alternative == "two-sided":
+        return p
+    agrees = effect > 0 if alternative == "greater" else effect < 0
+    return np.where(agrees, p / 2, 1 - p / 2)
+
+
+def aligned_labels(y: object, X: object, count: int) -> Array:
+    import pandas as pd
+
+    labels = np.asarray(y)
+    if labels.ndim == 0 or len(labels) != count:
+        got = "one value" if labels.ndim == 0 else f"{len(labels)} labels"
+        raise InputError(f"y has {got} for {count} rows of data; give one for each row")
+    check_aligned(y, X)
+    missing = pd.isna(labels).reshape(count, -1).any(axis=1)
+    if missing.any():
+        raise InputError(f"y has a missing value in row {int(np.flatnonzero(missing)[0])}; drop rows without a label")
+    return labels
+
+
+def number_labels(y: Array, outputs: int) -> Floats:
+    if outputs != 1:
+        raise InputError(f"loss='squared' needs a model with one output, this one has {outputs}; use loss='log'")
+    if y.ndim != 1 or y.dtype.kind not in "fiub":
+        raise InputError(f"loss='squared' needs y of shape (n,) and numeric, got {y.dtype} of shape {y.shape}")
+    return y.astype(np.float64)
+
+
+def class_labels(y: Array, wrapped: Wrapped, observed: Floats) -> Ints:
+    """Labels as positions of the model's outputs; a single output is the probability of label 1."""
+    outputs = observed.shape[1]
+    if observed.min() < 0 or observed.max() > 1 or (outputs > 1 and np.abs(observed.sum(axis=1) - 1).max() > 1e-3):
+        raise InputError("loss='log' needs class probabilities, the outputs are none; give a function as loss=")
+    known = (0, 1) if outputs == 1 else (wrapped.classes or tuple(range(outputs)))
+    places = {label: place for place, label in enumerate(known)}
+    labels = y.tolist()
+    strange = next((label for label in labels if isinstance(label, list) or label not in places), None)
+    if strange is not None:
+        raise InputError(f"y has the label {strange!r}, which the model does not know; it has {list(known[:8])}")
+    return np.array([places[label] for label in labels])
+
 
 DRAWS, EFFECT_DRAWS = 20, 20
 PASSES, MOST_PASSES = 999, 9_999
-SHARED = (
-    *("alpha", "rule", "alternative", "target", "link", "draws", "exact", "seed", "batch_rows", "workers", "progress"),
-    *("rng", "run_dir", "on_error", "timeout"),
-)
 EXACT = "Exact: the model is an ensemble of trees; mean outputs come from its trees and the sampler, not from draws."
 LEFT_OUT = "{bad} of {count} inputs were left out, since the model fails on them: {why}."
 NO_EFFECT = "{failed} of {size} pairs of an input and a subset could not be evaluated, and count as no effect: {why}."
@@ -65,18 +378,34 @@ NO_REFERENCE = (
 )
 
 
-@takes(SHARED)
+@documented
 def global_importance(
     model: object,
     X: object,
-    sampler: object = None,
     y: object = None,
     *,
+    reference: object = None,
+    sampler: object = None,
     subsets: object = None,
     loss: Loss | None = None,
     passes: int | None = None,
     check: bool = True,
-    **options: object,
+    alpha: float = 0.1,
+    rule: str | None = None,
+    alternative: Alternative | None = None,
+    target: Any = None,
+    link: Link | None = None,
+    draws: int | None = None,
+    exact: bool = True,
+    seed: int = 0,
+    rng: np.random.Generator | np.random.SeedSequence | int | None = None,
+    options: RunOptions | None = None,
+    workers: Any = None,
+    run_dir: str | PathLike[str] | None = None,
+    progress: bool | Callable[[Progress], None] | None = None,
+    batch_rows: int | None = None,
+    timeout: float | None = None,
+    on_error: OnError | None = None,
 ) -> GlobalResult:
     """Which features matter over the whole of `X`: one decision each, with the false discovery rate under control.
 
@@ -92,9 +421,10 @@ def global_importance(
     ----------
     model : any black box, as in `butfor.explain`.
     X : an array or a frame with a row for each input.
-    sampler : a sampler or reference data: with labels of the *population* of `X`, None for `X` itself; without, of what
-        you compare against, since with one of the population of `X` nothing can be found.
     y : labels of rows that the model was not fitted on; `target`, `link` and `alternative` are for the contrast only.
+    reference : reference data: with labels of the *population* of `X`, None for `X` itself; without, of what you compare
+        against, since with one of the population of `X` nothing can be found.
+    sampler : a sampler in place of reference data.
     subsets : what to test: None for each column, a list of columns, or a mapping name -> columns.
     loss : "squared", "log" or a function `(y, outputs) -> (n,)`; None is "log" for class probabilities, else "squared".
     passes : recombinations of the draws, at no model rows; None is 999, or what a lone signal needs, to 9,999.
@@ -105,7 +435,7 @@ def global_importance(
         with a fitted sampler makes at least 32.
     exact : the contrast of an ensemble of trees with a fitted sampler takes the sampler's own mean in place of draws,
         where its chances are known; False turns that off.
-    **options : settings.
+    {settings}
 
     Examples
     --------
@@ -115,8 +445,14 @@ def global_importance(
     >>> result.table[result.chosen].subset.tolist()
     ['x0']
     """
-    one_of("rule", options.get("rule") or "bh", tuple(P_RULES))
-    settings = Settings.of(options, test="irt", rule="bh", draws=DRAWS)
+    named = locals()
+    one_of("rule", rule or "bh", tuple(P_RULES))
+    settings = Settings.of(
+        {name: value for name, value in named.items() if name != "y"}, test="irt", rule="bh", draws=DRAWS
+    )
+    if sampler is not None and reference is not None:
+        raise InputError("got a sampler and a reference; give one of them")
+    sampler = reference if sampler is None else sampler
     passes = None if passes is None else whole("passes", passes, 1)
     if sampler is None and y is None:
         raise InputError(NO_REFERENCE)
@@ -130,10 +466,10 @@ def global_importance(
     inside = read_model(model, wrapped, problem, table, settings) if y is None else None
     asked = ImportanceRun(problem, table, wrapped, alike, settings, passes, check, model_name(model), inside)
     told = {"labels": f"digest {content_digest([labels_digest(y), loss, passes]).hex():>40}"}
-    if settings.on_error == "skip" and (bad := _failing(asked)):
+    if settings.options.on_error == "skip" and (bad := _failing(asked)):
         good = np.setdiff1d(np.arange(len(problem.items)), list(bad))
-        own = {"subsets": subsets, "loss": loss, "passes": passes, "check": check, **options}
-        found = global_importance(model, _rows(X, good), sampler, None if y is None else _rows(y, good), **own)  # type: ignore[arg-type]
+        rest = named | {"X": _rows(X, good), "y": None if y is None else _rows(y, good)}
+        found = global_importance(**rest)
         note = LEFT_OUT.format(bad=len(bad), count=len(problem.items), why=reasons(bad))
         return replace(found, warned=(note, *found.warned), rows=found.rows + len(problem.items))
     return _importance(asked, partial(_measured, X, y, loss), told)
@@ -142,8 +478,8 @@ def global_importance(
 def _failing(asked: ImportanceRun) -> dict[int, str]:
     """Inputs that the model fails on, and why. Left out they say nothing of any subset, as if all their versions were
     equal; so it is with draws that it fails on, and the observed row stays one of its draws."""
-    settings, size = asked.settings, asked.settings.batch_rows or default_batch_rows(asked.table)
-    tolerance = Tolerance(skip=True, timeout=settings.timeout)
+    settings, size = asked.settings, asked.settings.options.batch_rows or default_batch_rows(asked.table)
+    tolerance = Tolerance(skip=True, timeout=settings.options.timeout)
     return failing_inputs(asked.problem, asked.wrapped.call, size, partial(name_row, asked.table), tolerance)
 
 
@@ -187,14 +523,14 @@ def _importance(
     asked: ImportanceRun, measured_of: Callable[[Settings, Probe, Wrapped], Measured], told: dict[str, str]
 ) -> GlobalResult:
     problem, settings, call = asked.problem, asked.settings, asked.wrapped.call
-    size = settings.batch_rows or default_batch_rows(asked.table)
-    tolerance = Tolerance(settings.on_error == "skip", settings.timeout)
+    size = settings.options.batch_rows or default_batch_rows(asked.table)
+    tolerance = Tolerance(settings.options.on_error == "skip", settings.options.timeout)
 
     def all_told() -> dict[str, str]:
         return manifest(problem, asked.model_name, size, settings) | told
 
-    answers = journal(engine_for(settings.workers), call, settings.run_dir, all_told)
-    with answers as kept, reporting(settings.progress) as report:
+    answers = journal(engine_for(settings.options.workers), call, settings.options.run_dir, all_told)
+    with answers as kept, reporting(settings.options.progress) as report:
         model = kept.model if tolerance == Tolerance() else Patient(kept.model, tolerance)
         seen = probe(model, problem.items, size, partial(name_row, asked.table))
         measured = measured_of(settings, seen, asked.wrapped)

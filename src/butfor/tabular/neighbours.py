@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from butfor.core.types import Array, InputError, Ints, Subset
 from butfor.tabular.donors import Description, ReferenceRows, describe, donate, repeats, rows_of
-from butfor.tabular.row_cache import RowCache
-from butfor.tabular.splice import TableSampler, fitted
+from butfor.tabular.splice import RowCache, TableSampler, fitted
+from butfor.types import Array, InputError, Ints, Subset
 
 FEWEST, MOST = 20, 200  # neighbours: a tenth of the rows, but no fewer and no more
 

@@ -2,39 +2,314 @@
 
 from __future__ import annotations
 
+import csv
+import json
+import os
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
+from importlib import import_module
+from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from butfor.core.checks import whole
-from butfor.core.draw.blocks import BLOCK_VALUES, table_problem
-from butfor.core.draw.samplers import info_of
-from butfor.core.result.result import Result
-from butfor.core.result.table import family_members
-from butfor.core.select.guarantees import FILTER
-from butfor.core.select.reach import reach
-from butfor.core.types import Bools, InputError, ReachWarning
-from butfor.models.rows import is_frame
-from butfor.models.wrap import model_name
-from butfor.run.context import RunContext
-from butfor.run.run import run
-from butfor.run.settings import Settings, takes
-from butfor.tabular.bind import bind_model, bind_sampler, is_data
-from butfor.tabular.block_files import BlockWriter, in_blocks, read_blocks, usual_ending
+from butfor.evaluation.hypotheses import BLOCK_VALUES, table_problem
+from butfor.evaluation.samplers import info_of
+from butfor.inference.guarantees import FILTER, Guarantee
+from butfor.inference.streaming import adaptive_streamed, bh_threshold, knockoff_plus_threshold
+from butfor.models.wrap import is_frame, model_name, one_line
+from butfor.results.result import Result, family_members
+from butfor.results.summary import reach
+from butfor.run.run import RunContext, run
+from butfor.settings import Settings
 from butfor.tabular.explain import default_batch_rows, reference_of, sampler_notes_of, subset_tree
-from butfor.tabular.files import PARQUET
-from butfor.tabular.streamed import StreamedResult, choose_streamed
+from butfor.tabular.files import (
+    PARQUET,
+    TableRequest,
+    check_header,
+    check_lines,
+    evaluated,
+    framed,
+    listed,
+    matches,
+    model_columns,
+    named_rows,
+    plain_types,
+    read_table,
+    same_file,
+    typed,
+)
+from butfor.tabular.splice import bind_model, bind_sampler, is_data
+from butfor.tabular.subsets import is_nested
 from butfor.tabular.table import Table, as_frame, items_of
-from butfor.tabular.zoom import is_nested
+from butfor.types import Bools, Floats, InputError, ReachWarning, whole
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+READ = 65_536  # rows that are read at a time
+
+
+def read_blocks(path: Path, what: str, columns: Sequence[str] | None = None) -> Iterator[pd.DataFrame]:
+    """The rows of a CSV or Parquet file, some at a time, each column of the same type throughout."""
+    if path.suffix.lower() not in PARQUET:
+        yield from _csv_blocks(path, what)
+        return
+    try:
+        arrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
+    except ModuleNotFoundError as error:
+        raise InputError(
+            f"the {what} {path} is Parquet, which needs pyarrow; pip install 'butfor[parquet]', or give a CSV file"
+        ) from error
+    try:
+        with open(path, "rb") as file:
+            yield from _parquet_blocks(arrow, parquet.ParquetFile(file), path, what, columns)
+    except OSError as error:
+        reason = error.strerror or one_line(error)
+        raise InputError(f"the {what} {path} cannot be read: {reason}; name a Parquet file") from error
+    except arrow.ArrowException as error:
+        raise InputError(f"the {what} {path} cannot be read as Parquet: {one_line(error)}") from error
+
+
+def _parquet_blocks(
+    arrow: Any, file: Any, path: Path, what: str, columns: Sequence[str] | None
+) -> Iterator[pd.DataFrame]:
+    import pandas as pd
+
+    gappy, start = _gappy(file), 0
+    for batch in file.iter_batches(batch_size=READ, columns=columns):
+        table = plain_types(arrow, arrow.Table.from_batches([batch]), path, what)
+        frame = framed(table)
+        if isinstance(frame.index, pd.RangeIndex):  # rows are numbered through, whatever block they are in
+            frame.index = pd.RangeIndex(start, start + len(frame))
+        kinds = {name: frame[name].dtype for name in gappy.intersection(frame.columns)}
+        frame = frame.astype(
+            {name: float if kind.kind in "iu" else object for name, kind in kinds.items() if kind.kind in "iub"}
+        )
+        if not start:
+            check_header(list(map(str, frame.columns)), path, what)
+        start += len(frame)
+        yield frame
+
+
+def _gappy(file: Any) -> set[str]:
+    """Columns in which some value is missing, or may be: pandas then has no whole numbers in any of their blocks."""
+    found = set()
+    for group in range(file.metadata.num_row_groups):
+        for place in range(file.metadata.num_columns):
+            column = file.metadata.row_group(group).column(place)
+            known = column.statistics
+            if known is None or not known.has_null_count or known.null_count:
+                found.add(column.path_in_schema)
+    return found
+
+
+def _csv_blocks(path: Path, what: str) -> Iterator[pd.DataFrame]:
+    import pandas as pd
+
+    check_lines(path, what)
+    try:
+        kinds: dict[str, set[Any]] = {}
+        with pd.read_csv(path, encoding="utf-8", index_col=False, chunksize=READ) as parts:
+            for part in parts:
+                for name, dtype in part.dtypes.items():
+                    kinds.setdefault(str(name), set()).add(dtype)
+        types = {name: one for name, some in kinds.items() if (one := _common(some)) is not None}
+        with pd.read_csv(path, encoding="utf-8", index_col=False, chunksize=READ, dtype=types) as parts:
+            yield from parts
+    except (pd.errors.ParserError, ValueError) as error:
+        raise InputError(f"the {what} {path} cannot be read as CSV: {one_line(error)}") from error
+
+
+def _common(kinds: set[Any]) -> Any:
+    """The type that reading the file as a whole would give a column; None: pandas finds it out itself."""
+    letters = {kind.kind for kind in kinds}
+    if len(kinds) == 1:
+        return None if letters == {"O"} else next(iter(kinds))
+    if letters <= set("iu"):
+        return "float64" if letters == {"i", "u"} else max(kinds, key=lambda kind: kind.itemsize)
+    return "float64" if letters <= set("iuf") else object if "O" in letters and letters != {"O", "b"} else None
+
+
+def in_blocks(frames: Iterable[pd.DataFrame], rows: int) -> Iterator[pd.DataFrame]:
+    """The same rows in blocks of exactly so many, but for the last."""
+    import pandas as pd
+
+    kept: list[pd.DataFrame] = []
+    for frame in frames:
+        kept.append(frame)
+        while sum(map(len, kept)) >= rows:
+            whole = kept[0] if len(kept) == 1 else pd.concat(kept)
+            yield whole.iloc[:rows]
+            kept = [whole.iloc[rows:]]
+    if sum(map(len, kept)):
+        yield kept[0] if len(kept) == 1 else pd.concat(kept)
+
+
+class BlockWriter:
+    """A table that is written a block at a time, by its ending as Parquet or CSV."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self._file, self._writer = path, None, None  # type: Path, Any, Any
+
+    def __enter__(self) -> BlockWriter:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for part in (self._writer, self._file):
+            if part is not None and not isinstance(part, bool):
+                part.close()
+
+    def write(self, frame: pd.DataFrame) -> None:
+        if self.path.suffix.lower() not in PARQUET:
+            if self._file is None:
+                self._file = open(self.path, "w", encoding="utf-8", newline="")  # noqa: SIM115
+            frame.to_csv(self._file, index=False, header=self._file.tell() == 0, quoting=csv.QUOTE_MINIMAL)
+            return
+        arrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
+        schema = None if self._writer is None else self._writer.schema
+        try:
+            table = arrow.Table.from_pandas(frame, schema=schema, preserve_index=False)
+        except arrow.ArrowException as error:
+            raise InputError(
+                f"the names of the inputs are of another type than in earlier blocks ({one_line(error)}); give all "
+                "rows names of one type"
+            ) from error
+        if self._writer is None:
+            self._writer = parquet.ParquetWriter(self.path, table.schema)
+        self._writer.write_table(table)
+
+
+def usual_ending() -> str:
+    """.parquet where pyarrow is there, else .csv."""
+    return ".parquet" if find_spec("pyarrow") is not None else ".csv"
+
+
+def written_blocks(path: Path, columns: Sequence[str] | None = None) -> Iterator[pd.DataFrame]:
+    """What a BlockWriter wrote, block by block; numbers are the same bits."""
+    if path.suffix.lower() in PARQUET:
+        with open(path, "rb") as file:
+            for batch in import_module("pyarrow.parquet").ParquetFile(file).iter_batches(READ * 4, columns=columns):
+                yield batch.to_pandas()
+        return
+    import pandas as pd
+
+    exact = dict.fromkeys(("observed", "p", "z"), str)  # not all versions of pandas read back what they wrote
+    with pd.read_csv(path, chunksize=READ * 4, usecols=columns, dtype=exact) as frames:  # type: ignore[arg-type]
+        for frame in frames:
+            yield frame.astype({name: float for name in exact if name in frame.columns})
+
+
+@dataclass(frozen=True, eq=False)
+class StreamedResult:
+    """What `explain_stream` found: the file with every hypothesis, and what is to be said of it."""
+
+    path: Path
+    hypotheses: int
+    tested: int
+    chosen: int
+    by_subset: dict[str, int]  # chosen rows of each subset
+    threshold: float | None  # of p at most, of z at least; None: weighted
+    rows: int = 0
+    model_rows: int = 0
+    guarantee: Guarantee | None = None
+    notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<butfor stream: {self.chosen} of {self.hypotheses} hypotheses chosen, in {self.path}>"
+
+    def summary(self) -> str:
+        """The result in a few lines."""
+        most = sorted(self.by_subset.items(), key=lambda pair: -pair[1])[:10]
+        lines = [
+            f"{self.chosen:,} of {self.hypotheses:,} hypotheses on {self.rows:,} rows chosen "
+            f"({self.model_rows:,} rows asked of the model).",
+            *(f"  {name}: in {count:,} rows" for name, count in most if count),
+            str(self.guarantee),
+            *self.notes,
+        ]
+        return "\n".join(lines)
+
+    def to_json(self) -> str:
+        """The same for programs."""
+        told = {name: value for name, value in vars(self).items() if name not in ("path", "guarantee", "threshold")}
+        finite = self.threshold is not None and np.isfinite(self.threshold)
+        threshold = self.threshold if finite else None
+        return json.dumps(
+            {"table": str(self.path), **told, "threshold": threshold, "guarantee": str(self.guarantee)}, indent=1
+        )
+
+
+def choose_streamed(part: Path, out: Path, settings: Settings, floor: float, subsets: int) -> StreamedResult:
+    """Choose over all evidence in `part`, and write it again with `chosen` beside it; `floor` is that of one input."""
+    kind = "z" if settings.test.name == "osft" else "p"
+
+    def evidence() -> Iterator[Floats]:
+        for frame in written_blocks(part, [kind, "tested"]):
+            yield frame[kind].to_numpy()[frame["tested"].to_numpy()]
+
+    def matrices() -> Iterator[Floats]:
+        left = np.zeros(0)
+        for frame in written_blocks(part, [kind, "tested"]):
+            values = np.append(left, np.where(frame["tested"], frame[kind], np.nan))
+            count = len(values) // subsets * subsets
+            left = values[count:]
+            yield values[:count].reshape(-1, subsets)
+
+    tested = sum(map(len, evidence()))
+    if settings.rule == "adaptive":
+        rule = adaptive_streamed(matrices, settings.alpha, settings.seed)
+        chosen = (rule.chosen(start, p).reshape(-1) for start, p in _placed(matrices()))
+        return _written(part, out, kind, tested, chosen, None)
+    if kind == "p":
+        limit = bh_threshold(evidence, settings.alpha)
+        return _written(part, out, kind, tested, None, limit)
+    limit = knockoff_plus_threshold(evidence, settings.alpha, floor * tested / subsets)
+    return _written(part, out, kind, tested, None, limit)
+
+
+def _placed(blocks: Iterator[Floats]) -> Iterator[tuple[int, Floats]]:
+    start = 0
+    for block in blocks:
+        yield start, block
+        start += len(block)
+
+
+def _written(
+    part: Path, out: Path, kind: str, tested: int, given: Iterator[Bools] | None, limit: float | None
+) -> StreamedResult:
+    """The table with what is chosen; it appears when it is whole."""
+    final = part.with_name(f".{out.stem}.whole{part.suffix}")
+    counts: dict[str, int] = {}
+    size, waiting = 0, np.zeros(0, bool)
+    try:
+        with BlockWriter(final) as writer:
+            for frame in written_blocks(part):
+                if given is None:
+                    values = frame[kind].to_numpy()
+                    chosen = (values <= limit if kind == "p" else values >= limit) & frame["tested"].to_numpy()
+                else:
+                    while len(waiting) < len(frame):
+                        waiting = np.append(waiting, next(given))
+                    chosen, waiting = waiting[: len(frame)], waiting[len(frame) :]
+                _count(counts, frame, chosen)
+                writer.write(frame.assign(chosen=chosen))
+                size += len(frame)
+        os.replace(final, out)
+    finally:
+        final.unlink(missing_ok=True)
+    return StreamedResult(out, size, tested, sum(counts.values()), counts, limit)
+
+
+def _count(counts: dict[str, int], frame: pd.DataFrame, chosen: Any) -> None:
+    for name, count in frame.loc[chosen, "subset"].value_counts().items():
+        counts[str(name)] = counts.get(str(name), 0) + int(count)
+
 
 OPTIONS = ("test", "rule", "alternative", "target", "link", "alpha", "draws", "min_effect", "picked", "control", "seed",
            "batch_rows", "progress")  # fmt: skip
@@ -44,7 +319,6 @@ MANY = 10**7  # hypotheses that a file is taken to have, before it is read
 OVER_FILE = "all hypotheses of the file, chosen together after its last block (not over the rows of a block)"
 
 
-@takes(OPTIONS)
 def explain_stream(
     model: object,
     data: object,
@@ -92,7 +366,7 @@ def _fitted(sampler: Any) -> Any:
     """Reference data as a sampler, fitted once for all blocks."""
     if not is_data(sampler):
         return sampler
-    from butfor.tabular.auto import auto
+    from butfor.tabular.explain import auto
 
     return auto(sampler)
 
@@ -266,3 +540,32 @@ class _Tested:
 
 def _name_row(table: Table, start: int, row: int) -> str:
     return f"row {start + row} of the data (index {table.index[row]!r})"
+
+
+def read_stream(request: TableRequest) -> tuple[Iterator[pd.DataFrame], pd.DataFrame]:
+    """Blocks of the rows to explain and the whole reference, with the model's columns; the first block decides them."""
+    if request.reference is None or same_file(request):
+        raise InputError("--stream reads the data once; give the reference as a file of its own: --reference FILE")
+    for option, given in (("--categories", request.categories), ("--truth", request.truth)):
+        if given:
+            raise InputError(f"{option} needs all rows at once, and --stream reads them in blocks; drop one of them")
+    reference = read_table(request.reference, "reference")
+    blocks = read_blocks(request.data, "data")
+    head = next(blocks, None)
+    if head is None:
+        raise InputError(f"the data {request.data} has columns but no rows; give at least one row")
+    dates = listed(request.dates, dict.fromkeys([*head.columns, *reference.columns]), "--dates: ")
+    both = typed({"data": head, "reference": reference}, dates, [])
+    reference = both["reference"]
+    columns = model_columns(both["data"], reference, request)
+    if request.reference_where is not None:
+        reference = reference[matches(reference, request.reference_where, "--reference-where")]
+
+    def picked() -> Iterator[pd.DataFrame]:
+        for block in chain([head], blocks):
+            frame = typed({"data": block}, dates, [])["data"]
+            if request.data_where is not None:
+                frame = frame[evaluated(frame, request.data_where, "--data-where")]
+            yield named_rows(frame, request.index)[columns]
+
+    return picked(), reference[columns]

@@ -6,18 +6,169 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from butfor.core.draw.items import TableItems
-from butfor.core.types import Array, Batch, InputError, Ints
-from butfor.models.optional import attribute
-from butfor.models.rows import is_frame, is_series
-from butfor.tabular.columns import ColumnType, column_from_metadata, encode
+from butfor.evaluation.items import TableItems
+from butfor.models.wrap import attribute, is_frame, is_series
+from butfor.types import Array, Batch, Floats, InputError, Ints
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+Kind = Literal["number", "flag", "category", "time"]
+KINDS = {"number": "numbers", "flag": "yes/no values", "category": "categories", "time": "times"}
+BY_CODE: dict[str, Kind] = {"f": "number", "i": "number", "u": "number", "b": "flag", "M": "time", "m": "time"}
+EXACT = 2**53  # whole numbers beyond it have no float64 of their own
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnType:
+    """How a column was given, and what its numbers stand for. Missing values are NaN in every kind.
+
+    `levels` of a category: code i stands for level i. Levels of the reference come first, those that only the data
+    has behind them, so that a sampler and the data it is used on share their codes.
+    """
+
+    kind: Kind = "number"
+    dtype: Any = None  # pandas' or NumPy's; None for the columns of a float array
+    levels: Any = None  # pandas.Index of a category
+
+    def metadata(self) -> dict[str, Any]:
+        """For a file; levels that JSON does not know become text."""
+        levels = None if self.levels is None else [_plain(level) for level in self.levels]
+        named = None if self.dtype is None else str(self.dtype)
+        known = [_plain(level) for level in self.dtype.categories] if named == "category" else None
+        ordered = self.dtype.ordered if named == "category" else None
+        return {"kind": self.kind, "dtype": named, "levels": levels, "categories": known, "ordered": ordered}
+
+    @property
+    def limits(self) -> tuple[float, float] | None:
+        """The least and largest number that a column of whole numbers holds when it is shown; None of any other."""
+        if self.dtype is None or self.dtype.kind not in "iub":
+            return None
+        if self.dtype.kind == "b":
+            return 0.0, 1.0
+        held = np.iinfo(self.dtype.type)
+        return max(float(held.min), -float(EXACT)), min(float(held.max), float(EXACT))
+
+    def show(self, values: Floats) -> Any:
+        """The numbers as a column of the frame's own type; a type that cannot hold a missing value gives way."""
+        if self.kind == "category":
+            return self._categories(values)
+        if self.kind == "time":
+            return self._times(values)
+        return values if self.dtype is None or self.dtype == values.dtype else self._numbers(values)
+
+    def _categories(self, values: Floats) -> Any:
+        import pandas as pd
+
+        codes = np.where(np.isnan(values), -1, values).astype(np.int64)
+        if not isinstance(self.dtype, pd.CategoricalDtype):
+            levels = self.levels.array.take(codes, allow_fill=True)
+            return pd.Series(levels, dtype=self.dtype)  # an array of objects might be taken for text
+        dtype = self.dtype
+        places = dtype.categories.get_indexer(self.levels)
+        if (places < 0).any():  # the reference has levels that the data's type does not name
+            dtype = pd.CategoricalDtype(dtype.categories.append(self.levels[places < 0]), dtype.ordered)
+            places = dtype.categories.get_indexer(self.levels)
+        return pd.Categorical.from_codes(np.append(places, -1)[codes], dtype=dtype)
+
+    def _times(self, values: Floats) -> Any:
+        import pandas as pd
+
+        missing = np.isnan(values)
+        whole = np.rint(np.where(missing, 0, values)).astype(np.int64)
+        naive = "timedelta64[us]" if self.dtype.kind == "m" else "datetime64[us]"
+        times = pd.Series(whole.view(naive)).mask(missing)
+        if isinstance(self.dtype, pd.DatetimeTZDtype):
+            times = times.dt.tz_localize("UTC")
+        return times.astype(self.dtype).array
+
+    def _numbers(self, values: Floats) -> Any:
+        import pandas as pd
+
+        missing = np.isnan(values)
+        if self.dtype.kind in "iub":
+            values = np.rint(values)
+        if isinstance(self.dtype, np.dtype):
+            return values.astype(self.dtype) if self.dtype.kind == "f" or not missing.any() else values
+        if isinstance(self.dtype, pd.SparseDtype):
+            return pd.arrays.SparseArray(values.astype(self.dtype.subtype), dtype=self.dtype)
+        held = pd.array(np.where(missing, 0, values).astype(self.dtype.numpy_dtype), dtype=self.dtype)
+        held[missing] = None
+        return held
+
+
+def encode(series: pd.Series[Any], name: str, what: str, like: ColumnType | None) -> tuple[ColumnType, Floats]:
+    """A column of a frame and its numbers; `like` is the same column of the reference, whose codes are kept."""
+    dtype: Any = series.dtype
+    kind = BY_CODE.get(dtype.kind, "category")  # pandas' own categories are "O"
+    if like is not None and like.kind != kind and {like.kind, kind} != {"number", "flag"}:
+        if series.isna().all():
+            return ColumnType(like.kind, dtype, like.levels), np.full(len(series), np.nan)
+        raise InputError(
+            f"column {name!r} of the {what} holds {KINDS[kind]}, but {KINDS[like.kind]} in the sampler's reference; "
+            "give both the same type"
+        )
+    if kind == "category":
+        return _coded(series, name, what, None if like is None else like.levels)
+    numbers = _as_microseconds(series, name, what) if kind == "time" else series
+    values = np.asarray(numbers.to_numpy(dtype=np.float64, na_value=np.nan))
+    if dtype.kind in "iu" and len(values) and np.nanmax(np.abs(values), initial=0) > EXACT:
+        raise InputError(
+            f"column {name!r} of the {what} has whole numbers beyond 2**53, which arithmetic would round; make it text "
+            "if it is a name, or divide it"
+        )
+    return ColumnType(kind, dtype), values
+
+
+def _coded(series: pd.Series[Any], name: str, what: str, known: pd.Index[Any] | None) -> tuple[ColumnType, Floats]:
+    import pandas as pd
+
+    fixed = series.dtype.categories if isinstance(series.dtype, pd.CategoricalDtype) else None
+    try:
+        own: pd.Index[Any] = pd.Index(series.dropna().unique()) if fixed is None else fixed
+        levels = own if known is None else known.append(own[known.get_indexer(own) < 0])
+        codes = levels.get_indexer(pd.Index(series.array)).astype(np.float64)
+    except TypeError as error:
+        raise InputError(
+            f"column {name!r} of the {what} holds things that cannot be compared ({error}); make them text or numbers"
+        ) from error
+    codes[series.isna().to_numpy()] = np.nan
+    return ColumnType("category", series.dtype, levels), codes
+
+
+def _as_microseconds(series: pd.Series[Any], name: str, what: str) -> pd.Series[Any]:
+    """Times as a float column; what is finer than a microsecond could not be given back."""
+    coarse = series.dt.as_unit("us")
+    if not (coarse == series)[series.notna()].all():
+        raise InputError(
+            f"column {name!r} of the {what} has times finer than a microsecond; round them with .dt.round('us')"
+        )
+    numbers: pd.Series[Any] = coarse.astype("int64").astype(np.float64)
+    return numbers.mask(coarse.isna())
+
+
+def _plain(level: object) -> object:
+    level = level.item() if isinstance(level, np.generic) else level
+    return level if isinstance(level, str | int | float | bool) else str(level)
+
+
+def column_from_metadata(metadata: dict[str, Any]) -> ColumnType:
+    """The column whose `metadata` was written."""
+    import pandas as pd
+
+    if metadata["kind"] not in KINDS or (metadata["kind"] == "category") != (metadata["levels"] is not None):
+        raise ValueError(f"a column is of kind {metadata['kind']!r:.60}")
+    if metadata["categories"] is not None:
+        dtype: Any = pd.CategoricalDtype(metadata["categories"], metadata["ordered"])
+    else:
+        dtype = None if metadata["dtype"] is None else pd.api.types.pandas_dtype(metadata["dtype"])
+    return ColumnType(metadata["kind"], dtype, None if metadata["levels"] is None else pd.Index(metadata["levels"]))
+
 
 ColumnTypes = Mapping[str, ColumnType]
 
@@ -246,3 +397,159 @@ def constant(name: str, value: float, sampler: str) -> InputError:
         f"column {name!r} of the reference is constant ({value:g}): {sampler} cannot redraw it; drop the column from "
         "data and reference, or use butfor.tabular.empirical"
     )
+
+
+MIXING = ("Normalizer",)  # one output per input, by name too, but each of them made of all inputs
+INDICATOR = "missingindicator_"  # how scikit-learn's imputers name the flags they add
+Names = tuple[str, ...] | None  # of columns, where they are known
+
+
+def groups_from_encoder(encoder: object, *, positions: bool = False) -> dict[str, list[Any]]:
+    """Encoded columns by raw column, for `subsets=`: {"colour": ["colour_blue", "colour_red"], "age": ["age"]}.
+
+    Every encoded column is in exactly one group. Columns that a transformer makes of several raw ones (PCA) are one
+    group with the transformer's name.
+
+    Parameters
+    ----------
+    encoder : a fitted scikit-learn ColumnTransformer, OneHotEncoder or other transformer, or a Pipeline of them, whose
+        last step may be the model: then the columns are those that the model gets.
+    positions : give numbers, for tables without names, in place of the names of `get_feature_names_out()`.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from sklearn.preprocessing import OneHotEncoder
+    >>> groups_from_encoder(OneHotEncoder().fit(pd.DataFrame({"colour": ["red", "blue"], "size": ["S", "M"]})))
+    {'colour': ['colour_blue', 'colour_red'], 'size': ['size_M', 'size_S']}
+    """
+    raw = _raw_names(encoder)
+    made = _through(encoder, EncodedColumns(raw, raw), "", None)
+    if made.names is None and not positions:
+        raise InputError(
+            f"{type(encoder).__name__} cannot name the columns it makes, since a step of it has no "
+            "get_feature_names_out; ask for positions=True"
+        )
+    groups: dict[str, list[Any]] = {}
+    for place, owner in enumerate(made.owners):
+        groups.setdefault(owner, []).append(place if positions or made.names is None else made.names[place])
+    return groups
+
+
+@dataclass(frozen=True)
+class EncodedColumns:
+    """Columns on their way through an encoder: what each is called, if that is known, and whose group it belongs to."""
+
+    names: Names
+    owners: tuple[str, ...]
+
+    def take(self, places: Sequence[int]) -> EncodedColumns:
+        names = None if self.names is None else tuple(self.names[i] for i in places)
+        return EncodedColumns(names, tuple(self.owners[i] for i in places))
+
+
+def _raw_names(encoder: object) -> tuple[str, ...]:
+    names, count = attribute(encoder, "feature_names_in_"), attribute(encoder, "n_features_in_")
+    if names is None and count is None:
+        raise InputError(
+            f"groups_from_encoder needs a fitted ColumnTransformer, OneHotEncoder or Pipeline of scikit-learn, got "
+            f"{type(encoder).__name__} that is not fitted or does not say which columns it takes"
+        )
+    return tuple(f"x{i}" for i in range(count)) if names is None else tuple(map(str, names))
+
+
+def _through(step: Any, columns: EncodedColumns, name: str, width: int | None) -> EncodedColumns:
+    """The columns after one step, which is called `name` and makes `width` columns where that is known."""
+    if step is None or isinstance(step, str):  # "passthrough"
+        return columns
+    if (steps := attribute(step, "steps")) is not None:
+        *others, last = steps
+        is_model = last[1] is not None and not isinstance(last[1], str) and attribute(last[1], "transform") is None
+        for own, part in others if is_model else steps:
+            columns = _through(part, columns, name or _apart(own, columns.owners), None)
+        return columns
+    if attribute(step, "output_indices_") is not None:
+        return _side_by_side(step, columns)
+    names = _names_out(step, columns.names)
+    width = len(names) if names is not None else width
+    if width is None:
+        raise InputError(
+            f"step {name or type(step).__name__!r} does not say how many columns it makes; give the steps before it"
+        )
+    return EncodedColumns(names, _owners(step, columns, name or type(step).__name__, names, width))
+
+
+def _side_by_side(step: Any, columns: EncodedColumns) -> EncodedColumns:
+    """A ColumnTransformer: each part gets some columns, and what the parts make stands side by side."""
+    raw = _raw_names(step)
+    places = {part: range(where.start, where.stop) for part, where in step.output_indices_.items()}
+    owners = [""] * max((where.stop for where in places.values()), default=0)
+    for part, transformer, chosen in step.transformers_:
+        where = places.get(part, range(0))
+        if len(where):
+            given = columns.take(_positions(chosen, raw))
+            made = _through(transformer, given, _apart(part, columns.owners), len(where))
+            owners[where.start : where.stop] = made.owners
+    return EncodedColumns(_names_out(step, columns.names), tuple(owners))
+
+
+def _apart(part: str, taken: Sequence[str]) -> str:
+    return f"{part} (transformer)" if part in taken else part
+
+
+def _positions(chosen: Any, names: Sequence[str]) -> list[int]:
+    """Columns as a ColumnTransformer may name them: one or several, by name, position, slice or mask."""
+    if isinstance(chosen, slice) and isinstance(chosen.start or chosen.stop, str):
+        first = 0 if chosen.start is None else names.index(chosen.start)
+        last = len(names) - 1 if chosen.stop is None else names.index(chosen.stop)  # by name the end is part of it
+        return list(range(first, last + 1, chosen.step or 1))
+    if isinstance(chosen, slice | int):
+        return [int(place) for place in np.atleast_1d(np.arange(len(names))[chosen])]
+    listed = [chosen] if isinstance(chosen, str) else list(chosen)
+    if all(isinstance(column, bool | np.bool_) for column in listed):
+        return [place for place, taken in enumerate(listed) if taken]
+    return [names.index(column) if isinstance(column, str) else int(column) % len(names) for column in listed]
+
+
+def _names_out(step: Any, names: Names) -> Names:
+    given = None if names is None else np.asarray(names, dtype=object)
+    try:
+        return tuple(map(str, step.get_feature_names_out(given)))
+    except (AttributeError, ValueError, TypeError, NotImplementedError):
+        return None
+
+
+def _owners(step: Any, columns: EncodedColumns, name: str, names: Names, width: int) -> tuple[str, ...]:
+    """Whose each of the columns is that one transformer makes."""
+    if len(set(columns.owners)) == 1:
+        return columns.owners[:1] * width
+    if type(step).__name__ in MIXING:
+        return (name,) * width
+    counts = _counts(step)
+    if counts is not None and len(counts) == len(columns.owners) and sum(counts) == width:
+        return tuple(np.repeat(np.array(columns.owners, dtype=object), counts))
+    owner = dict(zip(columns.names or (), columns.owners, strict=False))
+    found = [owner.get(one, owner.get(one.removeprefix(INDICATOR))) for one in names or ()]
+    return tuple(map(str, found)) if found and None not in found else (name,) * width
+
+
+def _counts(step: Any) -> list[int] | None:
+    """How many columns each input becomes, where a transformer makes several of each, one input after the other."""
+    kind = type(step).__name__
+    if kind == "OneHotEncoder":
+        return [_levels(step, i) for i in range(len(step.categories_))]
+    if kind == "KBinsDiscretizer":
+        return [1 if step.encode == "ordinal" else int(bins) for bins in step.n_bins_]
+    if kind == "SplineTransformer":
+        return [step.n_features_out_ // step.n_features_in_] * step.n_features_in_
+    if kind == "TargetEncoder" and step.target_type_ == "multiclass":
+        return [len(step.classes_)] * step.n_features_in_
+    return None
+
+
+def _levels(encoder: Any, column: int) -> int:
+    """Columns that a OneHotEncoder makes of one: infrequent levels share one, and one may be dropped."""
+    rare = (attribute(encoder, "infrequent_categories_") or {column: None})[column]
+    shared = 0 if rare is None or not len(rare) else len(rare) - 1
+    dropped = encoder.drop_idx_ is not None and encoder.drop_idx_[column] is not None
+    return len(encoder.categories_[column]) - shared - dropped

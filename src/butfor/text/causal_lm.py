@@ -9,16 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from butfor.core.checks import whole
-from butfor.core.types import Floats, InputError, Ints, Subset
-from butfor.models.optional import need
-from butfor.text.case import case_of, cased
-from butfor.text.distribution import Shape, shape, spelled
-from butfor.text.edit import Span, rewritten, span_of
-from butfor.text.filling import WordByWord, draw_spans, list_spans, lists_short
-from butfor.text.language_models import LanguageModel, language_model
-from butfor.text.recent import Recent
-from butfor.text.segment import splits_character, word_spans
+from butfor.models.wrap import need
+from butfor.text.masked_lm import Shape, WordByWord, draw_spans, list_spans, lists_short, shape, spelled
+from butfor.text.segment import Span, case_of, cased, rewritten, span_of, splits_character, word_spans
+from butfor.text.tokens import LanguageModel, Recent, language_model
+from butfor.types import Floats, InputError, Ints, Subset, whole
 
 KEPT = 64  # distributions that are remembered
 NEAR = 32  # characters for each piece that is read: more than it can have

@@ -9,12 +9,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from butfor.core.result.result import Result
-from butfor.run.progress import Progress
+from butfor.evaluation.progress import Progress
+from butfor.results.result import Result
 from butfor.text.explain import explain
-from butfor.text.small_infiller import small_infiller
-from butfor.text.small_sentiment import small_sentiment
-from butfor.text.terminal import LEGEND, rendered
+from butfor.text.highlight import LEGEND, rendered
+from butfor.text.small import small_infiller, small_sentiment
 
 WIDTH = 110
 

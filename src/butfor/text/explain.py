@@ -2,30 +2,106 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import Any
+from os import PathLike
+from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 
-from butfor.core.draw.blocks import list_problem
-from butfor.core.draw.items import ListItems
-from butfor.core.draw.proposers import Proposer, is_blind
-from butfor.core.draw.samplers import HasNotes, RefusesInputs, SamplerInfo, info_of
-from butfor.core.result.result import Result
-from butfor.core.types import InputError, Subset
-from butfor.models.rows import check_aligned
-from butfor.models.wrap import model_name
-from butfor.run.context import RunContext
-from butfor.run.proposed import NamedItems, OnError, Proposed, Words, check_names, propose
-from butfor.run.run import run
-from butfor.run.settings import NAMES, Settings, of_those_left, takes
-from butfor.run.suited import Suited, by_cost, suited
-from butfor.run.zooming import check_zoom, with_layers
-from butfor.text.edit import SpanPacking, check_drawn, span_of
-from butfor.text.items import TextWarning, as_proposer, as_text, is_zoom, named_sources
+from butfor.evaluation.hypotheses import Proposer, ProposesTree, is_blind, list_problem
+from butfor.evaluation.items import ListItems
+from butfor.evaluation.progress import Progress
+from butfor.evaluation.samplers import HasNotes, RefusesInputs, SamplerInfo, info_of
+from butfor.models.wrap import check_aligned, is_frame, is_series, model_name
+from butfor.results.result import Result
+from butfor.run.overlap import overlap_note
+from butfor.run.proposed import NamedItems, Proposed, Words, check_names, propose
+from butfor.run.run import RunContext, check_zoom, run, with_layers
+from butfor.settings import EffectsOf, Link, OnError, Procedure, RunOptions, Settings, default_test, documented
+from butfor.text.files import UnreadableFile, load_texts
 from butfor.text.models import text_model
-from butfor.text.subsets import SIGN
+from butfor.text.segment import SpanPacking, check_drawn, span_of
+from butfor.text.subsets import SIGN, phrases, sentences, spans, wordpieces, words, zoom
+from butfor.types import Alternative, Family, InputError, Subset
+
+PLAIN: dict[str, Callable[[], Proposer]] = {"word": words, "sentence": sentences, "phrase": phrases}
+
+
+class TextWarning(UserWarning):
+    """Something about the texts that were given should be known: one was left out, say."""
+
+
+def named_sources(texts: Any) -> tuple[tuple[int | str, ...], tuple[object, ...]]:
+    """Names and texts, from a list of strings, a mapping name -> text, a pandas Series, or a `Path` to files of them.
+
+    Texts of a list are called "text 1", "text 2" and so on, those of a Series by its index.
+
+    >>> named_sources(["Good.", "Bad."])
+    (('text 1', 'text 2'), ('Good.', 'Bad.'))
+    """
+    if isinstance(texts, Path):
+        texts = load_texts(texts)
+    if isinstance(texts, str):
+        raise InputError("texts is one string; give a list: [text], or for a file butfor.text.read_texts(path)")
+    if isinstance(texts, Mapping):
+        return tuple(map(_name, texts)), tuple(texts.values())
+    if is_frame(texts):
+        raise InputError("texts is a table; give one of its columns: frame['text']")
+    if is_series(texts):
+        return tuple(map(_name, texts.index)), tuple(texts.tolist())
+    if not isinstance(texts, Iterable) or isinstance(texts, bytes):
+        raise InputError(
+            f"texts must be a list of strings, a mapping name -> text or a Series, got {type(texts).__name__}"
+        )
+    values = tuple(texts)
+    return tuple(f"text {number}" for number in range(1, len(values) + 1)), values
+
+
+def _name(name: object) -> int | str:
+    if isinstance(name, np.integer):
+        return int(name)
+    return name if isinstance(name, int) and not isinstance(name, bool) else str(name)
+
+
+def as_text(name: object, source: object) -> str:
+    """The text itself, after seeing that it is one."""
+    if isinstance(source, str):
+        return str(source)
+    if isinstance(source, UnreadableFile):
+        raise InputError(source.why)
+    missing = source is None or (isinstance(source, float) and np.isnan(source))
+    what = "missing" if missing else f"of type {type(source).__name__}"
+    raise InputError(f"text {name!r} is {what}, expected a string; leave it out, or on_error='skip'")
+
+
+def is_zoom(units: object) -> bool:
+    """Whether it goes from coarse to fine."""
+    return isinstance(units, ProposesTree) or (isinstance(units, str) and units == "zoom")
+
+
+def as_proposer(units: Any, tokenizer: object = None, *, whole: bool = False) -> Proposer:
+    """What proposes spans; the tokenizer is that of the sampler, for "wordpiece".
+
+    "zoom" begins with the whole text where the sampler can redraw the `whole`.
+
+    >>> [subset.name for subset in as_proposer("word")("review", "Good film.")]
+    ['Good', 'film']
+    """
+    if isinstance(units, str) and units in PLAIN:
+        return PLAIN[units]()
+    if isinstance(units, str) and units == "wordpiece":
+        return wordpieces(tokenizer)
+    if isinstance(units, str) and units == "zoom":
+        return zoom(whole=whole)
+    if callable(units):
+        return units  # type: ignore[no-any-return]
+    if isinstance(units, str) and not Path(units).is_file():
+        raise InputError(f"units is {units!r}, neither a file nor one of {', '.join(PLAIN)}, wordpiece, zoom")
+    return spans(units)
+
 
 HELD_CHARACTERS = 2**22  # of the texts that the model is given at a time
 MOST_ROWS = 256
@@ -33,8 +109,40 @@ KEEP = (8, 2**26)  # counterfactuals of each hypothesis that are kept, and the c
 WORDS = Words("text", "texts", "units", "nothing", SIGN)
 
 
-@takes(NAMES, alternative="two-sided")
-def explain(model: Any, texts: Any, sampler: Any, *, units: Any = "word", **options: object) -> Result:
+@documented
+def explain(
+    model: Any,
+    texts: Any,
+    sampler: Any,
+    *,
+    units: Any = "word",
+    test: str | Procedure | None = None,
+    alternative: Alternative | None = "two-sided",
+    rule: str | None = None,
+    family: Family = "run",
+    groups: Any = None,
+    weights_by: Any = None,
+    target: Any = None,
+    y: Any = None,
+    link: Link | None = None,
+    alpha: float = 0.1,
+    decide: Callable[[Any], Any] | Literal[False] | None = None,
+    level: float = 0.5,
+    min_effect: float | None = None,
+    draws: int | None = None,
+    bounds: bool = False,
+    picked: Callable[[Any], Any] | None = None,
+    effects: EffectsOf | None = "all",
+    seed: int = 0,
+    rng: np.random.Generator | np.random.SeedSequence | int | None = None,
+    options: RunOptions | None = None,
+    workers: Any = None,
+    run_dir: str | PathLike[str] | None = None,
+    progress: bool | Callable[[Progress], None] | None = None,
+    batch_rows: int | None = None,
+    timeout: float | None = None,
+    on_error: OnError | None = None,
+) -> Result:
     """Which words of each text the classifier relies on: those but for which its answer would be surprising.
 
     A word is chosen if the output is surprising beside what the sampler would put in its place: the sampler is what you
@@ -44,10 +152,9 @@ def explain(model: Any, texts: Any, sampler: Any, *, units: Any = "word", **opti
     Texts without a word are left out with a note; `on_error="skip"` also leaves out those that cannot be used: no
     string, too long for the model, not in the sampler's language.
 
-    `test=None` measures what a draw and a row of the model cost: it is "sequential", whose answer depends less on the
-    seed, where that is expected to take five minutes at most, else "few-shot" (1/alpha draws a word; also where `draws`
-    or `rule` are given), and for fewer than 10 texts, of which few-shot promises nothing, `butfor.sequential(h=1)`. The
-    result says which and why. A sampler with `listed` fills gets "sequential", with p-values
+    `test=None` is "sequential". A sampler of which a draw costs much (`masked_lm`, `causal_lm`) gets "few-shot" (with
+    1/alpha draws a word), or `butfor.sequential(h=1)` with fewer than 10 texts or `family="input"`, where few-shot promises
+    nothing. A sampler with `listed` fills gets "sequential", with p-values
     that are exact. The paper's study is `test="osft"` with its one draw and one more for the centre. The alternative is
     two-sided, words that pull either way, unless you give one. Effects come from 16 fresh draws for each word chosen
     (200 after "irt" and "sequential").
@@ -63,7 +170,7 @@ def explain(model: Any, texts: Any, sampler: Any, *, units: Any = "word", **opti
     units : what to test: "word", "wordpiece" (of the sampler's tokenizer, or `wordpieces(tokenizer)`), "sentence",
         "phrase", "zoom" (coarse to fine: paragraphs, and the sentences, phrases and words of those chosen), a list,
         mapping or file for `spans`, or any function (name, text) -> subsets such as `matches(pattern)`.
-    **options : settings.
+    {settings}
 
     Examples
     --------
@@ -74,15 +181,14 @@ def explain(model: Any, texts: Any, sampler: Any, *, units: Any = "word", **opti
     >>> sorted(result.table[result.chosen].subset.unique())
     ['dreadful', 'lousy', 'vile']
     """
-    info = _checked_info(sampler)
-    settled = bool(info.listed) or is_zoom(units)
-    settings = Settings.of(options, test="sequential" if settled else "few-shot")
+    named, info, given = locals(), _checked_info(sampler), load_items(texts)
+    dear = info.dear and not info.listed and not is_zoom(units)
+    settings = Settings.of(named, test=default_test(len(given), family, dear))
     check_aligned(settings.y, texts)
     check_aligned(settings.groups, texts, "groups")
     wrapped, proposer = text_model(model), as_proposer(units, info.tokenizer, whole=info.fills_whole)
     check_zoom(proposer, settings)
-    given = load_items(texts)
-    found = propose_spans(given, proposer, settings.on_error, (wrapped.call, sampler))
+    found = propose_spans(given, proposer, settings.options.on_error, (wrapped.call, sampler))
     held, names = tuple(found.items), found.names
     items = ListItems(held, check=None if info.changes_subset_only else check_drawn, packing=SpanPacking())
     context = RunContext(
@@ -100,11 +206,9 @@ def explain(model: Any, texts: Any, sampler: Any, *, units: Any = "word", **opti
         },
         keep=KEEP,
     )
-    found_test = Suited(settings)
-    if by_cost(options) and not settled:
-        found_test = suited(context, lambda test: Settings.of({**options, "test": test}), settings.run_dir)
-    result = run(context, of_those_left(found_test.settings, given.names, names))
-    return found_test.told(result)
+    result = run(context, settings.for_inputs(given.names, names))
+    notes = overlap_note(result) if test is None and not info.listed else []
+    return replace(result, run_notes=(*result.run_notes, *notes))
 
 
 def _checked_info(sampler: object) -> SamplerInfo:

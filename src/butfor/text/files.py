@@ -13,8 +13,8 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
-from butfor.core.parsing import MOST_FILE, parse_json, read_bounded
-from butfor.core.types import InputError
+from butfor.types import InputError
+from butfor.untrusted import MOST_FILE, parse_json, read_bounded
 
 USUAL = ("text", "review", "sentence", "content", "body", "comment", "document")  # what a column of texts is called
 FORMS = "expected a .csv, .tsv, .jsonl, .json or .txt file, a directory of .txt files, or - for standard input"

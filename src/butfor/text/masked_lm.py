@@ -2,24 +2,225 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from butfor.core.checks import whole
-from butfor.core.types import Floats, InputError, Ints, Subset
-from butfor.text.case import Case, case_of, cased
-from butfor.text.distribution import Shape, drawn, likeliest, shape, spelled
-from butfor.text.edit import Span, rewritten, span_of
-from butfor.text.filling import Blank, Filling, draw_spans, list_spans, lists_short
-from butfor.text.language_models import LanguageModel, language_model
-from butfor.text.pieces import PieceTable
-from butfor.text.recent import Recent
-from butfor.text.tokens import Pieces
-from butfor.text.words import trimmed
+from butfor.text.segment import Case, Span, case_of, cased, check_texts, rewritten, span_of
+from butfor.text.subsets import trimmed
+from butfor.text.tokens import LanguageModel, Pieces, PieceTable, Recent, language_model
+from butfor.types import Array, Floats, InputError, Ints, Subset, whole
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How a distribution is bent before it is drawn from; as it stands, nothing is."""
+
+    temperature: float = 1.0
+    top_k: int | None = None
+    top_p: float | None = None
+
+    def __str__(self) -> str:
+        """As arguments of a sampler, only what is not the default."""
+        parts = [] if self.temperature == 1 else [f"temperature={self.temperature:g}"]
+        parts += [] if self.top_k is None else [f"top_k={self.top_k}"]
+        parts += [] if self.top_p is None else [f"top_p={self.top_p:g}"]
+        return ", ".join(parts)
+
+    def probabilities(self, logits: Array) -> Floats:
+        """Rows of log-odds (m, V) -> rows that sum to 1 (m, V)."""
+        scaled = np.asarray(logits, np.float64) / self.temperature
+        scaled -= scaled.max(axis=1, keepdims=True)
+        mass = np.exp(scaled)
+        mass /= mass.sum(axis=1, keepdims=True)
+        if self.top_k is None and self.top_p is None:
+            return mass
+        order = np.argsort(-mass, axis=1, kind="stable")
+        ranked = np.take_along_axis(mass, order, axis=1)
+        kept = np.ones_like(ranked, bool)
+        if self.top_k is not None:
+            kept[:, self.top_k :] = False
+        if self.top_p is not None:  # the likeliest one always stays
+            kept &= np.cumsum(ranked, axis=1) - ranked < self.top_p
+        bent = np.zeros_like(mass)
+        np.put_along_axis(bent, order, np.where(kept, ranked, 0.0), axis=1)
+        bent /= bent.sum(axis=1, keepdims=True)
+        return bent
+
+
+def shape(temperature: object, top_k: object, top_p: object) -> Shape:
+    """The arguments of a sampler, checked."""
+    heat, share = _number(temperature), _number(top_p)
+    if heat is None or not 0 < heat < math.inf:
+        raise InputError(f"temperature must be a number above 0, got {temperature!r}")
+    if top_p is not None and (share is None or not 0 < share <= 1):
+        raise InputError(f"top_p must be a share above 0 and at most 1, or None, got {top_p!r}")
+    return Shape(heat, None if top_k is None else whole("top_k", top_k, 1), share)
+
+
+def _number(value: object) -> float | None:
+    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    return float(value) if number else None  # type: ignore[arg-type]
+
+
+def drawn(mass: Floats, uniform: Floats) -> Ints:
+    """The places in one distribution (V,) that uniform numbers (k,) point at."""
+    steps = np.cumsum(mass)
+    # rounding may leave the last step below 1, and a number may point at its very end
+    places = np.searchsorted(steps, np.asarray(uniform) * steps[-1], side="right")
+    last = int(np.flatnonzero(mass)[-1])
+    out: Ints = np.minimum(places, last)
+    return out
+
+
+def likeliest(mass: Floats, count: int) -> Ints:
+    """The places of the `count` largest of one distribution, the largest first, ties in order; none without mass."""
+    count = min(count, int(np.count_nonzero(mass)))
+    return np.argsort(-mass, kind="stable")[:count]
+
+
+def spelled(name: str, *parts: str, **options: object) -> str:
+    """A sampler as a call: the parts and options that are not empty.
+
+    >>> spelled("ngram", "9 words", "", listed=3, least=0)
+    'ngram(9 words, listed=3)'
+    """
+    shown = [f"{option}={value}" for option, value in options.items() if value]
+    return f"{name}({', '.join([*filter(None, parts), *shown])})"
+
+
+LISTED_CHARACTERS = 40  # of longer spans no list of likely fills holds a mass worth listing
+Mass = Callable[[Ints, int, int], Floats]  # rows of pieces (n, length), a place, its number -> masses (n, options)
+
+
+class Filling(Protocol):
+    """A span of one text that can be filled."""
+
+    @property
+    def width(self) -> int: ...  # uniform numbers that a draw takes
+    def fills(self, numbers: Floats) -> list[str]: ...  # (draws, width) -> the characters of the span, for each draw
+    def likeliest(self, count: int) -> tuple[list[str], Floats]: ...  # those fills, and their probabilities
+
+
+def draw_spans(
+    texts: Sequence[str], subset: Subset, draws: int, rng: np.random.Generator, opened: Callable[[str], Filling]
+) -> list[str]:
+    """Texts with the span redrawn, `draws` of the first, then of the second, and so on."""
+    texts, draws = check_texts(texts), whole("draws", draws, 0)
+    out: list[str] = []
+    for text in texts:
+        start, end = span_of(text, subset)
+        filling = opened(text)
+        numbers = rng.random((draws, filling.width))
+        out += [text[:start] + fill + text[end:] for fill in (filling.fills(numbers) if draws else [])]
+    return out
+
+
+def list_spans(
+    texts: Sequence[str], subset: Subset, count: int, opened: Callable[[str], Filling]
+) -> tuple[list[list[str]], Floats]:
+    """Versions of each text with its likeliest fills, and their probabilities (n, m).
+
+    Where there are fewer than in another text, the text itself follows without mass.
+    """
+    texts = check_texts(texts)
+    found = [opened(text).likeliest(count) for text in texts]
+    masses = np.zeros((len(texts), max((len(mass) for _, mass in found), default=0)))
+    versions = []
+    for row, (text, (fills, mass)) in enumerate(zip(texts, found, strict=True)):
+        start, end = span_of(text, subset)
+        masses[row, : len(mass)] = mass
+        own = [text[:start] + fill + text[end:] for fill in fills]
+        versions.append(own + [text] * (masses.shape[1] - len(own)))
+    return versions, masses
+
+
+def lists_short(listed: int, subset: Subset) -> bool:
+    """Whether the likeliest fills of a subset are listed: if that was asked for, and the span is short."""
+    start, end = subset.index
+    return bool(listed > 0 and end - start <= LISTED_CHARACTERS)
+
+
+@dataclass(frozen=True, eq=False)
+class Blank:
+    """Pieces of a text masked together: what may stand there, how likely it is, how that reads."""
+
+    options: Sequence[Ints]  # the pieces that may stand at each place
+    masked: Callable[[], tuple[Ints, list[int]]]  # the pieces of the text (length,), and where the masks are
+    mass: Mass
+    alone: Callable[[], Floats]  # the same of a single place, (options,)
+    written: Callable[[Sequence[int]], str]  # a piece for each place -> the characters of the span
+    sweeps: int = 0  # how often every piece is drawn again given all others
+
+    @property
+    def width(self) -> int:
+        return len(self.options) * (1 + self.sweeps)
+
+    def fills(self, numbers: Floats) -> list[str]:
+        if len(self.options) == 1:  # a sweep over one piece is another draw from the same distribution
+            return [self.written([self.options[0][place]]) for place in drawn(self.alone(), numbers[:, -1])]
+        ids, places = self.masked()
+        rows = np.tile(ids, (len(numbers), 1))
+        for step in range(numbers.shape[1]):
+            which = step % len(places)
+            distinct, back = np.unique(rows, axis=0, return_inverse=True)
+            found = self.mass(distinct, places[which], which)
+            for row, (own, number) in enumerate(zip(back.ravel(), numbers[:, step], strict=True)):
+                rows[row, places[which]] = self.options[which][drawn(found[own], number[None])[0]]
+        return [self.written(row[places]) for row in rows]
+
+    def likeliest(self, count: int) -> tuple[list[str], Floats]:
+        """Sought from left to right, keeping `count` beginnings at a time."""
+        if len(self.options) == 1:
+            mass = self.alone()
+            best = likeliest(mass, count)
+            return [self.written([self.options[0][place]]) for place in best], mass[best]
+        ids, places = self.masked()
+        rows, total = ids[None].copy(), np.ones(1)
+        for which, place in enumerate(places):
+            joint = total[:, None] * self.mass(rows, place, which)
+            best = likeliest(joint.ravel(), count)
+            row, piece = np.divmod(best, joint.shape[1])
+            rows, total = rows[row], joint.ravel()[best]
+            rows[:, place] = self.options[which][piece]
+        return [self.written(row[places]) for row in rows], total
+
+
+@dataclass(frozen=True, eq=False)
+class WordByWord:
+    """Words of which each is drawn given those before it."""
+
+    width: int  # how many
+    law: Callable[[tuple[str, ...]], tuple[Sequence[str], Floats]]  # words so far -> what may follow, and its masses
+    written: Callable[[Sequence[str]], str]  # the words -> the characters of the span
+
+    def fills(self, numbers: Floats) -> list[str]:
+        return [self.written(self._drawn(row)) for row in numbers]
+
+    def _drawn(self, numbers: Floats) -> tuple[str, ...]:
+        begun: tuple[str, ...] = ()
+        for number in numbers:
+            words, mass = self.law(begun)
+            begun = (*begun, words[drawn(mass, number[None])[0]])
+        return begun
+
+    def likeliest(self, count: int) -> tuple[list[str], Floats]:
+        """Sought from left to right, keeping `count` beginnings at a time."""
+        begun: list[tuple[str, ...]] = [()]
+        total = np.ones(1)
+        for _ in range(self.width):
+            laws = [self.law(own) for own in begun]
+            joint = np.concatenate([share * mass for share, (_, mass) in zip(total, laws, strict=True)])
+            best, ends = likeliest(joint, count), np.cumsum([len(mass) for _, mass in laws])
+            rows = np.searchsorted(ends, best, side="right")
+            begun = [(*begun[row], laws[row][0][place - ends[row]]) for row, place in zip(rows, best, strict=True)]
+            total = joint[best]
+        return [self.written(own) for own in begun], total
+
 
 Lengths = tuple[tuple[int, float], ...]  # numbers of pieces and their probabilities
 KEPT = 16  # texts, and batches of distributions, that are remembered

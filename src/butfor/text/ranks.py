@@ -8,16 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from butfor.core.checks import whole
-from butfor.core.draw.blocks import Problem, list_problem, rounds
-from butfor.core.draw.items import ListItems
-from butfor.core.draw.samplers import ListsSupport, Sampler, info_of
-from butfor.core.evaluate.batches import Evaluator, evaluate
-from butfor.core.result.places import SMALL, Places
-from butfor.core.types import Floats, InputError, Subset
-from butfor.text.explain import load_items, propose_spans, rows_at_a_time
-from butfor.text.items import as_proposer
+from butfor.evaluation.evaluator import Evaluator, evaluate
+from butfor.evaluation.hypotheses import Problem, list_problem, rounds
+from butfor.evaluation.items import ListItems
+from butfor.evaluation.samplers import ListsSupport, Sampler, info_of
+from butfor.results.result import SMALL, Places
+from butfor.text.explain import as_proposer, load_items, propose_spans, rows_at_a_time
 from butfor.text.models import text_model
+from butfor.types import Floats, InputError, Subset, whole
 
 
 @dataclass(frozen=True, eq=False)

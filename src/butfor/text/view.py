@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from butfor.core.result.numbers import change, number, probabilities
-from butfor.core.types import Floats, Ints
-from butfor.text.edit import changed
+from butfor.results.summary import change, number, probabilities
 from butfor.text.highlight import (
     Kind,
     Stretch,
+    WordCount,
     directions,
     effect,
     has_texts,
@@ -28,11 +27,14 @@ from butfor.text.highlight import (
     text_of,
     unit_of,
     window,
+    word_counts,
+    word_of,
 )
-from butfor.text.word_counts import WordCount, word_counts, word_of
+from butfor.text.segment import changed
+from butfor.types import Floats, Ints
 
 if TYPE_CHECKING:
-    from butfor.core.result.result import Result
+    from butfor.results.result import Result
 
 PAGE, MOST_TEXTS, MOST_WORDS, MOST_CHANGED, MOST_COUNTED = 20, 1000, 6, 150, 40
 LEAST_COUNTED = 3  # words that make a table

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import butfor
-from butfor.core.draw import blocks as draws
-from butfor.core.draw.blocks import Job, draw, redraw, rounds, table_problem
-from butfor.core.draw.items import TableItems
-from butfor.core.types import Subset
+from butfor.evaluation import hypotheses as draws
+from butfor.evaluation.hypotheses import Job, draw, redraw, rounds, table_problem
+from butfor.evaluation.items import TableItems
+from butfor.types import Subset
 
 
 def normal_values(inputs, subset, count, rng):

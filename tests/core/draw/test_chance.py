@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import butfor
-from butfor.core.draw.chance import Watch
+from butfor.evaluation.hypotheses import Watch
 
 RNG = np.random.default_rng(0)
 TABLE, REFERENCE = RNG.normal(size=(12, 3)), RNG.normal(size=(80, 3))

@@ -7,15 +7,14 @@ import pandas as pd
 import pytest
 
 import butfor
-from butfor.core.draw.blocks import list_problem, redraw
-from butfor.core.draw.items import ListItems
-from butfor.core.result.storage import plain, unplain
-from butfor.core.types import Subset
+from butfor.evaluation.hypotheses import list_problem, redraw
+from butfor.evaluation.items import ListItems
 from butfor.load import load
 from butfor.models import wrap
-from butfor.run.context import RunContext
-from butfor.run.run import run
-from butfor.run.settings import Settings
+from butfor.results.storage import plain, unplain
+from butfor.run.run import RunContext, run
+from butfor.settings import Settings
+from butfor.types import Subset
 
 WORDS = ascii_letters
 

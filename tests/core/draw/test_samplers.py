@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 
 import butfor
-from butfor.core.draw import samplers
-from butfor.core.draw.samplers import SamplerInfo, info_of, name_of
-from butfor.core.types import Subset
+from butfor.evaluation import samplers
+from butfor.evaluation.samplers import SamplerInfo, info_of, name_of
 from butfor.tabular import from_values, gaussian
-from butfor.tabular.bind import Checked, bind_sampler
-from butfor.tabular.splice import FromValues
+from butfor.tabular.splice import Checked, FromValues, bind_sampler
+from butfor.types import Subset
 
 RNG = np.random.default_rng(0)
 ROWS, REFERENCE = RNG.normal(size=(12, 3)), RNG.normal(size=(60, 3))

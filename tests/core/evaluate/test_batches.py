@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import butfor
-from butfor.core.evaluate import batches
+from butfor.evaluation import evaluator as batches
 
 RNG = np.random.default_rng(0)
 INPUTS = RNG.normal(size=(20, 4))
@@ -82,7 +82,7 @@ WRITES = {
 @pytest.mark.parametrize("least", [1, 10**9], ids=["painted", "assembled"])
 def test_a_model_that_writes_into_its_batch_never_gives_a_wrong_result(write, batch_rows, order, least, monkeypatch):
     """It is as if the model had worked on a copy."""
-    monkeypatch.setattr("butfor.core.evaluate.calls.LEAST_PAINTED", least)
+    monkeypatch.setattr("butfor.evaluation.evaluator.LEAST_PAINTED", least)
     # Was (calls.py, end of _evaluate_alike; Canvas.check before): the batch is compared with the observed rows only at
     # the end, after every subset's columns were put back, so a column that the model changed between two calls and that
     # belongs to a later subset is overwritten unseen; the calls in between gave wrong answers.

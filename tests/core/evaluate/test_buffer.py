@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import butfor
-from butfor.core.evaluate.buffer import BatchBuffer
+from butfor.evaluation.evaluator import BatchBuffer
 from butfor.tabular import from_values
 
 NORMAL = from_values(lambda rows, subset, count, rng: rng.normal(size=(len(rows) * count, len(subset.index))))
@@ -139,7 +139,7 @@ SETTINGS = {"irt": {"draws": 60}, "sequential": {"draws": 60}, "few-shot": {}, "
 @pytest.mark.parametrize("how", MODELS)
 @pytest.mark.parametrize("least", [1, 10**9], ids=["painted", "assembled"])
 def test_a_model_that_keeps_its_batches_never_sees_them_change(how, test, batch_rows, framed, least, monkeypatch):
-    monkeypatch.setattr("butfor.core.evaluate.calls.LEAST_PAINTED", least)
+    monkeypatch.setattr("butfor.evaluation.evaluator.LEAST_PAINTED", least)
     inputs = pd.DataFrame(INPUTS, columns=list("abcd")) if framed else INPUTS
     if framed and how in ("batch", "view"):
         keep = {"batch": lambda frame: frame, "view": lambda frame: frame.to_numpy()[::2]}[how]
@@ -167,7 +167,7 @@ WRITES = {
 @pytest.mark.parametrize("keeps", [False, True])
 @pytest.mark.parametrize("write", WRITES)
 def test_a_model_that_writes_into_a_batch_that_is_painted_over_changes_nothing(write, keeps, monkeypatch):
-    monkeypatch.setattr("butfor.core.evaluate.calls.LEAST_PAINTED", 1)
+    monkeypatch.setattr("butfor.evaluation.evaluator.LEAST_PAINTED", 1)
     kept = []
 
     def model(batch):

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import butfor
-from butfor.core.draw.items import TableItems
-from butfor.core.evaluate.outputs import Rounding, Target, linked, pick
-from butfor.core.evaluate.probe import probe
+from butfor.evaluation.calls import probe
+from butfor.evaluation.items import TableItems
+from butfor.inference.outputs import Rounding, Target, linked, pick
 
 OUTPUTS = np.array([[[1.0, 5.0, 2.0], [7.0, 0.0, 1.0]], [[3.0, 3.0, 9.0], [4.0, 2.0, 8.0]]])  # two inputs, one draw
 

@@ -156,7 +156,7 @@ def test_so_do_those_of_a_list():
 
 def test_a_global_result_asks_nobody_either(tmp_path):
     model, sampler = Counted(score), Counted(redrawn)
-    result = butfor.global_importance(model, ROWS, sampler, score(ROWS), alpha=0.3)
+    result = butfor.global_importance(model, ROWS, reference=sampler, y=score(ROWS), alpha=0.3)
     model.calls = sampler.calls = 0
     result.select(alpha=0.4).summary()
     butfor.load(result.save(tmp_path / "r.butfor")).summary()

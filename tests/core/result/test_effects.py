@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import binom
 
 import butfor
-from butfor.core.result.effects import interval
+from butfor.inference.effects import interval
 from butfor.tabular import from_values
 
 pytestmark = pytest.mark.filterwarnings("ignore::butfor.ReachWarning")

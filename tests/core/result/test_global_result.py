@@ -10,13 +10,12 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import butfor
-from butfor.core.result import storage
-from butfor.core.result.global_check import TOGETHER, SavedCheck
-from butfor.core.result.global_result import NO_SKILL, ORDINARY, WEAK, unpack_global
-from butfor.core.test import contrast
-from butfor.core.types import InputError, ReachWarning
+from butfor.inference import holdout as contrast
+from butfor.results import storage
+from butfor.results.global_result import NO_SKILL, ORDINARY, TOGETHER, WEAK, SavedCheck, unpack_global
 from butfor.tabular import from_values, gaussian
 from butfor.tabular.global_importance import global_importance
+from butfor.types import InputError, ReachWarning
 
 NORMAL = from_values(lambda inputs, subset, draws, rng: rng.standard_normal((len(inputs) * draws, len(subset.index))))
 
@@ -52,7 +51,7 @@ class Classifier:
 
 def test_holdout_finds_what_skill_rests_on():
     X, y = labelled()
-    result = global_importance(linear, X, NORMAL, y)
+    result = global_importance(linear, X, reference=NORMAL, y=y)
     assert result.chosen.tolist() == [True, True, False, False]
     assert result.mode == "holdout"
     table = result.table
@@ -68,7 +67,7 @@ def test_holdout_finds_what_skill_rests_on():
 def test_a_feature_the_model_uses_but_the_label_does_not_follow_is_not_chosen():
     X = rows(300)
     y = X[:, 0] + np.random.default_rng(2).normal(size=300)
-    result = global_importance(lambda X: X[:, 0] + X[:, 3], X, NORMAL, y)
+    result = global_importance(lambda X: X[:, 0] + X[:, 3], X, reference=NORMAL, y=y)
     assert result.chosen.tolist() == [True, False, False, False]
     assert (
         abs(result.evidence.difference[3]) < 0.3 < 1 < result.evidence.difference[0]
@@ -78,19 +77,19 @@ def test_a_feature_the_model_uses_but_the_label_does_not_follow_is_not_chosen():
 def test_log_loss_and_labels():
     X, model = rows(150), Classifier()
     y = model.labels(X, np.random.default_rng(2))
-    result = global_importance(model, X, NORMAL, y)
+    result = global_importance(model, X, reference=NORMAL, y=y)
     assert result.provenance["loss"] == "log"
     assert result.chosen.tolist() == [True, False, False, False]
     own = global_importance(
         model,
         X,
-        NORMAL,
-        y,
+        reference=NORMAL,
+        y=y,
         loss=lambda labels, outputs: -np.log(outputs[np.arange(len(labels)), np.searchsorted(["a", "b", "c"], labels)]),
     )
     assert_allclose(own.evidence.p, result.evidence.p)
     assert_allclose(own.table.effect[0], result.table.effect[0], rtol=1e-6)
-    numbered = global_importance(model.predict_proba, X, NORMAL, np.searchsorted(["a", "b", "c"], y))
+    numbered = global_importance(model.predict_proba, X, reference=NORMAL, y=np.searchsorted(["a", "b", "c"], y))
     assert_array_equal(numbered.evidence.p, result.evidence.p)
 
 
@@ -100,29 +99,29 @@ def test_single_probability_with_log_loss():
 
     X = rows(150)
     y = np.random.default_rng(2).random(150) < model(X)
-    as_log = global_importance(model, X, NORMAL, y, loss="log")
-    both = global_importance(lambda X: np.column_stack([1 - model(X), model(X)]), X, NORMAL, y.astype(int))
+    as_log = global_importance(model, X, reference=NORMAL, y=y, loss="log")
+    both = global_importance(lambda X: np.column_stack([1 - model(X), model(X)]), X, reference=NORMAL, y=y.astype(int))
     assert as_log.chosen.tolist() == [True, False, False, False]
     assert_allclose(as_log.table.effect[0], both.table.effect[0], rtol=1e-9)
-    assert global_importance(model, X, NORMAL, y).provenance["loss"] == "squared"
+    assert global_importance(model, X, reference=NORMAL, y=y).provenance["loss"] == "squared"
 
 
 def test_labels_may_have_columns_for_a_loss_of_ones_own():
     X, y = labelled()
     both = np.column_stack([y, np.ones(len(y))])
-    result = global_importance(linear, X, NORMAL, both, loss=lambda y, f: y[:, 1] * (y[:, 0] - f) ** 2)
-    assert_array_equal(result.chosen, global_importance(linear, X, NORMAL, y).chosen)
+    result = global_importance(linear, X, reference=NORMAL, y=both, loss=lambda y, f: y[:, 1] * (y[:, 0] - f) ** 2)
+    assert_array_equal(result.chosen, global_importance(linear, X, reference=NORMAL, y=y).chosen)
 
 
 def test_contrast_against_a_foil():
     X = rows()
     X[:40, 2] += 3
-    result = global_importance(lambda X: X.sum(axis=1), X, NORMAL, alternative="greater")
+    result = global_importance(lambda X: X.sum(axis=1), X, reference=NORMAL, alternative="greater")
     assert result.mode == "contrast"
     assert result.chosen.tolist() == [False, False, True, False]
     assert result.table.effect_low[2] < 1 < result.table.effect_high[2]
     assert_allclose(result.table.statistic, X.sum(), rtol=1e-6)
-    flipped = global_importance(lambda X: -X.sum(axis=1), X, NORMAL, alternative="less")
+    flipped = global_importance(lambda X: -X.sum(axis=1), X, reference=NORMAL, alternative="less")
     assert_array_equal(flipped.evidence.p, result.evidence.p)
     assert_allclose(flipped.table.effect[2], -result.table.effect[2], rtol=1e-6)
 
@@ -131,19 +130,19 @@ def test_two_sided_contrast_finds_departures_in_both_directions():
     X = rows()
     X[:30, 2] += 4
     X[30:60, 2] -= 4
-    result = global_importance(lambda X: X.sum(axis=1), X, NORMAL)
+    result = global_importance(lambda X: X.sum(axis=1), X, reference=NORMAL)
     assert result.provenance["alternative"] == "two-sided"
     assert result.chosen.tolist() == [False, False, True, False]
-    assert not global_importance(lambda X: X.sum(axis=1), X, NORMAL, alternative="greater").chosen.any()
+    assert not global_importance(lambda X: X.sum(axis=1), X, reference=NORMAL, alternative="greater").chosen.any()
 
 
 def test_contrast_of_a_classifier_tests_the_predicted_class():
     X = rows()
     X[:, 0] += 2
-    result = global_importance(Classifier(), X, NORMAL)
+    result = global_importance(Classifier(), X, reference=NORMAL)
     assert (result.provenance["target"], result.provenance["alternative"]) == ("predicted", "greater")
     assert result.chosen[0]
-    fixed = global_importance(Classifier(), X, NORMAL, target="c", link="logit", alternative="greater")
+    fixed = global_importance(Classifier(), X, reference=NORMAL, target="c", link="logit", alternative="greater")
     assert fixed.chosen[0]
     assert_allclose(fixed.table.effect[0], 4.0, atol=2.0)
 
@@ -151,7 +150,7 @@ def test_contrast_of_a_classifier_tests_the_predicted_class():
 def test_population_sampler_without_labels_says_that_it_cannot_find_anything():
     rng = np.random.default_rng(4)
     X = rng.normal(size=(400, 5)) @ rng.normal(size=(5, 5))
-    result = global_importance(lambda X: np.abs(X).sum(axis=1), X[300:], gaussian(X[:300]))
+    result = global_importance(lambda X: np.abs(X).sum(axis=1), X[300:], reference=gaussian(X[:300]))
     assert not result.chosen.any()
     assert result.notes == (ORDINARY,)
     assert "ordinary for this reference" in result.summary()
@@ -161,29 +160,31 @@ def test_population_sampler_without_labels_says_that_it_cannot_find_anything():
 def test_notes_when_nothing_is_chosen():
     X = rows(40, 12)
     noise = np.random.default_rng(5).normal(size=40)
-    blind = global_importance(lambda X: X.sum(axis=1), X, NORMAL, noise)
+    blind = global_importance(lambda X: X.sum(axis=1), X, reference=NORMAL, y=noise)
     assert NO_SKILL in blind.notes
-    weak = global_importance(lambda X: X.sum(axis=1), X + 0.2, NORMAL, alternative="greater").select(alpha=1e-4)
+    weak = global_importance(lambda X: X.sum(axis=1), X + 0.2, reference=NORMAL, alternative="greater").select(
+        alpha=1e-4
+    )
     assert WEAK in weak.notes
 
 
 def test_same_bits_whatever_the_batch_and_whatever_else_is_tested():
     X, y = labelled()
-    whole = global_importance(linear, X, NORMAL, y)
+    whole = global_importance(linear, X, reference=NORMAL, y=y)
     for batch_rows in (1, 7, 100_000):
-        other = global_importance(linear, X, NORMAL, y, batch_rows=batch_rows)
+        other = global_importance(linear, X, reference=NORMAL, y=y, batch_rows=batch_rows)
         pd.testing.assert_frame_equal(other.table, whole.table)
-    alone = global_importance(linear, X, NORMAL, y, subsets=["x1"])
+    alone = global_importance(linear, X, reference=NORMAL, y=y, subsets=["x1"])
     assert alone.evidence.p[0] == whole.evidence.p[1]
     assert alone.table.effect[0] == whole.table.effect[1]
-    assert global_importance(linear, X, NORMAL, y, seed=1).table.effect[0] != whole.table.effect[0]
+    assert global_importance(linear, X, reference=NORMAL, y=y, seed=1).table.effect[0] != whole.table.effect[0]
 
 
 def test_many_inputs_and_many_draws_are_taken_in_parts(monkeypatch):
     X, y = labelled(600)  # three blocks
-    whole = global_importance(linear, X, NORMAL, y, draws=50)
+    whole = global_importance(linear, X, reference=NORMAL, y=y, draws=50)
     monkeypatch.setattr(contrast, "GROUP_VALUES", 51)  # 64 inputs at a time
-    parts = global_importance(linear, X, NORMAL, y, draws=50)
+    parts = global_importance(linear, X, reference=NORMAL, y=y, draws=50)
     assert_allclose(parts.evidence.statistic, whole.evidence.statistic)
     assert_allclose(parts.evidence.difference, whole.evidence.difference)
     assert_array_equal(parts.chosen, whole.chosen)
@@ -192,7 +193,7 @@ def test_many_inputs_and_many_draws_are_taken_in_parts(monkeypatch):
 
 def test_more_draws_than_a_round_holds():
     X, y = labelled(20)
-    result = global_importance(linear, X, NORMAL, y, draws=5000, subsets=["x0"])
+    result = global_importance(linear, X, reference=NORMAL, y=y, draws=5000, subsets=["x0"])
     assert result.evidence.draws == 5000
     assert result.chosen[0]
 
@@ -206,7 +207,7 @@ def test_a_feature_without_weight_has_p_one(dtype):
     def network(X):
         return np.maximum(X @ weights, 0).sum(axis=1)
 
-    result = global_importance(network, X, NORMAL, network(X).astype(float), batch_rows=333, draws=5)
+    result = global_importance(network, X, reference=NORMAL, y=network(X).astype(float), batch_rows=333, draws=5)
     assert result.evidence.p[3] == 1.0
     assert result.table.status[3] == "no variation"
     assert result.chosen.sum() == 29
@@ -214,7 +215,7 @@ def test_a_feature_without_weight_has_p_one(dtype):
 
 def test_groups_of_columns():
     X, y = labelled()
-    result = global_importance(linear, X, NORMAL, y, subsets={"both": ["x0", "x1"], "rest": [2, 3]})
+    result = global_importance(linear, X, reference=NORMAL, y=y, subsets={"both": ["x0", "x1"], "rest": [2, 3]})
     assert result.table.subset.tolist() == ["both", "rest"]
     assert result.chosen.tolist() == [True, False]
 
@@ -228,11 +229,11 @@ def test_frames_keep_their_names_and_labels_their_order():
         seen.append(list(data.columns))
         return linear(data.to_numpy())
 
-    result = global_importance(model, frame, NORMAL, pd.Series(y, index=frame.index))
+    result = global_importance(model, frame, reference=NORMAL, y=pd.Series(y, index=frame.index))
     assert seen[0] == list("abcd")
     assert result.subset_names == tuple("abcd")
     with pytest.raises(InputError, match="different indexes"):
-        global_importance(model, frame, NORMAL, pd.Series(y))
+        global_importance(model, frame, reference=NORMAL, y=pd.Series(y))
 
 
 def test_rows_are_counted():
@@ -243,7 +244,7 @@ def test_rows_are_counted():
         return linear(X)
 
     X, y = labelled(50)
-    result = global_importance(model, X, NORMAL, y, draws=3)
+    result = global_importance(model, X, reference=NORMAL, y=y, draws=3)
     assert result.rows == sum(asked) == 50 + 26 + 4 * 50 * 4 + int(result.chosen.sum()) * 50 * 21
 
 
@@ -252,7 +253,7 @@ def test_draws_that_repeat_are_asked_once():
     X = rng.integers(0, 2, size=(80, 3)).astype(float)
     y = linear(X) + rng.normal(scale=0.3, size=80)
     reference = rng.integers(0, 2, size=(200, 3)).astype(float)
-    result = global_importance(linear, X, butfor.tabular.empirical(reference), y, draws=50)
+    result = global_importance(linear, X, reference=butfor.tabular.empirical(reference), y=y, draws=50)
     assert result.chosen.tolist() == [True, True, False]
     assert result.rows <= 80 + 3 * 80 * 2  # two values of each feature, whatever the number of draws and effects
 
@@ -260,14 +261,14 @@ def test_draws_that_repeat_are_asked_once():
 def test_progress_tells_both_stages():
     told = []
     X, y = labelled(50)
-    global_importance(linear, X, NORMAL, y, progress=told.append)
+    global_importance(linear, X, reference=NORMAL, y=y, progress=told.append)
     assert [stage for stage, _ in itertools.groupby(report.stage for report in told)] == ["global", "effects"]
     assert all(report.rows <= report.total for report in told)
 
 
 def test_another_level_without_new_draws():
     X, y = labelled()
-    result = global_importance(linear, X, NORMAL, y)
+    result = global_importance(linear, X, reference=NORMAL, y=y)
     strict = result.select(alpha=0.001, rule="holm")
     assert (strict.alpha, strict.rule, strict.guarantee.controls) == (0.001, "holm", "FWER")
     assert not strict.chosen.any()
@@ -280,7 +281,7 @@ def test_another_level_without_new_draws():
 
 def test_saved_and_read_back(tmp_path):
     X, y = labelled()
-    result = global_importance(linear, X, NORMAL, y)
+    result = global_importance(linear, X, reference=NORMAL, y=y)
     facts, arrays = storage.read(result.save(tmp_path / "r.butfor"))
     assert facts["class"] == "GlobalResult"
     back = unpack_global(facts, arrays)
@@ -291,7 +292,7 @@ def test_saved_and_read_back(tmp_path):
 
 def test_words():
     X, y = labelled()
-    result = global_importance(linear, X, NORMAL, y)
+    result = global_importance(linear, X, reference=NORMAL, y=y)
     assert repr(result) == "<butfor.GlobalResult: 2 of 4 subsets chosen>"
     assert "2 of 4 subsets chosen over 120 inputs (holdout randomisation test, squared loss; 20 draws" in (
         result.summary().replace("\n", " ")
@@ -303,14 +304,14 @@ def test_words():
     described = json.loads(result.to_json())
     assert described["chosen"] == 2
     assert len(described["table"]) == 4
-    foil = global_importance(linear, X + 3, NORMAL, link=None, alternative="greater")
+    foil = global_importance(linear, X + 3, reference=NORMAL, link=None, alternative="greater")
     assert "contrast with the reference, greater" in foil.summary()
     assert "exchangeable with draws from Q" in str(foil.guarantee)
 
 
 def test_one_input_has_an_effect_without_interval():
     X = np.array([[50.0, 0.0]])
-    result = global_importance(linear, X, NORMAL, alternative="greater", draws=500, passes=9999)
+    result = global_importance(linear, X, reference=NORMAL, alternative="greater", draws=500, passes=9999)
     assert result.chosen[0]
     assert_allclose(result.effects.effect[0], 50, atol=3)
     assert np.isnan(result.effects.low[0])
@@ -320,10 +321,12 @@ def test_one_input_has_an_effect_without_interval():
 def test_reach_is_told_before_drawing():
     X, y = labelled(20)
     with pytest.warns(ReachWarning, match="with 20 passes no p-value is below 1/21"):
-        result = global_importance(linear, X, NORMAL, y, passes=20)
+        result = global_importance(linear, X, reference=NORMAL, y=y, passes=20)
     assert result.notes[0].startswith("A lone signal cannot be found")
     wide = rows(10, 150)
-    assert global_importance(linear, wide, NORMAL, wide[:, 0]).evidence.passes == 1499  # as many as 150 subsets need
+    assert (
+        global_importance(linear, wide, reference=NORMAL, y=wide[:, 0]).evidence.passes == 1499
+    )  # as many as 150 subsets need
 
 
 X0, Y0 = labelled(20)
@@ -360,26 +363,26 @@ REFUSED = [
 @pytest.mark.parametrize(("arguments", "message"), REFUSED)
 def test_errors_say_what_to_do(arguments, message):
     with pytest.raises(InputError, match=message):
-        global_importance(linear, X0, NORMAL, **arguments)
+        global_importance(linear, X0, reference=NORMAL, **arguments)
 
 
 def test_errors_about_class_labels():
     with pytest.raises(
         InputError, match=r"y has the label 'z', which the model does not know; it has \['a', 'b', 'c'\]"
     ):
-        global_importance(Classifier(), X0, NORMAL, ["z"] * 20)
+        global_importance(Classifier(), X0, reference=NORMAL, y=["z"] * 20)
     with pytest.raises(InputError, match="y has the label 0"):  # a position is no label where labels are known
-        global_importance(Classifier(classes=(1, 2, 3)), X0, NORMAL, [0] * 20)
+        global_importance(Classifier(classes=(1, 2, 3)), X0, reference=NORMAL, y=[0] * 20)
     with pytest.raises(InputError, match="loss='squared' needs a model with one output, this one has 3"):
-        global_importance(Classifier(), X0, NORMAL, ["a"] * 20, loss="squared")
+        global_importance(Classifier(), X0, reference=NORMAL, y=["a"] * 20, loss="squared")
     with pytest.raises(InputError, match="sampler must be a sampler"):
-        global_importance(linear, X0, 3, Y0)
+        global_importance(linear, X0, reference=3, y=Y0)
     with pytest.raises(InputError, match="20 different rows of data are too few to fit a sampler on; give 20 or more"):
-        global_importance(linear, X0, None, Y0)
+        global_importance(linear, X0, reference=None, y=Y0)
     with pytest.raises(InputError, match="without labels compares the data with a reference; give reference data"):
         global_importance(linear, X0)
     with pytest.raises(InputError, match="the reference has 15 rows, too few to tell how far off"):
-        global_importance(linear, rows(30), rows(15))
+        global_importance(linear, rows(30), reference=rows(15))
 
 
 def product_of_columns(rng, count):
@@ -393,7 +396,7 @@ def test_a_subset_on_which_the_sampler_fails_its_check_is_never_chosen(tmp_path)
     rng = np.random.default_rng(0)
     reference, X = product_of_columns(rng, 400), product_of_columns(rng, 300)
     y = X[:, 0] * X[:, 2] + X[:, 3] + rng.normal(size=300)  # x1 tells nothing that x0 and x2 do not
-    result = global_importance(lambda X: X[:, 1] + X[:, 3], X, reference, y)
+    result = global_importance(lambda X: X[:, 1] + X[:, 3], X, reference=reference, y=y)
     assert dict(zip(result.check.subset_names, result.check.verdicts, strict=True))["x1"] == "off-manifold"
     assert result.evidence.p[1] < 0.01  # a false discovery, were it chosen
     assert result.chosen.tolist() == [False, False, False, True]
@@ -408,7 +411,7 @@ def test_a_subset_on_which_the_sampler_fails_its_check_is_never_chosen(tmp_path)
 
 def test_what_a_failed_check_leaves_of_the_promise():
     X, y = labelled()
-    result = global_importance(linear, X, rows(100, seed=5), y)
+    result = global_importance(linear, X, reference=rows(100, seed=5), y=y)
     checked = SavedCheck(result.subset_names, ("ok",) * 4, False, "the check rejects it: all columns together too wide")
     together = replace(result, check=checked)
     assert TOGETHER in together.guarantee.caveats
@@ -432,12 +435,14 @@ def test_columns_that_hide_each_other_are_named_whatever_else_was_chosen(tmp_pat
 
     reference, X = stones(300), stones(200)
     y = X.carat / 2 + X.x / 2 + X.colour + rng.normal(size=200)
-    result = global_importance(lambda X: X["carat"] / 2 + X["x"] / 2 + X["colour"], X, reference, y)
+    result = global_importance(lambda X: X["carat"] / 2 + X["x"] / 2 + X["colour"], X, reference=reference, y=y)
     assert result.table.subset[result.chosen].tolist() == ["colour"]
     call = 'subsets={"carat, x": ["carat", "x"]}'
     (note,) = [note for note in result.notes if call in note]
     assert "hide each other" in note
     assert butfor.load(result.save(tmp_path / "r.butfor")).notes == result.notes
-    together = global_importance(lambda X: X.sum(axis=1), X, reference, y, subsets={"carat, x": ["carat", "x"]})
+    together = global_importance(
+        lambda X: X.sum(axis=1), X, reference=reference, y=y, subsets={"carat, x": ["carat", "x"]}
+    )
     assert together.chosen.all()
     assert not any("hide each other" in note for note in together.notes)

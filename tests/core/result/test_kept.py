@@ -7,17 +7,16 @@ import pandas as pd
 import pytest
 
 import butfor
-from butfor.core.draw import blocks
-from butfor.core.draw.blocks import list_problem, redraw
-from butfor.core.draw.items import ListItems
-from butfor.core.result.kept import Kept
-from butfor.core.types import Subset
+from butfor.evaluation import hypotheses as blocks
+from butfor.evaluation.hypotheses import list_problem, redraw
+from butfor.evaluation.items import ListItems
 from butfor.load import load
 from butfor.models import wrap
-from butfor.run.context import RunContext
-from butfor.run.run import run
-from butfor.run.settings import Settings
+from butfor.results.result import Kept
+from butfor.run.run import RunContext, run
+from butfor.settings import Settings
 from butfor.tabular import empirical, from_values, gaussian
+from butfor.types import Subset
 
 RNG = np.random.default_rng(0)
 REFERENCE = RNG.normal(size=(60, 4))
@@ -108,7 +107,7 @@ def test_the_batch_size_changes_nothing(name, batch_rows):
 @pytest.mark.parametrize("name", TESTS)
 def test_several_blocks_and_inputs_in_parts(name, monkeypatch):
     monkeypatch.setattr(blocks, "BLOCK_VALUES", 8)  # two inputs to a block
-    monkeypatch.setattr("butfor.core.test.statistic.GROUP_VALUES", 1)  # and few of them at once
+    monkeypatch.setattr("butfor.inference.statistics.GROUP_VALUES", 1)  # and few of them at once
     result = explained(**TESTS[name])
     assert len(result.problem.blocks) == 15
     check(result)
@@ -199,13 +198,13 @@ def test_a_table_is_in_the_file_and_not_given_again(tmp_path):
         butfor.InputError, match=r"^inputs= is for images and texts, .* of a table, which is in the file"
     ):
         butfor.load(local, inputs=ROWS + 1)
-    found = butfor.global_importance(lambda X: X[:, 0], ROWS, ROWS + 1, draws=9).save(tmp_path / "g.butfor")
+    found = butfor.global_importance(lambda X: X[:, 0], ROWS, reference=ROWS + 1, draws=9).save(tmp_path / "g.butfor")
     with pytest.raises(butfor.InputError, match=" of global_importance, which needs none; leave inputs= out"):
         butfor.load(found, inputs=ROWS)
 
 
 def test_a_file_holds_those_of_the_chosen_first(tmp_path, monkeypatch):
-    monkeypatch.setattr("butfor.core.result.archive.MOST_KEPT", 4)
+    monkeypatch.setattr("butfor.results.storage.MOST_KEPT", 4)
     result = explained(test="irt", draws=99)
     assert 4 <= result.chosen.sum() < len(result.chosen)
     loaded = butfor.load(result.save(tmp_path / "r.butfor"))

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from butfor.core.select.bounds import simes_bounds
-from butfor.core.types import InputError
+from butfor.inference.bounds import simes_bounds
+from butfor.types import InputError
 
 A = Fraction(1, 20)
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import butfor
-from butfor.core.select.guarantees import guarantee
+from butfor.inference.guarantees import guarantee
 
 RULES = ["bh", "by", "holm", "bonferroni", "knockoff+"]
 FITS = {"irt": ("bh", "by", "holm", "bonferroni"), "osft": ("knockoff+",)}

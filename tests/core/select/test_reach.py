@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import butfor
-from butfor.core.select.reach import (
+from butfor.inference.selection import RULES, knockoff_plus
+from butfor.results.summary import (
     FEW_PICKED,
     IF_PICKED,
     ONE_PICKED,
@@ -19,7 +20,6 @@ from butfor.core.select.reach import (
     notes_after,
     reach,
 )
-from butfor.core.select.rules import RULES, knockoff_plus
 
 ALPHAS = (0.01, 0.05, 0.1, 0.2, 0.25, 1 / 3, 0.5)
 

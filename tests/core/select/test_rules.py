@@ -10,7 +10,7 @@ from scipy.stats import false_discovery_control
 from statsmodels.stats.multitest import multipletests
 
 import butfor
-from butfor.core.select.rules import RULES, bh, bonferroni, by, holm, knockoff_plus, select
+from butfor.inference.selection import RULES, bh, bonferroni, by, holm, knockoff_plus, select
 
 P_RULES = {"bh": bh, "by": by, "holm": holm, "bonferroni": bonferroni}
 ALPHAS = [Fraction(1, 100), Fraction(1, 20), Fraction(1, 10), Fraction(1, 5), Fraction(1, 3), Fraction(1, 2)]

@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from butfor import selection
-from butfor.core.select import streaming
-from butfor.core.select.streaming import bh_threshold, knockoff_plus_threshold, weighted_bh_threshold
-from butfor.core.select.weights import weighted_bh
-from butfor.core.types import InputError
+from butfor.inference import streaming
+from butfor.inference.adaptive import weighted_bh
+from butfor.inference.streaming import bh_threshold, knockoff_plus_threshold, weighted_bh_threshold
+from butfor.types import InputError
 
 RNG = np.random.default_rng(0)
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from butfor import selection
-from butfor.core.select.streaming_weights import _drawn, _lots, adaptive_streamed
-from butfor.core.types import InputError
+from butfor.inference.streaming import _drawn, _lots, adaptive_streamed
+from butfor.types import InputError
 
 
 def bed(seed, inputs, subsets=8, share=0.3):

@@ -4,17 +4,19 @@ import numpy as np
 import pytest
 
 import butfor
-from butfor.core.select.rules import adaptive, adaptive_strict, bh
-from butfor.core.select.strict import _count_without, _nulls, strict_e_values
-from butfor.core.select.weights import (
+from butfor.inference.adaptive import (
     PENALTIES,
     Learner,
+    _count_without,
+    _nulls,
     clusters_of,
     learn_weights,
     pilot_p,
+    strict_e_values,
     weighted_bh,
 )
-from butfor.core.test.evidence import besag_clifford, p_sequential
+from butfor.inference.selection import adaptive, adaptive_strict, bh
+from butfor.inference.statistics import besag_clifford, p_sequential
 
 
 def places(shape):
@@ -212,5 +214,5 @@ def test_null_share_and_count_of_a_block_are_made_without_it():
     ],
 )
 def test_what_cannot_be_used_is_refused_in_a_sentence(call, says):
-    with pytest.raises(butfor.core.types.InputError, match=says):
+    with pytest.raises(butfor.types.InputError, match=says):
         call()

@@ -7,7 +7,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 import butfor
-from butfor.core.test import contrast, losses
+from butfor.inference import holdout as contrast
+from butfor.inference import holdout as losses
 
 
 def test_passes_follow_the_law_of_full_enumeration():

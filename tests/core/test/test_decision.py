@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import beta
 
 import butfor
-from butfor.core.test.decision import Decision, FlipShare, clopper_pearson, mixture_bounds
+from butfor.inference.decisions import Decision, FlipShare, clopper_pearson, mixture_bounds
 from butfor.run.decisions import _shares_of_error
 from butfor.tabular import from_values
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from scipy.stats import hypergeom
 
 import butfor
-from butfor.core.test import early_stop
-from butfor.core.test.early_stop import hypergeometric_bounds, schedule
+from butfor.inference import irt as early_stop
+from butfor.inference.irt import hypergeometric_bounds, schedule
 from butfor.tabular import from_values
 
 pytestmark = pytest.mark.filterwarnings("ignore::butfor.ReachWarning")
@@ -156,8 +156,8 @@ def test_delta_zero_agrees_for_any_number_of_draws(draws):
 
 
 def test_delta_zero_agrees_over_several_blocks_and_rounds(monkeypatch):
-    monkeypatch.setattr("butfor.core.draw.blocks.BLOCK_VALUES", 8)  # two inputs to a block
-    monkeypatch.setattr("butfor.core.draw.blocks.ROUND_VALUES", 1)  # sixteen draws to a round
+    monkeypatch.setattr("butfor.evaluation.hypotheses.BLOCK_VALUES", 8)  # two inputs to a block
+    monkeypatch.setattr("butfor.evaluation.hypotheses.ROUND_VALUES", 1)  # sixteen draws to a round
     for seed in range(3):
         full, early = run("normal", seed, early=False, shape=(6, 4)), run("normal", seed, delta=0, shape=(6, 4))
         assert full.problem.round_draws == 16

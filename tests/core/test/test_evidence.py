@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from butfor.core.test.evidence import p_fixed, varies, z_one_shot
+from butfor.inference.statistics import p_fixed, varies, z_one_shot
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import binom
 
 import butfor
-from butfor.core.evaluate import memory
+from butfor.evaluation import evaluator as memory
 from butfor.tabular import empirical
 
 pytestmark = pytest.mark.filterwarnings("ignore::butfor.ReachWarning")

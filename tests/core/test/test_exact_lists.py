@@ -6,13 +6,12 @@ import numpy as np
 import pytest
 
 import butfor
-from butfor.core.draw.blocks import list_problem
-from butfor.core.draw.items import ListItems
-from butfor.core.types import Subset
+from butfor.evaluation.hypotheses import list_problem
+from butfor.evaluation.items import ListItems
 from butfor.models import wrap
-from butfor.run.context import RunContext
-from butfor.run.run import run
-from butfor.run.settings import Settings
+from butfor.run.run import RunContext, run
+from butfor.settings import Settings
+from butfor.types import Subset
 
 pytestmark = pytest.mark.filterwarnings("ignore::butfor.ReachWarning")
 

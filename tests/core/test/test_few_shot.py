@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import butfor
-from butfor.core.evaluate.outputs import Rounding
-from butfor.core.select.reach import scales
-from butfor.core.select.rules import seqstep
-from butfor.core.test.evidence import competition
+from butfor.inference.outputs import Rounding
+from butfor.inference.selection import seqstep
+from butfor.inference.statistics import competition
+from butfor.results.summary import scales
 from butfor.tabular import from_values
 from recording import Recorder, numbered
 

@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 
 import butfor
-from butfor.core.select.reach import ORDINARY
-from butfor.core.test.picking import Picked, check_drawable, hopeless
+from butfor.inference.statistics import Picked, check_drawable, hopeless
+from butfor.results.summary import ORDINARY
 from butfor.tabular import from_values
 from recording import Recorder, numbered
 

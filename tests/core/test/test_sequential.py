@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 import butfor
-from butfor.core.draw import blocks as core_draws
-from butfor.core.select.reach import ORDINARY
-from butfor.core.select.rules import bh
-from butfor.core.test import sequential
-from butfor.core.test.evidence import besag_clifford, p_sequential
-from butfor.core.test.schedule import batches, share_in_vain
+from butfor.evaluation import hypotheses as core_draws
+from butfor.inference import sequential
+from butfor.inference.selection import bh
+from butfor.inference.sequential import batches, share_in_vain
+from butfor.inference.statistics import besag_clifford, p_sequential
+from butfor.results.summary import ORDINARY
 from butfor.tabular import from_values
 from recording import Recorder, numbered
 

@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from butfor.core.test.evidence import p_fixed, z_one_shot
-from butfor.core.test.tails import tail_statistic
+from butfor.inference.statistics import p_fixed, tail_statistic, z_one_shot
 
 VALUES = np.array([[2.0, 5.0, -1.0], [0.0, 0.0, 3.0]])
 

@@ -5,9 +5,9 @@ import pytest
 
 from brute_force import every_value, outputs_of
 from butfor import global_importance, tabular
-from butfor.core.test.contrast import Deviations
-from butfor.tabular import fitted_contrast
-from butfor.tabular.bind import bind_sampler
+from butfor.inference.holdout import Deviations
+from butfor.tabular import global_importance as fitted_contrast
+from butfor.tabular.splice import bind_sampler
 from tree_models import COLUMNS, asked, fitted, on_thresholds, tables
 
 SUBSETS = {"first two": [0, 1], "x2": [2], "last two": [3, 4]}
@@ -51,13 +51,13 @@ def case(name, *, missing=False):
 def test_the_contrast_is_that_of_the_long_way(name, sampler, subsets, monkeypatch):
     model, X, reference = case(name)
     made = getattr(tabular, sampler)(reference)
-    result = global_importance(model, X, made, subsets=subsets, check=False)
+    result = global_importance(model, X, reference=made, subsets=subsets, check=False)
     assert result.provenance["exact"] == len(result.table)
     assert result.provenance["draws"] == 0
     assert result.rows <= 2_000  # the inputs and the self-check, nothing more
     assert any(note.startswith("Exact") for note in result.notes)
     monkeypatch.setattr(fitted_contrast, "deviations", the_long_way(model, X, made))
-    long = global_importance(model, X, made, subsets=subsets, check=False)
+    long = global_importance(model, X, reference=made, subsets=subsets, check=False)
     for column in ("p", "effect", "effect_low", "effect_high"):
         np.testing.assert_allclose(result.table[column], long.table[column], rtol=1e-7, atol=1e-9, err_msg=column)
     assert (np.abs(result.table.effect) > 1e-3).any()
@@ -67,10 +67,10 @@ def test_the_contrast_is_that_of_the_long_way(name, sampler, subsets, monkeypatc
 def test_a_class_that_is_named_and_missing_values(monkeypatch):
     model, X, reference = case("hist of three", missing=True)
     made, options = tabular.empirical(reference), {"target": 1, "alternative": "two-sided", "check": False}
-    result = global_importance(model, X, made, **options)
+    result = global_importance(model, X, reference=made, **options)
     assert result.provenance["exact"] == COLUMNS
     monkeypatch.setattr(fitted_contrast, "deviations", the_long_way(model, X, made, fixed_class=1))
-    long = global_importance(model, X, made, **options)
+    long = global_importance(model, X, reference=made, **options)
     np.testing.assert_allclose(result.table.p, long.table.p, rtol=1e-7)
     np.testing.assert_allclose(result.table.effect, long.table.effect, rtol=1e-7, atol=1e-12)
 
@@ -78,8 +78,8 @@ def test_a_class_that_is_named_and_missing_values(monkeypatch):
 def test_draws_agree_and_can_be_asked_for():
     model, X, reference = case("hist of numbers")
     made = tabular.residual(reference)
-    exact = global_importance(model, X, made, check=False)
-    drawn = global_importance(model, X, made, check=False, exact=False, draws=2_000)
+    exact = global_importance(model, X, reference=made, check=False)
+    drawn = global_importance(model, X, reference=made, check=False, exact=False, draws=2_000)
     assert "exact" not in drawn.provenance
     assert drawn.rows > 100 * exact.rows
     np.testing.assert_allclose(drawn.table.effect, exact.table.effect, atol=0.02)
@@ -88,8 +88,8 @@ def test_draws_agree_and_can_be_asked_for():
 
 def test_what_cannot_be_read_is_drawn_and_labels_are(monkeypatch):
     model, X, reference = case("hist")
-    monkeypatch.setattr("butfor.tabular.exact_trees.check.in_columns", lambda *_: {}["read"])
-    result = global_importance(model, X, tabular.residual(reference), check=False)
+    monkeypatch.setattr("butfor.tabular.exact_trees.outcomes.in_columns", lambda *_: {}["read"])
+    result = global_importance(model, X, reference=tabular.residual(reference), check=False)
     assert "exact" not in result.provenance
     assert result.provenance["draws"] == 32
     assert any("so p-values come from draws" in note for note in result.notes)

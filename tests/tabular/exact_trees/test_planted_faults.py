@@ -10,11 +10,13 @@ import pytest
 
 from brute_force import CLOSE, agree, the_long_way
 from butfor import explain, tabular
-from butfor.core.test import exact as listed
-from butfor.core.types import Subset
-from butfor.models.trees import scikit_learn
-from butfor.tabular.exact_trees import check, laws, source, steps
-from butfor.tabular.exact_trees.index import TreeIndex
+from butfor.inference import exact as listed
+from butfor.models.trees import libraries as scikit_learn
+from butfor.tabular.exact_trees import laws, steps
+from butfor.tabular.exact_trees import outcomes as check
+from butfor.tabular.exact_trees import steps as source
+from butfor.tabular.exact_trees.steps import TreeIndex
+from butfor.types import Subset
 from tree_models import COLUMNS, asked, fitted, on_thresholds, tables
 
 EACH = [[j] for j in range(COLUMNS)]

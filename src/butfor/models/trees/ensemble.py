@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from butfor.core.types import Array, Bools, Floats, Ints
+from butfor.types import Array, Bools, Floats, Ints
 
 Link = Literal["identity", "exp", "logistic", "logistic twice", "softmax"]
 BITS = 51  # of the largest sum of leaves: sums of whole numbers below 2**53 are exact in float64, in any order

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 
-from butfor.core.types import Array, Floats, Ints, Subset
 from butfor.models.trees.ensemble import rounds_down_to
 from butfor.tabular.copula import Copula
 from butfor.tabular.empirical import Empirical
+from butfor.tabular.exact_trees.steps import LeafMasks, StepFunctions, Words
 from butfor.tabular.gaussian import Gaussian
 from butfor.tabular.neighbours import Neighbours
-from butfor.tabular.residual.law import Residual
-from butfor.tabular.residual.numbers import NumberFit
-from butfor.tabular.residual.shared import shared
+from butfor.tabular.residual.design import shared
+from butfor.tabular.residual.regression import NumberFit
+from butfor.tabular.residual.sampler import Residual, SubsetFit, joint
 from butfor.tabular.splice import TableSampler
+from butfor.types import Array, Floats, Ints, Subset
 
 HALVINGS, FARTHEST = 80, 40.0  # of normal scores, to find the one that a value stands at
 
@@ -235,3 +237,144 @@ def _copula(law: Copula, subset: Subset, column: int) -> ColumnLaw:
         return Chances(mass * (1 - share), values, np.zeros(len(inputs)), share)
 
     return chances
+
+
+MOST_LISTED = 4096  # values of a hypothesis
+
+
+def donors_of(sampler: object, subset: Subset) -> int | None:
+    """How many values of a group of columns a sampler may draw; None: too many, or it is not known."""
+    if not isinstance(sampler, TableSampler):
+        return None
+    law, placed = sampler.law, sampler.placed(subset)
+    if isinstance(law, Residual):
+        size = len(law.rows) if law.rows.is_all(placed) else _combined(law.fit(placed))
+    elif isinstance(law, Empirical):
+        size = len(law.rows)
+    elif isinstance(law, Neighbours):
+        size = len(law.rows) if law.rows.is_all(placed) else law.k
+    else:
+        return None
+    return None if size is None or size >= MOST_LISTED else size + 1
+
+
+def donated(sampler: TableSampler, inputs: Array, subset: Subset) -> tuple[Array, Floats]:
+    """Values (n, m, columns) and probabilities (n, m), the observed ones first."""
+    law, placed, given = sampler.law, sampler.placed(subset), sampler.given(inputs)
+    chosen = np.asarray(placed.index)
+    if isinstance(law, Residual) and not law.rows.is_all(placed):
+        fit = law.fit(placed)
+        values, mass = _residual_donors(law, fit, given, chosen)
+        rows = fit.donors
+    else:
+        assert isinstance(law, Residual | Empirical | Neighbours)
+        near = law._donors(given, placed) if isinstance(law, Neighbours) else np.arange(len(law.rows))[None]
+        near = np.broadcast_to(near, (len(given), near.shape[1]))
+        values, rows = law.rows.values[near[:, :, None], chosen], near.shape[1]
+        mass = np.full(near.shape, 1 / rows)
+    own = np.full((len(given), 1), 1 / (rows + 1))
+    listed = np.concatenate([given[:, None, chosen], values.astype(given.dtype, copy=False)], axis=1)
+    return listed, np.concatenate([own, mass * (rows / (rows + 1))], axis=1)
+
+
+def _combined(fit: SubsetFit) -> int | None:
+    """Donors, times combinations of levels, times patterns of missing values."""
+    if fit.whole is not None:
+        return fit.donors
+    if fit.classes and fit.combinations is None:
+        return None
+    combinations = 1 if fit.combinations is None else len(fit.combinations)
+    return combinations * (fit.donors if fit.numbers else 1) * (1 if fit.pattern is None else len(fit.patterns))
+
+
+def _residual_donors(law: Residual, fit: SubsetFit, inputs: Array, chosen: Ints) -> tuple[Array, Floats]:
+    if fit.whole is not None:
+        near = fit.whole.near(fit.likeness(law.space, inputs))
+        return law.rows.values[near[:, :, None], chosen], np.full(near.shape, 1 / fit.donors)
+    centres, count = fit.centres(law.space, inputs), len(inputs)
+    chance = joint(fit, centres) if fit.classes else np.ones((count, 1))
+    told = np.ones((count, 1))
+    if fit.pattern is not None:
+        told = fit.pattern.probabilities(centres[-1][:, :-1])
+        told = told / told.sum(axis=1, keepdims=True)
+    donors = fit.donors if fit.numbers else 1
+    values = np.empty((count, chance.shape[1] * told.shape[1], donors, len(fit.columns)))
+    mass = np.empty((count, values.shape[1], donors))
+    for place, (g, r) in enumerate(product(range(chance.shape[1]), range(told.shape[1]))):
+        codes = [] if fit.combinations is None else [int(code) for code in fit.combinations[g]]
+        values[:, place] = _combination(fit, centres, codes, donors, inputs)
+        if fit.pattern is not None:
+            own = values[:, place, :, len(fit.classes) :]
+            own[..., fit.patterns[r] == 1] = np.nan
+            own[..., fit.patterns[r] == 2] = fit.spikes[fit.patterns[r] == 2]
+        mass[:, place] = (chance[:, g] * told[:, r] / donors)[:, None]
+    order = [fit.columns.index(j) for j in chosen]
+    return values.reshape(count, -1, values.shape[-1])[..., order], mass.reshape(count, -1)
+
+
+def _combination(fit: SubsetFit, centres: list[Floats], codes: list[int], donors: int, inputs: Array) -> Floats:
+    """Values of all columns (n, donors, columns), those of few values at these levels."""
+    count = len(centres[0])
+    fresh = np.empty((count, donors, len(fit.columns)))
+    for k, (step, code) in enumerate(zip(fit.classes, codes, strict=True)):
+        fresh[..., k] = step.fit.levels[code]
+    rows = np.broadcast_to(np.arange(donors), (count, donors))
+    for k, number in enumerate(fit.numbers):
+        centre = centres[len(fit.classes) + k]
+        mean, spread = centre[:, :1], centre[:, 1:2]
+        for code, added in zip(codes, number.added, strict=True):
+            mean = mean + added[code]
+        for code, widened in zip(codes, number.widened, strict=bool(number.widened)):
+            spread = spread * np.exp(widened)[code]
+        fresh[..., len(fit.classes) + k] = number.fit.values(
+            mean, spread, rows, inputs[:, number.fit.column, None].astype(np.float64)
+        )
+    return fresh
+
+
+WORDS = 2**19  # words that are worked on at a time
+
+
+def group_sums(steps: StepFunctions, pieces: Ints, columns: Ints, values: Array) -> Floats:
+    """Sums of leaves (n, V, K) for values (n, V, columns) of a group, other columns in the pieces (n, all columns)."""
+    index = steps.index
+    fresh = np.stack([index.pieces_of(int(j), values[..., k]) for k, j in enumerate(columns)], axis=2)
+    total = np.zeros((*values.shape[:2], index.units.shape[1]))
+    if steps.masks is not None:
+        total += _by_words(steps.masks, pieces, columns, fresh)
+    if steps.walker is not None:
+        rows = np.repeat(pieces[:, None], values.shape[1], axis=1)
+        rows[..., columns] = fresh
+        flat, size = rows.reshape(-1, rows.shape[2]), max(1, WORDS // len(steps.walker.trees))
+        roots = index.splits.ensemble.roots[steps.walker.trees]
+        parts = [index.units[index.leaves_of(flat[a : a + size], roots)].sum(axis=1) for a in range(0, len(flat), size)]
+        total += np.concatenate(parts).reshape(total.shape)
+    return total
+
+
+def _by_words(masks: LeafMasks, pieces: Ints, columns: Ints, fresh: Ints) -> Floats:
+    """Trees without a split of the group are the same for all its values; in the others one leaf is left each time."""
+    chosen = [int(j) for j in columns if int(j) in masks.columns]
+    base: Words = np.zeros((len(pieces), len(masks.trees)), masks.every.dtype)
+    for j, column in masks.columns.items():
+        if j not in chosen:
+            base |= column.shut[pieces[:, j]]
+    split = np.zeros(len(masks.trees), bool)
+    for j in chosen:
+        split |= masks.columns[j].shut.any(axis=0)
+    still, moved = np.flatnonzero(~split), np.flatnonzero(split)
+    open_still = masks.leaf_of(masks.every[still] & ~base[:, still], still)
+    total = np.empty((*fresh.shape[:2], len(masks.values)))
+    total[:] = np.stack([own[open_still].sum(axis=1) for own in masks.values], axis=1)[:, None]
+    if not moved.size:
+        return total
+    tables = [(list(columns).index(j), masks.columns[j].shut[:, moved]) for j in chosen]
+    size = max(1, WORDS // (len(moved) * fresh.shape[1]))
+    for a in range(0, len(pieces), size):
+        shut: Words = np.repeat(base[a : a + size, None][:, :, moved], fresh.shape[1], axis=1)
+        for k, table in tables:
+            shut |= table[fresh[a : a + size, :, k]]
+        leaf = masks.leaf_of(masks.every[moved] & ~shut, moved)
+        for k, own in enumerate(masks.values):
+            total[a : a + size, :, k] += own[leaf].sum(axis=2)
+    return total

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from functools import partial
 
-from butfor.core.checks import whole
-from butfor.core.types import InputError
 from butfor.tabular.donors import reference_rows, rows_of
 from butfor.tabular.residual.design import Space
-from butfor.tabular.residual.law import Residual
+from butfor.tabular.residual.sampler import Residual
 from butfor.tabular.splice import TableSampler, fitted
 from butfor.tabular.table import Table
+from butfor.types import InputError, whole
 
 __all__ = ["residual"]
 

@@ -3,15 +3,132 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 from typing import Any, Literal
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from butfor.core.arrays import distinct, median, quantiles
-from butfor.core.draw.streams import stream
-from butfor.core.types import Array, Floats, Ints, Subset
+from butfor.evaluation.streams import stream
 from butfor.tabular.donors import ReferenceRows
-from butfor.tabular.residual.shapes import Bend, Nature, best_power, nature_of, shapes_of
+from butfor.types import Array, Floats, Ints, Subset, distinct, median, quantiles
+
+POWERS = np.linspace(0, 2, 21)  # below 0 the inverse of Yeo-Johnson explodes, above 2 that of the negative side
+MOST_LOG = 700.0  # exp of more is infinite
+STEPS = tuple(head * 10.0**k for k in range(9, -7, -1) for head in (5.0, 2.5, 2.0, 1.0))
+DAY = 86_400_000_000.0  # in microseconds, as times are held
+UNEVEN = 1e-9  # of a step: values this near to a multiple of it are multiples
+
+
+@dataclass(frozen=True)
+class Bend:
+    """y -> bend((y - middle) / spread) and back; `power` 1 is a straight line, `log` the logarithm in its place."""
+
+    middle: float
+    spread: float
+    power: float = 1.0
+    log: bool = False
+
+    @property
+    def is_straight(self) -> bool:
+        """Whether nothing is bent."""
+        return self.power == 1.0 and not self.log
+
+    def bent(self, values: Floats) -> Floats:
+        """What the regression sees."""
+        if self.log:
+            return np.log(np.maximum(values / self.spread, 1e-300))
+        even = (values - self.middle) / self.spread
+        return even if self.power == 1.0 else yeo_johnson(even, self.power)
+
+    def straight(self, values: Floats) -> Floats:
+        """The inverse of `bent`."""
+        if self.log:
+            return np.asarray(np.exp(np.minimum(values, MOST_LOG)) * self.spread)
+        even = values if self.power == 1.0 else from_yeo_johnson(values, self.power)
+        return even * self.spread + self.middle
+
+
+def shapes_of(values: Floats, power: float) -> list[Bend]:
+    """The shapes to try for a column: as it is, bent by a power, and its logarithm where all is positive."""
+    middle, spread = median(values), float(values.std()) or 1.0
+    tried = [Bend(middle, spread)]
+    if power != 1.0:
+        tried.append(Bend(middle, spread, power))
+    if values.min() > 0 and power < 1.0:
+        tried.append(Bend(middle, spread, log=True))
+    return tried
+
+
+def best_power(even: Floats) -> float:
+    """The power of Yeo and Johnson (2000) under which values look most normal: maximum likelihood on a grid.
+
+    >>> best_power(np.random.default_rng(0).lognormal(size=500)) < 0.5
+    True
+    """
+    slope = float((np.sign(even) * np.log1p(np.abs(even))).mean())
+    up, down = np.log1p(np.maximum(even, 0)), np.log1p(np.maximum(-even, 0))
+    bent = [_grown(up, power) - _grown(down, 2 - power) for power in POWERS.tolist()]
+    spread = np.concatenate(bent).reshape(len(POWERS), -1).var(axis=1)
+    fits = (POWERS - 1) * slope - np.log(np.maximum(spread, 1e-300)) / 2
+    best = int(np.argmax(fits))
+    # A bend that gains little is noise: two log-likelihood units are what one more number is worth.
+    return float(POWERS[best]) if (fits[best] - fits[10]) * len(even) > 2 else 1.0
+
+
+def yeo_johnson(x: Floats, power: float) -> Floats:
+    """Equation (2.1) of Yeo and Johnson (2000), for powers from 0 to 2."""
+    up, down = np.log1p(np.maximum(x, 0)), np.log1p(np.maximum(-x, 0))
+    return _grown(up, power) - _grown(down, 2 - power)
+
+
+def from_yeo_johnson(x: Floats, power: float) -> Floats:
+    """The inverse."""
+    up, down = np.maximum(x, 0), np.maximum(-x, 0)
+    return _shrunk(up, power) - _shrunk(down, 2 - power)
+
+
+def _grown(log: Floats, power: float) -> Floats:
+    """((1 + x)^power - 1) / power, of log(1 + x)."""
+    return log if power == 0 else np.expm1(power * log) / power
+
+
+def _shrunk(x: Floats, power: float) -> Floats:
+    if power == 0:
+        return np.expm1(np.minimum(x, MOST_LOG))
+    return np.expm1(np.minimum(np.log1p(power * x) / power, MOST_LOG))
+
+
+@dataclass(frozen=True)
+class Nature:
+    """What values of a column cannot be other than: multiples of a step, and not negative.
+
+    Never what the reference happens to reach (see `gaussian.bounds`): draws that are cut at the observed value tie with
+    it and never exceed it.
+    """
+
+    step: float | None
+    positive: bool
+
+    def __call__(self, values: Floats) -> Floats:
+        if self.step is not None:
+            values = np.rint(values / self.step) * self.step
+        return np.maximum(values, 0.0) if self.positive else values
+
+
+def nature_of(values: Floats) -> Nature:
+    """The coarsest step that all values of a column are multiples of, and whether there is nothing below 0.
+
+    >>> nature_of(np.array([0.5, 1.0, 4.5])), nature_of(np.array([-3.0, 7.0, 8.0])).step
+    (Nature(step=0.5, positive=True), 1.0)
+    """
+    positive = bool(values.min() >= 0)
+    largest = float(np.abs(values).max())
+    for step in (DAY, *STEPS):
+        if step <= largest and (np.abs(values / step - np.rint(values / step)) < UNEVEN).all():
+            return Nature(step, positive)
+    return Nature(None, positive)
+
 
 Form = Literal["plain", "shaped", "curved"]
 FORMS: tuple[Form, ...] = ("plain", "shaped", "curved")
@@ -200,3 +317,65 @@ class Space:
     def _skewed(self, j: int) -> bool:
         shape = self.column("shaped", j).shape
         return shape is not None and shape.power != 1.0
+
+
+class SharedSpace(Space):
+    """The features of some inputs, kept."""
+
+    def __init__(self, space: Space, inputs: Array) -> None:
+        super().__init__(space.rows, space.seed)
+        self.inputs, self._space = inputs, space
+        self._whole: dict[Form, tuple[Floats, list[int], list[int]]] = {}
+        self._last: tuple[bytes, dict[Form, Floats]] = (b"", {})  # columns that were asked for last
+
+    def of(self, inputs: Array, columns: Ints, form: Form) -> Floats:
+        """The features of these columns, (n, features)."""
+        if inputs is not self.inputs:
+            return self._space.of(inputs, columns, form)
+        key, last = columns.tobytes(), self._last
+        if last[0] != key:  # a thread beside this one may ask for others
+            last = self._last = (key, {})
+        together = last[1]
+        if form not in together:
+            together[form] = self._some(columns, form)
+        return together[form]
+
+    def _some(self, columns: Ints, form: Form) -> Floats:
+        """Features of some columns, out of those of all: few long copies, where most columns stand as they are kept."""
+        if form not in self._whole:
+            self._whole[form] = self._all_columns(form)
+        features, places, ends = self._whole[form]
+        at = [places[j] for j in columns.tolist()]
+        breaks = [k for k in range(1, len(at)) if at[k] != at[k - 1] + 1]
+        runs = pairwise([0, *breaks, len(at)]) if at else ()
+        parts = [features[:, ends[at[a]] : ends[at[b - 1] + 1]] for a, b in runs]
+        return np.concatenate([np.zeros((len(self.inputs), 0)), *parts], axis=1)
+
+    def _all_columns(self, form: Form) -> tuple[Floats, list[int], list[int]]:
+        """The features of all columns, the place of each column among them, and where the features of a place begin.
+
+        They stand in the order that the rest of a row is asked for in, whichever column is left out.
+        """
+        order, _ = self.rows.parts(Subset("all", np.arange(len(self.rows.categories))))
+        parts = [self._space.of(self.inputs, np.array([j]), form) for j in order]
+        ends = [0, *accumulate(part.shape[1] for part in parts)]
+        return np.concatenate(parts, axis=1), np.argsort(order).tolist(), ends
+
+
+_last: WeakKeyDictionary[Space, SharedSpace] = WeakKeyDictionary()
+MOST_KEPT = 2**20  # cells of inputs whose features are kept: some 50 MB
+
+
+def shared(space: Space, inputs: Array) -> tuple[Space, Array]:
+    """The space that keeps the features of these inputs, and the inputs as it knows them."""
+    known = _last.get(space)
+    if known is not None and (known.inputs is inputs or _same(known.inputs, inputs)):
+        return known, known.inputs
+    if inputs.size > MOST_KEPT:
+        return space, inputs
+    made = _last[space] = SharedSpace(space, inputs)
+    return made, inputs
+
+
+def _same(one: Array, other: Array) -> bool:
+    return one.dtype == other.dtype and np.array_equal(one, other, equal_nan=True)

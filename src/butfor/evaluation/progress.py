@@ -1,0 +1,136 @@
+"""Progress of a run: evaluations of the model counted, a callback for programs, a bar on standard error for people."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+
+from butfor.evaluation.workers import WorkerState
+from butfor.types import Bools
+
+
+@dataclass(frozen=True)
+class Progress:
+    """One report: the stage, model rows (of the stage "report": files) done of how many, and how many are chosen so far
+    (None: not known).
+
+    Of a sequential test nobody knows how many rows there will be: `left` is an estimate, made anew after every round.
+    """
+
+    stage: str
+    rows: int
+    total: int | None
+    chosen: int | None = None
+    chosen_rows: Bools | None = field(default=None, compare=False)  # (H,) which, where the test says so as it goes
+    seconds: float = field(default=0.0, compare=False)  # since the stage began
+    left: int | None = field(default=None, compare=False)  # about how many rows more, where there is no total
+    workers: tuple[WorkerState, ...] = field(default=(), compare=False)  # of those that have done something
+
+    @property
+    def rows_per_second(self) -> float | None:
+        """Over the stage so far; None at its very beginning."""
+        return self.rows / self.seconds if self.seconds > 0 else None
+
+
+Report = Callable[[Progress], None]
+
+
+def silent(_: Progress) -> None:
+    """Tell nobody."""
+
+
+@contextmanager
+def reporting(progress: bool | Report | None) -> Iterator[Report]:
+    """The callback to call: the user's own, a bar for True, nothing for None or False."""
+    if callable(progress):
+        yield progress
+    elif progress:
+        with bar() as report:
+            yield report
+    else:
+        yield silent
+
+
+@contextmanager
+def bar() -> Iterator[Report]:
+    """A rich progress bar on standard error: rows, rate, time left, discoveries."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bars
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[what]}  {task.fields[rate]}  {task.fields[found]}"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
+    with Bars(*columns, console=Console(file=sys.stderr), transient=True) as bars:
+        tasks: dict[str, int] = {}
+
+        def report(now: Progress) -> None:
+            if now.stage not in tasks:
+                what = "files" if now.stage == "report" else "rows"
+                tasks[now.stage] = bars.add_task(now.stage, total=now.total, what=what, rate="", found="")
+            task = next(task for task in bars.tasks if task.id == tasks[now.stage])
+            rate = f"{task.speed:,.0f}/s" if task.speed else ""
+            found = "" if now.chosen is None else f"{now.chosen} chosen"
+            if now.workers:
+                found += f"  {len(now.workers)} workers"
+            total = now.rows + now.left if now.total is None and now.left is not None else now.total
+            bars.update(task.id, completed=now.rows, total=total, rate=rate, found=found)
+
+        yield report
+
+
+class Meter:
+    """Counts the model's rows over a run and tells the user's callback how far it is."""
+
+    def __init__(self, report: Report, rows: int, workers: Callable[[], tuple[WorkerState, ...]] = tuple) -> None:
+        self.rows, self.asked = rows, rows
+        self._report, self._workers = report, workers
+        self._began, self._left = time.monotonic(), None  # type: tuple[float, int | None]
+        self._chosen_rows: Bools | None = None
+        self._stage, self._total, self._done, self._chosen = "first look", None, 0, None  # type: tuple[str, int | None, int, int | None]
+
+    def stage(self, name: str, total: int | None) -> None:
+        """What follows is another stage, of `total` rows where that is known."""
+        self._stage, self._total, self._done = name, total, 0
+        self._began, self._left = time.monotonic(), None
+        if name != "effects":  # of the same hypotheses as the test before it; others may be of other ones
+            self._chosen_rows = None
+
+    def count_requested(self, rows: int) -> None:
+        """So many rows more are asked for, evaluated or remembered."""
+        self.asked += rows
+
+    def count_deduplicated(self, rows: int) -> None:
+        """So many rows more are done without being evaluated: others are equal to them."""
+        self._done += rows
+
+    def count_evaluated(self, rows: int) -> None:
+        """So many rows more are done."""
+        self.rows += rows
+        self._done += rows
+        self._left = None if self._left is None else self._left - rows
+        if self._report is not silent:
+            now = Progress(self._stage, self._done, self._total, self._chosen, self._chosen_rows)
+            seconds, left = time.monotonic() - self._began, None if self._left is None else max(self._left, 0)
+            self._report(replace(now, seconds=seconds, left=left, workers=self._workers()))
+
+    def set_left(self, rows: int) -> None:
+        """About so many rows are left of this stage."""
+        self._left = rows
+
+    def set_chosen(self, chosen: int) -> None:
+        """So many are chosen by now."""
+        self._chosen = chosen
+
+    def set_chosen_rows(self, chosen: Bools) -> None:
+        """These are chosen by now (H,)."""
+        self._chosen, self._chosen_rows = int(chosen.sum()), chosen

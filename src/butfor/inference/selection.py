@@ -1,0 +1,443 @@
+"""Evidence -> chosen. Plain arrays in, boolean arrays out; the theorems are named in guarantees.py."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import pairwise
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from butfor.evaluation.hypotheses import Layers
+from butfor.evaluation.streams import stream
+from butfor.inference.adaptive import SLACK, clusters_of, learn_weights, strict, weighted_bh
+from butfor.types import Bools, Floats, InputError, Ints
+
+
+def bh(p: ArrayLike, alpha: float) -> Bools:
+    """Benjamini-Hochberg: FDR <= alpha for independent or positively dependent p-values.
+
+    Parameters
+    ----------
+    p : p-values (n,).
+    alpha : the level.
+
+    Examples
+    --------
+    >>> bh([0.01, 0.02, 0.03, 0.5], alpha=0.1)
+    array([ True,  True,  True, False])
+    """
+    return _adjusted(p, alpha, "bh")
+
+
+def by(p: ArrayLike, alpha: float) -> Bools:
+    """Benjamini-Yekutieli: FDR <= alpha under arbitrary dependence.
+
+    Parameters
+    ----------
+    p : p-values (n,).
+    alpha : the level.
+
+    Examples
+    --------
+    >>> by([0.001, 0.02, 0.03, 0.5], alpha=0.1)
+    array([ True,  True,  True, False])
+    """
+    return _adjusted(p, alpha, "by")
+
+
+def _adjusted(p: ArrayLike, alpha: float, method: Literal["bh", "by"]) -> Bools:
+    """As SciPy's false_discovery_control, bit by bit: importing scipy.stats takes longer than a first result.
+
+    A p-value above alpha is not rejected, nor is anything because of it: adjusting only makes it larger. The sequential
+    test asks after every batch, and to sort the others is most of the work.
+    """
+    p = _p_values(p, alpha)
+    small = np.flatnonzero(p <= alpha * SLACK)
+    order, rank = small[np.argsort(p[small])], np.arange(1, small.size + 1)
+    adjusted = p[order] * (p.size / rank)
+    if method == "by":
+        adjusted *= np.sum(1 / np.arange(1, p.size + 1))
+    rejected = np.zeros(p.size, bool)
+    rejected[order] = np.minimum(np.minimum.accumulate(adjusted[::-1])[::-1], 1) <= alpha * SLACK
+    return rejected
+
+
+def holm(p: ArrayLike, alpha: float) -> Bools:
+    """Holm: P(any false discovery) <= alpha under arbitrary dependence.
+
+    Parameters
+    ----------
+    p : p-values (n,).
+    alpha : the level.
+
+    Examples
+    --------
+    >>> holm([0.01, 0.04, 0.03], alpha=0.05)
+    array([ True, False, False])
+    """
+    p = _p_values(p, alpha)
+    order = np.argsort(p, kind="stable")
+    steps = np.arange(p.size, 0, -1)
+    passed = np.logical_and.accumulate(p[order] * steps <= alpha * SLACK)  # stops at the first that fails
+    chosen = np.zeros(p.size, bool)
+    chosen[order[passed]] = True
+    return chosen
+
+
+def bonferroni(p: ArrayLike, alpha: float) -> Bools:
+    """Bonferroni: P(any false discovery) <= alpha under arbitrary dependence.
+
+    Parameters
+    ----------
+    p : p-values (n,).
+    alpha : the level.
+
+    Examples
+    --------
+    >>> bonferroni([0.01, 0.04, 0.03], alpha=0.05)
+    array([ True, False, False])
+    """
+    p = _p_values(p, alpha)
+    return p * p.size <= alpha * SLACK
+
+
+def knockoff_plus(z: ArrayLike, alpha: float, beyond: float = 0.0) -> Bools:
+    """Knockoff+ (Barber & Candes 2015; paper, Algorithm 2, line 8): FDR <= alpha if null signs are independent coins.
+
+    Parameters
+    ----------
+    z : differences (n,): wins above 0, losses below, ties 0.
+    alpha : the level.
+    beyond : how many null hypotheses may win for want of a rival: values beyond all rows that the sampler draws from.
+
+    Examples
+    --------
+    >>> knockoff_plus([5, 4, 3, 2, -1], alpha=0.25)
+    array([ True,  True,  True,  True, False])
+    """
+    z = np.asarray(z, dtype=np.float64)
+    _check_alpha(alpha)
+    if np.isnan(z).any():
+        raise InputError("knockoff_plus got NaN among the z; drop those hypotheses first")
+    return z >= _step_threshold(z, alpha, beyond)
+
+
+def seqstep(w: ArrayLike, alpha: float, draws: int, beyond: float = 0.0) -> Bools:
+    """Selective SeqStep+ (Barber & Candes 2015) for one against `draws` decoys: w > 0 are wins, w < 0 losses.
+
+    FDR <= alpha if null labels are independent; with draws >= 1/alpha - 1 even labels that are fully tied keep it.
+
+    Parameters
+    ----------
+    w : scores (n,): wins above 0, losses below, ties 0.
+    alpha : the level.
+    draws : decoys that each hypothesis competes with.
+    beyond : as in `knockoff_plus`.
+
+    Examples
+    --------
+    >>> seqstep([5, 4, -1], alpha=0.1, draws=10)
+    array([ True,  True, False])
+    """
+    w = np.asarray(w, dtype=np.float64)
+    _check_alpha(alpha)
+    if np.isnan(w).any() or draws < 1:
+        raise InputError(f"seqstep needs numbers and draws of at least 1, got draws={draws}; drop NaN first")
+    return w >= _step_threshold(w, alpha * draws, draws * beyond)
+
+
+def _step_threshold(z: Floats, alpha: float, beyond: float) -> float:
+    """The least size at which losses, and those that had no rival, are few enough beside wins.
+
+    A sampler that draws from m rows makes nothing beyond all of them, while of every m + 1 null values one lies there:
+    it wins whatever is drawn, by more than any loss. So many false wins are to be expected in all, and are counted.
+    """
+    candidates = np.unique(np.abs(z[z != 0]))  # z = 0 is a tie: it is neither a win nor a loss
+    if candidates.size == 0:
+        return np.inf
+    ordered = np.sort(z)
+    wins = z.size - np.searchsorted(ordered, candidates, side="left")  # #{z >= c}
+    losses = np.searchsorted(ordered, -candidates, side="right")  # #{z <= -c}
+    passes = 1 + losses + beyond <= alpha * SLACK * wins  # the 1 is what makes FDR control exact in finite samples
+    return float(candidates[passes][0]) if passes.any() else np.inf
+
+
+def _p_values(p: ArrayLike, alpha: float) -> Floats:
+    p = np.asarray(p, dtype=np.float64)
+    _check_alpha(alpha)
+    if p.ndim != 1 or not ((p >= 0) & (p <= 1)).all():
+        raise InputError("p must be a one-dimensional array of numbers between 0 and 1; drop NaN first")
+    return p
+
+
+def _check_alpha(alpha: float) -> None:
+    if not 0 < alpha < 1:
+        raise InputError(f"alpha must lie strictly between 0 and 1, got {alpha}; 0.1 is a common choice")
+
+
+def e_bh(e: ArrayLike, alpha: float) -> Bools:
+    """e-BH (Wang & Ramdas 2022): FDR <= alpha for e-values under arbitrary dependence.
+
+    Parameters
+    ----------
+    e : e-values (n,).
+    alpha : the level.
+
+    Examples
+    --------
+    >>> e_bh([100.0, 1.0, 30.0], alpha=0.1)
+    array([ True, False,  True])
+    """
+    e = np.asarray(e, dtype=np.float64)
+    _check_alpha(alpha)
+    if e.ndim != 1 or not (e >= 0).all():
+        raise InputError("e must be a one-dimensional array of numbers that are not negative; drop NaN first")
+    order = np.argsort(-e, kind="stable")
+    passes = e[order] * np.arange(1, e.size + 1) * alpha * SLACK >= e.size
+    chosen = np.zeros(e.size, bool)
+    chosen[order[: int(np.flatnonzero(passes).max(initial=-1)) + 1]] = True
+    return chosen
+
+
+def adaptive(p_matrix: ArrayLike, alpha: float, seed: int = 0, groups: ArrayLike | None = None) -> Bools:
+    """Weighted BH over inputs x subsets; which subsets matter is learned from the other inputs (METHODS 12).
+
+    FDR over all entries <= alpha if inputs are independent of each other; within an input any dependence is allowed.
+    That is checked by simulation, not proven: `adaptive_strict` is the form with a proof. Inputs that share an error
+    (copies, repeated measurements, a column of which all p-values are wrong together) break it: name them by `groups`.
+    With fewer than 20 distinct inputs or groups it is BH. It promises nothing for a single input read by itself.
+
+    Parameters
+    ----------
+    p_matrix : p-values (n, d), a row per input and a column per subset; NaN where nothing was tested.
+    alpha : the level.
+    seed : of the random folds.
+    groups : a label per input (n,); inputs of one label may depend on each other. Equal rows are one group anyway.
+
+    Examples
+    --------
+    >>> p = np.full((40, 3), 0.6)
+    >>> p[:, 0] = np.linspace(0.001, 0.06, 40)
+    >>> int(bh(p.ravel(), alpha=0.1).sum()), int(adaptive(p, alpha=0.1).sum())
+    (0, 40)
+    """
+    p, named = _p_matrix(p_matrix, alpha, groups)
+    tested = ~np.isnan(p)
+    inputs, subsets = np.nonzero(tested)
+    learned = learn_weights(p[tested], clusters_of(p, named)[inputs], subsets, alpha, stream(seed, "adaptive"))
+    chosen = np.zeros(p.shape, bool)
+    chosen[tested] = weighted_bh(p[tested], *learned, alpha)
+    return chosen
+
+
+def adaptive_strict(p_matrix: ArrayLike, alpha: float, seed: int = 0, groups: ArrayLike | None = None) -> Bools:
+    """`adaptive` with a proof, for 200 or more independent inputs (or groups): somewhat less power.
+
+    FDR over all entries <= alpha if inputs are independent of each other, whatever the dependence within an input, for
+    p-values of a number of draws that was fixed beforehand. The thresholds of an input come from the other inputs only;
+    with these given, e = [P <= t] W / (pi t) has expectation <= W / pi under the null, these sum to at most the number
+    of hypotheses over all true nulls, and that is what e-BH needs (strict.py has the steps).
+
+    Parameters
+    ----------
+    p_matrix : p-values (n, d), a row per input and a column per subset; NaN where nothing was tested.
+    alpha : the level.
+    seed : of the random folds.
+    groups : a label per input (n,); inputs of one label may depend on each other. Equal rows are not found by itself.
+
+    Examples
+    --------
+    >>> p = np.full((200, 3), 0.6)
+    >>> p[:, 0] = np.linspace(0.001, 0.06, 200)
+    >>> int(bh(p.ravel(), alpha=0.1).sum()), int(adaptive_strict(p, alpha=0.1).sum())
+    (0, 200)
+    """
+    p, named = _p_matrix(p_matrix, alpha, groups)
+    tested = ~np.isnan(p)
+    inputs, subsets = np.nonzero(tested)
+    clusters = inputs if named is None else named[inputs]
+    chosen = np.zeros(p.shape, bool)
+    chosen[tested] = strict(p[tested], clusters, subsets, alpha, stream(seed, "adaptive-strict"))
+    return chosen
+
+
+def _p_matrix(p_matrix: ArrayLike, alpha: float, groups: ArrayLike | None) -> tuple[Floats, Ints | None]:
+    p = np.asarray(p_matrix, dtype=np.float64)
+    _check_alpha(alpha)
+    if p.ndim != 2 or not ((p >= 0) & (p <= 1) | np.isnan(p)).all():
+        raise InputError(
+            f"p_matrix must be an array (inputs, subsets) of numbers between 0 and 1, NaN where nothing was tested; "
+            f"got shape {p.shape}"
+        )
+    if groups is None:
+        return p, None
+    if np.shape(groups) != (len(p),):
+        raise InputError(f"groups must hold one label for each of the {len(p)} inputs, got shape {np.shape(groups)}")
+    labels = np.unique(np.asarray(groups), return_inverse=True)[1]
+    return p, labels.reshape(-1).astype(np.int64)
+
+
+COMPETITIONS = ("seqstep", "knockoff+")  # rules that compare sizes with those of rivals
+RULES: dict[str, Callable[..., Bools]] = {
+    "bh": bh,
+    "by": by,
+    "holm": holm,
+    "bonferroni": bonferroni,
+    "knockoff+": knockoff_plus,
+    "e-bh": e_bh,
+}
+
+
+def select(
+    evidence: Floats,
+    alpha: float,
+    rule: str,
+    tested: Bools,
+    groups: Ints | None = None,
+    draws: int = 1,
+    floor: Floats | None = None,
+) -> Bools:
+    """Chosen hypotheses (H,): the rule over all that were tested, or within each group (one family per input).
+
+    `floor` (H,) is the share of null values that lie beyond all that the sampler draws; p-values have it in them.
+    """
+    competes = rule in COMPETITIONS
+    shares = floor if competes and floor is not None else np.zeros(len(evidence))
+    rules: dict[str, Callable[..., Bools]] = {"seqstep": partial(seqstep, draws=draws)} | RULES
+
+    def choose(members: Ints) -> Bools:
+        named = {"beyond": float(shares[members].sum())} if competes else {}
+        return rules[rule](evidence[members], alpha, **named)
+
+    chosen = np.zeros(len(evidence), bool)
+    if groups is None:
+        chosen[tested] = choose(np.flatnonzero(tested))
+        return chosen
+    members = np.flatnonzero(tested)
+    members = members[np.argsort(groups[members], kind="stable")]
+    bounds = np.flatnonzero(np.diff(groups[members])) + 1
+    for start, end in pairwise([0, *bounds.tolist(), len(members)]):
+        if start < end:
+            chosen[members[start:end]] = choose(members[start:end])
+    return chosen
+
+
+@dataclass(frozen=True, eq=False)
+class LearningUnits:
+    """What weights are learned over (H,): inputs that may depend on each other, and hypotheses that are alike."""
+
+    cluster: Ints
+    label: Ints
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """A rule and all that it needs beside the evidence."""
+
+    rule: str
+    alpha: float
+    families: Ints | None = None  # (H,) the family of each hypothesis; None: one for all
+    layers: Layers | None = None
+    calibrated: Bools | None = None  # (H,) False: the control found its draws wrong; never chosen
+    draws: int = 1  # decoys of a competition
+    floor: Floats | None = None  # (H,) share of null values beyond all that the sampler draws, where rivals compete
+    units: LearningUnits | None = None
+    weights: tuple[Floats, Floats] | None = None  # (H,) weights and null shares; None: learned from the evidence itself
+
+    def chosen(self, evidence: Floats, tested: Bools) -> Bools:
+        """Chosen hypotheses (H,)."""
+        if self.layers is None:
+            return self.in_families(evidence, tested)
+        own = self.after_pilot(evidence, tested) if self.weights is None else self  # weights are learned from all
+
+        def choose(level: Bools, reached: Bools) -> Bools:
+            return own.in_families(self._without(evidence, reached), tested & level)
+
+        return self.layers.top_down(choose, self._passing)
+
+    def waiting(self, evidence: Floats, tested: Bools, chosen: Bools) -> Bools:
+        """What only its larger parts keep from being chosen (H,) where these are, so that drawing it can wait.
+
+        Once a larger part is chosen it may need more draws: what else waits then counts in its family as p = 1.
+        """
+        if self.layers is None:
+            return np.zeros(len(chosen), bool)
+        kept_back = self.in_families(evidence, tested) & ~chosen
+        return kept_back & ~self.layers.reached(chosen, self._passing) if kept_back.any() else kept_back
+
+    @property
+    def _passing(self) -> Bools | None:
+        return None if self.calibrated is None else ~self.calibrated
+
+    def _without(self, evidence: Floats, reached: Bools) -> Floats:
+        """The evidence where what is no part of something chosen cannot be chosen, and counts in its family.
+
+        Left out of the family, or dropped from what the rule chose over all, it would make the error rate too large:
+        which parts are left was picked by the very outputs that they are chosen by (Katsevich, Sabatti & Bogomolov
+        2021, filtering). Where rivals compete, its wins are gone and its losses stay.
+        """
+        if self.rule in COMPETITIONS:
+            return np.where(reached | (evidence < 0), evidence, 0.0)
+        return np.where(reached, evidence, 0.0 if self.rule == "e-bh" else 1.0)
+
+    def in_families(self, evidence: Floats, tested: Bools) -> Bools:
+        """What the rule rejects (H,), whether or not the larger parts are chosen."""
+        if self.calibrated is not None:
+            tested = tested & self.calibrated
+        if self.rule not in ("adaptive", "adaptive-strict"):
+            return select(evidence, self.alpha, self.rule, tested, self.groups, self.draws, self.floor)
+        chosen = np.zeros(len(tested), bool)
+        if self.rule == "adaptive-strict":
+            for number, rows in self._families(tested):
+                cluster, label = self._units(rows)
+                chosen[rows] = strict(evidence[rows], cluster, label, self.alpha, self._stream(number))
+            return chosen
+        weights, nulls = self.learned(evidence, tested)
+        for _, rows in self._families(tested):
+            chosen[rows] = weighted_bh(evidence[rows], weights[rows], float(nulls[rows[0]]), self.alpha)
+        return chosen
+
+    def learned(self, p: Floats, tested: Bools) -> tuple[Floats, Floats]:
+        """Weights and null shares (H,): those it has, or else what these p-values teach (METHODS 12)."""
+        if self.weights is not None:
+            return self.weights
+        weights, nulls = np.ones(len(p)), np.ones(len(p))
+        for number, rows in self._families(tested):
+            cluster, label = self._units(rows)
+            weights[rows], nulls[rows] = learn_weights(p[rows], cluster, label, self.alpha, self._stream(number))
+        return weights, nulls
+
+    def after_pilot(self, p: Floats, tested: Bools) -> Choice:
+        """The choice for the rest of a run, when these p-values of its first draws are known."""
+        if self.rule != "adaptive":
+            return self
+        if self.calibrated is not None:
+            tested = tested & self.calibrated
+        return replace(self, weights=self.learned(p, tested))
+
+    @property
+    def groups(self) -> Ints | None:
+        """The family of each hypothesis: within each resolution, and there within each input where so asked."""
+        if self.layers is None:
+            return self.families
+        if self.families is None:
+            return self.layers.resolution
+        return np.asarray(self.families * (int(self.layers.resolution.max(initial=0)) + 1) + self.layers.resolution)
+
+    def _families(self, tested: Bools) -> Iterator[tuple[int, Ints]]:
+        groups = self.groups if self.groups is not None else np.zeros(len(tested), np.int64)
+        for label in np.unique(groups[tested]):
+            yield int(label), np.flatnonzero(tested & (groups == label))
+
+    def _units(self, rows: Ints) -> tuple[Ints, Ints]:
+        assert self.units is not None
+        return self.units.cluster[rows], self.units.label[rows]
+
+    @staticmethod
+    def _stream(family: int) -> np.random.Generator:
+        """Of the folds: the same in every run, so that with the same p-values another seed chooses the same."""
+        return stream(0, "adaptive", family, 0)

@@ -1,0 +1,142 @@
+"""The words that every stage shares: subset, model, errors, arrays.
+
+What NumPy has too, at a fraction of its time on few numbers, with the same bits.
+
+NumPy's own ask since 2.3 whether their arrays are masked, and import numpy.ma for it: a thirtieth of a first result.
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+Ints = NDArray[np.int64]
+Array = np.ndarray[Any, Any]  # of any shape and type
+Batch = Any  # an array (n, width), a frame, or a list of n images or texts
+Item = Any  # one input: a row, an image, a text, or a mapping of such parts
+
+Alternative = Literal["greater", "less", "two-sided"]
+Rule = Literal["bh", "by", "holm", "bonferroni", "e-bh", "knockoff+", "seqstep"]
+Family = Literal["run", "input"]
+Model = Callable[[Batch], Any]  # a batch of n inputs -> array (n,) or (n, outputs)
+
+
+class InputError(ValueError):
+    """Something the user gave cannot be used; the message says what came, what was expected and what to do."""
+
+
+class ModelError(InputError):
+    """The model or the sampler raised, or returned something that is not one finite number per row and output."""
+
+
+class ReachWarning(UserWarning):
+    """The run as asked for cannot report some signals, however strong they are."""
+
+
+@dataclass(frozen=True)
+class Subset:
+    """One thing to test. `index` is opaque to the core: columns of a table, a box of an image, a span of a text.
+
+    Parameters
+    ----------
+    name : what the subset is called in tables and reports.
+    index : column positions, a box (x1, y1, x2, y2) or boolean mask, or a span (start, end) of characters.
+    """
+
+    name: str
+    index: Any
+
+
+def one_of(name: str, value: object, allowed: tuple[Any, ...]) -> None:
+    """Refuse a value that is not among those allowed."""
+    if not any(value is item or (isinstance(value, str) and value == item) for item in allowed):
+        raise InputError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}")
+
+
+def whole(name: str, value: object, least: int) -> int:
+    """A whole number of at least `least`."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise InputError(f"{name} must be a whole number of at least {least}, got {value!r}")
+    return int(value)
+
+
+def between(name: str, value: object, hint: str) -> float:
+    """A number strictly between 0 and 1."""
+    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    if not number or not 0 < float(value) < 1:  # type: ignore[arg-type]
+        raise InputError(f"{name} must lie strictly between 0 and 1, got {value!r}; {hint}")
+    return float(value)  # type: ignore[arg-type]
+
+
+def labels_of(name: str, given: object, each: str) -> list[Any]:
+    """One label for each of something, as a list; `each` says of what.
+
+    >>> labels_of("groups", np.array(["a", "b", "a"]), "input")
+    ['a', 'b', 'a']
+    """
+    labels = np.asarray(given, dtype=object)
+    if labels.ndim != 1:
+        came = f"an array of shape {labels.shape}" if labels.ndim else repr(given)
+        raise InputError(f"{name} must be one label for each {each}, got {came:.100}; give a list of labels")
+    for label in labels.tolist():
+        try:
+            hash(label)
+        except TypeError as error:
+            raise InputError(
+                f"a label of {name} is {label!r:.60}; give a number or a string for each {each}"
+            ) from error
+    return list(labels.tolist())
+
+
+def warn_user(message: str, category: type[UserWarning]) -> None:
+    """A warning that points at the first line that is not ours."""
+    outer = traceback.walk_stack(sys._getframe(1))
+    names = [str(frame.f_globals.get("__name__", "")) for frame, _ in outer]
+    level = next((k for k, name in enumerate(names, 2) if not name.startswith("butfor.")), 2)
+    warnings.warn(message, category, stacklevel=level)
+
+
+def distinct(values: Array) -> Array:
+    """The different values, in order: np.unique, which does without numpy.ma where it counts them.
+
+    >>> distinct(np.array([2, 1, 2])).tolist()
+    [1, 2]
+    """
+    return np.unique(values, return_counts=True)[0]
+
+
+def quantiles(values: Floats, shares: Floats) -> Floats:
+    """np.quantile(values, shares, axis=-1) to the last bit, (..., shares); NaN where a value is.
+
+    >>> values = np.random.default_rng(0).normal(size=301)
+    >>> bool((quantiles(values, np.array([0.05, 0.7])) == np.quantile(values, [0.05, 0.7])).all())
+    True
+    """
+    ordered, last = np.sort(values, axis=-1), values.shape[-1] - 1
+    places = last * shares
+    before = places.astype(np.int64)
+    low, high, share = ordered[..., before], ordered[..., np.minimum(before + 1, last)], places - before
+    gap = high - low
+    found = np.where(share < 0.5, low + gap * share, high - gap * (1 - share))
+    return np.where(np.isnan(ordered[..., -1:]), np.nan, found)
+
+
+def median(values: Floats) -> float:
+    """np.median of (n,) to the last bit.
+
+    >>> median(np.array([4.0, 1.0, 2.0])), median(np.array([4.0, 1.0]))
+    (2.0, 2.5)
+    """
+    ordered, half = np.sort(values), len(values) // 2
+    if not len(values) or np.isnan(ordered[-1]):
+        return float("nan")
+    return float(ordered[half] if len(values) % 2 else (ordered[half - 1] + ordered[half]) / 2)
