@@ -5,7 +5,8 @@ import pytest
 from scipy.stats import binom
 
 import butfor
-from butfor.bench.decisions import COVARIANCE, markdown, one_run, run, true_flip
+from benchmarks.decisions import COVARIANCE, one_run, run, true_flip
+from benchmarks.figures import markdown
 from butfor.inference.decisions import Forecasts
 from butfor.simulate.known import known_normal
 from butfor.tabular.residual import sampler as chain

@@ -44,7 +44,7 @@ def null_p_values(bed, rows, kind, runs):
     model, found, outcomes = model_of(bed, kind), [], None
     ask = model.predict_proba if kind == "classes" else lambda rows: model.predict(rows)[:, None]
     several = Target("predicted") if kind == "classes" else Target("output")
-    spec = StatisticSpec(several, Rounding(1e-14, 0.0), "greater", own_class=kind == "classes")
+    spec = StatisticSpec(several, Rounding(1e-14, 0.0), "greater", class_of_each=kind == "classes")
     for run in range(runs):
         rng = np.random.default_rng([run, rows])
         table, sampler = bind_sampler(BEDS[bed](rng, INPUTS), residual(BEDS[bed](rng, rows)))

@@ -27,7 +27,6 @@ FOLDERS = [  # a folder imports only folders before it; those of one line know n
     ("report",),
     ("studio",),
     ("simulate",),
-    ("bench",),
     ("cli",),
     ("__init__",),
     ("__main__",),
@@ -169,7 +168,7 @@ def violations(files):
 def _wrong(own, other, files):
     folder, theirs = own.split(".")[0], other.split(".")[0]
     if other == "__init__":  # `from butfor import image`
-        return "" if PLACE[folder] >= PLACE["bench"] else "the package itself stands behind everything"
+        return "" if PLACE[folder] >= PLACE["cli"] else "the package itself stands behind everything"
     if folder == theirs == "core":
         mine, its = own.removeprefix("core."), other.removeprefix("core.")
         if mine.endswith("__init__") or its.endswith("__init__"):

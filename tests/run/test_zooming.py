@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import butfor
-from butfor.bench.zoom import image_run, text_run
+from benchmarks.zoom import image_run, text_run
 from butfor.evaluation.hypotheses import Layers
 from butfor.image import donor, zoom
 from butfor.image.region import WHOLE
