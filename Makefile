@@ -1,6 +1,6 @@
 # make demo: FDR-controlled explanations of a real model.   make test: ruff, mypy, pytest.
 # make docs: the documentation as a site in build/docs.
-# make benchmarks: every figure of docs/benchmarks.md again, into build/benchmarks (hours; BUTFOR_ASSETS for images, texts).
+# make benchmarks: every figure of docs/benchmarks.md again, into benchmarks/results (hours; BUTFOR_ASSETS for images, texts).
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -14,8 +14,8 @@ demo: $(VENV)/.base
 test: lint types pytest
 
 lint: $(VENV)/.dev
-	$(BIN)/ruff check src tests examples tools conftest.py
-	$(BIN)/ruff format --check src tests examples tools conftest.py
+	$(BIN)/ruff check src benchmarks tests examples tools conftest.py
+	$(BIN)/ruff format --check src benchmarks tests examples tools conftest.py
 
 types: $(VENV)/.dev
 	$(BIN)/mypy
@@ -39,19 +39,16 @@ docs: $(VENV)/.dev
 	$(BIN)/python -c "from butfor.results.words import guarantees_page; print(guarantees_page(), end='')" > docs/guarantees.md
 	$(BIN)/python -m sphinx -E -W --keep-going -q -b html docs build/docs
 
-$(VENV)/.bench: pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) -e ".[dev,bench]"
+$(VENV)/.benchmarks: pyproject.toml constraints.txt benchmarks/requirements.txt | $(BIN)/python
+	$(PIP) -e ".[dev]" -r benchmarks/requirements.txt
 	touch $@ $(VENV)/.dev $(VENV)/.base
 
-# Every command of `butfor bench`, whatever it is called; those on photographs and reviews only where the assets are.
-benchmarks: $(VENV)/.bench
-	mkdir -p build/benchmarks docs/figures
-	names=$$($(BIN)/python -c "from butfor.bench.commands import app; print(*(c.name or c.callback.__name__ for c in app.registered_commands))") && \
-	for name in $$names; do \
-	  case "$$name-$(BUTFOR_ASSETS)" in images-|texts-) continue;; esac; \
-	  echo "butfor bench $$name" && OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/butfor bench $$name --out build/benchmarks || exit 1; \
+# Every study; those on photographs and reviews only where the assets are.
+benchmarks: $(VENV)/.benchmarks
+	for name in $$($(BIN)/python -c "from benchmarks.__main__ import STUDIES; print(*STUDIES)"); do \
+	  case "$$name-$(BUTFOR_ASSETS)" in images-|judge-|texts-) continue;; curves-*) more="--pictures docs/figures";; *) more=;; esac; \
+	  echo "python -m benchmarks $$name $$more" && OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks $$name $$more || exit 1; \
 	done
-	cp build/benchmarks/curves-*.svg docs/figures/
 
 clean:
-	rm -rf $(VENV) .venv-mlserver demo build/benchmarks build/docs .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-mlserver demo build/docs .mypy_cache .ruff_cache .pytest_cache .hypothesis

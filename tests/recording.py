@@ -4,7 +4,7 @@ from collections import defaultdict
 
 import numpy as np
 
-from butfor.evaluation.streams import stream
+from butfor.streams import stream
 from butfor.tabular import from_values
 
 

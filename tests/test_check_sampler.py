@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy.stats import kstest
 
-from butfor.bench import samplers as bench
+from benchmarks import samplers as bench
 from butfor.explain import check_sampler
 from butfor.tabular import check, empirical, forest, from_values, gaussian
 from butfor.tabular.check import score_ranks
@@ -199,8 +199,3 @@ def test_every_column_is_checked_unless_that_takes_too_long(monkeypatch):
 def test_refuses_with_a_sentence(call, said):
     with pytest.raises(InputError, match=said):
         call(correlated(60, 0))
-
-
-def test_bench_writes_its_table():
-    row = {"bed": "b", "wrong": "w", "flagged": 1, "first_flagged": 1, "verdicts": {"ok": 1}, "passed": 1, "seconds": 2}
-    assert "| b | w | 1 | 1 | ok 1 | 1 | 2.0 |" in bench.markdown({"seeds": 1, "beds": [row]})

@@ -1,6 +1,8 @@
 """The pictures of docs/gallery: every plot, its SHAP counterpart on the same data, and the reports of each modality.
 
-python tools/gallery.py [plots] [shap] [reports]      shap needs the bench extra, reports need playwright and chromium
+python -m tools.gallery [plots] [shap] [reports]
+
+From the root of the repository. shap needs benchmarks/requirements.txt, reports need playwright and chromium.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ import pandas as pd
 from PIL import Image
 
 import butfor
-from butfor.bench.questions import QUESTIONS, Question
+from benchmarks.questions import QUESTIONS, Question
 from butfor.image.demo import digits, trained
 from butfor.models import wrap
 from butfor.text.demo import REVIEWS, text_demo

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import argparse
 import json
+import platform
 from pathlib import Path
 from typing import Any
 
 from corpus import WEIGHTS, scratch
 from quality import STAGES, report
-
-from butfor.bench.output import machine, table
 
 Figures = dict[str, Any]
 
@@ -47,7 +46,8 @@ def markdown(figures: Figures) -> str:
     ]
     if "float" in figures:
         rows.append(["infiller in float, over words", *scores(figures["float"]["infiller"]["over_words"])])
-    lines += [*table(["", "top-1", "top-5", "perplexity"], rows), ""]
+    header = [["", "top-1", "top-5", "perplexity"], ["---"] * 4]
+    lines += [*(f"| {' | '.join(row)} |" for row in (*header, *rows)), ""]
     if "sentiment" in figures:
         right = figures["sentiment"]
         lines += [f"Classifier: {right['accuracy']:.2%} of {right['reviews']:,} test reviews are right."]
@@ -77,7 +77,7 @@ def main() -> None:
     for stage in given.stages:
         print(stage, flush=True)
         found |= report(given.folder, scratch(), given.count, given.seed, given.threads, [stage])
-        found["machine"] = machine()
+        found["machine"] = platform.platform()
         kept.write_text(json.dumps(found, indent=1, ensure_ascii=False))
     print(json.dumps(found, indent=1, ensure_ascii=False))
     print(markdown(found))

@@ -334,7 +334,11 @@ class Settings:
         `defaults` are used where None was given.
         """
         values = {name: given[name] for name in NAMES if name in given}
-        values |= {name: value for name, value in defaults.items() if values.get(name) is None}
+        values |= {  # None is a choice for effects
+            name: value
+            for name, value in defaults.items()
+            if values.get(name) is None and not (name == "effects" and name in values)
+        }
         options = values.pop("options", None) or RunOptions()
         if not isinstance(options, RunOptions):
             raise InputError(f"options must be butfor.RunOptions(...), got {options!r}")

@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from butfor.bench import adaptive as bench
-from butfor.bench.adaptive import BEDS, Matrix
-from butfor.evaluation.streams import stream
+from benchmarks import adaptive as bench
+from benchmarks.adaptive import BEDS, Matrix
+from benchmarks.figures import markdown
 from butfor.inference.adaptive import Learner, learn_weights, strict_e_values, weighted_bh
 from butfor.inference.selection import adaptive, adaptive_strict, bh
+from butfor.streams import stream
 from calibration_checks import controlled, powerful, proportions
 
 NULLS = [name for name in BEDS if name.startswith("null")]
@@ -129,8 +130,8 @@ def test_the_strict_rule_keeps_its_proof_and_finds_more_than_bh():
 
 def test_the_bench_has_a_row_for_each_bed_that_is_asked_for():
     names = ("50 x 10, half", "null: clones")
-    rows = bench.adaptive(runs=2, only=names)
+    rows = bench.run(runs=2, beds=names)["beds"]
     assert tuple(row["name"] for row in rows) == names
     assert "strict" in rows[1]
     assert "strict" not in rows[0]
-    assert all(f"| {name} | 2 |" in bench.markdown({"beds": rows}) for name in names)
+    assert all(f"| {name} | 2 |" in markdown({"beds": rows}) for name in names)

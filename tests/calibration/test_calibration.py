@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 
 import butfor
+from butfor.inference.irt import p_fixed
+from butfor.inference.osft import z_one_shot
 from butfor.inference.selection import bh, knockoff_plus, select
-from butfor.inference.statistics import p_fixed, varies, z_one_shot
+from butfor.inference.statistics import varies
 from calibration_checks import (
     NULLS,
     check_irt,

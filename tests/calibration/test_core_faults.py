@@ -8,10 +8,11 @@ import butfor
 from butfor.evaluation.evaluator import Evaluator
 from butfor.evaluation.hypotheses import table_problem
 from butfor.evaluation.items import TableItems
-from butfor.inference.irt import early_stop, irt
-from butfor.inference.outputs import Rounding, Target, pick
+from butfor.inference.few_shot import competition
+from butfor.inference.irt import p_fixed
 from butfor.inference.selection import bh, select
-from butfor.inference.statistics import StatisticSpec, competition, own_class_statistic, p_fixed
+from butfor.inference.statistics import Rounding, StatisticSpec, Target, class_statistic, pick
+from butfor.run.tests import early_stop, irt
 from butfor.types import Subset
 
 pytestmark = pytest.mark.filterwarnings("ignore::butfor.ReachWarning")
@@ -35,10 +36,10 @@ def softmax(outputs):
 
 def own_class(outputs, alternative="greater", pilots=True):
     """p-values; the centre comes from the first draws, which are set aside."""
-    spec = StatisticSpec(Target("predicted"), Rounding(1e-14, 0.0), alternative, center=PILOTS, own_class=True)
+    spec = StatisticSpec(Target("predicted"), Rounding(1e-14, 0.0), alternative, center=PILOTS, class_of_each=True)
     centre = outputs[:, 1 : 1 + PILOTS].mean(axis=1) if pilots else outputs[:, 0] - outputs[:, 0].max(axis=1)[:, None]
     kept = np.delete(outputs, slice(1, 1 + PILOTS), axis=1)
-    return p_fixed(own_class_statistic(kept, spec, centre, np.arange(len(kept)))[0])
+    return p_fixed(class_statistic(kept, spec, centre, np.arange(len(kept)))[0])
 
 
 def observed_class(outputs, alternative="greater"):

@@ -5,8 +5,9 @@ import pytest
 from scipy.stats import binom
 
 import butfor
-from butfor.bench.decisions import COVARIANCE, markdown, one_run, run, true_flip
-from butfor.inference.decisions import Verified
+from benchmarks.decisions import COVARIANCE, one_run, run, true_flip
+from benchmarks.figures import markdown
+from butfor.inference.decisions import Forecasts
 from butfor.simulate.known import known_normal
 from butfor.tabular.residual import sampler as chain
 from butfor.tabular.splice import from_values
@@ -76,7 +77,7 @@ def test_a_column_with_a_spike_has_intervals_that_hold():
 def test_draws_without_the_spike_are_caught(monkeypatch):
     """Planted fault."""
     monkeypatch.setattr(chain, "SPIKE", 2.0)
-    monkeypatch.setattr(Verified, "off", lambda self, problem, decisions, share: np.zeros(problem.size))
+    monkeypatch.setattr(Forecasts, "off", lambda self, input_of, *_: np.zeros(len(input_of)))
     assert sum(not of_late(seed)[0] for seed in range(12)) > binom.isf(1e-3, 12, 0.07)
 
 
@@ -91,6 +92,6 @@ def test_chances_that_do_not_come_true_widen_intervals(monkeypatch):
         return result.decided.high - result.decided.low
 
     known = widths()
-    monkeypatch.setattr(Verified, "off", lambda self, problem, decisions, share: np.zeros(problem.size))
+    monkeypatch.setattr(Forecasts, "off", lambda self, input_of, *_: np.zeros(len(input_of)))
     assert (known >= widths()).all()
     assert (known - widths()).max() > 0.05

@@ -8,7 +8,7 @@ from scipy.stats import binom, norm
 from scipy.stats import t as student
 
 import butfor
-from butfor.inference.effects import interval, pooled_reach
+from butfor.inference.effects import interval, pooled_extremes
 
 pytestmark = pytest.mark.filterwarnings("ignore::butfor.ReachWarning")
 
@@ -88,7 +88,7 @@ def test_other_inputs_show_what_an_ordinary_one_does_not(draws):
     """The observed value lies among the draws and most draws show no jump: only those of other inputs do."""
     values, true = drawn("rare jump", draws, at=0.0)
     parts = np.split(values, 10)
-    enough(sum(covers(part, true, lambda rows: interval(rows, reach=pooled_reach(rows))) for part in parts))
+    enough(sum(covers(part, true, lambda rows: interval(rows, extremes=pooled_extremes(rows))) for part in parts))
     with pytest.raises(AssertionError, match="covered"):
         enough(covers(values, true))  # nothing in these values alone can know
 
@@ -102,7 +102,7 @@ def test_intervals_of_normal_draws_are_hardly_wider_than_students(draws, most, p
     _, least, top = student_t(values)
     wide = 1.0 if observed == 0 or draws == 200 else 1.6  # of 16 draws one in five may lie where the observed does
     assert (high - low).mean() <= wide * most * (top - least).mean()
-    _, low, high = interval(values, reach=pooled_reach(values))
+    _, low, high = interval(values, extremes=pooled_extremes(values))
     assert (high - low).mean() <= wide * pooled_most * (top - least).mean()
 
 
@@ -138,8 +138,8 @@ def test_inputs_of_another_scale_do_not_widen_an_interval():
     null = np.random.default_rng(3).normal(size=(200, 200))
     scale = np.where(np.arange(200) % 2, 1.0, 1e6)[:, None]
     values = np.concatenate([np.zeros((200, 1)), null], axis=1)
-    _, low, high = interval(values, reach=pooled_reach(values))
-    _, least, most = interval(values * scale, reach=pooled_reach(values * scale))
+    _, low, high = interval(values, extremes=pooled_extremes(values))
+    _, least, most = interval(values * scale, extremes=pooled_extremes(values * scale))
     np.testing.assert_allclose((most - least) / scale[:, 0], high - low, rtol=0.05)
 
 
@@ -164,5 +164,5 @@ def test_five_thousand_intervals_take_less_than_a_second():
     values = np.random.default_rng(5).normal(size=(5000, 201))
     interval(values[:10])
     start = time.process_time()
-    interval(values, reach=pooled_reach(values))
+    interval(values, extremes=pooled_extremes(values))
     assert time.process_time() - start <= 1.0

@@ -9,10 +9,9 @@ from butfor.evaluation.evaluator import Evaluator
 from butfor.evaluation.hypotheses import table_problem
 from butfor.evaluation.progress import Meter
 from butfor.inference import exact as listed
-from butfor.inference.exact import known_outcomes
-from butfor.inference.outputs import Rounding, Target
-from butfor.inference.statistics import StatisticSpec
+from butfor.inference.statistics import Rounding, StatisticSpec, Target
 from butfor.models.trees import readable
+from butfor.run.tests import known_outcomes
 from butfor.tabular import residual
 from butfor.tabular.exact_trees import laws, read_trees
 from butfor.tabular.splice import bind_sampler
@@ -45,7 +44,7 @@ def null_p_values(bed, rows, kind, runs):
     model, found, outcomes = model_of(bed, kind), [], None
     ask = model.predict_proba if kind == "classes" else lambda rows: model.predict(rows)[:, None]
     several = Target("predicted") if kind == "classes" else Target("output")
-    spec = StatisticSpec(several, Rounding(1e-14, 0.0), "greater", own_class=kind == "classes")
+    spec = StatisticSpec(several, Rounding(1e-14, 0.0), "greater", class_of_each=kind == "classes")
     for run in range(runs):
         rng = np.random.default_rng([run, rows])
         table, sampler = bind_sampler(BEDS[bed](rng, INPUTS), residual(BEDS[bed](rng, rows)))

@@ -8,8 +8,8 @@ import butfor
 from butfor.inference import few_shot as procedure
 from butfor.inference import selection
 from butfor.inference import statistics as evidence
+from butfor.inference.few_shot import competition
 from butfor.inference.selection import seqstep
-from butfor.inference.statistics import competition
 from butfor.tabular import from_values
 
 pytestmark = pytest.mark.filterwarnings("ignore::butfor.ReachWarning")

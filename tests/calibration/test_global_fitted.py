@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import binom
 
 import butfor
-from butfor.bench.global_fitted import RELEVANT, SHIFTED, columns, curved, world
+from benchmarks.global_ import RELEVANT, SHIFTED, columns, curved, world
 from butfor.inference import holdout as covariance
 from butfor.tabular import global_importance as fitted_contrast
 from butfor.tabular import global_importance as holdout

@@ -12,9 +12,9 @@ import pandas as pd
 import pytest
 from scipy.stats import binom
 
+from benchmarks.nulls import DISTRIBUTIONS, MODELS
 from butfor import explain, global_importance
-from butfor.bench.nulls import LAWS, MODELS
-from butfor.evaluation.streams import stream
+from butfor.streams import stream
 from butfor.tabular.residual import regression as ridge
 from butfor.tabular.residual import residual
 from butfor.tabular.residual import sampler as chain
@@ -225,7 +225,7 @@ def test_a_spread_learned_on_means_of_rows_left_out_is_caught(monkeypatch):
 @pytest.mark.parametrize("seed", [106, 109])
 def test_features_count_what_a_sampler_that_does_not_suit_is_off_by(seed):
     """One row in twenty is an outlier in all columns, the model is the largest column: draws are off on average."""
-    law, model = LAWS["outliers"], MODELS[1]
+    law, model = DISTRIBUTIONS["outliers"], MODELS[1]
     rng = stream(seed, "nulls", "outliers", 1000)
     reference, inputs = law(rng, 1000), law(rng, 500)
     asked = {"test": "few-shot", "seed": seed}

@@ -7,8 +7,8 @@ from scipy.stats import binom
 import butfor
 from butfor.inference import sequential
 from butfor.inference.selection import bh
-from butfor.inference.sequential import batches, first_batch, steps_ahead
-from butfor.inference.statistics import besag_clifford, p_sequential
+from butfor.inference.sequential import batches, besag_clifford, first_batch, p_sequential, steps_ahead
+from butfor.run import tests
 from butfor.tabular import from_values
 
 pytestmark = pytest.mark.filterwarnings("ignore::butfor.ReachWarning")
@@ -155,14 +155,14 @@ def plant(monkeypatch, fault):
     elif fault == "share":
         monkeypatch.setattr(sequential, "p_sequential", share)
     else:  # ties count for us: the observed statistic a hair larger than it is
-        plain = sequential.centred_statistic
+        plain = tests.centred_statistic
 
         def nudged(*arguments):
             statistic, *rest = plain(*arguments)
             statistic[:, 0] += 1e-7
             return statistic, *rest
 
-        monkeypatch.setattr(sequential, "centred_statistic", nudged)
+        monkeypatch.setattr(tests, "centred_statistic", nudged)
 
 
 @pytest.mark.parametrize(("fault", "law"), [("batch end", "normal"), ("share", "normal"), ("ties", "four values")])

@@ -5,9 +5,10 @@ import pytest
 from scipy.stats import binom
 
 import butfor
-from butfor.inference.outputs import Target, pick
+from butfor.inference.irt import p_fixed
+from butfor.inference.osft import z_one_shot
 from butfor.inference.selection import bh, knockoff_plus
-from butfor.inference.statistics import p_fixed, z_one_shot
+from butfor.inference.statistics import Target, pick
 from calibration_checks import controlled, powerful, proportions
 
 INPUTS, ALPHA, RUNS = 40, 0.2, 200

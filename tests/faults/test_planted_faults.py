@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from butfor.inference.irt import p_fixed
+from butfor.inference.osft import z_one_shot
 from butfor.inference.selection import bh, knockoff_plus
-from butfor.inference.statistics import p_fixed, z_one_shot
 from calibration_checks import NULLS, check_irt, check_osft, check_p_values
 
 

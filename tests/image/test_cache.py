@@ -11,7 +11,7 @@ import butfor
 import butfor.image as bi
 from butfor import InputError, Subset
 from butfor.evaluation.samplers import info_of
-from butfor.evaluation.streams import stream
+from butfor.streams import stream
 
 IMAGE = np.random.default_rng(0).integers(0, 255, (30, 40, 3), dtype=np.uint8)
 BOX = Subset("box 1", (5, 5, 20, 15))

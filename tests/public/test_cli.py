@@ -335,22 +335,6 @@ def test_demo_of_images(tmp_path, capsys, monkeypatch):
     assert sorted(path.name for path in (tmp_path / "d").iterdir()) == ["report.html", "result.butfor", "table.csv"]
 
 
-def test_bench(tmp_path, capsys, monkeypatch):
-    from butfor.bench import speed, table1
-
-    monkeypatch.setattr(table1, "run", lambda **asked: asked)
-    monkeypatch.setattr(table1, "markdown", lambda figures: f"{figures['runs']} runs")
-    assert main(["bench", "table1", "--runs", "3", "--out", str(tmp_path / "b")]) == 0
-    assert capsys.readouterr().out == "3 runs\n"
-    assert (tmp_path / "b" / "table1.md").read_text() == "3 runs"
-    assert json.loads((tmp_path / "b" / "table1.json").read_text())["runs"] == 3
-    assert main(["bench", "table1", "--quick", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["quick"] is True
-    monkeypatch.setattr(speed, "run", lambda **asked: asked)
-    assert main(["bench", "speed", "--seed", "4", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == {"seed": 4}
-
-
 def python(*arguments, **options):
     return subprocess.run(
         [sys.executable, *arguments],
@@ -367,7 +351,7 @@ def test_help_is_light():
     """Nothing heavy is imported for it: a time would depend on what else the machine does."""
     done = python("-m", "butfor", "--help")
     assert done.returncode == 0
-    assert all(command in done.stdout for command in ("demo", "explain", "image", "text", "report", "bench"))
+    assert all(command in done.stdout for command in ("demo", "explain", "image", "text", "report"))
     loaded = python("-c", "import sys, butfor.cli; print(*sys.modules)").stdout.split()
     heavy = {"pandas", "sklearn", "scipy.stats", "matplotlib", "torch", "jinja2", "joblib", "onnxruntime", "tokenizers"}
     assert not heavy & set(loaded)

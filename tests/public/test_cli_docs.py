@@ -52,7 +52,7 @@ def test_they_find_what_there_is(folder):
 
 
 def test_all_commands_and_samplers_are_there():
-    names = {command.name or command.callback.__name__ for command in app.registered_commands} | {"bench"}
+    names = {command.name or command.callback.__name__ for command in app.registered_commands}
     for name in names:
         assert f"| `butfor {name}` |" in PAGE
     assert all(f"`{name}`" in PAGE for name in SAMPLERS)

@@ -126,7 +126,7 @@ def test_a_sampler_of_ones_own_is_found_right_and_the_first_try_wrong():
 @pytest.mark.parametrize("package", THEIRS)
 @pytest.mark.filterwarnings("default")
 def test_the_same_task_theirs_and_ours(package):
-    """Each section of the page by itself; their part only where their package is installed (the bench extra)."""
+    """Each section of the page by itself; theirs only where it is installed (benchmarks/requirements.txt)."""
     (shared, *_), scope = blocks("docs/coming-from.md"), {}
     exec(shared, scope)
     parts = text(DOCS / "coming-from.md").split("\n## From ")[1:]

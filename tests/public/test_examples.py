@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import butfor
-from butfor.bench.timed import peak as peak_of_process
+from benchmarks.figures import memory as peak_of_process
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))

@@ -88,7 +88,7 @@ def test_an_array_run_loads_no_pandas_and_no_torch():
 
 @pytest.mark.parametrize("path", MODULES, ids=short)
 def test_heavy_libraries_are_imported_where_they_are_used(path):
-    if path.relative_to(SOURCE).parts[0] in ("bench", "studio", "plots"):
+    if path.relative_to(SOURCE).parts[0] in ("studio", "plots"):
         pytest.skip("these folders are imported on demand")
     tops = {name.split(".")[0] for name in imports(parsed(path))}
     assert not tops & set(HEAVY)
@@ -105,8 +105,6 @@ def test_only_the_command_line_prints(path):
 @pytest.mark.parametrize("path", MODULES, ids=short)
 def test_no_global_randomness(path):
     """numpy.random's module-level functions share one hidden state; generators do not."""
-    if path.relative_to(SOURCE).parts[0] == "bench":
-        pytest.skip("benchmarks run other people's libraries, some of which know no other seed")
     fine = {"Generator", "SFC64", "SeedSequence", "default_rng", "PCG64", "BitGenerator"}
     used = [
         node.attr

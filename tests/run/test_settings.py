@@ -3,12 +3,13 @@
 import inspect
 from dataclasses import FrozenInstanceError, fields
 
+import mypy.api
 import numpy as np
 import pandas as pd
 import pytest
 
 import butfor
-from butfor.settings import DEFAULTS, HINTS, Settings, takes_settings
+from butfor.settings import RUN_NAMES, RunOptions, Settings
 from butfor.tabular import from_values
 
 NORMAL = from_values(lambda rows, subset, count, rng: rng.normal(size=(len(rows) * count, len(subset.index))))
@@ -64,7 +65,7 @@ def test_a_saved_result_of_a_generator_draws_the_same_again(tmp_path):
     np.testing.assert_array_equal(loaded.counterfactuals(2, "x1", n=30), result.counterfactuals(2, "x1", n=30))
 
 
-@pytest.mark.parametrize("seed", [0, 1, None])
+@pytest.mark.parametrize("seed", [1, None])
 def test_both_are_refused(seed):
     with pytest.raises(butfor.InputError, match=r"got seed=.* and rng=.*; give one of them"):
         run(seed=seed, rng=np.random.default_rng(0))
@@ -85,23 +86,6 @@ def test_what_is_no_generator_is_refused(wrong):
 # Names
 
 
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ({"h": 5}, r"test=butfor\.sequential\(h="),
-        ({"early_stop": True}, r"test=butfor\.irt\(early_stop=True\)"),
-        ({"delta": 0.1}, r"test=butfor\.irt\(early_stop=True, delta="),
-        ({"scale": "shrunk"}, r"test=butfor\.few_shot\(scale="),
-        ({"center": 1}, r"test=butfor\.irt\(center="),
-        ({"keep_effects": False}, "effects='chosen' in place of True, effects=None in place of False"),
-    ],
-)
-def test_a_keyword_that_has_moved_names_the_new_way(old, new):
-    assert set(old) <= set(HINTS)
-    with pytest.raises(TypeError, match=rf"explain\(\) takes no '{next(iter(old))}'; use {new}"):
-        run(**old)
-
-
 def test_the_new_ways_work():
     assert run(test=butfor.sequential(h=5)).record.h == 5
     assert run(test=butfor.irt(early_stop=True, delta=0.1)).record.delta == 0.1
@@ -112,73 +96,69 @@ def test_the_new_ways_work():
     assert run(effects="all").table.effect.notna().all()
 
 
-@pytest.mark.parametrize(
-    ("wrong", "right"),
-    [
-        ("alhpa", "alpha"),
-        ("draw", "draws"),
-        ("tests", "test"),
-        ("rules", "rule"),
-        ("batch_size", "batch_rows"),
-        ("effect", "effects"),
-        ("rgn", "rng"),
-    ],
-)
-def test_an_unknown_keyword_suggests_the_nearest(wrong, right):
-    with pytest.raises(TypeError, match=rf"unexpected keyword argument '{wrong}'; did you mean '{right}'\?"):
+@pytest.mark.parametrize("wrong", ["alhpa", "h", "early_stop", "keep_effects"])
+def test_an_unknown_keyword_is_refused(wrong):
+    with pytest.raises(TypeError, match=rf"explain\(\) got an unexpected keyword argument '{wrong}'"):
         run(**{wrong: 1})
-
-
-def test_one_that_is_like_nothing_suggests_nothing():
-    with pytest.raises(TypeError, match=r"explain\(\) got an unexpected keyword argument 'colour_of_bars'$"):
-        run(colour_of_bars="red")
-
-
-def test_the_function_is_named():
-    with pytest.raises(TypeError, match=r"image\.explain\(\) takes no 'h'; use"):
-        butfor.image.explain(None, [], None, h=3)
 
 
 # One list
 
 
-def test_the_signature_shows_every_setting_and_nothing_that_has_moved():
+SETTINGS = [field.name for field in fields(Settings)]
+PUBLIC = {
+    "explain": butfor.explain,
+    "image.explain": butfor.image.explain,
+    "text.explain": butfor.text.explain,
+    "multimodal.explain": butfor.multimodal.explain,
+    "global_importance": butfor.global_importance,
+}
+
+
+def test_the_signature_shows_every_setting():
     shown = inspect.signature(butfor.explain).parameters
-    assert [name for name in shown if name in DEFAULTS] == [field.name for field in fields(Settings)]
-    assert {"rng", "model", "X", "sampler", "reference", "subsets"} <= set(shown)
-    assert set(shown) & set(HINTS) == {"reference", "subsets"}  # which are for tables
-    assert not any(parameter.kind is parameter.VAR_KEYWORD for parameter in shown.values())
+    assert [name for name in shown if name in SETTINGS] == SETTINGS
+    assert list(shown)[:3] == ["model", "X", "reference"]
+    assert {"rng", "sampler", "subsets", *RUN_NAMES} <= set(shown)
     assert shown["alpha"].default == 0.1
     assert shown["test"].default is None
-    assert all(shown[name].kind is inspect.Parameter.KEYWORD_ONLY for name in DEFAULTS)
+    assert all(shown[name].kind is inspect.Parameter.KEYWORD_ONLY for name in (*SETTINGS, *RUN_NAMES))
 
 
-def test_the_docstring_lists_every_setting_once():
-    text = inspect.getdoc(butfor.explain)
-    for field in fields(Settings):
-        assert text.count(f"\n{field.name} : ") == 1, field.name
-    assert text.count("\nrng : ") == 1
-    assert "**options" not in text
+@pytest.mark.parametrize("name", PUBLIC)
+def test_every_parameter_is_typed_and_explained_once(name):
+    function = PUBLIC[name]
+    shown, text = inspect.signature(function).parameters, inspect.getdoc(function)
+    for parameter in shown.values():
+        assert parameter.kind not in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL)
+        assert parameter.annotation is not parameter.empty, parameter.name
+        assert text.count(f"\n{parameter.name} : ") == 1, parameter.name
+    assert "{settings}" not in text
 
 
-def test_a_function_of_ones_own_may_take_settings():
-    @takes_settings
-    def mine(model, *, colour="red", **options):
-        """Mine.
+def test_run_options_are_taken_directly_too_and_then_win():
+    options = RunOptions(batch_rows=5, on_error="skip")
+    settings = Settings.of({"options": options, "batch_rows": 7})
+    assert (settings.options.batch_rows, settings.options.on_error) == (7, "skip")
+    pd.testing.assert_frame_equal(run(options=options).table, run().table)
+    with pytest.raises(butfor.InputError, match=r"options must be butfor\.RunOptions"):
+        run(options={"workers": 2})
 
-        Parameters
-        ----------
-        model : a model.
-        **options : settings.
-        """
-        return colour, Settings.of(options, test="osft")
 
-    colour, settings = mine(None, alpha=0.2)
-    assert (colour, settings.alpha, settings.test.name) == ("red", 0.2, "osft")
-    assert list(inspect.signature(mine).parameters)[:3] == ["model", "colour", "test"]
-    assert "alpha : the error rate" in mine.__doc__
-    with pytest.raises(TypeError, match=r"mine\(\) got an unexpected keyword argument 'alpah'"):
-        mine(None, alpah=1)
+WRONG_KEYWORD = """
+import butfor
+butfor.explain(lambda rows: rows, [[1.0]], [[2.0]], alhpa=0.1)
+butfor.explain(lambda rows: rows, [[1.0]], [[2.0]], alternative="up")
+"""
+
+
+def test_a_type_checker_sees_a_wrong_keyword(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(WRONG_KEYWORD)
+    out, _, code = mypy.api.run(["--strict", "--cache-dir", str(tmp_path), str(script)])
+    assert code == 1
+    assert '"alhpa"' in out
+    assert "alternative" in out
 
 
 # Defaults of a function, for what is not given or None

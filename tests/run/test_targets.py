@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import butfor
-from butfor.inference.outputs import Target
+from butfor.inference.statistics import Target
 from butfor.models import wrap
 from butfor.run.run import output_names, resolve, target_name
 

@@ -1,14 +1,16 @@
 """Coarse to fine on images and texts: what is drawn, what counts, what is refused, what a file keeps."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import butfor
-from butfor.bench.zoom import image_run, text_run
+from benchmarks.zoom import image_run, text_run
 from butfor.evaluation.hypotheses import Layers
 from butfor.image import donor, zoom
 from butfor.image.region import WHOLE
-from butfor.inference import sequential
+from butfor.run import tests
 from butfor.simulate.images import textures
 from butfor.text import zoom as text_zoom
 
@@ -140,7 +142,8 @@ def test_what_is_reached():
 def test_drawing_ends_where_nothing_more_could_be_chosen(monkeypatch):
     """With 60 draws no p-value is below 2 / 62: spans of the finer resolutions are too few to be chosen together."""
     early, _ = text_run(3, inputs=4, draws=60, h=2)
-    monkeypatch.setattr(sequential, "_out_of_reach", lambda *_: False)
+    stops = tests.Stopping
+    monkeypatch.setattr(tests, "Stopping", lambda *args: replace(stops(*args), at_best=None))
     late, _ = text_run(3, inputs=4, draws=60, h=2)
     assert early.chosen.any()
     assert (early.chosen == late.chosen).all()

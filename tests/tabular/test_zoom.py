@@ -8,7 +8,8 @@ import pandas as pd
 import pytest
 
 import butfor
-from butfor.evaluation.hypotheses import Layers, layers_of_table
+from butfor.evaluation.hypotheses import Layers
+from butfor.inference.selection import layers_of_table
 from butfor.results.result import Decided
 from butfor.results.summary import input_sentence
 from butfor.tabular.subsets import ALL, associations, column_tree, named_tree, stand_still

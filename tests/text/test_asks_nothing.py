@@ -8,7 +8,7 @@ import pytest
 
 import butfor
 import butfor.text as bt
-from butfor.bench.timed import Timed
+from benchmarks.figures import Timed
 from butfor.evaluation.samplers import SamplerInfo, info_of
 from butfor.text.highlight import found_in, rendered
 from butfor.text.view import marked_texts

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import butfor
-from butfor.bench.plain import study
+from benchmarks.texts import plain_study as study
 from butfor.text import ngram, plain
 from butfor.types import Subset
 

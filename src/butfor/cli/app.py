@@ -14,7 +14,6 @@ import typer
 
 from butfor import check_sampler
 from butfor._version import __version__
-from butfor.bench.commands import app as bench
 from butfor.cli.image import image
 from butfor.cli.options import (
     CALLED,
@@ -316,8 +315,6 @@ def resume(
     CALLED["arguments"] = arguments
     app(args=arguments, prog_name="butfor", standalone_mode=False)
 
-
-app.add_typer(bench, name="bench")
 
 if __name__ == "__main__":
     sys.exit(main())

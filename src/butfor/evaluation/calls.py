@@ -14,7 +14,7 @@ from typing import Literal, TypeVar
 import numpy as np
 
 from butfor.evaluation.items import Items
-from butfor.inference.outputs import Rounding
+from butfor.inference.statistics import Rounding
 from butfor.types import Array, Batch, Floats, InputError, Ints, Model, ModelError
 
 

@@ -26,7 +26,6 @@ from butfor.evaluation.hypotheses import (
     CounterfactualBatch,
     Job,
     Problem,
-    Support,
     Watch,
     draw,
     draw_all,
@@ -35,6 +34,7 @@ from butfor.evaluation.hypotheses import (
 )
 from butfor.evaluation.items import TableItems
 from butfor.evaluation.samplers import ListsSupport, RepeatsDraws, SamplerInfo
+from butfor.inference.exact import Support
 from butfor.types import Array, Batch, Floats, Ints, Model, ModelError, Subset
 
 

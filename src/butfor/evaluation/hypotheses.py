@@ -12,75 +12,10 @@ import numpy as np
 
 from butfor.evaluation.items import Items, ListItems, TableItems, Values, same
 from butfor.evaluation.samplers import ListsSupport, Sampler, info_of
-from butfor.evaluation.streams import stream, streams
-from butfor.types import Array, Batch, Bools, Floats, InputError, Ints, Item, ModelError, Subset, distinct
-
-
-@dataclass(frozen=True, eq=False)
-class Layers:
-    """The resolutions of all hypotheses of a run, from whole inputs down to their smallest parts."""
-
-    resolution: Ints  # (H,) 0: all of the input
-    parent: Ints  # (H,) the hypothesis that this one is a part of; -1: none
-    stepwise: bool = False  # a part is drawn only where what it is a part of was chosen; what is not drawn has p = 1
-
-    def reached(self, chosen: Bools, passing: Bools | None = None) -> Bools:
-        """What may be chosen (H,) where these are: parts of them, parts of a whole, and what is no part.
-
-        The whole is looked through: what its parts do to the output may cancel in it. So is what is `passing` (H,).
-
-        >>> Layers(np.array([0, 1, 2, 2]), np.array([-1, 0, 1, 1])).reached(np.zeros(4, bool))
-        array([ True,  True, False, False])
-        """
-        reached = np.ones(len(chosen), bool)
-        self.top_down(lambda level, own: reached.__iand__(own | ~level) & chosen, passing)
-        return reached
-
-    def top_down(self, choose: Callable[[Bools, Bools], Bools], passing: Bools | None = None) -> Bools:
-        """What is chosen (H,), one resolution after the other, from the whole down.
-
-        `choose` gets which hypotheses are of a resolution, and which of them are parts of something chosen (H,).
-
-        >>> layers = Layers(np.array([0, 1, 2]), np.array([-1, 0, 1]))
-        >>> layers.top_down(lambda level, reached: level & reached & np.array([False, True, True]))
-        array([False,  True,  True])
-        >>> layers.top_down(lambda level, reached: level & reached & np.array([True, False, True]))
-        array([ True, False, False])
-        """
-        chosen, passed = np.zeros((2, len(self.parent)), bool)
-        through = self.resolution == 0 if passing is None else (self.resolution == 0) | passing
-        for level in self._levels:
-            reached = level & ((self.parent < 0) | passed[self.parent])
-            chosen |= choose(level, reached) & reached
-            passed |= reached & (chosen | through)
-        return chosen
-
-    @cached_property
-    def _levels(self) -> list[Bools]:
-        """Which hypotheses are of each resolution (H,), from the whole down."""
-        return [self.resolution == number for number in distinct(self.resolution)]
-
-    def finest(self, chosen: Bools) -> Bools:
-        """Those chosen of which no part is chosen.
-
-        >>> Layers(np.array([0, 1, 1]), np.array([-1, 0, 0])).finest(np.array([True, True, False]))
-        array([False,  True, False])
-        """
-        parted = np.zeros(len(chosen), bool)
-        parents = self.parent[chosen]
-        while parents.size:
-            parents = parents[parents >= 0]
-            parted[parents] = True
-            parents = np.unique(self.parent[parents])
-            parents = parents[parents >= 0]
-        return np.asarray(chosen & ~parted)
-
-
-def layers_of_table(resolution: Ints, parent: Ints, inputs: int) -> Layers:
-    """The layers of a table, from those of its subsets (S,): every subset is tested on every input, input by input."""
-    rows = np.arange(inputs)[:, None] * len(resolution)
-    above = np.where(parent >= 0, rows + parent, -1)
-    return Layers(np.tile(resolution, inputs), above.reshape(-1).astype(np.int64))
+from butfor.inference.exact import Support
+from butfor.inference.selection import Layers
+from butfor.streams import stream, streams
+from butfor.types import Array, Batch, Floats, InputError, Ints, Item, ModelError, Subset
 
 
 @dataclass(frozen=True)
@@ -444,15 +379,6 @@ def redraw(problem: Problem, row: int, count: int, sizes: Sequence[int], skip: i
 
 SUPPORT = "support"  # the round of jobs that are listed
 USUAL = 64  # values of a list whose length is not known beforehand
-
-
-@dataclass(frozen=True, eq=False)
-class Support:
-    """Probabilities of what is listed (n, m), the mass beside it (n,) and the least p-values (n,)."""
-
-    mass: Floats
-    beside: Floats
-    least: Floats
 
 
 @dataclass(frozen=True)

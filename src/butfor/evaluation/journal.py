@@ -29,8 +29,9 @@ from zlib import crc32
 import numpy as np
 
 from butfor.evaluation.evaluator import Engine, HasMark, UnitResult, Workplace, WorkUnit, evaluate_unit
-from butfor.evaluation.hypotheses import Block, Job, Support
+from butfor.evaluation.hypotheses import Block, Job
 from butfor.evaluation.items import Items, content_digest, digest
+from butfor.inference.exact import Support
 from butfor.types import Array, Batch, InputError, Model, ModelError, warn_user
 
 Plain = Any  # what JSON can hold

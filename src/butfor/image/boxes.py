@@ -14,12 +14,12 @@ from xml.parsers.expat import ExpatError, ParserCreate
 import numpy as np
 
 from butfor.evaluation.hypotheses import Overlap, check_overlap_option, unique
-from butfor.evaluation.streams import stream
 from butfor.image.files import read_image
 from butfor.image.inpainters import Graph, open_graph
 from butfor.image.models import class_names
 from butfor.image.region import Box, GivenRegions, Image, RegionWarning, check_image
 from butfor.models.wrap import need, one_line
+from butfor.streams import stream
 from butfor.types import Array, Bools, Floats, InputError, Ints, ModelError, Subset, one_of, warn_user, whole
 from butfor.untrusted import read_bounded, read_json
 

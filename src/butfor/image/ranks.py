@@ -18,7 +18,7 @@ from butfor.evaluation.samplers import info_of
 from butfor.image.explain import classifier, explain, prepared, rows_at_a_time
 from butfor.image.inputs import as_proposer, load_items, propose_regions
 from butfor.image.region import Image, is_box, is_mask
-from butfor.inference.outputs import Target, pick
+from butfor.inference.statistics import Target, pick
 from butfor.results.result import Places, Result
 from butfor.settings import OnError
 from butfor.types import Bools, InputError, Subset, whole

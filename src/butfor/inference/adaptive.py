@@ -65,14 +65,6 @@ class Learner:
         share = self._share(others, clusters, rng)
         return 1 - share + share * self._learned(others, own)
 
-    def by_label(self, clusters: Ints, sizes: Ints, rng: np.random.Generator) -> Floats:
-        """Weights (labels,) for hypotheses of other inputs than these, with mean 1 over `sizes` (labels,) of them."""
-        everyone = np.ones(len(self.p), bool)
-        share = self._share(everyone, clusters, rng)
-        learned = self._thresholds(everyone)
-        mean = float((learned * sizes).sum() / max(1, sizes.sum()))
-        return 1 - share + share * (learned / mean if mean > 0 else np.ones(self.count))
-
     def _share(self, others: Bools, clusters: Ints, rng: np.random.Generator) -> float:
         """How far to trust the weights: the share that finds most, learned on one half of the others for the other."""
         half = (rng.permutation(int(clusters.max()) + 1) % 2)[clusters]
@@ -159,21 +151,6 @@ def _count(p: Floats, alpha: float) -> int:
     return int(np.flatnonzero(passed).max(initial=-1)) + 1
 
 
-def pilot_p(hits: Bools, h: int) -> Floats:
-    """p-values (n,) from the first draws alone: hits (n, draws) say which draws, in order, reached the observed.
-
-    h / tau where the h-th exceedance is draw tau, as the sequential test itself freezes it; else (1 + L) / (1 + draws).
-
-    >>> pilot_p(np.array([[True, False, True, True], [False, False, True, False]]), h=2)
-    array([0.66666667, 0.4       ])
-    """
-    draws = hits.shape[1]
-    so_far = np.cumsum(hits, axis=1)
-    total = so_far[:, -1] if draws else np.zeros(len(hits), np.int64)
-    tau = 1 + (so_far < h).sum(axis=1)  # the draw of the h-th exceedance, where there is one
-    return np.asarray(np.where(total >= h, h / tau, (1 + total) / (1 + draws)), np.float64)
-
-
 def clusters_of(p: Floats, groups: Ints | None) -> Ints:
     """The cluster of every input (n,): inputs of one group together, and inputs with equal p-values (n, d)."""
     from scipy.sparse import coo_array
@@ -190,22 +167,6 @@ def clusters_of(p: Floats, groups: Ints | None) -> Ints:
 
 
 LEAST_BLOCKS = 200  # with fewer the numbers that are computed without a block are too rough to find much
-
-
-def strict(p: Floats, input_of: Ints, label_of: Ints, alpha: float, rng: np.random.Generator) -> Bools:
-    """Chosen hypotheses (H,) by e-BH; clusters and labels are those of `learn_weights`. FDR <= alpha, proven below."""
-    count = len(np.unique(input_of))
-    if count < LEAST_BLOCKS:
-        raise InputError(
-            f"the strict adaptive rule needs at least {LEAST_BLOCKS} independent inputs (or groups), got {count}; "
-            "use the rule adaptive, or bh with fewer than 20"
-        )
-    e = strict_e_values(p, input_of, label_of, alpha, rng)
-    order = np.argsort(-e, kind="stable")
-    passes = e[order] * np.arange(1, e.size + 1) * alpha * SLACK >= e.size  # e-BH: Wang & Ramdas 2022
-    chosen = np.zeros(e.size, bool)
-    chosen[order[: int(np.flatnonzero(passes).max(initial=-1)) + 1]] = True
-    return chosen
 
 
 def strict_e_values(p: Floats, input_of: Ints, label_of: Ints, alpha: float, rng: np.random.Generator) -> Floats:
@@ -227,6 +188,11 @@ def strict_e_values(p: Floats, input_of: Ints, label_of: Ints, alpha: float, rng
        2024).
     """
     names, blocks = np.unique(input_of, return_inverse=True)
+    if len(names) < LEAST_BLOCKS:
+        raise InputError(
+            f"the strict adaptive rule needs at least {LEAST_BLOCKS} independent inputs (or groups), got {len(names)}; "
+            "use the rule adaptive, or bh with fewer than 20"
+        )
     learner, blocks = Learner(p, label_of, alpha), blocks.reshape(-1)
     fold = (rng.permutation(len(names)) % FOLDS)[blocks]
     e = np.zeros(len(p))

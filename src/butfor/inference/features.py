@@ -1,4 +1,12 @@
-"""One decision per subset over all inputs: does it set these inputs apart from the reference? (METHODS 7)"""
+"""One decision per subset over all inputs: does it set these inputs apart from the reference? (METHODS 7)
+
+    D_i = t_i - mean of t~ over the draws of input i;   z = mean D / sqrt(s_D^2 / n + V_fit), Student's t with
+    Satterthwaite's degrees of freedom;   BH over the subsets of a resolution
+
+The fit's own error adds up over inputs: V_fit is the leverage of the mean input times the mean variance of the draws'
+statistic, of which the linear part, that alone moves with the fitted mean, is at most all. Approximate: it rests on the
+central limit theorem and on the form of the fit.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from butfor.evaluation.hypotheses import Layers, Problem
 from butfor.inference.effects import Estimates
-from butfor.inference.selection import select
+from butfor.inference.selection import Layers, select
 from butfor.types import Bools, Floats, Ints
 
 ALONE = 0.1  # of alpha: for what stands out by itself among all subsets of all resolutions
@@ -26,7 +33,7 @@ class Fit:
 
 @dataclass(frozen=True, eq=False)
 class Features:
-    """Of each subset (S,): what it does on average over the inputs, and whether that is established."""
+    """Of each subset (S,): its mean effect over the inputs with a 95 % interval, p, and whether it is chosen."""
 
     effect: Floats
     low: Floats
@@ -37,66 +44,62 @@ class Features:
 
 
 def features(
-    problem: Problem,
     estimates: Estimates,
+    layers: Layers | None,
     fit: Fit | None,
     alpha: float,
     clusters: Ints,
     calibrated: Bools | None = None,
     off: Floats | None = None,
 ) -> Features | None:
-    """z = mean D / sqrt(s_D^2 / n + V_fit) with Student's t (Satterthwaite), BH over the subsets of a resolution.
+    """Return the decision for every subset; None with fewer than 20 clusters of inputs or rows of the reference.
 
-    D is the statistic of an input minus the mean over its draws. The fit's own error adds up over inputs: V_fit is the
-    leverage of the mean input times the mean variance of the draws' statistic, of which the linear part, that alone
-    moves with the fitted mean, is at most all. Without a fit (`None`: the sampler is known) it is 0. A sampler that
-    does not suit the columns is off even where inputs are as the reference: what D is on average over rows of the
-    reference that it has not seen (`off`, (S,)), squared, is added, but for all columns together, whose draws are rows
-    of the reference. s_D is no less than the draws' spread: of an output that is rarely other than 0 a few inputs may
-    have seen nothing. The mean of inputs that depend on each other (`clusters`, (n,)) is that of their clusters.
-    Approximate: it rests on the central limit theorem; None with fewer than 20 clusters or rows of the reference.
+    Hypotheses are inputs x subsets, input by input; `layers` are those of the subsets (S,). Without a `fit` (a sampler
+    that is known) V_fit is 0. A sampler that does not suit the columns is off even where inputs are as the reference:
+    what D is on average over rows of the reference that it has not seen (`off`, (S,)), squared, is added, but for all
+    columns together, whose draws are rows of the reference. s_D is no less than the draws' spread: of an output that is
+    rarely other than 0 a few inputs may have seen nothing. The mean of inputs that depend on each other (`clusters`,
+    (n,)) is that of their clusters.
     """
-    count, size = len(problem.items), len(problem.subset_names)
+    count = len(clusters)
+    size = len(estimates.gain) // max(count, 1)
     _, cluster = np.unique(clusters, return_inverse=True)
     number = int(cluster.max(initial=-1)) + 1
-    few = fit is not None and fit.rows < LEAST_ROWS
-    if number < LEAST_INPUTS or few or problem.size != count * size:
+    if number < LEAST_INPUTS or (fit is not None and fit.rows < LEAST_ROWS) or len(estimates.gain) != count * size:
         return None
-    gain, spread = estimates.gain.reshape(count, size), estimates.spread.reshape(count, size)
+    gain, spread = estimates.gain.reshape(count, size), estimates.spread.reshape(count, size).mean(axis=0)
     mean = gain.mean(axis=0)
     sums = np.array(
         [np.bincount(cluster, weights=column - centre) for column, centre in zip(gain.T, mean, strict=True)]
     )
     noise = (sums**2).sum(axis=1) * number / (number - 1) / count**2  # variance of the mean, clusters apart
+    error = np.zeros(size)
     if fit is not None:  # under the null an input scatters as its draws do, though few may not show what is rare
-        noise = np.maximum(noise, spread.mean(axis=0) / number)
-    resolution = np.zeros(size, np.int64) if problem.layers is None else problem.layers.resolution[:size]
-    error = np.zeros(size) if fit is None else fit.mean_leverage * spread.mean(axis=0)
-    if fit is not None and off is not None:
-        whole = (resolution == 0) & (problem.layers is not None)
-        error += np.where(whole, 0.0, off**2)
+        noise = np.maximum(noise, spread / number)
+        error = fit.mean_leverage * spread
+        if off is not None:
+            root = np.zeros(size, bool) if layers is None else layers.resolution == 0
+            error += np.where(root, 0.0, off**2)
     p, half = _student(mean, noise, error, number - 1, np.inf if fit is None else fit.rows - 1)
     tested = np.isfinite(p) & (np.ones(size, bool) if calibrated is None else calibrated)
-    chosen = _chosen(problem, p, tested, alpha, calibrated)
+    chosen = _chosen(layers, p, tested, alpha, calibrated)
     return Features(mean, mean - half, mean + half, p, chosen, np.full(size, count))
 
 
-def _chosen(problem: Problem, p: Floats, tested: Bools, alpha: float, calibrated: Bools | None) -> Bools:
+def _chosen(layers: Layers | None, p: Floats, tested: Bools, alpha: float, calibrated: Bools | None) -> Bools:
     """BH over the subsets of a resolution; of several resolutions from the largest subsets to their parts.
 
     A part whose larger subset is not chosen, since noise of the others drowns it there, counts if it stands out among
     all subsets of the tree (Bonferroni at a tenth of alpha, which the rest goes without): at every resolution the share
     of false ones is at most .9 alpha and the chance of any of these .1 alpha.
     """
-    size = len(p)
-    if problem.layers is None:
+    if layers is None:
         return select(p, alpha, "bh", tested)
-    resolution, parent = problem.layers.resolution[:size], problem.layers.parent[:size]  # those of the first input
 
-    def choose(level: Bools, reached: Bools) -> Bools:  # what is no part of something chosen counts as p = 1
-        return select(np.where(tested & reached, p, 1.0), (1 - ALONE) * alpha, "bh", tested & level)
+    def choose(resolution: Bools, reached: Bools) -> Bools:  # what is no part of something chosen counts as p = 1
+        return select(np.where(tested & reached, p, 1.0), (1 - ALONE) * alpha, "bh", tested & resolution)
 
-    chosen = Layers(resolution, parent).top_down(choose, None if calibrated is None else ~calibrated)
+    chosen = layers.top_down(choose, None if calibrated is None else ~calibrated)
     return np.asarray(chosen | (tested & (p * tested.sum() <= ALONE * alpha)))
 
 

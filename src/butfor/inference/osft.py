@@ -1,31 +1,26 @@
-"""The paper's one-shot feature test: a single counterfactual each."""
+"""The paper's one-shot feature test (Algorithm 2): the difference to a single counterfactual.
+
+z = t - t~;   select z >= z*, the smallest |z| with (1 + #{z <= -z*}) / #{z >= z*} <= alpha   (selection.knockoff_plus)
+"""
 
 from __future__ import annotations
 
-from functools import partial
-
-from butfor.evaluation.evaluator import Evaluator
-from butfor.evaluation.hypotheses import Problem
-from butfor.inference.statistics import (
-    Evidence,
-    Found,
-    StatisticSpec,
-    ValueSet,
-    gather,
-    reduced_sets,
-    share_below,
-    z_one_shot,
-)
-from butfor.types import Array
+from butfor.inference.statistics import ValueSet, share_below
+from butfor.types import Array, Floats
 
 
-def osft(problem: Problem, evaluator: Evaluator, spec: StatisticSpec) -> Evidence:
-    """One-shot feature test (paper, Algorithm 2): the difference to a single counterfactual."""
-    sets = reduced_sets(problem, evaluator, spec, 1, partial(_compared, squared=spec.alternative == "two-sided"))
-    parts = (Found(rows, z, observed, classes, surprise=below) for rows, (z, observed, classes, below) in sets)
-    return gather("z", problem.size, 1, parts)
+def z_one_shot(statistic: Floats, *, squared: bool = False) -> Floats:
+    """Return the differences (paper, Algorithm 2, line 6); a tie is 0 and never counts.
+
+    >>> z_one_shot(np.array([[3.0, 1.0], [2.0, 2.0]]))
+    array([2., 0.])
+    """
+    observed, drawn = statistic[:, 0], statistic[:, 1]
+    difference = observed - drawn
+    return difference * (observed + drawn) if squared else difference  # (y-c)^2 - (y~-c)^2, two-sided in the paper
 
 
-def _compared(part: ValueSet, squared: bool) -> tuple[Array, ...]:
+def compared(part: ValueSet, squared: bool) -> tuple[Array, ...]:
+    """Return z, observed value, class and share below (n,), from values (n, 2)."""
     z = z_one_shot(part.statistic, squared=squared)
     return z, part.values[:, 0].copy(), part.classes, share_below(part.statistic)

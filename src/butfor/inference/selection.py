@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from butfor.evaluation.hypotheses import Layers
-from butfor.evaluation.streams import stream
-from butfor.inference.adaptive import SLACK, clusters_of, learn_weights, strict, weighted_bh
+from butfor.inference.adaptive import SLACK, clusters_of, learn_weights, strict_e_values, weighted_bh
+from butfor.streams import stream
 from butfor.types import Bools, Floats, InputError, Ints
 
 
@@ -22,8 +21,15 @@ def bh(p: ArrayLike, alpha: float) -> Bools:
 
     Parameters
     ----------
-    p : p-values (n,).
-    alpha : the level.
+    p : array-like (n,)
+        p-values.
+    alpha : float
+        The error rate.
+
+    Returns
+    -------
+    bool array (n,)
+        The chosen hypotheses.
 
     Examples
     --------
@@ -38,8 +44,15 @@ def by(p: ArrayLike, alpha: float) -> Bools:
 
     Parameters
     ----------
-    p : p-values (n,).
-    alpha : the level.
+    p : array-like (n,)
+        p-values.
+    alpha : float
+        The error rate.
+
+    Returns
+    -------
+    bool array (n,)
+        The chosen hypotheses.
 
     Examples
     --------
@@ -50,20 +63,10 @@ def by(p: ArrayLike, alpha: float) -> Bools:
 
 
 def _adjusted(p: ArrayLike, alpha: float, method: Literal["bh", "by"]) -> Bools:
-    """As SciPy's false_discovery_control, bit by bit: importing scipy.stats takes longer than a first result.
+    from scipy.stats import false_discovery_control
 
-    A p-value above alpha is not rejected, nor is anything because of it: adjusting only makes it larger. The sequential
-    test asks after every batch, and to sort the others is most of the work.
-    """
     p = _p_values(p, alpha)
-    small = np.flatnonzero(p <= alpha * SLACK)
-    order, rank = small[np.argsort(p[small])], np.arange(1, small.size + 1)
-    adjusted = p[order] * (p.size / rank)
-    if method == "by":
-        adjusted *= np.sum(1 / np.arange(1, p.size + 1))
-    rejected = np.zeros(p.size, bool)
-    rejected[order] = np.minimum(np.minimum.accumulate(adjusted[::-1])[::-1], 1) <= alpha * SLACK
-    return rejected
+    return np.asarray(false_discovery_control(p, method=method) <= alpha * SLACK) if p.size else np.zeros(0, bool)
 
 
 def holm(p: ArrayLike, alpha: float) -> Bools:
@@ -71,8 +74,15 @@ def holm(p: ArrayLike, alpha: float) -> Bools:
 
     Parameters
     ----------
-    p : p-values (n,).
-    alpha : the level.
+    p : array-like (n,)
+        p-values.
+    alpha : float
+        The error rate.
+
+    Returns
+    -------
+    bool array (n,)
+        The chosen hypotheses.
 
     Examples
     --------
@@ -93,8 +103,15 @@ def bonferroni(p: ArrayLike, alpha: float) -> Bools:
 
     Parameters
     ----------
-    p : p-values (n,).
-    alpha : the level.
+    p : array-like (n,)
+        p-values.
+    alpha : float
+        The error rate.
+
+    Returns
+    -------
+    bool array (n,)
+        The chosen hypotheses.
 
     Examples
     --------
@@ -110,9 +127,17 @@ def knockoff_plus(z: ArrayLike, alpha: float, beyond: float = 0.0) -> Bools:
 
     Parameters
     ----------
-    z : differences (n,): wins above 0, losses below, ties 0.
-    alpha : the level.
-    beyond : how many null hypotheses may win for want of a rival: values beyond all rows that the sampler draws from.
+    z : array-like (n,)
+        Differences: wins above 0, losses below, ties 0.
+    alpha : float
+        The error rate.
+    beyond : float
+        How many null hypotheses may win for want of a rival: values beyond all rows that the sampler draws from.
+
+    Returns
+    -------
+    bool array (n,)
+        The chosen hypotheses.
 
     Examples
     --------
@@ -133,10 +158,19 @@ def seqstep(w: ArrayLike, alpha: float, draws: int, beyond: float = 0.0) -> Bool
 
     Parameters
     ----------
-    w : scores (n,): wins above 0, losses below, ties 0.
-    alpha : the level.
-    draws : decoys that each hypothesis competes with.
-    beyond : as in `knockoff_plus`.
+    w : array-like (n,)
+        Scores: wins above 0, losses below, ties 0.
+    alpha : float
+        The error rate.
+    draws : int
+        Decoys that each hypothesis competes with.
+    beyond : float
+        As in `knockoff_plus`.
+
+    Returns
+    -------
+    bool array (n,)
+        The chosen hypotheses.
 
     Examples
     --------
@@ -184,8 +218,15 @@ def e_bh(e: ArrayLike, alpha: float) -> Bools:
 
     Parameters
     ----------
-    e : e-values (n,).
-    alpha : the level.
+    e : array-like (n,)
+        e-values.
+    alpha : float
+        The error rate.
+
+    Returns
+    -------
+    bool array (n,)
+        The chosen hypotheses.
 
     Examples
     --------
@@ -213,10 +254,19 @@ def adaptive(p_matrix: ArrayLike, alpha: float, seed: int = 0, groups: ArrayLike
 
     Parameters
     ----------
-    p_matrix : p-values (n, d), a row per input and a column per subset; NaN where nothing was tested.
-    alpha : the level.
-    seed : of the random folds.
-    groups : a label per input (n,); inputs of one label may depend on each other. Equal rows are one group anyway.
+    p_matrix : array-like (n, d)
+        p-values, a row per input and a column per subset; NaN where nothing was tested.
+    alpha : float
+        The error rate.
+    seed : int
+        Of the random folds.
+    groups : array-like (n,), optional
+        A label per input; inputs of one label may depend on each other. Equal rows are one group anyway.
+
+    Returns
+    -------
+    bool array (n, d)
+        The chosen entries.
 
     Examples
     --------
@@ -240,14 +290,23 @@ def adaptive_strict(p_matrix: ArrayLike, alpha: float, seed: int = 0, groups: Ar
     FDR over all entries <= alpha if inputs are independent of each other, whatever the dependence within an input, for
     p-values of a number of draws that was fixed beforehand. The thresholds of an input come from the other inputs only;
     with these given, e = [P <= t] W / (pi t) has expectation <= W / pi under the null, these sum to at most the number
-    of hypotheses over all true nulls, and that is what e-BH needs (strict.py has the steps).
+    of hypotheses over all true nulls, and that is what e-BH needs (`strict_e_values` has the steps).
 
     Parameters
     ----------
-    p_matrix : p-values (n, d), a row per input and a column per subset; NaN where nothing was tested.
-    alpha : the level.
-    seed : of the random folds.
-    groups : a label per input (n,); inputs of one label may depend on each other. Equal rows are not found by itself.
+    p_matrix : array-like (n, d)
+        p-values, a row per input and a column per subset; NaN where nothing was tested.
+    alpha : float
+        The error rate.
+    seed : int
+        Of the random folds.
+    groups : array-like (n,), optional
+        A label per input; inputs of one label may depend on each other. Equal rows are not found by themselves.
+
+    Returns
+    -------
+    bool array (n, d)
+        The chosen entries.
 
     Examples
     --------
@@ -261,7 +320,8 @@ def adaptive_strict(p_matrix: ArrayLike, alpha: float, seed: int = 0, groups: Ar
     inputs, subsets = np.nonzero(tested)
     clusters = inputs if named is None else named[inputs]
     chosen = np.zeros(p.shape, bool)
-    chosen[tested] = strict(p[tested], clusters, subsets, alpha, stream(seed, "adaptive-strict"))
+    e = strict_e_values(p[tested], clusters, subsets, alpha, stream(seed, "adaptive-strict"))
+    chosen[tested] = e_bh(e, alpha)
     return chosen
 
 
@@ -324,6 +384,77 @@ def select(
         if start < end:
             chosen[members[start:end]] = choose(members[start:end])
     return chosen
+
+
+@dataclass(frozen=True, eq=False)
+class Layers:
+    """The resolutions of all hypotheses of a run, from whole inputs down to their smallest parts."""
+
+    resolution: Ints  # (H,) 0: all of the input
+    parent: Ints  # (H,) the hypothesis that this one is a part of; -1: none
+    stepwise: bool = False  # a part is drawn only where what it is a part of was chosen; what is not drawn has p = 1
+
+    def reached(self, chosen: Bools, passing: Bools | None = None) -> Bools:
+        """What may be chosen (H,) where these are: parts of them, parts of a whole, and what is no part.
+
+        The whole is looked through: what its parts do to the output may cancel in it. So is what is `passing` (H,).
+
+        >>> Layers(np.array([0, 1, 2, 2]), np.array([-1, 0, 1, 1])).reached(np.zeros(4, bool))
+        array([ True,  True, False, False])
+        """
+        reached = np.ones(len(chosen), bool)
+        self.top_down(lambda resolution, parts: reached.__iand__(parts | ~resolution) & chosen, passing)
+        return reached
+
+    def top_down(self, choose: Callable[[Bools, Bools], Bools], passing: Bools | None = None) -> Bools:
+        """What is chosen (H,), one resolution after the other, from the whole down.
+
+        `choose` gets which hypotheses are of a resolution, and which of them are parts of something chosen (H,).
+
+        >>> layers = Layers(np.array([0, 1, 2]), np.array([-1, 0, 1]))
+        >>> layers.top_down(lambda members, reached: members & reached & np.array([False, True, True]))
+        array([False,  True,  True])
+        >>> layers.top_down(lambda members, reached: members & reached & np.array([True, False, True]))
+        array([ True, False, False])
+        """
+        chosen, passed = np.zeros((2, len(self.parent)), bool)
+        through = self.resolution == 0 if passing is None else (self.resolution == 0) | passing
+        for members in self._members:
+            reached = members & ((self.parent < 0) | passed[self.parent])
+            chosen |= choose(members, reached) & reached
+            passed |= reached & (chosen | through)
+        return chosen
+
+    @cached_property
+    def _members(self) -> list[Bools]:
+        """Which hypotheses are of each resolution (H,), from the whole down."""
+        return [self.resolution == number for number in np.unique(self.resolution)]
+
+    def first(self, size: int) -> Layers:
+        """Return those of the first `size` hypotheses: the subsets of one input of a table."""
+        return replace(self, resolution=self.resolution[:size], parent=self.parent[:size])
+
+    def finest(self, chosen: Bools) -> Bools:
+        """Those chosen of which no part is chosen.
+
+        >>> Layers(np.array([0, 1, 1]), np.array([-1, 0, 0])).finest(np.array([True, True, False]))
+        array([False,  True, False])
+        """
+        parted = np.zeros(len(chosen), bool)
+        parents = self.parent[chosen]
+        while parents.size:
+            parents = parents[parents >= 0]
+            parted[parents] = True
+            parents = np.unique(self.parent[parents])
+            parents = parents[parents >= 0]
+        return np.asarray(chosen & ~parted)
+
+
+def layers_of_table(resolution: Ints, parent: Ints, inputs: int) -> Layers:
+    """The layers of a table, from those of its subsets (S,): every subset is tested on every input, input by input."""
+    rows = np.arange(inputs)[:, None] * len(resolution)
+    above = np.where(parent >= 0, rows + parent, -1)
+    return Layers(np.tile(resolution, inputs), above.reshape(-1).astype(np.int64))
 
 
 @dataclass(frozen=True, eq=False)
@@ -394,7 +525,8 @@ class Choice:
         if self.rule == "adaptive-strict":
             for number, rows in self._families(tested):
                 cluster, label = self._units(rows)
-                chosen[rows] = strict(evidence[rows], cluster, label, self.alpha, self._stream(number))
+                e = strict_e_values(evidence[rows], cluster, label, self.alpha, self._stream(number))
+                chosen[rows] = e_bh(e, self.alpha)
             return chosen
         weights, nulls = self.learned(evidence, tested)
         for _, rows in self._families(tested):

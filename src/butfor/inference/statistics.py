@@ -1,23 +1,152 @@
-"""Outputs of an input and its counterfactuals -> the statistic of a hypothesis: pick, merge ties, compare."""
+"""The statistic of a hypothesis: outputs of an input and its counterfactuals -> numbers that can be compared.
+
+Of outputs (n, versions, outputs) of n inputs, version 0 is the observed input, versions 1..K are its counterfactuals.
+`values` picks one output and makes values that differ by rounding alone equal; `tail_statistic` turns it so that large
+values speak against the null; `Evidence` is what a test makes of that, one entry per hypothesis.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields, replace
-from functools import reduce as fold
+from functools import reduce
 from typing import Any, Literal
 
 import numpy as np
 
-from butfor.evaluation.evaluator import GROUP_VALUES, Evaluator, evaluate, summaries
-from butfor.evaluation.hypotheses import Block, Job, Problem, sliced
-from butfor.evaluation.items import content_digest
-from butfor.inference.outputs import Rounding, Target, linked, pick, snap
-from butfor.types import Alternative, Array, Bools, Floats, InputError, Ints
+from butfor.types import Alternative, Bools, Floats, InputError, Ints
+
+# Which output, on which scale
+
+
+@dataclass(frozen=True)
+class Target:
+    """Which number of an output row is tested: one class for all, a class per input, or the predicted one."""
+
+    kind: Literal["output", "fixed", "per-input", "predicted"]
+    classes: Ints | None = None  # (1,) for "fixed", (inputs,) for "per-input"
+
+
+def averaged_target(target: Target, outputs: Floats, link: str | None) -> Target:
+    """Return what is averaged over inputs, of outputs (n, outputs): of two probabilities the same class for all inputs.
+
+    What speaks for one of two classes speaks as much against the other, so which of them is tested is a matter of sign,
+    and a two-sided test may take the one that most inputs are called.
+
+    >>> averaged_target(Target("predicted"), np.array([[0.1, 0.9], [0.2, 0.8]]), None)
+    Target(kind='fixed', classes=array([1]))
+    """
+    known = outputs[np.isfinite(outputs).all(axis=1)]  # others were skipped
+    mirrored = link in (None, "logit") and outputs.shape[1] == 2 and np.allclose(known.sum(axis=1), 1, atol=1e-5)
+    if target.kind != "predicted" or not mirrored:
+        return target
+    return Target("fixed", np.array([np.bincount(known.argmax(axis=1), minlength=2).argmax()]))
+
+
+def pick(outputs: Floats, target: Target, inputs: Ints) -> tuple[Floats, Ints]:
+    """Return one number per version (n, versions) and the class it is of (n,), from outputs (n, versions, outputs).
+
+    "predicted" takes the class with the largest output over the observed input *and* its draws: a rule symmetric in
+    them, so the observed one stays exchangeable (METHODS 0).
+    """
+    count = len(outputs)
+    if target.kind == "output":
+        classes = np.zeros(count, np.int64)
+    elif target.kind == "predicted":
+        classes = outputs.max(axis=1).argmax(axis=1)
+    else:
+        assert target.classes is not None
+        classes = np.broadcast_to(target.classes, count) if target.kind == "fixed" else target.classes[inputs]
+    if outputs.shape[2] == 1:
+        return outputs[:, :, 0], classes
+    return np.take_along_axis(outputs, classes[:, None, None], axis=2)[:, :, 0], classes
+
+
+def linked(values: Floats, link: str | None) -> Floats:
+    """Return values on the scale of the test; the link is strictly increasing, so it never changes who is larger."""
+    if link is None:
+        return values
+    if link == "logit" and (values.min() < 0 or values.max() > 1):
+        raise InputError(f"link='logit' needs probabilities, got outputs from {values.min():g} to {values.max():g}")
+    if link == "log" and values.min() < 0:
+        raise InputError(f"link='log' needs outputs that are not negative, got {values.min():g}")
+    logs = np.log(np.maximum(values, np.finfo(np.float64).tiny))
+    return logs if link == "log" else logs - np.log1p(-np.minimum(values, 1 - 2.0**-53))
+
+
+# Ties: values that differ by the model's arithmetic alone (METHODS 6)
+
+
+@dataclass(frozen=True)
+class Rounding:
+    """How far two outputs of one and the same row may lie apart: the model's arithmetic, not its answer."""
+
+    relative: float
+    absolute: float  # the largest of all
+    local: Floats | None = None  # (inputs, outputs) of each output near each input, where they differ
+
+    def near(self, inputs: Ints, classes: Ints) -> Floats | float:
+        """Return the absolute tolerance (n, 1) of output classes[i] near input inputs[i]."""
+        if self.local is None:
+            return self.absolute
+        return np.asarray(self.local[inputs, np.minimum(classes, self.local.shape[1] - 1)][:, None])
+
+    def merge_ties(self, values: Floats, near: Floats | float | None = None) -> Floats:
+        """Return values (n, versions) in which draws that differ from the observed by rounding alone are equal to it.
+
+        `near` is the absolute tolerance (n, 1) where it is known for these inputs and outputs.
+        """
+        observed = values[:, :1]
+        tolerance = np.maximum(self.relative * np.abs(observed), self.absolute if near is None else near)
+        gap = values - observed
+        np.abs(gap, out=gap)
+        snapped = snap(values)  # after comparing: two values a bit apart may lie on either side of an edge
+        np.copyto(snapped, snapped[:, :1].copy(), where=gap <= tolerance)
+        return snapped
+
+    def same(self, outputs: Floats, inputs: Ints) -> Bools:
+        """Return which versions of outputs (n, versions, outputs) differ from the observed by rounding alone."""
+        observed = outputs[:, :1]
+        near = self.absolute if self.local is None else self.local[inputs][:, None, :]
+        gap = outputs - observed
+        np.abs(gap, out=gap)
+        close = gap <= np.maximum(self.relative * np.abs(observed), near)
+        return np.asarray(close[:, :, 0] if close.shape[2] == 1 else close.all(axis=2))
+
+
+def snap(values: Floats) -> Floats:
+    """Round to 33 significant bits (Veltkamp): the same bits whatever the batch a float64 row was computed in.
+
+    Versions, along axis 1, that differ by little of what they are (1e11 + x) stay as they are: the bits that tell them
+    apart would be lost.
+    """
+    high, low = (
+        (values, values)
+        if values.ndim == 1 or not values.size
+        else (
+            values.max(axis=1, keepdims=True),
+            values.min(axis=1, keepdims=True),
+        )
+    )
+    if max(high.max(initial=0.0), -low.min(initial=0.0)) > 2.0**1000:
+        return values.copy()  # too large to be scaled
+    scaled = values * (2.0**20 + 1)
+    rest = scaled - values
+    np.subtract(scaled, rest, out=scaled)
+    if values.ndim == 1 or not values.size:
+        return scaled
+    size, spread = np.maximum(high, -low), high - low
+    flat = (spread < 2.0**-20 * size) & (spread > 2.0**-46 * size)  # below that it is rounding
+    if flat.any():
+        np.copyto(scaled, values, where=flat)
+    return scaled
+
+
+# Statistics
 
 
 def tail_statistic(values: Floats, alternative: Alternative, centre: Floats | None = None) -> Floats:
-    """Statistic T (n, versions) whose large values speak against the null; `centre` (n,) is needed for two sides.
+    """Return T (n, versions) whose large values speak against the null; `centre` (n,) is needed for two sides.
 
     Two-sided T is |y - c|, which orders values as the paper's (y - c)^2 does; `osft` squares it again.
 
@@ -29,21 +158,14 @@ def tail_statistic(values: Floats, alternative: Alternative, centre: Floats | No
     if alternative == "less":
         return -values
     assert centre is not None
-    return _level(np.abs(values - centre[:, None]))
-
-
-def _level(distance: Floats) -> Floats:
-    """Distances that equal the observed one but for rounding, as of two values on either side of c, become equal."""
-    observed = distance[:, :1]
+    distance = np.abs(values - centre[:, None])
+    observed = distance[:, :1]  # two values on either side of c that are equally far but for rounding are a tie
     return np.where(np.abs(distance - observed) <= 1e-9 * observed, observed, distance)
-
-
-LEAST_RATE = 1e-4  # accepted draws; where fewer pass a hypothesis is given up
 
 
 @dataclass
 class Tally:
-    """How many draws passed the rule, over a run."""
+    """How many draws passed the rule of `Picked`, over a run."""
 
     drawn: int = 0
     accepted: int = 0
@@ -51,104 +173,37 @@ class Tally:
 
 @dataclass(frozen=True)
 class Picked:
-    """The rule by which inputs were picked: outputs (n,) or (n, outputs) -> bool (n,)."""
+    """The rule that picked the inputs, outputs (n,) or (n, outputs) -> bool (n,); draws it rejects are not counted."""
 
     rule: Callable[[Any], Any]
     tally: Tally = field(default_factory=Tally)
 
     def passes(self, outputs: Floats) -> Bools:
-        """Which of outputs (..., outputs) the rule would have picked."""
+        """Return which of outputs (..., outputs) the rule would have picked."""
         flat = outputs.reshape(-1, outputs.shape[-1])
         try:
-            said = np.asarray(self.rule(flat[:, 0] if flat.shape[1] == 1 else flat))
+            passed = np.asarray(self.rule(flat[:, 0] if flat.shape[1] == 1 else flat))
         except Exception as error:
             raise InputError(f"picked raised {type(error).__name__} on outputs of {len(flat)} rows: {error}") from error
-        if said.shape != (len(flat),) or said.dtype != bool:
+        if passed.shape != (len(flat),) or passed.dtype != bool:
             one = "outputs" if flat.shape[1] == 1 else "outputs[:, 1]"
             raise InputError(
-                f"picked must turn outputs of {len(flat)} rows into {len(flat)} booleans, got {said.dtype} of shape "
-                f"{said.shape}; for example picked=lambda outputs: {one} >= 0.9"
+                f"picked must turn outputs of {len(flat)} rows into {len(flat)} booleans, got {passed.dtype} of shape "
+                f"{passed.shape}; for example picked=lambda outputs: {one} >= 0.9"
             )
-        return said.reshape(outputs.shape[:-1])
+        return passed.reshape(outputs.shape[:-1])
 
     def accept(self, outputs: Floats) -> Bools:
-        """The same for draws, counted."""
+        """Return the same for draws, and count them."""
         passed = self.passes(outputs)
         self.tally.drawn += passed.size
         self.tally.accepted += int(passed.sum())
         return passed
 
 
-def picked_outputs(problem: Problem, evaluator: Evaluator, total: int, picked: Picked) -> Iterator[tuple[Job, Floats]]:
-    """Per block the outputs (n, 1 + total, outputs) of the observed inputs and of `total` accepted draws each.
-
-    Inputs of which hardly any draw is accepted are left out. Whether that happens depends on the rest of the input
-    only, not on the subset's observed value, so leaving them out keeps the others valid.
-    """
-    everyone = ((block, np.arange(block.stop - block.start)) for block in problem.blocks)
-    return accepted_outputs(problem, evaluator, everyone, total, picked, "picked")
-
-
-def accepted_outputs(
-    problem: Problem, evaluator: Evaluator, wanted: Iterable[tuple[Block, Ints]], total: int, picked: Picked, label: str
-) -> Iterator[tuple[Job, Floats]]:
-    """The same for some inputs of some blocks; `label` names the streams of draws."""
-    for block, members in wanted:
-        filled, outputs = _fill(problem, evaluator, (block, members), total, picked, label)
-        enough = members[filled[members] >= total]
-        if enough.size:
-            yield Job(block, total, label, keep=enough), outputs[enough]
-
-
-def _fill(
-    problem: Problem, evaluator: Evaluator, wanted: tuple[Block, Ints], total: int, picked: Picked, label: str
-) -> tuple[Ints, Floats]:
-    block, lacking = wanted
-    count = block.stop - block.start
-    filled = np.zeros(count, np.int64)
-    outputs = np.empty((count, total + 1, evaluator.outputs))
-    drawn, number = 0, 0
-    while lacking.size:
-        rate = (filled[lacking].min() + 1) / (drawn + 1)
-        batch = int(np.clip((total - filled[lacking].min()) / rate, 16, problem.round_draws))
-        ((_, fresh),) = evaluate(problem, evaluator, [Job(block, batch, f"{label} {number}", ask=lacking)])
-        outputs[lacking, 0] = fresh[:, 0]
-        _keep(outputs, filled, lacking, fresh[:, 1:], picked.accept(fresh[:, 1:]), total)
-        drawn, number = drawn + batch, number + 1
-        lacking = lacking[(filled[lacking] < total) & ~hopeless(filled[lacking], drawn)]
-    return filled, outputs
-
-
-def _keep(outputs: Floats, filled: Ints, members: Ints, fresh: Floats, accepted: Bools, total: int) -> None:
-    """Put accepted draws, in the order in which they came, behind those already kept."""
-    place = filled[members, None] + np.cumsum(accepted, axis=1)  # where each accepted draw goes, counting from 1
-    rows, columns = np.nonzero(accepted & (place <= total))
-    outputs[members[rows], place[rows, columns]] = fresh[rows, columns]
-    filled[members] = np.minimum(place[:, -1], total)
-
-
-def hopeless(accepted: Ints, drawn: int) -> Bools:
-    """Where hardly any draw passes: but for this subset the input would never have been picked."""
-    if drawn < 2 / LEAST_RATE:
-        return np.zeros(len(accepted), bool)
-    return np.asarray(accepted < drawn * LEAST_RATE)
-
-
-def check_drawable(drawable: Bools) -> int:
-    """Return how many hypotheses are left out for want of accepted draws; an error if they are most of them."""
-    left_out = int((~drawable).sum())
-    if left_out > len(drawable) / 2:
-        raise InputError(
-            f"hardly any counterfactual passes picked for {left_out} of {len(drawable)} hypotheses (fewer than one in "
-            f"{round(1 / LEAST_RATE):,}): but for these subsets the inputs would never have been picked; loosen the "
-            "rule, or pick inputs by something else than their output"
-        )
-    return left_out
-
-
 @dataclass(frozen=True)
 class StatisticSpec:
-    """What is asked of every hypothesis: which number, on which scale, in which direction, around which centre."""
+    """What is computed for every hypothesis: which number, on which scale, in which direction, around which centre."""
 
     target: Target
     rounding: Rounding
@@ -157,10 +212,10 @@ class StatisticSpec:
     center: int = 0  # pilot draws whose mean is the centre of the statistic; 0 where it has none
     picked: Picked | None = None  # the rule by which the inputs were picked, if their outputs had a say
     margin: float = 0.0  # an effect of at most so much is a null, too
-    own_class: bool = False  # the predicted class is that of each version by itself, around the pilot draws' mean
+    class_of_each: bool = False  # the predicted class is that of each version, around the mean of the pilot draws
 
     def at(self, inputs: Ints) -> StatisticSpec:
-        """The same for some inputs (n,), counted from 0: what is known of the others need not travel with them."""
+        """Return the same for some inputs (n,), counted from 0: tolerances and classes of others need not travel."""
         rounding, target = self.rounding, self.target
         if rounding.local is not None:
             rounding = replace(rounding, local=rounding.local[inputs])
@@ -169,188 +224,103 @@ class StatisticSpec:
         return replace(self, rounding=rounding, target=target)
 
 
+def tied_values(outputs: Floats, spec: StatisticSpec, inputs: Ints) -> tuple[Floats, Ints]:
+    """Return values (n, versions) on the scale of the test, equal where rounding alone differs, and classes (n,)."""
+    numbers, classes = pick(outputs, spec.target, inputs)
+    near = spec.rounding.near(inputs, classes)
+    return linked(spec.rounding.merge_ties(numbers, near), spec.link), classes
+
+
 @dataclass(frozen=True)
 class ValueSet:
-    """All values of some hypotheses that share a block: (n, 1 + draws), the observed one first."""
+    """All values of some hypotheses, (n, 1 + draws), the observed one first; their statistic; their classes (n,)."""
 
-    rows: Ints  # (n,) positions in the table
     values: Floats
     statistic: Floats
     classes: Ints
 
 
-Reduction = Callable[[ValueSet], tuple[Array, ...]]  # to an array or more of (n,) each
+def value_set(inputs: Ints, outputs: Floats, spec: StatisticSpec) -> ValueSet:
+    """Return values and statistic from outputs (n, 1 + center + draws, outputs) of inputs (n,).
 
-
-def reduced_sets(
-    problem: Problem, evaluator: Evaluator, spec: StatisticSpec, draws: int, reduce: Reduction
-) -> Iterator[tuple[Ints, tuple[Array, ...]]]:
-    """Every hypothesis once (rows (n,) at a time), reduced with all its values at hand: the observed one and `draws`
-    counterfactuals. Where all of them are in one unit that is done there, so that no outputs travel or are kept.
-
-    The pilot draws that give a two-sided statistic its centre come first in the same stream and are then set aside:
-    the centre must not be made of the values it is compared with.
+    The pilot draws that make the centre come first and are set aside: the centre must not be made of the values it is
+    compared with.
     """
-    total = spec.center + draws
-    if spec.picked is not None:
-        for job, outputs in picked_outputs(problem, evaluator, total, spec.picked):
-            yield job.rows, reduce(value_set(job.rows, job.inputs, outputs, spec))
-        return
-    most = max(1, 64 * GROUP_VALUES // ((total + 1) * evaluator.outputs))  # inputs whose outputs are all held
-    parts: list[Floats] = []
-    jobs = sliced(problem.blocks, total, problem.round_draws, most)
-
-    mark = content_digest((spec, total, reduce))
-
-    def summary_of(some: tuple[Job, ...]) -> ReduceSets:
-        return ReduceSets(spec.at(np.concatenate([job.inputs for job in some])), total, reduce, mark)
-
-    for some, (before, done, after) in summaries(problem, evaluator, jobs, summary_of):
-        parts += before
-        if parts and _complete(parts, total):  # it began in a unit before
-            last = some[len(before) - 1]
-            yield last.rows, reduce(value_set(last.rows, last.inputs, _all_values(parts), spec))
-            parts = []
-        first = len(before)
-        for count, own in done:
-            yield some[first].rows, own
-            first += count
-        parts += after
-
-
-@dataclass(frozen=True, eq=False)
-class ReduceSets:
-    """The sets of values of a unit, reduced; of those that begin or end in another unit the outputs."""
-
-    spec: StatisticSpec  # for the inputs of the unit's jobs, one after the other
-    total: int
-    reduce: Reduction
-    mark: bytes  # of the statistic of all inputs, and how it is reduced
-
-    def __call__(
-        self, jobs: tuple[Job, ...], outputs: tuple[Floats, ...]
-    ) -> tuple[list[Floats], list[tuple[int, tuple[Array, ...]]], list[Floats]]:
-        before: list[Floats] = []
-        done: list[tuple[int, tuple[Array, ...]]] = []
-        parts: list[Floats] = []
-        place = 0
-        for job, own in zip(jobs, outputs, strict=True):
-            if job.round == 0 or parts:
-                parts.append(own)
-            else:
-                before.append(own)
-            if parts and _complete(parts, self.total):
-                inputs = np.arange(place, place + len(own))
-                done.append((len(parts), self.reduce(value_set(job.rows, inputs, _all_values(parts), self.spec))))
-                parts = []
-            place += len(own)
-        return before, done, parts
-
-
-def _complete(parts: list[Floats], total: int) -> bool:
-    """Whether all rounds are there; each of them has the observed outputs as well."""
-    return bool(sum(part.shape[1] for part in parts) == total + len(parts))
-
-
-def _all_values(parts: list[Floats]) -> Floats:
-    """The observed outputs and those of the draws of all rounds (n, 1 + draws, outputs)."""
-    return parts[0] if len(parts) == 1 else np.concatenate([parts[0], *(part[:, 1:] for part in parts[1:])], axis=1)
-
-
-def value_set(rows: Ints, inputs: Ints, outputs: Floats, spec: StatisticSpec) -> ValueSet:
-    """Outputs (n, 1 + center + draws, outputs) of inputs (n,) -> values and statistic of their hypotheses (n,)."""
-    pilot, kept = outputs[:, 1 : 1 + spec.center], outputs
+    pilot, compared = outputs[:, 1 : 1 + spec.center], outputs
     if spec.center:
-        kept = np.delete(outputs, slice(1, 1 + spec.center), axis=1)
-    if spec.own_class:
-        middle = linked(snap(pilot), spec.link).mean(axis=1)
-        statistic, values, classes = own_class_statistic(kept, spec, middle, inputs)
-        return ValueSet(rows, values, statistic, classes)
-    values, classes = merged(kept, spec, inputs)
-    centre = None
-    if spec.center:
-        pilots, _ = pick(pilot, Target("per-input", classes), np.arange(len(classes)))
-        centre = linked(snap(pilots), spec.link).mean(axis=1)  # snapped as the values are
-    if spec.alternative == "two-sided" and centre is None:
-        return ValueSet(rows, values, values, classes)  # few-shot makes its own centre
-    return ValueSet(rows, values, tail_statistic(values, spec.alternative, centre), classes)
+        compared = np.delete(outputs, slice(1, 1 + spec.center), axis=1)
+    if spec.class_of_each:
+        centre = linked(snap(pilot), spec.link).mean(axis=1)
+        statistic, values, classes = class_statistic(compared, spec, centre, inputs)
+        return ValueSet(values, statistic, classes)
+    values, classes = tied_values(compared, spec, inputs)
+    if not spec.center:
+        two_sided = spec.alternative == "two-sided"  # few-shot makes its own centre
+        return ValueSet(values, values if two_sided else tail_statistic(values, spec.alternative), classes)
+    pilots, _ = pick(pilot, Target("per-input", classes), np.arange(len(classes)))
+    middle = linked(snap(pilots), spec.link).mean(axis=1)  # snapped as the values are
+    return ValueSet(values, tail_statistic(values, spec.alternative, middle), classes)
 
 
 def centred_statistic(
     rows: Ints, inputs: Ints, outputs: Floats, spec: StatisticSpec, centre: Floats | None
 ) -> tuple[Floats, Floats, Ints]:
-    """Statistic (n, versions), the observed value and its class (n,), when centres (H, outputs) are known already.
+    """Return statistic (n, versions), observed value and class (n,), where centres (H, outputs) are known already.
 
     Hypotheses `rows` (n,) are of inputs `inputs` (n,); they may be of several subsets.
     """
-    if spec.own_class:
+    if spec.class_of_each:
         assert centre is not None
-        statistic, own, classes = own_class_statistic(outputs, spec, centre[rows], inputs)
-        return statistic, own[:, 0], classes
-    values, classes = merged(outputs, spec, inputs)
+        statistic, values, classes = class_statistic(outputs, spec, centre[rows], inputs)
+        return statistic, values[:, 0], classes
+    values, classes = tied_values(outputs, spec, inputs)
     middle = None if centre is None else np.take_along_axis(centre[rows], classes[:, None], axis=1)[:, 0]
     return tail_statistic(values, spec.alternative, middle), values[:, 0], classes
 
 
-def merged(outputs: Floats, spec: StatisticSpec, inputs: Ints) -> tuple[Floats, Ints]:
-    """Values (n, versions) on the scale of the test, equal where they are equal but for rounding, and classes (n,)."""
-    values, classes = pick(outputs, spec.target, inputs)
-    near = spec.rounding.near(inputs, classes)
-    return linked(spec.rounding.merge_rounding_ties(values, near), spec.link), classes
-
-
-def own_class_statistic(
-    outputs: Floats, spec: StatisticSpec, centre: Floats, inputs: Ints
-) -> tuple[Floats, Floats, Ints]:
-    """Statistic and values (n, versions), and the observed input's class (n,), from centres (n, outputs).
+def class_statistic(outputs: Floats, spec: StatisticSpec, centre: Floats, inputs: Ints) -> tuple[Floats, Floats, Ints]:
+    """Return statistic and values (n, versions), and the observed input's class (n,), from centres (n, outputs).
 
     T(y) = y[c] - b[c] with c the class that y itself predicts (METHODS 0). The centre b is made of pilot draws, so T is
     one and the same function for the observed input and its draws, which stay exchangeable whatever the classes are.
     """
-    best = _first_best(outputs, spec, inputs)
-    exact = _of_class(outputs.transpose(2, 0, 1), best)
-    own = spec.rounding.merge_rounding_ties(exact, spec.rounding.near(inputs, best[:, 0]))
-    exact = linked(np.where(own == own[:, :1], exact[:, :1], exact), spec.link)  # not snapped: b is not, either
-    middle = _of_class(centre.T[:, :, None], best)
-    centred = _levelled(exact - middle, np.abs(exact) + np.abs(middle))
-    zero = np.zeros(len(own)) if spec.alternative == "two-sided" else None
-    return tail_statistic(centred, spec.alternative, zero), linked(own, spec.link), best[:, 0]
-
-
-def _first_best(outputs: Floats, spec: StatisticSpec, inputs: Ints) -> Ints:
-    """The class (n, versions) with the largest output; the first of those that are equal but for rounding."""
     local = spec.rounding.local
     near = spec.rounding.absolute if local is None else local[inputs][:, None]
-    top = fold(np.maximum, outputs.transpose(2, 0, 1))[:, :, None]  # quicker than max over a short last axis
-    enough = outputs >= top - np.maximum(spec.rounding.relative * np.abs(top), near)
-    if outputs.shape[2] == 2:
-        return np.asarray(enough[:, :, 1] > enough[:, :, 0], np.int64)  # many times quicker than argmax of two
-    return np.asarray(enough.argmax(axis=2))
+    planes = outputs.transpose(2, 0, 1)
+    top = reduce(np.maximum, planes)[:, :, None]  # quicker than max over a short last axis
+    is_top = outputs >= top - np.maximum(spec.rounding.relative * np.abs(top), near)
+    if outputs.shape[2] == 2:  # the first of classes that are equal but for rounding
+        best = np.asarray(is_top[:, :, 1] > is_top[:, :, 0], np.int64)  # many times quicker than argmax of two
+    else:
+        best = np.asarray(is_top.argmax(axis=2))
+
+    def of_class(values: Floats) -> Floats:
+        """The number (n, versions) of each version's class, from one plane (n, versions or 1) for each class."""
+        if len(values) == 2:
+            return np.asarray(np.where(best == 0, values[0], values[1]))  # many times quicker than looking up
+        every = np.broadcast_to(values, (len(values), *best.shape))
+        return np.asarray(np.take_along_axis(every, best[None], axis=0)[0])
+
+    exact = of_class(planes)
+    values = spec.rounding.merge_ties(exact, spec.rounding.near(inputs, best[:, 0]))
+    exact = linked(np.where(values == values[:, :1], exact[:, :1], exact), spec.link)  # not snapped: b is not, either
+    middle = of_class(centre.T[:, :, None])
+    centred, size = exact - middle, np.abs(exact) + np.abs(middle)
+    # outputs of two classes can lie equally far from their centres: a tie, which counts against us
+    tied = np.abs(centred - centred[:, :1]) <= 2.0**-44 * (size + size[:, :1])
+    centred = np.where(tied, centred[:, :1], centred)
+    zero = np.zeros(len(values)) if spec.alternative == "two-sided" else None
+    return tail_statistic(centred, spec.alternative, zero), linked(values, spec.link), best[:, 0]
 
 
-def _of_class(planes: Floats, classes: Ints) -> Floats:
-    """The number (n, versions) of each version's own class, from one plane (n, versions or 1) for each class."""
-    if len(planes) == 2:
-        return np.asarray(np.where(classes == 0, planes[0], planes[1]))  # many times quicker than looking up
-    every = np.broadcast_to(planes, (len(planes), *classes.shape))
-    return np.asarray(np.take_along_axis(every, classes[None], axis=0)[0])
-
-
-def _levelled(centred: Floats, size: Floats) -> Floats:
-    """Differences (n, versions) that equal the observed one but for the rounding of numbers of this size become it.
-
-    Outputs of two classes can lie equally far from their centres: a tie, which counts against us.
-    """
-    gap = np.abs(centred - centred[:, :1])
-    return np.where(gap <= 2.0**-44 * (size + size[:, :1]), centred[:, :1], centred)
-
+# Evidence
 
 EvidenceKind = Literal["p", "z", "w", "e"]
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What a test found, one entry per hypothesis."""
+    """What a test has of every hypothesis."""
 
     kind: EvidenceKind
     values: Floats  # (H,)
@@ -369,12 +339,22 @@ class Evidence:
         """The values that rules compare; scores that are equal but for rounding stay together."""
         return snap(self.values / self.scale) if self.kind == "w" else self.values
 
+    def without(self, rows: Ints) -> Evidence:
+        """Return it with nothing against the null of hypotheses that could not be tested; they stay in their family."""
+        if not rows.size:
+            return self
+        null = {"values": 1.0 if self.kind == "p" else 0.0, "surprise": np.nan, "varied": True, "drawable": True}
+        changed = {name: getattr(self, name).copy() for name in (*null, "open")}
+        for name, value in {**null, "open": False}.items():
+            changed[name][rows] = value
+        return replace(self, **changed)
+
 
 @dataclass(frozen=True)
-class Found:
+class PartialEvidence:
     """Evidence on some hypotheses; what is None is as if every draw had been made and nothing was odd."""
 
-    rows: Ints  # (n,) where they stand
+    rows: Ints  # (n,) which hypotheses
     values: Floats
     observed: Floats
     classes: Ints
@@ -385,66 +365,40 @@ class Found:
     surprise: Floats | None = None
 
 
-def give_up(evidence: Evidence, rows: Ints) -> Evidence:
-    """Nothing speaks against the null of hypotheses that could not be tested; they stay in their family."""
-    if not rows.size:
-        return evidence
-    values, surprise = evidence.values.copy(), evidence.surprise.copy()
-    varied, drawable, still = evidence.varied.copy(), evidence.drawable.copy(), evidence.open.copy()
-    values[rows], surprise[rows] = (1.0 if evidence.kind == "p" else 0.0), np.nan
-    varied[rows], drawable[rows], still[rows] = True, True, False
-    return replace(evidence, values=values, surprise=surprise, varied=varied, drawable=drawable, open=still)
-
-
-def gather(kind: EvidenceKind, size: int, draws: int, parts: Iterable[Found]) -> Evidence:
-    """The evidence on all hypotheses; where there is none, nothing speaks against the null."""
+def gather(kind: EvidenceKind, size: int, draws: int, parts: Iterable[PartialEvidence]) -> Evidence:
+    """Return the evidence on all hypotheses; where there is none, nothing speaks against the null."""
     values, least, drawn = np.full(size, 1.0 if kind == "p" else 0.0), np.zeros(size), np.full(size, draws)
     observed, classes = np.full(size, np.nan), np.zeros(size, np.int64)
     varied, drawable, surprise = np.ones(size, bool), np.zeros(size, bool), np.full(size, np.nan)
     for part in parts:
         values[part.rows], observed[part.rows], classes[part.rows] = part.values, part.observed, part.classes
         drawable[part.rows] = True if part.drawable is None else part.drawable
-        if part.varied is not None:
-            varied[part.rows] = part.varied
-        if part.draws is not None:
-            drawn[part.rows] = part.draws
-        if part.least is not None:
-            least[part.rows] = part.least
-        if part.surprise is not None:
-            surprise[part.rows] = part.surprise
+        for array, given in (
+            (varied, part.varied),
+            (drawn, part.draws),
+            (least, part.least),
+            (surprise, part.surprise),
+        ):
+            if given is not None:
+                array[part.rows] = given
     is_open, scale = np.zeros(size, bool), np.ones(size)
     return Evidence(kind, values, varied, observed, classes, drawn, is_open, drawable, scale, least, surprise)
 
 
-def not_drawn(rows: Ints) -> Found:
-    """Evidence on hypotheses (n,) that are not drawn: they stay in the family, and nothing speaks against the null."""
-    nothing = np.full(len(rows), np.nan)
-    return Found(rows, np.ones(len(rows)), nothing, np.zeros(len(rows), np.int64), draws=0, surprise=nothing)
+def not_drawn(rows: Ints) -> PartialEvidence:
+    """Return evidence on hypotheses (n,) that are not drawn: they stay in the family with p = 1."""
+    unknown = np.full(len(rows), np.nan)
+    return PartialEvidence(rows, np.ones(len(rows)), unknown, np.zeros(len(rows), np.int64), draws=0, surprise=unknown)
 
 
-def merged_evidence(one: Evidence, two: Evidence, now: Bools) -> Evidence:
-    """The evidence of `two` where it is from now (H,), that of `one` elsewhere."""
+def merged_evidence(before: Evidence, after: Evidence, now: Bools) -> Evidence:
+    """Return the evidence of `after` where `now` (H,), that of `before` elsewhere."""
     names = [field.name for field in fields(Evidence) if field.name != "kind"]
-    return Evidence(one.kind, **{name: np.where(now, vars(two)[name], vars(one)[name]) for name in names})
-
-
-def p_fixed(statistic: Floats, margin: float = 0.0) -> Floats:
-    """p-values of the interpretability randomisation test (paper, Algorithm 1, line 9).
-
-    Valid at every K: the observed value's rank among K + 1 exchangeable ones is uniform, and ties push it down. With a
-    margin the null is that the observed value exceeds an exchangeable one by at most so much: lowered by the margin it
-    is at most that one, so that its p-value is at least as large.
-
-    >>> p_fixed(np.array([[3.0, 1.0, 2.0, 0.0], [1.0, 1.0, 1.0, 0.0]]))
-    array([0.25, 0.75])
-    """
-    observed, null = statistic[:, :1], statistic[:, 1:]
-    hits = (null >= observed - margin).sum(axis=1)  # ties count against us: keeps p valid
-    return np.asarray((1 + hits) / (null.shape[1] + 1))
+    return Evidence(before.kind, **{name: np.where(now, vars(after)[name], vars(before)[name]) for name in names})
 
 
 def share_below(statistic: Floats) -> Floats:
-    """Share of the draws (n,) that are less extreme than the observed value.
+    """Return the share of the draws (n,) that are less extreme than the observed value.
 
     >>> share_below(np.array([[3.0, 1.0, 2.0, 3.0]]))
     array([0.66666667])
@@ -453,86 +407,5 @@ def share_below(statistic: Floats) -> Floats:
 
 
 def varies(statistic: Floats) -> Bools:
-    """False where all K + 1 values are equal: no draw can ever be surprising there (METHODS 6)."""
+    """Return False where all K + 1 values are equal: no draw can ever be surprising there (METHODS 6)."""
     return np.asarray((statistic != statistic[:, :1]).any(axis=1))
-
-
-def z_one_shot(statistic: Floats, *, squared: bool = False) -> Floats:
-    """Differences of the one-shot feature test (paper, Algorithm 2, line 6); a tie is 0 and never counts.
-
-    >>> z_one_shot(np.array([[3.0, 1.0], [2.0, 2.0]]))
-    array([2., 0.])
-    """
-    observed, drawn = statistic[:, 0], statistic[:, 1]
-    difference = observed - drawn
-    return difference * (observed + drawn) if squared else difference  # (y-c)^2 - (y~-c)^2, two-sided in the paper
-
-
-def besag_clifford(hits: Bools, counted: Bools | None, draws: Ints, exceeded: Ints, h: int) -> tuple[Ints, Ints]:
-    """Draws and exceedances after a batch, looked at in order: counting stops at the draw that is the h-th exceedance.
-
-    `hits` (n, batch) says t~ >= t, `counted` (n, batch) which draws count at all (None: all), `draws` and `exceeded`
-    (n,) where each hypothesis stood. Stopping at the batch's end instead would make p too small (METHODS 2).
-    """
-    counting = hits if counted is None else hits & counted
-    fresh = counting.sum(axis=1)
-    seen = draws + (hits.shape[1] if counted is None else counted.sum(axis=1))
-    total = exceeded + fresh
-    ends = np.flatnonzero(total >= h)
-    if ends.size:  # few: only there the order matters
-        at = (exceeded[ends, None] + np.cumsum(counting[ends], axis=1) >= h).argmax(axis=1)
-        until = at + 1 if counted is None else np.cumsum(counted[ends], axis=1)[np.arange(len(ends)), at]
-        seen[ends], total[ends] = draws[ends] + until, h
-    return seen, total
-
-
-def p_sequential(draws: Ints, exceeded: Ints, h: int) -> Floats:
-    """Besag & Clifford's p-value, valid at any time: h / (n + h - L), which is h / tau once L = h at draw tau.
-
-    >>> p_sequential(np.array([0, 90, 25]), np.array([0, 0, 10]), h=10)
-    array([1. , 0.1, 0.4])
-    """
-    return np.asarray(h / (draws + h - exceeded))
-
-
-def competition(statistic: Floats) -> tuple[Ints, Floats, Floats]:
-    """Who has the largest of the K + 1 values, by how much, and the spread of the others (METHODS 4).
-
-    The label is +1 for the observed, -1 for a draw, 0 for a tied top (which drops the hypothesis); the score is the
-    maximum minus the mean of the rest. Score and spreads are symmetric in the K + 1 values: the label stays a fair
-    (K + 1)-sided coin given them.
-    """
-    top = statistic.max(axis=1)
-    is_top = statistic == top[:, None]
-    unique = is_top.sum(axis=1) == 1
-    label = np.where(unique, np.where(is_top[:, 0], 1, -1), 0)
-    rest = statistic.shape[1] - 1
-    score = top - (statistic.sum(axis=1) - top) / rest
-    inner = np.sort(statistic, axis=1)[:, :-1]
-    return label, np.where(unique, score, 0.0), inner.std(axis=1)
-
-
-def e_soft_rank(statistic: Floats) -> Floats:
-    """Soft-rank e-values (METHODS 5): the observed value's share of sum exp(4 v / sd), times K + 1.
-
-    Under the null the K + 1 values are exchangeable, so each share has mean 1 / (K + 1) and e has mean 1.
-
-    >>> e_soft_rank(np.array([[1.0, 1.0, 1.0]]))
-    array([1.])
-    """
-    spread = statistic.std(axis=1, keepdims=True)
-    scaled = np.divide(statistic, spread, out=np.zeros_like(statistic), where=spread > 0)
-    weights = np.exp(4 * (scaled - scaled.max(axis=1, keepdims=True)))
-    return np.asarray(statistic.shape[1] * weights[:, 0] / weights.sum(axis=1))
-
-
-def p_exact(statistic: Floats, probability: Floats, margin: float = 0.0) -> Floats:
-    """p-values from a listed support (METHODS 9): the mass of values at least as surprising as the observed one.
-
-    `statistic` (n, 1 + m) and `probability` (n, 1 + m) hold the observed value first, with its own mass.
-
-    >>> p_exact(np.array([[2.0, 3.0, 1.0]]), np.array([[0.2, 0.3, 0.5]]))
-    array([0.5])
-    """
-    hits = statistic >= statistic[:, :1] - margin  # the observed value is among them, so p is at least its mass
-    return np.asarray(np.where(hits, probability, 0.0).sum(axis=1))

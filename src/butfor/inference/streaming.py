@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from butfor.evaluation.streams import stream
 from butfor.inference.adaptive import FULL, SLACK, Learner, clusters_of, learn_weights
+from butfor.streams import stream
 from butfor.types import Bools, Floats, InputError, Ints
 
 Blocks = Callable[[], Iterable[ArrayLike]]  # evidence block by block, the same each time it is called

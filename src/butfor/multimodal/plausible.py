@@ -10,8 +10,8 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from butfor.evaluation.samplers import AlignsColumns, HasNotes, RefusesInputs, Sampler, SamplerInfo, info_of, name_of
-from butfor.evaluation.streams import stream
 from butfor.models.wrap import is_frame
+from butfor.streams import stream
 from butfor.tabular.splice import draws_columns, shown_as, splice
 from butfor.types import Array, Batch, Bools, Floats, InputError, Ints, ModelError, Subset, whole
 

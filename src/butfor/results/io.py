@@ -17,13 +17,13 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 
 import numpy as np
 
-from butfor.evaluation.hypotheses import Layers, Problem
+from butfor.evaluation.hypotheses import Problem
 from butfor.evaluation.items import TableItems
 from butfor.inference.decisions import Nearest
 from butfor.inference.effects import Effects
 from butfor.inference.features import Features
 from butfor.inference.guarantees import PROMISES
-from butfor.inference.selection import Choice, LearningUnits
+from butfor.inference.selection import Choice, Layers, LearningUnits
 from butfor.inference.statistics import Evidence, EvidenceKind
 from butfor.results.record import Count, ImageInputs, RunRecord, Scalar, plain, read, short
 from butfor.results.result import Chunk, Control, Decided, Kept, Result, Stay

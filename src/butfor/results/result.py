@@ -17,7 +17,7 @@ from butfor.evaluation.evaluator import Seen
 from butfor.evaluation.hypotheses import CounterfactualBatch, Problem, redraw, table_problem
 from butfor.evaluation.items import TableItems, size
 from butfor.inference.bounds import simes_bounds
-from butfor.inference.decisions import Nearest, Verified
+from butfor.inference.decisions import Forecasts, Nearest
 from butfor.inference.effects import Effects
 from butfor.inference.features import Features
 from butfor.inference.guarantees import check_alpha, check_rule
@@ -159,7 +159,7 @@ class Control:
     chosen: Bools  # (rows, subsets)
     calibrated: Bools | None = None  # (subsets,) False: p-values are too often small; None: the test has no p-values
     off: Floats | None = None  # (subsets,) the statistic of a row minus the mean of its draws', on average over rows
-    verified: Verified | None = None  # chances of decisions, where some are asked about; not in files
+    verified: Forecasts | None = None  # chances of decisions, where some are asked about; not in files
 
     @property
     def rows(self) -> int:

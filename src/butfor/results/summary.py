@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from butfor.inference.bounds import simes_bounds
-from butfor.inference.outputs import Target, averaged_target
+from butfor.inference.statistics import Target, averaged_target
 from butfor.results.notes import PICKED
 from butfor.types import Array, Bools, Floats, Ints
 

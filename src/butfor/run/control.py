@@ -9,16 +9,15 @@ import numpy as np
 
 from butfor.evaluation.calls import probe
 from butfor.evaluation.evaluator import Evaluator, Watcher
-from butfor.evaluation.hypotheses import Problem, layers_of_table
+from butfor.evaluation.hypotheses import Problem
 from butfor.evaluation.progress import Meter
-from butfor.inference.decisions import Decision, Forecasts, Verified
-from butfor.inference.effects import FirstDraws, mean_known
-from butfor.inference.exact import Outcomes
-from butfor.inference.outputs import Target
-from butfor.inference.selection import COMPETITIONS, Choice, LearningUnits
-from butfor.inference.statistics import StatisticSpec
+from butfor.inference.decisions import Decision
+from butfor.inference.effects import mean_known
+from butfor.inference.selection import COMPETITIONS, Choice, LearningUnits, layers_of_table
+from butfor.inference.statistics import StatisticSpec, Target
 from butfor.results.result import Control
-from butfor.run.tests import choice_of, floors_of, perform
+from butfor.run.tests import Outcomes, choice_of, floors_of, perform
+from butfor.run.watchers import DecisionChances, FirstDraws
 from butfor.settings import Settings, sequential
 from butfor.types import Bools, Floats
 
@@ -54,7 +53,7 @@ def control(
         first = FirstDraws(problem.size, spec.target, settings.link, seen.rounding, averaged)
         watching: tuple[Watcher, ...] = (first,)
         if decision is not None:
-            forecasts.append(Forecasts(problem.size, decision))
+            forecasts.append(DecisionChances(problem.size, decision))
             decisions.append(decision(seen.outputs))
             watching = (first, forecasts[-1])
         apart = replace(evaluator, failed={}, seen=watching)  # hypotheses of its own
@@ -68,7 +67,9 @@ def control(
     chosen = _pooled(problems[0], quiet, len(found) // subsets).chosen(found, tested).reshape(-1, subsets)
     values = found.reshape(-1, subsets)
     off = mean_known(np.concatenate(gains))
-    verified = Verified(forecasts, np.concatenate(decisions), subsets) if forecasts else None
+    verified = None
+    if forecasts:
+        verified = DecisionChances.forecasts(forecasts, np.concatenate(decisions), subsets)
     return Control(values, chosen, calibrated(values) if parts[0].kind == "p" else None, off, verified)
 
 

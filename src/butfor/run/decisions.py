@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -12,17 +12,19 @@ from butfor.evaluation.hypotheses import Job, Problem, table_problem
 from butfor.evaluation.items import Items, TableItems
 from butfor.evaluation.progress import Meter
 from butfor.evaluation.samplers import info_of
-from butfor.inference.decisions import Decision, Flips, draw_until_decided
+from butfor.inference.decisions import Decision
 from butfor.inference.features import Fit
 from butfor.models.wrap import Wrapped
 from butfor.results.result import Decided, Stay
 from butfor.results.words import Note
+from butfor.run.watchers import Flips
 from butfor.settings import Settings
-from butfor.types import Floats, InputError, Subset
+from butfor.types import Bools, Floats, InputError, Subset
 
 CONFIDENCE = 0.95
 FIT_SHARE = 0.2  # of the error level, by subset: the error of one fit is shared by all inputs
 MOST_DRAWS = 400
+FIRST_ADDED, GROWTH = 16, 1.25  # draws that are added where a decision is still open, and by how much that grows
 FIRST_DRAWS = 64  # of everything but a subset, where it is asked whether the subset is sufficient
 
 
@@ -76,12 +78,17 @@ def decide(
     before = flips.draws.copy()
     if problem.items.shares_subsets and not problem.items.costly:
         meter.stage("decision", None)
-        draw_until_decided(problem, evaluator, flips, error, settings.level, alphas, MOST_DRAWS)
-    tally = flips.tally(error)
-    tally = tally if off is None else replace(tally, off=off(tally.share))
-    low, high = tally.bounds(*alphas)
+        size, number = FIRST_ADDED, 0
+        while (rows := flips.shares(error).undecided(settings.level, alphas, MOST_DRAWS)).size:
+            wanted = np.zeros(problem.size, bool)
+            wanted[rows] = True
+            watch_only(problem, evaluator, _jobs(problem, wanted, f"decision {number}", size))
+            size, number = min(round(size * GROWTH), problem.round_draws), number + 1
+    shares = flips.shares(error)
+    shares = shares if off is None else replace(shares, off=off(shares.share))
+    low, high = shares.bounds(*alphas)
     return Decided(
-        share=tally.share,
+        share=shares.share,
         low=low,
         high=high,
         necessary=low > settings.level,
@@ -90,6 +97,13 @@ def decide(
         level=settings.level,
         nearest=flips.nearest,
     )
+
+
+def _jobs(problem: Problem, wanted: Bools, label: str, draws: int) -> Iterator[Job]:
+    for block in problem.blocks:
+        ask = np.flatnonzero(wanted[block.rows])
+        if ask.size:
+            yield Job(block, draws, label, ask=None if ask.size == block.stop - block.start else ask)
 
 
 def sufficiency(

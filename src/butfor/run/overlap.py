@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from butfor.evaluation.streams import stream
 from butfor.results.result import Result
 from butfor.results.words import Note
+from butfor.streams import stream
 from butfor.types import Floats, Ints
 
 SEEDS = 40  # that are simulated

@@ -37,14 +37,12 @@ from butfor.evaluation.journal import Journal, fingerprint, items_digest, journa
 from butfor.evaluation.progress import Meter, Progress, Report, reporting
 from butfor.evaluation.samplers import FitsSubsets, info_of, name_of
 from butfor.evaluation.workers import engine_for, worker_states
-from butfor.inference.decisions import Decision, Flips
-from butfor.inference.effects import Effects, Estimates, FirstDraws
-from butfor.inference.exact import Outcomes, ReadModel, ranked_whole
+from butfor.inference.decisions import Decision
+from butfor.inference.effects import Effects, Estimates
 from butfor.inference.features import LEAST_INPUTS, Features, Fit, features
-from butfor.inference.outputs import Target, averaged_target, linked
 from butfor.inference.selection import Choice
 from butfor.inference.sequential import first_batch
-from butfor.inference.statistics import Found, Picked, StatisticSpec
+from butfor.inference.statistics import PartialEvidence, Picked, StatisticSpec, Target, averaged_target, linked
 from butfor.models import Wrapped
 from butfor.results.notes import called_alike, chooses_nothing, failures, largest_family, looks_picked, reach
 from butfor.results.record import Controlled, ImageInputs, MultimodalInputs, RunRecord, TableInputs, TextInputs
@@ -53,7 +51,18 @@ from butfor.results.words import Note, as_note
 from butfor.run.control import control
 from butfor.run.decisions import decide, decided_otherwise, sufficiency, watch_decisions
 from butfor.run.proposed import Proposed
-from butfor.run.tests import Performed, choice_of, chosen_by, cluster_of, estimated, perform
+from butfor.run.tests import (
+    Outcomes,
+    Performed,
+    ReadModel,
+    choice_of,
+    chosen_by,
+    cluster_of,
+    estimated,
+    perform,
+    ranked_root,
+)
+from butfor.run.watchers import FirstDraws, Flips
 from butfor.settings import Settings
 from butfor.types import Batch, Bools, Floats, InputError, Ints, Model, ReachWarning, median, warn_user
 
@@ -360,14 +369,16 @@ def _statistic_spec(
     linked(seen.outputs, settings.link)  # refuses a link that does not fit, before anything is drawn
     aimed = name in ("predicted", "observed-class")
     alternative = settings.alternative or ("greater" if aimed else "two-sided")
-    own_class = target.kind == "predicted" and settings.test.name in ("sequential", "irt") and settings.rule != "e-bh"
-    center = settings.test.center_for(alternative, own_class)
+    class_of_each = (
+        target.kind == "predicted" and settings.test.name in ("sequential", "irt") and settings.rule != "e-bh"
+    )
+    center = settings.test.center_for(alternative, class_of_each)
     picked = None if settings.picked is None else Picked(settings.picked)
     if picked is not None and not (passed := picked.passes(seen.outputs)).all():
         row = int(np.flatnonzero(~passed)[0])
         raise InputError(f"picked does not pass {context.describe(row)}; explain only inputs that the rule has picked")
     margin = float(settings.min_effect or 0.0)
-    return StatisticSpec(target, seen.rounding, alternative, settings.link, center, picked, margin, own_class)
+    return StatisticSpec(target, seen.rounding, alternative, settings.link, center, picked, margin, class_of_each)
 
 
 def _warn_of_reach(problem: Problem, settings: Settings, choice: Choice) -> None:
@@ -601,7 +612,8 @@ def _answers(
         watching = replace(evaluator, memory=None, seen=(flips,))
         off = None
         if checked is not None and checked.verified is not None:
-            off = partial(checked.verified.off, problem, flips.decision(start.seen.outputs))
+            decisions = flips.decision(start.seen.outputs)
+            off = partial(checked.verified.off, problem.input_of, problem.subset_of, decisions)
         decided = decide(problem, watching, flips, settings, fit, meter, off)
         if settings.sufficient:
             again = None if context.reference is None else context.reference.fit
@@ -609,7 +621,8 @@ def _answers(
     if not done.interrupted and context.reference is not None and settings.picked is None and enough:
         clusters = clusters_of_inputs(context, settings)
         known = (None, None) if checked is None else (checked.calibrated, checked.off)
-        over_inputs = features(problem, estimates, fit, settings.alpha, clusters, *known)
+        tree = None if problem.layers is None else problem.layers.first(len(problem.subset_names))
+        over_inputs = features(estimates, tree, fit, settings.alpha, clusters, *known)
     if decided is not None and untested.size:
         decided = replace(decided, necessary=decided.necessary & ~np.isin(np.arange(problem.size), untested))
     return Answers(chosen, found, decided, over_inputs, tuple(messages), interrupted)
@@ -640,7 +653,7 @@ def _whole(
     spec: StatisticSpec,
     seen: Probe,
     outputs: Floats | None,
-) -> tuple[list[Found], Problem]:
+) -> tuple[list[PartialEvidence], Problem]:
     """Evidence on whole inputs, from the reference's own outputs, and the problem that is left to be drawn."""
     reference = context.reference
     if reference is None or reference.root is None or outputs is None:
@@ -651,7 +664,7 @@ def _whole(
     found = [
         part
         for block in roots
-        for part in ranked_whole(problem, spec, block, seen.outputs, rows, outputs, partial(evaluator.show, problem))
+        for part in ranked_root(problem, spec, block, seen.outputs, rows, outputs, partial(evaluator.show, problem))
     ]
     return found, replace(problem, blocks=tuple(block for block in problem.blocks if block.subset.name != name))
 

@@ -1,40 +1,69 @@
-"""The test that was asked for, from draws to evidence; then the selection and the effects."""
+"""The test of a run, from draws to evidence: which hypotheses are drawn for, and what is made of their outputs.
+
+The statistics are in `butfor.inference`, which knows nothing of draws; here its states and formulas meet the outputs of
+the model. What is made of a unit's outputs (`CountHits`, `ReduceSets` ...) is made where they are, and travels.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
-from typing import Any
+from functools import partial
+from itertools import chain, groupby, product
+from operator import attrgetter
+from typing import Any, Protocol
 
 import numpy as np
 
-from butfor.evaluation.evaluator import Evaluator
-from butfor.evaluation.hypotheses import Problem, round_sizes
+from butfor.evaluation.evaluator import (
+    GROUP_VALUES,
+    Evaluator,
+    evaluate,
+    evaluate_listed,
+    evaluate_together,
+    summaries,
+)
+from butfor.evaluation.hypotheses import (
+    Block,
+    CounterfactualBatch,
+    Job,
+    Listed,
+    Problem,
+    listing_job,
+    partial_job,
+    round_sizes,
+    sliced,
+)
+from butfor.evaluation.items import content_digest
 from butfor.evaluation.progress import Meter
-from butfor.evaluation.samplers import info_of
+from butfor.evaluation.samplers import ListsSupport, info_of
 from butfor.inference.adaptive import LEAST_BLOCKS, PILOT
-from butfor.inference.effects import Effects, effects, no_effects
-from butfor.inference.exact import Outcomes, exact, known_outcomes, split_listed
-from butfor.inference.few_shot import few_shot
-from butfor.inference.irt import early_stop, irt, soft_rank
-from butfor.inference.osft import osft
+from butfor.inference.effects import Effects, class_interval, no_effects
+from butfor.inference.exact import Support, listed_evidence
+from butfor.inference.few_shot import competed, score_scale
+from butfor.inference.irt import EarlyStop, exceedances, ranked, soft_ranked
+from butfor.inference.osft import compared
 from butfor.inference.selection import COMPETITIONS, Choice, LearningUnits
-from butfor.inference.sequential import Stopping, sequential
+from butfor.inference.sequential import LEAST_ACCEPTED, Sequential, Stopping, hopeless
 from butfor.inference.statistics import (
     Evidence,
-    Found,
+    PartialEvidence,
+    Picked,
     StatisticSpec,
-    check_drawable,
-    give_up,
+    ValueSet,
+    centred_statistic,
+    gather,
+    linked,
     merged_evidence,
     not_drawn,
+    snap,
+    value_set,
 )
 from butfor.results.notes import reach_of_layers, reach_of_list, scales
 from butfor.results.result import drops_unvarying, family_members
 from butfor.results.words import Note
 from butfor.settings import Settings
-from butfor.types import Bools, Floats, InputError, Ints, distinct, labels_of
+from butfor.types import Array, Bools, Floats, InputError, Ints, labels_of
 
 EFFECT_DRAWS = {"sequential": 200, "irt": 200, "osft": 16, "few-shot": 16}
 BOUND_ALPHA, DEEP_DRAWS = 0.05, 10_000  # how small p-values of chosen hypotheses are made for bounds, at most
@@ -58,7 +87,7 @@ def perform(
     choice: Choice,
     meter: Meter,
     stage: str | None = None,
-    known: Iterable[Found] = (),
+    known: Iterable[PartialEvidence] = (),
     outcomes: Outcomes | None = None,
 ) -> Performed:
     """The test; `known` is evidence on hypotheses that need no drawing, and whose blocks are not in the problem.
@@ -85,7 +114,7 @@ def perform(
             notes += reach_of_layers(problem.layers.resolution, evidence.draws, evidence.open, draws)
         if problem.layers is None:
             notes += reach_of_list(int(choice.chosen(evidence.least, evidence.drawable).sum()), evidence.least)
-    evidence = give_up(evidence, evaluator.untested(problem.size))
+    evidence = evidence.without(evaluator.untested(problem.size))
     if interrupted:
         notes.append(Note("interrupted", "warning", {"left": int(evidence.open.sum())}))
     if spec.picked is not None and spec.picked.tally.drawn:
@@ -103,7 +132,7 @@ def _p_values(
     settings: Settings,
     choice: Choice,
     meter: Meter,
-    known: Iterable[Found],
+    known: Iterable[PartialEvidence],
     outcomes: Outcomes | None,
 ) -> tuple[Evidence, Choice, bool]:
     """p-values, and whether drawing was interrupted; where parts wait for the larger ones, one resolution at a time."""
@@ -136,7 +165,7 @@ def _drawn(
     settings: Settings,
     choice: Choice,
     meter: Meter,
-    known: Iterable[Found],
+    known: Iterable[PartialEvidence],
     outcomes: Outcomes | None,
 ) -> tuple[Evidence, Choice, bool]:
     """p-values, exact where all outcomes are known or listed, else by drawing; and whether that was interrupted."""
@@ -158,8 +187,8 @@ def _drawn(
         at_best = choice.in_families if stepwise else None
         waits = chooser.waiting if problem.layers is not None else None
         pilot = PILOT if weighted else 0
-        stopping = Stopping(test.h, cap, chooser, deep, pilot, learn, meter.set_left, at_best, waits)
-        evidence, interrupted = sequential(rest, evaluator, spec, stopping, meter.set_chosen_rows, sure)
+        stopping = Stopping(test.h, cap, chooser, deep, pilot, learn, at_best, waits, spec.picked is not None)
+        evidence, interrupted = sequential(rest, evaluator, spec, stopping, meter.set_chosen_rows, sure, meter.set_left)
         return evidence, chooser.choice, interrupted
     if test.early_stop:
         drops = drops_unvarying(settings.rule, settings.family, len(problem.input_names))
@@ -210,14 +239,14 @@ def estimated(
     known = spec.picked is None and evaluator.memory is None
     meter.stage("effects", int(wanted.sum()) * (draws + 1) if known else None)
     try:
-        return effects(problem, evaluator, spec.link, wanted, evidence.classes, draws, spec.picked), []
+        return fresh_effects(problem, evaluator, spec.link, wanted, evidence.classes, draws, spec.picked), []
     except KeyboardInterrupt:
         return no_effects(problem.size), [Note("interrupted-effects", "warning")]
 
 
 def choice_of(problem: Problem, settings: Settings, clusters: Ints, calibrated: Bools | None = None) -> Choice:
     """How hypotheses of this run are chosen; `clusters` (n,) of inputs, `calibrated` (H,)."""
-    count = len(distinct(clusters))
+    count = len(np.unique(clusters))
     if settings.rule == "adaptive-strict" and count < LEAST_BLOCKS:
         raise InputError(
             f"rule='adaptive-strict' needs at least {LEAST_BLOCKS} independent inputs (or groups), got {count}; use "
@@ -306,3 +335,544 @@ def _label(weights_by: Callable[[Any, str], object], name: object, subset: str) 
             "(input, subset) -> label, a number or a string"
         ) from error
     return label
+
+
+def check_drawable(drawable: Bools) -> int:
+    """Return how many hypotheses are left out for want of accepted draws; an error if they are most of them."""
+    left_out = int((~drawable).sum())
+    if left_out > len(drawable) / 2:
+        raise InputError(
+            f"hardly any counterfactual passes picked for {left_out} of {len(drawable)} hypotheses (fewer than one in "
+            f"{round(1 / LEAST_ACCEPTED):,}): but for these subsets the inputs would never have been picked; loosen "
+            "the rule, or pick inputs by something else than their output"
+        )
+    return left_out
+
+
+# A fixed number of draws
+
+Reduction = Callable[[ValueSet], tuple[Array, ...]]  # to an array or more of (n,) each
+
+
+def reduced_sets(
+    problem: Problem, evaluator: Evaluator, spec: StatisticSpec, draws: int, reduce: Reduction
+) -> Iterator[tuple[Ints, tuple[Array, ...]]]:
+    """Yield every hypothesis once (rows (n,) at a time), reduced with all its values at hand.
+
+    Where all values are in one unit that is done there, so that no outputs travel or are kept. Pilot draws that give a
+    two-sided statistic its centre come first in the same stream.
+    """
+    total = spec.center + draws
+    if spec.picked is not None:
+        everyone = ((block, np.arange(block.stop - block.start)) for block in problem.blocks)
+        for job, outputs in accepted_outputs(problem, evaluator, everyone, total, spec.picked, "picked"):
+            yield job.rows, reduce(value_set(job.inputs, outputs, spec))
+        return
+    most = max(1, 64 * GROUP_VALUES // ((total + 1) * evaluator.outputs))  # inputs whose outputs are all held
+    jobs = sliced(problem.blocks, total, problem.round_draws, most)
+    mark = content_digest((spec, total, reduce))
+
+    def summary_of(unit: tuple[Job, ...]) -> ReduceSets:
+        return ReduceSets(spec.at(np.concatenate([job.inputs for job in unit])), total, reduce, mark)
+
+    parts: list[Floats] = []
+    for unit, (before, done, after) in summaries(problem, evaluator, jobs, summary_of):
+        parts += before
+        if parts and _complete(parts, total):  # it began in a unit before
+            last = unit[len(before) - 1]
+            yield last.rows, reduce(value_set(last.inputs, _all_values(parts), spec))
+            parts = []
+        first = len(before)
+        for count, reduced in done:
+            yield unit[first].rows, reduced
+            first += count
+        parts += after
+
+
+@dataclass(frozen=True, eq=False)
+class ReduceSets:
+    """The sets of values of a unit, reduced; of those that begin or end in another unit the outputs."""
+
+    spec: StatisticSpec  # for the inputs of the unit's jobs, one after the other
+    total: int
+    reduce: Reduction
+    mark: bytes  # of the statistic of all inputs, and how it is reduced
+
+    def __call__(
+        self, jobs: tuple[Job, ...], outputs: tuple[Floats, ...]
+    ) -> tuple[list[Floats], list[tuple[int, tuple[Array, ...]]], list[Floats]]:
+        before: list[Floats] = []
+        done: list[tuple[int, tuple[Array, ...]]] = []
+        parts: list[Floats] = []
+        start = 0
+        for job, one in zip(jobs, outputs, strict=True):
+            if job.round == 0 or parts:
+                parts.append(one)
+            else:
+                before.append(one)
+            if parts and _complete(parts, self.total):
+                inputs = np.arange(start, start + len(one))
+                done.append((len(parts), self.reduce(value_set(inputs, _all_values(parts), self.spec))))
+                parts = []
+            start += len(one)
+        return before, done, parts
+
+
+def _complete(parts: list[Floats], total: int) -> bool:
+    """Whether all rounds are there; each of them has the observed outputs as well."""
+    return bool(sum(part.shape[1] for part in parts) == total + len(parts))
+
+
+def _all_values(parts: list[Floats]) -> Floats:
+    """The observed outputs and those of the draws of all rounds (n, 1 + draws, outputs)."""
+    return parts[0] if len(parts) == 1 else np.concatenate([parts[0], *(part[:, 1:] for part in parts[1:])], axis=1)
+
+
+def accepted_outputs(
+    problem: Problem, evaluator: Evaluator, wanted: Iterable[tuple[Block, Ints]], total: int, picked: Picked, label: str
+) -> Iterator[tuple[Job, Floats]]:
+    """Yield outputs (n, 1 + total, outputs) of inputs of some blocks and of `total` draws each that the rule accepts.
+
+    Inputs of which hardly any draw is accepted are left out. Whether that happens depends on the rest of the input
+    only, not on the subset's observed value, so leaving them out keeps the others valid. `label` names the streams.
+    """
+    for block, members in wanted:
+        count, lacking = block.stop - block.start, members
+        filled, outputs = np.zeros(count, np.int64), np.empty((count, total + 1, evaluator.outputs))
+        drawn, number = 0, 0
+        while lacking.size:
+            rate = (filled[lacking].min() + 1) / (drawn + 1)
+            batch = int(np.clip((total - filled[lacking].min()) / rate, 16, problem.round_draws))
+            ((_, fresh),) = evaluate(problem, evaluator, [Job(block, batch, f"{label} {number}", ask=lacking)])
+            outputs[lacking, 0] = fresh[:, 0]
+            accepted = picked.accept(fresh[:, 1:])
+            behind = filled[lacking, None] + np.cumsum(accepted, axis=1)  # where each accepted draw goes, from 1
+            rows, columns = np.nonzero(accepted & (behind <= total))
+            outputs[lacking[rows], behind[rows, columns]] = fresh[rows, columns + 1]
+            filled[lacking] = np.minimum(behind[:, -1], total)
+            drawn, number = drawn + batch, number + 1
+            lacking = lacking[(filled[lacking] < total) & ~hopeless(filled[lacking], drawn)]
+        enough = members[filled[members] >= total]
+        if enough.size:
+            yield Job(block, total, label, keep=enough), outputs[enough]
+
+
+def irt(
+    problem: Problem, evaluator: Evaluator, spec: StatisticSpec, draws: int, known: Iterable[PartialEvidence] = ()
+) -> Evidence:
+    """Return the evidence of the interpretability randomisation test; `known` hypotheses need no drawing."""
+    sets = reduced_sets(problem, evaluator, spec, draws, partial(ranked, margin=spec.margin))
+    parts = (
+        PartialEvidence(rows, p, observed, classes, varied=varied, surprise=below)
+        for rows, (p, observed, classes, varied, below) in sets
+    )
+    return gather("p", problem.size, draws, chain(parts, known))
+
+
+def soft_rank(problem: Problem, evaluator: Evaluator, spec: StatisticSpec, draws: int) -> Evidence:
+    """Return soft-rank e-values, for any dependence between hypotheses (METHODS 5)."""
+    sets = reduced_sets(problem, evaluator, spec, draws, soft_ranked)
+    parts = (
+        PartialEvidence(rows, e, observed, classes, surprise=below) for rows, (e, observed, classes, below) in sets
+    )
+    return gather("e", problem.size, draws, parts)
+
+
+def osft(problem: Problem, evaluator: Evaluator, spec: StatisticSpec) -> Evidence:
+    """Return the evidence of the one-shot feature test."""
+    sets = reduced_sets(problem, evaluator, spec, 1, partial(compared, squared=spec.alternative == "two-sided"))
+    parts = (
+        PartialEvidence(rows, z, observed, classes, surprise=below) for rows, (z, observed, classes, below) in sets
+    )
+    return gather("z", problem.size, 1, parts)
+
+
+def few_shot(
+    problem: Problem, evaluator: Evaluator, spec: StatisticSpec, draws: int, *, shrunk: bool = False
+) -> tuple[Evidence, Floats]:
+    """Return the evidence of the few-shot competition, and the spread of each hypothesis' values but the top (H,)."""
+    parts = []
+    spread, inner = np.zeros(problem.size), np.zeros(problem.size)
+    reduce = partial(competed, two_sided=spec.alternative == "two-sided")
+    for rows, (scores, observed, classes, below, every, rest) in reduced_sets(problem, evaluator, spec, draws, reduce):
+        parts.append(PartialEvidence(rows, scores, observed, classes, surprise=below))
+        spread[rows], inner[rows] = every, rest
+    scale = score_scale(inner, draws, weight=5) if shrunk else score_scale(spread, draws, weight=80)
+    return replace(gather("w", problem.size, draws, parts), scale=scale), inner
+
+
+def early_stop(
+    problem: Problem,
+    evaluator: Evaluator,
+    spec: StatisticSpec,
+    draws: int,
+    delta: float,
+    choose: Callable[[Floats, Bools], Bools],
+    set_chosen: Callable[[Bools], None],
+    known: Iterable[PartialEvidence] = (),
+    *,
+    drops: bool = False,
+) -> Evidence:
+    """Return the evidence of `EarlyStop`, from the draws of the fixed-K run with the same seed.
+
+    `choose` takes p-values (H,) and the family (H,); `set_chosen` is given what is rejected so far.
+    """
+    state = EarlyStop(problem.size, draws, delta, gather("p", problem.size, 0, known), drops, choose)
+    total, centre = spec.center + draws, None
+    if spec.center:  # the pilot draws stand first in the stream, as they do in the fixed-K run
+        centre = np.zeros((problem.size, evaluator.outputs))
+        jobs = _span_jobs(problem, np.ones(problem.size, bool), (0, spec.center), total)
+        for unit, sums in summaries(problem, evaluator, jobs, lambda _: SumOutputs(spec.link)):
+            for job, one in zip(unit, sums, strict=True):
+                centre[job.rows] += one
+        centre /= spec.center
+    mark = content_digest((spec, centre))
+
+    def counts_of(unit: tuple[Job, ...]) -> CountVaried:
+        inputs = np.concatenate([job.inputs for job in unit])
+        middle = None if centre is None else centre[np.concatenate([job.rows for job in unit])]
+        return CountVaried(spec.at(inputs), middle, mark)
+
+    while True:
+        rejected, wanted = state.rejected_and_wanted()
+        set_chosen(rejected)
+        if not wanted.any():
+            return state.evidence()
+        after = state.next_draws()
+        for first, last in sorted({*zip(state.drawn[wanted].tolist(), after[wanted].tolist(), strict=True)}):
+            together = wanted & (state.drawn == first)
+            jobs = _span_jobs(problem, together, (spec.center + first, spec.center + last), total)
+            for unit, counts in summaries(problem, evaluator, jobs, counts_of):
+                for job, count in zip(unit, counts, strict=True):
+                    state.count(job.rows, *count)
+        state.narrow(wanted, after)
+        state.give_up(evaluator.untested(problem.size))
+
+
+@dataclass(frozen=True)
+class SumOutputs:
+    """Sums of outputs (n, outputs) over the draws of each job of a unit, on the scale of the test."""
+
+    link: str | None
+
+    def __call__(self, jobs: tuple[Job, ...], outputs: tuple[Floats, ...]) -> list[Floats]:  # noqa: ARG002
+        return [linked(snap(one[:, 1:]), self.link).sum(axis=1) for one in outputs]
+
+
+@dataclass(frozen=True, eq=False)
+class CountVaried:
+    """Of each job of a unit: exceedances, whether anything varied, the observed values and their classes (n,)."""
+
+    spec: StatisticSpec  # for the inputs of the unit's jobs, one after the other
+    centre: Floats | None  # (hypotheses of the unit, outputs)
+    mark: bytes  # of the statistic and the centres of all hypotheses
+
+    def __call__(self, jobs: tuple[Job, ...], outputs: tuple[Floats, ...]) -> list[tuple[Ints, Bools, Floats, Ints]]:  # noqa: ARG002
+        counts, first = [], 0
+        for one in outputs:
+            rows = np.arange(first, first + len(one))
+            statistic, observed, classes = centred_statistic(rows, rows, one, self.spec, self.centre)
+            counts.append((*exceedances(statistic), observed.copy(), classes))
+            first += len(one)
+        return counts
+
+
+def _span_jobs(problem: Problem, still: Bools, span: tuple[int, int], total: int) -> Iterator[Job]:
+    """Draws span[0]..span[1] of the `total` that the fixed-K run makes in rounds, of hypotheses `still` (H,)."""
+    for block in problem.blocks:
+        keep = np.flatnonzero(still[block.rows])
+        begin = 0
+        for number, size in enumerate(round_sizes(total, problem.round_draws) if keep.size else ()):
+            part = (max(span[0] - begin, 0), min(span[1] - begin, size))
+            if part[0] < part[1]:
+                everyone = keep.size == block.stop - block.start
+                yield Job(block, size, number, keep=None if everyone else keep, part=part)
+            begin += size
+
+
+# Draws until each hypothesis is decided
+
+
+def sequential(
+    problem: Problem,
+    evaluator: Evaluator,
+    spec: StatisticSpec,
+    stopping: Stopping,
+    set_chosen: Callable[[Bools], None],
+    known: Iterable[PartialEvidence] = (),
+    expect: Callable[[int], None] | None = None,
+) -> tuple[Evidence, bool]:
+    """Return the evidence of the sequential test, and whether the user interrupted it (Ctrl-C).
+
+    `known` hypotheses need no drawing; `set_chosen` is given what is chosen so far, `expect` how many draws are left.
+    """
+    test, interrupted = Sequential(problem.size, stopping), False
+    try:
+        for part in known:
+            test.add_exact(part)
+        centre = _pilot_centre(problem, evaluator, spec)
+        mark = content_digest((spec, centre))
+        while batch := test.next_batch():
+            _sequential_round(problem, evaluator, spec, test, batch, centre, mark)
+            test.give_up(evaluator.untested(problem.size))
+            chosen, goes_on = test.look()
+            set_chosen(chosen)
+            if expect is not None:
+                expect(test.draws_left())
+            if not goes_on:
+                break
+    except KeyboardInterrupt:
+        interrupted = True
+    return test.evidence(interrupted), interrupted
+
+
+def _pilot_centre(problem: Problem, evaluator: Evaluator, spec: StatisticSpec) -> Floats | None:
+    """Mean outputs (H, outputs) of the pilot draws, where the statistic has a centre."""
+    if not spec.center:
+        return None
+    centre = np.empty((problem.size, evaluator.outputs))
+    pilots = (Job(block, spec.center, "pilot") for block in problem.blocks)
+    for jobs, means in summaries(problem, evaluator, pilots, lambda _: MeanOutputs(spec.link)):
+        centre[np.concatenate([job.rows for job in jobs])] = means
+    return centre
+
+
+@dataclass(frozen=True)
+class MeanOutputs:
+    """Mean outputs (n, outputs) of the draws of a unit, on the scale of the test."""
+
+    link: str | None
+
+    def __call__(self, jobs: tuple[Job, ...], outputs: tuple[Floats, ...]) -> Floats:  # noqa: ARG002
+        return np.concatenate([linked(snap(one[:, 1:]), self.link).mean(axis=1) for one in outputs])
+
+
+def _sequential_round(
+    problem: Problem,
+    evaluator: Evaluator,
+    spec: StatisticSpec,
+    test: Sequential,
+    batch: int,
+    centre: Floats | None,
+    mark: bytes,
+) -> None:
+    """One batch for every open hypothesis, counted in the order in which it was drawn."""
+    by_part = problem.items.shares_subsets and evaluator.memory is None
+    jobs = _open_jobs(problem, test.drawn, test.number, batch, by_part=by_part)
+    if spec.picked is not None:
+        for done in evaluate_together(problem, evaluator, jobs):
+            unit, outputs = zip(*done, strict=True)
+            for rows, start, stop in _alike(unit):
+                inputs = np.concatenate([job.inputs for job in unit[start:stop]])
+                drawn = np.concatenate(outputs[start:stop])
+                test.count(rows, *_hits(rows, inputs, drawn, spec, centre), spec.picked.accept(drawn[:, 1:]))
+        return
+
+    def summary_of(unit: tuple[Job, ...]) -> CountHits:
+        inputs = np.concatenate([job.inputs for job in unit])
+        middle = None if centre is None else centre[np.concatenate([job.rows for job in unit])]
+        return CountHits(spec.at(inputs), middle, mark)
+
+    for unit, counts in summaries(problem, evaluator, jobs, summary_of):
+        for (rows, _, _), hits in zip(_alike(unit), counts, strict=True):
+            test.count(rows, *hits)
+
+
+Hits = tuple[Bools, Floats, Ints]  # (n, draws) at least as extreme as the observed value, which is (n,), of class (n,)
+
+
+@dataclass(frozen=True, eq=False)
+class CountHits:
+    """Which draws of a unit are at least as extreme as the observed input: a bit of each is all that a test needs."""
+
+    spec: StatisticSpec  # for the inputs of the unit's jobs, one after the other
+    centre: Floats | None  # (hypotheses of the unit, outputs)
+    mark: bytes  # of the statistic and the centres of all hypotheses
+
+    def __call__(self, jobs: tuple[Job, ...], outputs: tuple[Floats, ...]) -> list[Hits]:
+        counts: list[Hits] = []
+        first = 0
+        for rows, start, stop in _alike(jobs):
+            within = np.arange(first, first + len(rows))
+            counts.append(_hits(within, within, np.concatenate(outputs[start:stop]), self.spec, self.centre))
+            first += len(rows)
+        return counts
+
+
+def _hits(rows: Ints, inputs: Ints, outputs: Floats, spec: StatisticSpec, centre: Floats | None) -> Hits:
+    statistic, observed, classes = centred_statistic(rows, inputs, outputs, spec, centre)
+    return statistic[:, 1:] >= statistic[:, :1] - spec.margin, observed, classes  # ties count against us: p stays valid
+
+
+def _alike(jobs: Sequence[Job]) -> Iterator[tuple[Ints, int, int]]:
+    """Hypotheses (n,) of jobs that follow each other and are alike, so that they are counted in one go."""
+    stop = 0
+    for _, alike in groupby(jobs, key=attrgetter("round", "draws", "part")):  # a hypothesis is in one job
+        rows = [job.rows for job in alike]
+        yield np.concatenate(rows), stop, stop + len(rows)
+        stop += len(rows)
+
+
+def _open_jobs(problem: Problem, is_open: Bools, number: int, batch: int, *, by_part: bool) -> Iterator[Job]:
+    """For every block with open hypotheses its draws of this round, in parts of at most `round_draws`.
+
+    With `by_part` a part of all blocks comes before the next part of any, so that jobs that are alike follow each other
+    and are counted together. Where draws repeat, those of a block stay together: equal ones are evaluated once.
+    """
+    order, starts = problem.block_order
+    open_rows = np.flatnonzero(is_open[order])
+    ends = np.searchsorted(open_rows, starts)
+    within, rows = open_rows - np.repeat(starts[:-1], np.diff(ends)), order[open_rows]
+    wanted = [
+        (block, slice(first, last), last - first == block.stop - block.start)
+        for block, first, last in zip(problem.blocks, ends.tolist(), ends[1:].tolist(), strict=False)
+        if first < last
+    ]
+    most = problem.round_draws
+    parts = [
+        (f"{number}.{part}" if part else number, min(most, batch - done))
+        for part, done in enumerate(range(0, batch, most))
+    ]
+    ordered = [(one, part) for part in parts for one in wanted] if by_part else product(wanted, parts)
+    for (block, span, every), (name, size) in ordered:
+        yield Job(block, size, name) if every else partial_job(block, size, name, within[span], rows[span])
+
+
+# No draws: all counterfactuals are listed, or all outcomes known
+
+
+class Outcomes(Protocol):
+    """Lists all that may come of some hypotheses without the model: outputs and their probabilities (METHODS 13)."""
+
+    def split(self, problem: Problem) -> tuple[list[Block], list[Block]]:
+        """Return blocks whose hypotheses it knows, and the others."""
+        ...
+
+    def listed(self, problem: Problem, blocks: Sequence[Block]) -> Iterator[tuple[Listed, Floats]]:
+        """Yield what is listed for these blocks, and outputs (n, versions, outputs), the observed first."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class ReadModel:
+    """What looking into the model gave: its outcomes (None: it has to be evaluated), notes, and rows that took."""
+
+    outcomes: Outcomes | None = None
+    notes: tuple[Any, ...] = ()
+    rows: int = 0
+
+
+def known_outcomes(
+    problem: Problem, evaluator: Evaluator, spec: StatisticSpec, blocks: Sequence[Block], outcomes: Outcomes
+) -> Iterator[PartialEvidence]:
+    """Yield exact p-values of the hypotheses of `blocks`; nothing is drawn or evaluated."""
+    for listed, outputs in outcomes.listed(problem, blocks):
+        evaluator.show(problem, listed.batch, outputs)
+        job = listed.batch.job
+        yield listed_evidence(spec, job.rows, job.inputs, outputs, listed.support, draws=0)
+
+
+def exact(
+    problem: Problem, evaluator: Evaluator, spec: StatisticSpec, blocks: list[Block]
+) -> Iterator[PartialEvidence]:
+    """Yield the p-values of `blocks` whose counterfactuals are listed: each of them is evaluated once (METHODS 9).
+
+    A value that is listed twice is evaluated once: tables need a memory in `evaluator`.
+    """
+    for job, outputs, support in evaluate_listed(problem, evaluator, [listing_job(problem, block) for block in blocks]):
+        yield listed_evidence(spec, job.rows, job.inputs, outputs, support)
+
+
+def split_listed(problem: Problem) -> tuple[list[Block], list[Block]]:
+    """Return blocks whose subset the sampler can list, and the others."""
+    sampler = problem.sampler
+    if not isinstance(sampler, ListsSupport):
+        return [], list(problem.blocks)
+    lists = {id(subset): bool(sampler.lists(subset)) for subset in problem.subsets}
+    listed = [block for block in problem.blocks if lists[id(block.subset)]]
+    return listed, [block for block in problem.blocks if not lists[id(block.subset)]]
+
+
+CHUNK_VALUES = 2**22  # values of the rows that are put beside inputs at a time
+
+
+def ranked_root(
+    problem: Problem,
+    spec: StatisticSpec,
+    block: Block,
+    outputs: Floats,
+    reference: Array,
+    reference_outputs: Floats,
+    show: Callable[[CounterfactualBatch, Floats], None],
+) -> Iterator[PartialEvidence]:
+    """Yield p-values of a block whose subset is everything: the rank of an output among the reference's (METHODS 14).
+
+    `outputs` (n, outputs) are those of all inputs, `reference` (m, columns) whole rows in the order of the data's
+    columns, `reference_outputs` (m, outputs) theirs. The input is one row more, with the same mass; nothing is drawn.
+    """
+    rows, columns = len(reference), block.subset.index
+    size = max(1, CHUNK_VALUES // ((rows + 2) * reference.shape[1]))
+    for start in range(0, block.stop - block.start, size):
+        keep = np.arange(start, min(start + size, block.stop - block.start))
+        inputs = problem.items.take(problem.items.block(block.start, block.stop), keep)
+        values = np.empty((len(keep), rows + 2, len(columns)), inputs.dtype)
+        values[:, 0] = values[:, -1] = inputs[:, columns]
+        values[:, 1:-1] = reference[:, columns]
+        mass = np.full((len(keep), rows + 1), 1 / (rows + 1))
+        job = Job(block, rows + 1, "whole", keep=keep)
+        batch = CounterfactualBatch(job, inputs, values.reshape(-1, len(columns)), rows + 2, mass=mass)
+        observed = outputs[block.start + keep][:, None]
+        donors = np.broadcast_to(reference_outputs, (len(keep), *reference_outputs.shape))
+        every = np.concatenate([observed, donors, observed], 1)
+        show(batch, every)
+        support = Support(mass, np.zeros(len(keep)), np.full(len(keep), 1 / (rows + 1)))
+        yield listed_evidence(spec, job.rows, job.inputs, every, support)
+
+
+# Effects
+
+
+def fresh_effects(
+    problem: Problem,
+    evaluator: Evaluator,
+    link: str | None,
+    chosen: Bools,
+    classes: Ints,
+    draws: int,
+    picked: Picked | None = None,
+) -> Effects:
+    """Return effects from `draws` new counterfactuals: the draws that selected a hypothesis would flatter it.
+
+    Where inputs were picked by a rule, the counterfactuals are those that it would have picked too.
+    """
+    effects = no_effects(problem.size)
+
+    def put(rows: Ints, estimated: tuple[Floats, Floats, Floats]) -> None:
+        effects.effect[rows], effects.low[rows], effects.high[rows] = estimated
+
+    wanted = ((block, np.flatnonzero(chosen[block.rows])) for block in problem.blocks if chosen[block.rows].any())
+    if picked is not None:
+        for job, outputs in accepted_outputs(problem, evaluator, wanted, draws, picked, "effect"):
+            put(job.rows, class_interval(outputs, classes[job.rows], link))
+        return effects
+
+    def summary_of(unit: tuple[Job, ...]) -> Intervals:
+        return Intervals(link, tuple(classes[job.rows] for job in unit))
+
+    jobs = (Job(block, draws, "effect", keep=keep) for block, keep in wanted)
+    for unit, intervals in summaries(problem, evaluator, jobs, summary_of):
+        for job, estimated in zip(unit, intervals, strict=True):
+            put(job.rows, estimated)
+    return effects
+
+
+@dataclass(frozen=True, eq=False)
+class Intervals:
+    """Effects and their intervals, of each job of a unit."""
+
+    link: str | None
+    classes: tuple[Ints, ...]  # of each job (n,)
+
+    def __call__(self, jobs: tuple[Job, ...], outputs: tuple[Floats, ...]) -> list[tuple[Floats, Floats, Floats]]:  # noqa: ARG002
+        pairs = zip(outputs, self.classes, strict=True)
+        return [class_interval(one, classes, self.link) for one, classes in pairs]

@@ -7,9 +7,9 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from butfor.evaluation.streams import stream
 from butfor.simulate.beds import Bed
 from butfor.simulate.models import weighted_abs
+from butfor.streams import stream
 from butfor.tabular.gaussian import Gaussian
 from butfor.tabular.splice import from_values
 from butfor.types import Array, Bools, Floats, InputError, Ints, Subset

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from butfor.evaluation.samplers import Sampler
-from butfor.evaluation.streams import stream
 from butfor.image.region import Box, Image, at
+from butfor.streams import stream
 from butfor.types import Bools, Floats, Model, Subset
 
 PATCH = 8  # pixels

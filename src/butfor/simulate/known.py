@@ -6,10 +6,10 @@ from functools import partial
 
 import numpy as np
 
-from butfor.evaluation.streams import stream
 from butfor.simulate.beds import Bed
 from butfor.simulate.models import linear, products, sum_of_abs
 from butfor.simulate.samplers import humps, independent, normal, signs
+from butfor.streams import stream
 from butfor.tabular.gaussian import Gaussian
 from butfor.tabular.splice import from_values
 from butfor.types import Bools, Floats

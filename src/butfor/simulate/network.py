@@ -13,9 +13,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from butfor.evaluation.streams import stream
 from butfor.report.write import write_files
 from butfor.simulate.models import sum_of_abs
+from butfor.streams import stream
 from butfor.types import Batch, Floats, InputError
 
 Singles = NDArray[np.float32]

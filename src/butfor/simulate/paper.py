@@ -7,11 +7,11 @@ from functools import partial
 import numpy as np
 
 from butfor.evaluation.samplers import Sampler
-from butfor.evaluation.streams import stream
 from butfor.simulate.beds import Bed
 from butfor.simulate.models import paired_threshold, sum_of_abs
 from butfor.simulate.network import predict, trained
 from butfor.simulate.samplers import normal, regression
+from butfor.streams import stream
 from butfor.tabular.splice import from_values
 from butfor.types import Bools, Floats
 

@@ -15,7 +15,7 @@ from itertools import product
 import numpy as np
 
 from butfor.evaluation.hypotheses import unique
-from butfor.evaluation.streams import stream
+from butfor.streams import stream
 from butfor.types import Bools, Floats, InputError, Ints, Subset
 
 WORDS = tuple(a + b + c for a, b, c in product("bdgk", "aeiou", "lr"))  # 40 of them

@@ -12,8 +12,8 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from butfor.evaluation.streams import stream
 from butfor.image.region import Image
+from butfor.streams import stream
 from butfor.types import Floats, InputError, Ints
 from butfor.untrusted import parse_json, read_bounded
 

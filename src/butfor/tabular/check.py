@@ -15,8 +15,11 @@ from butfor.evaluation.calls import probe
 from butfor.evaluation.evaluator import Evaluator, evaluate
 from butfor.evaluation.hypotheses import Block, Job, Problem, draw, table_problem
 from butfor.evaluation.samplers import ListsSupport, info_of
-from butfor.evaluation.streams import stream
-from butfor.inference.calibration import (
+from butfor.inference.selection import bh
+from butfor.inference.statistics import Target, pick
+from butfor.models import Wrapped
+from butfor.streams import stream
+from butfor.tabular.calibration import (
     RankCheck,
     ShapeCheck,
     Verdict,
@@ -27,9 +30,6 @@ from butfor.inference.calibration import (
     ranks,
     told_apart,
 )
-from butfor.inference.outputs import Target, pick
-from butfor.inference.selection import bh
-from butfor.models import Wrapped
 from butfor.tabular.splice import bind_model, bind_sampler
 from butfor.tabular.subsets import column_subsets
 from butfor.tabular.table import Table, items_of
@@ -463,7 +463,7 @@ def _statistic(model: Wrapped, problem: Problem) -> Statistic:
 
     def values(jobs: Sequence[Job]) -> Iterator[Floats]:
         for _, outputs in evaluate(problem, evaluator, jobs):
-            yield seen.rounding.merge_rounding_ties(pick(outputs, target, np.arange(len(outputs)))[0])
+            yield seen.rounding.merge_ties(pick(outputs, target, np.arange(len(outputs)))[0])
 
     return values
 

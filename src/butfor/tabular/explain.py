@@ -20,17 +20,17 @@ import numpy as np
 from butfor.evaluation.hypotheses import Block, Job, Problem, draw_all, table_problem
 from butfor.evaluation.items import TableItems, digest
 from butfor.evaluation.samplers import DrawsColumns, HasNotes, Sampler, info_of
-from butfor.evaluation.streams import stream
 from butfor.inference.adaptive import LEAST_CLUSTERS
-from butfor.inference.calibration import filled, spread_ranks
-from butfor.inference.exact import ReadModel
 from butfor.inference.features import Fit
 from butfor.models import Wrapped
 from butfor.models.trees import Unreadable, readable
 from butfor.models.wrap import check_aligned, is_series, model_name
 from butfor.results.result import Result
 from butfor.run.run import Reference, RunContext, run
+from butfor.run.tests import ReadModel
 from butfor.settings import Settings
+from butfor.streams import stream
+from butfor.tabular.calibration import filled, spread_ranks
 from butfor.tabular.donors import Description, describe, reference_rows
 from butfor.tabular.residual import residual
 from butfor.tabular.splice import TableSampler, align_columns, bind_model, bind_sampler, is_data

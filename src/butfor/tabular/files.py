@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from butfor.evaluation.streams import stream
 from butfor.models.wrap import is_series, one_line
+from butfor.streams import stream
 from butfor.tabular.table import twice
 from butfor.types import Bools, InputError
 from butfor.untrusted import TimedPattern, parse_json, read_bounded

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from butfor.evaluation.streams import stream
+from butfor.streams import stream
 from butfor.tabular.donors import Description, ReferenceRows, describe, donate, repeats, rows_of
 from butfor.tabular.splice import TableSampler, fitted
 from butfor.types import Array, Floats, InputError, Ints, Subset, whole

@@ -24,11 +24,8 @@ from butfor.evaluation.items import content_digest
 from butfor.evaluation.journal import journal
 from butfor.evaluation.progress import Meter, Progress, reporting
 from butfor.evaluation.samplers import SamplerInfo, info_of, name_of
-from butfor.evaluation.streams import stream
 from butfor.evaluation.workers import engine_for, worker_states
-from butfor.inference import holdout as losses
-from butfor.inference.effects import Effects, Estimates, mean_effects, no_effects
-from butfor.inference.exact import Outcomes, ReadModel
+from butfor.inference.effects import Effects, Estimates, no_effects
 from butfor.inference.features import LEAST_INPUTS, Fit, features
 from butfor.inference.features import LEAST_ROWS as features_LEAST_ROWS
 from butfor.inference.guarantees import P_RULES
@@ -37,23 +34,27 @@ from butfor.inference.holdout import (
     LabelScore,
     Measure,
     contrast,
-    deviations,
     holdout,
+    log_loss,
     log_score,
     passes_needed,
-    randomise,
-    randomise_covariance,
+    squared_loss,
     squared_score,
+    user_loss,
 )
-from butfor.inference.outputs import linked
+from butfor.inference.holdout import Loss as LossFunction
+from butfor.inference.statistics import linked
 from butfor.models import Wrapped
 from butfor.models.wrap import check_aligned, model_name
 from butfor.results.notes import failures
 from butfor.results.record import CheckRecord, FitKind, ImportanceRecord, RunRecord
 from butfor.results.result import Result, importance_result
 from butfor.results.words import Note, as_note
+from butfor.run.holdout import deviations, mean_effects, randomise, randomise_covariance
 from butfor.run.run import Patient, failing_inputs, manifest, model_notes, resolve, target_name
+from butfor.run.tests import Outcomes, ReadModel
 from butfor.settings import Link, OnError, RunOptions, Settings, documented
+from butfor.streams import stream
 from butfor.tabular.check import SamplerCheck, check_table
 from butfor.tabular.donors import reference_rows
 from butfor.tabular.explain import default_batch_rows, fit_of, held_out_problems, name_row, read_model
@@ -292,7 +293,7 @@ def by_student(
     """
     found = deviations(problem, evaluator, measure, draws, outcomes)
     gain, spread = found.gain.reshape(-1), found.spread.reshape(-1)  # hypotheses stand input by input
-    over = features(problem, Estimates(gain, gain, gain, gain, spread), fit, 0.5, alike, off=off)
+    over = features(Estimates(gain, gain, gain, gain, spread), None, fit, 0.5, alike, off=off)
     assert over is not None  # there are enough inputs and rows
     p = np.where(found.varied, one_sided(over.p, over.effect, measure.alternative), 1.0)
     evidence = GlobalEvidence(p, found.varied, found.statistic, over.effect, found.classes, draws, passes=0)
@@ -423,8 +424,8 @@ def global_importance(
     model : any black box, as in `butfor.explain`.
     X : an array or a frame with a row for each input.
     y : labels of rows that the model was not fitted on; `target`, `link` and `alternative` are for the contrast only.
-    reference : reference data: with labels of the *population* of `X`, None for `X` itself; without, of what you compare
-        against, since with one of the population of `X` nothing can be found.
+    reference : reference data: with labels of the *population* of `X`, None for `X` itself; without, of what you
+        compare against, since with one of the population of `X` nothing can be found.
     sampler : a sampler in place of reference data.
     subsets : what to test: None for each column, a list of columns, or a mapping name -> columns.
     loss : "squared", "log" or a function `(y, outputs) -> (n,)`; None is "log" for class probabilities, else "squared".
@@ -692,15 +693,15 @@ def _holdout(y: Array, loss: Loss | None, seen: Probe, wrapped: Wrapped) -> Meas
     return Measured(holdout(measured, seen.rounding), described, score)
 
 
-def _loss(name: Loss, y: Array, wrapped: Wrapped, observed: Floats) -> tuple[losses.Loss, LabelScore | None]:
+def _loss(name: Loss, y: Array, wrapped: Wrapped, observed: Floats) -> tuple[LossFunction, LabelScore | None]:
     if callable(name):
-        return losses.own(name, y), None
+        return user_loss(name, y), None
     one_of("loss", name, ("squared", "log"))
     if name == "log":
         classes = class_labels(y, wrapped, observed)
-        return losses.log(classes), log_score(classes, observed.shape[1])
+        return log_loss(classes), log_score(classes, observed.shape[1])
     numbers = number_labels(y, observed.shape[1])
-    return losses.squared(numbers), squared_score(numbers)
+    return squared_loss(numbers), squared_score(numbers)
 
 
 def _contrast(loss: Loss | None, settings: Settings, seen: Probe, wrapped: Wrapped) -> Measured:

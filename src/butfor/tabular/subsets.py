@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from butfor.evaluation.hypotheses import Layers, layers_of_table, unique
+from butfor.evaluation.hypotheses import unique
+from butfor.inference.selection import Layers, layers_of_table
 from butfor.tabular.table import Table
 from butfor.types import Array, Bools, Floats, InputError, Ints, Subset
 

@@ -155,8 +155,8 @@ def explain(
     string, too long for the model, not in the sampler's language.
 
     `test=None` is "sequential". A sampler of which a draw costs much (`masked_lm`, `causal_lm`) gets "few-shot" (with
-    1/alpha draws a word), or `butfor.sequential(h=1)` with fewer than 10 texts or `family="input"`, where few-shot promises
-    nothing. A sampler with `listed` fills gets "sequential", with p-values
+    1/alpha draws a word), or `butfor.sequential(h=1)` with fewer than 10 texts or `family="input"`, where few-shot
+    promises nothing. A sampler with `listed` fills gets "sequential", with p-values
     that are exact. The paper's study is `test="osft"` with its one draw and one more for the centre. The alternative is
     two-sided, words that pull either way, unless you give one. Effects come from 16 fresh draws for each word chosen
     (200 after "irt" and "sequential").

@@ -27,6 +27,7 @@ FACTS = {
     "listed": 7,
     "calibrated": True,
     "fills_whole": True,
+    "dear": True,
     "identity": "ours, version 2",
 }
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import kstest, pearsonr
 
-from butfor.evaluation.streams import stream
+from butfor.streams import stream
 
 KEYS = [
     (0, "age", 3, 0),

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import butfor
 from butfor.evaluation.calls import probe
 from butfor.evaluation.items import TableItems
-from butfor.inference.outputs import Rounding, Target, linked, pick
+from butfor.inference.statistics import Rounding, Target, linked, pick
 
 OUTPUTS = np.array([[[1.0, 5.0, 2.0], [7.0, 0.0, 1.0]], [[3.0, 3.0, 9.0], [4.0, 2.0, 8.0]]])  # two inputs, one draw
 
@@ -66,7 +66,7 @@ DOUBLE = Rounding(64 * 2.0**-52, 2.0**-46)
 def test_values_that_differ_in_their_last_bits_are_tied(value, ulps):
     # Was (outputs.py, Rounding): values are snapped to 33 bits before they are compared, so two that differ in their
     # last bit on either side of a snapping edge come out 2**-32 apart and are no tie. Compare first, then snap.
-    got = DOUBLE.merge_rounding_ties(np.array([[value, near(value, ulps), value]]))
+    got = DOUBLE.merge_ties(np.array([[value, near(value, ulps), value]]))
     assert got[0, 1] == got[0, 0] == got[0, 2]
 
 
@@ -75,26 +75,26 @@ def test_rounding_ties_hold_at_every_edge():
     # Was: see above; about one pair in a million falls on an edge, so this takes values near edges on purpose.
     edges = 1 + (np.arange(100_000) + 0.5) * 2.0**-32
     values = np.stack([edges, np.nextafter(edges, 2), np.nextafter(edges, 0)], axis=1)
-    got = DOUBLE.merge_rounding_ties(values)
+    got = DOUBLE.merge_ties(values)
     assert (got == got[:, :1]).all()
 
 
 @pytest.mark.parametrize("value", [1.0, -0.3, 12345.678])
 def test_values_that_differ_are_not_tied(value):
-    got = DOUBLE.merge_rounding_ties(np.array([[value, value * (1 + 1e-8), value * (1 - 1e-8)]]))
+    got = DOUBLE.merge_ties(np.array([[value, value * (1 + 1e-8), value * (1 - 1e-8)]]))
     assert len(set(got[0])) == 3
 
 
 def test_settling_keeps_the_order_and_nearly_the_value():
     values = np.random.default_rng(0).normal(size=(50, 40))
-    got = DOUBLE.merge_rounding_ties(values)
+    got = DOUBLE.merge_ties(values)
     np.testing.assert_allclose(got, values, rtol=1e-9)
     assert ((got[:, 1:] >= got[:, :1]) == (values[:, 1:] >= values[:, :1])).all()
 
 
 @pytest.mark.parametrize("value", [0.0, 1e-320, 1e300, -1.7e308, 5e-324])
 def test_extreme_values_survive(value):
-    got = DOUBLE.merge_rounding_ties(np.array([[value, value]]))
+    got = DOUBLE.merge_ties(np.array([[value, value]]))
     assert np.isfinite(got).all()
     assert got[0, 0] == got[0, 1] == pytest.approx(value, rel=1e-9)
 
@@ -102,7 +102,7 @@ def test_extreme_values_survive(value):
 def test_merging_ties_does_not_write_into_what_it_is_given():
     values = np.array([[1.0, near(1.0, 1), 2.0]])
     before = values.copy()
-    DOUBLE.merge_rounding_ties(values)
+    DOUBLE.merge_ties(values)
     assert (values == before).all()
 
 
@@ -117,7 +117,7 @@ def asked(model, rows=40, batch_rows=1000):
 
 def ties(rounding, value, other):
     """Whether a draw with the one output counts as equal to an observed input with the other."""
-    first, second = rounding.merge_rounding_ties(np.array([[value, other]]))[0]
+    first, second = rounding.merge_ties(np.array([[value, other]]))[0]
     return first == second
 
 

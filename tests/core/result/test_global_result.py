@@ -10,8 +10,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import butfor
-from butfor.inference import holdout as contrast
 from butfor.results.record import CheckRecord
+from butfor.run import holdout as contrast
 from butfor.tabular import from_values, gaussian
 from butfor.tabular.global_importance import global_importance
 from butfor.types import InputError, ReachWarning

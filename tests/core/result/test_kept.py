@@ -108,7 +108,7 @@ def test_the_batch_size_changes_nothing(name, batch_rows):
 @pytest.mark.parametrize("name", TESTS)
 def test_several_blocks_and_inputs_in_parts(name, monkeypatch):
     monkeypatch.setattr(blocks, "BLOCK_VALUES", 8)  # two inputs to a block
-    monkeypatch.setattr("butfor.inference.statistics.GROUP_VALUES", 1)  # and few of them at once
+    monkeypatch.setattr("butfor.run.tests.GROUP_VALUES", 1)  # and few of them at once
     result = explained(**TESTS[name])
     assert len(result.problem.blocks) == 15
     check(result)

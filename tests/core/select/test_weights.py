@@ -11,12 +11,10 @@ from butfor.inference.adaptive import (
     _nulls,
     clusters_of,
     learn_weights,
-    pilot_p,
     strict_e_values,
     weighted_bh,
 )
 from butfor.inference.selection import adaptive, adaptive_strict, bh
-from butfor.inference.statistics import besag_clifford, p_sequential
 
 
 def places(shape):
@@ -120,19 +118,6 @@ def test_what_counts_as_null_is_given_up():
     p, weights = np.array([0.001, 0.001, 0.001, 0.55]), np.array([0.1, 0.1, 0.1, 3.7])
     assert weighted_bh(p, weights, 0.5, 0.9).tolist() == [True, True, True, False]
     assert weighted_bh(p, weights, 1.0, 0.9).tolist() == [True, True, True, True]
-
-
-@pytest.mark.parametrize("h", [1, 5, 10])
-def test_pilot_p_is_frozen_where_the_sequential_test_freezes_and_a_rank_elsewhere(h):
-    rng = np.random.default_rng(h)
-    hits = rng.random((500, 64)) < rng.random((500, 1)) ** 2
-    none = np.zeros(500, np.int64)
-    draws, exceeded = besag_clifford(hits, np.ones_like(hits), none, none, h)
-    p, frozen = pilot_p(hits, h), exceeded == h
-    assert (p[frozen] == p_sequential(draws, exceeded, h)[frozen]).all()
-    assert (p[~frozen] == (1 + exceeded[~frozen]) / 65).all()
-    assert 0 < frozen.sum() < 500
-    assert pilot_p(np.zeros((2, 0), bool), h).tolist() == [1, 1]
 
 
 def test_equal_rows_and_groups_are_joined():

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import butfor
+from butfor.inference.irt import e_soft_rank
 from butfor.inference.selection import e_bh
-from butfor.inference.statistics import e_soft_rank
 from butfor.tabular import from_values
 
 pytestmark = pytest.mark.filterwarnings("ignore::butfor.ReachWarning")

@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from butfor.inference.statistics import p_fixed, varies, z_one_shot
+from butfor.inference.irt import p_fixed
+from butfor.inference.osft import z_one_shot
+from butfor.inference.statistics import varies
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import butfor
-from butfor.inference.outputs import Rounding
+from butfor.inference.few_shot import competition
 from butfor.inference.selection import seqstep
-from butfor.inference.statistics import competition
+from butfor.inference.statistics import Rounding
 from butfor.results.notes import scales
 from butfor.tabular import from_values
 from recording import Recorder, numbered
@@ -336,7 +336,7 @@ def test_the_diagnostic_speaks_where_the_power_is_lost():
 def test_labels_are_fair_over_all_values_on_a_lattice(levels, draws, two_sided):
     """Full enumeration: every tuple of K + 1 values is as likely as its orders, so +1 has a share of 1 / (K + 1) of
     all labels at most, also where a distance from the mean ties but for rounding."""
-    values = Rounding(1e-14, 1e-14).merge_rounding_ties(np.array(list(product(levels, repeat=draws + 1))))
+    values = Rounding(1e-14, 1e-14).merge_ties(np.array(list(product(levels, repeat=draws + 1))))
     statistic = np.abs(values - values.mean(axis=1, keepdims=True)) if two_sided else values
     label = competition(statistic)[0]
     assert (label == 1).sum() * (draws + 1) <= (label != 0).sum()

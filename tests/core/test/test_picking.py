@@ -5,7 +5,9 @@ import pandas as pd
 import pytest
 
 import butfor
-from butfor.inference.statistics import Picked, check_drawable, hopeless
+from butfor.inference.sequential import hopeless
+from butfor.inference.statistics import Picked
+from butfor.run.tests import check_drawable
 from butfor.tabular import from_values
 from recording import Recorder, numbered
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom, kstest
 
-from butfor.inference.calibration import RankCheck, check_ranks, pattern, ranks, smooth_p, told_apart
+from butfor.tabular.calibration import RankCheck, check_ranks, pattern, ranks, smooth_p, told_apart
 from butfor.tabular.check import verdicts
 
 

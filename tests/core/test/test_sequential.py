@@ -12,10 +12,9 @@ from scipy.stats import binom
 
 import butfor
 from butfor.evaluation import hypotheses as core_draws
-from butfor.inference import sequential
 from butfor.inference.selection import bh
-from butfor.inference.sequential import batches, share_in_vain
-from butfor.inference.statistics import besag_clifford, p_sequential
+from butfor.inference.sequential import batches, besag_clifford, p_sequential, share_in_vain
+from butfor.run import tests
 from butfor.tabular import from_values
 from recording import Recorder, numbered
 
@@ -603,7 +602,7 @@ def test_parts_of_a_round_come_as_jobs_that_are_alike_or_block_by_block(by_part)
     problem = replace(core_draws.table_problem(items, range(6), subsets, normal, 0), round_draws=10)
     is_open = np.ones(12, bool)
     is_open[[0, 5]] = False  # of the first column input 0, of the second input 2
-    jobs = list(sequential._jobs(problem, is_open, 3, 25, by_part=by_part))
+    jobs = list(tests._open_jobs(problem, is_open, 3, 25, by_part=by_part))
     parts = [(3, 10), ("3.1", 10), ("3.2", 5)]
     found = [(job.block.subset.name, (job.round, job.draws)) for job in jobs]
     if by_part:

@@ -5,7 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from butfor.inference.statistics import p_fixed, tail_statistic, z_one_shot
+from butfor.inference.irt import p_fixed
+from butfor.inference.osft import z_one_shot
+from butfor.inference.statistics import tail_statistic
 
 VALUES = np.array([[2.0, 5.0, -1.0], [0.0, 0.0, 3.0]])
 

@@ -5,7 +5,7 @@ import pytest
 
 from brute_force import every_value, outputs_of
 from butfor import global_importance, tabular
-from butfor.inference.holdout import Deviations
+from butfor.run.holdout import Deviations
 from butfor.tabular import global_importance as fitted_contrast
 from butfor.tabular.splice import bind_sampler
 from tree_models import COLUMNS, asked, fitted, on_thresholds, tables

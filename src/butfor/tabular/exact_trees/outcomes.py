@@ -13,9 +13,9 @@ from butfor.evaluation.calls import outputs_of
 from butfor.evaluation.hypotheses import Block, CounterfactualBatch, Job, Listed, Problem, listed_block
 from butfor.evaluation.items import TableItems
 from butfor.evaluation.samplers import ListsSupport
-from butfor.evaluation.streams import stream
-from butfor.inference.exact import ReadModel
 from butfor.models.trees import Readable, Unreadable
+from butfor.run.tests import ReadModel
+from butfor.streams import stream
 from butfor.tabular.exact_trees.laws import Chances, ColumnLaw, column_law, donated, donors_of, group_sums
 from butfor.tabular.exact_trees.steps import StepFunctions, Steps, TreeIndex, in_columns
 from butfor.tabular.splice import TableSampler

@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from butfor.evaluation.streams import stream
+from butfor.streams import stream
 from butfor.tabular.donors import ReferenceRows
 from butfor.types import Array, Floats, Ints, Subset, distinct, median, quantiles
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from butfor.evaluation.streams import stream
+from butfor.streams import stream
 from butfor.tabular.donors import ReferenceRows, describe, donate, repeats
 from butfor.tabular.residual.categories import STRONGER, ClassFit, codes_of, fit_classes
 from butfor.tabular.residual.design import FEW_VALUES, Form, Space, shared

@@ -1,0 +1,163 @@
+"""What a run learns from the draws of its test beside the test itself: first estimates, and changes of decisions.
+
+A watcher is told of every job of a run, in order. Its `look` sees the counterfactuals where they are drawn and returns
+a few small numbers, which travel; its `note` adds them up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from butfor.evaluation.evaluator import Seen
+from butfor.evaluation.hypotheses import CounterfactualBatch, Problem
+from butfor.inference.decisions import Decision, FlipShare, Forecasts, Nearest, changes, decision_chances
+from butfor.inference.effects import Estimates, first_estimates
+from butfor.inference.statistics import Rounding, Target
+from butfor.types import Array, Floats, Ints
+
+MOST_LOCAL = 2**13  # tolerances that travel with every unit of work; of larger runs only the largest of them does
+
+
+def _is_later(batch: CounterfactualBatch) -> bool:
+    """Whether a batch is drawn after the first round, which is never stopped early."""
+    job = batch.job
+    return batch.mass is None and (job.round != 0 or (job.part is not None and job.part[0] > 0))
+
+
+class FirstDraws:
+    """Estimates of every hypothesis from the first round of its draws."""
+
+    def __init__(self, size: int, target: Target, link: str | None, rounding: Rounding, averaged: Target) -> None:
+        large = rounding.local is not None and rounding.local.size > MOST_LOCAL
+        self.look = LookAtFirst(target, averaged, link, replace(rounding, local=None) if large else rounding)
+        self._estimates = np.full((5, size), np.nan)
+
+    def note(self, seen: Seen, estimates: Floats | None) -> None:
+        """Keep the estimates of a job."""
+        if estimates is not None:
+            self._estimates[:, seen.job.rows] = estimates
+
+    def estimates(self) -> Estimates:
+        """Return the estimates of all hypotheses."""
+        return Estimates(*self._estimates)
+
+
+@dataclass(frozen=True)
+class LookAtFirst:
+    """Estimates from the first round of a hypothesis; None for later rounds."""
+
+    target: Target
+    averaged: Target
+    link: str | None
+    rounding: Rounding
+
+    def __call__(self, problem: Problem, batch: CounterfactualBatch, outputs: Floats) -> Floats | None:  # noqa: ARG002
+        if _is_later(batch) or outputs.shape[1] < 2:
+            return None
+        inputs = batch.job.inputs
+        return first_estimates(outputs, batch.mass, inputs, self.target, self.averaged, self.link, self.rounding)
+
+
+NearestChange = tuple[Ints, Floats, Any, Floats]  # inputs (positions), how far, made small by `pack`, their outputs
+
+
+class Flips:
+    """Counts the draws of a run that change the decision, and keeps the nearest of them (METHODS 16)."""
+
+    def __init__(self, size: int, decision: Decision) -> None:
+        self.decision, self.look = decision, LookForChanges(decision)
+        self.draws, self.flips = np.zeros(size, np.int64), np.zeros(size, np.int64)
+        self.listed = np.full(size, np.nan)  # the exact share, where the sampler lists all values
+        self.nearest: dict[int, Nearest] = {}
+
+    def note(self, seen: Seen, changed: tuple[int, Floats | Ints, NearestChange | None] | None) -> None:
+        """Count the draws of a job, and keep what is nearer than what is known."""
+        if changed is None:  # a unit that nobody could do
+            return
+        (draws, share, nearest), rows = changed, seen.job.rows
+        if seen.mass is None:
+            self.draws[rows] += draws
+            self.flips[rows] += share.astype(np.int64)
+        else:
+            self.listed[rows] = share
+        if nearest is None:
+            return
+        members, distance, pieces, outputs = nearest
+        hypotheses = rows[members].tolist()
+        known = [self.nearest[row].distance if row in self.nearest else np.inf for row in hypotheses]
+        for k in np.flatnonzero(distance < known).tolist():
+            self.nearest[hypotheses[k]] = Nearest(pieces[k][0], outputs[k].copy(), float(distance[k]))
+
+    def shares(self, error: Floats) -> FlipShare:
+        """Return what was counted; `error` (H,) says how well the sampler is known."""
+        exact = np.isfinite(self.listed)
+        share = np.where(exact, self.listed, self.flips / np.where(self.draws > 0, self.draws, np.nan))
+        return FlipShare(np.where(exact, 0, self.draws), share, error)
+
+
+@dataclass(frozen=True)
+class LookForChanges:
+    """How many draws there are, how many (or which share of what is listed) change the decision, and the nearest."""
+
+    decision: Decision
+
+    def __call__(
+        self, problem: Problem, batch: CounterfactualBatch, outputs: Floats
+    ) -> tuple[int, Floats | Ints, NearestChange | None]:
+        changed, mass = changes(self.decision, outputs, batch.mass), batch.mass
+        share = changed.sum(axis=1) if mass is None else (mass * changed).sum(axis=1) / mass.sum(axis=1)
+        members = np.flatnonzero(changed.any(axis=1))
+        if not members.size:
+            return changed.shape[1], share, None
+        items, subset = problem.items, batch.job.block.subset
+        distance = items.distances(batch.values, changed, subset)
+        best = distance.argmin(axis=1)
+        pieces = items.pack(batch.values, best[:, None] + 1, batch.versions, subset)
+        at = best[members]
+        nearest = (members, distance[members, at], items.take(pieces, members), outputs[members, at + 1])
+        return changed.shape[1], share, nearest
+
+
+class DecisionChances:
+    """The chance of each decision for every control row and subset, from the first round of its draws."""
+
+    def __init__(self, size: int, decision: Decision) -> None:
+        self.look, self._size, self._chances = LookAtDecisions(decision), size, dict[object, Floats]()
+
+    def note(self, seen: Seen, chances: list[tuple[object, Floats]] | None) -> None:
+        """Keep the chances of a job."""
+        for value, share in chances or ():
+            self._chances.setdefault(value, np.zeros((self._size, 2)))[seen.job.rows] = share
+
+    @staticmethod
+    def forecasts(parts: Sequence[DecisionChances], decisions: Array, subsets: int) -> Forecasts:
+        """Return the chances of all control rows beside what the model decides of them (n,)."""
+        values = dict.fromkeys(value for part in parts for value in part._chances)
+        chance = {
+            value: np.concatenate(
+                [part._chances.get(value, np.zeros((part._size, 2))).reshape(-1, subsets, 2) for part in parts]
+            )
+            for value in values
+        }
+        return Forecasts(chance, decisions)
+
+
+@dataclass(frozen=True)
+class LookAtDecisions:
+    """Chances of decisions from the first round; None for later rounds, made where the first was extreme."""
+
+    decision: Decision
+
+    def __call__(
+        self,
+        problem: Problem,  # noqa: ARG002
+        batch: CounterfactualBatch,
+        outputs: Floats,
+    ) -> list[tuple[object, Floats]] | None:
+        if _is_later(batch) or outputs.shape[1] < 3:
+            return None
+        return decision_chances(self.decision, outputs, batch.mass)
