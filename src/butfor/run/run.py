@@ -46,7 +46,7 @@ from butfor.inference.statistics import PartialEvidence, Picked, StatisticSpec, 
 from butfor.models import Wrapped
 from butfor.results.notes import called_alike, chooses_nothing, failures, largest_family, looks_picked, reach
 from butfor.results.record import Controlled, ImageInputs, MultimodalInputs, RunRecord, TableInputs, TextInputs
-from butfor.results.result import Control, Decided, Keeper, Kept, Result
+from butfor.results.result import Control, Decided, Kept, Result
 from butfor.results.words import Note, as_note
 from butfor.run.control import control
 from butfor.run.decisions import decide, decided_otherwise, sufficiency, watch_decisions
@@ -62,7 +62,7 @@ from butfor.run.tests import (
     perform,
     ranked_root,
 )
-from butfor.run.watchers import FirstDraws, Flips
+from butfor.run.watchers import FirstDraws, Flips, Keeper
 from butfor.settings import Settings
 from butfor.types import Batch, Bools, Floats, InputError, Ints, Model, ReachWarning, median, warn_user
 
