@@ -26,7 +26,8 @@ def summary(result: Result, most: int = 15) -> str:
     """Return the answer first: what decides, which subsets, for which inputs; then notes, control and guarantee."""
     from butfor.results.view import view
 
-    shown, paragraphs = view(result), []
+    shown = view(result)
+    paragraphs: list[str] = []
     for answer in shown.answers:
         first = answer.sentence
         if answer.about == "next":  # belongs to the sentence before it

@@ -40,6 +40,10 @@ OF_INTERVALS = (
     "An interval says how well the effect is known; established says that the output is unusual among its "
     "counterfactuals."
 )
+OF_DECISIONS = (
+    "What is said to be established of decisions{} holds with 95 % confidence, all of it together. It is as good as "
+    "the draws of the sampler are, and it does not matter how the inputs were picked."
+)
 
 
 @dataclass(frozen=True)
@@ -162,7 +166,7 @@ def view(result: Result) -> View:
         promise=promise_line(result),
         guarantee=str(replace(result.guarantee, caveats=())),
         caveats=tuple(map(str, result.guarantee.caveats)),
-        of_decisions=_promise_of_decisions(result),
+        of_decisions="" if result.decided is None else OF_DECISIONS.format(_detail(result)),
         bound="" if result.is_global else bound_sentence(result),
         control="" if result.control is None else str(result.control),
         notes=tuple(sorted(result.notes, key=lambda note: order.index(note.severity))),
@@ -208,7 +212,8 @@ def _decision_answer(result: Result) -> Answer:
             name = result.input_names[int(result.input_of[row])]
             sentence += f" The nearest is {name!r}: {flip_sentence(result, row)}"
         return Answer("decision", sentence)
-    sentence = f"For {_of(len(inputs), total)} it is established what the decision hangs on. {_most(result, needed)}"
+    of_inputs = f"{len(inputs):,} of {total:,} inputs" if total > 1 else "the input"
+    sentence = f"For {of_inputs} it is established what the decision hangs on. {_most(result, needed)}"
     part, layers, rows = np.zeros(len(needed)), result.problem.layers, np.flatnonzero(needed)
     if layers is not None:
         np.maximum.at(part, layers.parent, np.nan_to_num(decided.share) * (layers.parent >= 0))
@@ -270,10 +275,6 @@ def _most(result: Result, marked: Bools) -> str:
     return f"{'In its finest parts' if one else 'Most often'}: {'; '.join(named)}{more}." if named else ""
 
 
-def _of(count: int, total: int) -> str:
-    return f"{count:,} of {total:,} inputs" if total != 1 else "the input"
-
-
 def _feature_sentences(result: Result) -> list[str]:
     """Return which subsets set the inputs apart from the reference, in their finest established parts."""
     over = result.over_inputs
@@ -321,8 +322,8 @@ def _inputs_answers(result: Result) -> list[Answer]:
             more = f" and {len(listed) - 4} more" if len(listed) > 4 else ""
             return [Answer("inputs", f"Established for this input: {'; '.join(listed[:4])}{more}.")]
         count = len(np.unique(result.input_of[result.chosen]))
-        sentence = f"Input by input: something is established for {_of(count, total)}. {_most(result, finest)}"
-        return [Answer("inputs", sentence)]
+        of_inputs = f"{count:,} of {total:,} inputs"
+        return [Answer("inputs", f"Input by input: something is established for {of_inputs}. {_most(result, finest)}")]
     nothing = Answer("inputs", "Nothing is established input by input.")
     steps = _next_steps(result) if len(result.chosen) else []
     return [nothing, Answer("next", f"To look at: {'; '.join(steps)}.")] if steps else [nothing]
@@ -374,20 +375,13 @@ def promise_line(result: Result) -> str:
         return f"What is established of decisions holds with 95 % confidence; of the rest, {of_rest}."
     if controls == "nothing":
         return "Nothing is promised about errors here: see why."
-    detail = " at each level of detail" if result.problem.layers is not None else ""
     if controls == "FWER":
-        return f"The probability that anything called established{detail} is false is at most {most}."
-    return f"Of what is called established{detail}, at most {most} is expected to be false."
+        return f"The probability that anything called established{_detail(result)} is false is at most {most}."
+    return f"Of what is called established{_detail(result)}, at most {most} is expected to be false."
 
 
-def _promise_of_decisions(result: Result) -> str:
-    if result.decided is None:
-        return ""
-    detail = " at each level of detail" if result.problem.layers is not None else ""
-    return (
-        f"What is said to be established of decisions{detail} holds with 95 % confidence, all of it together. It is as "
-        "good as the draws of the sampler are, and it does not matter how the inputs were picked."
-    )
+def _detail(result: Result) -> str:
+    return "" if result.problem.layers is None else " at each level of detail"
 
 
 SETTINGS = {
@@ -426,13 +420,6 @@ def percent(share: float) -> str:
     ('93 %', '')
     """
     return f"{round(100 * share)} %" if np.isfinite(share) else ""
-
-
-def interval_text(low: float, high: float) -> str:
-    """Return both ends of an interval, or nothing where the number is exact or has none."""
-    if not np.isfinite(low) or not np.isfinite(high) or low == high:
-        return ""
-    return f"{number(low, sign=True)} to {number(high, sign=True)}"
 
 
 def value_text(value: Any) -> str:
@@ -589,9 +576,11 @@ def scale_over(*numbers: Any) -> Scale:
 
 
 def _line(scale: Scale, name: str, middle: float, ends: tuple[float, float], sure: bool, **more: Any) -> Line:
-    """Return a line of an effect with its interval."""
+    """Return a line of an effect with its interval; what is computed exactly has none."""
     low, high = ends
-    text, interval = number(middle, sign=True), interval_text(low, high)
+    known = np.isfinite(low) and np.isfinite(high) and low != high
+    interval = f"{number(low, sign=True)} to {number(high, sign=True)}" if known else ""
+    text = number(middle, sign=True)
     return Line(name, text, interval, scale(low), scale(middle), scale(high), bool(sure), **more)
 
 
