@@ -455,7 +455,10 @@ def test_severity_is_that_of_the_note_whatever_columns_are_called():
         notes = (as_note(f"{name} stands out."), Note("interrupted-effects", "warning", {"name": name}))
         shown = view(replace(result, run_notes=notes)).notes
         assert [note.severity for note in shown] == sorted((note.severity for note in shown), key=list(LABELS).index)
-        assert {note.code: LABELS[note.severity] for note in notes} == {"text": "Detail", "interrupted-effects": "Beware"}
+        assert {note.code: LABELS[note.severity] for note in notes} == {
+            "text": "Detail",
+            "interrupted-effects": "Beware",
+        }
         page = words(render(replace(result, run_notes=notes)))
         assert "Beware. Interrupted while effects" in page
         assert f"Beware. {name}" not in page
