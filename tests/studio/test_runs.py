@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 
 import butfor
-from butfor.studio.models import read_offers
 from butfor.studio.runs import RunQueue
+from butfor.studio.settings import read_offers
 from studio_server import python_worker, serving, wait
 
 TEXTS = [
@@ -93,8 +93,8 @@ def test_a_run_is_watched_read_and_exported(folder, client):
     report = client.get(f"/api/runs/{started['id']}/report")
     assert "sandbox" in report.headers["content-security-policy"]
     assert "attachment" in client.get(f"/api/runs/{started['id']}/report?download=true").headers["content-disposition"]
-    asked = client.get(f"/api/runs/{started['id']}/asked").json()
-    assert [row["where"] for row in asked["rows"]] == [[9, 17], [29, 33]]
+    inputs = client.get(f"/api/runs/{started['id']}/inputs").json()
+    assert [row["where"] for row in inputs["rows"]] == [[9, 17], [29, 33]]
     assert len(butfor.load(result_of(folder, started)).chosen) == 2
 
 

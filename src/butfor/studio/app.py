@@ -19,12 +19,10 @@ from starlette.requests import ClientDisconnect
 from starlette.staticfiles import StaticFiles
 
 from butfor._version import __version__
-from butfor.studio import models as demo
-from butfor.studio.models import Kind
 from butfor.studio.results import ResultPages, compare
-from butfor.studio.runs import BusyError, RunQueue, RunState, asked_of, job_of, title_of
+from butfor.studio.runs import BusyError, RowFilter, RunQueue, RunRequest, RunState, job_of, title_of, view_of_job
 from butfor.studio.security import Access, App, Guard
-from butfor.studio.settings import RowFilter, RunRequest, StudioSettings
+from butfor.studio.settings import Kind, StudioSettings, reviews, tissue_png, tumour_table
 from butfor.studio.uploads import TYPES, StoredUpload, TooLargeError, UploadStore
 from butfor.types import InputError
 
@@ -152,8 +150,8 @@ async def count_rows(number: str, wanted: RowFilter, here: Here) -> dict[str, in
 async def example(kind: Kind, here: Here) -> dict[str, Any]:
     """Example inputs for the demo model: an upload (table, image), or texts."""
     if kind == "text":
-        return {"text": demo.reviews()}
-    made, name = (demo.tumour_table(), "tumours.csv") if kind == "table" else (demo.tissue_png(), "tissue.png")
+        return {"text": reviews()}
+    made, name = (tumour_table(), "tumours.csv") if kind == "table" else (tissue_png(), "tissue.png")
 
     async def chunks() -> AsyncIterator[bytes]:
         yield made
@@ -186,15 +184,15 @@ async def run(number: str, here: Here) -> RunState:
     return _known(number, here)
 
 
-@router.get("/api/runs/{number}/asked")
-async def asked(number: str, here: Here) -> dict[str, Any]:
-    """What was drawn or marked for a run, in the order of its hypotheses."""
+@router.get("/api/runs/{number}/inputs")
+async def inputs(number: str, here: Here) -> dict[str, Any]:
+    """Boxes drawn or spans marked for a run, in the order of its hypotheses."""
     _known(number, here)
     try:
         job = here.runs.job(number)
     except (OSError, ValueError) as error:
-        raise HTTPException(404, "what this run was asked is no longer in its folder") from error
-    return asked_of(job, here.uploads)
+        raise HTTPException(404, "the inputs of this run are no longer in its folder") from error
+    return view_of_job(job, here.uploads)
 
 
 @router.post("/api/runs/{number}/cancel")
