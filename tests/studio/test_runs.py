@@ -243,12 +243,12 @@ def test_a_run_whose_folder_was_deleted_is_missed_in_a_sentence_and_the_queue_go
 
         number = started()
         shutil.rmtree(tmp_path / "studio" / "runs" / number)
-        gone = client.get(f"/api/runs/{number}/asked")
+        gone = client.get(f"/api/runs/{number}/inputs")
         assert gone.status_code == 404
-        assert gone.json()["detail"] == "what this run was asked is no longer in its folder"
+        assert gone.json()["detail"] == "the inputs of this run are no longer in its folder"
         assert client.get(f"/api/runs/{number}/view").status_code == 422
         assert client.post(f"/api/runs/{number}/cancel").json()["state"] == "cancelled"
-        assert client.get(f"/api/runs/{started()}/asked").status_code == 200
+        assert client.get(f"/api/runs/{started()}/inputs").status_code == 200
 
 
 def test_a_deleted_folder_does_not_stop_the_queue(tmp_path):

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-import typer
 
 from butfor.cli.options import (
     FOLDER,
@@ -20,6 +19,7 @@ from butfor.cli.options import (
     finish,
     kept,
     library_settings,
+    opt,
     stopped_early,
     working,
     written,
@@ -57,13 +57,13 @@ class ImageModel:
     """A classifier of images, and how images go into it."""
 
     panel = MODEL
-    model: Annotated[str, typer.Option(help=IMAGE_MODEL_HELP)]
-    preprocess: Annotated[str | None, typer.Option(help=PREPROCESS_HELP)] = None
-    size: Annotated[int | None, typer.Option(help=SIZE_HELP)] = None
-    mean: Annotated[str | None, typer.Option(help=MEAN_HELP)] = None
-    scale: Annotated[str | None, typer.Option(help=SCALE_HELP)] = None
-    classes: Annotated[Path | None, typer.Option(help="Names of the classes: a JSON list, or one a line.")] = None
-    threads: Annotated[int | None, typer.Option(help="Threads of each ONNX network.")] = None
+    model: Annotated[str, opt(IMAGE_MODEL_HELP)]
+    preprocess: Annotated[str | None, opt(PREPROCESS_HELP)] = None
+    size: Annotated[int | None, opt(SIZE_HELP)] = None
+    mean: Annotated[str | None, opt(MEAN_HELP)] = None
+    scale: Annotated[str | None, opt(SCALE_HELP)] = None
+    classes: Annotated[Path | None, opt("Names of the classes: a JSON list, or one a line.")] = None
+    threads: Annotated[int | None, opt("Threads of each ONNX network.")] = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,18 +71,14 @@ class Regions:
     """Images, and what to test in them."""
 
     panel = "Images and regions"
-    images: Annotated[Path, typer.Option(help="Folder with the images, or one image.")]
-    boxes: Annotated[str, typer.Option(help=BOXES_HELP)] = "grid"
-    detector: Annotated[Path | None, typer.Option(help="A YOLO network as file.onnx, for --boxes auto.")] = None
-    detector_classes: Annotated[
-        Path | None, typer.Option(help="Names of the detector's classes: a JSON list, or one a line.")
-    ] = None
-    overlap: Annotated[str, typer.Option(help="refuse, or alone: test regions that overlap, each alone.")] = "refuse"
-    attributes: Annotated[
-        str | None, typer.Option(help="Properties of the whole image to test as well: colour,texture.")
-    ] = None
-    longest: Annotated[int | None, typer.Option(help="Shrink images whose longer side has more pixels.")] = None
-    recursive: Annotated[bool, typer.Option("--recursive", help="Search the folders inside, too.")] = False
+    images: Annotated[Path, opt("Folder with the images, or one image.")]
+    boxes: Annotated[str, opt(BOXES_HELP)] = "grid"
+    detector: Annotated[Path | None, opt("A YOLO network as file.onnx, for --boxes auto.")] = None
+    detector_classes: Annotated[Path | None, opt("Names of the detector's classes: a JSON list, or one a line.")] = None
+    overlap: Annotated[str, opt("refuse, or alone: test regions that overlap, each alone.")] = "refuse"
+    attributes: Annotated[str | None, opt("Properties of the whole image to test as well: colour,texture.")] = None
+    longest: Annotated[int | None, opt("Shrink images whose longer side has more pixels.")] = None
+    recursive: Annotated[bool, opt("Search the folders inside, too.", "--recursive")] = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,18 +86,15 @@ class Inpainter:
     """What fills regions, and what else is done with it."""
 
     panel = TEST
-    sampler: Annotated[str, typer.Option(help=INPAINTER_HELP)] = "donor"
-    diversify: Annotated[bool, typer.Option("--diversify", help=DIVERSIFY_HELP)] = False
-    effects: Annotated[bool, typer.Option("--effects", help="Estimate effects from fresh draws.")] = False
+    sampler: Annotated[str, opt(INPAINTER_HELP)] = "donor"
+    diversify: Annotated[bool, opt(DIVERSIFY_HELP, "--diversify")] = False
+    effects: Annotated[bool, opt("Estimate effects from fresh draws.", "--effects")] = False
     sensitivity: Annotated[
-        bool,
-        typer.Option("--sensitivity", help="Run four times more with every region moved diagonally, and compare."),
+        bool, opt("Run four times more with every region moved diagonally, and compare.", "--sensitivity")
     ] = False
-    pixels: Annotated[int, typer.Option(help="How far --sensitivity moves them.")] = 1
-    check: Annotated[bool, typer.Option("--check-sampler", help=CHECK_HELP)] = False
-    fills: Annotated[
-        Path | None, typer.Option(help="Folder that keeps the fills for other runs. Default: fills in --out.")
-    ] = None
+    pixels: Annotated[int, opt("How far --sensitivity moves them.")] = 1
+    check: Annotated[bool, opt(CHECK_HELP, "--check-sampler")] = False
+    fills: Annotated[Path | None, opt("Folder that keeps the fills for other runs. Default: fills in --out.")] = None
 
 
 @command(
@@ -190,13 +183,11 @@ class TextModel:
     """A classifier of texts."""
 
     panel = MODEL
-    model: Annotated[str, typer.Option(help=TEXT_MODEL_HELP)]
-    tokenizer: Annotated[str | None, typer.Option(help="tokenizer.json, or a folder with one, of an ONNX model.")] = (
-        None
-    )
-    classes: Annotated[str | None, typer.Option(help="Names of the outputs: negative,positive.")] = None
-    limit: Annotated[int | None, typer.Option(help="Pieces that an ONNX model takes; longer texts are refused.")] = None
-    function: Annotated[str | None, typer.Option(help=FUNCTION_HELP)] = None
+    model: Annotated[str, opt(TEXT_MODEL_HELP)]
+    tokenizer: Annotated[str | None, opt("tokenizer.json, or a folder with one, of an ONNX model.")] = None
+    classes: Annotated[str | None, opt("Names of the outputs: negative,positive.")] = None
+    limit: Annotated[int | None, opt("Pieces that an ONNX model takes; longer texts are refused.")] = None
+    function: Annotated[str | None, opt(FUNCTION_HELP)] = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -204,18 +195,12 @@ class Units:
     """Texts, and what to test in them."""
 
     panel = "Texts and what to test"
-    texts: Annotated[str, typer.Option(help=TEXTS_HELP)]
-    units: Annotated[str, typer.Option(help=UNITS_HELP)] = "word"
-    column: Annotated[
-        str | None, typer.Option(help="Column or key with the texts. Default: the only one, or text.")
-    ] = None
-    name: Annotated[
-        str | None, typer.Option(help="Column or key with the names of the texts. Default: row numbers.")
-    ] = None
-    whole: Annotated[
-        bool, typer.Option("--whole", help="A .txt file, or standard input, is one text with all of its lines.")
-    ] = False
-    overlap: Annotated[str, typer.Option(help="refuse, or alone: test spans that overlap, each alone.")] = "refuse"
+    texts: Annotated[str, opt(TEXTS_HELP)]
+    units: Annotated[str, opt(UNITS_HELP)] = "word"
+    column: Annotated[str | None, opt("Column or key with the texts. Default: the only one, or text.")] = None
+    name: Annotated[str | None, opt("Column or key with the names of the texts. Default: row numbers.")] = None
+    whole: Annotated[bool, opt("A .txt file, or standard input, is one text with all of its lines.", "--whole")] = False
+    overlap: Annotated[str, opt("refuse, or alone: test spans that overlap, each alone.")] = "refuse"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -223,13 +208,13 @@ class Infiller:
     """What redraws words."""
 
     panel = TEST
-    sampler: Annotated[str, typer.Option(help=INFILLER_HELP)] = "small-infiller"
-    temperature: Annotated[float | None, typer.Option(help="Of the language model; 1 leaves it as it is.")] = None
-    top_k: Annotated[int | None, typer.Option(help="Draw among so many fills only.")] = None
-    top_p: Annotated[float | None, typer.Option(help="Draw among the likeliest fills of this mass only.")] = None
-    among: Annotated[str | None, typer.Option(help=AMONG_HELP)] = None
-    listed: Annotated[int, typer.Option(help=LISTED_HELP)] = 0
-    threads: Annotated[int | None, typer.Option(help="Threads of small-infiller.")] = None
+    sampler: Annotated[str, opt(INFILLER_HELP)] = "small-infiller"
+    temperature: Annotated[float | None, opt("Of the language model; 1 leaves it as it is.")] = None
+    top_k: Annotated[int | None, opt("Draw among so many fills only.")] = None
+    top_p: Annotated[float | None, opt("Draw among the likeliest fills of this mass only.")] = None
+    among: Annotated[str | None, opt(AMONG_HELP)] = None
+    listed: Annotated[int, opt(LISTED_HELP)] = 0
+    threads: Annotated[int | None, opt("Threads of small-infiller.")] = None
 
 
 @command(
@@ -245,7 +230,7 @@ def text(
     trust: Trust,
     units: Units,
     infiller: Infiller,
-    effects: Annotated[bool, typer.Option("--effects/--no-effects", help=EFFECTS_HELP, rich_help_panel=TEST)] = True,
+    effects: Annotated[bool, opt(EFFECTS_HELP, "--effects/--no-effects", panel=TEST)] = True,
     output: Output,
     **settings: Any,
 ) -> None:

@@ -224,6 +224,11 @@ def _defaults(given: dict[str, Any], options: dict[str, TyperOption], path: Path
     return defaults
 
 
+def opt(help: str, *names: str, panel: str | None = None, **more: Any) -> Any:
+    """Describe an option; `names` where that of its parameter will not do, as for flags without a --no-."""
+    return typer.Option(*names, help=help, rich_help_panel=panel, **more)
+
+
 CONFIG_HELP = (
     "TOML file with options of this command, reference-where = \"group == 'control'\" and so on; options on the "
     "command line win, paths in the file are relative to it."
@@ -235,13 +240,11 @@ class Output:
     """Options of every command that writes a folder."""
 
     panel = None
-    out: Annotated[Path, typer.Option(help="Folder to write into; it is made if need be.")]
-    seed: Annotated[int, typer.Option(help="The same seed gives the same result.")] = 0
-    config: Annotated[Path | None, typer.Option(help=CONFIG_HELP, callback=read_config, is_eager=True)] = None
-    json: Annotated[
-        bool, typer.Option("--json", help="Print the result as JSON on standard output, and nothing else there.")
-    ] = False
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar and no notes on standard error.")] = False
+    out: Annotated[Path, opt("Folder to write into; it is made if need be.")]
+    seed: Annotated[int, opt("The same seed gives the same result.")] = 0
+    config: Annotated[Path | None, opt(CONFIG_HELP, callback=read_config, is_eager=True)] = None
+    json: Annotated[bool, opt("Print the result as JSON on standard output, and nothing else there.", "--json")] = False
+    quiet: Annotated[bool, opt("No progress bar and no notes on standard error.", "--quiet")] = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -250,15 +253,10 @@ class Trust:
 
     panel = MODEL
     trust_pickle: Annotated[
-        bool,
-        typer.Option("--trust-pickle", help="Load a pickled model. Unpickling runs code: only from people you trust."),
+        bool, opt("Load a pickled model. Unpickling runs code: only from people you trust.", "--trust-pickle")
     ] = False
-    trust: Annotated[
-        list[str] | None, typer.Option(help="A type in a .skops file that you know and trust; may be repeated.")
-    ] = None
-    ca_file: Annotated[
-        Path | None, typer.Option(help="Certificates (PEM) to trust of a model at an https address.")
-    ] = None
+    trust: Annotated[list[str] | None, opt("A type in a .skops file that you know and trust; may be repeated.")] = None
+    ca_file: Annotated[Path | None, opt("Certificates (PEM) to trust of a model at an https address.")] = None
 
     def load(self, model: str) -> Any:
         from butfor.models.files import load_model

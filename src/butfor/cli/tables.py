@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
-import typer
 
 from butfor.cli.options import (
     MODEL,
@@ -21,6 +20,7 @@ from butfor.cli.options import (
     finish,
     kept,
     library_settings,
+    opt,
     sourced,
     stopped_early,
     working,
@@ -57,8 +57,8 @@ SUBSETS_HELP = (
     "What to test: zoom (from all columns over groups down to single ones: the default), columns (each by itself), or "
     'a JSON file: {"name": ["column", ...]}, a mapping of such mappings, or a list.'
 )
-ModelName = Annotated[str, typer.Option(help=MODEL_HELP, rich_help_panel=MODEL)]
-SamplerName = Annotated[str, typer.Option(help=SAMPLER_HELP, rich_help_panel=TEST)]
+ModelName = Annotated[str, opt(MODEL_HELP, panel=MODEL)]
+SamplerName = Annotated[str, opt(SAMPLER_HELP, panel=TEST)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,12 +66,10 @@ class Rows:
     """Where rows come from."""
 
     panel = ROWS
-    data: Annotated[Path, typer.Option(help=DATA_HELP)]
-    reference: Annotated[Path | None, typer.Option(help=REFERENCE_HELP)] = None
-    reference_where: Annotated[str | None, typer.Option(help=REFERENCE_WHERE_HELP)] = None
-    data_where: Annotated[
-        str | None, typer.Option(help='Rows to explain, such as "age > 40 and `my column` != 0".')
-    ] = None
+    data: Annotated[Path, opt(DATA_HELP)]
+    reference: Annotated[Path | None, opt(REFERENCE_HELP)] = None
+    reference_where: Annotated[str | None, opt(REFERENCE_WHERE_HELP)] = None
+    data_where: Annotated[str | None, opt('Rows to explain, such as "age > 40 and `my column` != 0".')] = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,19 +78,17 @@ class Columns:
 
     panel = ROWS
     features: Annotated[
-        list[str] | None,
-        typer.Option(help="Columns for the model, in this order: a,b,c. Default: what it was fitted on, or all."),
+        list[str] | None, opt("Columns for the model, in this order: a,b,c. Default: what it was fitted on, or all.")
     ] = None
-    drop: Annotated[list[str] | None, typer.Option(help=DROP_HELP)] = None
-    dates: Annotated[
-        list[str] | None, typer.Option(help="Text columns with dates to read as times: a,b. ISO 8601, 2024-02-29.")
-    ] = None
+    drop: Annotated[list[str] | None, opt(DROP_HELP)] = None
+    dates: Annotated[list[str] | None, opt("Text columns with dates to read as times: a,b. ISO 8601, 2024-02-29.")] = (
+        None
+    )
     categories: Annotated[
-        list[str] | None,
-        typer.Option(help="Columns to give the model as pandas categories: a,b. Default: text stays text."),
+        list[str] | None, opt("Columns to give the model as pandas categories: a,b. Default: text stays text.")
     ] = None
-    index: Annotated[str | None, typer.Option(help="Column with the names of the rows; not for the model.")] = None
-    subsets: Annotated[Path | None, typer.Option(help=SUBSETS_HELP)] = None
+    index: Annotated[str | None, opt("Column with the names of the rows; not for the model.")] = None
+    subsets: Annotated[Path | None, opt(SUBSETS_HELP)] = None
 
     def read_subsets(self) -> str | dict[str, Any] | list[Any] | None:
         if self.subsets is None or self.subsets.name in ("zoom", "columns"):
@@ -123,12 +119,12 @@ def explain(
     trust: Trust,
     rows: Rows,
     columns: Columns,
-    truth: Annotated[str | None, typer.Option(help=TRUTH_HELP, rich_help_panel=ROWS)] = None,
-    clusters: Annotated[str | None, typer.Option(help=CLUSTERS_HELP, rich_help_panel=ROWS)] = None,
+    truth: Annotated[str | None, opt(TRUTH_HELP, panel=ROWS)] = None,
+    clusters: Annotated[str | None, opt(CLUSTERS_HELP, panel=ROWS)] = None,
     sampler: SamplerName = "auto",
-    h: Annotated[int | None, typer.Option(help=H_HELP, rich_help_panel=TEST)] = None,
-    early_stop: Annotated[bool, typer.Option("--early-stop", help=EARLY_STOP_HELP, rich_help_panel=TEST)] = False,
-    scale: Annotated[str | None, typer.Option(help=SCALE_HELP, rich_help_panel=TEST)] = None,
+    h: Annotated[int | None, opt(H_HELP, panel=TEST)] = None,
+    early_stop: Annotated[bool, opt(EARLY_STOP_HELP, "--early-stop", panel=TEST)] = False,
+    scale: Annotated[str | None, opt(SCALE_HELP, panel=TEST)] = None,
     output: Output,
     **settings: Any,
 ) -> None:
@@ -194,11 +190,11 @@ def global_(
     model: ModelName,
     trust: Trust,
     rows: Rows,
-    labels: Annotated[str | None, typer.Option("--labels", "--truth", help=LABELS_HELP, rich_help_panel=ROWS)] = None,
+    labels: Annotated[str | None, opt(LABELS_HELP, "--labels", "--truth", panel=ROWS)] = None,
     columns: Columns,
     sampler: SamplerName = "auto",
-    loss: Annotated[str | None, typer.Option(help=LOSS_HELP, rich_help_panel=TEST)] = None,
-    passes: Annotated[int | None, typer.Option(help=PASSES_HELP, rich_help_panel=TEST)] = None,
+    loss: Annotated[str | None, opt(LOSS_HELP, panel=TEST)] = None,
+    passes: Annotated[int | None, opt(PASSES_HELP, panel=TEST)] = None,
     output: Output,
     **settings: Any,
 ) -> None:
@@ -246,15 +242,13 @@ class HeldOut:
     """Rows that the sampler is fitted on, and rows that it is checked on."""
 
     panel = ROWS
-    reference: Annotated[Path, typer.Option(help=REFERENCE_HELP)]
-    held_out: Annotated[Path | None, typer.Option(help=HELD_OUT_HELP)] = None
+    reference: Annotated[Path, opt(REFERENCE_HELP)]
+    held_out: Annotated[Path | None, opt(HELD_OUT_HELP)] = None
     hold_out: Annotated[
-        float | None, typer.Option(help=f"Or the share of the reference to hold out, at random. Default: {SHARE}.")
+        float | None, opt(f"Or the share of the reference to hold out, at random. Default: {SHARE}.")
     ] = None
-    reference_where: Annotated[
-        str | None, typer.Option(help="Rows of the reference, such as \"diagnosis == 'benign'\".")
-    ] = None
-    held_out_where: Annotated[str | None, typer.Option(help="Rows of the --held-out file, likewise.")] = None
+    reference_where: Annotated[str | None, opt("Rows of the reference, such as \"diagnosis == 'benign'\".")] = None
+    held_out_where: Annotated[str | None, opt("Rows of the --held-out file, likewise.")] = None
 
     def rows(self) -> dict[str, object]:
         """Return the tables as those of a run, whose data are the held-out rows."""
@@ -283,7 +277,7 @@ class HeldOut:
 def check(
     *,
     held_out: HeldOut,
-    model: Annotated[str | None, typer.Option(help=BOX_HELP, rich_help_panel=MODEL)] = None,
+    model: Annotated[str | None, opt(BOX_HELP, panel=MODEL)] = None,
     columns: Columns,
     sampler: SamplerName = "auto",
     trust: Trust,
