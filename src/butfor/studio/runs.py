@@ -35,7 +35,7 @@ class BusyError(InputError):
 
 @dataclass(frozen=True)
 class RunState:
-    """One run, as far as it is."""
+    """The state of one run."""
 
     id: str
     kind: str
@@ -53,11 +53,11 @@ class RunState:
 
 
 class RunQueue:
-    """The runs of one studio: those that wait, those that work, those that were."""
+    """The runs of one studio: queued, running and ended."""
 
     def __init__(self, folder: Path, worker: tuple[str, ...], workers: int, most_queued: int) -> None:
         self.folder, self.worker, self.workers, self.most_queued = folder, worker, workers, most_queued
-        self._states: dict[str, RunState] = _former(folder)
+        self._states = _former(folder)
         self._waiting: list[str] = []
         self._processes: dict[str, asyncio.subprocess.Process] = {}
         self._wake = asyncio.Event()
@@ -84,13 +84,12 @@ class RunQueue:
         return [self.state(number) for number in self._states]
 
     def state(self, number: str) -> RunState:
-        found = self._states[number]
-        return replace(found, ahead=self._waiting.index(number)) if number in self._waiting else found
+        state = self._states[number]
+        return replace(state, ahead=self._waiting.index(number)) if number in self._waiting else state
 
     def job(self, number: str) -> dict[str, Any]:
-        """What a run was asked."""
-        found: dict[str, Any] = json.loads((self.folder / number / JOB).read_text(encoding="utf-8"))
-        return found
+        job: dict[str, Any] = json.loads((self.folder / number / JOB).read_text(encoding="utf-8"))
+        return job
 
     def start(self, number: str, title: str, job: Mapping[str, Any]) -> RunState:
         """Put a run at the end of the queue."""
@@ -124,16 +123,13 @@ class RunQueue:
         return self.state(number)
 
     async def watch(self, number: str) -> AsyncIterator[RunState | None]:
-        """Each new state until the run has ended; None where there was nothing to say for a while."""
+        """Yield each new state until the run has ended; None where nothing changed for a while."""
         last, since = None, time.monotonic()
         while True:
             now = self.state(number)
-            if now != last:
-                yield now
+            if now != last or time.monotonic() - since > QUIET:
+                yield None if now == last else now
                 last, since = now, time.monotonic()
-            elif time.monotonic() - since > QUIET:
-                yield None
-                since = time.monotonic()
             if now.state in ENDED:
                 return
             await asyncio.sleep(LOOK)
@@ -166,7 +162,7 @@ class RunQueue:
                 _signal(process, signal.SIGKILL)
             assert process.stdout is not None
             async for line in process.stdout:
-                self._hear(number, line)
+                self._receive(number, line)
             code = await process.wait()
         finally:
             _signal(process, signal.SIGKILL)
@@ -176,59 +172,49 @@ class RunQueue:
         elif self._states[number].state != "cancelled":
             self._save(number)
 
-    def _hear(self, number: str, line: bytes) -> None:
-        """Take over what the worker says; what a library prints in between is no JSON and is left out."""
-        try:
-            said = json.loads(line)
-        except ValueError:
+    def _receive(self, number: str, line: bytes) -> None:
+        """Update the state by a message of the worker; what a library prints in between is no JSON and is ignored."""
+        state, message = self._states[number], None
+        with suppress(ValueError):
+            message = json.loads(line)
+        if not isinstance(message, dict) or state.state != "running":
             return
-        state = self._states[number]
-        if not isinstance(said, dict) or state.state != "running":
-            return
-        if isinstance(said.get("chosen_rows"), list):
-            said["chosen_rows"] = tuple(said["chosen_rows"])
-        known = {name: value for name, value in said.items() if name in HEARD}
-        self._states[number] = replace(state, **known, has_result=(self.folder / number / RESULT).is_file())
+        if isinstance(message.get("chosen_rows"), list):
+            message["chosen_rows"] = tuple(message["chosen_rows"])
+        known = ("state", "stage", "rows", "total", "chosen", "chosen_rows", "message")
+        changes = {name: value for name, value in message.items() if name in known}
+        self._states[number] = replace(state, **changes, has_result=(self.folder / number / RESULT).is_file())
 
     def _end(self, number: str, state: State, message: str) -> None:
         there = (self.folder / number / RESULT).is_file()
-        kept = " What was decided by then is kept." if there and state == "cancelled" else ""
-        self._states[number] = replace(
-            self._states[number], state=state, message=message + kept, has_result=there, ahead=0
-        )
+        message += " What was decided by then is kept." if there and state == "cancelled" else ""
+        self._states[number] = replace(self._states[number], state=state, message=message, has_result=there, ahead=0)
         self._save(number)
 
     def _save(self, number: str) -> None:
+        part = self.folder / number / f".{CARD}"
         with suppress(OSError):  # its folder may have been deleted: that must not stop the other runs
-            write_card(self.folder / number, self._states[number])
-
-
-HEARD = {"state", "stage", "rows", "total", "chosen", "chosen_rows", "message"}
-
-
-def write_card(folder: Path, state: RunState) -> None:
-    part = folder / f".{CARD}"
-    part.write_text(json.dumps(asdict(state)), encoding="utf-8")
-    os.replace(part, folder / CARD)
+            part.write_text(json.dumps(asdict(self._states[number])), encoding="utf-8")
+            os.replace(part, part.with_name(CARD))
 
 
 def _former(folder: Path) -> dict[str, RunState]:
-    """Runs of former sessions, oldest first; those that had not ended were stopped with the studio."""
-    found = []
+    """Read the runs of former sessions, oldest first; those that had not ended were stopped with the studio."""
+    states = []
     for card in folder.glob(f"*/{CARD}"):
         with suppress(OSError, ValueError, TypeError):
             state = RunState(**json.loads(card.read_text(encoding="utf-8")))
             if state.id != card.parent.name:
                 continue
-            there = (card.parent / RESULT).is_file()
             if state.state not in ENDED:
                 state = replace(state, state="stopped", message="The studio was closed before this run was done.")
-            found.append(replace(state, has_result=there, chosen_rows=None, ahead=0))
-    return {state.id: state for state in sorted(found, key=lambda state: state.created)}
+            there = (card.parent / RESULT).is_file()
+            states.append(replace(state, has_result=there, chosen_rows=None, ahead=0))
+    return {state.id: state for state in sorted(states, key=lambda state: state.created)}
 
 
 def _signal(process: asyncio.subprocess.Process, number: int) -> None:
-    """To the worker and all that it started; nothing where it has ended."""
+    """Signal the worker and all that it started, unless it has ended."""
     if process.returncode is None:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, number)
