@@ -113,8 +113,7 @@ def image(*, model: ImageModel, regions: Regions, inpainter: Inpainter, output: 
     whole("--pixels", inpainter.pixels, 1)
     files, notes = dict(FOLDER), []
     with working(output):
-        options = dict(vars(model))
-        box = classifier(model_named(options.pop("model"), **options))
+        box = classifier(model_named(**vars(model)))
         sampler = sampler_named(
             inpainter.sampler,
             inpainter.fills or output.out / FILLS,
@@ -244,10 +243,8 @@ def text(
 
     with working(output):
         texts = load_texts(units.texts, column=units.column, name=units.name, whole=units.whole)
-        options = {**vars(model), **vars(trust), "trust": trust.trust or ()}
-        box = text_model(model_named(options.pop("model"), **options))
-        options = dict(vars(infiller))
-        sampler = sampler_named(options.pop("sampler"), **options)
+        box = text_model(model_named(**vars(model), **vars(trust)))
+        sampler = sampler_named(**vars(infiller))
         settings = library_settings(settings, box)
         with kept(settings.pop("run_dir", None), output.out) as run_dir:
             overlap: Any = units.overlap

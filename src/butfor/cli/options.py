@@ -51,7 +51,7 @@ def command(
 
     def decorate(function: Command) -> Command:
         hints = get_type_hints(function, include_extras=True)
-        panels = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
+        panels: dict[str, Any] = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
         parameters: list[inspect.Parameter] = []
         for parameter in inspect.signature(function).parameters.values():
             if parameter.name in panels:

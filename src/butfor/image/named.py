@@ -44,7 +44,7 @@ INPAINTERS: dict[str, Callable[[], Sampler]] = {"donor": donor, "telea": telea, 
 
 
 def model_named(
-    spec: str,
+    model: str,
     *,
     preprocess: str | None = None,
     size: int | None = None,
@@ -54,31 +54,31 @@ def model_named(
     threads: int | None = None,
 ) -> Any:
     """Return the model of file.onnx, file.py:function, hf:NAME or a folder, or the name of a torchvision model."""
-    if spec.lower().endswith(".onnx"):
+    if model.lower().endswith(".onnx"):
         prepared: object = preprocess or "whole"
         levels = {name: _levels(name, text) for name, text in (("mean", mean), ("scale", scale)) if text is not None}
         if size is not None or levels:
             preset = as_preprocess(prepared)
             assert isinstance(preset, Preprocess)
             if size is None:
-                preset = fitted_to(preset, open_graph(spec, threads).session.get_inputs()[0].shape)
+                preset = fitted_to(preset, open_graph(model, threads).session.get_inputs()[0].shape)
             prepared = replace(preset, size=whole("--size", size or preset.size, 1), **levels)  # type: ignore[arg-type]
-        return onnx_classifier(spec, prepared, classes=classes, threads=threads)
+        return onnx_classifier(model, prepared, classes=classes, threads=threads)
     if (size, mean, scale) != (None, None, None):
-        raise InputError(f"--size, --mean and --scale are for .onnx files, got --model {spec}; leave them out")
-    if ".py:" in spec:
+        raise InputError(f"--size, --mean and --scale are for .onnx files, got --model {model}; leave them out")
+    if ".py:" in model:
         if preprocess is not None:
             raise InputError("--preprocess is for networks; a function is given the images as they are")
-        return Wrapped(function_at(spec), class_names(None if classes is None else Path(classes)))
+        return Wrapped(function_at(model), class_names(None if classes is None else Path(classes)))
     if classes is not None:
-        raise InputError(f"--classes is for .onnx files and functions; {spec!r} has names of its own")
-    if spec.startswith("hf:") or Path(spec).is_dir():
+        raise InputError(f"--classes is for .onnx files and functions; {model!r} has names of its own")
+    if model.startswith("hf:") or Path(model).is_dir():
         if preprocess is not None:
             raise InputError("--preprocess does not go with a Hugging Face classifier, which has its own")
-        return huggingface_classifier(spec.removeprefix("hf:"))
-    if "/" in spec or Path(spec).suffix:
-        raise InputError(f"--model is {spec!r}, expected file.onnx, file.py:function, hf:NAME or a torchvision model")
-    return torchvision_model(spec, preprocess=preprocess)
+        return huggingface_classifier(model.removeprefix("hf:"))
+    if "/" in model or Path(model).suffix:
+        raise InputError(f"--model is {model!r}, expected file.onnx, file.py:function, hf:NAME or a torchvision model")
+    return torchvision_model(model, preprocess=preprocess)
 
 
 def _levels(name: str, text: str) -> tuple[float, ...]:
@@ -93,36 +93,36 @@ def _levels(name: str, text: str) -> tuple[float, ...]:
 
 
 def sampler_named(
-    spec: str, fills: Path, *, diversify: bool = False, test: str | None = None, threads: int | None = None
+    sampler: str, fills: Path, *, diversify: bool = False, test: str | None = None, threads: int | None = None
 ) -> Sampler:
     """Return the inpainter of a name, of file.onnx, file.py:function or diffusers:NAME; its fills are kept."""
     name = None
     made: Sampler
-    if spec in INPAINTERS:
-        made = INPAINTERS[spec]()
-    elif spec.lower().endswith(".onnx"):
-        made = onnx_inpainter(spec, threads=threads)
-    elif spec.startswith("diffusers:"):
-        made = diffusers_inpainter(spec.removeprefix("diffusers:"))
-    elif ".py:" in spec:
-        made = function_at(spec)
-        name = f"{spec.rpartition(':')[2]} of {hashlib.sha256(file_of(spec).read_bytes()).hexdigest()}"
+    if sampler in INPAINTERS:
+        made = INPAINTERS[sampler]()
+    elif sampler.lower().endswith(".onnx"):
+        made = onnx_inpainter(sampler, threads=threads)
+    elif sampler.startswith("diffusers:"):
+        made = diffusers_inpainter(sampler.removeprefix("diffusers:"))
+    elif ".py:" in sampler:
+        made = function_at(sampler)
+        name = f"{sampler.rpartition(':')[2]} of {hashlib.sha256(file_of(sampler).read_bytes()).hexdigest()}"
     else:
         raise InputError(
-            f"--sampler must be {', '.join(INPAINTERS)}, file.onnx, file.py:function or diffusers:NAME, got {spec!r}"
+            f"--sampler must be {', '.join(INPAINTERS)}, file.onnx, file.py:function or diffusers:NAME, got {sampler!r}"
         )
     if diversify:
         made, name = diversified(made), None if name is None else f"diversified {name}"
     if info_of(made).deterministic and test not in (None, "osft"):
         raise InputError(
-            f"--test {test} needs draws that differ, but {spec} always fills alike; add --diversify, or use --test "
+            f"--test {test} needs draws that differ, but {sampler} always fills alike; add --diversify, or use --test "
             "osft as in the paper, without a guarantee"
         )
     return cached(made, fills, name=name)
 
 
 def regions_named(
-    spec: str,
+    boxes: str,
     *,
     detector: Path | None = None,
     detector_classes: Path | None = None,
@@ -133,24 +133,25 @@ def regions_named(
     """Return the regions of a file of boxes, a folder of masks or a word such as grid:4x5; and attributes beside."""
     if detector_classes is not None and detector is None:
         raise InputError("--detector-classes names what --detector finds; give that file, too")
-    if (spec == "auto") != (detector is not None):
+    if (boxes == "auto") != (detector is not None):
         raise InputError("--boxes auto and --detector file.onnx go together; without a detector use --boxes random")
     regions: Proposer
     if detector is not None:
         regions = detected_boxes(onnx_yolo(detector, classes=detector_classes), seed=seed)
-    elif spec == "random":
+    elif boxes == "random":
         regions = random_boxes(seed=seed)
-    elif match := re.fullmatch(r"grid(?::(\d+)(?:x(\d+))?)?", spec):
+    elif match := re.fullmatch(r"grid(?::(\d+)(?:x(\d+))?)?", boxes):
         regions = grid(int(match[1] or 3), None if match[2] is None else int(match[2]))
-    elif match := re.fullmatch(r"zoom(?::(\d+))?", spec):
+    elif match := re.fullmatch(r"zoom(?::(\d+))?", boxes):
         regions = zoom(None if match[1] is None else int(match[1]))
-    elif match := re.fullmatch(r"superpixels(?::(\d+))?", spec):
+    elif match := re.fullmatch(r"superpixels(?::(\d+))?", boxes):
         regions = superpixels(int(match[1] or 30))
-    elif Path(spec).exists():
-        regions = (masks if holds_masks(Path(spec)) else boxes_of)(spec, overlap=overlap)
+    elif Path(boxes).exists():
+        regions = (masks if holds_masks(Path(boxes)) else boxes_of)(boxes, overlap=overlap)
     else:
         raise InputError(
-            f"--boxes is {spec!r}, neither a file nor auto, random, grid, grid:4x5, zoom, superpixels or superpixels:30"
+            f"--boxes is {boxes!r}, neither a file nor auto, random, grid, grid:4x5, zoom, superpixels or "
+            "superpixels:30"
         )
     if attributes is None:
         return regions

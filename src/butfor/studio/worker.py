@@ -117,7 +117,8 @@ def _table(job: dict[str, Any], report: Callable[[Progress], None]) -> Explained
     trusted = options.pop("trust", None) or ()
     box = demo_model(spec) if spec.startswith("demo:") else load_model(spec, trusted=trusted, **options)
     known = wrap(box).columns
-    rows = {name: Path(value) if name in ("data", "reference") else value for name, value in table["rows"].items()}
+    rows: dict[str, Any] = dict(table["rows"])
+    rows |= {name: Path(rows[name]) for name in ("data", "reference") if name in rows}
 
     def renamed(text: str) -> str:
         """Call files by the names that people gave them."""
@@ -154,15 +155,17 @@ def _image(job: dict[str, Any], report: Callable[[Progress], None]) -> Explained
 
 def _text(job: dict[str, Any], report: Callable[[Progress], None]) -> Explained:
     from butfor import text
+    from butfor.evaluation.hypotheses import Proposer
     from butfor.text.models import text_model
     from butfor.text.named import model_named, sampler_named
 
     box = text_model(model_named(job["model"]["spec"], **job["model"]["options"]))
     sampler = sampler_named(job["sampler"]["spec"], **job["sampler"]["options"])
-    texts, units = {one["name"]: one["text"] for one in job["texts"]}, text.words()
+    texts, words = {one["name"]: one["text"] for one in job["texts"]}, text.words()
+    units: Proposer = words
     marked = {one["name"]: [tuple(span) for span in one["spans"]] for one in job["texts"]}
     if any(marked.values()):  # every word of the texts in which nothing is marked
-        spans = {name: marked[name] or [word.index for word in units(name, texts[name])] for name in texts}
+        spans = {name: marked[name] or [word.index for word in words(name, texts[name])] for name in texts}
         units = text.spans(spans, overlap="alone")
     result = text.explain(box, texts, sampler, units=units, effects="chosen", progress=report, **_settings(job, box))
     return result, {"data": f"{len(texts)} texts typed in the studio"}

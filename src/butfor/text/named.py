@@ -25,46 +25,46 @@ SAMPLERS = ("small-infiller", "masked-lm:DIR", "causal-lm:DIR", "ngram:FILE")
 
 
 def model_named(
-    spec: str,
+    model: str,
     *,
     tokenizer: str | None = None,
     classes: str | None = None,
     limit: int | None = None,
     function: Any = None,
     trust_pickle: bool = False,
-    trust: Sequence[str] = (),
+    trust: Sequence[str] | None = None,
     ca_file: Path | None = None,
 ) -> Any:
     """Return small-sentiment, or the model of file.onnx, hf:NAME, a folder, file.py:function, file.skops, a pickle."""
     names = None if classes is None else [name.strip() for name in classes.split(",")]
-    if spec.lower().endswith(".onnx"):
+    if model.lower().endswith(".onnx"):
         if tokenizer is None:
             raise InputError("an ONNX model of texts needs --tokenizer tokenizer.json, or a folder with one")
-        return onnx_text_classifier(spec, tokenizer, classes=names, limit=limit, function=function or "none")
+        return onnx_text_classifier(model, tokenizer, classes=names, limit=limit, function=function or "none")
     if tokenizer is not None or limit is not None:
         raise InputError("--tokenizer and --limit are for .onnx files; other models have their own")
-    if spec.startswith("hf:") or Path(spec).is_dir():
+    if model.startswith("hf:") or Path(model).is_dir():
         if names is not None:
-            raise InputError(f"--classes does not go with {spec!r}, which has names of its own")
-        return huggingface_classifier(spec.removeprefix("hf:"), function=function)
+            raise InputError(f"--classes does not go with {model!r}, which has names of its own")
+        return huggingface_classifier(model.removeprefix("hf:"), function=function)
     if function is not None:
         raise InputError("--function is for networks; other models are given as they answer")
-    if spec == "small-sentiment":
+    if model == "small-sentiment":
         return small_sentiment()
-    if ".py:" in spec:
-        return Wrapped(function_at(spec), None if names is None else tuple(names))
+    if ".py:" in model:
+        return Wrapped(function_at(model), None if names is None else tuple(names))
     if names is not None:
         raise InputError("--classes is for .onnx files and functions")
-    if "." not in Path(spec).name and not spec.startswith("http"):
+    if "." not in Path(model).name and not model.startswith("http"):
         raise InputError(
-            f"--model is {spec!r}, expected small-sentiment, file.onnx, file.py:function, file.skops, hf:NAME or a "
+            f"--model is {model!r}, expected small-sentiment, file.onnx, file.py:function, file.skops, hf:NAME or a "
             "folder of a Hugging Face text classifier"
         )
-    return load_model(spec, trust_pickle=trust_pickle, trusted=trust, ca_file=ca_file)
+    return load_model(model, trust_pickle=trust_pickle, trusted=trust or (), ca_file=ca_file)
 
 
 def sampler_named(
-    spec: str,
+    sampler: str,
     *,
     temperature: float | None = None,
     top_k: int | None = None,
@@ -76,26 +76,26 @@ def sampler_named(
     """Return small-infiller, or the sampler of masked-lm:DIR, causal-lm:DIR, a folder, ngram:FILE, file.py:function."""
     given = {"temperature": temperature, "top_k": top_k, "top_p": top_p}
     shape: dict[str, Any] = {name: value for name, value in given.items() if value is not None}  # of the distribution
-    kind, _, source = spec.partition(":")
-    if spec == "small-infiller":
+    kind, _, source = sampler.partition(":")
+    if sampler == "small-infiller":
         return small_infiller(among=_words(among), threads=threads, listed=listed, **shape)
     if among is not None or threads is not None:
         raise InputError("--among and --threads are for small-infiller")
-    if Path(spec).is_dir():
-        kind, source = "causal-lm" if _is_causal(spec) else "masked-lm", spec
+    if Path(sampler).is_dir():
+        kind, source = "causal-lm" if _is_causal(sampler) else "masked-lm", sampler
     if kind in LANGUAGE_MODELS and source:
         return LANGUAGE_MODELS[kind](source, listed=listed, **shape)
     if kind == "ngram" and source:
         if shape:
             raise InputError("--temperature, --top-k and --top-p do not go with ngram")
         return ngram(list(read_texts(source).values()), listed=listed)
-    if ".py:" in spec:
+    if ".py:" in sampler:
         if shape or listed:
             raise InputError("--temperature, --top-k, --top-p and --listed are for language models, not for a function")
-        sampler: Sampler = function_at(spec)
-        return sampler
+        made: Sampler = function_at(sampler)
+        return made
     raise InputError(
-        f"--sampler must be {', '.join(SAMPLERS)}, a folder of a language model, or file.py:function, got {spec!r}"
+        f"--sampler must be {', '.join(SAMPLERS)}, a folder of a language model, or file.py:function, got {sampler!r}"
     )
 
 
@@ -120,20 +120,20 @@ def _is_causal(folder: str) -> bool:
     return any(str(kind).endswith(("ForCausalLM", "LMHeadModel")) for kind in kinds)
 
 
-def units_named(spec: str, *, tokenizer: object, overlap: Overlap = "refuse") -> Proposer:
+def units_named(units: str, *, tokenizer: object, overlap: Overlap = "refuse") -> Proposer:
     """Return the units of word, wordpiece, sentence, phrase, match:PATTERN, or a JSON file of spans."""
-    if spec in ("word", "sentence"):
-        return words() if spec == "word" else sentences()
-    if spec == "phrase":
+    if units in ("word", "sentence"):
+        return words() if units == "word" else sentences()
+    if units == "phrase":
         return phrases(overlap=overlap)
-    if spec.startswith("wordpiece"):
-        return wordpieces(spec.partition(":")[2] or tokenizer)
-    if spec.startswith("match:"):
-        return matches(spec.removeprefix("match:"), overlap=overlap)
-    path = spec.removeprefix("span:")
+    if units.startswith("wordpiece"):
+        return wordpieces(units.partition(":")[2] or tokenizer)
+    if units.startswith("match:"):
+        return matches(units.removeprefix("match:"), overlap=overlap)
+    path = units.removeprefix("span:")
     if not Path(path).is_file():
         raise InputError(
-            f"--units is {spec!r}, neither a JSON file of spans nor word, wordpiece, wordpiece:TOKENIZER, sentence, "
+            f"--units is {units!r}, neither a JSON file of spans nor word, wordpiece, wordpiece:TOKENIZER, sentence, "
             "phrase or match:PATTERN"
         )
     return spans(path, overlap=overlap)
