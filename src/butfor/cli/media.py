@@ -83,7 +83,7 @@ class Regions:
 
 @dataclass(frozen=True, kw_only=True)
 class Inpainter:
-    """What fills regions, and what else is done with it."""
+    """The sampler of regions, and checks of it."""
 
     panel = TEST
     sampler: Annotated[str, opt(INPAINTER_HELP)] = "donor"
@@ -204,7 +204,7 @@ class Units:
 
 @dataclass(frozen=True, kw_only=True)
 class Infiller:
-    """What redraws words."""
+    """The sampler of words."""
 
     panel = TEST
     sampler: Annotated[str, opt(INFILLER_HELP)] = "small-infiller"

@@ -249,7 +249,7 @@ class Output:
 
 @dataclass(frozen=True, kw_only=True)
 class Trust:
-    """What may be loaded as a model."""
+    """Permissions to load a model."""
 
     panel = MODEL
     trust_pickle: Annotated[

@@ -35,7 +35,7 @@ POLICY = re.compile(r'<meta http-equiv="Content-Security-Policy" content="([^"]*
 
 @dataclass(frozen=True)
 class Studio:
-    """What the operations share."""
+    """State that the operations share."""
 
     settings: StudioSettings
     access: Access
