@@ -298,6 +298,19 @@ def test_a_watcher_that_goes_away_disturbs_nobody_and_nothing_is_lost(tmp_path):
         assert client.get(f"/api/runs/{number}").json()["message"] == "a b c"
 
 
+def test_images_that_are_called_alike_get_names_that_differ(tmp_path):
+    with serving(tmp_path, python_worker(tmp_path / "worker.py", SILENT)) as found, found.client() as client:
+        picture = client.post("/api/examples/image").json()["id"]
+        content = client.get(f"/api/uploads/{picture}/content").content
+        names = ["a.png", "a.png (3)", "a.png"]
+        sent = [client.post("/api/uploads", params={"name": name}, content=content).json()["id"] for name in names]
+        images = {"images": [{"upload": number} for number in sent]}
+        asked = {"kind": "image", "model": "Demo: tissue", "sampler": "donor", **images}
+        number = client.post("/api/runs", json=asked).json()["id"]
+        inputs = client.get(f"/api/runs/{number}/inputs").json()["inputs"]
+        assert len({one["name"] for one in inputs}) == 3
+
+
 def test_a_run_that_the_studio_did_not_outlive_is_called_stopped(tmp_path):
     queue = RunQueue(tmp_path, ("none",), 1, 10)
     queue.start("ab", "mine", {"kind": "text"})

@@ -321,9 +321,8 @@ def job_of(request: RunRequest, number: str, settings: StudioSettings, uploads: 
     texts = request.texts or []
     if len({text.name for text in texts}) < len(texts):
         raise InputError("two texts have the same name; give each its own")
-    spans = [sorted((span.start, span.end) for span in text.spans) for text in texts]
-    marked = zip(texts, spans, strict=True)
-    return {**job, "texts": [{"name": text.name, "text": text.text, "spans": sorted_} for text, sorted_ in marked]}
+    spans = {text.name: sorted((span.start, span.end) for span in text.spans) for text in texts}
+    return {**job, "texts": [{"name": text.name, "text": text.text, "spans": spans[text.name]} for text in texts]}
 
 
 def _table(table: TableInputs, uploads: UploadStore) -> dict[str, Any]:
@@ -351,7 +350,9 @@ def _images(images: list[ImageInput], uploads: UploadStore) -> list[dict[str, An
         upload = uploads.get(image.upload)
         if upload.type not in TYPES:
             raise InputError(f"{upload.name!r} is a table, expected an image")
-        name = upload.name if upload.name not in listed else f"{upload.name} ({len(listed) + 1})"
+        name = upload.name
+        while name in listed:
+            name = f"{upload.name} ({len(listed) + 1})" if name == upload.name else f"{name}'"
         boxes = {box.name: (box.x1, box.y1, box.x2, box.y2) for box in image.boxes}
         if len(boxes) < len(image.boxes):
             raise InputError(f"two boxes of {upload.name!r} have the same name; give each its own")
