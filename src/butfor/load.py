@@ -116,11 +116,12 @@ def _list_problem(
         subsets[row].append(Subset(name, _index(unplain(index), modality)))
     usable = Absent() if sampler is None else sampler if held is not None else NoInputs()
     if modality == "image":
-        from butfor.image.inputs import check_kept, list_items, with_its_attributes
+        from butfor.image.attributes import with_attributes
+        from butfor.image.files import check_kept, list_items
 
         check_kept([piece for _, piece in kept_arrays(arrays)])
         return list_problem(
-            list_items(held, names), names, subsets, with_its_attributes(usable, subsets), provenance["seed"]
+            list_items(held, names), names, subsets, with_attributes(usable, subsets), provenance["seed"]
         )
     if modality == "text":
         from butfor.text.segment import SpanPacking, span_of
@@ -142,7 +143,7 @@ def _held(inputs: Any, metadata: dict[str, Any], images_in: Sequence[str | Path]
     """The inputs of a run, as given or from where they were; None where they are no longer there."""
     inputs, provenance = _by_name(inputs, metadata["input_names"]), metadata["provenance"]
     if provenance.get("modality") == "image":
-        from butfor.image.inputs import images_of
+        from butfor.image.files import images_of
 
         held = images_of(inputs, provenance, images_in)
     elif inputs is None:
@@ -178,7 +179,7 @@ def _by_name(inputs: Any, names: Sequence[Any]) -> Any:
 def _index(index: object, modality: str | None) -> object:
     if modality != "image":
         return index
-    from butfor.image.inputs import region
+    from butfor.image.files import region
 
     return region(index)
 

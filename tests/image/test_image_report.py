@@ -103,14 +103,10 @@ def test_a_result_without_its_sampler_still_has_a_report(tmp_path):
     assert "<h2>The images" not in render(again)
 
 
-def test_pictures_without_discoveries_and_of_a_file_without_outputs():
+def test_pictures_without_discoveries():
     found = result(alpha=0.01, draws=5)
     assert not found.chosen.any()
     assert view.pictures(found).photographs[0].regions[0].tiles[0].value
-    old = replace(found, outputs=np.full((6, 0), np.nan), kept=Kept())  # saved by an earlier version
-    photo = view.pictures(old).photographs[0]
-    assert photo.said == photo.regions[0].value == ""
-    assert photo.regions[0].tiles == ()
 
 
 def test_regions_whose_counterfactuals_were_not_kept_have_no_tiles():

@@ -10,8 +10,7 @@ from PIL import Image
 
 import butfor.image as bi
 from butfor import InputError, ModelError, Subset
-from butfor.image.boxes import overlapping
-from butfor.image.inputs import as_proposer
+from butfor.image.boxes import as_proposer, overlapping
 
 IMAGE = np.random.default_rng(0).integers(0, 255, (100, 200, 3), dtype=np.uint8)  # 200 wide, 100 high
 

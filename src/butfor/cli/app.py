@@ -266,10 +266,10 @@ def _ran(kind: str, output: Output) -> tuple[Result, Callable[[], str], Callable
         patients = tabular_demo(output.seed, progress=bar(output))
         return patients.malignant, patients.summary, patients.to_json
     if kind == "image":
-        from butfor.image.demo import image_demo, named_assets
+        from butfor.image import demo
 
-        digits = image_demo(output.seed, progress=bar(output), assets=named_assets(), fills=output.out / "fills")
-        return digits.found, digits.summary, digits.found.to_json
+        threes = demo.digits(output.seed, progress=bar(output))
+        return threes.found, threes.summary, threes.found.to_json
     if kind == "text":
         from butfor.text.demo import text_demo
 
@@ -296,7 +296,7 @@ def report(
     folder = folder.parent if folder.name == RESULT else folder
     result = load(folder / RESULT, images_in=[folder, *(images or [])], most_bytes=most_bytes)
     if isinstance(result, Result) and result.modality == "image" and (folder / REPORT).exists():
-        from butfor.image.inputs import can_be_read
+        from butfor.image.files import can_be_read
 
         if not can_be_read(result.problem.items):
             raise InputError(
