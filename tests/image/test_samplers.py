@@ -357,6 +357,7 @@ class Odd:
         listed=3,
         calibrated=True,
         fills_whole=True,
+        dear=True,
     )
 
     def __call__(self, inputs, subset, draws, rng):

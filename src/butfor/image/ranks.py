@@ -174,18 +174,22 @@ class Sensitivity:
         return f"<Sensitivity: mean pairwise IOU {self.iou:.3f} over {len(self.results)} runs>"
 
     @property
+    def selections(self) -> list[Bools]:
+        return [result.chosen for result in self.results]
+
+    @property
     def iou(self) -> float:
         """Mean over pairs of runs: hypotheses chosen by both over those chosen by either; 1 if nothing ever is."""
         ratios = []
-        for one, other in combinations(self.results, 2):
-            either = int((one.chosen | other.chosen).sum())
-            ratios.append(int((one.chosen & other.chosen).sum()) / either if either else 1.0)
+        for one, other in combinations(self.selections, 2):
+            either = int((one | other).sum())
+            ratios.append(int((one & other).sum()) / either if either else 1.0)
         return float(np.mean(ratios))
 
     @property
     def always(self) -> Bools:
         """Hypotheses that every run chose."""
-        return np.asarray(np.all([result.chosen for result in self.results], axis=0))
+        return np.asarray(np.all(self.selections, axis=0))
 
     def select(self, alpha: float) -> Sensitivity:
         """Return the same runs at another alpha, without new draws.
@@ -210,7 +214,7 @@ class Sensitivity:
         str
             The number of regions chosen in each run, and the mean pairwise IOU.
         """
-        counts = [int(result.chosen.sum()) for result in self.results]
+        counts = [int(chosen.sum()) for chosen in self.selections]
         moved = ", ".join(map(str, counts[1:]))
         return (
             f"Sensitivity: with every region moved by {self.pixels} {'pixel' if self.pixels == 1 else 'pixels'} "

@@ -269,8 +269,8 @@ def superpixels(
 
     Examples
     --------
-    >>> found = superpixels(4)("cat.jpg", np.zeros((20, 20, 3), np.uint8))
-    >>> sum(int(s.index.sum()) for s in found)
+    >>> regions = superpixels(4)("cat.jpg", np.zeros((20, 20, 3), np.uint8))
+    >>> sum(int(s.index.sum()) for s in regions)
     400
     """
     one_of("method", method, ("slic", "felzenszwalb"))

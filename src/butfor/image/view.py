@@ -297,6 +297,7 @@ class Photograph:
     chosen: int
     regions: tuple[Region, ...]
     more: int
+    place: int  # index of the input
     number: int  # in the report, from 1
 
 
@@ -365,6 +366,7 @@ def _photograph(result: Result, index: int, position: int, logits: bool, label: 
         chosen=int(result.chosen[rows].sum()),
         regions=tuple(_region(result, row, image, observed, logits, detailed) for row in shown.tolist()),
         more=len(rows) - len(shown),
+        place=index,
         number=position,
     )
 
