@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeGuard, cast
+from typing import Any, Literal, TypeGuard, cast
 from xml.etree import ElementTree
 from xml.parsers.expat import ExpatError, ParserCreate
 
@@ -100,7 +100,7 @@ def _is_mask(given: object) -> bool:
 
 def boxes(
     source: object, *, units: Units | None = None, form: Form = "corners", overlap: Overlap = "refuse"
-) -> GivenRegions[Drawn]:
+) -> GivenRegions:
     """Test boxes x1, y1, x2, y2 (half-open) in each image.
 
     A box that reaches over the edge is clipped, with a warning; one without area, or outside, is refused: corners in
@@ -505,14 +505,6 @@ def detected_boxes(
     )
 
 
-class Detections(NamedTuple):
-    """Boxes (n, 4) as x1, y1, x2, y2 in pixels, scores (n,) descending, and a name for each."""
-
-    boxes: Floats
-    scores: Floats
-    names: list[str]
-
-
 @dataclass(frozen=True)
 class Yolo:
     """An ONNX detector of the YOLO family. Made by `onnx_yolo`."""
@@ -525,7 +517,7 @@ class Yolo:
     def __repr__(self) -> str:
         return f"onnx_yolo({self.graph.path.name}, confidence={self.confidence:g}, overlap={self.overlap:g})"
 
-    def __call__(self, image: Image) -> Detections:
+    def __call__(self, image: Image) -> tuple[Floats, Floats, list[str]]:
         cv2 = need("cv2", "image")
         check_image(image)
         entry = self.graph.session.get_inputs()[0]
@@ -544,7 +536,7 @@ class Yolo:
         boxes = np.clip((boxes[kept] - [left, top, left, top]) / scale, 0, [width, height, width, height])
         known = self.classes or ()
         names = [known[label] if label < len(known) else f"class {label}" for label in labels[kept]]
-        return Detections(boxes, scores[kept], names)
+        return boxes, scores[kept], names
 
 
 def onnx_yolo(
@@ -575,7 +567,7 @@ def onnx_yolo(
     Returns
     -------
     Yolo
-        A function of an image.
+        A function image -> boxes (n, 4) as x1, y1, x2, y2 in pixels, scores (n,) descending, and a name for each.
 
     Examples
     --------
@@ -628,7 +620,7 @@ Mask = Array | str | Path  # (height, width), or a PNG file
 Labelled = tuple[tuple[str, Mask], ...]  # the masks of one image with their names
 
 
-def masks(source: object, *, overlap: Overlap = "refuse") -> GivenRegions[Labelled]:
+def masks(source: object, *, overlap: Overlap = "refuse") -> GivenRegions:
     """Test regions of any shape in each image.
 
     A mask is a boolean array (height, width), an array in which everything above 0 belongs to the region, or a PNG file
@@ -654,9 +646,19 @@ def masks(source: object, *, overlap: Overlap = "refuse") -> GivenRegions[Labell
     [('left', 8)]
     """
     check_overlap_option(overlap)
-    by_image, everywhere = None, None
+    by_image: dict[str, Labelled] | None = None
+    everywhere = None
     if isinstance(source, str | Path):
-        by_image = _mask_folders(Path(source))
+        root = Path(source)
+        if not root.is_dir():
+            raise InputError(f"the folder of masks {root} {'is a file' if root.exists() else 'does not exist'}")
+        by_image = {
+            folder.name: tuple((file.stem, file) for file in sorted(folder.glob("*.png")))
+            for folder in sorted(root.iterdir())
+            if folder.is_dir() and any(folder.glob("*.png"))
+        }
+        if not by_image:
+            raise InputError(f"the folder of masks {root} has no folders with .png files; make one per image")
     elif isinstance(source, Mapping) and not all(map(_is_one_mask, source.values())):
         by_image = {str(name): _labelled(given, f"image {name!r}") for name, given in source.items()}
     else:
@@ -691,15 +693,6 @@ def _is_one_mask(value: object) -> TypeGuard[Mask]:
 def holds_masks(path: Path) -> bool:
     """Return True for a folder of folders of PNG files, one for each image; a folder of files holds boxes."""
     return path.is_dir() and any(path.glob("*/*.png"))
-
-
-def _mask_folders(root: Path) -> dict[str, Labelled]:
-    if not root.is_dir():
-        raise InputError(f"the folder of masks {root} {'is a file' if root.exists() else 'does not exist'}")
-    inner = sorted(folder for folder in root.iterdir() if folder.is_dir() and any(folder.glob("*.png")))
-    if not inner:
-        raise InputError(f"the folder of masks {root} has no folders with .png files; make one per image")
-    return {folder.name: tuple((file.stem, file) for file in sorted(folder.glob("*.png"))) for folder in inner}
 
 
 def _mask_pixels(name: str, image: Image, drawn: Labelled) -> Iterator[Subset]:

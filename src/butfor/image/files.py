@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
@@ -388,53 +388,40 @@ def images_of(
                     f"the result names the image {file}, which is in none of the folders given; if it is yours, name "
                     f"its folder: --images {file.parent} (images_in= of butfor.load)"
                 )
-    on_disk = ImageFiles(files, tuple(file.name for file in files), longest, provenance.get("most_pixels", MOST_PIXELS))
-    return on_disk if pixels is None else SameFiles(on_disk, pixels)
+    names = tuple(file.name for file in files)
+    opener = OpenImage(longest, provenance.get("most_pixels", MOST_PIXELS))
+    return NamedItems(
+        names, files, opener if pixels is None else SameImage(opener, dict(zip(files, pixels, strict=True)))
+    )
 
 
-class SameFiles(Sequence[Image]):
-    """Images on disk as the run read them: one that has changed counts as gone."""
+@dataclass(frozen=True)
+class SameImage:
+    """Opens an image of a saved run as the run read it: one that has changed counts as gone."""
 
-    def __init__(self, files: ImageFiles, pixels: Sequence[str]) -> None:
-        self._files, self._pixels = files, pixels
-        self._warned: set[int] = set()
+    open: OpenImage
+    pixels: Mapping[Path, str]
+    warned: set[Path] = field(default_factory=set)
 
-    def __len__(self) -> int:
-        return len(self._files)
-
-    @overload
-    def __getitem__(self, index: int) -> Image: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Image]: ...
-    def __getitem__(self, index: int | slice) -> Image | list[Image]:
-        if isinstance(index, slice):
-            return [self[k] for k in range(*index.indices(len(self)))]
-        image = self._files[index]
-        if checksum(image) == self._pixels[index]:
+    def __call__(self, name: str, path: Path) -> Image:
+        image = self.open(name, path)
+        if checksum(image) == self.pixels[path]:
             return image
-        changed = f"the image {self._files.paths[index]} is not as it was when the run read it"
-        if index not in self._warned:  # a report goes on without its pictures, and should say why
-            self._warned.add(index)
+        changed = f"the image {path} is not as it was when the run read it"
+        if path not in self.warned:  # a report goes on without its pictures, and should say why
+            self.warned.add(path)
             warn_user(f"{changed}; it is left out", UserWarning)
         raise InputError(f"{changed}; use butfor.load(..., inputs=...)")
 
 
-class Gone(Sequence[Image]):
-    """Stands for images that no longer exist: the rest of the result can be used."""
+def list_items(images: Sequence[Image] | None, names: Sequence[object]) -> ListItems:
+    """Return the images of a saved run as items; where they are gone, the rest of the result can be used."""
 
-    def __init__(self, count: int) -> None:
-        self._count = count
-
-    def __len__(self) -> int:
-        return self._count
-
-    def __getitem__(self, index: object) -> NoReturn:
+    def gone(*_: object) -> NoReturn:
         raise InputError("the images of this result are no longer where they were; use butfor.load(..., inputs=...)")
 
-
-def list_items(images: Sequence[Image] | None, names: Sequence[object]) -> ListItems:
-    """Return the images of a saved run as items."""
-    return ListItems(Gone(len(names)) if images is None else images, costly=True, packing=RegionPacking())
+    given = NamedItems(tuple(names), tuple(names), gone) if images is None else images
+    return ListItems(given, costly=True, packing=RegionPacking())
 
 
 def can_be_read(items: Items) -> bool:

@@ -413,8 +413,18 @@ def class_names(given: object) -> tuple[str, ...] | None:
         return None
     source = "the class names"
     if isinstance(given, str | Path):
-        source = f"the file of class names {given}"
-        given = _read_names(Path(given))
+        path, source = Path(given), f"the file of class names {given}"
+        if not path.is_file():
+            raise InputError(f"{source} does not exist")
+        if path.suffix.lower() not in (".json", ".txt", ".names", ".labels", ".csv", ""):
+            raise InputError(f"class names come from a JSON file, or a text file with one a line, got {path.name}")
+        if path.suffix.lower() == ".json":
+            given = read_json(path, "the file of class names")
+        else:
+            try:
+                given = read_bounded(path, "the file of class names").decode("utf-8").splitlines()
+            except UnicodeDecodeError as error:
+                raise InputError(f"{source} cannot be read: {error}") from error
     if isinstance(given, Mapping):
         if not all(str(key).isascii() and str(key).isdecimal() and len(str(key)) < 10 for key in given):
             raise InputError(f'{source} must have numbers for keys, {{"0": name, "1": name}}, got {list(given)[:3]}')
@@ -423,16 +433,3 @@ def class_names(given: object) -> tuple[str, ...] | None:
     if not all(isinstance(name, str | int | np.integer) for name in listed):
         raise InputError(f'{source} must be a list of names, or numbers and names as in {{"0": name}}')
     return tuple(str(name).strip() for name in listed)
-
-
-def _read_names(path: Path) -> object:
-    if not path.is_file():
-        raise InputError(f"the file of class names {path} does not exist")
-    if path.suffix.lower() not in (".json", ".txt", ".names", ".labels", ".csv", ""):
-        raise InputError(f"class names come from a JSON file, or a text file with one a line, got {path.name}")
-    if path.suffix.lower() == ".json":
-        return read_json(path, "the file of class names")
-    try:
-        return read_bounded(path, "the file of class names").decode("utf-8").splitlines()
-    except UnicodeDecodeError as error:
-        raise InputError(f"the file of class names {path} cannot be read: {error}") from error

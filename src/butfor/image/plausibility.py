@@ -43,13 +43,45 @@ def border(image: Image, mask: Bools) -> Floats:
     around = at(grown(bounds(mask), BAND + 2, *mask.shape))
     inside, pixels = mask[around], image[around].reshape(-1, 3)
     edge = _edge_of(np.packbits(inside).tobytes(), inside.shape)
-    seam, energy = _seam(pixels, edge), _energy(pixels, edge)
-    inner, outer = (group.means(energy) for group in edge.sides)
+    seam = 0.0  # log ratio of jumps between neighbouring pixels across the edge to those beside it
+    (across, crossing), (beside, near) = (_jumps(pixels, pairs) for pairs in (edge.crossing, edge.near))
+    if crossing and near:
+        seam = float(np.log((across / crossing + FLOOR) / (beside / near + FLOOR)))
+    grey = pixels.astype(np.float32) @ np.array([0.299, 0.587, 0.114], np.float32)
+    here = grey[edge.band]
+    total, count = np.zeros(len(here)), np.zeros(len(here))
+    for there, same in edge.beside:
+        total += np.abs(grey[there] - here) * same
+        count += same
+    inner, outer = (group.means(total / np.maximum(count, 1)) for group in edge.sides)
     usable = np.isfinite(inner) & np.isfinite(outer)
     if usable.sum() < 3:  # hardly any edge inside the image
         return np.array([seam, 0.0, 0.0])
     sharpness = np.median(np.log(inner[usable] + 0.5) - np.log(outer[usable] + 0.5))
     return np.array([seam, -float(sharpness), _colour_step(pixels, edge)])
+
+
+def _jumps(pixels: Image, pairs: tuple[tuple[Ints, Ints], ...]) -> tuple[float, int]:
+    """Return the sum of jumps in lightness between pairs of pixels, and the number of pairs."""
+    total = 0.0
+    for indices in pairs:
+        one, other = (pixels[index].astype(np.float32).mean(axis=1) for index in indices)
+        total += float(np.abs(other - one).sum())
+    return total, sum(len(first) for first, _ in pairs)
+
+
+def _colour_step(pixels: Image, edge: Edge) -> float:
+    """Return how far colours move across the edge in all sectors alike, relative to how far they move beside it."""
+    channels = pixels[edge.band].astype(np.float64)
+    inner, outer, within, without = (
+        np.stack([group.means(channels[:, k]) for k in range(3)], axis=1) for group in edge.colours
+    )
+    beside = [np.linalg.norm(one - other, axis=1) for one, other in ((inner, within), (outer, without))]
+    steps, usual = inner - outer, np.mean(beside, axis=0)
+    usable = np.isfinite(steps).all(axis=1) & np.isfinite(usual)
+    if usable.sum() < 3:
+        return 0.0
+    return float(np.linalg.norm(np.median(steps[usable], axis=0)) / (np.median(usual[usable]) + 2))
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,47 +168,6 @@ def _pairs(inside: Bools, axis: int) -> tuple[tuple[Ints, Ints], tuple[Ints, Int
         return first, first + (width if axis == 0 else 1)
 
     return indices(crossing), indices(near)
-
-
-def _energy(pixels: Image, edge: Edge) -> Floats:
-    """Return the differences (n,) of the band's pixels from the next to the right and below on the same side."""
-    grey = pixels.astype(np.float32) @ np.array([0.299, 0.587, 0.114], np.float32)
-    here = grey[edge.band]
-    total, count = np.zeros(len(here)), np.zeros(len(here))
-    for there, same in edge.beside:
-        total += np.abs(grey[there] - here) * same
-        count += same
-    return total / np.maximum(count, 1)
-
-
-def _colour_step(pixels: Image, edge: Edge) -> float:
-    """Return how far colours move across the edge in all sectors alike, relative to how far they move beside it."""
-    channels = pixels[edge.band].astype(np.float64)
-    inner, outer, within, without = (
-        np.stack([group.means(channels[:, k]) for k in range(3)], axis=1) for group in edge.colours
-    )
-    beside = [np.linalg.norm(one - other, axis=1) for one, other in ((inner, within), (outer, without))]
-    steps, usual = inner - outer, np.mean(beside, axis=0)
-    usable = np.isfinite(steps).all(axis=1) & np.isfinite(usual)
-    if usable.sum() < 3:
-        return 0.0
-    return float(np.linalg.norm(np.median(steps[usable], axis=0)) / (np.median(usual[usable]) + 2))
-
-
-def _seam(pixels: Image, edge: Edge) -> float:
-    """Return the log ratio of jumps between neighbouring pixels across the edge to those beside it."""
-
-    def jumps(pairs: tuple[tuple[Ints, Ints], ...]) -> tuple[float, int]:
-        total = 0.0
-        for indices in pairs:
-            one, other = (pixels[index].astype(np.float32).mean(axis=1) for index in indices)
-            total += float(np.abs(other - one).sum())
-        return total, sum(len(first) for first, _ in pairs)
-
-    (across, crossing), (beside, near) = jumps(edge.crossing), jumps(edge.near)
-    if not crossing or not near:
-        return 0.0
-    return float(np.log((across / crossing + FLOOR) / (beside / near + FLOOR)))
 
 
 FLAG = 0.05  # scores below this are flagged

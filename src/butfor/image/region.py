@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, Literal, TypeGuard, TypeVar
+from typing import Any, Literal, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -278,7 +278,6 @@ def superpixels(
 
 
 SLIGHT = 0.02  # of the smaller region: two boxes drawn by hand that touch
-Drawings = TypeVar("Drawings", bound=Sized)  # the boxes or masks of one image
 
 
 def together(*parts: Proposer, overlap: Overlap = "refuse") -> Together:
@@ -307,13 +306,13 @@ def together(*parts: Proposer, overlap: Overlap = "refuse") -> Together:
 
 
 @dataclass(frozen=True, eq=False)
-class GivenRegions(Generic[Drawings]):
+class GivenRegions:
     """Regions by image name, or the same for every image. Made by `boxes` and `masks`."""
 
     what: str
-    by_image: Mapping[str, Drawings] | None
-    everywhere: Drawings | None
-    subsets: Callable[[str, Image, Drawings], Iterable[Subset]]  # image name, image, its drawings -> regions
+    by_image: Mapping[str, Any] | None  # the boxes or masks of each image
+    everywhere: Any
+    subsets: Callable[[str, Image, Any], Iterable[Subset]]  # image name, image, its boxes or masks -> regions
     overlap: Overlap
 
     @property
@@ -331,7 +330,7 @@ class GivenRegions(Generic[Drawings]):
         check_overlap(str(name), regions, image, self.overlap, self.what)
         return regions
 
-    def _of(self, name: str) -> Drawings:
+    def _of(self, name: str) -> Any:
         """Look an image up by its name, with or without its folder and its suffix."""
         by_image = self.by_image or {}
         for key in (name, Path(name).name, Path(name).stem):
