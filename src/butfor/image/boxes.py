@@ -229,8 +229,9 @@ def _finite(value: Any) -> float:
 
 def _size(*sides: Any) -> tuple[int, int] | None:
     width, height = (int(_finite(side or 0)) for side in sides)
-    if min(width, height) < 0:
-        raise ValueError(f"the side {min(width, height)!r:.40}")
+    for side, length in zip(sides, (width, height), strict=True):
+        if length < 0:
+            raise ValueError(f"the side {side!r:.40}")
     return (width, height) if width and height else None
 
 

@@ -405,7 +405,7 @@ def diffusers_inpainter(
         The prompt of the pipeline.
     side : int, optional
         Pixels of the longer side of the image that it works on; None leaves the image as it is.
-    **options
+    **options : object
         Keywords of the pipeline, such as `num_inference_steps=30`.
 
     Returns

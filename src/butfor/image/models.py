@@ -303,7 +303,7 @@ def torch_classifier(
     ----------
     module : torch.nn.Module
         Takes (n, 3, height, width).
-    preprocess, classes, batch
+    preprocess, classes, batch : optional
         As in `onnx_classifier`.
     device : str
         Of torch.
@@ -338,7 +338,7 @@ def torchvision_model(
     preprocess : str or callable, optional
         By default that of the weights' training, which crops the middle: a preset such as "inception-whole" lets every
         region count.
-    batch, device
+    batch, device : optional
         As in `torch_classifier`.
 
     Returns
@@ -376,7 +376,7 @@ def huggingface_classifier(pipe: Any, *, batch: int = 8, device: str = "cpu") ->
     ----------
     pipe : pipeline, str or Path
         An image-classification pipeline, or the name or folder of one.
-    batch, device
+    batch, device : optional
         As in `torch_classifier`.
 
     Returns

@@ -60,7 +60,7 @@ def ranks(
 
     Parameters
     ----------
-    model, images, sampler, boxes, fills
+    model, images, sampler, boxes, fills : object
         As in `explain`.
     draws : int
         Draws for each patch, at least two: those of a few-shot run with this seed.
@@ -232,11 +232,11 @@ def sensitivity(
 
     Parameters
     ----------
-    model, images, sampler, boxes
+    model, images, sampler, boxes : object
         As in `explain`.
     pixels : int
         How far the regions are moved.
-    **settings
+    **settings : object
         Those of `explain`; with `fills` the first run costs nothing if it was made before.
 
     Returns
