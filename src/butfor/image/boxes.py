@@ -533,7 +533,12 @@ class Yolo:
         )
         feed = np.ascontiguousarray(square.transpose(2, 0, 1)[None], dtype=np.float32) / 255
         boxes, scores, labels = _decoded(self.graph.run({entry.name: feed})[0], self.confidence)
-        kept = suppressed(boxes, scores, labels, self.overlap)
+        kept = np.zeros(0, np.int64)
+        if len(scores):  # non-maximum suppression, class by class
+            sized = np.concatenate([boxes[:, :2], boxes[:, 2:] - boxes[:, :2]], axis=1)
+            left_over = cv2.dnn.NMSBoxesBatched(sized, scores, labels.astype(np.int32), -1.0, self.overlap)
+            kept = np.asarray(left_over, np.int64).reshape(-1)
+            kept = kept[np.argsort(-scores[kept], kind="stable")]
         boxes = np.clip((boxes[kept] - [left, top, left, top]) / scale, 0, [width, height, width, height])
         known = self.classes or ()
         names = [known[label] if label < len(known) else f"class {label}" for label in labels[kept]]
@@ -595,26 +600,6 @@ def _decoded(output: Array, confidence: float) -> tuple[Floats, Floats, Ints]:
     sure = best >= confidence
     centre, half = rows[sure, :2], rows[sure, 2:4] / 2
     return np.concatenate([centre - half, centre + half], axis=1), best[sure], labels[sure].astype(np.int64)
-
-
-def suppressed(boxes: Floats, scores: Floats, labels: Ints, overlap: float) -> Ints:
-    """Return the indices of the boxes that non-maximum suppression leaves, class by class, by descending score.
-
-    >>> boxes = np.array([[0, 0, 10, 10], [1, 0, 11, 10], [1, 0, 11, 10.0]])
-    >>> suppressed(boxes, np.array([0.5, 0.9, 0.4]), np.array([0, 0, 1]), 0.45).tolist()
-    [1, 2]
-    """
-    order = np.argsort(-scores, kind="stable")
-    kept: list[int] = []
-    while order.size:
-        first, order = order[0], order[1:]
-        kept.append(int(first))
-        box, others = boxes[first], boxes[order]
-        sides = np.minimum(box[2:], others[:, 2:]) - np.maximum(box[:2], others[:, :2])
-        shared = np.clip(sides, 0, None).prod(axis=1)
-        union = (box[2:] - box[:2]).prod() + (others[:, 2:] - others[:, :2]).prod(axis=1) - shared
-        order = order[~((shared > overlap * union) & (labels[order] == labels[first]))]
-    return np.array(kept, np.int64)
 
 
 Mask = Array | str | Path  # (height, width), or a PNG file
