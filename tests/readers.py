@@ -161,7 +161,7 @@ def _result(path):
         result.reasons(where[0])
         if result.decided is not None:
             result.nearest(*where)
-        if row in result.kept and not result.provenance["picked"]:
+        if row in result.kept and not result.record.picked:
             result.kept.whole(result.problem, row, 1)
     result.select(alpha=0.2)
 

@@ -98,7 +98,7 @@ def test_explain_writes_and_says(explain, capsys):
     assert f"Report: {out / 'report.html'}" in said.out
     assert pd.read_csv(out / "table.csv").query("chosen and subset == 'a'").shape[0] > 25
     assert "Reference (what the inputs are compared with)" in (out / "report.html").read_text(encoding="utf-8")
-    assert result.provenance["model"] == "m.py:score"
+    assert result.record.model == "m.py:score"
 
 
 def test_the_library_gives_the_same(explain, files):
@@ -122,7 +122,7 @@ def test_samplers_and_subsets(explain, sampler):
     assert code == 0
     result = butfor.load(out / "result.butfor")
     assert result.subset_names == ("ab", "c")
-    assert result.provenance["sampler"].startswith(sampler)
+    assert result.record.sampler.startswith(sampler)
 
 
 def test_json_is_all_there_is_on_stdout(explain, capsys):
@@ -131,7 +131,7 @@ def test_json_is_all_there_is_on_stdout(explain, capsys):
     found = json.loads(said.out)
     assert code == 0
     assert found["chosen"] == sum(row["chosen"] for row in found["table"]) > 0
-    assert found["provenance"]["target"] == 1
+    assert found["record"]["target"] == 1
     assert "a model that prints" in said.err
 
 

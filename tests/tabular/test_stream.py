@@ -74,7 +74,7 @@ def test_the_control_of_the_first_block_holds_for_all(tmp_path):
     """A sampler whose draws of one column are far too narrow: never chosen, in no block."""
     narrow = REFERENCE.assign(a=REFERENCE["a"])
     found = explain_stream(model, DATA, narrow, out=tmp_path / "t.csv", block_rows=512)
-    assert any("held-out rows of the reference" in note for note in found.notes)
+    assert any("held-out rows of the reference" in str(note) for note in found.notes)
     assert "control=False" not in str(found.guarantee)
 
 

@@ -40,6 +40,7 @@ from butfor.image.inpainters import open_graph
 from butfor.image.models import Preprocess, as_preprocess, class_names, fitted_to
 from butfor.models import Wrapped
 from butfor.report.write import save_png
+from butfor.results.words import as_note
 from butfor.settings import TestName
 from butfor.types import InputError, whole
 
@@ -133,11 +134,11 @@ def image(
         if extras.sensitivity:
             notes.append(sensitivity(box, pictures, drawing, pixels=extras.pixels, **settings).summary())
         if extras.check:
-            draws = int(np.clip(result.provenance["draws"], 2, 20))
+            draws = int(np.clip(result.record.draws, 2, 20))
             places = ranks(box, pictures, drawing, draws=draws, **where)
             notes.append(places.verdict)
             files["Ranks"] = RANKS
-        result = replace(result, run_notes=(*result.run_notes, *notes))
+        result = replace(result, run_notes=(*result.run_notes, *map(as_note, notes)))
         result = written(result, output, model=model.model, data=str(regions.images))
         if extras.check:
             save_png(places.plot, output.out / RANKS, 8)

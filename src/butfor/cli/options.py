@@ -12,7 +12,7 @@ import tomllib
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, field, fields, is_dataclass
 from difflib import get_close_matches
 from functools import wraps
 from operator import itemgetter
@@ -28,7 +28,6 @@ from butfor.evaluation.progress import Progress, reporting
 from butfor.models import ModelUnreachable, wrap
 from butfor.models.files import attribute_of, load_model
 from butfor.report.write import REPORT, RESULT, TABLE, check_folder, write_folder
-from butfor.results.global_result import GlobalResult
 from butfor.results.result import Result
 from butfor.settings import TestName
 from butfor.tabular.files import evaluated, names_in
@@ -359,7 +358,6 @@ def argv() -> list[str]:
     return sys.argv[1:]
 
 
-Some = TypeVar("Some", Result, GlobalResult)
 FOLDER = {"Report": REPORT, "Table": TABLE, "Result": RESULT}  # what `write_folder` writes
 
 
@@ -395,9 +393,9 @@ def bar(output: Output) -> bool:
     return not output.quiet and sys.stderr.isatty()  # a log file is no place for a bar
 
 
-def sourced(result: Some, **where: str) -> Some:
+def sourced(result: Result, **where: str) -> Result:
     """The result with words on where it came from, for its report."""
-    return replace(result, provenance={**result.provenance, **where})
+    return result.with_sources(**where)
 
 
 def written(result: Result, output: Output, **where: str) -> Result:
@@ -424,7 +422,7 @@ def finish(
 
 def stopped_early(result: Result, output: Output) -> None:
     """What is decided of a run that was interrupted is written; the rest is still to be had."""
-    if result.provenance.get("interrupted"):
+    if result.record.interrupted:
         raise Interrupted(f"stopped; what was decided by then is written; go on with: {AGAIN.format(out=output.out)}")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -48,7 +48,7 @@ def digits(seed: int = 0, progress: bool | Callable[[Progress], None] | None = N
         images = {f"{digit}, number {k}": image for k, image in enumerate(held_out[truth == digit][:count], start=1)}
         result = explain(model, images, sampler, boxes=grid(4), target=3, test=test, seed=seed, progress=progress)
         source = {"model": "MLPClassifier, 64 hidden units", "reference": "eights of the training half"}
-        results.append(replace(result, provenance={**result.provenance, **source}))
+        results.append(result.with_sources(**source))
     right = float((model(list(held_out)).argmax(axis=1) == truth).mean())
     before = (
         f"Scikit-learn's handwritten digits. A network with 64 hidden units is right on {right:.0%} of the held-out "

@@ -17,14 +17,14 @@ from butfor.evaluation.samplers import HasNotes, Sampler, SeesRun, info_of
 from butfor.image.attributes import with_attributes
 from butfor.image.boxes import as_proposer, is_zoom
 from butfor.image.cache import cached
-from butfor.image.files import OpenImage, checksum, load_items, source_metadata
+from butfor.image.files import OpenImage, checksum, load_items, source_record
 from butfor.image.models import huggingface_classifier, torch_classifier
 from butfor.image.plausibility import fills_judged
 from butfor.image.region import Attribute, Image, RegionPacking, RegionWarning, check_drawn, mask_of
 from butfor.models import Wrapped, wrap
 from butfor.models.wrap import model_name
 from butfor.results.result import Result
-from butfor.results.words import Note
+from butfor.results.words import Note, as_note
 from butfor.run.overlap import overlap_note
 from butfor.run.proposed import NamedItems, Proposed, Words, propose
 from butfor.run.run import RunContext, check_zoom, run, with_layers
@@ -138,13 +138,12 @@ def explain(
         packing=RegionPacking(),
     )
     problem = list_problem(items, proposed.names, proposed.subsets, drawing, settings.seed)
-    metadata = {"modality": "image", "boxes": repr(proposer), "data_dependent": not is_blind(proposer)}
 
-    def notes() -> list[str]:
+    def notes() -> list[Note]:
         of_sampler = (
             drawing.notes(proposed.items, proposed.subsets, settings.seed) if isinstance(drawing, HasNotes) else []
         )
-        return [*proposed.notes, *of_sampler]
+        return [*proposed.notes, *map(as_note, of_sampler)]
 
     context = RunContext(
         problem=with_layers(problem, proposer, proposed),
@@ -153,9 +152,10 @@ def explain(
         batch_rows=batch_images(proposed),
         describe=lambda row: f"image {proposed.names[row]!r}",
         sampler_notes=notes,
-        metadata=metadata | source_metadata(proposed.items, pixels),
+        inputs=source_record(repr(proposer), proposed.items, pixels),
+        data_dependent=not is_blind(proposer),
         keep=KEEP,
-        kept_notes=lambda problem, kept: None if (note := fills_judged(problem, kept)) is None else str(note),
+        kept_notes=fills_judged,
     )
     result = run(context, settings.for_inputs(given.names, proposed.names))
     more = overlap_note(result) if test is None else []
@@ -197,7 +197,7 @@ def propose_regions(
 
     ignored = images.open.ignored if isinstance(images.open, OpenImage) else ()
     notes = [Note("files-ignored", "info", {"names": list(ignored)})] if ignored else []
-    return propose(images, proposer, WORDS, on_error, check, [*map(str, notes)], RegionWarning)
+    return propose(images, proposer, WORDS, on_error, check, notes, RegionWarning)
 
 
 def prepared(sampler: Any, proposed: Proposed, fills: str | Path | None) -> Sampler:

@@ -17,6 +17,7 @@ from butfor.evaluation.items import Items, ListItems
 from butfor.image.attributes import BUILT_IN
 from butfor.image.region import Attribute, Image, RegionPacking, is_mask
 from butfor.models.wrap import loaded, one_line
+from butfor.results.record import ImageInputs
 from butfor.run.proposed import NamedItems, check_names
 from butfor.types import Array, InputError, warn_user
 
@@ -342,42 +343,37 @@ def load_items(images: Any) -> NamedItems:
     return NamedItems(names, sources, OpenImage())
 
 
-def source_metadata(items: NamedItems, pixels: Mapping[str, str]) -> dict[str, Any]:
+def source_record(boxes: str, items: NamedItems, pixels: Mapping[str, str]) -> ImageInputs:
     """Return where the images are, if all are files, how they were read, and the checksum of each.
 
     With it `butfor.load` opens them again and checks that they are still the same.
     """
-    files = [str(source.absolute()) for source in items.sources if isinstance(source, Path)]
+    files = tuple(str(source.absolute()) for source in items.sources if isinstance(source, Path))
     opener = items.open
     assert isinstance(opener, OpenImage)
-    return {
-        "files": files if len(files) == len(items) else None,
-        "longest": opener.longest,
-        "most_pixels": opener.most_pixels,
-        "pixels": [pixels[name] for name in items.names],
-    }
+    on_disk = files if len(files) == len(items) else None
+    return ImageInputs(boxes, on_disk, opener.longest, opener.most_pixels, tuple(pixels[name] for name in items.names))
 
 
 def images_of(
-    inputs: object, provenance: Mapping[str, Any], images_in: Sequence[str | Path] | None = None
+    inputs: object, record: ImageInputs, images_in: Sequence[str | Path] | None = None
 ) -> Sequence[Image] | None:
     """Return the images of a saved run, as given or from their files; None where those are gone.
 
     A result from somebody else may name any file of the disk: where `images_in` lists folders, none outside of them is
     opened, through whatever link.
     """
-    pixels, longest = provenance.get("pixels"), provenance.get("longest")
     if inputs is not None:
         given = load_items(inputs)
-        if pixels is not None and len(given) == len(pixels):
-            for image, name, known in zip(given, given.names, pixels, strict=True):
+        if len(given) == len(record.pixels):
+            for image, name, known in zip(given, given.names, record.pixels, strict=True):
                 if checksum(image) != known:
-                    how = "" if longest is None else f", shrunk as then (longest={longest})"
+                    how = "" if record.longest is None else f", shrunk as then (longest={record.longest})"
                     raise InputError(
                         f"the image {name!r} is not the one of the run; give those of the run, in their order{how}"
                     )
         return given
-    files = tuple(map(Path, provenance.get("files") or ()))
+    files = tuple(map(Path, record.files or ()))
     if not files or not all(file.is_file() for file in files):
         return None
     if images_in is not None:
@@ -388,11 +384,9 @@ def images_of(
                     f"the result names the image {file}, which is in none of the folders given; if it is yours, name "
                     f"its folder: --images {file.parent} (images_in= of butfor.load)"
                 )
-    names = tuple(file.name for file in files)
-    opener = OpenImage(longest, provenance.get("most_pixels", MOST_PIXELS))
-    return NamedItems(
-        names, files, opener if pixels is None else SameImage(opener, dict(zip(files, pixels, strict=True)))
-    )
+    opener = OpenImage(record.longest, record.most_pixels)
+    same = SameImage(opener, dict(zip(files, record.pixels, strict=True)))
+    return NamedItems(tuple(file.name for file in files), files, same)
 
 
 @dataclass(frozen=True)

@@ -386,7 +386,7 @@ def _region(result: Result, row: int, image: Image, observed: Floats, logits: bo
         return f"{outputs[column]:.3f}" if len(outputs) > 1 else number(outputs[0])
 
     tiles: tuple[Tile, ...] = ()
-    if detailed and row in result.kept and not result.provenance["picked"]:  # most draws of picked inputs are rejected
+    if detailed and row in result.kept and not result.record.picked:  # most draws of picked inputs are rejected
         drawn: list[Image] = list(result.kept.whole(result.problem, row, MOST_DRAWS))
         outputs = result.kept.outputs(row)[: len(drawn)]
         tiles = tuple(
@@ -456,7 +456,7 @@ def number_words(result: Result) -> str:
     """Explain the number in a region."""
     if not shows_effects(result):
         return STATISTICS.get(result.evidence.kind, f"its {result.evidence.kind}")
-    link = {"logit": "log-odds", "log": "logarithm of the output"}.get(str(result.provenance.get("link")))
+    link = {"logit": "log-odds", "log": "logarithm of the output"}.get(str(result.record.link))
     probable = result.output_names is not None and result.outputs.size and are_probabilities(result.outputs)
     of = link or ("probability" if probable else "output")
     return f"its effect, the change in the {of} beside its counterfactuals"

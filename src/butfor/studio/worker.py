@@ -11,7 +11,6 @@ import time
 import warnings
 from collections.abc import Callable
 from contextlib import redirect_stdout
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +57,7 @@ def _view(job: dict[str, Any]) -> None:
 
     path = Path(job["result"])
     result = load(path, images_in=[path.parent, job["folder"]])
-    if not isinstance(result, Result):
+    if result.is_global:
         raise InputError(f"{path.name} is of butfor global, which has no page here; report.html beside it has it")
     make_view(result, Path(job["out"]))
 
@@ -70,8 +69,7 @@ def _run(job: dict[str, Any], say: Say) -> None:
     say(stage="loading the model")
     perform = {"table": _table, "image": _image, "text": _text}[job["kind"]]
     result = perform(job, _progress(say, job["kind"]))
-    said = {"model": job["model"]["name"], **{k: v for k, v in result.provenance.items() if k in ("data", "reference")}}
-    result = replace(result, provenance={**result.provenance, **said})
+    result = result.with_sources(model=job["model"]["name"])
     say(stage="writing")
     write_folder(result, Path(job["out"]))
     make_view(result, Path(job["view"]))
@@ -127,7 +125,7 @@ def _table(job: dict[str, Any], progress: Callable[[Progress], None]) -> Result:
         raise InputError(_called(str(error), names)) from error
     result = explain(box, read.data, make(read.reference), subsets=subsets, progress=progress, **_options(job, box))
     sources = {name: _called(text, names) for name, text in read.sources.items()}
-    return replace(result, provenance={**result.provenance, **sources})
+    return result.with_sources(**sources)
 
 
 def _called(text: str, names: dict[str, str]) -> str:
@@ -158,7 +156,7 @@ def _image(job: dict[str, Any], progress: Callable[[Progress], None]) -> Result:
     boxes = image.boxes(drawn, units="pixel", overlap="alone") if any(drawn.values()) else image.grid(3)
     result = image.explain(box, files, drawing, boxes=boxes, effects="chosen", progress=progress, **_options(job, box))
     named_files = ", ".join(one["name"] for one in images[:5]) + (" and more" if len(images) > 5 else "")
-    return replace(result, provenance={**result.provenance, "data": named_files})
+    return result.with_sources(data=named_files)
 
 
 def _text(job: dict[str, Any], progress: Callable[[Progress], None]) -> Result:
@@ -175,7 +173,7 @@ def _text(job: dict[str, Any], progress: Callable[[Progress], None]) -> Result:
     result = text.explain(
         box, texts, drawing, units=_units(job["texts"]), effects="chosen", progress=progress, **_options(job, box)
     )
-    return replace(result, provenance={**result.provenance, "data": f"{len(texts)} texts typed in the studio"})
+    return result.with_sources(data=f"{len(texts)} texts typed in the studio")
 
 
 def _units(texts: list[dict[str, Any]]) -> Any:

@@ -18,7 +18,6 @@ from butfor.evaluation.samplers import ListsSupport, info_of
 from butfor.inference.selection import bh
 from butfor.inference.statistics import Target, pick
 from butfor.models import Wrapped
-from butfor.results.storage import later
 from butfor.streams import stream
 from butfor.tabular.calibration import (
     RankCheck,
@@ -307,8 +306,9 @@ class SamplerCheck:
         ----------
         ax : the axes to draw on, which come back; None makes some.
         """
-        drawn: Axes = later("butfor.plots.evidence:rank_histograms")(self, ax)
-        return drawn
+        from butfor.plots.evidence import rank_histograms
+
+        return rank_histograms(self, ax)
 
 
 def _listed_names(names: Sequence[str]) -> str:

@@ -488,7 +488,7 @@ def explain(model: object, X: object, sampler: object, subsets: object, options:
         batch_rows=default_batch_rows(table),
         describe=partial(name_row, table),
         sampler_notes=partial(sampler_notes_of, problem, table, tree.subsets, settings.groups),
-        metadata=table.metadata(),
+        inputs=table.record(),
         keep=KEEP,
         reference=reference_of(problem, table, tree, settings.seed),
         alike=alike,
@@ -625,7 +625,7 @@ def auto(reference: object, *, seed: int = 0) -> TableSampler:
     """
     data = as_frame(reference, "reference")
     table = as_table(data, "reference")
-    about = repr((table.columns, [column.metadata() for column in table.kinds], table.labels is None, seed))
+    about = repr((table.columns, [column.record() for column in table.kinds], table.labels is None, seed))
     key = digest({"values": table.values, "about": about})
     if key not in _held:
         why = "auto takes residual: its draws scatter as reference rows do that the fit has not seen."

@@ -19,11 +19,11 @@ import numpy as np
 
 from butfor.evaluation.hypotheses import BLOCK_VALUES, table_problem
 from butfor.evaluation.samplers import info_of
-from butfor.inference.guarantees import FILTER, Guarantee
 from butfor.inference.streaming import adaptive_streamed, bh_threshold, knockoff_plus_threshold
 from butfor.models.wrap import is_frame, model_name, one_line
+from butfor.results.notes import reach
 from butfor.results.result import Result, family_members
-from butfor.results.summary import reach
+from butfor.results.words import Guarantee, Note
 from butfor.run.run import RunContext, run
 from butfor.settings import Settings
 from butfor.tabular.explain import default_batch_rows, reference_of, sampler_notes_of, subset_tree
@@ -470,7 +470,7 @@ class _Tested:
             batch_rows=default_batch_rows(table),
             describe=partial(_name_row, table, self.rows),
             sampler_notes=partial(sampler_notes_of, problem, table, tree.subsets, None) if start else list,
-            metadata=table.metadata(),
+            inputs=table.record(),
             keep=(0, 0),
             reference=reference_of(problem, table, tree, self.settings.seed) if start else None,
         )
@@ -485,7 +485,7 @@ class _Tested:
         if self.first is None:
             self.first = result
         self.asked += result.rows
-        self.deterministic |= bool(result.provenance["deterministic"])
+        self.deterministic |= bool(result.record.deterministic)
 
     def _written(self, result: Result, names: Any) -> pd.DataFrame:
         """The evidence of a block, one row per hypothesis."""
@@ -524,7 +524,8 @@ class _Tested:
     def guarantee(self) -> Any:
         assert self.first is not None
         made = replace(self.first, rule=self.settings.rule).guarantee
-        more = (FILTER,) if self.filtered and FILTER not in made.caveats else ()
+        dropped = Note("filtered", "warning")
+        more = (dropped,) if self.filtered and dropped not in made.caveats else ()
         return replace(made, family=OVER_FILE, caveats=(*more, *made.caveats))
 
     def notes(self, made: StreamedResult) -> tuple[str, ...]:
@@ -532,10 +533,10 @@ class _Tested:
         assert self.first is not None
         settings, first = self.settings, self.first
         h = settings.test.h if settings.test.name == "sequential" else 1
-        floor = first.provenance.get("floor", 0.0)
+        floor = first.record.floor
         limits = reach(settings.test.name, settings.rule, settings.alpha, made.tested, settings.draws or 1, h, floor)
         control = [] if first.control is None else [str(first.control)]
-        return (*control, *first.run_notes, *limits)
+        return tuple(map(str, (*control, *first.run_notes, *limits)))
 
 
 def _name_row(table: Table, start: int, row: int) -> str:
