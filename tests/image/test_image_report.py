@@ -192,9 +192,10 @@ def test_implausible_fills_that_make_empty_sky_important_are_told_in_the_promise
 
     found = bi.explain(grain, sky, flat, boxes={"sky": (40, 30, 100, 80)}, alternative="greater", alpha=0.3, draws=4)
     assert found.chosen.all()
-    said = str(found.guarantee)
-    assert "15 of 15 fills look odder than 95 of 100 real ones" in said
-    assert "a region may be chosen for that alone" in said
+    (judged,) = (caveat for caveat in found.guarantee.caveats if caveat.code == "fills-judged")
+    assert judged.severity == "warning"
+    assert (judged.values["odd"], judged.values["fills"], judged.values["by_image"]) == (15, 15, True)
+    assert "15 of 15 fills look odder than 95 of 100 real ones" in str(judged)
     assert render(found).count("15 of 15 fills look odder") == 1  # once, not under every picture
 
 

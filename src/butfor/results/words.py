@@ -314,8 +314,7 @@ TABLE_NOTES: dict[str, Sentence] = {}
 def _files_ignored(names: list[str]) -> str:
     one = len(names) == 1
     left = "file of the folder is no image and was" if one else "files of the folder are no images and were"
-    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
-    return f"{len(names)} {left} left out: {', '.join(map(repr, names[:5]))}{more}."
+    return f"{len(names)} {left} left out: {shortened(list(map(repr, names)), 5)}."
 
 
 def _fills_judged(
