@@ -309,7 +309,30 @@ RUN_NOTES: dict[str, Sentence] = {
 }
 MODEL_NOTES: dict[str, Sentence] = {}
 TABLE_NOTES: dict[str, Sentence] = {}
-IMAGE_NOTES: dict[str, Sentence] = {}
+
+
+def _files_ignored(names: list[str]) -> str:
+    one = len(names) == 1
+    left = "file of the folder is no image and was" if one else "files of the folder are no images and were"
+    return f"{len(names)} {left} left out: {shortened(list(map(repr, names)), 5)}."
+
+
+def _fills_judged(
+    odd: int, fills: int, real: int, regions: int, same: int, *, by_image: bool, implausible: bool
+) -> str:
+    among = "real patches of the same image" if by_image else "what really is in regions of other images"
+    unchanged = f" {same} of the fills kept are the region as it is." if same else ""
+    advice = (
+        " Where fills do not look real, a region may be chosen for that alone: use another sampler, or "
+        "butfor.plausible(sampler, butfor.image.judge, 0.05)."
+    )
+    return (
+        f"Do fills look real? By texture and edge, beside {among}, {odd} of {fills} fills look odder than 95 of 100 "
+        f"real ones, and so do {real} of {regions} regions as they are.{unchanged}{advice if implausible else ''}"
+    )
+
+
+IMAGE_NOTES: dict[str, Sentence] = {"files-ignored": _files_ignored, "fills-judged": _fills_judged}
 TEXT_NOTES: dict[str, Sentence] = {}
 MULTIMODAL_NOTES: dict[str, Sentence] = {}
 
