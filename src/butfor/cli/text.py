@@ -119,7 +119,7 @@ def text(
     """Test words of texts; write result.butfor, table.csv and report.html with the texts in it."""
     from butfor.text import explain
     from butfor.text.files import load_texts
-    from butfor.text.highlight import found_in, harmless
+    from butfor.text.view import found_in, harmless
     from butfor.text.models import text_model
 
     with working(output):
