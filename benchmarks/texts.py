@@ -24,9 +24,8 @@ from benchmarks.figures import Figures, Timed, assets_folder, memory
 from butfor import Result, text
 from butfor.streams import stream
 from butfor.text import ngram, plain, word_spans
-from butfor.text.highlight import word_of
-from butfor.text.small import plain_words
-from butfor.text.tokens import pieces_of
+from butfor.text.small import pieces_of, plain_words
+from butfor.text.view import word_of
 from butfor.types import Bools, Floats, Subset
 
 REVIEWS = "imdb/test.jsonl.gz"
