@@ -13,7 +13,7 @@ import numpy as np
 from butfor.evaluation.hypotheses import is_blind, list_problem
 from butfor.evaluation.items import ListItems, same, size
 from butfor.evaluation.progress import Progress
-from butfor.evaluation.samplers import HasNotes, ListsSupport, RepeatsDraws, Sampler, SamplerInfo, info_of
+from butfor.evaluation.samplers import HasNotes, ListsSupport, Sampler, SamplerInfo, info_of, method
 from butfor.models import wrap
 from butfor.models.wrap import model_name
 from butfor.results.record import MultimodalInputs
@@ -78,7 +78,8 @@ class PartsSampler:
         """Whether the draws of its part repeat."""
         part, own = inner(subset)
         sampler = self.samplers[part]
-        return (isinstance(sampler, RepeatsDraws) and bool(sampler.repeats(own))) or self.lists(subset)
+        repeats = method(sampler, "repeats")
+        return (repeats is not None and bool(repeats(own))) or self.lists(subset)
 
     def support(self, inputs: Sequence[Parts], subset: Subset) -> tuple[list[list[Parts]], Floats]:
         """What the sampler of the part lists, each with the other parts as they are."""
