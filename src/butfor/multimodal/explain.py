@@ -13,7 +13,7 @@ import numpy as np
 from butfor.evaluation.hypotheses import is_blind, list_problem
 from butfor.evaluation.items import ListItems, same, size
 from butfor.evaluation.progress import Progress
-from butfor.evaluation.samplers import HasNotes, ListsSupport, RepeatsDraws, Sampler, SamplerInfo, info_of
+from butfor.evaluation.samplers import HasNotes, ListsSupport, Sampler, SamplerInfo, info_of, method
 from butfor.models import wrap
 from butfor.models.wrap import model_name
 from butfor.results.record import MultimodalInputs
@@ -75,7 +75,8 @@ class PartsSampler:
     def repeats(self, subset: Subset) -> bool:
         """Return whether the draws of its part repeat."""
         _, sampler, inner = self._of(subset)
-        return (isinstance(sampler, RepeatsDraws) and bool(sampler.repeats(inner))) or self.lists(subset)
+        repeats = method(sampler, "repeats")
+        return (repeats is not None and bool(repeats(inner))) or self.lists(subset)
 
     def support(self, inputs: Sequence[Parts], subset: Subset) -> tuple[list[list[Parts]], Floats]:
         """Return the list of the sampler of the part, each with the other parts as they are."""

@@ -9,11 +9,11 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from butfor.evaluation.samplers import AlignsColumns, HasNotes, RefusesInputs, Sampler, SamplerInfo, info_of, name_of
+from butfor.evaluation.samplers import HasNotes, RefusesInputs, Sampler, SamplerInfo, info_of, method, name_of
 from butfor.models.wrap import is_frame
 from butfor.results.words import Note, as_note
 from butfor.streams import stream
-from butfor.tabular.splice import draws_columns, shown_as, splice
+from butfor.tabular.splice import shown_as, splice
 from butfor.types import Array, Batch, Bools, Floats, InputError, Ints, ModelError, Subset, whole
 
 SCORE_ROWS = {True: 10_000, False: 256}  # rows of a table, or images and texts, given to the score at a time
@@ -192,8 +192,7 @@ class PlausibleColumns(Plausible):
 
     def values(self, inputs: Array, subset: Subset, draws: int, rng: np.random.Generator) -> Array:
         """Return new values of the subset's columns, (len(inputs) * draws, columns), input-major."""
-        sampler = self.sampler
-        assert draws_columns(sampler)
+        sampler: Any = self.sampler
 
         def propose(members: Ints, size: int, rng: np.random.Generator) -> tuple[Batch, Batch]:
             fresh = np.asarray(sampler.values(inputs[members], subset, size, rng))
@@ -205,8 +204,8 @@ class PlausibleColumns(Plausible):
 
     def for_columns(self, wanted: tuple[str, ...] | None, width: int) -> PlausibleColumns:
         """Return the same sampler for data whose columns stand in another order."""
-        inner = self.sampler
-        return replace(self, sampler=inner.for_columns(wanted, width)) if isinstance(inner, AlignsColumns) else self
+        for_columns = method(self.sampler, "for_columns")
+        return self if for_columns is None else replace(self, sampler=for_columns(wanted, width))
 
     def shown_by(self, show: Show) -> PlausibleColumns:
         """Return the same sampler, whose score sees rows of a matrix as `show` makes them: as typed frames."""
@@ -256,7 +255,7 @@ def plausible(sampler: Sampler, score: Score, threshold: float, *, tries: int | 
     if isinstance(threshold, bool) or not isinstance(threshold, int | float | np.number) or np.isnan(threshold):
         raise InputError(f"threshold must be a number, got {threshold!r}")
     count = (8 if isinstance(score, JudgesRegions) else 100) if tries is None else whole("tries", tries, 1)
-    made = PlausibleColumns if draws_columns(sampler) else Plausible
+    made = PlausibleColumns if method(sampler, "values") is not None else Plausible
     return made(sampler, score, float(threshold), count)
 
 

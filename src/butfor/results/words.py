@@ -307,8 +307,53 @@ RUN_NOTES: dict[str, Sentence] = {
         f"{reasons(why)}."
     ),
 }
-MODEL_NOTES: dict[str, Sentence] = {}
-TABLE_NOTES: dict[str, Sentence] = {}
+UNREADABLE = {  # why a model that is an ensemble of trees is not read as one: ends a sentence
+    "no-trees": "it has no trees",
+    "votes": "a forest that predicts labels counts votes",
+    "labels": "a classifier that predicts labels has no scores",
+    "several-outputs": "it has several outputs",
+    "initial-model": "it starts from another model than a constant",
+    "loss": "its loss {name} is not known here",
+    "objective": "its objective {name!r} is not known here",
+    "scaled-sigmoid": "its sigmoid is scaled",
+    "square-roots": "its objective is of square roots",
+    "method": "its {name} is not known here",
+    "linear-leaves": "its leaves are linear",
+    "zeros-missing": "zeros count as missing",
+    "booster": "its booster is {name!r}, not trees that are added up",
+    "vector-leaves": "its leaves are vectors",
+    "derived": "its class {name} is derived from {parent} and may answer otherwise",
+    "called-by": "it is called by {name}",
+    "replaced": "its {name} was replaced by another function",
+    "transformer": "{name} before the trees may look at several columns at once",
+    "joint-step": "a step before the trees looks at several columns at once",
+    "decreasing-step": "a step before the trees reverses the order of a column",
+    "times": "columns of times are not known here",
+    "too-few-columns": "it splits column {needed}, and only {given} columns come to its trees",
+    "constant-column": "a column that its trees split on is constant in data and reference",
+    "other-columns": "the data has other columns than it was fitted on",
+    "outputs": "its trees give {trees} outputs and the model {model}",
+    "differs": "what was read off it differs from its outputs on {wrong} of {rows} rows",
+    "raised": "reading it raised {error} ({message})",
+}
+
+
+def _trees_not_read(reason: str, **values: object) -> str:
+    why = UNREADABLE[reason].format(**values)
+    return f"The model is an ensemble of trees, but {why}, so p-values come from draws."
+
+
+MODEL_NOTES: dict[str, Sentence] = {
+    "trees-exact": "Exact: the model is an ensemble of trees, and p-values are computed from its trees and the "
+    "sampler, not drawn.",
+    "trees-not-read": _trees_not_read,
+}
+TABLE_NOTES: dict[str, Sentence] = {
+    "sampler-residual": "Sampler: residual regression, calibrated on left-out reference rows.",
+    "copula-outside": "{share:.0%} of the values lie outside the reference, where the copula holds them at its edge: a "
+    "column that only follows another one far outside is reported too. copula(reference, beyond='extend') would not "
+    "report it.",
+}
 
 
 def _files_ignored(names: list[str]) -> str:
