@@ -190,7 +190,7 @@ def plain_study(
     right = float(np.mean(model.predict([texts[i] for i in others]) == np.array([labels[i] for i in others])))
     shares, count = [], 0
     for i in others:
-        subsets = _plain_subsets(texts[i], allowed.words, words, rng)
+        subsets = _plain_subsets(texts[i], allowed, words, rng)
         if subsets:
             drawn = [sampler([texts[i]], subset, 1, rng)[0] for subset in subsets]
             observed, *new = model.decision_function([texts[i], *drawn])
@@ -199,7 +199,7 @@ def plain_study(
     reviews = [texts[i] for i in others[:inputs]]
     result = text.explain(model.decision_function, reviews, sampler, effects=None, seed=seed)
     names = result.table.subset.str.split(" #").str[0].str.lower()
-    idle: Bools = names.isin(allowed.words).to_numpy()
+    idle: Bools = names.isin(allowed).to_numpy()
     false = float((result.chosen & idle).sum() / max(1, result.chosen.sum()))
     error = float(np.std(shares) / np.sqrt(len(shares)))
     return PlainStudy(len(allowed), right, count, float(np.mean(shares)), error, int(result.chosen.sum()), false)
