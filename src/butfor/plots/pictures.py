@@ -86,7 +86,7 @@ def highlighted(result: Result, input: object = None, *, ax: Axes | None = None)
     >>> len(highlighted(result).texts) > 3
     True
     """
-    from butfor.text.highlight import directions, has_texts, stretches
+    from butfor.text.view import directions, has_texts, stretches
 
     if result.modality != "text" or not has_texts(result):
         raise InputError("the texts of this result are not at hand; highlighted is for butfor.text.explain")
@@ -165,7 +165,7 @@ def chosen_words(result: Result, *, most: int = 25, ax: Axes | None = None) -> A
     """
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-    from butfor.text.highlight import word_counts
+    from butfor.text.view import word_counts
 
     shown = [count for count in word_counts(result) if count.chosen][:most]
     lines, ax = range(len(shown)), axes(ax, tall(len(shown)))
