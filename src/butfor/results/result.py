@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from butfor.evaluation.evaluator import Seen
-from butfor.evaluation.hypotheses import CounterfactualBatch, Problem, redraw, table_problem
+from butfor.evaluation.hypotheses import CounterfactualBatch, Job, Problem, redraw, table_problem
 from butfor.evaluation.items import TableItems, size
 from butfor.inference.bounds import simes_bounds
 from butfor.inference.decisions import Forecasts, Nearest
@@ -138,12 +137,12 @@ class Keeper:
         """What to take of the counterfactuals; nothing when there is no room."""
         return self._first if self._room > 0 else None
 
-    def note(self, seen: Seen, found: tuple[Any, Floats] | None) -> None:
+    def note(self, job: Job, found: tuple[Any, Floats] | None, *, listed: bool) -> None:
         """Keep what was taken of a job."""
         if found is None or self._room <= 0:
             return
         pieces, said = found
-        self._chunks.append(Chunk(seen.job.rows, pieces, said, seen.mass is not None))
+        self._chunks.append(Chunk(job.rows, pieces, said, listed))
         self._room -= size(pieces) + said.size
 
     def kept(self) -> Kept:
