@@ -1,8 +1,8 @@
 """Tasks on Spark: `butfor.explain(model, X, reference, workers=SparkEngine(spark))`.
 
-A recipe, not a part of the package. The function of a task is the same as on one process, seeds are sent and counts come
-back, so the result is the same in every bit. Spark plans every round anew (about a tenth of a second), so that it pays
-for models that take minutes; dask does without that.
+A recipe, not a part of the package. Tasks run the same function as on one process, seeds are sent and counts come back,
+so the result is the same in every bit. Spark plans every round anew (about a tenth of a second), so that it pays for
+models that take minutes; dask does without that.
 """
 
 from __future__ import annotations

@@ -270,9 +270,7 @@ def _raw(model: Model, items: Items, batch_rows: int, describe: Callable[[int], 
     return np.concatenate(parts)
 
 
-def _local(
-    call_again: Callable[[Ints, Floats], Floats], outputs: Floats, deviation: Floats, batch_rows: int
-) -> Floats:
+def _local(call_again: Callable[[Ints, Floats], Floats], outputs: Floats, deviation: Floats, batch_rows: int) -> Floats:
     """Return the tolerance of each output near each input (n, outputs).
 
     The rounding of an output is that of the rows that were asked again. Inputs with an output that is small beside it

@@ -614,9 +614,7 @@ def _row_packs(batches: list[CounterfactualBatch], batch_rows: int) -> Iterator[
         yield pieces
 
 
-def _item_packs(
-    work: Work, batch_rows: int
-) -> Iterator[list[tuple[CounterfactualBatch, Floats, list[Hashable]]]]:
+def _item_packs(work: Work, batch_rows: int) -> Iterator[list[tuple[CounterfactualBatch, Floats, list[Hashable]]]]:
     """Yield batches with at most `batch_rows` different items together, with keys of the items; a larger one alone.
 
     Texts are told apart by their characters; anything else is taken to differ.
@@ -624,7 +622,7 @@ def _item_packs(
     pack: list[tuple[CounterfactualBatch, Floats, list[Hashable]]] = []
     different: set[Hashable] = set()
     for batch, out in work:
-        keys = [item if isinstance(item, str) else (id(batch), k) for k, item in enumerate(batch.values)]
+        keys: list[Hashable] = [x if isinstance(x, str) else (id(batch), k) for k, x in enumerate(batch.values)]
         if pack and len(different.union(keys)) > batch_rows:
             yield pack
             pack, different = [], set()
@@ -637,7 +635,9 @@ def _item_packs(
 def _sources(pieces: list[Piece]) -> Ints:
     """Return the input that each row of a call comes from."""
     versions = pieces[0][0].versions
-    if all(b.versions == versions and stop - start == b.n_evaluations and b.positions is None for b, start, stop in pieces):
+    if all(
+        b.versions == versions and stop - start == b.n_evaluations and b.positions is None for b, start, stop in pieces
+    ):
         return np.repeat(np.concatenate([batch.job.inputs for batch, _, _ in pieces]), versions)
     sources = []
     for batch, start, stop in pieces:

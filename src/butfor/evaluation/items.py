@@ -109,7 +109,7 @@ Values = Any  # versions of inputs, input-major: an array (n * versions, columns
 
 
 class Items(Protocol):
-    """The inputs of a run: rows of a table (`TableItems`), or images, texts, or inputs of several parts (`ListItems`)."""
+    """The inputs of a run: rows of a table (`TableItems`), or images, texts, inputs of several parts (`ListItems`)."""
 
     @property
     def shares_subsets(self) -> bool: ...  # whether every input has the same subsets
@@ -119,28 +119,32 @@ class Items(Protocol):
     def __len__(self) -> int: ...
     def block(self, start: int, stop: int) -> Batch: ...  # consecutive inputs
     def take(self, batch: Batch, positions: Ints) -> Batch: ...  # members of a batch
-    # inputs as the model gets them, as a copy: it may write into what it is given.
+    # inputs as the model gets them, as a copy: it may write into what it is given
     def given(self, positions: Ints) -> Batch: ...
-    # rows as the model gets them; `sources` gives the input that each comes from.
+    # rows as the model gets them; `sources` gives the input that each comes from
     def to_model_input(self, rows: Batch, sources: Callable[[], Ints]) -> Batch: ...
     def shown(self, rows: Batch) -> Batch: ...  # rows as the user would write them
-    # Draw new versions of each input, and check them.
+    # draw new versions of each input, and check them
     def draw(self, sampler: Sampler, inputs: Batch, subset: Subset, draws: int, rng: np.random.Generator) -> Draws: ...
-    # List all that may be drawn, with probabilities (n, m), and check it.
+    # list all that may be drawn, with probabilities (n, m), and check it
     def support(self, sampler: ListsSupport, inputs: Batch, subset: Subset, name: str) -> tuple[Draws, Floats]: ...
     def part(self, inputs: Batch, subset: Subset) -> Batch: ...  # the observed value of the subset in each input
-    def select_draws(self, drawn: Draws, keep: Ints | None, first: int, last: int) -> Draws: ...  # draws `first` to `last` of the inputs to keep
-    def splice(self, inputs: Batch, subset: Subset, drawn: Draws) -> Values: ...  # the observed value and then the draws of each input
-    # complete inputs from values of the subset, as many for each input.
+    def select_draws(
+        self, drawn: Draws, keep: Ints | None, first: int, last: int
+    ) -> Draws: ...  # draws `first` to `last` of the inputs to keep
+    def splice(
+        self, inputs: Batch, subset: Subset, drawn: Draws
+    ) -> Values: ...  # the observed value and then the draws of each input
+    # complete inputs from values of the subset, as many for each input
     def whole(self, values: Values, inputs: Batch, subset: Subset) -> Batch: ...
-    # versions `wanted` (n, k) of each input, to be kept: only what differs from the input.
+    # versions `wanted` (n, k) of each input, to be kept: only what differs from the input
     def pack(self, values: Values, wanted: Ints, versions: int, subset: Subset) -> Values: ...
-    def unpack(self, pieces: Values, observed: Item, subset: Subset) -> Values: ...  # values from what `pack` kept of one input
+    def unpack(self, pieces: Values, observed: Item, subset: Subset) -> Values: ...  # the values of one input
     def keys(self, values: Values) -> list[bytes]: ...  # what tells the versions of one hypothesis apart
     def size(self, start: int, subset: Subset) -> int: ...  # how many values one version takes
-    # the least p-value of each input, where a list of counterfactuals limits it.
+    # the least p-value of each input, where a list of counterfactuals limits it
     def likely(self, inputs: Batch, drawn: Draws, mass: Floats) -> Floats: ...
-    # how far draws lie from the observed value, (n, draws); inf where not wanted.
+    # how far draws lie from the observed value, (n, draws); inf where not wanted
     def distances(self, values: Values, wanted: Bools, subset: Subset) -> Floats: ...
 
 

@@ -29,7 +29,7 @@ from butfor.evaluation.evaluator import Engine, Serial, Stage, Task, TaskResult,
 from butfor.evaluation.hypotheses import SUPPORT
 from butfor.evaluation.items import TableItems
 from butfor.evaluation.progress import WorkerState
-from butfor.types import InputError, Model, ModelError
+from butfor.types import Floats, InputError, Model, ModelError
 
 LONGEST = 5  # times the least seconds of a bundle
 MOST_HERE = 0.2  # seconds of a stage that is done here, whoever else is there
@@ -245,7 +245,7 @@ class WorkerPool:
             raise ModelError(DIED.format(tries=TRIES, what=stage.problem.name_of(jobs[0].block)))
         if len(jobs) == 1:
             why = DIED.format(tries=TRIES, what="it")
-            outputs = (np.zeros((jobs[0].count, jobs[0].versions, stage.n_outputs)),)  # all equal
+            outputs: tuple[Floats, ...] = (np.zeros((jobs[0].count, jobs[0].versions, stage.n_outputs)),)  # all equal
             failed = dict.fromkeys(jobs[0].rows.tolist(), why)
             numbers = ((None,) * len(task.extracts),)
             result = TaskResult(outputs, numbers, (None,), (0, 0, 0), failed=failed)
@@ -374,7 +374,8 @@ class Cluster:
         except ImportError as error:
             raise InputError(f'workers={workers!r} needs dask; pip install "butfor[cluster]"') from error
         try:
-            self._client: Any = workers if isinstance(workers, Client) else Client(workers, timeout=10, set_as_default=False)  # type: ignore[no-untyped-call, unused-ignore]
+            made: Any = Client if not isinstance(workers, Client) else lambda client, **_: client
+            self._client = made(workers, timeout=10, set_as_default=False)
         except OSError as error:
             raise InputError(f"there is no dask scheduler at {workers!r} ({error}); is the address right?") from error
         self.count = max(1, sum(self._client.nthreads().values()))

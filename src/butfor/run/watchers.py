@@ -73,9 +73,7 @@ class Flips:
         self.listed = np.full(size, np.nan)  # the exact share, where the sampler lists all values
         self.nearest: dict[int, Nearest] = {}
 
-    def note(
-        self, job: Job, changed: tuple[int, Floats | Ints, NearestChange | None] | None, *, listed: bool
-    ) -> None:
+    def note(self, job: Job, changed: tuple[int, Floats | Ints, NearestChange | None] | None, *, listed: bool) -> None:
         """Count the draws of a job, and keep what is nearer than what is known."""
         if changed is None:  # a unit that nobody could do
             return
