@@ -267,6 +267,14 @@ def folder(
     -------
     ImageFiles
         The images, read one at a time.
+
+    Examples
+    --------
+    >>> import tempfile; from PIL import Image
+    >>> with tempfile.TemporaryDirectory() as path:
+    ...     Image.new("RGB", (3, 2)).save(f"{path}/cat.png")
+    ...     folder(path).names
+    ('cat.png',)
     """
     root = Path(path)
     if not root.is_dir():
