@@ -91,7 +91,7 @@ def _places(result: Result, shown: Ints) -> list[int]:
 
 
 def _input(result: Result, place: int, out: Path) -> dict[str, Any]:
-    found: dict[str, Any] = {"name": str(result.input_names[place]), "place": place}
+    found: dict[str, Any] = {"name": str(result.input_names[place]), "index": place}
     outputs = np.atleast_1d(result.outputs[place])
     if result.output_names is not None:
         top = int(outputs.argmax())
@@ -132,7 +132,7 @@ def _row(
     effect, low, high = (_number(column[row], sign=True) for column in numbers)
     found: dict[str, Any] = {
         "row": row,
-        "place": place,
+        "index": place,
         "input": str(result.input_names[place]),
         "subset": str(result.subset_names[result.subset_of[row]]),
         "chosen": bool(result.chosen[row]),
