@@ -75,7 +75,7 @@ def holdout(runs: int = 40, seed: int = 0, strength: float = 0.15) -> Figures:
         for name, p in nulls.items():
             result = half_tested(name, rows, y, run)
             pairs[name].append((result.chosen, truth))
-            p.append(result.evidence.p[~truth])
+            p.append(result.evidence.values[~truth])
         for name, count in (("knockoffs", 500), ("knockoffs with all rows", 1000)):
             chosen = knockoffs(rows[:count], y[:count], run)
             pairs[name] += [] if chosen is None else [(chosen, truth)]

@@ -11,7 +11,7 @@ import numpy as np
 from butfor.evaluation.hypotheses import Problem, list_problem, table_problem
 from butfor.evaluation.items import ListItems
 from butfor.evaluation.samplers import Sampler
-from butfor.results.io import GIVE, Facts, checked, kept_arrays, read_file, read_index, unpack
+from butfor.results.io import GIVE, Facts, checked, counterfactual_arrays, read_file, read_index, unpack
 from butfor.results.record import ImageInputs, TableInputs, TextInputs
 from butfor.results.result import Result
 from butfor.tabular.splice import bind_sampler
@@ -110,11 +110,11 @@ def _check_table(table: Table, subsets: Sequence[Subset], arrays: dict[str, Arra
         if index.max() >= width or len(np.unique(index)) < len(index):
             raise ValueError(f"its subset {subset.name!r:.60} is of columns that are not there")
     check_cells(table, table.values, np.arange(width))
-    for row, pieces in kept_arrays(arrays):
+    for _, row, pieces in counterfactual_arrays(arrays):
         index = subsets[row % len(subsets)].index
-        if pieces.dtype.kind != "f" or pieces.ndim > 2 or pieces.shape[-1:] != index.shape:
+        if pieces.dtype.kind != "f" or pieces.ndim != 2 or pieces.shape[-1:] != index.shape:
             raise ValueError(f"the counterfactuals of hypothesis {row} are {pieces.dtype} of shape {pieces.shape}")
-        check_cells(table, np.atleast_2d(pieces), index)
+        check_cells(table, pieces, index)
 
 
 def _list_problem(facts: Facts, arrays: dict[str, Array], sampler: Any, inputs: Sequence[Any] | None) -> Problem:
@@ -131,13 +131,13 @@ def _list_problem(facts: Facts, arrays: dict[str, Array], sampler: Any, inputs: 
         from butfor.image.files import check_kept, list_items, region
 
         subsets = [[Subset(one.name, region(one.index)) for one in inside] for inside in subsets]
-        check_kept([piece for _, piece in kept_arrays(arrays)])
+        check_kept([pieces for _, _, pieces in counterfactual_arrays(arrays)])
         drawing = with_attributes(usable, subsets)
         return list_problem(list_items(inputs, names), names, subsets, drawing, record.seed)
     if isinstance(record.inputs, TextInputs):
         from butfor.text.segment import SpanPacking, span_of
 
-        if inputs is None or any(True for _ in kept_arrays(arrays)):
+        if inputs is None or any(True for _ in counterfactual_arrays(arrays)):
             raise ValueError("its texts are missing")
         for text, inside in zip(inputs, subsets, strict=True):
             for subset in inside:

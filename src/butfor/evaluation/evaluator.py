@@ -33,7 +33,7 @@ from butfor.evaluation.hypotheses import (
     no_chance,
 )
 from butfor.evaluation.items import TableItems
-from butfor.evaluation.samplers import ListsSupport, RepeatsDraws, SamplerInfo
+from butfor.evaluation.samplers import SamplerInfo, method
 from butfor.inference.exact import Support
 from butfor.types import Array, Batch, Floats, Ints, Model, ModelError, Subset
 
@@ -253,10 +253,8 @@ def remembering(problem: Problem, observed: Floats, again: bool = True) -> Memor
 
 
 def _repeats(sampler: object) -> Callable[[Subset], bool]:
-    """Whether draws of a subset come again; asked once of a sampler, since a Protocol takes its time."""
-    if isinstance(sampler, RepeatsDraws) and callable(sampler.repeats):
-        return sampler.repeats
-    return sampler.lists if isinstance(sampler, ListsSupport) else lambda _: False
+    """Return whether draws of a subset come again: by `repeats` or, without, where the sampler lists them."""
+    return method(sampler, "repeats") or method(sampler, "lists") or (lambda _: False)
 
 
 LEAST_PAINTED = 4  # large jobs on the same inputs from which on painting over beats assembling anew

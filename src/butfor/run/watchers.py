@@ -1,4 +1,5 @@
-"""What a run learns from the draws of its test beside the test itself: first estimates, and changes of decisions.
+"""What a run learns from the draws of its test beside the test itself: first estimates, changes of
+decisions, and counterfactuals to show.
 
 A watcher is told of every job of a run, in order. Its `look` sees the counterfactuals where they are drawn and returns
 a few small numbers, which travel; its `note` adds them up.
@@ -14,9 +15,11 @@ import numpy as np
 
 from butfor.evaluation.evaluator import Seen
 from butfor.evaluation.hypotheses import CounterfactualBatch, Problem
+from butfor.evaluation.items import size
 from butfor.inference.decisions import Decision, FlipShare, Forecasts, Nearest, changes, decision_chances
 from butfor.inference.effects import Estimates, first_estimates
 from butfor.inference.statistics import Rounding, Target
+from butfor.results.result import Chunk, Kept
 from butfor.types import Array, Floats, Ints
 
 MOST_LOCAL = 2**13  # tolerances that travel with every unit of work; of larger runs only the largest of them does
@@ -161,3 +164,57 @@ class LookAtDecisions:
         if _is_later(batch) or outputs.shape[1] < 3:
             return None
         return decision_chances(self.decision, outputs, batch.mass)
+
+
+@dataclass(frozen=True)
+class KeepFirst:
+    """Looks at the counterfactuals of a job, and takes the first `count`, those set aside left out."""
+
+    count: int
+    skip: int
+
+    def __call__(self, problem: Problem, batch: CounterfactualBatch, outputs: Floats) -> tuple[Any, Floats] | None:
+        """Them and their outputs (n, k, outputs), where this is the first round."""
+        if batch.job.round != 0 and batch.mass is None:
+            return None
+        wanted = self._wanted(batch)
+        if not wanted.size:
+            return None
+        pieces = problem.items.pack(batch.values, wanted, batch.versions, batch.job.block.subset)
+        return pieces, outputs[np.arange(len(wanted))[:, None], wanted]
+
+    def _wanted(self, batch: CounterfactualBatch) -> Ints:
+        """Versions to keep of each input (n, k): the first draws, or the likeliest of those that are listed."""
+        if batch.mass is not None:
+            return 1 + np.sort(np.argsort(-batch.mass, axis=1, kind="stable")[:, : self.count], axis=1)
+        first = self.skip - (batch.job.part[0] if batch.job.part else 0)
+        versions = np.arange(1 + max(first, 0), min(batch.versions, 1 + first + self.count))
+        return np.broadcast_to(versions, (len(batch.inputs), len(versions)))
+
+
+class Keeper:
+    """Hears of every job of a run; keeps the first counterfactuals of each hypothesis.
+
+    `room` counts values: when it is used up nothing more is kept, and what is asked for later is drawn again.
+    """
+
+    def __init__(self, count: int, set_aside: int, room: int) -> None:
+        self._first, self._room = KeepFirst(count, set_aside), room
+        self._chunks: list[Chunk] = []
+
+    @property
+    def look(self) -> KeepFirst | None:
+        """What to take of the counterfactuals; nothing when there is no room."""
+        return self._first if self._room > 0 else None
+
+    def note(self, seen: Seen, found: tuple[Any, Floats] | None) -> None:
+        """Keep what was taken of a job."""
+        if found is None or self._room <= 0:
+            return
+        pieces, outputs = found
+        self._chunks.append(Chunk(seen.job.rows, pieces, outputs, seen.mass is not None))
+        self._room -= size(pieces) + outputs.size
+
+    def kept(self) -> Kept:
+        """What was kept."""
+        return Kept(tuple(self._chunks))
