@@ -51,7 +51,7 @@ from butfor.results.record import CheckRecord, FitKind, ImportanceRecord, RunRec
 from butfor.results.result import Result, importance_result
 from butfor.results.words import Note, as_note
 from butfor.run.holdout import deviations, mean_effects, randomise, randomise_covariance
-from butfor.run.run import Patient, failing_inputs, manifest, model_notes, resolve, target_name
+from butfor.run.run import failing_inputs, manifest, model_notes, patient, resolve, target_name
 from butfor.run.tests import Outcomes, ReadModel
 from butfor.settings import Link, OnError, RunOptions, Settings, documented
 from butfor.streams import stream
@@ -533,7 +533,7 @@ def _importance(
 
     answers = journal(engine_for(settings.options.workers), call, settings.options.run_dir, all_told)
     with answers as kept, reporting(settings.options.progress) as report:
-        model = kept.model if tolerance == Tolerance() else Patient(kept.model, tolerance)
+        model = patient(kept.model, tolerance)
         seen = probe(model, problem.items, size, partial(name_row, asked.table))
         measured = measured_of(settings, seen, asked.wrapped)
         plan = _plan(asked, measured, seen)
