@@ -362,23 +362,31 @@ class StrangeScale:
         return np.zeros(len(rows))
 
 
-def test_a_stream_writes_one_table(tmp_path, monkeypatch):
+def test_combine_writes_what_is_chosen_over_all_files(tmp_path, monkeypatch, capsys):
     rng = np.random.default_rng(0)
     monkeypatch.chdir(tmp_path)
     pd.DataFrame(rng.normal(size=(200, 2)), columns=["a", "b"]).to_csv("old.csv", index=False)
-    new = pd.DataFrame(rng.normal([5, 0], 1, size=(700, 2)), columns=["a", "b"])
-    new.assign(id=[f"p{i}" for i in range(700)]).to_csv("new.csv", index=False)
     (tmp_path / "model.py").write_text("def risk(rows):\n    return rows['a']\n")
-    asked = ["explain", "--model", "model.py:risk", "--data", "new.csv", "--index", "id", "--quiet", "--stream"]
-    whole = [*asked, "--reference", "old.csv", "--sampler", "gaussian", "--test", "osft", "--out", "found"]
-    assert main(whole) == 0
-    (table,) = (tmp_path / "found").iterdir()
-    read = pd.read_parquet(table) if table.suffix == ".parquet" else pd.read_csv(table)
-    assert len(read) == 1400
-    assert read.chosen.sum() > 500
-    assert set(read[read.chosen].subset) == {"a"}
-    assert read.input.iloc[-1] == "p699"
-    for more in (["--reference-where", "a > 3"], ["--reference", "old.csv", "--family", "input"],
-                 ["--reference", "old.csv", "--truth", "id"]):  # fmt: skip
-        assert main([*asked, *more, "--out", "refused"]) == 2
-    assert not (tmp_path / "refused").exists()
+    for k in (1, 2):
+        new = pd.DataFrame(rng.normal([5, 0], 1, size=(30, 2)), columns=["a", "b"])
+        new.assign(id=[f"p{k}{i}" for i in range(30)]).to_csv("new.csv", index=False)
+        asked = [
+            "explain",
+            "--model",
+            "model.py:risk",
+            "--data",
+            "new.csv",
+            "--index",
+            "id",
+            "--quiet",
+            "--test",
+            "irt",
+        ]
+        assert main([*asked, "--reference", "old.csv", "--seed", str(k), "--out", f"run{k}"]) == 0
+    assert main(["combine", "run1", "run2/result.butfor", "--out", "all.csv"]) == 0
+    assert "Table: all.csv" in capsys.readouterr().out
+    read = pd.read_csv("all.csv")
+    assert set(read.file) == {"run1/result.butfor", "run2/result.butfor"}
+    assert "p129" in read.input.tolist()
+    assert main(["combine", "run1", "run1", "--out", "twice.csv"]) == 2
+    assert not (tmp_path / "twice.csv").exists()

@@ -41,6 +41,7 @@ from butfor.cli.tables import (
     REFERENCE_HELP,
     SamplerName,
     TableColumns,
+    combine,
     explain,
     global_,
     sampler_named,
@@ -280,6 +281,7 @@ def _ran(kind: str, output: Output) -> tuple[Result, Callable[[], str], Callable
 
 app.command()(explain)
 app.command("global")(global_)
+app.command()(combine)
 app.command("check-sampler")(check)
 app.command()(image)
 app.command()(text)

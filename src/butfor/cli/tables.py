@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -35,6 +35,7 @@ from butfor.cli.options import (
     working,
     written,
 )
+from butfor.combine import combine as choose_over
 from butfor.evaluation.samplers import Sampler
 from butfor.inference.guarantees import P_RULES
 from butfor.models import wrap
@@ -44,7 +45,7 @@ from butfor.tabular.global_importance import global_importance
 from butfor.types import InputError
 
 if TYPE_CHECKING:
-    from butfor.tabular.files import TableRequest, Tables
+    from butfor.tabular.files import Tables
 
 
 SAMPLERS: dict[str, Callable[[Any], Sampler]] = {
@@ -122,74 +123,11 @@ def sampler_named(name: str) -> Callable[[Any], Sampler]:
 
 def tables(columns: TableColumns, model: object, **rows: object) -> Tables:
     """The rows to explain and those of the reference, with the columns for the model, which may know them itself."""
-    from butfor.tabular.files import read_tables
-
-    return read_tables(table_request(columns, model, **rows))
-
-
-def table_request(columns: TableColumns, model: object, **rows: object) -> TableRequest:
-    """What was said of rows and columns, on the command line and by the model."""
-    from butfor.tabular.files import TableRequest
+    from butfor.tabular.files import TableRequest, read_tables
 
     known = None if model is None else wrap(model).columns
     named = {name: value for name, value in vars(columns).items() if name != "subsets"}
-    return TableRequest(**given(**named, **rows, known=None if known is None else list(map(str, known))))
-
-
-STREAM_HELP = (
-    "Read the data in blocks, for files larger than memory: single columns, --test sequential, irt or osft; writes "
-    "table.parquet (table.csv without pyarrow) and nothing else. --reference must be a file of its own."
-)
-
-
-def explain_in_blocks(
-    model: TableModel,
-    trust: Trust,
-    rows: Rows,
-    columns: TableColumns,
-    sampler: str,
-    test: Mapping[str, Any],
-    tests: TestOptions,
-    output: Output,
-    labels: str | None,
-) -> None:
-    """Test block by block, choose over the whole file, write one table."""
-    from butfor.tabular.stream import OPTIONS, explain_stream, read_stream, usual_ending
-
-    if labels is not None:
-        raise InputError("--truth and --clusters need all rows at once; drop them, or drop --stream")
-    with working(output):
-        make, box = sampler_named(sampler), trust.load(model.model)
-        settings = {**tests.settings(box), **test}
-        if unknown := [name for name in settings if name not in OPTIONS]:
-            raise InputError(f"--{unknown[0].replace('_', '-')} does not go with --stream; drop one of them")
-        data, reference = read_stream(table_request(columns, box, **vars(rows)))
-        table = f"table{usual_ending()}"
-        made = _folder(output.out)
-        try:
-            found = explain_stream(
-                box,
-                data,
-                make(reference),
-                out=output.out / table,
-                subsets=columns.groups(),
-                seed=output.seed,
-                batch_rows=model.batch_rows,
-                progress=bar(output),
-                **settings,
-            )
-        except BaseException:
-            if made and not any(output.out.iterdir()):
-                output.out.rmdir()
-            raise
-    finish(output, found.summary, found.to_json, {"Table": table})
-
-
-def _folder(out: Path) -> bool:
-    """Make the folder; whether it was not there."""
-    made = not out.exists()
-    out.mkdir(parents=True, exist_ok=True)
-    return made
+    return read_tables(TableRequest(**given(**named, **rows, known=None if known is None else list(map(str, known)))))
 
 
 TRUTH_HELP = "Column with the true labels, for --target truth; not for the model."
@@ -231,12 +169,8 @@ def explain(
     output: Output,
     running: Running,
     on_error: Annotated[str, typer.Option(help=ON_ERROR_HELP)] = "raise",
-    stream: Annotated[bool, typer.Option("--stream", help=STREAM_HELP)] = False,
 ) -> None:
     """Test the features of every row of a table; write result.butfor, table.csv and report.html."""
-    if stream:
-        explain_in_blocks(model, trust, rows, columns, sampler, own.of(tests.test), tests, output, truth or clusters)
-        return
     if tests.target == "truth" and truth is None:
         raise InputError("--target truth needs the true labels; name their column with --truth")
     test = own.of(tests.test)
@@ -333,3 +267,15 @@ def global_(
         result.to_json,
         {"Report": REPORT, "Picture": IMPORTANCE, "Table": TABLE, "Result": RESULT},
     )
+
+
+def combine(
+    files: Annotated[list[Path], typer.Argument(help="Files written by result.save, or folders with result.butfor.")],
+    out: Annotated[Path, typer.Option(help="Table of what is chosen, .csv or .parquet.")],
+    alpha: Annotated[float, typer.Option(help="Error rate over all files together.")] = 0.1,
+    rule: Annotated[str | None, typer.Option(help="As in explain. Default: that of the runs.")] = None,
+) -> None:
+    """Choose over the results of many runs at once: chunks of a large table, jobs of a cluster."""
+    combined = choose_over([file / RESULT if file.is_dir() else file for file in files], alpha, rule)
+    written = combined.write(out)
+    typer.echo(f"{combined.summary()}\n\nTable: {written}")
