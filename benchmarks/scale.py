@@ -271,7 +271,7 @@ def _write_parquet(path: Path, rows: int, seed: int) -> Sampler:
     """Rows with signals in the first column; returns a sampler of the same columns without them."""
     import pandas as pd
     import pyarrow  # type: ignore[import-untyped, unused-ignore]
-    from pyarrow import parquet
+    from pyarrow import parquet  # type: ignore[import-untyped, unused-ignore]
 
     rng, names, step = stream(seed, "scale", "stream", rows), [f"x{j}" for j in range(WIDTH)], 100_000
     schema = pyarrow.schema([(name, pyarrow.float64()) for name in names])
