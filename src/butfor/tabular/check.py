@@ -145,7 +145,7 @@ def _log_scores(pool: Floats, listed: Floats | None) -> tuple[float, float]:
 
     One more draw is spread evenly over the levels that were seen: what was never drawn is not impossible.
     """
-    codes = np.zeros(pool.shape[:2], dtype=np.int64)  # each row of values as one number; missing is a level, too
+    codes: Ints = np.zeros(pool.shape[:2], dtype=np.int64)  # each row of values as one number; missing is a level, too
     for k in range(pool.shape[2]):
         _, code = np.unique(pool[:, :, k], return_inverse=True)  # all NaN are one
         _, joint = np.unique(codes * (code.max() + 1) + code.reshape(codes.shape), return_inverse=True)
@@ -470,7 +470,7 @@ def _check_subset(
     table_levels: Bools,
     output: Callable[[Sequence[Job]], Floats] | None,
 ) -> SubsetCheck:
-    """Check ranks and shape of held-out values, trees that tell them from draws, and the model's output; score draws."""
+    """Check ranks and shape of held-out values, trees that tell them from draws, the model's output; score draws."""
     jobs = [Job(block, draws, "check") for block in problem.blocks if block.subset is subset]
     columns, levels = np.asarray(subset.index), table_levels[subset.index]
     given = np.concatenate([draw(problem, job).values for job in jobs]).astype(np.float64)

@@ -22,7 +22,7 @@ from butfor.models import Wrapped
 from butfor.models.trees import Unreadable, readable
 from butfor.models.wrap import check_aligned, is_series, model_name
 from butfor.results.result import Result
-from butfor.results.words import Note
+from butfor.results.words import Note, Severity
 from butfor.run.run import Reference, RunContext, run
 from butfor.settings import Settings
 from butfor.tabular.donors import describe, reference_rows
@@ -54,9 +54,7 @@ def explain(model: object, X: object, sampler: object, subsets: object, options:
     table, fitted = bind_sampler(X, sampler)
     tree = subset_tree(table, fitted, subsets)
     alike = np.unique(table.values, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
-    clusters = len(
-        distinct(alike if settings.groups is None else np.asarray(settings.groups, dtype=object).astype(str))
-    )
+    named = alike if settings.groups is None else np.asarray(settings.groups, dtype=object).astype(str)
     learns = settings.test.name == "sequential" or (settings.test.name == "irt" and not settings.test.early_stop)
     learns &= info_of(fitted).calibrated and len(distinct(named)) >= LEAST_CLUSTERS and settings.family == "run"
     if learns and options.get("rule") is None:
@@ -268,7 +266,7 @@ def draw_notes(problem: Problem, reference: Floats | None, controlled: bool) -> 
     return [Note(code, severity, {"subsets": names[code]}) for code, severity in DRAW_NOTES if names[code]]
 
 
-DRAW_NOTES = (
+DRAW_NOTES: tuple[tuple[str, Severity], ...] = (
     ("draws-repeat", "limit"),
     ("draws-fractions", "warning"),
     ("draws-independent", "warning"),
