@@ -306,7 +306,7 @@ def check(model, data, sampler):
 )
 def test_other_columns_than_the_model_s_are_refused_before_anything_is_fitted(call, change, message, monkeypatch):
     model, frame = fitted_model()
-    monkeypatch.setattr(sys.modules["butfor.tabular.auto"], "auto", Untouched())
+    monkeypatch.setattr(sys.modules["butfor.tabular.explain"], "auto", Untouched())
     for sampler in (frame, Untouched()):
         with pytest.raises(butfor.InputError, match=message):
             call(model, change(frame), sampler)
