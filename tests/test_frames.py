@@ -344,7 +344,7 @@ def test_the_reference_as_a_keyword():
     pd.testing.assert_frame_equal(one.table, two.table)
     three = butfor.explain(by_name, data, sampler=tabular.auto(reference), test="irt", draws=29)
     pd.testing.assert_frame_equal(one.table, three.table)
-    with pytest.raises(butfor.InputError, match="give a sampler or reference data"):
+    with pytest.raises(butfor.InputError, match="give reference data to draw from, or a sampler"):
         butfor.explain(by_name, data)
     with pytest.raises(butfor.InputError, match="got a sampler and a reference; give one"):
         butfor.explain(by_name, data, tabular.gaussian(reference), reference=reference)
