@@ -239,16 +239,16 @@ def _children() -> set[str]:
         return set()
 
 
-def streamed(seed: int, rows: int) -> Figures:
-    """osft on a Parquet file of 10 columns in chunks that are saved and combined, and on a tenth of it."""
+def streamed(seed: int, rows: int) -> list[Figures]:
+    """Run osft on a Parquet file of 10 columns in chunks that are saved and combined, and on a tenth of it."""
     from pyarrow import parquet  # type: ignore[import-untyped, unused-ignore]
 
-    found = {}
+    table: list[Figures] = []
     with tempfile.TemporaryDirectory() as made:
         for count in (rows // 10, rows):
             folder = Path(made)
             sampler = _write_parquet(folder / "rows.parquet", count, seed)
-            before, start, files, first = peak("self"), time.process_time(), list[Path](), 0
+            before, start, files, first = memory(), time.process_time(), list[Path](), 0
             for k, batch in enumerate(parquet.ParquetFile(folder / "rows.parquet").iter_batches(CHUNK)):
                 chunk = batch.to_pandas()
                 chunk.index += first
@@ -258,9 +258,9 @@ def streamed(seed: int, rows: int) -> Figures:
                 files.append(result.save(folder / f"{k}.butfor"))
             done = combine(files)
             seconds, size = time.process_time() - start, sum(file.stat().st_size for file in files) / 1e6
-            own = {"seconds": seconds, "mb": peak("self"), "before_mb": before, "written_mb": size}
-            found[str(sum(map(len, done.chosen)))] = {"chosen": len(done.table), **own}
-    return {"files": found}
+            row = {"hypotheses": sum(map(len, done.chosen)), "chosen": len(done.table), "seconds": seconds}
+            table.append({**row, "mb": memory(), "before_mb": before, "written_mb": size})
+    return table
 
 
 def _crossed(rows: Frame) -> Frame:

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from butfor.evaluation.hypotheses import Layers
 from butfor.inference.guarantees import FILTER, Guarantee, check_alpha, check_rule
-from butfor.inference.selection import Choice, LearningUnits
+from butfor.inference.selection import Choice, Layers, LearningUnits
 from butfor.load import load
 from butfor.results.result import Result, drops_unvarying
 from butfor.types import Array, Bools, InputError

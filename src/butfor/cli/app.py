@@ -192,8 +192,9 @@ def _as_json(found: SamplerCheck, sampler: str) -> str:
     """The check as JSON."""
     described = {"sampler": sampler, "ok": found.ok, "headline": found.headline, "sentence": found.sentence}
     together = {"together": found.together, "together_p": found.together_p, "alpha": found.alpha}
-    counts = {"rows": found.rows, "draws": found.draws, "left_out": list(found.left_out), "notes": list(map(str, found.notes))}
-    return dumps({**described, **together, **counts, "table": loads(found.table.to_json(orient="records"))})
+    counts = {"rows": found.rows, "draws": found.draws, "left_out": list(found.left_out)}
+    notes = {"notes": list(map(str, found.notes))}
+    return dumps({**described, **together, **counts, **notes, "table": loads(found.table.to_json(orient="records"))})
 
 
 IMAGES_HELP = (

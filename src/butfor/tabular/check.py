@@ -14,6 +14,10 @@ from butfor.evaluation.calls import probe
 from butfor.evaluation.evaluator import Evaluator, evaluate
 from butfor.evaluation.hypotheses import Job, Problem, draw, table_problem
 from butfor.evaluation.samplers import ListsSupport, info_of
+from butfor.inference.selection import bh
+from butfor.inference.statistics import Target, pick
+from butfor.models import Wrapped
+from butfor.results.words import Note
 from butfor.streams import stream
 from butfor.tabular.calibration import (
     RankCheck,
@@ -26,10 +30,6 @@ from butfor.tabular.calibration import (
     ranks,
     told_apart,
 )
-from butfor.inference.statistics import Target, pick
-from butfor.inference.selection import bh
-from butfor.models import Wrapped
-from butfor.results.words import Note
 from butfor.tabular.splice import bind_model, bind_sampler
 from butfor.tabular.subsets import column_subsets
 from butfor.tabular.table import Table, items_of

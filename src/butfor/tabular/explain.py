@@ -13,10 +13,7 @@ import numpy as np
 from butfor.evaluation.hypotheses import Job, Problem, draw_all, table_problem
 from butfor.evaluation.items import TableItems, digest
 from butfor.evaluation.samplers import DrawsColumns, HasNotes, Sampler, info_of
-from butfor.streams import stream
 from butfor.inference.adaptive import LEAST_CLUSTERS
-from butfor.tabular.calibration import filled, spread_ranks
-from butfor.run.tests import ReadModel
 from butfor.inference.features import Fit
 from butfor.models import Wrapped
 from butfor.models.trees import Unreadable, readable
@@ -24,7 +21,10 @@ from butfor.models.wrap import check_aligned, is_series, model_name
 from butfor.results.result import Result
 from butfor.results.words import Note, Severity
 from butfor.run.run import Reference, RunContext, run
+from butfor.run.tests import ReadModel
 from butfor.settings import Settings
+from butfor.streams import stream
+from butfor.tabular.calibration import filled, spread_ranks
 from butfor.tabular.donors import describe, reference_rows
 from butfor.tabular.residual import residual
 from butfor.tabular.splice import TableSampler, align_columns, bind_model, bind_sampler, is_data
