@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import count
 from math import isfinite
 from typing import TypeVar
 
@@ -111,16 +112,30 @@ def _final(error: Exception) -> bool:
     return isinstance(error, InputError) and not isinstance(error, ModelError)
 
 
-def again(call: Callable[[], Made], tries: int = TRIES, final: Callable[[Exception], bool] = _final) -> Made:
-    """What a call returns, made again where it fails and the error is not `final`: many faults pass."""
-    for left in range(tries - 1, -1, -1):
+def retry(
+    call: Callable[[], Made], pause: Callable[[Exception, int], float], sleep: Callable[[float], object] = time.sleep
+) -> Made:
+    """Return what a call returns, made again where it fails.
+
+    `pause` gets the error and the number of calls so far, and returns the seconds to wait, or raises.
+    """
+    for attempt in count(1):
         try:
             return call()
         except Exception as error:
-            if left == 0 or final(error):
-                raise
-            time.sleep(PAUSE * 2 ** (tries - 1 - left))
+            sleep(pause(error, attempt))
     raise AssertionError("unreachable")
+
+
+def again(call: Callable[[], Made], tries: int = TRIES, final: Callable[[Exception], bool] = _final) -> Made:
+    """Return what a call returns, made again where it fails and the error is not `final`: many faults pass."""
+
+    def pause(error: Exception, attempt: int) -> float:
+        if attempt == tries or final(error):
+            raise error
+        return PAUSE * 2.0 ** (attempt - 1)
+
+    return retry(call, pause)
 
 
 def limited(model: Model, seconds: float | None) -> Model:
