@@ -72,7 +72,7 @@ def study(reviews: dict[str, str], seed: int, threads: int | None, test: str | N
     with warnings.catch_warnings(action="ignore"):  # reach is not the point here
         result = text.explain(model, reviews, sampler, test=test, alpha=ALPHA, link="logit", seed=seed)
     return {
-        "test": result.provenance["test"],
+        "test": result.record.test,
         "words": len(result.chosen),
         "chosen": int(result.chosen.sum()),
         "share": float(result.chosen.mean()),
@@ -95,7 +95,7 @@ def signs(result: Result) -> Figures:
     A p-value wins where it is at most SMALL.
     """
     values, kind = result.evidence.values, result.evidence.kind
-    decoys = 1 if kind == "z" else 1 / SMALL - 1 if kind == "p" else int(result.provenance["draws"])
+    decoys = 1 if kind == "z" else 1 / SMALL - 1 if kind == "p" else int(result.record.draws)
     words = plain_words()
     plain = np.array([word in words for word in tested_words(result)])
     values = np.where(values <= SMALL, 1.0, -1.0) if kind == "p" else values

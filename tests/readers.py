@@ -10,7 +10,7 @@ import pandas as pd
 
 import butfor
 from butfor import image, text
-from butfor.cli.options import _parsed
+from butfor.cli.options import parsed_config
 from butfor.image.files import read_image
 from butfor.image.models import class_names
 from butfor.models.files import load_model
@@ -161,7 +161,7 @@ def _result(path):
         result.reasons(where[0])
         if result.decided is not None:
             result.nearest(*where)
-        if row in result.kept and not result.provenance["picked"]:
+        if row in result.kept and not result.record.picked:
             result.kept.whole(result.problem, row, 1)
     result.select(alpha=0.2)
 
@@ -195,7 +195,7 @@ READERS = {
     "classes.json": class_names,
     "answer.json": lambda path: _answer(path.read_bytes()),
     "tokenizer.json": lambda path: tokens_of(path).encode(["A good film."]),
-    "options.toml": _parsed,
+    "options.toml": parsed_config,
     "rows.where": lambda path: evaluated(PEOPLE, path.read_text("utf-8", "replace"), "--data-where"),
     "units.pattern": lambda path: text.matches(path.read_text("utf-8", "replace"))("review", REVIEW),
     ".skops": _model,

@@ -40,7 +40,7 @@ def test_says_what_the_reference_is(demo):
     text = " ".join(demo.summary().split())
     assert "The reference is 180 benign patients" in text
     assert "the same call on 70 other benign patients chooses 0 of 910" in text
-    assert demo.malignant.provenance["reference"] == "180 benign patients, new to the model"
+    assert demo.malignant.record.reference == "180 benign patients, new to the model"
 
 
 def test_the_promise_names_no_sequence_where_nothing_was_drawn(demo):

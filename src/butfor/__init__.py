@@ -12,10 +12,9 @@ from butfor.evaluation.progress import Progress
 from butfor.evaluation.samplers import SamplerInfo
 from butfor.explain import check_sampler, explain
 from butfor.inference import selection
-from butfor.inference.guarantees import Guarantee
 from butfor.load import load
-from butfor.results.global_result import GlobalResult
 from butfor.results.result import Result
+from butfor.results.words import Guarantee, Note
 from butfor.settings import RunOptions, Settings, few_shot, irt, osft, sequential
 from butfor.types import InputError, ModelError, ReachWarning, Subset
 
@@ -26,10 +25,10 @@ if TYPE_CHECKING:
     from butfor.tabular.global_importance import global_importance
 
 __all__ = [
-    "GlobalResult",
     "Guarantee",
     "InputError",
     "ModelError",
+    "Note",
     "Progress",
     "ReachWarning",
     "Result",

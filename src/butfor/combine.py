@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from butfor.inference.guarantees import FILTER, Guarantee, check_alpha, check_rule
+from butfor.inference.guarantees import check_alpha, check_rule
 from butfor.inference.selection import Choice, Layers, LearningUnits
 from butfor.load import load
 from butfor.results.result import Result, drops_unvarying
+from butfor.results.words import Guarantee, Note
 from butfor.types import Array, Bools, InputError
 
 if TYPE_CHECKING:
@@ -29,9 +30,6 @@ SETTINGS = ("test", "alternative", "target", "link", "h", "delta", "picked", "mi
 COLUMNS = ("input", "subset", "resolution", "value", "observed", "draws", "p", "z", "w", "e", "effect", "effect_low",
            "effect_high", "output")  # fmt: skip
 INDEPENDENT = ("knockoff+", "seqstep", "adaptive", "adaptive-strict")  # rules that need draws of each file for itself
-SAME_SEED = (
-    "results of the same seed share their random numbers, so their evidence is dependent; give each run its own seed"
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,8 +137,8 @@ def _read(results: Sequence[Result | str | Path]) -> Iterator[Result]:
     """Yield the results one by one; a file is read anew each time."""
     for one in results:
         result = one if isinstance(one, Result) else load(one)
-        if not isinstance(result, Result):
-            raise InputError(f"combine takes results of butfor.explain, got {one}")
+        if result.record.importance is not None:
+            raise InputError(f"combine takes results of butfor.explain, {one} is one of global_importance")
         yield result
 
 
@@ -167,7 +165,7 @@ def _chosen(
             arrays.setdefault(name, []).append(values)
         names.update(result.input_names)
         sizes.append(len(result.chosen))
-        seeds.append(result.provenance["seed"])
+        seeds.append(result.record.seed)
         promises.append(replace(result, rule=rule, alpha=alpha, family="run").guarantee)
     assert rule is not None
     assert settings is not None
@@ -192,7 +190,7 @@ def _chosen(
 
 def _rule(result: Result, rule: str | None) -> str:
     """Return the rule to apply, after checking that it has a guarantee for this result's test."""
-    test = "irt" if result.exact else result.provenance["test"]
+    test = "irt" if result.exact else result.record.test
     if rule is None:
         rule = "bh" if test == "sequential" and result.rule == "adaptive" else result.rule
     check_rule(test, rule)
@@ -200,7 +198,7 @@ def _rule(result: Result, rule: str | None) -> str:
         raise InputError(
             "rule='adaptive' learns from p-values of a fixed number of draws; use rule='bh', or test='irt'"
         )
-    if result.choice is None or result.provenance["delta"] is not None:
+    if result.choice is None or result.record.delta is not None:
         raise InputError("a run with early_stop=True stopped drawing once its own choice was settled; run it without")
     return rule
 
@@ -209,9 +207,9 @@ def _settings(result: Result, rule: str) -> dict[str, Any]:
     """Return what all results must have in common."""
     kind = result.evidence.kind
     return {
-        **{name: result.provenance.get(name) for name in SETTINGS},
+        **{name: getattr(result.record, name) for name in SETTINGS},
         "evidence": kind,
-        "draws": result.provenance["draws"] if kind == "w" else None,  # rivals of a few-shot competition
+        "draws": result.record.draws if kind == "w" else None,  # rivals of a few-shot competition
         "zoom": result.problem.layers is not None,
         "subsets": result.subset_names if rule.startswith("adaptive") else None,  # weights are of subsets
     }
@@ -238,9 +236,11 @@ def _evidence(result: Result, rule: str, hypotheses: int, inputs: int) -> dict[s
 def _guarantee(promises: Sequence[Guarantee], rule: str, same_seed: bool, filtered: bool) -> Guarantee:
     """Return the promise over all results, with the caveats of each."""
     weakest = next((one for one in promises if one.controls == "nothing"), promises[0])
-    caveats = dict.fromkeys(caveat for one in promises for caveat in one.caveats if caveat != FILTER)
-    told = (*((FILTER,) if filtered else ()), *caveats)
+    dropped, shared = Note("filtered", "warning"), Note("same-seed", "warning")
+    caveats = [caveat for one in promises for caveat in one.caveats if caveat != dropped]
+    distinct = [caveat for k, caveat in enumerate(caveats) if caveat not in caveats[:k]]
+    told = (*((dropped,) if filtered else ()), *distinct)
     over = f"{weakest.family}, {len(promises)} results taken together"
     if same_seed and rule in INDEPENDENT:
-        return Guarantee("nothing", weakest.level, over, SAME_SEED, "nobody", told)
-    return replace(weakest, family=over, caveats=(f"Note that {SAME_SEED}.", *told) if same_seed else told)
+        return Guarantee("nothing", weakest.level, over, str(shared).rstrip("."), "nobody", told, "same-seed")
+    return replace(weakest, family=over, caveats=(shared, *told) if same_seed else told)

@@ -37,5 +37,5 @@ def test_the_command(capsys, tmp_path):
 def test_what_is_timed_is_what_explain_says():
     task = trees.tasks(5, seed=0, most=20)[0]
     result = explain(task.model, task.inputs, task.sampler, subsets="columns", control=False)
-    assert result.provenance["exact"] == len(result.table)
+    assert result.record.exact == len(result.table)
     np.testing.assert_array_equal(trees.alone(task).reshape(-1), result.table.p)

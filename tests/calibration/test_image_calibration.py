@@ -31,7 +31,7 @@ def rates(test, seeds, sampler=None):
             seed=seed,
             batch_rows=1024,
         )
-        assert result.provenance["target"] == "predicted"
+        assert result.record.target == "predicted"
         truth = bed.truth.ravel()
         found.append(
             ((result.chosen & ~truth).sum() / max(1, result.chosen.sum()), result.chosen[truth].mean()),
@@ -85,8 +85,8 @@ def false_runs(boxes):
         settings = {"alternative": "greater", "test": "few-shot", "seed": seed}
         result = bi.explain(light, images, redrawn, boxes=boxes, **settings)
         found += bool(result.chosen.any())
-    assert result.provenance["data_dependent"] == ("picked by what is in it" in str(result.guarantee))
-    return found, result.provenance["data_dependent"]
+    assert result.record.data_dependent == ("picked by what is in it" in str(result.guarantee))
+    return found, result.record.data_dependent
 
 
 def light(batch):

@@ -98,7 +98,7 @@ def curved_levels(rows):
 
 def untimed(notes):
     """Notes without what a draw takes here, which is read off the clock."""
-    return [note for note in notes if "because of what this costs here" not in note]
+    return [note for note in notes if "because of what this costs here" not in str(note)]
 
 
 def same(one, other):

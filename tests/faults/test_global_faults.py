@@ -71,8 +71,8 @@ def test_rows_that_fail_count_as_no_effect():
     plain = butfor.global_importance(Box(), X, reference=SAMPLER, y=Y)
     assert (found.chosen == plain.chosen).all()
     assert found.chosen[0]
-    assert any("inputs were left out, since the model fails on them" in note for note in found.warned)
-    assert any("could not be evaluated, and count as no effect" in note for note in found.warned)
+    assert any("inputs were left out, since the model fails on them" in str(note) for note in found.run_notes)
+    assert any("could not be evaluated, and count as no effect" in str(note) for note in found.run_notes)
     frame = butfor.global_importance(
         lambda rows: unwell(rows.to_numpy()),
         pd.DataFrame(X, columns=list(found.subset_names)),

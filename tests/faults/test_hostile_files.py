@@ -82,8 +82,8 @@ HOSTILE = {
     "encrypted": (encrypted, "is encrypted"),
     "list": (lambda path: repacked(path, lambda facts: "[1]"), "is not a saved butfor result"),
     "alpha": (lambda path: repacked(path, told(alpha="x")), "its alpha is 'x'"),
-    "rule": (lambda path: repacked(path, told(rule=["bh"])), "does not go with the test"),
-    "subset": (lambda path: repacked(path, told(subsets={"x0": [0], "x1": [7]})), "not there"),
+    "rule": (lambda path: repacked(path, told(rule="seqstep")), "does not go with the test"),
+    "subset": (lambda path: repacked(path, told(subsets=[["x0", [0]], ["x1", [7]]])), "not there"),
     "empty": (lambda path: (path.write_bytes(b"") and path) or path, "is not a saved butfor result"),
 }  # fmt: skip
 
@@ -98,17 +98,42 @@ def test_hostile_results(saved, harm):
 
 
 def of_global(**changed):
-    return lambda facts: json.dumps(facts | {"provenance": facts["provenance"] | changed})
+    def change(facts):
+        record = facts["record"]
+        return json.dumps(facts | {"record": record | {"importance": record["importance"] | changed}})
+
+    return change
+
+
+def of_record(**changed):
+    return lambda facts: json.dumps(facts | {"record": facts["record"] | changed})
 
 
 GARBLED = {
-    "subsets of columns that are not there": (of_global(subsets={"x0": [7]}), "of columns that are not there"),
-    "subsets of no columns": (of_global(subsets={"x0": 1}), "its provenance subsets is"),
-    "stand-ins": (of_global(stand_ins=[0.5]), "its provenance stand_ins is"),
-    "classes": (of_global(called=[{}]), "its provenance called is"),
+    "subsets of columns that are not there": (
+        told(subsets=[["x0", [7]], ["x1", [1]]]),
+        "of columns that are not there",
+    ),
+    "subsets of no columns": (told(subsets=[["x0", 1], ["x1", [1]]]), "of no columns"),
+    "no loss": (of_record(test="holdout"), "its loss or its differences are missing"),
+    "a test of single inputs": (of_record(test="irt"), "does not go with its other settings"),
+    "stand-ins": (of_global(stand_ins=[0.5]), "its record.importance.stand_ins is"),
+    "classes": (of_global(called=[{}]), "its record.importance.called is"),
     "verdicts": (
-        lambda facts: json.dumps(facts | {"check": facts["check"] | {"verdicts": []}}),
+        lambda facts: of_global(check=facts["record"]["importance"]["check"] | {"verdicts": []})(facts),
         "its check of the sampler is garbled",
+    ),
+    "a note without its values": (
+        told(run_notes=[{"code": "interrupted", "severity": "warning", "values": {}}]),
+        "is not a whole butfor result",
+    ),
+    "a note of no code": (
+        told(run_notes=[{"code": "?", "severity": "warning", "values": {}}]),
+        "is not a whole butfor result",
+    ),
+    "a note of no severity": (
+        told(run_notes=[{"code": "interrupted-effects", "severity": "odd", "values": {}}]),
+        "its run_notes.severity is 'odd'",
     ),
 }
 
@@ -128,7 +153,9 @@ def test_a_result_of_images_that_calls_itself_one_of_a_table(tmp_path):
     noise = RNG.integers(0, 255, (2, 32, 32, 3), dtype=np.uint8)
     boxes = {"a": (0, 0, 8, 8)}
     result = image.explain(lambda batch: [x.mean() for x in batch], [*noise], image.donor(), boxes=boxes, test="osft")
-    path = repacked(result.save(tmp_path / "i.butfor"), of_global(modality="table"))
+    path = repacked(
+        result.save(tmp_path / "i.butfor"), of_record(inputs={"modality": "table", "columns": [], "kinds": []})
+    )
     with pytest.raises(InputError, match="its table of inputs is missing"):
         butfor.load(path)
 
@@ -149,7 +176,7 @@ def test_parents_that_go_round_in_circles(tmp_path):
     path = result.save(tmp_path / "r.butfor")
     with zipfile.ZipFile(path) as archive:
         arrays = dict(np.load(io.BytesIO(archive.read("arrays.npz"))))
-    arrays["parent"] = np.arange(len(arrays["parent"]))
+    arrays["layers.parent"] = np.arange(len(arrays["layers.parent"]))
     buffer = io.BytesIO()
     np.savez(buffer, **arrays)
     with pytest.raises(InputError, match="as large as what it is a part of"):

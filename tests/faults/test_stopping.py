@@ -85,11 +85,11 @@ def test_a_run_that_is_stopped_in_its_control_stops(tmp_path):
 def test_a_run_that_is_stopped_in_its_effects_keeps_its_journal(tmp_path):
     asked = {"test": "irt", "draws": 99, "effects": "chosen", "subsets": "columns", "run_dir": tmp_path / "run"}
     cut = butfor.explain(*GIVEN, **asked, progress=at("effects"))
-    assert cut.provenance["interrupted"]
+    assert cut.record.interrupted
     assert cut.chosen.any()
     assert cut.table.effect.isna().all()
     again = butfor.explain(*GIVEN, **asked)
-    assert not again.provenance["interrupted"]
+    assert not again.record.interrupted
     assert (again.chosen == cut.chosen).all()
     assert again.table[again.chosen].effect.notna().all()
     assert not (tmp_path / "run").exists()

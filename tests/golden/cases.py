@@ -13,6 +13,7 @@ from sklearn.naive_bayes import GaussianNB
 
 import butfor
 from butfor import Subset, image, multimodal, tabular, text
+from butfor.results.words import as_note
 
 EFFECTS = ["effect", "effect_low", "effect_high"]
 
@@ -563,12 +564,22 @@ CASES = {
 
 
 def plain(result):
-    """What is compared: to the bit, to rounding, and what is told to readers."""
+    """What is compared: to the bit, to rounding, and codes and values of what is told to readers."""
     if hasattr(result, "verdicts"):
         return plain_check(result)
     table = result.table
-    kind = result.evidence.kind if hasattr(result, "counterfactuals") else "p"
-    told = {"rows": result.rows, "guarantee": str(result.guarantee), "notes": list(result.notes)}
+    kind, promise = result.evidence.kind, result.guarantee
+    told = {
+        "rows": result.rows,
+        "guarantee": {
+            "controls": promise.controls,
+            "level": promise.level,
+            "refusal": promise.refusal,
+            "proven_by": promise.proven_by,
+            "caveats": coded(promise.caveats),
+        },
+        "notes": coded(result.notes),
+    }
     exact = {
         "chosen": "".join("01"[one] for one in result.chosen.astype(int)),
         "draws": run_lengths(table.draws),
@@ -576,7 +587,7 @@ def plain(result):
     }
     close = {"effects": table.loc[result.chosen, EFFECTS].to_numpy(float).tolist()}
     (exact if kind == "p" else close)[kind] = table[kind].tolist()
-    if hasattr(result, "counterfactuals"):
+    if not result.is_global:
         exact["counterfactuals"] = drawn(result)
         told["rows_asked"] = result.rows_asked
     else:
@@ -587,7 +598,12 @@ def plain(result):
 def plain_check(found):
     table = found.table
     exact = {"verdicts": list(found.verdicts)} | {name: table[name].tolist() for name in table if name.endswith("p")}
-    return {"exact": exact, "close": {"auc": found.auc.tolist()}, "told": {"notes": list(found.notes)}}
+    return {"exact": exact, "close": {"auc": found.auc.tolist()}, "told": {"notes": coded(found.notes)}}
+
+
+def coded(notes):
+    """Notes as codes, severities and values; never their sentences."""
+    return [[note.code, note.severity, dict(note.values)] for note in map(as_note, notes)]
 
 
 def run_lengths(column):

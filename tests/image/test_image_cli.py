@@ -89,9 +89,9 @@ def test_json_is_all_there_is_on_standard_output(place, capsys):
     said = capsys.readouterr()
     found = json.loads(said.out)
     assert found["chosen"] == 10
-    assert found["provenance"]["alternative"] == "greater"
-    assert any("mean pairwise IOU" in note for note in found["notes"])
-    assert any("real patches" in note for note in found["notes"])
+    assert found["record"]["alternative"] == "greater"
+    assert any("mean pairwise IOU" in str(note) for note in found["notes"])
+    assert any("real patches" in str(note) for note in found["notes"])
     assert (place / "out" / "ranks.png").stat().st_size > 1000
     assert said.err.replace("a model that prints\n", "") == ""
 

@@ -118,7 +118,7 @@ def test_regions_whose_counterfactuals_were_not_kept_have_no_tiles():
     half = replace(found, kept=Kept(found.kept.chunks[:6]))
     tiles = [len(region.tiles) for photo in view.pictures(half).photographs for region in photo.regions]
     assert tiles == [3] * 6 + [0] * 6
-    picked = replace(found, provenance={**found.provenance, "picked": True})  # most of its draws were rejected
+    picked = replace(found, record=replace(found.record, picked=True))  # most of its draws were rejected
     assert not view.pictures(picked).drawn
 
 

@@ -172,11 +172,11 @@ def test_labels_that_the_classifier_does_not_know_are_refused():
 
 def test_defaults_by_the_number_of_outputs():
     single, several = run(one), run(Classifier())
-    assert single.provenance["target"] == "output"
-    assert single.provenance["alternative"] == "two-sided"
-    assert several.provenance["target"] == "predicted"
-    assert several.provenance["alternative"] == "greater"
-    assert run(Classifier(), target="malignant").provenance["alternative"] == "two-sided"
+    assert single.record.target == "output"
+    assert single.record.alternative == "two-sided"
+    assert several.record.target == "predicted"
+    assert several.record.alternative == "greater"
+    assert run(Classifier(), target="malignant").record.alternative == "two-sided"
 
 
 def test_progress_is_told_and_adds_up():

@@ -1,11 +1,14 @@
 """The command line: what it writes and prints, and one clear sentence with exit code 2 for every mistake."""
 
+import inspect
 import json
+import operator
 import os
 import re
 import signal
 import subprocess
 import sys
+from dataclasses import fields
 
 import numpy as np
 import pandas as pd
@@ -97,7 +100,7 @@ def test_explain_writes_and_says(explain, capsys):
     assert f"Report: {out / 'report.html'}" in said.out
     assert pd.read_csv(out / "table.csv").query("chosen and subset == 'a'").shape[0] > 25
     assert "Reference (what the inputs are compared with)" in (out / "report.html").read_text(encoding="utf-8")
-    assert result.provenance["model"] == "m.py:score"
+    assert result.record.model == "m.py:score"
 
 
 def test_the_library_gives_the_same(explain, files):
@@ -121,7 +124,7 @@ def test_samplers_and_subsets(explain, sampler):
     assert code == 0
     result = butfor.load(out / "result.butfor")
     assert result.subset_names == ("ab", "c")
-    assert result.provenance["sampler"].startswith(sampler)
+    assert result.record.sampler.startswith(sampler)
 
 
 def test_json_is_all_there_is_on_stdout(explain, capsys):
@@ -130,7 +133,7 @@ def test_json_is_all_there_is_on_stdout(explain, capsys):
     found = json.loads(said.out)
     assert code == 0
     assert found["chosen"] == sum(row["chosen"] for row in found["table"]) > 0
-    assert found["provenance"]["target"] == 1
+    assert found["record"]["target"] == 1
     assert "a model that prints" in said.err
 
 
@@ -351,7 +354,7 @@ def test_help_is_light():
     """Nothing heavy is imported for it: a time would depend on what else the machine does."""
     done = python("-m", "butfor", "--help")
     assert done.returncode == 0
-    assert all(command in done.stdout for command in ("demo", "explain", "image", "text", "report"))
+    assert all(command in done.stdout for command in ("demo", "explain", "image", "text", "report", "studio"))
     loaded = python("-c", "import sys, butfor.cli; print(*sys.modules)").stdout.split()
     heavy = {"pandas", "sklearn", "scipy.stats", "matplotlib", "torch", "jinja2", "joblib", "onnxruntime", "tokenizers"}
     assert not heavy & set(loaded)
@@ -360,9 +363,9 @@ def test_help_is_light():
 
 def test_help_names_what_there_is():
     """Help is written out, so that it need not load what it names."""
-    from butfor.cli.image import INPAINTERS
-    from butfor.cli.text import SAMPLERS
     from butfor.image.models import PRESETS
+    from butfor.image.named import INPAINTERS
+    from butfor.text.named import SAMPLERS
 
     wide = {**os.environ, "COLUMNS": "400"}
     images = python("-m", "butfor.cli", "image", "--help", env=wide).stdout
@@ -371,6 +374,32 @@ def test_help_names_what_there_is():
     assert f"How images go into the model: {', '.join(others)} or {last}." in images
     texts = python("-m", "butfor.cli", "text", "--help", env=wide).stdout
     assert f"What redraws words: {', '.join(SAMPLERS)}," in texts
+
+
+@pytest.mark.parametrize("name", ["explain", "global_importance", "image.explain", "text.explain", "check_sampler"])
+def test_options_are_generated_from_settings(name):
+    """Every keyword that a shell can give has an option of its name, and every such option is a keyword."""
+    from butfor.cli import media, tables
+    from butfor.cli.options import NOT_TYPED
+
+    library = inspect.signature(operator.attrgetter(name)(butfor)).parameters
+    commands = {"explain": tables.explain, "global_importance": tables.global_, "check_sampler": tables.check}
+    commands |= {"image.explain": media.image, "text.explain": media.text}
+    options = inspect.signature(commands[name]).parameters
+    settings = {field.name for kind in (butfor.Settings, butfor.RunOptions) for field in fields(kind)} - {*NOT_TYPED}
+    assert settings & set(options) <= set(library)
+    left = {"run_dir"} if name == "image.explain" else set()  # fills are kept, and a run of images is short
+    assert settings & set(library) - set(options) == left
+
+
+def test_help_lists_every_rule():
+    from butfor.inference.guarantees import PROMISES
+
+    shown = " ".join(
+        python("-m", "butfor.cli", "explain", "--help", env={**os.environ, "COLUMNS": "400"}).stdout.split()
+    )
+    assert all(rule in shown for rules in PROMISES.values() for rule in rules)
+    assert "--effects <str> One of all, chosen, none." in shown
 
 
 def test_version():

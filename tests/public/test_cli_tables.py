@@ -16,9 +16,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 import butfor
-from butfor.cli.app import check, main
+from butfor.cli.app import main
 from butfor.cli.options import FILES
-from butfor.cli.tables import explain, global_
+from butfor.cli.tables import check, explain, global_
 
 MODEL = """
 import numpy as np
@@ -90,7 +90,7 @@ def test_mixed_columns(butfor_in, table):
     assert code == 0
     result = butfor.load(out / "result.butfor")
     assert set(result.subset_names) >= {"all columns", *KINDS}
-    assert result.provenance["sampler"].startswith("residual(500 reference rows")
+    assert result.record.sampler.startswith("residual(500 reference rows")
     found = pd.read_csv(out / "table.csv").query("chosen").subset.value_counts()
     assert found["weight"] > 50
     assert found.reindex([name for name in KINDS if name != "weight"]).fillna(0).sum() < 15
@@ -143,12 +143,12 @@ def test_options_from_a_file(butfor_in, config, files, tmp_path):
     path = config(CONFIG)
     assert main(["explain", "--config", path]) == 0
     told = butfor.load(files / "runs" / "found" / "result.butfor")
-    assert (told.provenance["draws"], told.provenance["seed"]) == (60, 3)
+    assert (told.record.draws, told.record.seed) == (60, 3)
     asked = {"test": "irt", "draws": "60", "seed": "3", "sampler": "forest", "dates": "opened"}
     _, out = butfor_in("explain", data="all.csv", **asked, **SPLIT)
     assert (out / "table.csv").read_bytes() == (files / "runs" / "found" / "table.csv").read_bytes()
     assert main(["explain", "--draws", "30", "--config", path, "--out", str(tmp_path / "other")]) == 0
-    assert butfor.load(tmp_path / "other" / "result.butfor").provenance["draws"] == 30
+    assert butfor.load(tmp_path / "other" / "result.butfor").record.draws == 30
 
 
 @pytest.mark.parametrize("command", [explain, global_, check])
@@ -205,7 +205,7 @@ def test_global_with_labels(butfor_in, capsys):
     result = butfor.load(out / "result.butfor")
     assert said.startswith(result.summary())
     assert (result.mode, result.inputs) == ("holdout", 600)
-    assert result.provenance["reference"] == "600 rows of all.csv"
+    assert result.record.reference == "600 rows of all.csv"
     assert (out / "importance.png").read_bytes().startswith(b"\x89PNG")
 
 
@@ -215,7 +215,7 @@ def test_global_against_a_reference(butfor_in, capsys):
     assert code == 0
     assert found["mode"] == "contrast"
     assert {row["subset"]: row["chosen"] for row in found["table"]} == {"body": True, "colour": False}
-    assert found["provenance"]["model"] == "m.py:score"
+    assert found["record"]["model"] == "m.py:score"
 
 
 def test_global_goes_on_where_it_was_cut_short(butfor_in, capsys, monkeypatch, tmp_path):

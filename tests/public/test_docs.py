@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from butfor.inference.guarantees import page
+from butfor.results.words import guarantees_page
 
 ROOT = Path(__file__).parents[2]
 
 
 def test_the_page_of_guarantees_is_the_one_the_code_writes():
-    assert (ROOT / "docs" / "guarantees.md").read_text(encoding="utf-8") == page()  # renew it with make docs
+    assert (ROOT / "docs" / "guarantees.md").read_text(encoding="utf-8") == guarantees_page()  # renew it with make docs
 
 
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]

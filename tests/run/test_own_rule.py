@@ -17,7 +17,7 @@ WORDS = "own predict is not the class with the largest output for"
 def notes(model, columns=("a", "b"), **options):
     rows = ROWS[list(columns)]
     result = butfor.explain(model, rows[rows.a > 0.5], rows[rows.a < 0.5], test="osft", control=False, **options)
-    return [note for note in result.notes if WORDS in note]
+    return [note for note in result.notes if WORDS in str(note)]
 
 
 # Was silent once: the decision of such a model was taken to be the class with the largest probability.

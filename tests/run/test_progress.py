@@ -35,7 +35,7 @@ def test_stages_follow_each_other_and_rows_add_up(name, batch_rows):
     result, reports = run(batch_rows=batch_rows, **TESTS[name])
     assert result.chosen.any()
     stages = [list(own) for _, own in groupby(reports, key=lambda report: report.stage)]
-    assert [own[0].stage for own in stages] == [result.provenance["test"], "effects"]
+    assert [own[0].stage for own in stages] == [result.record.test, "effects"]
     for own in stages:
         rows = [report.rows for report in own]
         assert rows == sorted(rows)

@@ -40,12 +40,12 @@ def test_the_same_source_gives_the_same_result(name, test):
     draws = 39 if test in ("irt", "sequential") else None
     one, two = (run(**SOURCES[name](), test=test, draws=draws) for _ in range(2))
     pd.testing.assert_frame_equal(one.table, two.table, check_exact=True)
-    by_seed = run(seed=one.provenance["seed"], test=test, draws=draws)  # what is noted gives it again
+    by_seed = run(seed=one.record.seed, test=test, draws=draws)  # what is noted gives it again
     pd.testing.assert_frame_equal(one.table, by_seed.table, check_exact=True)
 
 
 def test_other_sources_give_other_results():
-    seeds = {name: run(**make()).provenance["seed"] for name, make in SOURCES.items()}
+    seeds = {name: run(**make()).record.seed for name, make in SOURCES.items()}
     assert seeds["seed"] == seeds["numpy seed"] == seeds["a number as rng"] == 5
     assert len(set(seeds.values())) == len(seeds) - 2
     assert all(type(seed) is int for seed in seeds.values())
@@ -53,9 +53,9 @@ def test_other_sources_give_other_results():
 
 def test_a_generator_moves_on_and_a_sequence_does_not():
     rng, sequence = np.random.default_rng(5), np.random.SeedSequence(5)
-    first, second = (run(rng=rng).provenance["seed"] for _ in range(2))
+    first, second = (run(rng=rng).record.seed for _ in range(2))
     assert first != second
-    assert run(rng=sequence).provenance["seed"] == run(rng=sequence).provenance["seed"]
+    assert run(rng=sequence).record.seed == run(rng=sequence).record.seed
     assert sequence.n_children_spawned == 0
 
 
@@ -72,7 +72,7 @@ def test_both_are_refused(seed):
 
 
 def test_none_of_them_is_seed_zero():
-    assert run().provenance["seed"] == run(rng=None).provenance["seed"] == run(rng=None, seed=0).provenance["seed"] == 0
+    assert run().record.seed == run(rng=None).record.seed == run(rng=None, seed=0).record.seed == 0
 
 
 @pytest.mark.parametrize(
@@ -87,10 +87,10 @@ def test_what_is_no_generator_is_refused(wrong):
 
 
 def test_the_new_ways_work():
-    assert run(test=butfor.sequential(h=5)).provenance["h"] == 5
-    assert run(test=butfor.irt(early_stop=True, delta=0.1)).provenance["delta"] == 0.1
-    assert run(test=butfor.few_shot(scale="shrunk"), draws=None).provenance["scale"] == "shrunk"
-    assert run(test=butfor.irt(center=1), alternative="two-sided").provenance["center"] == 1
+    assert run(test=butfor.sequential(h=5)).record.h == 5
+    assert run(test=butfor.irt(early_stop=True, delta=0.1)).record.delta == 0.1
+    assert run(test=butfor.few_shot(scale="shrunk"), draws=None).record.scale == "shrunk"
+    assert run(test=butfor.irt(center=1), alternative="two-sided").record.center == 1
     assert run(effects="chosen").table.effect.notna().any()
     assert run(effects=None).table.effect.isna().all()
     assert run(effects="all").table.effect.notna().all()

@@ -151,4 +151,4 @@ def test_drawing_ends_where_nothing_more_could_be_chosen(monkeypatch):
     assert (early.evidence.values[early.chosen] == late.evidence.values[late.chosen]).all()
     assert (early.evidence.values >= late.evidence.values).all()
     assert early.rows < 0.8 * late.rows
-    assert any("drawing ended early: with 60 draws" in note for note in early.run_notes)
+    assert any("drawing ended early: with 60 draws" in str(note) for note in early.run_notes)

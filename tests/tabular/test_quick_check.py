@@ -7,7 +7,7 @@ import pytest
 
 from butfor.evaluation.hypotheses import table_problem
 from butfor.evaluation.items import TableItems
-from butfor.results.summary import nearly_all
+from butfor.results.notes import nearly_all
 from butfor.tabular import auto, empirical, from_values, gaussian
 from butfor.tabular.explain import draw_notes, predictable
 from butfor.tabular.splice import TableSampler

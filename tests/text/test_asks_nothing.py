@@ -137,7 +137,7 @@ def test_a_filtered_infiller_says_what_the_bare_one_says():
     texts = ["I liked Zyxwvut and the film."]
     for sampler in (bt.small_infiller(threads=1), butfor.plausible(bt.small_infiller(threads=1), anything, 0.0)):
         notes = bt.explain(len_of, texts, sampler, effects=None).notes
-        assert any("1 of 6 words tested are outside the infiller's vocabulary" in note for note in notes)
+        assert any("1 of 6 words tested are outside the infiller's vocabulary" in str(note) for note in notes)
 
 
 def test_a_filtered_language_model_keeps_its_tokenizer(tiny):

@@ -58,7 +58,7 @@ def test_three_files_are_written_and_the_summary_printed(place, capsys):
     result = butfor.load(place / "out" / "result.butfor")
     assert 12 <= result.chosen.sum() <= 17  # the fifteen words that say how, but for what chance does
     assert f"{result.chosen.sum()} of 180 hypotheses chosen" in said.out
-    assert result.provenance["sampler"] == "small_infiller()"
+    assert result.record.sampler == "small_infiller()"
     assert (place / "out" / "report.html").read_text(encoding="utf-8").startswith("<!doctype html>")
 
 
@@ -79,7 +79,7 @@ def test_units_targets_and_models(place, capsys):
     assert len(butfor.load(place / "three" / "result.butfor").chosen) == 15
     plain = ["--units", "wordpiece", "--among", "plain", "--quiet"]
     assert call(place, *plain, *few, model="small-sentiment", out="four") == 0
-    assert butfor.load(place / "four" / "result.butfor").provenance["sampler"] == "small_infiller(among='plain')"
+    assert butfor.load(place / "four" / "result.butfor").record.sampler == "small_infiller(among='plain')"
     pipeline = make_pipeline(CountVectorizer(), LogisticRegression()).fit([*REVIEWS, "fine"], ["bad"] * 15 + ["good"])
     (place / "p.pkl").write_bytes(pickle.dumps(pipeline))
     assert call(place, "--trust-pickle", model="p.pkl", out="five") == 0
@@ -94,7 +94,7 @@ def test_language_models_from_folders(place, tiny, capsys):
     assert len(butfor.load(place / "o" / "result.butfor").chosen) == 9
     listed = ["--sampler", str(tiny / "bert"), "--listed", "5", "--target", "2"]
     assert main(["text", *options, *listed]) == 0
-    assert butfor.load(place / "o" / "result.butfor").provenance["test"] == "sequential"
+    assert butfor.load(place / "o" / "result.butfor").record.test == "sequential"
     capsys.readouterr()
 
 

@@ -32,20 +32,20 @@ def chosen(result):
 def test_the_words_that_matter_are_found_and_no_others(test, sampler):
     result = bt.explain(bad, REVIEWS, sampler, test=test, alpha=0.2, draws=200 if test == "irt" else None)
     assert chosen(result) == sorted(HOW)
-    assert result.provenance["modality"] == "text"
-    assert result.provenance["units"] == "words()"
-    assert result.provenance["alternative"] == "two-sided"
+    assert result.modality == "text"
+    assert result.record.inputs.units == "words()"
+    assert result.record.alternative == "two-sided"
     row = result.table[result.chosen].iloc[0]
     assert row.effect == pytest.approx(1)
 
 
 def test_the_default_is_sequential_where_it_is_cheap_and_for_a_sampler_that_lists(sampler):
     result = bt.explain(bad, REVIEWS, sampler)
-    assert result.provenance["test"] == "sequential"
+    assert result.record.test == "sequential"
     assert chosen(result) == sorted(HOW)
-    assert any("The test is sequential, because of what this costs here" in note for note in result.notes)
+    assert any("The test is sequential, because of what this costs here" in str(note) for note in result.notes)
     listing = bt.small_infiller(threads=1, listed=20)
-    assert bt.explain(bad, REVIEWS[:2], listing).provenance["test"] == "sequential"
+    assert bt.explain(bad, REVIEWS[:2], listing).record.test == "sequential"
 
 
 def test_the_same_seed_gives_the_same_result_whatever_the_batch(sampler):
@@ -101,14 +101,14 @@ def test_units(sampler, tmp_path):
 
 def test_phrases_by_rules_are_said_in_the_notes(sampler):
     result = bt.explain(bad, REVIEWS[:2], sampler, units=bt.phrases(rules=True), effects=None)
-    assert any("found by rules" in note for note in result.notes)
+    assert any("found by rules" in str(note) for note in result.notes)
 
 
 def test_words_outside_the_vocabulary_are_counted_in_the_notes(sampler):
     result = bt.explain(bad, ["I liked Zyxwvut and the film."], sampler, effects=None)
-    assert any("1 of 6 words tested are outside the infiller's vocabulary" in note for note in result.notes)
+    assert any("1 of 6 words tested are outside the infiller's vocabulary" in str(note) for note in result.notes)
     result = bt.explain(bad, ["I liked the film."], sampler, effects=None)
-    assert not any("vocabulary" in note for note in result.notes)
+    assert not any("vocabulary" in str(note) for note in result.notes)
 
 
 def test_masked_language_model_and_classifier_from_disk(tiny):
@@ -117,7 +117,7 @@ def test_masked_language_model_and_classifier_from_disk(tiny):
         units="wordpiece", target="positive",
     )  # fmt: skip
     assert len(result.chosen) == 9
-    assert "masked_lm" in result.provenance["sampler"]
+    assert "masked_lm" in result.record.sampler
 
 
 def test_a_scikit_learn_pipeline(sampler):
@@ -172,7 +172,7 @@ def test_what_cannot_be_used_is_left_out_when_asked(sampler):
     said = " ".join(str(one.message) for one in heard)
     assert "3 texts were skipped" in said
     assert "2 texts were left out, having nothing to test: 'empty', 'marks'" in said
-    assert any("skipped" in note for note in result.notes)
+    assert any("skipped" in str(note) for note in result.notes)
 
 
 def test_groups_go_with_the_texts_that_are_left(sampler):
@@ -246,7 +246,7 @@ def test_the_one_call_for_everything_takes_texts(sampler):
     one = butfor.explain(bad, texts, sampler, subsets=bt.matches("dreadful|lousy|film"), seed=2, alpha=0.3)
     other = bt.explain(bad, texts, sampler, units=bt.matches("dreadful|lousy|film"), seed=2, alpha=0.3)
     pd.testing.assert_frame_equal(one.table, other.table)
-    assert one.provenance["alternative"] == "two-sided"
+    assert one.record.alternative == "two-sided"
     assert butfor.check_sampler(sampler, REVIEWS[:6], lambda texts: list(map(len, texts))).what == "words"
     with pytest.raises(InputError, match="sampler of texts needs a model"):
         butfor.check_sampler(sampler, REVIEWS)

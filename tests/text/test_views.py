@@ -236,7 +236,9 @@ def test_wordpieces_are_joined_back_into_words():
         ]
 
     found = explained(texts, cut)
-    found = replace(found, provenance={**found.provenance, "units": "wordpieces(tokenizer)"})
+    found = replace(
+        found, record=replace(found.record, inputs=replace(found.record.inputs, units="wordpieces(tokenizer)"))
+    )
     view = marked_texts(found)
     (stretch,) = (s for s in view.texts[0].stretches if s.kind == "up")
     assert stretch.parts == (("un", "tested"), ("lovely", "up"))
@@ -259,7 +261,9 @@ def test_scripts_without_spaces_are_not_joined(text):
     found = explained(
         [f"{text} lovely {k}" for k in range(12)], lambda name, whole: [Subset(str(k), (k, k + 1)) for k in range(3)]
     )
-    found = replace(found, provenance={**found.provenance, "units": "wordpieces(tokenizer)"})
+    found = replace(
+        found, record=replace(found.record, inputs=replace(found.record.inputs, units="wordpieces(tokenizer)"))
+    )
     assert all(len(count.word) <= 2 for count in butfor.text.word_counts(found) if count.tested)
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
 from math import isfinite
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import numpy as np
 
@@ -219,7 +219,8 @@ class Probe:
     outputs: Floats
     rounding: Rounding
     rows: int
-    odd: str | None
+    odd: Literal["random", "depends on the batch"] | None
+    noise: float = 0.0  # by how much a row changes when it is asked again
 
 
 AGAIN, COMPANY = 6, 19  # so many rows are asked again, each alone and in a batch of so many
@@ -245,8 +246,13 @@ def probe(model: Model, items: Items, batch_rows: int, describe: Callable[[int],
         local, more = _local(model, give, outputs, apart, batch_rows, describe)
         rounding, rows = replace(rounding, local=local), rows + more
     company = not random and noise > COMPANY_SHARE * float(np.abs(outputs).max())
-    odd = RANDOM if random else BESIDE.format(noise=noise, near=rounding.absolute) if company else None
-    return Probe(outputs, rounding, len(items) + rows, odd)
+    return Probe(
+        outputs,
+        rounding,
+        len(items) + rows,
+        "random" if random else "depends on the batch" if company else None,
+        noise,
+    )
 
 
 def outputs_of(model: Model, items: Items, batch_rows: int, describe: Callable[[int], str]) -> Floats:
@@ -267,12 +273,6 @@ def _raw(model: Model, items: Items, batch_rows: int, describe: Callable[[int], 
 
 
 COMPANY_SHARE = 0.05  # of the outputs: more than rounding makes of a row in other company
-RANDOM = "The model gives the same row different answers (is dropout on?): expect little power."
-BESIDE = (
-    "The model's answer to a row depends on the rows beside it (by {noise:.2g}: is something fitted, scaled or ranked "
-    "inside it?), so outputs less than {near:.2g} apart count as equal and little can be found; let it answer each row "
-    "by itself."
-)
 
 
 def _noise(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import textwrap
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -108,7 +108,7 @@ def _named(images: Sequence[Image], digit: int) -> dict[str, Image]:
 
 
 def _sourced(result: Result, **source: str) -> Result:
-    return replace(result, provenance={**result.provenance, **source})
+    return result.with_sources(**source)
 
 
 def enlarged(row: Floats) -> Image:

@@ -16,13 +16,14 @@ from butfor.evaluation.items import ListItems
 from butfor.evaluation.progress import Progress
 from butfor.evaluation.samplers import HasNotes, Sampler, SeesRun, info_of
 from butfor.image.cache import cached
-from butfor.image.inputs import as_proposer, is_zoom, load_items, propose_regions, source_metadata, with_its_attributes
+from butfor.image.inputs import as_proposer, is_zoom, load_items, propose_regions, source_record, with_its_attributes
 from butfor.image.models import huggingface_classifier, torch_classifier
 from butfor.image.plausibility import fills_judged
 from butfor.image.region import RegionPacking, check_drawn
 from butfor.models import Wrapped, wrap
 from butfor.models.wrap import model_name
 from butfor.results.result import Result
+from butfor.results.words import Note, as_note
 from butfor.run.overlap import overlap_note
 from butfor.run.proposed import Proposed
 from butfor.run.run import RunContext, check_zoom, run, with_layers
@@ -120,7 +121,6 @@ def explain(
     drawing = prepared(sampler, found, fills)
     check = None if info_of(drawing).changes_subset_only else check_drawn
     items = ListItems(found.items, check, costly=True, packing=RegionPacking())
-    metadata = {"modality": "image", "boxes": repr(proposer), "data_dependent": not is_blind(proposer)}
     context = RunContext(
         problem=with_layers(list_problem(items, found.names, found.subsets, drawing, settings.seed), proposer, found),
         wrapped=wrapped,
@@ -128,7 +128,8 @@ def explain(
         batch_rows=rows_at_a_time(found),
         describe=lambda row: f"image {found.names[row]!r}",
         sampler_notes=partial(_sampler_notes, found, drawing, settings.seed),
-        metadata=metadata | source_metadata(found.items, pixels),
+        inputs=source_record(repr(proposer), found.items, pixels),
+        data_dependent=not is_blind(proposer),
         keep=KEEP,
         kept_notes=fills_judged,
     )
@@ -164,7 +165,7 @@ def rows_at_a_time(found: Proposed) -> int:
     return int(np.clip(HELD_VALUES // max(1, found.largest), 1, MOST_ROWS))
 
 
-def _sampler_notes(found: Proposed, sampler: Sampler, seed: int) -> list[str]:
+def _sampler_notes(found: Proposed, sampler: Sampler, seed: int) -> list[Note]:
     """Sentences on the images, and what the sampler says of its draws."""
     own = sampler.notes(found.items, found.subsets, seed) if isinstance(sampler, HasNotes) else []
-    return [*found.notes, *own]
+    return [*found.notes, *map(as_note, own)]

@@ -29,6 +29,7 @@ from butfor.image.region import (
     superpixels,
     zoom,
 )
+from butfor.results.record import ImageInputs
 from butfor.run.proposed import NamedItems, Proposed, Words, check_names, propose, some_names
 from butfor.settings import OnError
 from butfor.types import Array, InputError, Subset, warn_user
@@ -105,20 +106,16 @@ def _names(sources: Sequence[object]) -> tuple[str, ...]:
     )
 
 
-def source_metadata(items: NamedItems, pixels: Mapping[str, str]) -> dict[str, Any]:
-    """Where the images are, if all are files, how they were read, and the checksum of each by name in `pixels`.
+def source_record(boxes: str, items: NamedItems, pixels: Mapping[str, str]) -> ImageInputs:
+    """Return where images are, if all are files, how they were read, and the checksum of each by name in `pixels`.
 
     With it `butfor.load` opens them again, and sees whether they are still the same.
     """
-    files = [str(source.absolute()) for source in items.sources if isinstance(source, Path)]
+    files = tuple(str(source.absolute()) for source in items.sources if isinstance(source, Path))
     opener = items.open
     assert isinstance(opener, OpenImage)
-    return {
-        "files": files if len(files) == len(items) else None,
-        "longest": opener.longest,
-        "most_pixels": opener.most_pixels,
-        "pixels": [pixels[name] for name in items.names],
-    }
+    kept = files if len(files) == len(items) else None
+    return ImageInputs(boxes, kept, opener.longest, opener.most_pixels, tuple(pixels[name] for name in items.names))
 
 
 def propose_regions(
@@ -232,27 +229,26 @@ WIDEST = 2**24  # pixels
 
 
 def images_of(
-    inputs: object, provenance: Mapping[str, Any], images_in: Sequence[str | Path] | None = None
+    inputs: object, record: ImageInputs, images_in: Sequence[str | Path] | None = None
 ) -> Sequence[Image] | None:
     """The images of a run, as given or from where they were; None where they are no longer there.
 
     A result that came from somebody else names any files of the disk it likes: where `images_in` says which folders
     are meant, none outside of them is opened, by whatever links it is reached.
     """
-    pixels = provenance.get("pixels")  # files of earlier versions have none
+    pixels = record.pixels
     if inputs is not None:
         given = load_items(inputs)
-        if pixels is not None and len(given) == len(pixels):
-            _check_same(given, given.names, pixels, provenance.get("longest"))
+        if len(given) == len(pixels):
+            _check_same(given, given.names, pixels, record.longest)
         return given
-    files = tuple(map(Path, provenance.get("files") or ()))
+    files = tuple(map(Path, record.files or ()))
     if not files or not all(file.is_file() for file in files):
         return None
     if images_in is not None:
         _check_inside(files, [Path(folder).resolve() for folder in images_in])
     names = tuple(file.name for file in files)
-    held = ImageFiles(files, names, provenance.get("longest"), provenance.get("most_pixels", MOST_PIXELS))
-    return held if pixels is None else SameFiles(held, pixels)
+    return SameFiles(ImageFiles(files, names, record.longest, record.most_pixels), pixels)
 
 
 def _check_same(images: Sequence[Image], names: Sequence[str], pixels: Sequence[str], longest: int | None) -> None:

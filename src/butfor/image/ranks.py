@@ -277,7 +277,7 @@ def sensitivity(
     given = load_items(images)
     regions = as_proposer(boxes, settings.get("seed", 0), given.names)
     results = [explain(model, given, sampler, boxes=regions, **settings)]
-    settings |= {"test": settings.get("test") or results[0].provenance["test"]}  # the same for all, whatever it costs
+    settings |= {"test": settings.get("test") or results[0].record.test}  # the same for all, whatever it costs
     results += [explain(model, given, sampler, boxes=proposer, **settings) for proposer in shifted(regions, pixels)]
     if len({(result.input_names, tuple(result.subset_of.tolist())) for result in results}) > 1:
         raise InputError(

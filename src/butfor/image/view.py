@@ -199,7 +199,7 @@ def number_words(result: Result) -> str:
     """What the one number of a region is."""
     if not shows_effects(result):
         return STATISTICS.get(result.evidence.kind, f"its {result.evidence.kind}")
-    link = {"logit": "log-odds", "log": "logarithm of the output"}.get(str(result.provenance.get("link")))
+    link = {"logit": "log-odds", "log": "logarithm of the output"}.get(str(result.record.link))
     probable = result.output_names is not None and result.outputs.size and are_probabilities(result.outputs)
     of = link or ("probability" if probable else "output")
     return f"its effect, the change in the {of} beside its counterfactuals"
@@ -231,7 +231,7 @@ def _region(result: Result, row: int, image: Image, observed: Floats, shown: Out
 
 def _tiles(result: Result, row: int, observed: Floats, shown: OutputsShown, column: int) -> tuple[Tile, ...]:
     """The first counterfactuals that were kept; of picked inputs none, since most of them were rejected."""
-    if row not in result.kept or result.provenance["picked"] or not shown.known:
+    if row not in result.kept or result.record.picked or not shown.known:
         return ()
     drawn: list[Image] = list(result.kept.whole(result.problem, row, MOST_DRAWS))
     values = shown(result.kept.outputs(row)[: len(drawn)])

@@ -16,6 +16,7 @@ from butfor.evaluation.progress import Progress
 from butfor.evaluation.samplers import HasNotes, ListsSupport, RepeatsDraws, Sampler, SamplerInfo, info_of
 from butfor.models import wrap
 from butfor.models.wrap import model_name
+from butfor.results.record import MultimodalInputs
 from butfor.results.result import Result
 from butfor.run.run import RunContext, run
 from butfor.settings import EffectsOf, Link, OnError, Procedure, RunOptions, Settings, documented
@@ -207,7 +208,8 @@ def explain(
         batch_rows=int(np.clip(HELD_VALUES // max(1, *map(size, items)), 1, MOST_ROWS)),
         describe=lambda row: f"input {names[row]!r}",
         sampler_notes=partial(sampler.notes, items, found, settings.seed),
-        metadata={"modality": "multimodal", "parts": list(sampler.samplers), "data_dependent": data_dependent},
+        inputs=MultimodalInputs(tuple(sampler.samplers)),
+        data_dependent=data_dependent,
         keep=KEEP,
     )
     return run(context, settings)

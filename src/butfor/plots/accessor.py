@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from butfor.plots.evidence import calibration, competition, pvalues, volcano
 from butfor.plots.one_input import bar, decision, null, resolutions, waterfall
-from butfor.plots.over_inputs import beeswarm, features, heatmap
+from butfor.plots.over_inputs import beeswarm, features, heatmap, importance
 from butfor.plots.pictures import highlighted, photograph
 from butfor.results.result import Result
 
@@ -24,6 +24,7 @@ PLOTS: dict[str, Callable[..., Axes]] = {
     "beeswarm": beeswarm,
     "heatmap": heatmap,
     "features": features,
+    "importance": importance,
     "volcano": volcano,
     "null": null,
     "pvalues": pvalues,
@@ -44,6 +45,10 @@ class ResultPlots:
         if name not in PLOTS:
             raise AttributeError(f"no plot {name!r}; there are {', '.join(PLOTS)}")
         return partial(PLOTS[name], self.result)
+
+    def __call__(self, ax: Axes | None = None) -> Axes:
+        """Return bars of the effects of the global question, as `butfor.plots.importance`."""
+        return importance(self.result, ax=ax)
 
     def __dir__(self) -> list[str]:
         return list(PLOTS)

@@ -261,17 +261,15 @@ def calibration(result: Result | SamplerCheck, ax: Axes | None = None) -> Axes:
 
 def _lacking(result: Result) -> str:
     """What a run would have needed for p-values of its own reference."""
-    said, kind = result.provenance, result.evidence.kind
+    record, kind = result.record, result.evidence.kind
     if result.modality != "table":
         return "only runs on tables have one"
     if kind != "p":
-        came = "rule='e-bh'" if kind == "e" else f"test={said['test']!r}"
+        came = "rule='e-bh'" if kind == "e" else f"test={record.test!r}"
         return f"{came} gives {kind}-values: use test='sequential' or 'irt', with rule='bh'"
-    if "controlled" not in said:
+    if record.controlled == "no reference":
         return "give reference data"
-    return (
-        "control=False was given: leave it out" if said["controlled"] is False else "give more rows of reference data"
-    )
+    return "control=False was given: leave it out" if record.controlled == "not wanted" else "give more reference rows"
 
 
 def rank_histograms(check: SamplerCheck, ax: Axes | None = None) -> Axes:

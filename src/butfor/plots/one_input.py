@@ -190,7 +190,7 @@ def _outputs(result: Result, row: int) -> Floats:
     """What the model said of the counterfactuals that were kept, on the scale of the test."""
     if row not in result.kept:
         raise InputError("the run kept no counterfactuals of this hypothesis; give outputs= of some that you draw")
-    return _one_column(result.kept.outputs(row), int(result.evidence.classes[row]), result.provenance.get("link"))
+    return _one_column(result.kept.outputs(row), int(result.evidence.classes[row]), result.record.link)
 
 
 def _one_column(outputs: ArrayLike, column: int, link: object = None) -> Floats:

@@ -30,8 +30,6 @@ from butfor.types import Floats, InputError, Ints
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from butfor.results.global_result import GlobalResult
-
 
 MOST_OUTLINED = 120  # inputs: of more the outlines would hide the cells
 VALUES = "cividis"
@@ -276,7 +274,7 @@ def _value_bar(ax: Axes) -> None:
 
 
 @styled
-def importance(result: GlobalResult, ax: Axes | None = None, most: int = 30) -> Axes:
+def importance(result: Result, ax: Axes | None = None, most: int = 30) -> Axes:
     """Axes with one bar per subset, the largest on top: chosen ones blue, with the 95 % interval of their effect.
 
     Subsets that were not chosen are grey and show the difference on the draws of the test.
@@ -297,7 +295,7 @@ def importance(result: GlobalResult, ax: Axes | None = None, most: int = 30) -> 
     """
     effects = result.effects
     known = result.chosen & ~np.isnan(effects.effect)
-    length = np.where(known, effects.effect, result.evidence.difference)
+    length = np.where(known, effects.effect, result.difference)
     order = np.lexsort((-np.abs(length), ~result.chosen))[:most]
     places, ax = np.arange(len(order)), axes(ax, tall(len(order)))
     ax.barh(places, length[order], color=[CHOSEN if chosen else REST for chosen in result.chosen[order]])

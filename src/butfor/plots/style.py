@@ -80,7 +80,7 @@ EVIDENCE = {"p": "p-value", "z": "z", "w": "w", "e": "e-value"}
 def output_words(result: Result, place: int | None = None) -> str:
     """What the numbers of a result, or of one input, are: "probability of default", "log-odds of cat", "output"."""
     what = of_class(result, place)
-    link = LINKS.get(str(result.provenance.get("link")), "")
+    link = LINKS.get(str(result.record.link), "")
     if link:
         return f"{link} of {what or 'the output'}"
     if result.output_names is None or not result.outputs.size:
@@ -179,7 +179,7 @@ def rows_of(result: Result, place: int) -> Ints:
 def input_place(result: Result, name: object) -> int:
     """Where an input stands; None is the one with most to show: necessary, then established, then largest effect."""
     if name is not None:
-        return result.place(name)
+        return result.position(name)
     count = len(result.input_names)
     found = np.bincount(result.input_of[marked(result)], minlength=count).astype(np.float64)
     size = np.zeros(count)

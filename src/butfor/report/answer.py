@@ -445,7 +445,7 @@ def nearest_case(result: Result, row: int) -> NearestCase | None:
     items, block = result.problem.items, result.problem.block_of(row)
     inputs = items.block(place, place + 1)
     before, after = items.shown(inputs), result.nearest(result.input_names[place], block.subset.name)
-    names = result.provenance["columns"]
+    names = result.record.columns
     changes = [
         Change(str(names[j]), old, new)
         for j in block.subset.index.tolist()
@@ -454,7 +454,7 @@ def nearest_case(result: Result, row: int) -> NearestCase | None:
     column = int(result.evidence.classes[row])
     then = decided.nearest[row].outputs
     column = column if len(then) > 1 else 0
-    words = output_words(result, place) if result.provenance.get("link") is None else "output"
+    words = output_words(result, place) if result.record.link is None else "output"
     return NearestCase(
         str(result.input_names[place]),
         block.subset.name,
@@ -508,7 +508,7 @@ def example(result: Result, row: int) -> Example:
     place, name = int(result.input_of[row]), result.subset_names[result.subset_of[row]]
     items, index = result.problem.items, result.problem.block_of(row).subset.index
     drawn = items.shown(result.kept.whole(result.problem, row))
-    observed, names = items.shown(items.block(place, place + 1)), result.provenance["columns"]
+    observed, names = items.shown(items.block(place, place + 1)), result.record.columns
     columns = tuple(
         (str(names[j]), _column(observed, j)[0], tuple(_column(drawn, j))) for j in index[:MOST_COLUMNS].tolist()
     )

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from butfor._version import __version__
 from butfor.plots.over_inputs import larger, tree_depth, tree_order
 from butfor.plots.style import (
     EVIDENCE,
@@ -35,9 +34,9 @@ from butfor.report.answer import (
     percent,
     tidied,
 )
-from butfor.results.global_result import GlobalResult
 from butfor.results.result import Result
 from butfor.results.summary import bound_sentence, finest_of
+from butfor.results.words import Note
 from butfor.types import Array, Bools, Floats, Ints
 
 UNFOLDED = 12  # lines of a table before those that are not established are folded away
@@ -151,12 +150,12 @@ def shown_inputs(result: Result) -> Ints:
     return np.sort(order[: max(1, int((np.cumsum(tested[order]) <= MOST_HYPOTHESES).sum()))])
 
 
-def shown_note(result: Result) -> tuple[str, ...]:
+def shown_note(result: Result) -> tuple[Note, ...]:
     """That not all inputs are listed, where it is so."""
     shown, count = len(shown_inputs(result)), len(result.input_names)
     if shown == count:
         return ()
-    return (f"The list has {shown:,} of {count:,} inputs, those with most established; result.table has all of them.",)
+    return (Note("inputs-shown", "info", {"shown": shown, "count": count}),)
 
 
 def leading(result: Result) -> Ints:
@@ -232,45 +231,26 @@ def as_json(data: object) -> str:
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-HEAVY = (
-    "do not rely", "No error rate", "not calibrated", "picked", "false discover", "ignores how columns", "fitted on",
-    "Nearly all", "nearly all", "looks as if", "interrupted", "stopped", "promises nothing", "is not valid", "fail",
-    "rejects it",
-)  # fmt: skip
-LIGHT = (
-    "Exact:",
-    "auto takes",
-    "remembered",
-    "is set to",
-    "was taken as",
-    "computed from",
-    "rows were",
-    "the check finds nothing",
-)
+WEIGHTS = {"warning": "Beware", "limit": "Good to know", "info": "Detail"}
 
 
 @dataclass(frozen=True)
-class Note:
+class WeightedNote:
     """A sentence for the reader with its weight: "Beware", "Good to know" or "Detail"."""
 
     weight: str
     text: str
 
 
-def ranked(notes: tuple[str, ...]) -> list[Note]:
+def ranked(notes: Sequence[Note]) -> list[WeightedNote]:
     """The heaviest first; among equals as they came.
 
-    >>> [note.weight for note in ranked(("Exact: trees.", "'a' is not calibrated.", "More rows reach further."))]
-    ['Beware', 'Good to know', 'Detail']
+    >>> [note.weight for note in ranked((Note("text", "info", {"text": "a"}), Note("random-model", "warning")))]
+    ['Beware', 'Detail']
     """
-    order = ("Beware", "Good to know", "Detail")
-    return sorted((Note(_weight(text), text) for text in notes), key=lambda note: order.index(note.weight))
-
-
-def _weight(text: str) -> str:
-    if any(text.startswith(words) or words in text for words in LIGHT):
-        return "Detail"
-    return "Beware" if any(words in text for words in HEAVY) else "Good to know"
+    order = list(WEIGHTS)
+    ordered = sorted(notes, key=lambda note: order.index(note.severity))
+    return [WeightedNote(WEIGHTS[note.severity], str(note)) for note in ordered]
 
 
 REFERENCES = {
@@ -304,7 +284,7 @@ TESTS = {
 
 def methods_paragraph(result: Result) -> str:
     """How the result was made, in the words of a paper."""
-    said, guarantee = result.provenance, result.guarantee
+    record, guarantee = result.record, result.guarantee
     what = {"image": "regions", "text": "parts"}.get(result.modality, "subsets of features")
     rate = {
         "FDR": f"controlling the false discovery rate at {result.alpha:g}",
@@ -317,20 +297,20 @@ def methods_paragraph(result: Result) -> str:
             " For each of them we estimated the probability that the decision of the model would have been otherwise, "
             f"with 95 % intervals that hold together, and call it necessary where it exceeds {result.decided.level:g}."
         )
-    sided = "two-sided" if said["alternative"] == "two-sided" else f"one-sided ({said['alternative']})"
-    evidence = "exact p-values, computed from all that the sampler may draw" if result.exact else TESTS[said["test"]]
+    sided = "two-sided" if record.alternative == "two-sided" else f"one-sided ({record.alternative})"
+    evidence = "exact p-values, computed from all that the sampler may draw" if result.exact else TESTS[record.test]
     checked = f" {result.control}" if result.control is not None else ""
     return (
         f"We asked of {len(result.subset_names):,} {what} of {len(result.input_names):,} inputs whether the output of "
         f"the model is surprising beside its outputs for counterfactuals, in which the subset alone is redrawn given "
-        f"the rest of the input by the sampler {said.get('sampler', '')}. Evidence is by {evidence}, "
+        f"the rest of the input by the sampler {record.sampler}. Evidence is by {evidence}, "
         f"{sided}; selection by the rule {result.rule}, {rate} over {guarantee.family}.{decided} Effects are the "
         f"output minus its mean over counterfactuals, with 95 % intervals.{checked} Software: butfor "
-        f"{said.get('version', __version__)}, seed {said.get('seed')}; {result.rows:,} evaluations of the model."
+        f"{record.version}, seed {record.seed}; {result.rows:,} evaluations of the model."
     )
 
 
-def references(result: Result | GlobalResult) -> list[str]:
+def references(result: Result) -> list[str]:
     """What the paragraph cites, by name."""
     cited = f"Burns; {result.guarantee.proven_by}"
     return [full for name, full in REFERENCES.items() if name in cited]
@@ -338,15 +318,14 @@ def references(result: Result | GlobalResult) -> list[str]:
 
 def call(result: Result) -> str:
     """The call that makes the result again; names of variables are the user's to fill in."""
-    said = result.provenance
-    given: dict[str, object] = {"test": said["test"], "rule": result.rule, "alpha": result.alpha}
+    record = result.record
+    given: dict[str, object] = {"test": record.test, "rule": result.rule, "alpha": result.alpha}
     given |= {"family": result.family} if result.family != "run" else {}
-    given |= {
-        name: said[name] for name in ("alternative", "target", "link", "min_effect") if said.get(name) is not None
-    }
-    given["seed"] = said.get("seed")
+    names = ("alternative", "target", "link", "min_effect")
+    given |= {name: record.get(name) for name in names if record.get(name) is not None}
+    given["seed"] = record.seed
     module = {"image": "butfor.image.", "text": "butfor.text."}.get(result.modality, "butfor.")
-    sampler = "reference" if str(said.get("sampler", "")).startswith("residual(") else "sampler"
+    sampler = "reference" if record.sampler.startswith("residual(") else "sampler"
     words = ", ".join(f"{name}={value!r}" for name, value in given.items())
     return f"{module}explain(model, inputs, {sampler}, {words})"
 
@@ -383,7 +362,7 @@ def content(result: Result) -> dict[str, Any]:
         "output_title": output_words(result)[:1].upper() + output_words(result)[1:],
         "of_intervals": OF_INTERVALS,
         "kind": EVIDENCE[result.evidence.kind],
-        "link": result.provenance.get("link"),
+        "link": result.record.link,
         "examples": examples(result),
         "promise": promise_line(result),
         "guarantee": str(replace(result.guarantee, caveats=())),
@@ -518,8 +497,8 @@ LABELS = {
 
 
 def _provenance(result: Result) -> list[tuple[str, str]]:
-    provenance = result.provenance
-    known = [(label, str(provenance[name])) for name, label in LABELS.items() if provenance.get(name) is not None]
+    get = result.record.get
+    known = [(label, str(get(name))) for name, label in LABELS.items() if get(name) is not None]
     family = "the run" if result.family == "run" else "each input"
     return [
         *known,

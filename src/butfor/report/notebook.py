@@ -8,9 +8,8 @@ from html import escape
 from butfor.report import global_page
 from butfor.report.answer import Picture, PictureLine, answer
 from butfor.report.content import promise_line
-from butfor.results.global_result import GlobalResult
 from butfor.results.result import Result
-from butfor.results.summary import global_headline, headline
+from butfor.results.summary import headline, importance_headline
 
 MOST_LINES = 12
 BLUE, GREY = "#0072b2", "#8a949e"
@@ -22,12 +21,12 @@ def small_html(result: Result) -> str:
     return _small(found.headline, found.lead[:2], found.picture, headline(result), promise_line(result))
 
 
-def small_global_html(result: GlobalResult) -> str:
+def small_global_html(result: Result) -> str:
     """The same of a global result."""
     page = global_page.content(result)
     key = "Blue: established; grey: not established. Second line: 95 % interval."
     picture = Picture(page["effect"], page["features"][:MOST_LINES], page["zero"], "zero", key)
-    return _small(page["headline"], (page["lead"],), picture, global_headline(result), page["promise"])
+    return _small(page["headline"], (page["lead"],), picture, importance_headline(result), page["promise"])
 
 
 def _small(said: str, lead: Sequence[str], picture: Picture | None, made: str, promise: str) -> str:

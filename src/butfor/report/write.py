@@ -14,22 +14,21 @@ from typing import Any
 
 from butfor.report import global_page
 from butfor.report.content import content
-from butfor.results.global_result import GlobalResult
+from butfor.results.io import write_whole
 from butfor.results.result import Result
-from butfor.results.storage import write_whole
 from butfor.types import InputError
 
 LONE = re.compile("[\ud800-\udfff\x00]")  # half a character, which no file can hold; and what ends a page
 SCRIPT = Path(__file__).with_name("report.js")
 
 
-def write(result: Result | GlobalResult, path: Path) -> Path:
+def write(result: Result, path: Path) -> Path:
     """Write the report, or nothing."""
     html = render(result)
     return write_whole(path, lambda part: part.write_text(html, encoding="utf-8"))
 
 
-def render(result: Result | GlobalResult) -> str:
+def render(result: Result) -> str:
     """The page as text; everything that came from the user is escaped."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
@@ -40,7 +39,7 @@ def render(result: Result | GlobalResult) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    if isinstance(result, GlobalResult):
+    if result.is_global:
         return LONE.sub("\ufffd", environment.get_template("global.html.j2").render(global_page.content(result)))
     script = SCRIPT.read_text(encoding="utf-8")
     allowed = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")

@@ -1,278 +1,352 @@
-"""Arrays and metadata of a file -> the result that was saved."""
+"""A result <-> one zip file: arrays (npz) and JSON, versioned, no pickle. What a file holds is checked by types."""
 
 from __future__ import annotations
 
+import base64
+import io
+import json
+import math
+import os
+import zipfile
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
-from typing import Any, get_args
+from dataclasses import dataclass, field, fields, replace
+from functools import cache, singledispatch
+from pathlib import Path
+from types import UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
 from butfor.evaluation.hypotheses import Problem
+from butfor.evaluation.items import TableItems
 from butfor.inference.decisions import Nearest
 from butfor.inference.effects import Effects
 from butfor.inference.features import Features
-from butfor.inference.guarantees import P_RULES, PROMISES
+from butfor.inference.guarantees import PROMISES
 from butfor.inference.selection import Choice, Layers, LearningUnits
 from butfor.inference.statistics import Evidence, EvidenceKind
+from butfor.results.record import Count, ImageInputs, RunRecord, Scalar, plain, read, short
 from butfor.results.result import Chunk, Control, Decided, Kept, Result, Stay
-from butfor.results.storage import ARRAYS, DECIDED, OVER_INPUTS, PLAIN, STAY
-from butfor.types import Alternative, Array, Family, Floats, Ints
+from butfor.results.words import Note, as_note
+from butfor.types import Array, Bools, Family, Floats, InputError, Ints
+from butfor.untrusted import BROKEN, FLOOR, TIMES, array_in, opened, parse_json, sentence, unpacked
 
-Check = Callable[[Any], bool]
+FACTS, ARRAY_FILE = "facts.json", "arrays.npz"
+MOST_BYTES = 700_000_000  # unpacked; larger ones are read by those who ask for it
+MOST_KEPT = 2400  # hypotheses whose counterfactuals go into a file, the chosen first: what a report can show
+GIVE = "give a file written by result.save"
 KINDS = {"osft": "z", "few-shot": "w"}  # evidence of a test; of others p, or e with rule e-bh
-MOST_DRAWS = 10**9
 
 
-def is_text(value: object) -> bool:
-    return isinstance(value, str)
+@dataclass(frozen=True)
+class Facts:
+    """All of a result that is no array."""
+
+    record: RunRecord
+    kind: EvidenceKind
+    input_names: tuple[Scalar, ...]
+    subset_names: tuple[str, ...]
+    alpha: Annotated[float, (1e-300, 1 - 1e-16)]
+    rule: str
+    family: Family
+    rows: Count
+    subsets: tuple[tuple[str, Any], ...]  # names and indexes: of a table each once, else block by block
+    owners: tuple[Count, ...] | None = None  # the input of each block; None: a table
+    rows_asked: Count = 0
+    output_names: tuple[Scalar, ...] | None = None
+    run_notes: tuple[Note, ...] = ()
+    kept: dict[str, tuple[str, ...]] = field(default_factory=dict)  # counterfactual texts, by hypothesis
+    listed: tuple[Count, ...] = ()
+    level: float | None = None  # of decisions
+    nearest: dict[str, float] = field(default_factory=dict)  # distances, by hypothesis
+    nearest_texts: dict[str, str] = field(default_factory=dict)
+    format: Literal[2] = 2
 
 
-def is_flag(value: object) -> bool:
-    return isinstance(value, bool)
+FORMAT = Facts.format
+PARTS: dict[str, tuple[type, str]] = {  # records of arrays, and the shape of these: H hypotheses, S subsets
+    "evidence": (Evidence, "H"),
+    "effects": (Effects, "H"),
+    "decided": (Decided, "H"),
+    "stay": (Stay, "H"),
+    "layers": (Layers, "H"),
+    "units": (LearningUnits, "H"),
+    "features": (Features, "S"),
+    "control": (Control, "S"),
+}
+OTHERS = {  # arrays of a result, and of its choice: type and shape; n inputs, o outputs, w columns, c control rows
+    **dict.fromkeys(("input_of", "subset_of"), (Ints, "H")),
+    **dict.fromkeys(("chosen", "calibrated"), (Bools, "H")),
+    **dict.fromkeys(("difference", "weights", "nulls", "floor"), (Floats, "H")),
+    "control.p": (Floats, "cS"),
+    "control.chosen": (Bools, "cS"),
+    "outputs": (Floats, "no"),
+    "inputs": (Floats, "nw"),
+}
 
 
-def is_count(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63
+@cache
+def _array_types(part: str) -> dict[str, Any]:
+    """Return the fields of a part that are arrays, with their types."""
+    found = {}
+    for name, hint in get_type_hints(PARTS[part][0]).items():
+        members = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+        if arrays := [one for one in members if one in (Floats, Ints, Bools)]:
+            found[name] = arrays[0]
+    return found
 
 
-def is_seed(value: object) -> bool:
-    """Those of generators have up to 128 bits."""
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**128
-
-
-def is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300
-
-
-def is_share(value: object) -> bool:
-    return isinstance(value, float) and 0 < value < 1
-
-
-def is_scalar(value: object) -> bool:
-    return value is None or isinstance(value, str | int | float | bool)
-
-
-def maybe(check: Check) -> Check:
-    return lambda value: value is None or check(value)
-
-
-def among(*allowed: object) -> Check:
-    return lambda value: is_scalar(value) and value in allowed
-
-
-def each(check: Check) -> Check:
-    return lambda value: isinstance(value, list) and all(map(check, value))
-
-
-def is_subsets(value: object) -> bool:
-    """Names, each with the columns it is of."""
-    return isinstance(value, dict) and all(map(each(is_count), value.values()))
-
-
-def is_selection(value: object) -> bool:
-    """A rule, its alpha and the family."""
-    kinds = (is_text, is_number, is_text)
-    return (
-        isinstance(value, list) and len(value) == 3 and all(check(one) for check, one in zip(kinds, value, strict=True))
+def pack(result: Result) -> tuple[dict[str, Any], dict[str, Array]]:
+    """Return the JSON and the arrays of a result."""
+    problem, choice, decided, control = result.problem, result.choice, result.decided, result.control
+    is_table = isinstance(problem.items, TableItems)
+    parts = {
+        "evidence": result.evidence,
+        "effects": result.effects,
+        "decided": decided,
+        "stay": None if decided is None else decided.stay,
+        "layers": problem.layers,
+        "units": None if choice is None else choice.units,
+        "features": result.over_inputs,
+        "control": control,
+    }
+    weights, nulls = (None, None) if choice is None or choice.weights is None else choice.weights
+    arrays = {
+        **{f"{part}.{name}": getattr(held, name, None) for part, held in parts.items() for name in _array_types(part)},
+        **{name: getattr(result, name) for name in ("input_of", "subset_of", "chosen", "outputs")},
+        "difference": result.difference if result.is_global else None,
+        "inputs": problem.items.values if isinstance(problem.items, TableItems) else None,
+        "weights": weights,
+        "nulls": nulls,
+        "floor": None if choice is None else choice.floor,
+        "calibrated": None if choice is None else choice.calibrated,
+    }
+    arrays = {name: array for name, array in arrays.items() if array is not None}
+    texts, listed = _pack_kept(result, arrays)
+    distances, nearest_texts = _pack_nearest(result, arrays)
+    names = result.output_names
+    subsets = problem.subsets if is_table else [block.subset for block in problem.blocks]
+    facts = Facts(
+        record=result.record,
+        kind=result.evidence.kind,
+        input_names=tuple(map(_plain_name, result.input_names)),
+        subset_names=result.subset_names,
+        alpha=result.alpha,
+        rule=result.rule,
+        family=result.family,
+        rows=result.rows,
+        subsets=tuple((subset.name, plain_index(subset.index)) for subset in subsets),
+        owners=None if is_table else tuple(block.start for block in problem.blocks),
+        rows_asked=result.rows_asked,
+        output_names=None if names is None else tuple(map(_plain_name, names)),
+        run_notes=tuple(map(as_note, result.run_notes)),
+        kept=texts,
+        listed=listed,
+        level=None if decided is None else decided.level,
+        nearest=distances,
+        nearest_texts=nearest_texts,
     )
+    return plain(facts), arrays
 
 
-PROVENANCE: dict[str, Check] = {  # what is not named here is shown as it is, and never computed with
-    "test": among(*PROMISES),
-    "alternative": among(*get_args(Alternative)),
-    "target": is_scalar,
-    "link": among(None, "logit", "log"),
-    "h": maybe(is_count),
-    "delta": maybe(is_number),
-    "picked": is_flag,
-    "min_effect": maybe(is_number),
-    "seed": is_seed,
-    "selection": maybe(is_selection),
-    "floor": lambda value: is_number(value) and 0 <= value <= 1,
-    "dependence_ignored": is_flag,
-    "interrupted": is_flag,
-    "deterministic": is_flag,
-    "controlled": maybe(is_flag),
-    "modality": among("table", "image", "text", "multimodal"),
-    "data_dependent": is_flag,
-    "files": maybe(each(is_text)),
-    "longest": maybe(lambda value: is_count(value) and value > 0),
-    "most_pixels": is_count,
-    "pixels": maybe(each(is_text)),
-    "texts": maybe(each(is_text)),
-    "units": maybe(is_text),
-    "draws": lambda value: is_count(value) and 0 < value <= MOST_DRAWS,
-    "rounds": each(is_count),
-    "set_aside": is_count,
-    "columns": each(is_text),
-    "frame": is_flag,
-    "labels": maybe(each(is_scalar)),
-    "kinds": each(lambda value: isinstance(value, dict)),
-    "loss": maybe(is_text),
-    "fit": is_text,
-    "why": maybe(is_text),
-    "judged": maybe(is_text),
-}
-NEEDED = ("test", "target", "picked", "delta", "dependence_ignored", "h", "draws", "interrupted", "seed", "alternative")
-METADATA: dict[str, Check] = {
-    "kind": among(*get_args(EvidenceKind)),
-    "input_names": each(is_scalar),
-    "subset_names": each(is_text),
-    "output_names": maybe(each(is_scalar)),
-    "run_notes": each(is_text),
-    "alpha": is_share,
-    "family": among(*get_args(Family)),
-    "rows": is_count,
-    "rows_asked": is_count,
-    "provenance": lambda value: isinstance(value, dict),
-}
-SHAPES: dict[str, tuple[str, str]] = {  # of each array: kinds of its numbers, and its shape in inputs, subsets, H
-    **dict.fromkeys(
-        ("input_of", "subset_of", "classes", "draws", "resolution", "parent", "cluster", "label"), ("iu", "H")
-    ),
-    **dict.fromkeys(("chosen", "varied", "open", "drawable", "fresh", "calibrated"), ("b", "H")),
-    **dict.fromkeys(("evidence", "observed", "scale", "effect", "effect_low", "effect_high", "surprise"), ("f", "H")),
-    **dict.fromkeys(("weights", "nulls", "floor"), ("f", "H")),
-    **dict.fromkeys((f"decided {name}" for name in ("share", "low", "high")), ("f", "H")),
-    **dict.fromkeys((f"decided {name}" for name in ("draws", "added")), ("iu", "H")),
-    "decided necessary": ("b", "H"),
-    **dict.fromkeys((f"stay {name}" for name in ("share", "low", "high")), ("f", "H")),
-    "stay sufficient": ("b", "H"),
-    **dict.fromkeys((f"over inputs {name}" for name in ("effect", "low", "high", "p")), ("f", "S")),
-    "over inputs chosen": ("b", "S"),
-    "over inputs inputs": ("iu", "S"),
-    "control": ("f", "cS"),
-    "control chosen": ("b", "cS"),
-    "control calibrated": ("b", "S"),
-    "outputs": ("f", "no"),
-    "inputs": ("f", "nw"),
-}
-GLOBAL: dict[str, tuple[str, str]] = {
-    **dict.fromkeys(("p", "statistic", "difference", "effect", "low", "high"), ("f", "S")),
-    **dict.fromkeys(("varied", "chosen"), ("b", "S")),
-    "classes": ("iu", "nS"),
-}
+def _plain_name(name: object) -> Scalar:
+    name = name.item() if isinstance(name, np.generic) else name
+    return name if isinstance(name, str | int | float | bool) else str(name)
 
 
-def check_saved(metadata: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
-    """Raise ValueError at the first thing that a result of `explain` could not be made of."""
-    _check_fields(metadata, METADATA, METADATA, "")
-    provenance = metadata["provenance"]
-    _check_fields(provenance, PROVENANCE, NEEDED, "provenance ")
-    rule, test = metadata.get("rule"), provenance["test"]
-    if not is_text(rule) or rule not in PROMISES[test]:
-        raise ValueError(f"the rule {_short(rule)} does not go with the test {test}")
-    if metadata["kind"] != KINDS.get(test, "e" if rule == "e-bh" else "p"):
-        raise ValueError(f"evidence of kind {metadata['kind']} does not come from the test {test}")
-    sizes = {"n": len(metadata["input_names"]), "S": len(metadata["subset_names"]), "H": len(arrays["evidence"])}
-    if 0 in sizes.values():
-        raise ValueError("it has no inputs, no subsets or no hypotheses")
-    pixels = provenance.get("pixels")
-    if pixels is not None and len(pixels) != sizes["n"]:
-        raise ValueError(f"it has checksums of {len(pixels)} images and {sizes['n']} inputs")
-    outputs = _check_shapes(arrays, SHAPES, sizes).get("o", 0)
-    _check_values(metadata, arrays, sizes, outputs)
-    _check_kept(metadata, arrays, sizes["H"], outputs)
-
-
-def check_saved_global(metadata: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
-    """The same for one of `global_importance`."""
-    named = {"subset_names": each(is_text), "warned": each(is_text), "provenance": METADATA["provenance"]}
-    counts = dict.fromkeys(("inputs", "rows", "draws", "passes"), is_count)
-    plain = {"mode": among("holdout", "contrast"), "rule": among(*P_RULES), "alpha": is_share, **named, **counts}
-    _check_fields(metadata, plain, plain, "")
-    told = PROVENANCE | {"test": is_text, "subsets": is_subsets, "stand_ins": each(each(is_text))}
-    provenance = metadata["provenance"]
-    _check_fields(provenance, told | {"called": each(is_scalar)}, (), "provenance ")
-    width = len(provenance.get("columns", ()))
-    if any(place >= width for own in provenance.get("subsets", {}).values() for place in own):
-        raise ValueError("its subsets are of columns that are not there")
-    said = "loss" if metadata["mode"] == "holdout" else "alternative"
-    if not is_text(metadata["provenance"].get(said)):
-        raise ValueError(f"its provenance {said} is missing")
-    _check_shapes(arrays, GLOBAL, {"n": metadata["inputs"], "S": len(metadata["subset_names"])})
-    if set(GLOBAL) - set(arrays) or not metadata["subset_names"]:
-        raise ValueError(f"it lacks {', '.join(sorted(set(GLOBAL) - set(arrays))) or 'subsets'}")
-    if not ((arrays["p"] >= 0) & (arrays["p"] <= 1)).all():
-        raise ValueError("its p-values lie outside 0 and 1")
-    check = metadata.get("check")
-    words = {"subset_names": each(is_text), "verdicts": each(is_text), "ok": is_flag, "sentence": is_text}
-    if check is not None:
-        if not isinstance(check, dict) or set(check) != set(words):
-            raise ValueError("its check of the sampler is garbled")
-        _check_fields(check, words, words, "check ")
-        if len(check["subset_names"]) != len(check["verdicts"]):
-            raise ValueError("its check of the sampler is garbled")
-
-
-def check_problem(arrays: Mapping[str, Array], names: list[str], problem: Problem) -> None:
-    """Refuse hypotheses that are not those of the inputs and subsets in the same file."""
-    same = np.array_equal(problem.input_of, arrays["input_of"]) and np.array_equal(
-        problem.subset_of, arrays["subset_of"]
-    )
-    if not same or list(problem.subset_names) != names:
-        raise ValueError("its hypotheses are not those of its inputs and subsets")
-
-
-def kept_arrays(arrays: Mapping[str, Array]) -> Iterator[tuple[int, Array]]:
-    """Hypotheses and the counterfactuals that are kept of them as numbers or pixels, the nearest ones included."""
-    for name, array in arrays.items():
-        what, _, row = name.partition(" ")
-        if what in ("kept", "nearest") and row.isdecimal():
-            yield int(row), array
-
-
-def _check_fields(found: Mapping[str, Any], checks: Mapping[str, Check], needed: Any, what: str) -> None:
-    for name, check in checks.items():
-        if name not in found:
-            if name in needed:
-                raise ValueError(f"its {what}{name} is missing")
-        elif not check(found[name]):
-            raise ValueError(f"its {what}{name} is {_short(found[name])}")
-
-
-def _short(value: object) -> str:
-    return " ".join(f"{value!r:.60}".split())
-
-
-def _check_shapes(
-    arrays: Mapping[str, Array], shapes: Mapping[str, tuple[str, str]], sizes: Mapping[str, int]
-) -> dict[str, int]:
-    """Sizes by letter, those that are free as the first array has them."""
-    known = dict(sizes)
-    for name, (kind, letters) in shapes.items():
-        if name not in arrays:
+def _pack_kept(result: Result, arrays: dict[str, Array]) -> tuple[dict[str, tuple[str, ...]], tuple[int, ...]]:
+    """Return counterfactuals that are texts; numbers and pixels go into `arrays`, inputs of several parts nowhere."""
+    order = np.argsort(~result.chosen, kind="stable").tolist()
+    rows, texts = [row for row in order if row in result.kept][:MOST_KEPT], {}
+    for row in rows:
+        pieces = result.kept.pieces(row)
+        if all(isinstance(piece, str) for piece in pieces):
+            texts[str(row)] = tuple(pieces)
+        elif len({np.shape(piece) for piece in pieces}) == 1 and np.asarray(pieces[0]).dtype.kind in "fiub":
+            arrays[f"kept {row}"] = np.asarray(pieces)
+        else:
             continue
-        array = arrays[name]
-        fits = array.ndim == len(letters) and array.dtype.kind in kind
-        if not fits or any(
-            known.setdefault(letter, size) != size for letter, size in zip(letters, array.shape, strict=True)
-        ):
-            raise ValueError(f"its array {name!r} is {array.dtype} of shape {array.shape}")
+        arrays[f"kept outputs {row}"] = result.kept.outputs(row)
+    return texts, tuple(row for row in rows if result.kept.listed(row))
+
+
+def _pack_nearest(result: Result, arrays: dict[str, Array]) -> tuple[dict[str, float], dict[str, str]]:
+    """Return distances of the nearest counterfactuals, and those that are texts; numbers go into `arrays`."""
+    distances: dict[str, float] = {}
+    texts: dict[str, str] = {}
+    if result.decided is None:
+        return distances, texts
+    order = np.argsort(~(result.chosen | result.decided.necessary), kind="stable").tolist()
+    for row in [row for row in order if row in result.decided.nearest][:MOST_KEPT]:
+        nearest = result.decided.nearest[row]
+        if isinstance(nearest.piece, str):
+            texts[str(row)] = nearest.piece
+        elif np.asarray(nearest.piece).dtype.kind in "fiub":
+            arrays[f"nearest {row}"] = np.asarray(nearest.piece)
+        else:
+            continue
+        distances[str(row)] = nearest.distance
+        arrays[f"nearest outputs {row}"] = nearest.outputs
+    return distances, texts
+
+
+@singledispatch
+def plain_index(index: Any) -> Any:
+    """Return the index of a subset as JSON: numbers, text, lists of them; a mask as its shape and its bits."""
+    return index if isinstance(index, str | int | float | bool | None) else str(index)
+
+
+@plain_index.register(list)
+@plain_index.register(tuple)
+def _(index: list[Any] | tuple[Any, ...]) -> list[Any]:
+    return [plain_index(part) for part in index]
+
+
+@plain_index.register(np.generic)
+def _(index: np.generic) -> Any:
+    return index.item()
+
+
+@plain_index.register(np.ndarray)
+def _(index: Array) -> Any:
+    if index.dtype != np.bool_:
+        return index.tolist()
+    packed = base64.b64encode(np.packbits(index).tobytes()).decode("ascii")
+    return {"mask": list(index.shape), "bits": packed}
+
+
+def read_index(index: Any) -> Any:
+    """Return the index whose `plain_index` was written, but that a list comes back as a tuple.
+
+    >>> read_index(plain_index((3, 4))), read_index(plain_index(np.array([[True, False]]))).tolist()
+    ((3, 4), [[True, False]])
+    """
+    if isinstance(index, dict) and "mask" in index:
+        bits = np.frombuffer(base64.b64decode(index["bits"]), np.uint8)
+        size = math.prod(index["mask"])
+        if size > 8 * len(bits):
+            raise ValueError(f"a mask of {index['mask']} has {8 * len(bits)} bits")
+        return np.unpackbits(bits, count=size).astype(np.bool_).reshape(index["mask"])
+    return tuple(read_index(part) for part in index) if isinstance(index, list) else index
+
+
+def write(path: Path, facts: dict[str, Any], arrays: dict[str, Array]) -> Path:
+    """Write JSON and arrays into one file."""
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, allow_pickle=False, **arrays)
+
+    def archive(part: Path) -> None:
+        with zipfile.ZipFile(part, "w") as file:
+            file.writestr(FACTS, json.dumps(facts))
+            file.writestr(ARRAY_FILE, buffer.getvalue())
+
+    return write_whole(path, archive)
+
+
+def write_whole(path: Path, write_part: Callable[[Path], object]) -> Path:
+    """Write a file, or nothing: it appears complete under its name or not at all."""
+    if not path.name:  # "", "." and "/" are folders
+        raise InputError(f"{str(path)!r} is a folder; name a file in it")
+    part = path.with_name(path.name + ".part")
+    try:
+        write_part(part)
+        os.replace(part, path)
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror or error}; choose a folder that exists") from error
+    finally:
+        part.unlink(missing_ok=True)
+    return path
+
+
+def read_file(path: Path, most_bytes: int | None = None) -> tuple[dict[str, Any], dict[str, Array]]:
+    """Return JSON and arrays of a file, or raise one sentence on why it is not a result.
+
+    Nothing is unpacked before its size is known: 128 MB of it, or 30 times the file's size up to 700 MB, or what
+    `most_bytes` allows.
+    """
+    try:
+        size = path.stat().st_size
+        most = max(FLOOR, min(TIMES * size, MOST_BYTES)) if most_bytes is None else most_bytes
+        with opened(path, size, most) as archive:
+            facts = parse_json(unpacked(archive, FACTS))
+            inside = archive.getinfo(ARRAY_FILE)
+            if inside.compress_type != zipfile.ZIP_STORED:
+                raise ValueError(f"its part {ARRAY_FILE!r} is packed twice")
+            with archive.open(ARRAY_FILE) as part, opened(part, inside.file_size, most) as inner:
+                arrays = {name.removesuffix(".npy"): array_in(inner, name) for name in inner.namelist()}
+    except FileNotFoundError as error:
+        raise InputError(f"{path} does not exist; give a file written by result.save") from error
+    except BROKEN as error:
+        larger = ", or a larger most_bytes= to butfor.load" if "are read" in str(error) else ""
+        raise sentence(f"{path} is not a saved butfor result", error, f"{GIVE}{larger}") from error
+    if not isinstance(facts, dict) or (facts.get("format") == FORMAT and "record" not in facts):
+        raise InputError(f"{path} is not a saved butfor result; {GIVE}")
+    if facts.get("format") != FORMAT:
+        raise InputError(
+            f"{path} has format {str(facts.get('format'))[:40]}, this butfor reads format {FORMAT}; update butfor"
+        )
+    return facts, arrays
+
+
+def checked(facts: dict[str, Any], arrays: Mapping[str, Array]) -> Facts:
+    """Return the facts of a file by their types, after checking how they and the arrays fit each other.
+
+    Raises ValueError at the first thing that no result could have.
+    """
+    known: Facts = read(Facts, facts, "")
+    record, names = known.record, known.output_names
+    for note in (*known.run_notes, *([] if record.judged is None else [record.judged])):
+        str(note)  # raises where its values do not fit its code
+    if known.rule not in PROMISES[record.test]:
+        raise ValueError(f"the rule {short(known.rule)} does not go with the test {record.test}")
+    if known.kind != KINDS.get(record.test, "e" if known.rule == "e-bh" else "p"):
+        raise ValueError(f"evidence of kind {known.kind} does not come from the test {record.test}")
+    if (record.test in ("holdout", "contrast")) != (record.importance is not None):
+        raise ValueError(f"the test {record.test} does not go with its other settings")
+    sizes = {"n": len(known.input_names), "S": len(known.subset_names), "H": len(arrays["evidence.values"])}
+    if 0 in sizes.values() or (not record.draws and not record.exact):
+        raise ValueError("it has no inputs, no subsets, no hypotheses or no draws")
+    if isinstance(record.inputs, ImageInputs) and len(record.inputs.pixels) != sizes["n"]:
+        raise ValueError(f"it has checksums of {len(record.inputs.pixels)} images and {sizes['n']} inputs")
+    if record.importance is not None:
+        check = record.importance.check
+        if check is not None and len(check.subset_names) != len(check.verdicts):
+            raise ValueError("its check of the sampler is garbled")
+        if (record.test == "holdout") != (record.importance.loss is not None) or "difference" not in arrays:
+            raise ValueError("its loss or its differences are missing")
+        if sizes["n"] != 1 or sizes["H"] != sizes["S"]:
+            raise ValueError("it has more than one hypothesis for each subset")
+    types = {f"{part}.{name}": (of, PARTS[part][1]) for part in PARTS for name, of in _array_types(part).items()}
+    for name, (of, letters) in (types | OTHERS).items():
+        if name in arrays and not _has_shape(arrays[name], of, letters, sizes):
+            raise ValueError(f"its array {name!r} is {arrays[name].dtype} of shape {arrays[name].shape}")
+    outputs = sizes.get("o", 0)
+    values, (least, most) = (
+        arrays["evidence.values"],
+        {"p": (0, 1), "e": (0, np.inf)}.get(known.kind, (-np.inf, np.inf)),
+    )
+    if not ((values >= least) & (values <= most)).all():
+        raise ValueError(f"its evidence is not what {known.kind} can be")
+    if names is not None and outputs not in (0, len(names)):
+        raise ValueError(f"it names {len(names)} outputs and has {outputs}")
+    _within(arrays["evidence.classes"], "classes", 0, len(names) if names is not None else max(outputs, 1))
+    _within(arrays["input_of"], "input_of", 0, sizes["n"])
+    _within(arrays["subset_of"], "subset_of", 0, sizes["S"])
+    if "layers.resolution" in arrays:
+        resolution, parent = arrays["layers.resolution"], arrays["layers.parent"]
+        _within(parent, "parent", -1, sizes["H"])
+        _within(resolution, "resolution", 0, 2**20)
+        if not (resolution[parent[parent >= 0]] < resolution[parent >= 0]).all():  # else who climbs up climbs for ever
+            raise ValueError("a part of it is as large as what it is a part of")
+    _check_counterfactuals(known, arrays, sizes["H"], outputs)
     return known
 
 
-def _check_values(
-    metadata: Mapping[str, Any], arrays: Mapping[str, Array], sizes: Mapping[str, int], outputs: int
-) -> None:
-    evidence = arrays["evidence"]
-    ends = {"p": (0, 1), "e": (0, np.inf)}.get(metadata["kind"], (-np.inf, np.inf))
-    if not ((evidence >= ends[0]) & (evidence <= ends[1])).all():
-        raise ValueError(f"its evidence is not what {metadata['kind']} can be")
-    names = metadata["output_names"]
-    if names is not None and outputs not in (0, len(names)):
-        raise ValueError(f"it names {len(names)} outputs and has {outputs}")
-    _within(arrays["classes"], "classes", 0, len(names) if names is not None else max(outputs, 1))
-    _within(arrays["input_of"], "input_of", 0, sizes["n"])
-    _within(arrays["subset_of"], "subset_of", 0, sizes["S"])
-    if "resolution" in arrays:
-        resolution, parent = arrays["resolution"], arrays["parent"]
-        _within(parent, "parent", -1, sizes["H"])
-        _within(resolution, "resolution", 0, 2**20)
-        above = parent >= 0
-        if not (resolution[parent[above]] < resolution[above]).all():  # else whoever climbs up would climb for ever
-            raise ValueError("a part of it is as large as what it is a part of")
+def _has_shape(array: Array, of: Any, letters: str, sizes: dict[str, int]) -> bool:
+    """Whether an array is of this type and shape; sizes that are free are those of the first array."""
+    codes = "f" if of == Floats else "b" if of == Bools else "iu"
+    fits = array.ndim == len(letters) and array.dtype.kind in codes
+    return fits and all(sizes.setdefault(one, size) == size for one, size in zip(letters, array.shape, strict=True))
 
 
 def _within(values: Ints, name: str, least: int, most: int) -> None:
@@ -280,120 +354,83 @@ def _within(values: Ints, name: str, least: int, most: int) -> None:
         raise ValueError(f"its {name} lie outside {least} to {most - 1}")
 
 
-def _check_kept(metadata: Mapping[str, Any], arrays: Mapping[str, Array], hypotheses: int, outputs: int) -> None:
-    """Counterfactuals by hypothesis: as many outputs as there are of them, and rows that exist."""
-    texts, listed = metadata.get("kept", {}), metadata.get("listed", [])
-    if not isinstance(texts, dict) or not each(is_count)(listed) or not all(map(each(is_text), texts.values())):
-        raise ValueError("the counterfactuals that it keeps are garbled")
-    numbers = {name[5:]: len(arrays[name]) for name in arrays if name.startswith("kept ") and name[5:].isdecimal()}
-    for row, count in {**{row: len(own) for row, own in texts.items()}, **numbers}.items():
-        said = arrays.get(f"kept outputs {row}")
-        if not row.isdecimal() or int(row) >= hypotheses or said is None or said.shape != (count, outputs):
-            raise ValueError(f"the counterfactuals of hypothesis {_short(row)} do not fit their outputs")
-        if said.dtype.kind != "f":
-            raise ValueError(f"the outputs of the counterfactuals of hypothesis {row} are {said.dtype}")
-    if "level" in metadata:
-        _check_nearest(metadata, arrays, hypotheses, outputs)
-
-
-def _check_nearest(metadata: Mapping[str, Any], arrays: Mapping[str, Array], hypotheses: int, outputs: int) -> None:
-    found = metadata.get("nearest")
-    texts, distances = (found.get("texts"), found.get("distances")) if isinstance(found, dict) else (None, None)
-    if not is_number(metadata["level"]) or not isinstance(texts, dict) or not isinstance(distances, dict):
-        raise ValueError("the nearest counterfactuals that it keeps are garbled")
-    for row, distance in distances.items():
-        said = arrays.get(f"nearest outputs {row}")
-        held = is_text(texts.get(row)) or f"nearest {row}" in arrays
+def _check_counterfactuals(facts: Facts, arrays: Mapping[str, Array], hypotheses: int, outputs: int) -> None:
+    """Refuse counterfactuals of hypotheses that are not there, and with another number of outputs than there are."""
+    counts = {row: len(texts) for row, texts in facts.kept.items()}
+    counts |= {name[5:]: len(arrays[name]) for name in arrays if name.startswith("kept ") and name[5:].isdecimal()}
+    for row, count in counts.items():
+        given = arrays.get(f"kept outputs {row}")
+        fits = row.isdecimal() and int(row) < hypotheses and given is not None
+        if not fits or given is None or given.shape != (count, outputs) or given.dtype.kind != "f":
+            raise ValueError(f"the counterfactuals of hypothesis {short(row)} do not fit their outputs")
+    for row in facts.nearest:
+        given, kept = arrays.get(f"nearest outputs {row}"), row in facts.nearest_texts or f"nearest {row}" in arrays
         known = row.isdecimal() and int(row) < hypotheses
-        if not (known and held and is_number(distance) and said is not None and said.shape == (outputs,)):
-            raise ValueError(f"the nearest counterfactual of hypothesis {_short(row)} is garbled")
+        if not (known and kept and given is not None and given.shape == (outputs,)):
+            raise ValueError(f"the nearest counterfactual of hypothesis {short(row)} is garbled")
 
 
-def _unpack_kept(metadata: dict[str, Any], arrays: dict[str, Array]) -> Kept:
-    texts, listed = {int(row): own for row, own in metadata.get("kept", {}).items()}, set(metadata.get("listed", []))
-    numbers = {int(name[5:]): arrays[name] for name in arrays if name.startswith("kept ") and name[5:].isdigit()}
-    return Kept(
-        tuple(
-            Chunk(np.array([row]), [pieces], arrays[f"kept outputs {row}"][None], row in listed)
-            for row, pieces in {**texts, **numbers}.items()
+def kept_arrays(arrays: Mapping[str, Array]) -> Iterator[tuple[int, Array]]:
+    """Yield hypotheses and the counterfactuals that are kept of them as numbers or pixels, the nearest included."""
+    for name, array in arrays.items():
+        what, _, row = name.partition(" ")
+        if what in ("kept", "nearest") and row.isdecimal():
+            yield int(row), array
+
+
+def unpack(facts: Facts, arrays: dict[str, Array], problem: Problem) -> Result:
+    """Return the result that `pack` was given; its content is checked before."""
+    same = all(np.array_equal(getattr(problem, name), arrays[name]) for name in ("input_of", "subset_of"))
+    if not same or problem.subset_names != facts.subset_names:
+        raise ValueError("its hypotheses are not those of its inputs and subsets")
+
+    def part(name: str, **more: Any) -> Any:
+        """Return a part whose arrays are there; None where it has none."""
+        given = {one: arrays[f"{name}.{one}"] for one in _array_types(name) if f"{name}.{one}" in arrays}
+        return PARTS[name][0](**given, **more) if given else None
+
+    layers = part(
+        "layers", stepwise=not problem.items.shares_subsets
+    )  # parts of texts are drawn where these are chosen
+    problem, importance = replace(problem, layers=layers), facts.record.importance
+    texts = {int(row): pieces for row, pieces in facts.kept.items()}
+    numbers = {int(name[5:]): arrays[name] for name in arrays if name.startswith("kept ") and name[5:].isdecimal()}
+    chunks = (
+        Chunk(np.array([row]), [pieces], arrays[f"kept outputs {row}"][None], row in facts.listed)
+        for row, pieces in {**texts, **numbers}.items()
+    )
+    nearest = {
+        int(row): Nearest(
+            facts.nearest_texts.get(row, arrays.get(f"nearest {row}")), arrays[f"nearest outputs {row}"], far
         )
-    )
-
-
-def unpack(metadata: dict[str, Any], arrays: dict[str, Array], problem: Problem) -> Result:
-    """The inverse of what `pack` made; the content is checked before."""
-    check_problem(arrays, metadata["subset_names"], problem)
-    values = arrays["evidence"]
-    fields = {name: arrays[name] for name in ARRAYS}
-    fields["surprise"] = arrays["surprise"] if "surprise" in arrays else np.full(len(values), np.nan)
-    evidence = Evidence(kind=metadata["kind"], values=values, least=np.zeros(len(values)), **fields)
-    problem = replace(problem, layers=_unpack_layers(arrays, not problem.items.shares_subsets))
-    names = metadata["output_names"]
-    return Result(
-        input_names=tuple(metadata["input_names"]),
-        subset_names=tuple(metadata["subset_names"]),
-        input_of=arrays["input_of"],
-        subset_of=arrays["subset_of"],
-        evidence=evidence,
-        effects=Effects(arrays["effect"], arrays["effect_low"], arrays["effect_high"], arrays.get("fresh")),
-        chosen=arrays["chosen"],
-        run_notes=tuple(metadata["run_notes"]),
-        output_names=None if names is None else tuple(names),
-        problem=problem,
-        outputs=arrays["outputs"] if "outputs" in arrays else _unknown(metadata),
-        kept=_unpack_kept(metadata, arrays),
-        choice=_unpack_choice(metadata, arrays, problem),
-        decided=_unpack_decided(metadata, arrays),
-        over_inputs=_unpack_features(arrays),
-        control=_unpack_control(arrays),
-        **{name: metadata[name] for name in PLAIN},
-    )
-
-
-def _unpack_layers(arrays: dict[str, Array], stepwise: bool) -> Layers | None:
-    """Of images and texts, whose subsets are their own, parts are drawn only where the larger ones were chosen."""
-    return Layers(arrays["resolution"], arrays["parent"], stepwise) if "resolution" in arrays else None
-
-
-def _unpack_choice(metadata: dict[str, Any], arrays: dict[str, Array], problem: Problem) -> Choice:
-    provenance = metadata["provenance"]
-    return Choice(
-        rule=metadata["rule"],
-        alpha=metadata["alpha"],
-        families=arrays["input_of"] if metadata["family"] == "input" else None,
-        layers=problem.layers,
+        for row, far in facts.nearest.items()
+    }
+    choice = Choice(
+        rule=facts.rule,
+        alpha=facts.alpha,
+        families=arrays["input_of"] if facts.family == "input" else None,
+        layers=layers,
         calibrated=arrays.get("calibrated"),
-        draws=provenance["draws"],
+        draws=facts.record.draws,
         floor=arrays.get("floor"),
-        units=LearningUnits(arrays["cluster"], arrays["label"]) if "cluster" in arrays else None,
+        units=part("units"),
         weights=(arrays["weights"], arrays["nulls"]) if "weights" in arrays else None,
     )
-
-
-def _unpack_decided(metadata: dict[str, Any], arrays: dict[str, Array]) -> Decided | None:
-    if "level" not in metadata:
-        return None
-    held, near = metadata["nearest"], {}
-    for key, distance in held["distances"].items():
-        piece = held["texts"].get(key, arrays.get(f"nearest {key}"))
-        near[int(key)] = Nearest(piece, arrays[f"nearest outputs {key}"], distance)
-    stay = Stay(**{name: arrays[f"stay {name}"] for name in STAY}) if "stay share" in arrays else None
-    found = {name: arrays[f"decided {name}"] for name in DECIDED}
-    return Decided(**found, level=metadata["level"], nearest=near, stay=stay)
-
-
-def _unpack_features(arrays: dict[str, Array]) -> Features | None:
-    if "over inputs p" not in arrays:
-        return None
-    return Features(**{name: arrays[f"over inputs {name}"] for name in OVER_INPUTS})
-
-
-def _unpack_control(arrays: dict[str, Array]) -> Control | None:
-    if "control" not in arrays:
-        return None
-    return Control(arrays["control"], arrays["control chosen"], arrays.get("control calibrated"))
-
-
-def _unknown(metadata: dict[str, Any]) -> Floats:
-    """Of a file of an earlier version, in which the outputs on the inputs are not."""
-    return np.full((len(metadata["input_names"]), 0), np.nan)
+    same_names = {one.name for one in fields(Result)} & {one.name for one in fields(Facts)} - {"kept"}
+    return Result(
+        **{name: getattr(facts, name) for name in same_names},
+        input_of=arrays["input_of"],
+        subset_of=arrays["subset_of"],
+        evidence=part("evidence", kind=facts.kind),
+        effects=part("effects"),
+        chosen=arrays["chosen"],
+        problem=problem,
+        outputs=arrays["outputs"],
+        kept=Kept(tuple(chunks)),
+        choice=choice,
+        decided=None if facts.level is None else part("decided", level=facts.level, nearest=nearest, stay=part("stay")),
+        over_inputs=part("features"),
+        control=part("control"),
+        difference=arrays.get("difference", np.zeros(0)),
+        check=None if importance is None else importance.check,
+    )

@@ -1,4 +1,5 @@
-"""Result: what was found and what it guarantees. Data only: nothing in it asks a model, or a sampler unasked."""
+"""Result: the evidence, what was chosen by it and what that guarantees. Data only: it asks no model, and a sampler only
+for counterfactuals that were not kept."""
 
 from __future__ import annotations
 
@@ -7,144 +8,36 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from butfor.evaluation.evaluator import Seen
-from butfor.evaluation.hypotheses import CounterfactualBatch, Problem, redraw
+from butfor.evaluation.hypotheses import CounterfactualBatch, Problem, redraw, table_problem
 from butfor.evaluation.items import TableItems, size
 from butfor.inference.bounds import simes_bounds
 from butfor.inference.decisions import Forecasts, Nearest
 from butfor.inference.effects import Effects
 from butfor.inference.features import Features
-from butfor.inference.guarantees import Guarantee, check_alpha, check_rule, guarantee
+from butfor.inference.guarantees import check_alpha, check_rule
+from butfor.inference.holdout import GlobalEvidence
 from butfor.inference.selection import Choice
 from butfor.inference.statistics import Evidence
-from butfor.results import summary
-from butfor.results.storage import later, pack, write
-from butfor.results.summary import Selected, notes_of_selection, reasons
+from butfor.results.notes import notes_of
+from butfor.results.record import ImportanceRecord, RunRecord, plain
+from butfor.results.words import Guarantee, Note, guarantee
 from butfor.types import Array, Batch, Bools, Family, Floats, InputError, Ints, whole
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-
 LEAST_INPUTS = 10  # so many inputs, at least, and what leaves the family hardly depends on any one of them
 
 
-def columns(result: Result) -> dict[str, Array]:
-    """What is known of every hypothesis, by column."""
-    found: dict[str, Array] = {
-        "input": names_column(result.input_names)[result.input_of],
-        "subset": names_column(result.subset_names)[result.subset_of],
-        "resolution": resolution_of(result),
-        "value": _values(result),
-        "observed": result.evidence.observed,
-        "draws": result.evidence.draws,
-        result.evidence.kind: result.evidence.values,
-        "chosen": result.chosen,
-        "effect": result.effects.effect,
-        "effect_low": result.effects.low,
-        "effect_high": result.effects.high,
-        "surprise": result.evidence.surprise,
-        "status": _status(result),
-    }
-    if result.decided is not None:
-        decided = result.decided
-        found |= {"flip": decided.share, "flip_low": decided.low, "flip_high": decided.high}
-        found["necessary"] = decided.necessary
-        if decided.stay is not None:
-            stay = decided.stay
-            found |= {"stay": stay.share, "stay_low": stay.low, "stay_high": stay.high, "sufficient": stay.sufficient}
-    if result.output_names is not None:
-        found["output"] = names_column(result.output_names)[result.evidence.classes]
-    return found
-
-
-def resolution_of(result: Result) -> Ints:
-    """The resolution of every hypothesis (H,): 0 where there is one only."""
-    layers = result.problem.layers
-    return np.zeros(len(result.chosen), np.int64) if layers is None else layers.resolution
-
-
-def _values(result: Result) -> Array:
-    """What is observed in the subset: of single columns of a table; None elsewhere."""
-    problem, found = result.problem, np.full(len(result.chosen), None, dtype=object)
-    if not isinstance(problem.items, TableItems):
-        return found
-    cells = np.asarray(problem.items.shown(problem.items.values), dtype=object)
-    single = {name: int(index[0]) for name, index in subset_index(problem).items() if len(index) == 1}
-    for place, name in enumerate(result.subset_names):
-        if name in single:
-            rows = result.subset_of == place
-            found[rows] = cells[result.input_of[rows], single[name]]
-    return found
-
-
-def subset_index(problem: Problem) -> dict[str, Any]:
-    """The index of every subset of a table, by name."""
-    return {block.subset.name: block.subset.index for block in problem.blocks}
-
-
-def _status(result: Result) -> Array:
-    """Why a hypothesis is not established, where that is known better than "not established"."""
-    control = result.control
-    wrong = np.zeros(len(result.chosen), bool)
-    if control is not None and control.calibrated is not None:
-        wrong = ~control.calibrated[result.subset_of]
-    told = result.provenance.get("untested", ())
-    untested = np.isin(np.arange(len(result.chosen)), np.array([row for row in told if isinstance(row, int)], np.int64))
-    cases = [result.chosen, untested, wrong, ~result.evidence.drawable, ~result.tested, result.evidence.open]
-    words = ["established", "untested", "not calibrated", "hardly picked", "no variation", "open"]
-    return np.select(cases, words, default="not established").astype(object)
-
-
-def feature_columns(result: Result) -> dict[str, Array]:
-    """What is known of every subset over all inputs, by column."""
-    size = len(result.subset_names)
-    resolution = np.zeros(size, np.int64)
-    resolution[result.subset_of] = resolution_of(result)
-    counted = np.bincount(result.subset_of, weights=result.chosen, minlength=size).astype(np.int64)
-    found: dict[str, Array] = {"subset": names_column(result.subset_names), "resolution": resolution}
-    over = result.over_inputs
-    if over is None:
-        known = ~np.isnan(result.effects.effect)
-        total = np.bincount(result.subset_of[known], weights=result.effects.effect[known], minlength=size)
-        count = np.bincount(result.subset_of[known], minlength=size)
-        mean = np.divide(total, count, out=np.full(size, np.nan), where=count > 0)
-        nothing = np.full(size, np.nan)
-        found |= {"p": nothing, "chosen": np.zeros(size, bool), "effect": mean, "effect_low": nothing}
-        found["effect_high"] = nothing
-    else:
-        found |= {"p": over.p, "chosen": over.chosen, "effect": over.effect, "effect_low": over.low}
-        found["effect_high"] = over.high
-    found |= {"inputs_chosen": counted, "inputs": np.bincount(result.subset_of, minlength=size)}
-    if result.decided is not None:
-        needed = np.bincount(result.subset_of, weights=result.decided.necessary, minlength=size)
-        found["inputs_necessary"] = needed.astype(np.int64)
-    return found
-
-
-def names_column(names: tuple[Any, ...]) -> Array:
-    """Names one by one, whatever they are: NumPy would make text of numbers among text, and rows of tuples."""
-    column = np.empty(len(names), dtype=object)
-    column[:] = [_writable(name) for name in names]
-    kinds = {type(name) for name in names}
-    return np.array(names) if len(kinds) == 1 and kinds <= {int, float, bool} else column
-
-
-def _writable(name: object) -> object:
-    """A name as tables and files can hold it: half a surrogate pair, which they cannot, is spelt out."""
-    if not isinstance(name, str) or name.isascii():
-        return name
-    return name.encode("utf-8", "backslashreplace").decode("utf-8")
-
-
 def family_members(evidence: Evidence, rule: str, family: str, inputs: int) -> Bools:
-    """Hypotheses the rule is applied to: those with evidence and, for BH over a run of many inputs, some variation.
+    """Return what the rule is applied to (H,): hypotheses with evidence and, for BH over many inputs, variation.
 
     Dropping what does not vary needs independence (METHODS 6), and within one input there is none: under
     f = 1[max x > c] one large feature keeps the others from varying, and BH over what is left gave false discoveries in
@@ -279,22 +172,15 @@ class Control:
         return f"<butfor control: {int(self.chosen.sum())} chosen on {self.rows} rows of the reference{more}>"
 
     def __str__(self) -> str:
-        said = f"The same test on {self.rows} held-out rows of the reference chose {int(self.chosen.sum())}."
+        line = f"The same test on {self.rows} held-out rows of the reference chose {int(self.chosen.sum())}."
         if self.calibrated is None or self.calibrated.all():
-            return said
+            return line
         wrong = int((~self.calibrated).sum())
-        return f"{said} {_subsets(wrong)} of {len(self.calibrated)} not calibrated, and never chosen."
+        return f"{line} {_subsets(wrong)} of {len(self.calibrated)} not calibrated, and never chosen."
 
 
 def _subsets(count: int) -> str:
     return "1 subset" if count == 1 else f"{count} subsets"
-
-
-NEVER_VARIES = (
-    "The rule of the decision (decide=) never varies: it says the same of every input, of every row of the reference "
-    "and of every draw, so nothing can be said of what it hangs on. Outputs of the inputs lie between {least:.4g} and "
-    "{most:.4g}."
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -322,9 +208,31 @@ class Stay:
     sufficient: Bools  # more likely than the level, established
 
 
+class Check(Protocol):
+    """What was seen of the sampler on rows that it was not fitted on, as `butfor.check_sampler` returns it."""
+
+    @property
+    def subset_names(self) -> tuple[str, ...]: ...
+    @property
+    def verdicts(self) -> tuple[Any, ...]: ...
+    @property
+    def ok(self) -> bool: ...
+    @property
+    def sentence(self) -> str: ...
+
+
+def rejected_by(check: Check | None, subset_names: tuple[str, ...]) -> Bools:
+    """Return the subsets (S,) that a check calls anything but ok; one that was not checked is not rejected."""
+    verdicts = {} if check is None else dict(zip(check.subset_names, map(str, check.verdicts), strict=True))
+    return np.array([verdicts.get(name, "ok") != "ok" for name in subset_names], bool)
+
+
 @dataclass(frozen=True, eq=False)
 class Result:
-    """One row per hypothesis (input, subset), with what was chosen and the guarantee of that choice."""
+    """One row per hypothesis (input, subset), with what was chosen and the guarantee of that choice.
+
+    That of `butfor.global_importance` has one row per subset, over all inputs: its one input is called "all inputs".
+    """
 
     input_names: tuple[Any, ...]
     subset_names: tuple[str, ...]
@@ -338,114 +246,97 @@ class Result:
     family: Family
     rows: int
     problem: Problem
-    outputs: Floats  # (inputs, outputs) what the model said of the inputs
+    outputs: Floats  # (inputs, outputs) of the model on the inputs
+    record: RunRecord
     kept: Kept = field(default_factory=Kept)
     rows_asked: int = 0  # evaluated or remembered: more than `rows` where draws repeat
-    run_notes: tuple[str, ...] = ()  # what happened while drawing, and what is to be said of the sampler
-    provenance: dict[str, Any] = field(default_factory=dict)
+    run_notes: tuple[Note, ...] = ()  # on what happened while drawing, and on the sampler
     output_names: tuple[Any, ...] | None = None
-    choice: Choice | None = None  # how hypotheses are chosen; None: of a former version
+    choice: Choice | None = None  # how hypotheses are chosen
     decided: Decided | None = None
     over_inputs: Features | None = None
     control: Control | None = None
+    difference: Floats = field(default_factory=lambda: np.zeros(0))  # (H,) of the global question, on the test's draws
+    check: Check | None = None  # of the global question: of a fitted sampler, on rows that it has not seen
 
     def __repr__(self) -> str:
-        return f"<butfor.Result: {self.chosen.sum()} of {len(self.chosen)} hypotheses chosen>"
+        what = "subsets" if self.is_global else "hypotheses"
+        return f"<butfor.Result: {self.chosen.sum()} of {len(self.chosen)} {what} chosen>"
 
     @property
-    def modality(self) -> str:
+    def modality(self) -> Literal["table", "image", "text", "multimodal"]:
         """What the inputs are: table, image, text or multimodal."""
-        unsaid = "table" if isinstance(self.problem.items, TableItems) else "multimodal"
-        return str(self.provenance.get("modality", unsaid))
+        return self.record.inputs.modality
+
+    @property
+    def is_global(self) -> bool:
+        """Whether each subset was tested once, over all inputs."""
+        return self.record.importance is not None
+
+    @property
+    def importance(self) -> ImportanceRecord:
+        """What is recorded of the global question."""
+        if self.record.importance is None:
+            raise InputError("this result is of single inputs; butfor.global_importance asks about all of them")
+        return self.record.importance
+
+    @property
+    def n_inputs(self) -> int:
+        """How many inputs were tested, one by one or together."""
+        return self.importance.inputs if self.is_global else len(self.input_names)
 
     @property
     def exact(self) -> bool:
         """Whether all p-values were computed, from trees or lists of all that may be drawn."""
-        return 0 < len(self.chosen) <= int(self.provenance.get("exact", 0))
+        return 0 < len(self.chosen) <= self.record.exact
 
     @property
     def guarantee(self) -> Guarantee:
         """What this choice promises, under which assumption, proven by whom."""
-        provenance = self.provenance
-        promised = guarantee(
-            "irt" if self.exact and provenance["test"] == "sequential" else provenance["test"],  # nothing was drawn
+        record, check, names = self.record, self.check, np.array(self.subset_names, dtype=object)
+        if self.exact and record.test == "sequential":
+            record = replace(record, test="irt")  # nothing was drawn
+        calibrated, check_failed = None if self.control is None else self.control.calibrated, None
+        if check is not None and not check.ok and (not self.rejected.any() or (self.rejected & self.tested).any()):
+            check_failed = names[self.rejected & self.tested].tolist()  # what does not vary cannot be important
+        return guarantee(
+            record,
             self.rule,
             self.family,
             self.alpha,
-            observed_class=provenance["target"] == "observed-class",
-            filtered=self._unchanging > 0,
-            dependence_ignored=provenance["dependence_ignored"],
-            floor=provenance.get("floor", 0.0),
-            data_dependent=provenance.get("data_dependent", provenance.get("looked", False)),  # its former name
-            picked=provenance["picked"],
-            deterministic=provenance.get("deterministic", False),
-            delta=provenance["delta"],
+            filtered=self.unchanging > 0,
             layered=self.problem.layers is not None,
-            truth=provenance["target"] == "truth",
-            controlled=provenance.get("controlled"),
-            doubted=self._doubted,
-            margin=provenance.get("min_effect"),
             few_inputs=len(self.input_names) < LEAST_INPUTS,
+            doubted=() if calibrated is None else names[~calibrated].tolist(),
+            check_failed=check_failed,
+            unchecked=0 if check is None else len(names) - len(check.subset_names),
         )
-        judged = provenance.get("judged")  # whether counterfactuals look real
-        return promised if judged is None else replace(promised, caveats=(*promised.caveats, judged))
-
-    @property
-    def _doubted(self) -> tuple[str, ...]:
-        """Subsets that the control found not calibrated."""
-        control = self.control
-        if control is None or control.calibrated is None:
-            return ()
-        return tuple(name for name, right in zip(self.subset_names, control.calibrated, strict=True) if not right)
 
     @property
     def tested(self) -> Bools:
         """False where a hypothesis left the family before the selection (METHODS 6, zero variation)."""
-        return family_members(self.evidence, self.rule, self.family, len(self.input_names))
+        return family_members(self.evidence, self.rule, self.family, self.n_inputs)
 
     @property
-    def _unchanging(self) -> int:
-        """Hypotheses that left the family because nothing that was drawn changed anything."""
+    def unchanging(self) -> int:
+        """How many hypotheses left the family because no draw changed anything."""
         return int((self.evidence.drawable & ~self.tested).sum())
 
-    @cached_property
-    def notes(self) -> tuple[str, ...]:
-        """What a reader should know: what was out of reach, what happened while drawing, what the evidence says."""
-        found = Selected(
-            kind=self.evidence.kind,
-            values=self.evidence.values,
-            subset_of=self.subset_of,
-            tested=self.tested,
-            open=self.evidence.open,
-            chosen=self.chosen,
-            groups=self._choice(self.alpha, self.rule, self.family).groups,
-            rule=self.rule,
-            alpha=self.alpha,
-            family=self.family,
-            unchanging=self._unchanging,
-            features=self.over_inputs is not None and bool(self.over_inputs.chosen.any()),
-            pooled=not self.provenance["picked"],
-        )
-        before, after = notes_of_selection(found, self.provenance)
-        return (*before, *self.run_notes, *after, *self._never_varies)
-
     @property
-    def _never_varies(self) -> list[str]:
-        """A sentence where the user's rule decides alike on all inputs and all of the reference: whole rows of it are
-        drawn at resolution 0."""
-        layers = self.problem.layers
-        own_rule = self.decided is not None and self.provenance.get("own_rule", False)
-        if not own_rule or layers is None or self.modality != "table":
-            return []
-        assert self.decided is not None
-        whole_rows = self.decided.share[layers.resolution == 0]
-        if not whole_rows.size or not (whole_rows == 0).all() or not (np.nan_to_num(self.decided.share) == 0).all():
-            return []
-        least, most = float(self.outputs.min()), float(self.outputs.max())
-        return [NEVER_VARIES.format(least=least, most=most)]
+    def rejected(self) -> Bools:
+        """Hypotheses (H,) whose subset the check of the sampler rejects: they count as p = 1."""
+        return rejected_by(self.check, self.subset_names)[self.subset_of]
+
+    @cached_property
+    def notes(self) -> tuple[Note, ...]:
+        """What a reader should know: limits, what happened while drawing, what the evidence says.
+
+        Each has a `code`, a `severity` ("warning", "limit" or "info") and `values`; `str(note)` is its sentence.
+        """
+        return notes_of(self)
 
     def bound(self, rows: ArrayLike | None = None, confidence: float = 0.95) -> int:
-        """At least this many of these hypotheses are true discoveries, with this confidence for all sets at once.
+        """Return how many of these hypotheses are true discoveries at least, with this confidence for all sets at once.
 
         Needs p-values for which Simes' inequality holds: independent or positively dependent (METHODS 10). A sequential
         run stops drawing once a hypothesis is chosen, which leaves its p-value larger than it could be: `bounds=True`
@@ -453,8 +344,14 @@ class Result:
 
         Parameters
         ----------
-        rows : positions or a boolean mask of the table, picked before or after looking; None is all.
-        confidence : of all such statements together.
+        rows : array-like of int or bool, optional
+            Positions or a mask of rows of the table, picked before or after looking; None is all.
+        confidence : float
+            Of all such statements together.
+
+        Returns
+        -------
+        int
         """
         if self.guarantee.controls == "nothing":
             raise InputError(f"no bound holds where nothing is controlled: {self.guarantee.assumption}")
@@ -466,22 +363,29 @@ class Result:
 
     @cached_property
     def table(self) -> pd.DataFrame:
-        """A DataFrame with one row per hypothesis."""
-        frame: pd.DataFrame = later("pandas:DataFrame")(columns(self))
-        return frame
+        """A DataFrame with one row per hypothesis.
+
+        Of the global question `statistic` is the observed sum over inputs; `difference` the mean effect on the draws of
+        the test, for every subset, flattered by the selection; `effect` and its interval come from fresh draws, for
+        chosen subsets only, or count the error of the sampler's fit, for all.
+        """
+        import pandas as pd
+
+        return pd.DataFrame(importance_columns(self) if self.is_global else columns(self))
 
     @cached_property
     def features(self) -> pd.DataFrame:
         """A DataFrame with one row per subset: does it set these inputs apart from the reference? (METHODS 7)
 
         `p` and `chosen` need reference data, 20 inputs and 20 reference rows; they are approximate, and the false
-        discovery rate is over the subsets of each resolution.
+        discovery rate is over the subsets of each resolution. Of `butfor.global_importance` it has what is in `table`.
         """
-        frame: pd.DataFrame = later("pandas:DataFrame")(feature_columns(self))
-        return frame
+        import pandas as pd
+
+        return pd.DataFrame(feature_columns(self))
 
     def reasons(self, input: object, k: int = 4) -> pd.DataFrame:
-        """The `k` strongest reasons of one input: what its decision is established to hang on, then what else is
+        """Return the `k` strongest reasons of one input: what its decision is established to hang on, then what else is
         established, each in its finest parts, then the rest by the size of their effects.
 
         Column `order` says "established" where a reason is sure to be stronger than the next one (simultaneous
@@ -489,14 +393,23 @@ class Result:
 
         Parameters
         ----------
-        input : its name, as in the table.
-        k : how many.
+        input : object
+            Its name, as in the table.
+        k : int
+            How many.
+
+        Returns
+        -------
+        pandas.DataFrame
         """
-        frame: pd.DataFrame = later("pandas:DataFrame")(reasons(self, self.place(input), whole("k", k, 1)))
-        return frame
+        import pandas as pd
+
+        from butfor.results.summary import reasons
+
+        return pd.DataFrame(reasons(self, self.position(input), whole("k", k, 1)))
 
     def nearest(self, input: object, subset: str) -> Batch | None:
-        """The counterfactual nearest to the input among those that change the decision, or None.
+        """Return the counterfactual nearest to the input among those that change the decision, or None.
 
         None means that no draw of this subset changed the decision: `flip` is 0 in the table, and `flip_high` says how
         often it could be otherwise all the same. A group that the subset is a part of may change it. What comes back
@@ -504,117 +417,189 @@ class Result:
 
         Parameters
         ----------
-        input, subset : the names of both, as in the table.
+        input : object
+            Its name, as in the table.
+        subset : str
+            Its name, as in the table.
+
+        Returns
+        -------
+        array, DataFrame, list or None
+            One input, as the run's inputs were given.
         """
         if self.decided is None:
             raise InputError("this run asked about no decision; give decide=, such as lambda outputs: outputs >= 0.4")
         row = self.row(input, subset)
-        found = self.decided.nearest.get(row)
-        if found is None:
+        nearest = self.decided.nearest.get(row)
+        if nearest is None:
             return None
-        items, block = self.problem.items, self.problem.block_of(row)
-        inputs = items.block(int(self.input_of[row]), int(self.input_of[row]) + 1)
-        made = items.unpack([found.piece], inputs[0], block.subset)
+        items, block, position = self.problem.items, self.problem.block_of(row), int(self.input_of[row])
+        inputs = items.block(position, position + 1)
+        made = items.unpack([nearest.piece], inputs[0], block.subset)
         return items.shown(items.whole(np.asarray(made) if items.shares_subsets else made, inputs, block.subset))
 
     def select(self, *, alpha: float | None = None, rule: str | None = None, family: Family | None = None) -> Result:
-        """The same evidence at another level, rule or family: no new draws, effects kept where they were estimated.
+        """Return the same evidence at another level, rule or family: no new draws, effects kept where there are some.
 
         Parameters
         ----------
-        alpha, rule, family : as in `butfor.explain`; None keeps what the result has.
+        alpha : float, optional
+        rule : str, optional
+        family : {"run", "input"}, optional
+            As in `butfor.explain`; None keeps what the result has.
+
+        Returns
+        -------
+        Result
         """
         alpha = check_alpha(self.alpha if alpha is None else alpha)
         rule = self.rule if rule is None else rule
         family = self.family if family is None else family
-        self._check_selectable(alpha, rule, family)
-        choice = self._choice(alpha, rule, family)
-        tested = family_members(self.evidence, rule, family, len(self.input_names))
-        chosen = choice.chosen(self.evidence.scaled, tested)
-        found = self.effects.without(chosen)
-        return replace(self, alpha=alpha, rule=rule, family=family, chosen=chosen, choice=choice, effects=found)
+        check_rule(self.record.test, rule)
+        if family not in get_args(Family) or (self.is_global and family != "run"):
+            expected = "'run'" if self.is_global else "one of 'run', 'input'"
+            raise InputError(f"family must be {expected}, got {family!r}")
+        if (rule == "e-bh") != (self.evidence.kind == "e"):
+            raise InputError(
+                f"this result has {self.evidence.kind} evidence, rule={rule!r} needs another; run it again"
+            )
+        if self.record.delta is not None and (alpha, rule, family) != (self.alpha, self.rule, self.family):
+            raise InputError(
+                "a run with early_stop=True stopped drawing once its own decisions were settled; run it again with the "
+                "new alpha, rule or family, or without early_stop"
+            )
+        chosen, choice = self.choose(alpha, rule, family), self.choice_for(alpha, rule, family)
+        effects = self.effects.without(chosen)
+        return replace(self, alpha=alpha, rule=rule, family=family, chosen=chosen, choice=choice, effects=effects)
 
-    def _choice(self, alpha: float, rule: str, family: str) -> Choice:
-        """How the same hypotheses are chosen at another level or by another rule.
+    def choice_for(self, alpha: float, rule: str, family: str) -> Choice:
+        """Return how the same hypotheses are chosen at another level or by another rule.
 
         Weights that a sequential run learned from its first draws stay as they are; others are learned anew.
         """
         families = self.input_of if family == "input" else None
         if self.choice is None:
-            return Choice(rule, alpha, families, self.problem.layers, draws=self.provenance["draws"])
+            return Choice(rule, alpha, families, self.problem.layers, draws=self.record.draws)
         return replace(self.choice, rule=rule, alpha=alpha, families=families)
 
-    def _check_selectable(self, alpha: float, rule: str, family: str) -> None:
-        check_rule(self.provenance["test"], rule)
-        if family not in get_args(Family):
-            raise InputError(f"family must be one of 'run', 'input', got {family!r}")
-        if (rule == "e-bh") != (self.evidence.kind == "e"):
-            raise InputError(
-                f"this result has {self.evidence.kind} evidence, rule={rule!r} needs another; run it again"
-            )
-        if self.provenance["delta"] is not None and (alpha, rule, family) != (self.alpha, self.rule, self.family):
-            raise InputError(
-                "a run with early_stop=True stopped drawing once its own decisions were settled; run it again with the "
-                "new alpha, rule or family, or without early_stop"
-            )
+    def choose(self, alpha: float, rule: str, family: Family, *, withhold: bool = True) -> Bools:
+        """Return what is chosen (H,); with `withhold` what the check rejects counts as p = 1, which keeps p valid."""
+        evidence = self.evidence.scaled
+        if withhold and self.check is not None:
+            evidence = np.where(self.rejected, 1.0, evidence)
+        tested = family_members(self.evidence, rule, family, self.n_inputs)
+        return self.choice_for(alpha, rule, family).chosen(evidence, tested)
 
     def counterfactuals(self, input: object, subset: str, n: int = 3) -> Batch:
-        """The first `n` counterfactuals that this run drew for one hypothesis, as it kept them.
+        """Return the first `n` counterfactuals that this run drew for one hypothesis, as it kept them.
 
         What it did not keep is drawn again from the seed: that asks the sampler, never the model. Where they were
         listed, `n` are drawn from what they were listed from.
 
         Parameters
         ----------
-        input, subset : the names of both, as in the table.
-        n : how many.
+        input : object
+            Its name, as in the table.
+        subset : str
+            Its name, as in the table.
+        n : int
+            How many.
+
+        Returns
+        -------
+        array, DataFrame or list
+            `n` inputs, as the run's inputs were given.
         """
-        if self.provenance["picked"]:
+        if self.is_global:
+            raise InputError("a result of global_importance keeps no draws; butfor.explain does, for each input")
+        if self.record.picked:
             raise InputError("a run with picked= notes no draws, since most are rejected; draw from the sampler itself")
-        row, provenance = self.row(input, subset), self.provenance
+        row = self.row(input, subset)
         counts = isinstance(n, int | np.integer) and not isinstance(n, bool)
         drawn = counts and n > 0 and not self.kept.listed(row)
-        found = self.kept.whole(self.problem, row, n) if drawn else []
-        if not drawn or len(found) != n:
-            found = redraw(self.problem, row, n, provenance["rounds"], provenance["set_aside"])
-        return self.problem.items.shown(found)
+        batch = self.kept.whole(self.problem, row, n) if drawn else []
+        if not drawn or len(batch) != n:
+            batch = redraw(self.problem, row, n, list(self.record.rounds), self.record.set_aside)
+        return self.problem.items.shown(batch)
 
     def row(self, input: object, subset: str) -> int:
-        """Where a hypothesis stands in the table.
+        """Return the position of a hypothesis in the table.
 
         Parameters
         ----------
-        input, subset : the names of both, as in the table.
+        input : object
+            Its name, as in the table.
+        subset : str
+            Its name, as in the table.
+
+        Returns
+        -------
+        int
         """
         if subset not in self.subset_names:
-            raise InputError(f"unknown subset {subset!r}; this result has {_some(self.subset_names)}")
-        wanted = (self.input_of == self.place(input)) & (self.subset_of == self.subset_names.index(subset))
+            raise InputError(f"unknown subset {subset!r}; this result has {_listed(self.subset_names)}")
+        wanted = (self.input_of == self.position(input)) & (self.subset_of == self.subset_names.index(subset))
         return int(np.flatnonzero(wanted)[0])
 
-    def place(self, input: object) -> int:
-        """Where an input stands.
+    def position(self, input: object) -> int:
+        """Return the position of an input among the inputs.
 
         Parameters
         ----------
-        input : its name, as in the table.
+        input : object
+            Its name, as in the table.
+
+        Returns
+        -------
+        int
         """
         if input not in self.input_names and str(input) in self.input_names:
             input = str(input)  # times and the like are text in a file
         if input not in self.input_names:
-            raise InputError(f"unknown input {input!r}; this result has {_some(self.input_names)}")
+            raise InputError(f"unknown input {input!r}; this result has {_listed(self.input_names)}")
         return self.input_names.index(input)
 
     def summary(self) -> str:
-        """The result in words: how many, which subsets, what is promised, what to beware of."""
-        return summary.summary(self)
+        """Return the result in words: how many, which subsets, what is promised, what to beware of.
+
+        Returns
+        -------
+        str
+        """
+        from butfor.results.summary import importance_summary, summary
+
+        return importance_summary(self) if self.is_global else summary(self)
+
+    def with_sources(
+        self, *, model: str | None = None, data: str | None = None, reference: str | None = None
+    ) -> Result:
+        """Return the same result that says in its report where model, data and reference came from.
+
+        Parameters
+        ----------
+        model, data, reference : str, optional
+            A few words on each; None keeps what the result has.
+
+        Returns
+        -------
+        Result
+        """
+        given = {"model": model, "data": data, "reference": reference}
+        record = replace(self.record, **{name: words for name, words in given.items() if words is not None})  # type: ignore[arg-type]
+        return replace(self, record=record)
 
     def _repr_html_(self) -> str:
-        small: str = later("butfor.report.notebook:small_html")(self)
-        return small
+        from butfor.report.notebook import small_global_html, small_html
+
+        return small_global_html(self) if self.is_global else small_html(self)
 
     def to_json(self) -> str:
-        """Settings, guarantee, notes and the table, as JSON."""
-        rows = self.table.astype(object).where(self.table.notna(), None).to_dict("records")
+        """Return settings, guarantee, notes and the table, as JSON.
+
+        Returns
+        -------
+        str
+        """
         described = {
             "alpha": self.alpha,
             "rule": self.rule,
@@ -624,10 +609,11 @@ class Result:
             "hypotheses": len(self.chosen),
             "chosen": int(self.chosen.sum()),
             "guarantee": str(self.guarantee),
-            "notes": list(self.notes),
-            "provenance": self.provenance,
+            "notes": [str(note) for note in self.notes],
+            "record": plain(self.record),
+            "table": self.table.astype(object).where(self.table.notna(), None).to_dict("records"),
         }
-        return json.dumps({**described, "table": rows}, default=str)
+        return json.dumps(described, default=str)
 
     @property
     def plot(self) -> Any:
@@ -635,43 +621,230 @@ class Result:
 
         Each is the function of that name in `butfor.plots`; it returns the axes and never shows or saves anything.
         """
-        return later("butfor.plots.accessor:ResultPlots")(self)
+        from butfor.plots.accessor import ResultPlots
+
+        return ResultPlots(self)
 
     def to_shap(self, *, groups: bool = False) -> Any:
-        """The effects as a `shap.Explanation`, for SHAP's own plots; established ones have a star behind their value.
+        """Return the effects as a `shap.Explanation`, for SHAP's plots; established ones have a star at their value.
 
         Effects do not add up, so the base value of an input is its output minus the sum of its effects: it is no
         expectation, and the label "E[f(X)]" that SHAP's waterfall writes beside it is not true of it.
 
         Parameters
         ----------
-        groups : whether groups of columns are columns of their own, beside the single ones.
+        groups : bool
+            Whether groups of columns are columns of their own, beside the single ones.
+
+        Returns
+        -------
+        shap.Explanation
         """
-        return later("butfor.plots.shap_values:to_shap")(self, groups=groups)
+        from butfor.plots.shap_values import to_shap
+
+        return to_shap(self, groups=groups)
 
     def report(self, path: str | Path) -> Path:
         """Write one offline HTML file and return its path.
 
         Parameters
         ----------
-        path : of the file; its folder must exist.
+        path : str or Path
+            Of the file; its folder must exist.
+
+        Returns
+        -------
+        Path
         """
-        written: Path = later("butfor.report:write")(self, Path(path))
-        return written
+        from butfor.report import write
+
+        return write(self, Path(path))
 
     def save(self, path: str | Path) -> Path:
         """Write a zip of arrays (npz) and JSON; `butfor.load` reads it back. Nothing in it is ever executed.
 
         Parameters
         ----------
-        path : of the file; its folder must exist.
+        path : str or Path
+            Of the file; its folder must exist.
+
+        Returns
+        -------
+        Path
         """
+        from butfor.results.io import pack, write
+
         return write(Path(path), *pack(self))
 
 
-def _some(names: tuple[Any, ...], most: int = 8) -> str:
+def _listed(names: tuple[Any, ...], most: int = 8) -> str:
     shown = ", ".join(repr(name) for name in names[:most])
     return shown if len(names) <= most else f"{shown}, ... ({len(names)} in all)"
+
+
+def importance_result(
+    problem: Problem,
+    record: RunRecord,
+    evidence: GlobalEvidence,
+    effects: Effects,
+    *,
+    alpha: float,
+    rule: str,
+    check: Check | None,
+) -> Result:
+    """Return the result of the global question: every subset of `problem` once, on one pseudo-input."""
+    count, name = len(evidence.p), "all inputs"
+    pseudo = TableItems(np.full((1, len(record.columns)), np.nan))
+    result = Result(
+        input_names=(name,),
+        subset_names=problem.subset_names,
+        input_of=np.zeros(count, np.int64),
+        subset_of=np.arange(count),
+        evidence=Evidence(
+            kind="p",
+            values=evidence.p,
+            varied=evidence.varied,
+            observed=evidence.statistic,
+            classes=np.zeros(count, np.int64),
+            draws=np.full(count, evidence.draws),
+            open=np.zeros(count, bool),
+            drawable=np.ones(count, bool),
+            scale=np.ones(count),
+            least=np.zeros(count),
+            surprise=np.full(count, np.nan),
+        ),
+        effects=effects,
+        chosen=np.zeros(count, bool),
+        alpha=alpha,
+        rule=rule,
+        family="run",
+        rows=0,
+        problem=table_problem(pseudo, (name,), problem.subsets, problem.sampler, record.seed),
+        outputs=np.zeros((1, 0)),
+        record=record,
+        difference=evidence.difference,
+        check=check,
+    )
+    return replace(result, chosen=result.choose(alpha, rule, "run"))
+
+
+def columns(result: Result) -> dict[str, Array]:
+    """Return what is known of every hypothesis, by column."""
+    evidence, effects, decided = result.evidence, result.effects, result.decided
+    shown: dict[str, Array] = {
+        "input": names_column(result.input_names)[result.input_of],
+        "subset": names_column(result.subset_names)[result.subset_of],
+        "resolution": _resolutions(result),
+        "value": _values(result),
+        "observed": evidence.observed,
+        "draws": evidence.draws,
+        evidence.kind: evidence.values,
+        "chosen": result.chosen,
+        "effect": effects.effect,
+        "effect_low": effects.low,
+        "effect_high": effects.high,
+        "surprise": evidence.surprise,
+        "status": _status(result),
+    }
+    if decided is not None:
+        shown |= {"flip": decided.share, "flip_low": decided.low, "flip_high": decided.high}
+        shown["necessary"] = decided.necessary
+        if (stay := decided.stay) is not None:
+            shown |= {"stay": stay.share, "stay_low": stay.low, "stay_high": stay.high, "sufficient": stay.sufficient}
+    if result.output_names is not None:
+        shown["output"] = names_column(result.output_names)[evidence.classes]
+    return shown
+
+
+def _resolutions(result: Result) -> Ints:
+    layers = result.problem.layers
+    return np.zeros(len(result.chosen), np.int64) if layers is None else layers.resolution
+
+
+def _values(result: Result) -> Array:
+    """Return what is observed in the subset: of single columns of a table; None elsewhere."""
+    problem, values = result.problem, np.full(len(result.chosen), None, dtype=object)
+    if not isinstance(problem.items, TableItems):
+        return values
+    cells = np.asarray(problem.items.shown(problem.items.values), dtype=object)
+    single = {subset.name: int(subset.index[0]) for subset in problem.subsets if len(subset.index) == 1}
+    for position, name in enumerate(result.subset_names):
+        if name in single:
+            rows = result.subset_of == position
+            values[rows] = cells[result.input_of[rows], single[name]]
+    return values
+
+
+def _status(result: Result) -> Array:
+    """Return why a hypothesis is not established, where that is known better than "not established"."""
+    wrong = np.zeros(len(result.chosen), bool)
+    if result.control is not None and result.control.calibrated is not None:
+        wrong = ~result.control.calibrated[result.subset_of]
+    untested = np.isin(np.arange(len(result.chosen)), np.array(result.record.untested, np.int64))
+    cases = [result.chosen, untested, wrong, ~result.evidence.drawable, ~result.tested, result.evidence.open]
+    words = ["established", "untested", "not calibrated", "hardly picked", "no variation", "open"]
+    return np.select(cases, words, default="not established").astype(object)
+
+
+def importance_columns(result: Result) -> dict[str, Array]:
+    """Return what is known of every subset over all inputs, by column."""
+    evidence, effects = result.evidence, result.effects
+    return {
+        "subset": np.array(result.subset_names, dtype=object),
+        "statistic": evidence.observed,
+        "difference": result.difference,
+        "p": evidence.values,
+        "chosen": result.chosen,
+        "effect": effects.effect,
+        "effect_low": effects.low,
+        "effect_high": effects.high,
+        "draws": evidence.draws,
+        "passes": np.full(len(result.chosen), result.importance.passes),
+        "status": np.select([~result.tested, result.rejected], ["no variation", "not calibrated"], "tested"),
+    }
+
+
+def feature_columns(result: Result) -> dict[str, Array]:
+    """Return what is known of every subset over all inputs, by column."""
+    size, effects, over = len(result.subset_names), result.effects, result.over_inputs
+    resolution = np.zeros(size, np.int64)
+    resolution[result.subset_of] = _resolutions(result)
+    shown: dict[str, Array] = {"subset": names_column(result.subset_names), "resolution": resolution}
+    if result.is_global:
+        shown |= {"p": result.evidence.values, "chosen": result.chosen, "effect": effects.effect}
+        return shown | {
+            "effect_low": effects.low,
+            "effect_high": effects.high,
+            "inputs": np.full(size, result.n_inputs),
+        }
+    if over is None:
+        known = ~np.isnan(effects.effect)
+        total = np.bincount(result.subset_of[known], weights=effects.effect[known], minlength=size)
+        count = np.bincount(result.subset_of[known], minlength=size)
+        mean = np.divide(total, count, out=np.full(size, np.nan), where=count > 0)
+        nothing = np.full(size, np.nan)
+        over = Features(mean, nothing, nothing, nothing, np.zeros(size, bool), count)
+    shown |= {"p": over.p, "chosen": over.chosen, "effect": over.effect}
+    shown |= {"effect_low": over.low, "effect_high": over.high}
+    counted = np.bincount(result.subset_of, weights=result.chosen, minlength=size).astype(np.int64)
+    shown |= {"inputs_chosen": counted, "inputs": np.bincount(result.subset_of, minlength=size)}
+    if result.decided is not None:
+        needed = np.bincount(result.subset_of, weights=result.decided.necessary, minlength=size)
+        shown["inputs_necessary"] = needed.astype(np.int64)
+    return shown
+
+
+def names_column(names: tuple[Any, ...]) -> Array:
+    """Return names one by one, whatever they are: NumPy would make text of numbers among text, and rows of tuples.
+
+    Half a surrogate pair, which tables and files cannot hold, is spelt out.
+    """
+    column = np.empty(len(names), dtype=object)
+    column[:] = [
+        name.encode("utf-8", "backslashreplace").decode("utf-8") if isinstance(name, str) else name for name in names
+    ]
+    kinds = {type(name) for name in names}
+    return np.array(names) if len(kinds) == 1 and kinds <= {int, float, bool} else column
 
 
 SMALL = 0.01  # chance of so many at one end, were everything real like its draws
@@ -750,5 +923,6 @@ class Places:
         ----------
         ax : axes to draw on; None makes a figure.
         """
-        drawn: Axes = later("butfor.plots:ranks")(self, ax)
-        return drawn
+        from butfor.plots import ranks
+
+        return ranks(self, ax)

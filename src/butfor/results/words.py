@@ -1,14 +1,19 @@
-"""Notes: what a reader of a result should know, as a code, a severity and values; their English is made here alone.
+"""Notes and guarantees: codes, severities and values, and the one place where they become English.
 
-Code never looks into a sentence. Whoever finds something out makes a `Note`; tests and goldens compare codes and
-values; people read `str(note)`.
+Code never looks into a sentence: tests and goldens compare codes and values, people read `str(note)`.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
+
+from butfor.inference.guarantees import ANY, DEFAULT_RULE, PROMISES, check_rule
+
+if TYPE_CHECKING:
+    from butfor.results.record import RunRecord
 
 Severity = Literal["warning", "limit", "info"]
 Sentence = str | Callable[..., str]  # a template for str.format, or a function of the values
@@ -42,42 +47,298 @@ class Note:
         return sentence.format(**self.values) if isinstance(sentence, str) else sentence(**self.values)
 
 
+def as_note(note: Note | str) -> Note:
+    """Return a note; a sentence, as a user's sampler may return, becomes one of severity "info".
+
+    >>> as_note("Draws are rounded.")
+    Note(code='text', severity='info', values={'text': 'Draws are rounded.'})
+    """
+    return note if isinstance(note, Note) else Note("text", "info", {"text": str(note)})
+
+
+def shortened(names: Sequence[str], most: int = 6) -> str:
+    """Return the first names, and how many more there are."""
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def _limited(rule: str, family: int, alpha: float, together: int | None) -> str:
+    """Say what a rule can choose; `together` hypotheses have to be as significant, None: nothing can be chosen."""
+    named = "bh, weighted or not," if rule == "adaptive" else rule
+    chooses = "nothing" if together is None else f"none unless {together} come as far together"
+    return f"{named} over {family} hypotheses at alpha={alpha:g} chooses {chooses}"
+
+
+def _lone_signal(
+    rule: str, family: int, alpha: float, together: int | None, draws: int, h: int, needed: int | None
+) -> str:
+    first = "Nothing can be chosen" if together is None else "A lone signal cannot be found"
+    hint = "" if needed is None else f"; a lone signal needs draws={needed}"
+    return (
+        f"{first}: with {draws} draws no p-value is below {h}/{draws + h}, so "
+        f"{_limited(rule, family, alpha, together)}{hint}."
+    )
+
+
+def _if_picked(inputs: int, *, found: str, rather: str = "") -> str:
+    """Ask whether inputs that look so were picked by their output; from 5 inputs on `picked=` helps."""
+    first = f"{'The input' if inputs == 1 else 'Every input'} {found}"
+    if inputs < 5:
+        one = inputs == 1
+        return (
+            f"{first} If {'this input was' if one else 'these inputs were'} picked because of "
+            f"{'its output' if one else 'their outputs'}, what is chosen says no more than that; what "
+            f"{'its decision hangs' if one else 'their decisions hang'} on (flip, necessary) holds all the same."
+        )
+    picked = "If the inputs were picked by that, say so with picked=: without it what is chosen means nothing."
+    return f"{first} {picked}{rather}"
+
+
+def _picked_by_class(inputs: int, name: object, share: float) -> str:
+    few = f"only {100 * share:.1f} % of the reference is" if share else "no row of the reference is"
+    rather = " What their decisions hang on (flip, necessary) needs no such care."
+    return _if_picked(inputs, found=f"is called {name!r}, and {few}.", rather=rather)
+
+
+def _picked_by_output(inputs: int, side: str, edge: float, share: float, output: int | None, decided: bool) -> str:
+    side, sign = ("at least", ">=") if side == "above" else ("at most", "<=")
+    one = "outputs" if output is None else f"outputs[:, {output}]"
+    rather = (
+        " Why they were flagged is another question, which needs no such care: "
+        f"decide=lambda outputs: {one} {sign} {edge:.4g}."
+    )
+    found = f"has an output of {side} {edge:.4g}, only {share:.1%} of the reference does."
+    return _if_picked(inputs, found=found, rather="" if decided else rather)
+
+
+def _weak(pooled: bool) -> str:
+    where = "result.features and at larger subsets" if pooled else "larger subsets"
+    return (
+        "Nothing was chosen, though the evidence as a whole departs from the null: single hypotheses are too weak at "
+        f"this alpha; look at {where}."
+    )
+
+
+def _spreads(wide: str, narrow: str, ratio: float) -> str:
+    times = f"{ratio:.1f} times" if ratio < 100 else "more than 100 times"
+    return (
+        f"Outputs spread {times} as far under {wide!r} as under {narrow!r}: few-shot scores favour the wide ones; "
+        "test='sequential' is the better choice, or test=butfor.few_shot(scale='shrunk')."
+    )
+
+
+def reasons(counts: Sequence[tuple[str, int]], most: int = 3) -> str:
+    """Say why something failed, the most frequent reasons first."""
+    shown = "; ".join(f"{why} ({count})" if count > 1 else why for why, count in counts[:most])
+    return shown + (f"; and {len(counts) - most} other reasons" if len(counts) > most else "")
+
+
+def _inputs_skipped(failed: Sequence[tuple[str, str]], one: str, many: str, most: int = 5) -> str:
+    shown = "; ".join(f"{name!r} ({why})" for name, why in failed[:most])
+    more = f"; and {len(failed) - most} more" if len(failed) > most else ""
+    return f"{_were(len(failed), one, many)} skipped: {shown}{more}."
+
+
+def _were(count: int, one: str, many: str) -> str:
+    return f"1 {one} was" if count == 1 else f"{count} {many} were"
+
+
+def _decides_otherwise(count: int, total: int, outputs: int) -> str:
+    example = ", for example decide=lambda outputs: outputs[:, 1] >= 0.15 for a threshold of 0.15"
+    return (
+        f"The model's own predict is not the class with the largest output for {count} of {total} inputs (it has a "
+        "threshold, or probabilities of another kind than its decisions). Decisions here, and the predicted class, are "
+        f"of the largest output; decide= takes the rule that you decide by{example if outputs == 2 else ''}."
+    )
+
+
+def _withheld(names: Sequence[str]) -> str:
+    their, them = ("its", "it") if len(names) == 1 else ("their", "them")
+    return (
+        f"Not chosen, whatever {their} p-value, since the sampler did not pass its check there: {shortened(names)}. A "
+        f"sampler that draws {them} as the data has {them} may tell more (check_sampler says what is wrong)."
+    )
+
+
+def _hidden(groups: Sequence[Sequence[str]]) -> str:
+    call = {shortened(group): list(group) for group in groups}
+    return (
+        "Columns that stand in for each other hide each other, and these were not chosen: "
+        f"{'; '.join(f'({name})' for name in call)}. Whether they matter together is another question: "
+        f"subsets={json.dumps(call, ensure_ascii=False)}."
+    )
+
+
+_BLIND = (
+    "A sampler fitted on the population that the inputs come from cannot find anything here, by construction: give "
+    "labels (y=) to ask which features the model's skill rests on, or fit the sampler on what you compare against "
+    "(controls, the other class, last year)."
+)
+_NO_SKILL = "Nothing was chosen: on these rows the model's skill does not visibly rest on any subset given the others."
+
 RUN_NOTES: dict[str, Sentence] = {
+    "text": "{text}",
+    "not-judged": "Whether the fills look real is not known: looking raised {error}: {why}.",
+    # what cannot be found
+    "reference-limits": lambda floor, **limited: (
+        f"The reference is the limit: no p-value is much below {floor:.2g}, one over its rows, so "
+        f"{_limited(**limited)}. More reference rows reach further, and so do fewer subsets or a group of columns in "
+        "place of each of them."
+    ),
+    "draws-limit": _lone_signal,
+    "competition-empty": (
+        "{test} at alpha={alpha:g} with draws={draws} cannot choose fewer than {least} hypotheses, but a family has "
+        "only {family}: it can choose nothing; use test='sequential' or a larger alpha."
+    ),
+    "competition-least": "{test} at alpha={alpha:g} chooses at least {least} hypotheses of a family or none.",
+    "e-values-together": lambda draws, together, family: (
+        f"e-bh with draws={draws} needs at least {together} of {family} hypotheses to be near their largest e-value, "
+        f"{draws + 1}, together; rule='by' reaches further where draws are cheap."
+    ),
+    "list-limits": (
+        "At most {most} of {size} hypotheses could be chosen: an exact p-value is never below the probability of what "
+        "was observed and of all that is not listed, {least:.2g} for half of them; list more (listed=), or use "
+        "test='few-shot' or test='osft', which draw."
+    ),
+    "drawing-ended": (
+        "At resolution {resolution} drawing ended early: with {draws} draws nothing more could be chosen there, where "
+        "{drawn} of a family of {family} were drawn and {open} of them are open; more draws (draws=), fewer inputs or "
+        "a coarser least size reach further."
+    ),
+    "passes-limit": (
+        "A lone signal cannot be found: with {passes} passes no p-value is below 1/{least}; {rule} over {subsets} "
+        "subsets at alpha={alpha:g} needs passes={needed} for it, which cost no model rows."
+    ),
+    "spreads-differ": _spreads,
+    "weak": _weak,
+    # what happened
+    "interrupted": (
+        "Interrupted: {left} hypotheses are still open. What is chosen stands: these p-values are valid whenever "
+        "drawing stops."
+    ),
     "interrupted-effects": "Interrupted while effects were estimated: there are none.",
+    "not-tested": lambda failed, size, why: (
+        f"{failed} of {size} hypotheses were not tested, and count as p = 1: {reasons(why)}."
+    ),
+    "stopped-for": (
+        "Drawing stopped once the run's own decisions were made ({rule} at {alpha:g}, family='{family}'), so p-values "
+        "are seldom much smaller than these took: for another alpha, rule or family run it again."
+    ),
+    "accepted": "{share:.1%} of the counterfactuals drawn passed picked; the others were rejected.",
+    "hardly-picked": (
+        "{count} hypotheses left the family: but for their subset the input would hardly ever have been picked."
+    ),
+    "another-seed": (
+        "With another seed about {share:.0%} of what either run chooses would be chosen by both, as far as the "
+        "evidence near the threshold tells."
+    ),
+    "inputs-skipped": _inputs_skipped,
+    "inputs-without-subsets": lambda names, nothing, one, many: (
+        f"{_were(len(names), one, many)} left out, having {nothing} to test: {shortened(list(map(repr, names)), 5)}."
+    ),
+    "no-sampler-notes": "There are no notes on the sampler: making them raised {error}: {why}.",
+    # what was seen of the model
+    "random-model": "The model gives the same row different answers (is dropout on?): expect little power.",
+    "batch-dependent-model": (
+        "The model's answer to a row depends on the rows beside it (by {noise:.2g}: is something fitted, scaled or "
+        "ranked inside it?), so outputs less than {near:.2g} apart count as equal and little can be found; let it "
+        "answer each row by itself."
+    ),
+    "decides-otherwise": _decides_otherwise,
+    "never-varies": (
+        "The rule of the decision (decide=) never varies: it says the same of every input, of every row of the "
+        "reference and of every draw, so nothing can be said of what it hangs on. Outputs of the inputs lie between "
+        "{least:.4g} and {most:.4g}."
+    ),
+    # what was seen of the inputs
+    "picked-by-class": _picked_by_class,
+    "picked-by-output": _picked_by_output,
+    "no-variation": (
+        "{count} of {size} hypotheses showed no variation: whatever was drawn, the output stayed the same up to "
+        "rounding. They cannot be important and left the family."
+    ),
+    "ordinary": (
+        "These inputs are ordinary for this reference: the evidence shows no departure from the null. That is the "
+        "right answer if the inputs come from the population the sampler was fitted on; to learn what sets them apart, "
+        "fit the sampler on what you compare against (controls, the other class, last year) and explain the others."
+    ),
+    "as-drawn": (
+        "The inputs are as the sampler would draw them: the evidence shows no departure from the null. That is the "
+        "right answer where what is tested might as well have been drawn; to learn what sets it apart, use a sampler "
+        "of what you compare against (other images, texts of the other class)."
+    ),
+    "nearly-all": (
+        "{share:.0%} of all hypotheses were chosen: these inputs are altogether unlike the reference, or the sampler "
+        "is too narrow; butfor.check_sampler on held-out rows of the reference tells which."
+    ),
+    "inputs-shown": (
+        "The list has {shown:,} of {count:,} inputs, those with most established; result.table has all of them."
+    ),
+    # the global question
+    "no-variation-subsets": (
+        "{count} of {size} subsets showed no variation: whatever was drawn, nothing changed to the last digit, since "
+        "the model does not read them or the other columns leave them no choice (as yes/no columns of which just one "
+        "is yes). They left the family; columns that fix each other can be tested together: "
+        "subsets={{name: columns}}."
+    ),
+    "sampler-check": "Of the sampler, {sentence}.",
+    "mixed-classes": lambda called: (
+        f"The inputs are called {' or '.join(map(str, called))}, and each is asked about its own class: what speaks "
+        f"for one of them and against the other averages out. Name one, target={called[0]!r} say, to ask about it for "
+        "all inputs."
+    ),
+    "withheld": _withheld,
+    "hidden": _hidden,
+    "blind": _BLIND,
+    "ordinary-data": f"These inputs are ordinary for this reference: no feature departs from the null at all. {_BLIND}",
+    "weak-data": (
+        "Nothing was chosen, though the p-values as a whole depart from the null: more inputs, or fewer and larger "
+        f"subsets may help. {_BLIND}"
+    ),
+    "no-skill": _NO_SKILL,
+    "no-skill-alone": (
+        f"{_NO_SKILL} Columns that stand in for each other hide each other; test them together "
+        "(subsets={{name: columns}})."
+    ),
+    "inputs-left-out": lambda failed, size, why: (
+        f"{failed} of {size} inputs were left out, since the model fails on them: {reasons(why)}."
+    ),
+    "pairs-left-out": lambda failed, size, why: (
+        f"{failed} of {size} pairs of an input and a subset could not be evaluated, and count as no effect: "
+        f"{reasons(why)}."
+    ),
 }
 MODEL_NOTES: dict[str, Sentence] = {}
-CHECK = "butfor.check_sampler on held-out rows of the reference tells which"
+_CHECK = "butfor.check_sampler on held-out rows of the reference tells which"
 
 
-def some(names: Sequence[str]) -> str:
-    """Return the first three names in quotes, and how many more there are.
-
-    >>> some(["a", "b", "c", "d"])
-    "'a', 'b', 'c' and 1 more"
-    """
-    shown = ", ".join(repr(str(name)) for name in names[:3])
-    return shown if len(names) <= 3 else f"{shown} and {len(names) - 3} more"
+def _q(names: Sequence[str]) -> str:
+    """Return three names in quotes, and how many more there are."""
+    return shortened([repr(str(name)) for name in names], 3)
 
 
 TABLE_NOTES: dict[str, Sentence] = {
+    "same-seed": (
+        "Results of the same seed share their random numbers, so their evidence is dependent: give each run its own "
+        "seed."
+    ),
     "draws-repeat": lambda subsets: (
-        f"Counterfactuals of {some(subsets)} are the observed values again for most inputs: little can be found there."
+        f"Counterfactuals of {_q(subsets)} are the observed values again for most inputs: little can be found there."
     ),
     "draws-fractions": lambda subsets: (
-        f"Counterfactuals of {some(subsets)} have fractions where the data has a few whole numbers only: no real row "
+        f"Counterfactuals of {_q(subsets)} have fractions where the data has a few whole numbers only: no real row "
         "looks like that; use a sampler for mixed columns."
     ),
     "draws-independent": lambda subsets: (
-        f"The other columns predict {some(subsets)} in the data but not in counterfactuals: unless the reference "
-        f"differs in just that, the sampler ignores how columns depend on each other; {CHECK}."
+        f"The other columns predict {_q(subsets)} in the data but not in counterfactuals: unless the reference "
+        f"differs in just that, the sampler ignores how columns depend on each other; {_CHECK}."
     ),
     "draws-narrow": lambda subsets: (
-        f"Observed values of {some(subsets)} lie beyond nearly all of their draws at both ends: extreme inputs, or a "
-        f"sampler that is too narrow; {CHECK}."
+        f"Observed values of {_q(subsets)} lie beyond nearly all of their draws at both ends: extreme inputs, or a "
+        f"sampler that is too narrow; {_CHECK}."
     ),
     "draws-wide": lambda subsets: (
-        f"Observed values of {some(subsets)} crowd in the middle of their draws: inputs more alike than the reference, "
-        f"or a sampler that is too wide; {CHECK}."
+        f"Observed values of {_q(subsets)} crowd in the middle of their draws: inputs more alike than the reference, "
+        f"or a sampler that is too wide; {_CHECK}."
     ),
     "repeated-inputs": (
         "Many inputs agree in half of their columns with another input, as several rows of one person do. The promise "
@@ -87,6 +348,10 @@ TABLE_NOTES: dict[str, Sentence] = {
         "Column {column!r} has a different value in every row, all inputs on one side and all of the reference on the "
         "other, like an index or a time: leave it out, or it will be the answer."
     ),
+    "exact-means": (
+        "Exact: the model is an ensemble of trees; mean outputs come from its trees and the sampler, not from draws."
+    ),
+    "check-subsets": "{checked} of {subsets} subsets, picked at random, were checked; butfor.check_sampler checks all.",
     "check-rows": "{used} of {rows} held-out rows were used.",
     "check-columns": lambda checked, left_out: (
         f"{checked} of {checked + len(left_out)} columns, picked at random, were checked. Left out: "
@@ -96,4 +361,240 @@ TABLE_NOTES: dict[str, Sentence] = {
 IMAGE_NOTES: dict[str, Sentence] = {}
 TEXT_NOTES: dict[str, Sentence] = {}
 MULTIMODAL_NOTES: dict[str, Sentence] = {}
-SENTENCES = RUN_NOTES | MODEL_NOTES | TABLE_NOTES | IMAGE_NOTES | TEXT_NOTES | MULTIMODAL_NOTES
+
+EXCHANGEABLE = "under the null a feature is exchangeable with the draws of the sampler"
+UNPICKED = "inputs were not picked by their output"
+UNSEEN = "subsets were not chosen by looking at the inputs"
+PICKED = "inputs were picked by the rule given and draws that it would not pick were rejected"
+HOLDOUT = (
+    "under the null the label does not depend on the feature given the other columns, the sampler draws the feature as "
+    "it is distributed in the population given them, the rows are independent of each other and the model was not "
+    "fitted on them"
+)
+CONTRAST = (
+    "under the null the feature of every input is exchangeable with draws from Q given the rest of that input, the "
+    "inputs are independent of each other and were not picked by their output"
+)
+STUDENT = (
+    "the inputs are independent of each other and were not picked by their output, their mean is nearly normal and the "
+    "form of the sampler's fit is right (approximate: the error of the fit is counted by its leverage, checked by "
+    "simulation)"
+)
+REFUSALS: dict[str, Sentence] = {  # why nothing is controlled
+    "one-point": "Q is a single point: the sampler always draws the same, so no null hypothesis can be true",
+    "observed-class": (
+        "the class was picked by looking at the observed input only, which favours it over its draws (with every null "
+        "true OSFT made a false discovery in 90 to 100 % of runs); use target='predicted'"
+    ),
+    "tied-labels": (
+        "the labels of one input are not independent, and the family has fewer than 10 inputs (with every null true "
+        "and one input few-shot made a false discovery in 10 to 39 % of runs at alpha 0.1); use 10 inputs or more, or "
+        "test='sequential'"
+    ),
+}
+CAVEATS: dict[str, Sentence] = {  # what a result may add to its promise
+    "signs": (
+        "Signs are tied where one input has cloned features or a parity-like model: there OSFT's FDR was measured at "
+        "0.50 for alpha 0.1; test='sequential' and test='irt' keep their level."
+    ),
+    "sizes": (
+        "Sizes tell labels where few inputs have many features and the model saturates, as a probability near 1 does, "
+        "or ties like a parity: use link='logit', or test='sequential'."
+    ),
+    "filtered": "Hypotheses without any variation left the family first, which needs independence between inputs.",
+    "dependence-ignored": (
+        "The sampler redraws each subset without regard to the other columns: where columns are correlated, that is "
+        "not their conditional distribution and correlated columns pull each other in."
+    ),
+    "beyond-reference": (
+        "The sampler knows nothing rarer than one value in {rows:,.0f}: null values beyond all of its reference come, "
+        "and this test compares sizes, so it may report them (with every null true, 2,000 hypotheses and 100 reference "
+        "rows few-shot made a false discovery in 33 to 58 % of runs at alpha 0.1); test='sequential' and test='irt' "
+        "count them right."
+    ),
+    "data-dependent": (
+        "What is tested was picked by what is in it (superpixels, boxes that a detector or a person drew, matches of a "
+        "pattern) or by a function that may have looked: what was picked because it stands out stands out from its "
+        "draws, whatever the model relies on (with every null true, felzenszwalb's superpixels made a false discovery "
+        "in 12 of 12 runs, a detector's boxes in 6 and a grid in 1); lay regions blindly, as grid does, where that "
+        "matters."
+    ),
+    "min-effect": "An effect of at most {margin:g} counts as a null (min_effect).",
+    "truth": (
+        "The class is the true label, which an accurate model nearly predicts: the promise holds only where the "
+        "sampler describes inputs of that very label (with a sampler of all labels and every null true few-shot made a "
+        "false discovery in 49 % of runs, osft in 66 %)."
+    ),
+    "not-controlled": "The sampler was not checked on rows of the reference's own kind (control=False).",
+    "not-calibrated": lambda names: (
+        f"The control found draws of {', '.join(names[:4])} too narrow: they are never chosen."
+    ),
+    "early-stop": "Decisions equal those of all draws with probability at least {agree:g}.",
+    # the global question
+    "cross-fitted": (
+        "The sampler is fitted, on the reference and the other folds of the data, so this is approximate (checked by "
+        "simulation)."
+    ),
+    "reference alone": (
+        "The sampler is fitted, on its reference alone, so this is approximate: a reference that is small beside the "
+        "data or a fit that is off makes false discoveries; reference data in place of the sampler is fitted together "
+        "with the other folds of the data."
+    ),
+    "taken as right": (
+        "The sampler is fitted and was taken to be right: with {inputs} inputs the error of its fit is not counted, "
+        "which makes false discoveries where the reference is not much larger."
+    ),
+    "own-loss": (
+        "A loss of your own is compared as a whole: a sampler that draws a little too widely raises it, whatever the "
+        "label does; loss='squared' and 'log' leave out that part."
+    ),
+    "check-of-all": (
+        "The check of the sampler calls no single subset wrong, but the shape of all columns together: a fault too "
+        "small to be seen in one of them, by which p-values may be somewhat too small or too large."
+    ),
+    "check-failed": lambda names, unchecked: (
+        f"The sampler did not pass its check on {shortened(names)}: nothing is said of "
+        f"{'it' if len(names) == 1 else 'them'}." + (f" {unchecked} subsets were not checked." if unchecked else "")
+    ),
+    "fixed-alpha": "alpha must have been fixed before looking at the result.",
+}
+SENTENCES = RUN_NOTES | MODEL_NOTES | TABLE_NOTES | IMAGE_NOTES | TEXT_NOTES | MULTIMODAL_NOTES | REFUSALS | CAVEATS
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """What a selection promises. `str()` of it is one honest sentence."""
+
+    controls: Literal["FDR", "FWER", "nothing"]
+    level: float
+    family: str
+    assumption: str  # or why nothing is controlled
+    proven_by: str
+    caveats: tuple[Note, ...] = ()
+    refusal: str | None = None  # the code of why nothing is controlled
+
+    def __str__(self) -> str:
+        caveats = "".join(f" {caveat}" for caveat in self.caveats)
+        if self.controls == "nothing":
+            return f"No error rate is controlled over {self.family}: {self.assumption}.{caveats}"
+        rate = {"FDR": "The false discovery rate", "FWER": "The probability of any false discovery"}[self.controls]
+        return (
+            f"{rate} over {self.family} is at most {self.level:g}, provided that {self.assumption} "
+            f"({self.proven_by}).{caveats}"
+        )
+
+
+def guarantee(
+    record: RunRecord,
+    rule: str,
+    family: str,
+    alpha: float,
+    *,
+    filtered: bool = False,
+    layered: bool = False,
+    few_inputs: bool = False,
+    doubted: Sequence[str] = (),
+    check_failed: Sequence[str] | None = None,
+    unchecked: int = 0,
+) -> Guarantee:
+    """Return the promise of a run and a rule; a combination without one is refused.
+
+    `doubted` are subsets that the control found not calibrated, `check_failed` those that did not pass the check of the
+    sampler: None if it passed, none of them if only all columns together did not.
+    """
+    check_rule(record.test, rule)
+    test, promise, importance = record.test, PROMISES[record.test][rule], record.importance
+    competes = test in ("osft", "few-shot")
+    fit = "known" if importance is None else importance.fit
+    own_loss = test == "holdout" and importance is not None and importance.loss not in ("squared", "log")
+    conditions: tuple[tuple[str, object, dict[str, Any]], ...] = (
+        ("signs", test == "osft", {}),
+        ("sizes", competes, {}),
+        ("filtered", filtered, {}),
+        ("dependence-ignored", record.dependence_ignored, {}),
+        ("beyond-reference", competes and record.floor > 0, {"rows": 1 / (record.floor or 1)}),
+        ("data-dependent", record.data_dependent, {}),
+        ("min-effect", record.min_effect, {"margin": record.min_effect}),
+        ("truth", record.target == "truth", {}),
+        ("not-controlled", record.controlled == "not wanted", {}),
+        ("not-calibrated", doubted, {"names": list(doubted)}),
+        ("early-stop", record.delta is not None, {"agree": 1 - (record.delta or 0)}),
+        (fit, fit not in ("known", "counted"), {"inputs": 0 if importance is None else importance.inputs}),
+        ("own-loss", own_loss and fit not in ("known", "counted"), {}),
+        ("check-of-all", check_failed is not None and not check_failed, {}),
+        ("check-failed", check_failed, {"names": list(check_failed or ()), "unchecked": unchecked}),
+        ("fixed-alpha", True, {}),
+    )
+    caveats = tuple(Note(code, "warning", values) for code, applies, values in conditions if applies)
+    caveats += () if record.judged is None else (record.judged,)
+    if importance is not None:
+        assumption = STUDENT if fit == "counted" else HOLDOUT if test == "holdout" else CONTRAST
+        by = "Tansey, Veitch, Zhang, Rabadan & Blei 2018; " * (test == "holdout") + "Hemerik & Goeman 2018"
+        by = f"{'Student; Satterthwaite 1946' if fit == 'counted' else by}; {promise.proven_by}"
+        over = "the subsets of this data set"
+        return Guarantee(promise.controls, alpha, over, f"{assumption}, and {promise.needs}", by, caveats)
+    over = "all hypotheses of the run" if family == "run" else "the hypotheses of each single input (not over the run)"
+    if layered:
+        over = "the hypotheses of each resolution (not over all resolutions together)"
+        if family == "input":
+            over = "the hypotheses of each single input at each resolution (not over the run)"
+    refused = (
+        ("one-point", record.deterministic),
+        ("observed-class", record.target == "observed-class"),
+        ("tied-labels", test == "few-shot" and (few_inputs or family == "input")),
+    )
+    for code, broken in refused:
+        if broken:
+            return Guarantee("nothing", alpha, over, str(REFUSALS[code]), "nobody", caveats, code)
+    inputs = f"{PICKED if record.picked else UNPICKED}, {UNSEEN}"
+    needs = f" and {inputs}, {ANY}" if promise.needs == ANY else f", {inputs}, and {promise.needs}"
+    return Guarantee(promise.controls, alpha, over, EXCHANGEABLE + needs, promise.proven_by, caveats)
+
+
+def guarantees_page() -> str:
+    """Return the documentation page of every test and rule, in Markdown; docs/guarantees.md is this text."""
+    rows = [
+        f"| `{test}` | `{rule}`{' (default)' if default == rule else ''} | {promise.controls} | {promise.needs} | "
+        f"{promise.proven_by} |"
+        for test, default in DEFAULT_RULE.items()
+        for rule, promise in PROMISES[test].items()
+    ]
+    sized = 'test="osft" or test="few-shot"'
+    added: list[tuple[str, str, dict[str, Any]]] = [
+        ('test="osft"', "signs", {}),
+        (sized, "sizes", {}),
+        ('rule="bh" with test="irt", where some hypotheses did not vary', "filtered", {}),
+        ("a sampler that ignores dependence, such as `tabular.empirical`", "dependence-ignored", {}),
+        (f"{sized} with a sampler of rows or margins, here of 100", "beyond-reference", {"rows": 101}),
+        ("regions or words that were picked by what they hold, such as `image.superpixels`", "data-dependent", {}),
+        ('target="truth"', "truth", {}),
+        ("min_effect=0.1", "min-effect", {"margin": 0.1}),
+        ("control=False", "not-controlled", {}),
+        ("subsets that the control finds not calibrated", "not-calibrated", {"names": ["age"]}),
+        ('target="observed-class"', "observed-class", {}),
+        ('test="few-shot" with fewer than 10 inputs or family="input"', "tied-labels", {}),
+        ("a sampler without chance, such as an inpainting network as it is", "one-point", {}),
+        ("early_stop=True, delta=0.01", "early-stop", {"agree": 0.99}),
+        ("always", "fixed-alpha", {}),
+    ]
+    lines = []
+    for when, code, values in added:
+        sentence = Note(code, "warning", values)
+        lines.append(f"- {when}: Nothing is controlled: {sentence}." if code in REFUSALS else f"- {when}: {sentence}")
+    return f"""# What each combination guarantees
+
+Written by `make docs` from `butfor.results.words`; every result has its own as `result.guarantee`.
+A combination that is not listed is refused. `family="run"` promises the level over all hypotheses of the
+run, `family="input"` over the hypotheses of each single input, not over the run.
+
+All of them assume that {EXCHANGEABLE}, that {UNSEEN}, and that {UNPICKED} (or that `picked=` says how: then
+{PICKED}).
+
+| test | rule | controls | provided also that | proven by |
+|---|---|---|---|---|
+{chr(10).join(rows)}
+
+## What a result may add
+
+{chr(10).join(lines)}
+"""

@@ -16,6 +16,7 @@ from butfor.inference.decisions import Decision
 from butfor.inference.features import Fit
 from butfor.models.wrap import Wrapped
 from butfor.results.result import Decided, Stay
+from butfor.results.words import Note
 from butfor.run.watchers import Flips
 from butfor.settings import Settings
 from butfor.types import Bools, Floats, InputError, Subset
@@ -46,16 +47,8 @@ def watch_decisions(problem: Problem, settings: Settings, outputs: Floats, *, de
     return Flips(problem.size, decision)
 
 
-OTHERWISE = (
-    "The model's own predict is not the class with the largest output for {count} of {total} inputs (it has a "
-    "threshold, or probabilities of another kind than its decisions). Decisions here, and the predicted class, are of "
-    "the largest output; decide= takes the rule that you decide by{example}."
-)
-THRESHOLD = ", for example decide=lambda outputs: outputs[:, 1] >= 0.15 for a threshold of 0.15"
-
-
-def decided_otherwise(wrapped: Wrapped, items: Items, outputs: Floats, size: int) -> list[str]:
-    """A note where a model decides by something else than its largest output: its first `size` inputs are asked."""
+def decided_otherwise(wrapped: Wrapped, items: Items, outputs: Floats, size: int) -> list[Note]:
+    """Return a note where a model decides by another rule than its largest output; asks for the first `size` inputs."""
     if wrapped.predict is None or wrapped.classes is None or len(wrapped.classes) != outputs.shape[1]:
         return []
     try:
@@ -64,8 +57,8 @@ def decided_otherwise(wrapped: Wrapped, items: Items, outputs: Floats, size: int
         count = sum(wrapped.classes[place] != said for place, said in zip(best, own, strict=True))
     except Exception:  # what it can say beside its outputs is no part of the run
         return []
-    example = THRESHOLD if outputs.shape[1] == 2 else ""
-    return [OTHERWISE.format(count=count, total=len(own), example=example)] if count else []
+    values = {"count": count, "total": len(own), "outputs": outputs.shape[1]}
+    return [Note("decides-otherwise", "warning", values)] if count else []
 
 
 def decide(

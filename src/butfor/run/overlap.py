@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from butfor.results.result import Result
+from butfor.results.words import Note
 from butfor.streams import stream
 from butfor.types import Floats, Ints
 
@@ -25,24 +26,22 @@ NODES = 9  # of the integral over the centre
 LEAST = 1e-9  # rates
 
 
-def overlap_note(result: Result) -> list[str]:
-    """How much of what is chosen another seed would choose, too; nothing where the evidence does not tell."""
-    if result.provenance.get("h") is None or not result.chosen.any() or result.problem.layers is not None:
+def overlap_note(result: Result) -> list[Note]:
+    """Return how much of what is chosen another seed would choose, too; nothing where the evidence does not tell."""
+    if result.record.h is None or not result.chosen.any() or result.problem.layers is not None:
         return []
-    return [
-        f"With another seed about {expected_overlap(result):.0%} of what either run chooses would be chosen by both, "
-        "as far as the evidence near the threshold tells."
-    ]
+    return [Note("another-seed", "info", {"share": expected_overlap(result)})]
 
 
 def expected_overlap(result: Result) -> float:
     """What this run and one of another seed both choose, of what either does: the mean over some simulated seeds."""
-    evidence, said = result.evidence, result.provenance
+    evidence, record = result.evidence, result.record
+    assert record.h is not None
     exceeded = np.where(evidence.draws > 0, (1 - evidence.surprise) * evidence.draws, 0.0)
-    counts = SequentialCounts(evidence.draws, np.rint(exceeded).astype(np.int64), said["h"], said["draws"])
+    counts = SequentialCounts(evidence.draws, np.rint(exceeded).astype(np.int64), record.h, record.draws)
     choice = result.choice
     assert choice is not None
-    again = simulated(counts, said["center"])
+    again = simulated(counts, record.center)
     shares = []
     for p in again:
         other = choice.chosen(np.where(evidence.draws > 0, p, evidence.values), result.tested)  # exact ones stay

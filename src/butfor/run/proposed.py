@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, overload
 
 from butfor.evaluation.hypotheses import Proposer, proposals, unique
 from butfor.evaluation.items import size
+from butfor.results.words import Note, as_note
 from butfor.settings import OnError
 from butfor.types import InputError, Item, Subset, warn_user
 
@@ -63,11 +64,11 @@ class Words:
 
 @dataclass(frozen=True)
 class Proposed:
-    """The inputs that have something to test, their subsets, sentences on the others, and the largest one's size."""
+    """The inputs that have something to test, their subsets, notes on the others, and the largest one's size."""
 
     items: NamedItems
     subsets: tuple[tuple[Subset, ...], ...]
-    notes: tuple[str, ...]
+    notes: tuple[Note, ...]
     largest: int
 
     @property
@@ -81,7 +82,7 @@ def propose(
     words: Words,
     on_error: OnError,
     check: Callable[[Any, Any, Sequence[Subset]], None],
-    more_notes: Sequence[str] = (),
+    more_notes: Sequence[Note | str] = (),
     warning: type[UserWarning] = UserWarning,
 ) -> Proposed:
     """Look at every input once. `on_error="skip"` leaves out those that cannot be used; `check` says which."""
@@ -106,28 +107,17 @@ def propose(
             largest = max(largest, size(item))
         else:
             empty.append(str(name))
-    notes = [*_skipped(failed, words), *_without(empty, words), *more_notes]
+    notes, called = [], {"one": words.one, "many": words.many}
+    if failed:
+        notes.append(Note("inputs-skipped", "warning", {"failed": [list(one) for one in failed.items()], **called}))
+    if empty:
+        notes.append(Note("inputs-without-subsets", "info", {"names": empty, "nothing": words.nothing, **called}))
+    notes += map(as_note, more_notes)
     if not kept:
         raise InputError(f"no {words.one} is left to test; {notes[0] if notes else 'give at least one'}")
     for note in notes:
-        warn_user(note, warning)
+        warn_user(str(note), warning)
     return Proposed(items.some(kept), tuple(found), tuple(notes), largest)
-
-
-def _skipped(failed: Mapping[str, str], words: Words) -> Iterator[str]:
-    if failed:
-        shown = [f"{name!r} ({why})" for name, why in list(failed.items())[:MOST_NAMED]]
-        more = f"; and {len(failed) - MOST_NAMED} more" if len(failed) > MOST_NAMED else ""
-        yield f"{_were(len(failed), words)} skipped: {'; '.join(shown)}{more}."
-
-
-def _without(names: Sequence[str], words: Words) -> Iterator[str]:
-    if names:
-        yield f"{_were(len(names), words)} left out, having {words.nothing} to test: {some_names(names)}."
-
-
-def _were(count: int, words: Words) -> str:
-    return f"1 {words.one} was" if count == 1 else f"{count} {words.many} were"
 
 
 def some_names(names: Sequence[str]) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 import time
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
@@ -45,8 +44,10 @@ from butfor.inference.selection import Choice
 from butfor.inference.sequential import first_batch
 from butfor.inference.statistics import PartialEvidence, Picked, StatisticSpec, Target, averaged_target, linked
 from butfor.models import Wrapped
+from butfor.results.notes import called_alike, chooses_nothing, failures, largest_family, looks_picked, reach
+from butfor.results.record import Controlled, ImageInputs, MultimodalInputs, RunRecord, TableInputs, TextInputs
 from butfor.results.result import Control, Decided, Keeper, Kept, Result
-from butfor.results.summary import called_alike, largest_family, looks_picked, reach
+from butfor.results.words import Note, as_note
 from butfor.run.control import control
 from butfor.run.decisions import decide, decided_otherwise, sufficiency, watch_decisions
 from butfor.run.proposed import Proposed
@@ -85,74 +86,79 @@ class RunContext:
     model_name: str
     batch_rows: int
     describe: Callable[[int], str]  # names an input in an error
-    sampler_notes: Callable[[], list[str]]  # sentences on the sampler and the inputs; asked once, when all is drawn
-    metadata: dict[str, Any]  # for the provenance
+    sampler_notes: Callable[[], Sequence[Note | str]]  # on the sampler and the inputs; asked once, when all is drawn
+    inputs: TableInputs | ImageInputs | TextInputs | MultimodalInputs  # for the record of the run
     keep: tuple[int, int]  # counterfactuals of each hypothesis that are kept for reports, and the values of all
-    kept_notes: Callable[[Problem, Kept], str | None] | None = None  # a caveat of the promise, from what was kept
+    data_dependent: bool = False  # whether subsets were picked by what is in them
+    kept_notes: Callable[[Problem, Kept], Note | str | None] | None = None  # a caveat of the promise
     reference: Reference | None = None
     alike: Ints | None = None  # (n,) equal for equal inputs; None: all differ
     read_model: Callable[[Model, Floats], ReadModel] | None = None  # the model, its outputs -> what it says by itself
 
 
-def schedule(problem: Problem, settings: Settings, spec: StatisticSpec) -> dict[str, Any]:
-    """How the draws of a hypothesis come: in rounds of which sizes, and how many of them are set aside."""
+def schedule(problem: Problem, settings: Settings, spec: StatisticSpec) -> tuple[list[int], int]:
+    """Return the sizes of the rounds that a hypothesis is drawn in, and how many draws are set aside."""
     draws = settings.draws_for(problem.size)
     if settings.test.name == "sequential":
-        first = min(first_batch(settings.test.h, draws), problem.round_draws)  # the others are other rounds
-        return {"draws": draws, "rounds": [first], "set_aside": 0}
-    sizes = round_sizes(spec.center + draws, problem.round_draws)
-    return {"draws": draws, "rounds": sizes, "set_aside": spec.center}
+        return [min(first_batch(settings.test.h, draws), problem.round_draws)], 0  # the others are other rounds
+    return round_sizes(spec.center + draws, problem.round_draws), spec.center
 
 
-def provenance(
-    problem: Problem,
+def record_of(
+    context: RunContext,
     settings: Settings,
-    spec: StatisticSpec,
-    target: object,
+    start: Start,
     chosen: Bools,
     *,
     interrupted: bool,
-    metadata: dict[str, Any],
-) -> dict[str, Any]:
-    """What is needed to say again how the result came about."""
-    test = settings.test
-    return {
-        "version": __version__,
-        "test": test.name,
-        "alternative": spec.alternative,
-        "target": target,
-        "link": settings.link,
-        "center": spec.center,
-        "h": test.h if test.name == "sequential" else None,
-        "delta": test.delta if test.early_stop else None,
-        "scale": test.scale,
-        "picked": settings.picked is not None,
-        "own_rule": callable(settings.decide),  # of the decision; else the predicted class
-        "min_effect": settings.min_effect,
-        "seed": settings.seed,
-        "selection": [settings.rule, settings.alpha, settings.family],
-        "sampler": repr(problem.sampler),
-        "floor": least_p(problem),
-        "dependence_ignored": info_of(problem.sampler).ignores_dependence,
-        "interrupted": interrupted,
-        "deterministic": _is_degenerate(problem, settings, chosen),
-    } | metadata
+    judged: Note | None,
+    exact: int,
+) -> RunRecord:
+    """Return what was asked, drawn and seen in a run."""
+    problem, spec, test, reference = context.problem, start.spec, settings.test, context.reference
+    sampler = info_of(problem.sampler)
+    rounds, set_aside = schedule(start.problem, settings, spec)
+    always_same = sampler.deterministic or (bool(chosen.any()) and test.name == "osft" and always_alike(problem))
+    controlled: Controlled = "no reference"
+    if reference is not None and reference.controls is not None:
+        wanted: Controlled = "too few rows" if settings.control else "not wanted"
+        controlled = wanted if start.checked is None else "done"
+    return RunRecord(
+        test=test.name,
+        draws=settings.draws_for(problem.size),
+        seed=settings.seed,
+        inputs=context.inputs,
+        alternative=spec.alternative,
+        target=start.target,  # type: ignore[arg-type]
+        link=settings.link,
+        center=spec.center,
+        h=test.h if test.name == "sequential" else None,
+        delta=test.delta if test.early_stop else None,
+        scale=test.scale,
+        picked=settings.picked is not None,
+        own_rule=callable(settings.decide),
+        min_effect=settings.min_effect,
+        selection=(settings.rule, settings.alpha, settings.family),
+        rounds=tuple(rounds),
+        set_aside=set_aside,
+        exact=exact,
+        untested=tuple(sorted(start.plain.failed)),
+        interrupted=interrupted,
+        sampler=repr(problem.sampler),
+        floor=least_p(problem),
+        dependence_ignored=sampler.ignores_dependence,
+        deterministic=test.name == "osft" and always_same,  # other tests refuse such a sampler
+        data_dependent=context.data_dependent,
+        controlled=controlled,
+        judged=judged,
+        version=__version__,
+    )
 
 
 def least_p(problem: Problem) -> float:
     """The least p-value that the sampler itself allows: the median over subsets."""
     floor = info_of(problem.sampler).floor
     return median(np.array([floor(subset) for subset in problem.subsets]))
-
-
-def _is_degenerate(problem: Problem, settings: Settings, chosen: Bools) -> bool:
-    """Whether Q is a single point, so that nothing is promised; of other tests than osft it is known not to be."""
-    if settings.test.name != "osft":
-        return False
-    return info_of(problem.sampler).deterministic or (bool(chosen.any()) and always_alike(problem))
-
-
-MOST_SHOWN = 3  # reasons in one sentence
 
 
 @dataclass(frozen=True, eq=False)
@@ -236,25 +242,6 @@ def without(estimates: Estimates, rows: Ints) -> Estimates:
     return Estimates(**changed)
 
 
-def skipped_note(failed: dict[int, str], size: int) -> list[str]:
-    """How many hypotheses were not tested, and why."""
-    if not failed:
-        return []
-    return [f"{len(failed)} of {size} hypotheses were not tested, and count as p = 1: {reasons(failed)}."]
-
-
-def reasons(failed: dict[int, str]) -> str:
-    """Why something failed, the most frequent reasons first."""
-    every = Counter(failed.values()).most_common()
-    shown = "; ".join(f"{why} ({count})" if count > 1 else why for why, count in every[:MOST_SHOWN])
-    return shown + (f"; and {len(every) - MOST_SHOWN} other reasons" if len(every) > MOST_SHOWN else "")
-
-
-def untested_rows(failed: dict[int, str]) -> dict[str, list[int]]:
-    """For the provenance: hypotheses that were not tested."""
-    return {"untested": sorted(failed)} if failed else {}
-
-
 class Patient:
     """A model that is asked again where it fails, and waited for so long only: outside of units."""
 
@@ -281,11 +268,19 @@ class Start:
     checked: Control | None
     choice: Choice
     averaged: Target  # what features are of
-    otherwise: list[str]  # where the model decides by another rule than its largest output
+    otherwise: list[Note]  # where the model decides by another rule than its largest output
 
     @property
-    def notes(self) -> tuple[str, ...]:
-        return (*([self.seen.odd] if self.seen.odd else []), *self.otherwise, *self.inside.notes)
+    def notes(self) -> tuple[Note, ...]:
+        return (*model_notes(self.seen), *self.otherwise, *map(as_note, self.inside.notes))
+
+
+def model_notes(seen: Probe) -> list[Note]:
+    """Return a note on a model that gives a row another output when it is asked again."""
+    if seen.odd == "random":
+        return [Note("random-model", "warning")]
+    values = {"noise": seen.noise, "near": seen.rounding.absolute}
+    return [] if seen.odd is None else [Note("batch-dependent-model", "warning", values)]
 
 
 def start_run(context: RunContext, settings: Settings, problem: Problem, kept: Journal, report: Report) -> Start:
@@ -391,9 +386,9 @@ def _warn_of_reach(problem: Problem, settings: Settings, choice: Choice) -> None
     size = largest_family(choice.groups, problem.size)
     test, draws = settings.test, settings.draws_for(problem.size)
     steps = test.h if test.name == "sequential" else 1
-    for sentence in reach(test.name, settings.rule, settings.alpha, size, draws, steps, least_p(problem)):
-        if settings.rule != "adaptive" or "chooses nothing" in sentence:
-            warn_user(sentence, ReachWarning)
+    for note in reach(test.name, settings.rule, settings.alpha, size, draws, steps, least_p(problem)):
+        if settings.rule != "adaptive" or chooses_nothing(note):
+            warn_user(str(note), ReachWarning)
 
 
 def _control(
@@ -518,9 +513,8 @@ def run(context: RunContext, settings: Settings) -> Result:
     with answers as kept, reporting(settings.options.progress) as report:
         start = start_run(context, settings, with_chance(context.problem, settings), kept, report)
         problem = start.problem
-        drawn = schedule(problem, settings, start.spec)
         first = FirstDraws(problem.size, start.spec.target, settings.link, start.spec.rounding, start.averaged)
-        keeper = _keeper(context, settings, drawn["set_aside"])
+        keeper = _keeper(context, settings, schedule(problem, settings, start.spec)[1])
         memory = remembering(problem, start.seen.outputs, again=settings.test.name in ("irt", "sequential"))
         watching = (keeper, first) if start.flips is None else (keeper, first, start.flips)
         evaluator = replace(start.plain, memory=memory, seen=watching)
@@ -532,9 +526,13 @@ def run(context: RunContext, settings: Settings) -> Result:
         check_chance(problem)
         estimates = without(first.estimates(), evaluator.untested(problem.size))
         found = _answers(context, settings, start, evaluator, done, estimates, sure)
-        notes = [*skipped_note(evaluator.failed, problem.size), *_looks_picked(start, whole), *_notes(context)]
+        failed = failures(evaluator.failed, problem.size)
+        notes = [Note("not-tested", "warning", failed)] if evaluator.failed else []
+        notes += [*_looks_picked(start, whole), *map(as_note, _notes(context))]
         interrupted = done.interrupted or found.interrupted
-        drawn |= {} if interrupted else _judged(context, problem, keeper.kept())
+        judged = None if interrupted else _judged(context, problem, keeper.kept())
+        left = sum(len(block.rows) for block in rest.blocks)
+        exact = int(sure.sum()) + rest.size - left if sure.any() else 0
         if not interrupted:
             kept.finish()
     return Result(
@@ -551,7 +549,7 @@ def run(context: RunContext, settings: Settings) -> Result:
         problem=replace(context.problem, watch=None),
         outputs=start.seen.outputs,
         kept=keeper.kept(),
-        provenance=_said(context, settings, start, found.chosen, interrupted) | drawn | _exact(rest, sure),
+        record=record_of(context, settings, start, found.chosen, interrupted=interrupted, judged=judged, exact=exact),
         output_names=start.names,
         choice=done.choice,
         control=start.checked,
@@ -569,23 +567,6 @@ def _told(context: RunContext, settings: Settings) -> dict[str, str]:
     return manifest(context.problem, context.model_name, context.batch_rows, settings, reference)
 
 
-def _said(context: RunContext, settings: Settings, start: Start, chosen: Bools, interrupted: bool) -> dict[str, Any]:
-    """The provenance of a result."""
-    metadata = context.metadata
-    if context.reference is not None and context.reference.controls is not None:
-        metadata = {"controlled": start.checked is not None or (None if settings.control else False)} | metadata
-    metadata = untested_rows(start.plain.failed) | metadata
-    return provenance(
-        context.problem, settings, start.spec, start.target, chosen, interrupted=interrupted, metadata=metadata
-    )
-
-
-def _exact(rest: Problem, sure: Bools) -> dict[str, int]:
-    """How many hypotheses were not drawn: those that are `sure` (H,), and those that are not in `rest`."""
-    left = sum(len(block.rows) for block in rest.blocks)
-    return {"exact": int(sure.sum()) + rest.size - left} if sure.any() else {}
-
-
 @dataclass(frozen=True, eq=False)
 class Answers:
     """What follows from the evidence: the choice, effects, decisions, and every subset over all inputs."""
@@ -594,7 +575,7 @@ class Answers:
     effects: Effects
     decided: Decided | None
     over_inputs: Features | None
-    notes: tuple[str, ...]
+    notes: tuple[Note, ...]
     interrupted: bool  # while effects were estimated
 
 
@@ -688,8 +669,8 @@ def _whole(
     return found, replace(problem, blocks=tuple(block for block in problem.blocks if block.subset.name != name))
 
 
-def _looks_picked(start: Start, reference: Floats | None) -> list[str]:
-    """Whether inputs and reference are told apart by one threshold of the output (METHODS 0)."""
+def _looks_picked(start: Start, reference: Floats | None) -> list[Note]:
+    """Return a note where inputs and reference are told apart by one threshold of the output (METHODS 0)."""
     spec, outputs = start.spec, start.seen.outputs
     if reference is None or spec.picked is not None or spec.target.kind == "per-input":
         return []
@@ -697,28 +678,28 @@ def _looks_picked(start: Start, reference: Floats | None) -> list[str]:
         called = outputs.argmax(axis=1)
         name = (start.names or range(outputs.shape[1]))[int(called[0])]
         return called_alike(called, reference.argmax(axis=1), name)
-    place = 0 if spec.target.classes is None else int(spec.target.classes[0])
-    one = "outputs" if outputs.shape[1] == 1 else f"outputs[:, {place}]"
-    return looks_picked(outputs[:, place], reference[:, place], one, decided=start.flips is not None)
+    position = 0 if spec.target.classes is None else int(spec.target.classes[0])
+    output = None if outputs.shape[1] == 1 else position
+    return looks_picked(outputs[:, position], reference[:, position], output, decided=start.flips is not None)
 
 
-def _judged(context: RunContext, problem: Problem, kept: Kept) -> dict[str, str]:
-    """What the modality says of the counterfactuals that were kept, for the promise; a fault there costs only that."""
+def _judged(context: RunContext, problem: Problem, kept: Kept) -> Note | None:
+    """Return what the modality says of the counterfactuals that were kept; a fault there costs only that."""
     try:
-        said = None if context.kept_notes is None else context.kept_notes(problem, kept)
+        note = None if context.kept_notes is None else context.kept_notes(problem, kept)
     except Exception as error:  # what is looked at came from a user's sampler
-        said = f"Whether the fills look real is not known: looking raised {type(error).__name__}: {error}."
-    return {} if said is None else {"judged": said}
+        return Note("not-judged", "warning", {"error": type(error).__name__, "why": str(error)})
+    return None if note is None else as_note(note)
 
 
-def _notes(context: RunContext) -> list[str]:
-    """What the modality and the sampler have to say; a fault there costs the notes, not the run."""
+def _notes(context: RunContext) -> Sequence[Note | str]:
+    """Return the notes of the modality and the sampler; a fault there costs the notes, not the run."""
     try:
         return context.sampler_notes()
     except KeyboardInterrupt:
         return []
     except Exception as error:  # a user's sampler may raise anything
-        return [f"There are no notes on the sampler: making them raised {type(error).__name__}: {error}."]
+        return [Note("no-sampler-notes", "info", {"error": type(error).__name__, "why": str(error)})]
 
 
 RULES = ("bh", "by", "holm", "bonferroni")

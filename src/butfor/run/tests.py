@@ -59,17 +59,14 @@ from butfor.inference.statistics import (
     snap,
     value_set,
 )
+from butfor.results.notes import reach_of_layers, reach_of_list, scales
 from butfor.results.result import drops_unvarying, family_members
-from butfor.results.summary import reach_of_layers, reach_of_list, scales
+from butfor.results.words import Note
 from butfor.settings import Settings
 from butfor.types import Array, Bools, Floats, InputError, Ints, labels_of
 
 EFFECT_DRAWS = {"sequential": 200, "irt": 200, "osft": 16, "few-shot": 16}
 BOUND_ALPHA, DEEP_DRAWS = 0.05, 10_000  # how small p-values of chosen hypotheses are made for bounds, at most
-INTERRUPTED = (
-    "Interrupted: {left} hypotheses are still open. What is chosen stands: these p-values are valid whenever drawing "
-    "stops."
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +75,7 @@ class Performed:
 
     evidence: Evidence
     choice: Choice
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     interrupted: bool = False
 
 
@@ -102,7 +99,7 @@ def perform(
     fixed = test.name != "sequential" and not test.early_stop and spec.picked is None and evaluator.memory is None
     rows = problem.size * (total + len(round_sizes(total, problem.round_draws)))
     meter.stage(stage or test.name, rows if fixed else None)
-    notes: list[str] = []
+    notes: list[Note] = []
     interrupted = False
     if test.name == "osft":
         evidence = osft(problem, evaluator, spec)
@@ -119,11 +116,12 @@ def perform(
             notes += reach_of_list(int(choice.chosen(evidence.least, evidence.drawable).sum()), evidence.least)
     evidence = evidence.without(evaluator.untested(problem.size))
     if interrupted:
-        notes.append(INTERRUPTED.format(left=int(evidence.open.sum())))
+        notes.append(Note("interrupted", "warning", {"left": int(evidence.open.sum())}))
     if spec.picked is not None and spec.picked.tally.drawn:
-        rate = spec.picked.tally.accepted / spec.picked.tally.drawn
-        notes.append(f"{rate:.1%} of the counterfactuals drawn passed picked; the others were rejected.")
-        notes += check_drawable(evidence.drawable)
+        share = spec.picked.tally.accepted / spec.picked.tally.drawn
+        notes.append(Note("accepted", "info", {"share": share}))
+        if left_out := check_drawable(evidence.drawable):
+            notes.append(Note("hardly-picked", "limit", {"count": left_out}))
     return Performed(evidence, choice, tuple(notes), interrupted)
 
 
@@ -233,7 +231,7 @@ def estimated(
     wanted: Bools,
     settings: Settings,
     meter: Meter,
-) -> tuple[Effects, list[str]]:
+) -> tuple[Effects, list[Note]]:
     """Effects of the hypotheses wanted; an interruption costs them, not the result."""
     if not wanted.any():
         return no_effects(problem.size), []
@@ -243,7 +241,7 @@ def estimated(
     try:
         return fresh_effects(problem, evaluator, spec.link, wanted, evidence.classes, draws, spec.picked), []
     except KeyboardInterrupt:
-        return no_effects(problem.size), ["Interrupted while effects were estimated: there are none."]
+        return no_effects(problem.size), [Note("interrupted-effects", "warning")]
 
 
 def choice_of(problem: Problem, settings: Settings, clusters: Ints, calibrated: Bools | None = None) -> Choice:
@@ -339,8 +337,8 @@ def _label(weights_by: Callable[[Any, str], object], name: object, subset: str) 
     return label
 
 
-def check_drawable(drawable: Bools) -> list[str]:
-    """What to say of the hypotheses left out for want of accepted draws; an error if they are most of them."""
+def check_drawable(drawable: Bools) -> int:
+    """Return how many hypotheses are left out for want of accepted draws; an error if they are most of them."""
     left_out = int((~drawable).sum())
     if left_out > len(drawable) / 2:
         raise InputError(
@@ -348,11 +346,7 @@ def check_drawable(drawable: Bools) -> list[str]:
             f"{round(1 / LEAST_ACCEPTED):,}): but for these subsets the inputs would never have been picked; loosen "
             "the rule, or pick inputs by something else than their output"
         )
-    if not left_out:
-        return []
-    return [
-        f"{left_out} hypotheses left the family: but for their subset the input would hardly ever have been picked."
-    ]
+    return left_out
 
 
 # A fixed number of draws

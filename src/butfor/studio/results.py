@@ -46,8 +46,8 @@ def make_view(result: Result, out: Path) -> None:
         "picture": picture,
         "promised": promise_line(result),
         "promise": str(replace(result.guarantee, caveats=())),
-        "caveats": list(result.guarantee.caveats),
-        "notes": list(result.notes),
+        "caveats": list(map(str, result.guarantee.caveats)),
+        "notes": list(map(str, result.notes)),
         "settings": _settings(result),
         "inputs": [_input(result, place, out) for place in _places(result, shown)],
         "rows": [_row(result, numbers, row, k < MOST_EXAMPLES, out) for k, row in enumerate(shown.tolist())],
@@ -74,8 +74,8 @@ def _write(content: object, path: Path) -> None:
 
 
 def _settings(result: Result) -> list[tuple[str, str]]:
-    said = result.provenance
-    known = [(name, str(said[name])) for name in ("model", "data", "reference", "sampler", "test") if said.get(name)]
+    get = result.record.get
+    known = [(name, str(get(name))) for name in ("model", "data", "reference", "sampler", "test") if get(name)]
     return [*known, ("alpha", f"{result.alpha:g}"), ("rule", result.rule), ("model rows", f"{result.rows:,}")]
 
 
@@ -91,7 +91,7 @@ def _places(result: Result, shown: Ints) -> list[int]:
 
 
 def _input(result: Result, place: int, out: Path) -> dict[str, Any]:
-    found: dict[str, Any] = {"name": str(result.input_names[place]), "place": place}
+    found: dict[str, Any] = {"name": str(result.input_names[place]), "index": place}
     outputs = np.atleast_1d(result.outputs[place])
     if result.output_names is not None:
         top = int(outputs.argmax())
@@ -132,7 +132,7 @@ def _row(
     effect, low, high = (_number(column[row], sign=True) for column in numbers)
     found: dict[str, Any] = {
         "row": row,
-        "place": place,
+        "index": place,
         "input": str(result.input_names[place]),
         "subset": str(result.subset_names[result.subset_of[row]]),
         "chosen": bool(result.chosen[row]),
@@ -200,7 +200,7 @@ def _cells(result: Result, row: int, drawn: Any) -> list[dict[str, Any]]:
     items, index = result.problem.items, result.problem.block_of(row).subset.index
     place = int(result.input_of[row])
     observed, versions = items.shown(items.block(place, place + 1)), items.shown(drawn)
-    names = result.provenance["columns"]
+    names = result.record.columns
     return [
         {
             "column": str(names[j]),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from butfor.evaluation.progress import Progress
@@ -105,9 +105,9 @@ def measurements(rows: pd.DataFrame) -> dict[str, dict[str, list[str]]]:
 
 def _sourced(result: Result, who: str) -> Result:
     """The result with words on where it came from, for its report."""
-    provenance = {
+    sources = {
         "model": f"HistGradientBoostingClassifier, fitted on {FITTED_ON:.0%} of the patients",
         "data": f"{len(result.input_names)} {who} patients of scikit-learn's breast-cancer data, new to the model",
         "reference": f"{REFERENCE} benign patients, new to the model",
     }
-    return replace(result, provenance={**result.provenance, **provenance})
+    return result.with_sources(**sources)

@@ -71,7 +71,7 @@ def explain(model: object, X: object, sampler: object, subsets: object, options:
         batch_rows=default_batch_rows(table),
         describe=partial(name_row, table),
         sampler_notes=partial(_notes, problem, table, tree.subsets, settings.groups, controlled),
-        metadata=table.metadata(),
+        inputs=table.record(),
         keep=KEEP,
         reference=reference,
         alike=alike,
@@ -202,7 +202,7 @@ def auto(reference: object, *, seed: int = 0) -> TableSampler:
     """
     data = as_frame(reference, "reference")
     table = as_table(data, "reference")
-    about = repr((table.columns, [column.metadata() for column in table.kinds], table.labels is None, seed))
+    about = repr((table.columns, [column.record() for column in table.kinds], table.labels is None, seed))
     key = digest({"values": table.values, "about": about})
     if key not in _samplers:
         why = "auto takes residual: its draws scatter as reference rows do that the fit has not seen."

@@ -572,6 +572,17 @@ def listed(entries: Sequence[str], columns: Collection[str], option: str = "") -
     return names
 
 
+SAMPLERS = ("auto", "residual", "gaussian", "copula", "forest", "neighbours", "empirical")
+
+
+def sampler_named(name: str) -> Callable[[Any], Any]:
+    """Return the function of `butfor.tabular` that fits the sampler of this name to reference data."""
+    if name not in SAMPLERS:
+        raise InputError(f"--sampler must be one of {', '.join(SAMPLERS)}, got {name!r}")
+    fit: Callable[[Any], Any] = getattr(import_module("butfor.tabular"), name)
+    return fit
+
+
 @dataclass(frozen=True)
 class TableRequest:
     """The rows and columns that a person named; `known` are the columns that the model was fitted on."""

@@ -46,9 +46,12 @@ from butfor.inference.holdout import Loss as LossFunction
 from butfor.inference.statistics import linked
 from butfor.models import Wrapped
 from butfor.models.wrap import check_aligned, model_name
-from butfor.results.global_result import FitKind, GlobalResult, choose, rejected_by
+from butfor.results.notes import failures
+from butfor.results.record import CheckRecord, FitKind, ImportanceRecord, RunRecord
+from butfor.results.result import Result, importance_result
+from butfor.results.words import Note, as_note
 from butfor.run.holdout import deviations, mean_effects, randomise, randomise_covariance
-from butfor.run.run import Patient, failing_inputs, manifest, reasons, resolve, target_name
+from butfor.run.run import Patient, failing_inputs, manifest, model_notes, resolve, target_name
 from butfor.run.tests import Outcomes, ReadModel
 from butfor.settings import Link, OnError, RunOptions, Settings, documented
 from butfor.streams import stream
@@ -184,8 +187,8 @@ def check_on(
     left_out = tuple(subset.name for subset in subsets if subset.name not in names)
     if not left_out:
         return found
-    said = f"{len(names)} of {len(subsets)} subsets, picked at random, were checked; butfor.check_sampler checks all."
-    return replace(found, left_out=left_out, notes=(*found.notes, said))
+    note = Note("check-subsets", "info", {"checked": len(names), "subsets": len(subsets)})
+    return replace(found, left_out=left_out, notes=(*found.notes, note))
 
 
 def check_on_reference(
@@ -369,9 +372,6 @@ def class_labels(y: Array, wrapped: Wrapped, observed: Floats) -> Ints:
 
 DRAWS, EFFECT_DRAWS = 20, 20
 PASSES, MOST_PASSES = 999, 9_999
-EXACT = "Exact: the model is an ensemble of trees; mean outputs come from its trees and the sampler, not from draws."
-LEFT_OUT = "{bad} of {count} inputs were left out, since the model fails on them: {why}."
-NO_EFFECT = "{failed} of {size} pairs of an input and a subset could not be evaluated, and count as no effect: {why}."
 Loss = Literal["squared", "log"] | Callable[[Array, Array], Any]
 NO_REFERENCE = (
     "global_importance without labels compares the data with a reference; give reference data or a sampler, or labels "
@@ -407,7 +407,7 @@ def global_importance(
     batch_rows: int | None = None,
     timeout: float | None = None,
     on_error: OnError | None = None,
-) -> GlobalResult:
+) -> Result:
     """Which features matter over the whole of `X`: one decision each, with the false discovery rate under control.
 
     With labels, the holdout randomisation test: "does the model's skill rest on this feature?" Without, the contrast:
@@ -471,8 +471,8 @@ def global_importance(
         good = np.setdiff1d(np.arange(len(problem.items)), list(bad))
         rest = named | {"X": _rows(X, good), "y": None if y is None else _rows(y, good)}
         found = global_importance(**rest)
-        note = LEFT_OUT.format(bad=len(bad), count=len(problem.items), why=reasons(bad))
-        return replace(found, warned=(note, *found.warned), rows=found.rows + len(problem.items))
+        note = Note("inputs-left-out", "warning", failures(bad, len(problem.items)))
+        return replace(found, run_notes=(note, *found.run_notes), rows=found.rows + len(problem.items))
     return _importance(asked, partial(_measured, X, y, loss), told)
 
 
@@ -513,7 +513,7 @@ class ImportanceRun:
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """What is summed over inputs, and words on it for the provenance."""
+    """What is summed over inputs, and what the record says of it."""
 
     measure: Measure
     described: dict[str, Any]
@@ -522,7 +522,7 @@ class Measured:
 
 def _importance(
     asked: ImportanceRun, measured_of: Callable[[Settings, Probe, Wrapped], Measured], told: dict[str, str]
-) -> GlobalResult:
+) -> Result:
     problem, settings, call = asked.problem, asked.settings, asked.wrapped.call
     size = settings.options.batch_rows or default_batch_rows(asked.table)
     tolerance = Tolerance(settings.options.on_error == "skip", settings.options.timeout)
@@ -542,43 +542,41 @@ def _importance(
         evaluator = Evaluator(call, size, seen.outputs.shape[1], meter, memory, engine=kept.engine)
         evaluator = replace(evaluator, tolerance=tolerance, failed=failed, remembered=model)
         found = _checked(asked, measured, meter)
-        evidence, chosen, effects = _tested(asked, evaluator, measured.measure, plan, meter, found)
+        result = _tested(asked, evaluator, measured, plan, meter, found)
         kept.finish()
     if failed:
-        warned.append(NO_EFFECT.format(failed=len(failed), size=problem.size, why=reasons(failed)))
-    return GlobalResult(
-        subset_names=problem.subset_names,
-        mode=measured.described["test"],
+        warned.append(Note("pairs-left-out", "warning", failures(failed, problem.size)))
+    notes = (*warned, *model_notes(seen), *map(as_note, plan.inside.notes))
+    return replace(result, run_notes=notes, rows=meter.rows)
+
+
+def _record(
+    asked: ImportanceRun, plan: Plan, described: dict[str, Any], passes: int, check: SamplerCheck | None
+) -> RunRecord:
+    problem, sampler, outcomes = asked.problem, asked.problem.sampler, plan.inside.outcomes
+    importance = ImportanceRecord(
         inputs=len(problem.items),
-        evidence=evidence,
-        effects=effects,
-        chosen=chosen,
-        alpha=settings.alpha,
-        rule=settings.rule,
-        rows=meter.rows,
-        warned=(*warned, *([seen.odd] if seen.odd else []), *plan.inside.notes),
-        provenance={**_provenance(asked, plan), **measured.described},
-        check=found,
+        passes=passes,
+        fit=plan.fit,
+        loss=described.pop("loss", None),
+        called=described.pop("called", ()),
+        stand_ins=tuple(map(tuple, stand_ins_of(sampler, asked.table))),
+        why=sampler.why if isinstance(sampler, TableSampler | CrossFitted) else None,
+        check=None
+        if check is None
+        else CheckRecord(check.subset_names, tuple(map(str, check.verdicts)), check.ok, check.sentence),
     )
-
-
-def _provenance(asked: ImportanceRun, plan: Plan) -> dict[str, Any]:
-    sampler, told = asked.problem.sampler, {}
-    if plan.inside.outcomes is not None:
-        told["exact"] = len({id(block.subset) for block in plan.inside.outcomes.split(asked.problem)[0]})
-    return told | {
-        "version": __version__,
-        "draws": plan.draws,
-        "seed": asked.settings.seed,
-        "columns": list(asked.table.columns),
-        "subsets": {subset.name: subset.index.tolist() for subset in asked.problem.subsets},
-        "frame": asked.table.labels is not None,
-        "sampler": repr(sampler),
-        "dependence_ignored": info_of(sampler).ignores_dependence,
-        "fit": plan.fit,
-        "stand_ins": stand_ins_of(sampler, asked.table),
-        "why": sampler.why if isinstance(sampler, TableSampler | CrossFitted) else None,
-    }
+    return RunRecord(
+        draws=plan.draws,
+        seed=asked.settings.seed,
+        inputs=asked.table.record(),
+        exact=0 if outcomes is None else len({id(block.subset) for block in outcomes.split(problem)[0]}),
+        sampler=repr(sampler),
+        dependence_ignored=info_of(sampler).ignores_dependence,
+        version=__version__,
+        importance=importance,
+        **described,
+    )
 
 
 def _checked(asked: ImportanceRun, measured: Measured, meter: Meter) -> SamplerCheck | None:
@@ -617,7 +615,7 @@ def _plan(asked: ImportanceRun, measured: Measured, seen: Probe) -> Plan:
         inside = UNREAD if asked.read_model is None else asked.read_model(asked.wrapped.call, seen.outputs)
         outcomes = inside.outcomes
         if outcomes is not None:
-            inside = replace(inside, notes=(EXACT,))
+            inside = replace(inside, notes=(Note("exact-means", "info"),))
             draws = draws if outcomes.split(problem)[1] else 0
 
         def contrasted(made: Evaluator) -> tuple[GlobalEvidence, Effects]:
@@ -650,21 +648,24 @@ def _fit_kind(problem: Problem, fitted: bool, test: str) -> FitKind:
 
 
 def _tested(
-    asked: ImportanceRun, evaluator: Evaluator, measure: Measure, plan: Plan, meter: Meter, found: SamplerCheck | None
-) -> tuple[GlobalEvidence, Bools, Effects]:
-    """The evidence on each subset, which are chosen by it, and their effects; none on which the check failed."""
+    asked: ImportanceRun, evaluator: Evaluator, measured: Measured, plan: Plan, meter: Meter, check: SamplerCheck | None
+) -> Result:
+    """Return the evidence on each subset, which are chosen by it, and their effects; none on which the check failed."""
     problem, settings, draws, known = asked.problem, asked.settings, plan.draws, evaluator.memory is None
     meter.stage("global", problem.size * (draws + len(round_sizes(draws, problem.round_draws))) if known else None)
     evidence, effects = plan.run(evaluator)
-    chosen = choose(evidence, settings.alpha, settings.rule, rejected_by(found, problem.subset_names))
-    count = int(chosen.sum())
+    record = _record(asked, plan, measured.described, evidence.passes, check)
+    first = no_effects(len(evidence.p)) if effects is None else effects
+    result = importance_result(problem, record, evidence, first, alpha=settings.alpha, rule=settings.rule, check=check)
+    count = int(result.chosen.sum())
     meter.set_chosen(count)
     if effects is not None:
-        return evidence, chosen, effects
+        return result
     meter.stage("effects", count * len(problem.items) * (EFFECT_DRAWS + 1) if known else None)
     if not count:
-        return evidence, chosen, no_effects(len(chosen))
-    return evidence, chosen, mean_effects(problem, evaluator, measure, chosen, evidence.classes, EFFECT_DRAWS)
+        return result
+    classes, chosen = evidence.classes, result.chosen
+    return replace(result, effects=mean_effects(problem, evaluator, measured.measure, chosen, classes, EFFECT_DRAWS))
 
 
 def _measured(X: object, y: object, loss: Loss | None, settings: Settings, seen: Probe, wrapped: Wrapped) -> Measured:
@@ -715,7 +716,8 @@ def _contrast(loss: Loss | None, settings: Settings, seen: Probe, wrapped: Wrapp
         raise InputError("alternative='two-sided' needs draws=2 or more: two versions are equally far from their mean")
     described = {"test": "contrast", "target": name, "link": link, "alternative": direction}
     if aim.kind == "predicted":
-        described["called"] = [_label(wrapped, place) for place in np.unique(seen.outputs.argmax(axis=1)).tolist()]
+        called = np.unique(seen.outputs.argmax(axis=1)).tolist()
+        described["called"] = tuple(_label(wrapped, place) for place in called)
     return Measured(contrast(aim, link, seen.rounding, direction), described)
 
 
@@ -725,13 +727,11 @@ def _label(wrapped: Wrapped, place: int) -> object:
     return label.item() if isinstance(label, np.generic) else label
 
 
-def _warn_of_reach(passes: int, settings: Settings, subsets: int) -> list[str]:
+def _warn_of_reach(passes: int, settings: Settings, subsets: int) -> list[Note]:
     needed = passes_needed(settings.rule, settings.alpha, subsets)
     if passes >= needed:
         return []
-    sentence = (
-        f"A lone signal cannot be found: with {passes} passes no p-value is below 1/{passes + 1}; {settings.rule} over "
-        f"{subsets} subsets at alpha={settings.alpha:g} needs passes={needed} for it, which cost no model rows."
-    )
-    warn_user(sentence, ReachWarning)
-    return [sentence]
+    values = {"passes": passes, "least": passes + 1, "rule": settings.rule, "subsets": subsets}
+    note = Note("passes-limit", "limit", {**values, "alpha": settings.alpha, "needed": needed})
+    warn_user(str(note), ReachWarning)
+    return [note]

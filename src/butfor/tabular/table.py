@@ -12,6 +12,7 @@ import numpy as np
 
 from butfor.evaluation.items import TableItems
 from butfor.models.wrap import attribute, is_frame, is_series
+from butfor.results.record import ColumnRecord, Scalar, TableInputs
 from butfor.types import Array, Batch, Floats, InputError, Ints
 
 if TYPE_CHECKING:
@@ -36,21 +37,13 @@ class ColumnType:
     dtype: Any = None  # pandas' or NumPy's; None for the columns of a float array
     levels: Any = None  # pandas.Index of a category
 
-    def metadata(self) -> dict[str, Any]:
-        """Return it for a file; levels that JSON does not know become text."""
-
-        def plain(levels: Any) -> list[object]:
-            values = (level.item() if isinstance(level, np.generic) else level for level in levels)
-            return [value if isinstance(value, str | int | float | bool) else str(value) for value in values]
-
+    def record(self) -> ColumnRecord:
+        """Return the type for a file; levels that JSON does not know become text."""
+        levels = None if self.levels is None else tuple(map(_plain, self.levels))
         named = None if self.dtype is None else str(self.dtype)
-        return {
-            "kind": self.kind,
-            "dtype": named,
-            "levels": None if self.levels is None else plain(self.levels),
-            "categories": plain(self.dtype.categories) if named == "category" else None,
-            "ordered": self.dtype.ordered if named == "category" else None,
-        }
+        if named != "category":
+            return ColumnRecord(self.kind, named, levels)
+        return ColumnRecord(self.kind, named, levels, tuple(map(_plain, self.dtype.categories)), self.dtype.ordered)
 
     @property
     def limits(self) -> tuple[float, float] | None:
@@ -141,17 +134,22 @@ def _coded(series: pd.Series[Any], name: str, what: str, known: pd.Index[Any] | 
     return ColumnType("category", series.dtype, levels), codes
 
 
-def column_from_metadata(metadata: dict[str, Any]) -> ColumnType:
-    """Return the column whose `metadata` was written."""
+def _plain(level: object) -> Scalar:
+    level = level.item() if isinstance(level, np.generic) else level
+    return level if isinstance(level, str | int | float | bool) else str(level)
+
+
+def column_of(record: ColumnRecord) -> ColumnType:
+    """Return the column whose record was written."""
     import pandas as pd
 
-    if metadata["kind"] not in KINDS or (metadata["kind"] == "category") != (metadata["levels"] is not None):
-        raise ValueError(f"a column is of kind {metadata['kind']!r:.60}")
-    if metadata["categories"] is not None:
-        dtype: Any = pd.CategoricalDtype(metadata["categories"], metadata["ordered"])
+    if (record.kind == "category") != (record.levels is not None):
+        raise ValueError(f"a column is of kind {record.kind!r:.60}")
+    if record.categories is not None:
+        dtype: Any = pd.CategoricalDtype(list(record.categories), record.ordered)
     else:
-        dtype = None if metadata["dtype"] is None else pd.api.types.pandas_dtype(metadata["dtype"])
-    return ColumnType(metadata["kind"], dtype, None if metadata["levels"] is None else pd.Index(metadata["levels"]))
+        dtype = None if record.dtype is None else pd.api.types.pandas_dtype(record.dtype)
+    return ColumnType(record.kind, dtype, None if record.levels is None else pd.Index(list(record.levels)))
 
 
 ColumnTypes = Mapping[str, ColumnType]
@@ -197,11 +195,12 @@ class Table:
         labels = None if self.row_labels is None else self.row_labels.take(rows)
         return replace(self, values=self.values[rows], index=tuple(self.index[i] for i in rows), row_labels=labels)
 
-    def metadata(self) -> dict[str, Any]:
-        """Return all but the numbers and the row labels, for a file; `from_metadata` reads it."""
-        labels = None if self.labels is None else [x.item() if isinstance(x, np.generic) else x for x in self.labels]
-        kinds = [column.metadata() for column in self.kinds]
-        return {"columns": list(self.columns), "labels": labels, "frame": labels is not None, "kinds": kinds}
+    def record(self) -> TableInputs:
+        """Return all but the numbers and the row labels, for a file; `table_of` reads it."""
+        kinds = tuple(column.record() for column in self.kinds)
+        if self.labels is None:
+            return TableInputs(self.columns, kinds)
+        return TableInputs(self.columns, kinds, tuple(map(_plain, self.labels)))
 
     @property
     def named_kinds(self) -> dict[str, ColumnType] | None:
@@ -219,16 +218,15 @@ def items_of(table: Table) -> TableItems:
     return TableItems(table.values, None if plain else table.show)
 
 
-def from_metadata(metadata: dict[str, Any], values: Array, index: tuple[Any, ...]) -> Table:
-    """Return the table whose `metadata` was written."""
-    columns = tuple(metadata["columns"])
-    plain = (ColumnType(),) * len(columns)
-    kinds = tuple(map(column_from_metadata, metadata["kinds"])) if "kinds" in metadata else plain
-    if not metadata["frame"]:
-        return Table(values, columns, index, kinds)
+def table_of(record: TableInputs, values: Array, index: tuple[Any, ...]) -> Table:
+    """Return the table whose record was written."""
+    kinds = tuple(map(column_of, record.kinds))
+    if record.labels is None:
+        return Table(values, record.columns, index, kinds)
     import pandas as pd
 
-    return Table(values, columns, index, kinds, pd.Index(metadata["labels"]), pd.Index(index, tupleize_cols=False))
+    labels = pd.Index(list(record.labels))
+    return Table(values, record.columns, index, kinds, labels, pd.Index(index, tupleize_cols=False))
 
 
 def check_cells(table: Table, values: Array, columns: Ints) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import textwrap
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -64,4 +64,4 @@ def _words(among: Literal["plain"] | None, seed: int, progress: bool | Callable[
         "model": "small_sentiment, the embedded classifier of film reviews",
         "data": f"{len(REVIEWS)} reviews written for this example",
     }
-    return replace(found, provenance={**found.provenance, **known})
+    return found.with_sources(**known)

@@ -16,7 +16,9 @@ from butfor.evaluation.items import ListItems
 from butfor.evaluation.progress import Progress
 from butfor.evaluation.samplers import HasNotes, RefusesInputs, SamplerInfo, info_of
 from butfor.models.wrap import check_aligned, is_frame, is_series, model_name
+from butfor.results.record import TextInputs
 from butfor.results.result import Result
+from butfor.results.words import Note, as_note
 from butfor.run.overlap import overlap_note
 from butfor.run.proposed import NamedItems, Proposed, Words, check_names, propose
 from butfor.run.run import RunContext, check_zoom, run, with_layers
@@ -198,12 +200,8 @@ def explain(
         batch_rows=rows_at_a_time(found),
         describe=lambda row: f"text {names[row]!r}",
         sampler_notes=partial(_notes, found, held, (proposer, sampler), settings.seed),
-        metadata={
-            "modality": "text",
-            "units": repr(proposer),
-            "data_dependent": not is_blind(proposer),
-            "texts": list(held),
-        },
+        inputs=TextInputs(repr(proposer), held),
+        data_dependent=not is_blind(proposer),
         keep=KEEP,
     )
     result = run(context, settings.for_inputs(given.names, names))
@@ -243,10 +241,10 @@ def _check(judges: Sequence[object], name: object, text: str, own: Sequence[Subs
         raise InputError(f"text {name!r} cannot be tested: {reason}")
 
 
-def _notes(found: Proposed, texts: Sequence[str], speakers: Sequence[object], seed: int) -> list[str]:
+def _notes(found: Proposed, texts: Sequence[str], speakers: Sequence[object], seed: int) -> list[Note]:
     """Sentences on the texts, and what the proposer and the sampler say of themselves."""
     own = [note for one in speakers if isinstance(one, HasNotes) for note in one.notes(texts, found.subsets, seed)]
-    return [*found.notes, *own]
+    return [*found.notes, *map(as_note, own)]
 
 
 def rows_at_a_time(found: Proposed) -> int:

@@ -81,20 +81,20 @@ def directions(result: Result) -> Ints:
     The sign of the effect; where no effect was estimated, that of a one-sided alternative.
     """
     effect = result.effects.effect
-    otherwise = {"greater": 1, "less": -1}.get(result.provenance["alternative"], 0)
+    otherwise = {"greater": 1, "less": -1}.get(str(result.record.alternative), 0)
     return np.where(np.isnan(effect), otherwise, np.sign(np.nan_to_num(effect))).astype(np.int64)
 
 
 def observed(result: Result, row: int) -> float:
     """The model's output for the text of one hypothesis, as the model gives it: a link is taken back."""
     value = float(result.evidence.observed[row])
-    link = result.provenance["link"]
+    link = result.record.link
     return float(1 / (1 + np.exp(-value)) if link == "logit" else np.exp(value) if link == "log" else value)
 
 
 def unit_of(result: Result) -> str:
     """What was tested: "word", "wordpiece", "sentence", "span", "match", "phrase", or "" where that is unknown."""
-    units = str(result.provenance.get("units") or "")
+    units = str(result.record.get("units") or "")
     known = ("wordpiece", "word", "sentence", "span", "match", "phrase")
     return next((unit for unit in known if units.startswith(unit)), "")
 
@@ -284,7 +284,7 @@ def statistic(result: Result, row: int) -> str:
 
 def effect(result: Result, row: int) -> str:
     """The effect of one hypothesis with its unit and interval; empty where it was not estimated."""
-    found, link = result.effects, LINKS.get(str(result.provenance.get("link")), "")
+    found, link = result.effects, LINKS.get(str(result.record.link), "")
     middle, low, high = (number(values[row], sign=True) for values in (found.effect, found.low, found.high))
     interval = f" ({low} to {high})" if low and low != high else ""
     return f"effect {middle}{' ' if link else ''}{link}{interval}" if middle else ""

@@ -182,7 +182,7 @@ def _text(result: Result, toward: Ints, place: int, rows: Sequence[int], done: i
     """One text; `done` words have been shown with their counterfactuals before."""
     chosen = [row for row in rows if result.chosen[row]]
     strongest = sorted(chosen, key=lambda row: _strength(result, row))[: max(0, min(MOST_WORDS, MOST_CHANGED - done))]
-    kept = [row for row in sorted(strongest) if row in result.kept and not result.provenance["picked"]]
+    kept = [row for row in sorted(strongest) if row in result.kept and not result.record.picked]
     outputs = [result.outputs[place : place + 1], *(result.kept.outputs(row)[:LOOKED_AT] for row in kept)]
     values = _as_probabilities(outputs)
     words = tuple(_word(result, toward, row, values[0][0], own) for row, own in zip(kept, values[1:], strict=True))

@@ -56,7 +56,7 @@ def test_one_shot_runs_and_promises_nothing_if_it_chooses(kind):
 def test_filters_do_not_hide_it():
     filtered = butfor.plausible(butfor.image.telea(), lambda batch: np.ones(len(batch)), 0.5)
     result = butfor.image.explain(lambda batch: [x.mean() for x in batch], IMAGES, filtered)
-    assert result.provenance["test"] == "osft"
+    assert result.record.test == "osft"
     assert result.guarantee.controls == "nothing"
 
 

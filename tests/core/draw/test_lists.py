@@ -11,7 +11,8 @@ from butfor.evaluation.hypotheses import list_problem, redraw
 from butfor.evaluation.items import ListItems
 from butfor.load import load
 from butfor.models import wrap
-from butfor.results.storage import plain, unplain
+from butfor.results.io import plain_index, read_index
+from butfor.results.record import MultimodalInputs
 from butfor.run.run import RunContext, run
 from butfor.settings import Settings
 from butfor.types import Subset
@@ -56,7 +57,7 @@ def context(texts, sampler=letters, names=None):
         batch_rows=64,
         describe=lambda row: names[row],
         sampler_notes=list,
-        metadata={},
+        inputs=MultimodalInputs(()),
         keep=(3, 2**20),
     )
 
@@ -142,7 +143,7 @@ def test_a_sampler_without_chance_is_for_one_shot_only(test):
 
 @pytest.mark.parametrize("index", [(1, 2, 3, 4), (0, 5), "texture", np.eye(5, dtype=bool)])
 def test_indexes_of_every_kind_are_kept(index):
-    again = unplain(plain(index))
+    again = read_index(plain_index(index))
     assert np.array_equal(again, index)
 
 

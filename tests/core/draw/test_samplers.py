@@ -198,7 +198,7 @@ def test_a_table_sampler_with_a_floor_keeps_its_caveat(make, test, floor):
     sampler = from_values(function) if make is new_values else function
     result = run(sampler, test)
     assert BEYOND in str(result.guarantee)
-    assert result.provenance["floor"] == 0.01
+    assert result.record.floor == 0.01
     filtered = butfor.plausible(sampler, lambda rows: rows[:, 0], -9.0)
     assert BEYOND in str(run(filtered, test).guarantee)
 
@@ -213,7 +213,7 @@ def test_p_values_need_no_such_caveat_but_a_word_on_their_reach():
     with pytest.warns(butfor.ReachWarning, match="no p-value is much below 0.05"):
         result = run(sampler, "irt", draws=999)
     assert "knows nothing rarer" not in str(result.guarantee)
-    assert any("no p-value is much below 0.05" in note for note in result.notes)
+    assert [note.values["floor"] for note in result.notes if note.code == "reference-limits"] == [0.05]
 
 
 @pytest.mark.parametrize("wrap", [lambda f: f, lambda f: butfor.plausible(f, lambda rows: rows[:, 0], -99.0)])
@@ -290,5 +290,5 @@ def test_a_fault_in_the_notes_costs_the_notes_only(notes):
     sampler = plain()
     sampler.notes, sampler.repeats = notes, 3
     result = butfor.explain(lambda rows: rows[:, 0], np.eye(12, 3), sampler, test="few-shot")
-    said = [note for note in result.notes if "There are no notes on the sampler" in note]
+    said = [note for note in result.notes if "There are no notes on the sampler" in str(note)]
     assert len(said) == callable(notes)

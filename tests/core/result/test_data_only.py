@@ -79,7 +79,7 @@ class Run:
 
 def views(result, folder):
     """Whatever a reader does with a result."""
-    selected = result if result.provenance["delta"] is not None else result.select(alpha=0.4)
+    selected = result if result.record.delta is not None else result.select(alpha=0.4)
     path = result.save(folder / "r.butfor")
     return {
         "summary": result.summary(),

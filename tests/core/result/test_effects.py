@@ -178,7 +178,7 @@ def test_effects_come_from_draws_that_the_test_has_not_seen(name):
     assert not set(fresh) & set(without.rows)
     assert len(set(fresh)) == len(fresh)
     if name != "picked":
-        assert len(fresh) == result.chosen.sum() * DRAWS[result.provenance["test"]]
+        assert len(fresh) == result.chosen.sum() * DRAWS[result.record.test]
 
 
 @pytest.mark.parametrize("name", RUNS)

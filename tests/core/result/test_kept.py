@@ -12,6 +12,7 @@ from butfor.evaluation.hypotheses import list_problem, redraw
 from butfor.evaluation.items import ListItems
 from butfor.load import load
 from butfor.models import wrap
+from butfor.results.record import MultimodalInputs
 from butfor.results.result import Kept
 from butfor.run.run import RunContext, run
 from butfor.settings import Settings
@@ -53,13 +54,13 @@ def explained(rows=ROWS, sampler=NORMAL, model=score, **settings):
 
 def again(result, row, n):
     """The first draws of a hypothesis, from the seed alone."""
-    return redraw(result.problem, row, n, result.provenance["rounds"], result.provenance["set_aside"])
+    return redraw(result.problem, row, n, result.record.rounds, result.record.set_aside)
 
 
 def check(result, expected=3):
     """Every hypothesis has kept its first draws and their outputs; a result that kept nothing draws the same."""
     bare = replace(result, kept=Kept())
-    n = min(expected, result.provenance["draws"])
+    n = min(expected, result.record.draws)
     for row in range(len(result.chosen)):
         kept = result.kept.whole(result.problem, row)
         assert len(kept) == len(result.kept.outputs(row)) == n
@@ -117,7 +118,7 @@ def test_draws_that_come_in_later_rounds_are_drawn_again(monkeypatch):
     """A first round of pilot draws only: nothing of it is shown, and nothing else was kept."""
     monkeypatch.setattr(blocks, "ROUND_VALUES", 1)
     result = explained(test="irt", draws=40, alternative="two-sided")
-    assert result.provenance["rounds"][0] == result.provenance["set_aside"] == 16
+    assert result.record.rounds[0] == result.record.set_aside == 16
     assert 0 not in result.kept
     np.testing.assert_array_equal(result.counterfactuals(0, "a", n=3), again(result, 0, 3))
 
@@ -179,7 +180,7 @@ def test_saved_and_loaded_again(name, framed, tmp_path):
     rows = pd.DataFrame(ROWS, columns=list("abcd"), index=[f"p{i}" for i in range(9)]) if framed else ROWS
     result = explained(rows, **TESTS[name], **columns)
     loaded = butfor.load(result.save(tmp_path / "r.butfor"))
-    n = min(3, result.provenance["draws"])
+    n = min(3, result.record.draws)
     for row in range(len(result.chosen)):
         np.testing.assert_array_equal(loaded.kept.pieces(row), result.kept.pieces(row))
         np.testing.assert_array_equal(loaded.kept.outputs(row), result.kept.outputs(row))
@@ -204,7 +205,7 @@ def test_a_table_is_in_the_file_and_not_given_again(tmp_path):
 
 
 def test_a_file_holds_those_of_the_chosen_first(tmp_path, monkeypatch):
-    monkeypatch.setattr("butfor.results.storage.MOST_KEPT", 4)
+    monkeypatch.setattr("butfor.results.io.MOST_KEPT", 4)
     result = explained(test="irt", draws=99)
     assert 4 <= result.chosen.sum() < len(result.chosen)
     loaded = butfor.load(result.save(tmp_path / "r.butfor"))
@@ -290,7 +291,9 @@ def written(packing=None, **settings):
     subsets = [[Subset(f"letter {j}", (j, j + 1)) for j in range(3)] for _ in TEXTS]
     items = ListItems(TEXTS) if packing is None else ListItems(TEXTS, packing=packing)
     problem = list_problem(items, names, subsets, letters, 0)
-    context = RunContext(problem, wrap(spelt), "spelt", 64, lambda row: names[row], list, {}, (3, 2**20))
+    context = RunContext(
+        problem, wrap(spelt), "spelt", 64, lambda row: names[row], list, MultimodalInputs(()), (3, 2**20)
+    )
     return run(context, Settings.of({"effects": None, **settings}))
 
 
@@ -298,7 +301,7 @@ def written(packing=None, **settings):
 @pytest.mark.parametrize("name", TESTS)
 def test_texts_are_kept_whole_or_small_and_come_back_whole(name, packing, tmp_path):
     result = written(packing, **TESTS[name])
-    n = min(3, result.provenance["draws"])
+    n = min(3, result.record.draws)
     for row in range(len(result.chosen)):
         whole = result.kept.whole(result.problem, row)
         assert whole == again(result, row, n)

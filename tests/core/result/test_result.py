@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 import butfor
+from butfor.results.words import Note
 
 COLUMNS = ["input", "subset", "resolution", "value", "observed", "draws"]  # and the evidence
 CHOSEN = ["chosen", "effect", "effect_low", "effect_high", "surprise", "status"]
@@ -83,7 +84,7 @@ def test_what_does_not_vary_is_not_tested(irt):
     assert (table.status[flat] == "no variation").all()
     assert (table.p[flat] == 1).all()
     assert table.status[~flat].isin(["established", "not established"]).all()
-    assert any("24 of 48 hypotheses showed no variation" in note for note in irt.notes)
+    assert Note("no-variation", "info", {"count": 24, "size": 48}) in irt.notes
 
 
 def test_repr_says_how_many(irt):
@@ -154,8 +155,8 @@ def test_the_note_on_an_odd_model_stays(frame, sampler):
     # Was wrong once (result.py, select): notes of the run itself are dropped.
     rng = np.random.default_rng(0)
     noisy = run(frame, sampler, lambda rows: rng.normal(size=len(rows)))
-    assert any("dropout" in note for note in noisy.notes)
-    assert any("dropout" in note for note in noisy.select(alpha=0.2).notes)
+    assert "random-model" in [note.code for note in noisy.notes]
+    assert "random-model" in [note.code for note in noisy.select(alpha=0.2).notes]
 
 
 # Counterfactuals
@@ -224,11 +225,11 @@ def test_a_saved_result_comes_back(irt, osft, frame, sampler, tmp_path):
             assert str(loaded.guarantee) == str(result.guarantee)
             assert loaded.summary() == result.summary()
             assert loaded.notes == result.notes
-            assert loaded.provenance == result.provenance
+            assert loaded.record == result.record
             assert loaded.rows == result.rows
             assert (loaded.select(alpha=0.4).chosen == result.select(alpha=0.4).chosen).all()
         name = result.subset_names[0]
-        n = min(4, result.provenance["draws"])
+        n = min(4, result.record.draws)
         for loaded in (butfor.load(path), butfor.load(path, sampler)):  # one to three were kept
             kept = loaded.counterfactuals("p7", name, n=min(n, 3))
             pd.testing.assert_frame_equal(kept, result.counterfactuals("p7", name, n=min(n, 3)))
@@ -335,7 +336,7 @@ def test_json_says_what_the_table_says(irt, osft):
         assert said["hypotheses"] == len(said["table"]) == 48
         assert said["guarantee"] == str(result.guarantee)
         assert said["alpha"] == result.alpha
-        assert said["provenance"]["seed"] == 0
+        assert said["record"]["seed"] == 0
         assert [row["chosen"] for row in said["table"]] == result.chosen.tolist()
         kind = result.evidence.kind
         np.testing.assert_allclose([row[kind] for row in said["table"]], result.table[kind], atol=1e-9)
@@ -405,10 +406,11 @@ def test_a_selection_that_the_run_did_not_draw_for_says_so():
     inputs[:8, 0] += 5
     result = butfor.explain(lambda rows: rows[:, 0], inputs, butfor.tabular.gaussian(reference), effects=None)
     assert result.chosen.any()
-    assert not any("Drawing stopped" in note for note in result.notes)
+    assert "stopped-for" not in [note.code for note in result.notes]
     stricter = result.select(alpha=0.01)
-    assert any("Drawing stopped once the run's own decisions were made (bh at 0.1" in note for note in stricter.notes)
-    assert not any("ordinary" in note for note in stricter.notes)
+    (stopped,) = [note for note in stricter.notes if note.code == "stopped-for"]
+    assert str(stopped).startswith("Drawing stopped once the run's own decisions were made (bh at 0.1, family='run')")
+    assert "ordinary" not in [note.code for note in stricter.notes]
 
 
 def test_no_bound_where_nothing_is_controlled():
@@ -452,7 +454,7 @@ def test_a_model_that_looks_at_the_whole_batch_is_told_so():
     result = butfor.explain(
         lambda x: x[:, 0] - x[:, 0].mean(), inputs, butfor.tabular.gaussian(reference), test="irt", draws=99
     )
-    assert any("depends on the rows beside it" in note for note in result.notes)
+    assert "batch-dependent-model" in [note.code for note in result.notes]
 
 
 def test_a_batch_that_is_too_large_is_not_asked_for_row_by_row():

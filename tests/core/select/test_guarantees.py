@@ -7,9 +7,17 @@ import numpy as np
 import pytest
 
 import butfor
-from butfor.inference.guarantees import guarantee
+from butfor.results.record import MultimodalInputs, RunRecord
+from butfor.results.words import guarantee
 
 RULES = ["bh", "by", "holm", "bonferroni", "knockoff+"]
+
+
+def promised(test, rule, family="run", alpha=0.1, *, filtered=False, **seen):
+    record = RunRecord(test=test, draws=1, seed=0, inputs=MultimodalInputs(()), **seen)
+    return guarantee(record, rule, family, alpha, filtered=filtered)
+
+
 FITS = {"irt": ("bh", "by", "holm", "bonferroni"), "osft": ("knockoff+",)}
 
 
@@ -20,18 +28,18 @@ def test_every_combination_has_a_sentence_or_a_refusal(test, rule, family):
     if rule not in FITS[test]:
         message = f"rule='{re.escape(rule)}' has no guarantee with test='{test}'; use"
         with pytest.raises(butfor.InputError, match=message) as caught:
-            guarantee(test, rule, family, 0.1)
+            promised(test, rule, family)
         assert all(repr(fits) in str(caught.value) for fits in FITS[test])
         with pytest.raises(butfor.InputError, match=message):
             run(test=test, draws=None, rule=rule, family=family)
         return
-    promise = guarantee(test, rule, family, 0.07)
+    promise = promised(test, rule, family, 0.07)
     text = str(promise)
     assert promise.controls == ("FWER" if rule in ("holm", "bonferroni") else "FDR")
     assert promise.level == 0.07
     assert "at most 0.07" in text
     assert ("the run" in promise.family) if family == "run" else ("each single input" in promise.family)
-    for part in (promise.family, promise.assumption, promise.proven_by, *promise.caveats):
+    for part in (promise.family, promise.assumption, promise.proven_by, *map(str, promise.caveats)):
         assert part
         assert part in text
     assert "alpha must have been fixed before" in text
@@ -40,26 +48,27 @@ def test_every_combination_has_a_sentence_or_a_refusal(test, rule, family):
 
 
 def test_osft_warns_of_clones_and_parity():
-    text = str(guarantee("osft", "knockoff+", "run", 0.1))
+    text = str(promised("osft", "knockoff+"))
     for word in ("clone", "parity", "0.50", "irt", "signs", "independent"):
         assert word in text
-    assert "clone" not in str(guarantee("irt", "bh", "run", 0.1))
+    assert "clone" not in str(promised("irt", "bh"))
 
 
 @pytest.mark.parametrize("test", ["irt", "osft"])
 def test_the_observed_class_is_warned_of(test):
     rule = FITS[test][0]
-    promise = guarantee(test, rule, "run", 0.1, observed_class=True)
+    promise = promised(test, rule, target="observed-class")
     assert promise.controls == "nothing"
+    assert promise.refusal == "observed-class"
     assert "No error rate is controlled" in str(promise)
     assert "target='predicted'" in str(promise)
-    assert "No error rate" not in str(guarantee(test, rule, "run", 0.1))
+    assert "No error rate" not in str(promised(test, rule))
 
 
 def test_dropped_hypotheses_and_marginal_samplers_are_told():
-    assert "independence between inputs" in str(guarantee("irt", "bh", "run", 0.1, filtered=True))
-    assert "pull each other in" in str(guarantee("irt", "bh", "run", 0.1, dependence_ignored=True))
-    assert "pull each other in" not in str(guarantee("irt", "bh", "run", 0.1))
+    assert "independence between inputs" in str(promised("irt", "bh", filtered=True))
+    assert "pull each other in" in str(promised("irt", "bh", dependence_ignored=True))
+    assert "pull each other in" not in str(promised("irt", "bh"))
 
 
 def classes(rows):

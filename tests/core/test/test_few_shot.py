@@ -13,7 +13,7 @@ import butfor
 from butfor.inference.few_shot import competition
 from butfor.inference.selection import seqstep
 from butfor.inference.statistics import Rounding
-from butfor.results.summary import scales
+from butfor.results.notes import scales
 from butfor.tabular import from_values
 from recording import Recorder, numbered
 
@@ -197,7 +197,7 @@ def test_one_decoy_is_no_competition(draws):
 def test_it_makes_its_own_centre():
     with pytest.raises(TypeError, match=r"few_shot\(\) got an unexpected keyword argument 'center'"):
         butfor.few_shot(center=3)
-    assert run(np.zeros((2, 2)), alternative="two-sided").provenance["center"] == 0
+    assert run(np.zeros((2, 2)), alternative="two-sided").record.center == 0
 
 
 @pytest.mark.parametrize(
@@ -266,7 +266,7 @@ def test_one_input_in_much_larger_units_does_not_drown_the_others(settings):
 
 
 def told(result):
-    return [note for note in result.notes if "Outputs spread" in note]
+    return [note for note in result.notes if note.code == "spreads-differ"]
 
 
 def test_subsets_of_different_scale_are_told():

@@ -14,7 +14,6 @@ import butfor
 from butfor.evaluation import hypotheses as core_draws
 from butfor.inference.selection import bh
 from butfor.inference.sequential import batches, besag_clifford, p_sequential, share_in_vain
-from butfor.results.summary import ORDINARY
 from butfor.run import tests
 from butfor.tabular import from_values
 from recording import Recorder, numbered
@@ -251,7 +250,7 @@ def test_two_sided_statistics_have_the_mean_of_their_own_pilot_draws_as_centre()
             total, numbered(rows), recorder.sampler, subsets=names, test=butfor.sequential(h=5), draws=500, alpha=0.2,
             seed=seed, effects=None,
         )  # fmt: skip
-        assert result.provenance["alternative"] == "two-sided"
+        assert result.record.alternative == "two-sided"
         hits = []
         for i in range(9):
             for j, name in enumerate(names):
@@ -440,7 +439,7 @@ def test_the_default_cap_lets_a_lone_signal_be_found():
     rows = np.zeros((40, 3))
     rows[0, 0] = 60.0
     result = butfor.explain(sums, rows, NORMAL, alternative="greater")
-    assert result.provenance["draws"] == 12_000  # h * hypotheses / alpha
+    assert result.record.draws == 12_000  # h * hypotheses / alpha
     assert np.flatnonzero(result.chosen).tolist() == [0]
 
 
@@ -449,7 +448,7 @@ def test_the_default_cap_lets_a_lone_signal_be_found_by_by_too():
     rows = np.zeros((20, 3))
     rows[0, 0] = 60.0
     result = butfor.explain(sums, rows, NORMAL, alternative="greater", rule="by")
-    assert 10 * 60 * 4.6 / 0.1 < result.provenance["draws"] < 50_000
+    assert 10 * 60 * 4.6 / 0.1 < result.record.draws < 50_000
     assert np.flatnonzero(result.chosen).tolist() == [0]
 
 
@@ -494,7 +493,7 @@ def test_an_interrupted_run_gives_what_is_decided(alternative):
         assert result.chosen.tolist() == np.ravel([bh(p, 0.2) for p in table.p.to_numpy().reshape(30, 4)]).tolist()
         assert (table.p >= whole.table.p).all()
         is_open = table.status == "open"
-        (note,) = [note for note in result.notes if note.startswith("Interrupted")]
+        (note,) = [note for note in result.notes if note.code == "interrupted"]
         assert f"{is_open.sum()} hypotheses are still open" in note
         assert not (is_open & table.chosen).any()
         decided = ~is_open & ~table.chosen
@@ -508,7 +507,7 @@ def test_an_interrupted_run_gives_what_is_decided(alternative):
 
 
 def test_an_uninterrupted_run_does_not_speak_of_it():
-    assert not any("Interrupted" in note for note in run(INTERRUPTED, **QUICK).notes)
+    assert not any(note.code.startswith("interrupted") for note in run(INTERRUPTED, **QUICK).notes)
 
 
 def test_an_interruption_before_the_first_draw_leaves_everything_open():
@@ -523,7 +522,7 @@ def test_an_interruption_before_the_first_draw_leaves_everything_open():
 # Was wrong once: p = 1 of hypotheses never drawn for passed for evidence that the inputs are ordinary.
 def test_an_interruption_before_the_first_draw_says_nothing_about_the_inputs():
     first, _ = calls_of_a_run()
-    assert ORDINARY not in run(INTERRUPTED, model=Interrupting(first + 1), **QUICK).notes
+    assert "ordinary" not in [note.code for note in run(INTERRUPTED, model=Interrupting(first + 1), **QUICK).notes]
 
 
 # Was wrong once: effects were drawn after Ctrl-C too, and a second one, or one among them, lost the whole run.
@@ -536,14 +535,14 @@ def test_a_run_that_is_interrupted_again_or_in_its_effects_is_not_lost(where):
     except KeyboardInterrupt:
         pytest.fail("the run is lost")
     assert result.chosen.any()
-    assert any("Interrupted" in note for note in result.notes)
+    assert any(note.code.startswith("interrupted") for note in result.notes)
 
 
 # Was wrong once: a selection at another alpha forgot what had been said of the run.
 def test_the_interruption_is_still_told_after_selecting_again():
     _, calls = calls_of_a_run()
     result = run(INTERRUPTED, model=Interrupting(calls - 3), **QUICK)
-    assert any("Interrupted" in note for note in result.select(alpha=0.1).notes)
+    assert any(note.code.startswith("interrupted") for note in result.select(alpha=0.1).notes)
 
 
 # Was wrong once: 0.0 stood in the table for the output of inputs that were not reached.

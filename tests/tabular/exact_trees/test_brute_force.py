@@ -34,7 +34,7 @@ SAMPLERS = ("residual", "empirical", "neighbours", "gaussian", "copula")
 def check(model, X, sampler, groups=EACH, *, slack=False, single=False, subsets="columns", **options):
     """All of it is exact, and as the long way says."""
     result = explain(model, X, sampler, subsets=subsets, control=False, **options)
-    assert result.provenance["exact"] == len(result.table), result.notes
+    assert result.record.exact == len(result.table), result.notes
     close, rtol = (CLOSE_SINGLE, 1e-5) if single else (CLOSE, 1e-9)
     words = {name: options[name] for name in ("alternative", "target", "link") if name in options}
     agree(result, the_long_way(asked(model), X, sampler, groups, close=close, **words), slack=slack, rtol=rtol)
@@ -244,7 +244,7 @@ def test_draws_come_to_the_same():
     options = {"subsets": "columns", "control": False, "effects": None, "target": 1, "alternative": "greater"}
     exact = explain(model, X, sampler, **options)
     drawn = explain(model, X, sampler, **options, test="irt", draws=100_000)
-    assert "exact" not in drawn.provenance
+    assert not drawn.record.exact
     error = np.sqrt(exact.table.p * (1 - exact.table.p) / 100_000)
     assert (np.abs(exact.table.p - drawn.table.p) <= 5 * error + 1e-5).all()
 
@@ -253,5 +253,5 @@ def test_trees_of_a_single_leaf_say_the_same_of_every_value():
     X, reference = tables()
     model = HistGradientBoostingRegressor(max_iter=3).fit(reference, np.ones(len(reference)))
     result = explain(model, X, tabular.residual(reference), subsets="columns", control=False)
-    assert result.provenance["exact"] == len(result.table)
+    assert result.record.exact == len(result.table)
     np.testing.assert_allclose(result.table["p"], 1)

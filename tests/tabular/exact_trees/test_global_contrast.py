@@ -52,10 +52,10 @@ def test_the_contrast_is_that_of_the_long_way(name, sampler, subsets, monkeypatc
     model, X, reference = case(name)
     made = getattr(tabular, sampler)(reference)
     result = global_importance(model, X, reference=made, subsets=subsets, check=False)
-    assert result.provenance["exact"] == len(result.table)
-    assert result.provenance["draws"] == 0
+    assert result.record.exact == len(result.table)
+    assert result.record.draws == 0
     assert result.rows <= 2_000  # the inputs and the self-check, nothing more
-    assert any(note.startswith("Exact") for note in result.notes)
+    assert any(str(note).startswith("Exact") for note in result.notes)
     monkeypatch.setattr(fitted_contrast, "deviations", the_long_way(model, X, made))
     long = global_importance(model, X, reference=made, subsets=subsets, check=False)
     for column in ("p", "effect", "effect_low", "effect_high"):
@@ -68,7 +68,7 @@ def test_a_class_that_is_named_and_missing_values(monkeypatch):
     model, X, reference = case("hist of three", missing=True)
     made, options = tabular.empirical(reference), {"target": 1, "alternative": "two-sided", "check": False}
     result = global_importance(model, X, reference=made, **options)
-    assert result.provenance["exact"] == COLUMNS
+    assert result.record.exact == COLUMNS
     monkeypatch.setattr(fitted_contrast, "deviations", the_long_way(model, X, made, fixed_class=1))
     long = global_importance(model, X, reference=made, **options)
     np.testing.assert_allclose(result.table.p, long.table.p, rtol=1e-7)
@@ -80,7 +80,7 @@ def test_draws_agree_and_can_be_asked_for():
     made = tabular.residual(reference)
     exact = global_importance(model, X, reference=made, check=False)
     drawn = global_importance(model, X, reference=made, check=False, exact=False, draws=2_000)
-    assert "exact" not in drawn.provenance
+    assert not drawn.record.exact
     assert drawn.rows > 100 * exact.rows
     np.testing.assert_allclose(drawn.table.effect, exact.table.effect, atol=0.02)
     np.testing.assert_allclose(drawn.table.p, exact.table.p, atol=0.02)
@@ -90,8 +90,8 @@ def test_what_cannot_be_read_is_drawn_and_labels_are(monkeypatch):
     model, X, reference = case("hist")
     monkeypatch.setattr("butfor.tabular.exact_trees.outcomes.in_columns", lambda *_: {}["read"])
     result = global_importance(model, X, reference=tabular.residual(reference), check=False)
-    assert "exact" not in result.provenance
-    assert result.provenance["draws"] == 32
-    assert any("so p-values come from draws" in note for note in result.notes)
+    assert not result.record.exact
+    assert result.record.draws == 32
+    assert any("so p-values come from draws" in str(note) for note in result.notes)
     with_labels = global_importance(model, X, y=np.arange(len(X)) % 2, check=False)
-    assert not any("trees" in note for note in with_labels.notes)
+    assert not any("trees" in str(note) for note in with_labels.notes)

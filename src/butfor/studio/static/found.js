@@ -54,7 +54,7 @@ function label(row) {
 
 function images(view, id, open) {
   return el("div", { class: "pictures" }, ...view.inputs.map((input) => {
-    const own = view.rows.filter((row) => row.place === input.place);
+    const own = view.rows.filter((row) => row.index === input.index);
     if (!input.picture && !input.src) return el("div", {}, el("p", {}, `${input.name}: the image is no longer where it was.`), list(own, open));
     const layer = svg("svg", { viewBox: "0 0 1000 1000", preserveAspectRatio: "none", class: "boxes" });
     for (const row of own.filter((one) => one.where)) {
@@ -76,7 +76,7 @@ function list(own, open) {
 
 function texts(view, id, open) {
   return el("div", {}, ...view.inputs.map((input) => {
-    const own = view.rows.filter((row) => row.place === input.place && row.where);
+    const own = view.rows.filter((row) => row.index === input.index && row.where);
     const nodes = pieces(input.text, own.map((row) => [...row.where, row])).map(([text, row]) => {
       if (!row) return document.createTextNode(text);
       const word = el("span", { class: row.chosen ? "found-word yes" : "found-word no", ...(open ? { tabindex: "0", role: "button" } : {}), "data-row": row.row, title: label(row) }, text);
