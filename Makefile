@@ -40,7 +40,7 @@ $(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
 
 # The page of guarantees, written by the code, and the whole site into build/docs; offline, and a warning is an error.
 docs: $(VENV)/.dev
-	$(BIN)/python -c "from butfor.results.words import guarantees_page; print(guarantees_page(), end='')" > docs/guarantees.md
+	$(BIN)/python tools/guarantees.py > docs/guarantees.md
 	$(BIN)/python -m sphinx -E -W --keep-going -q -b html docs build/docs
 
 $(VENV)/.benchmarks: pyproject.toml constraints.txt benchmarks/requirements.txt | $(BIN)/python

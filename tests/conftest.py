@@ -15,7 +15,15 @@ def pytest_configure(config):
 
 
 SLOW = ("calibration", "faults", "benchmarks", "browser", "studio")  # folders
-SLOW_FILES = ("test_docs", "test_notebooks", "test_examples", "test_bare_install", "test_cli", "test_golden", "test_same")
+SLOW_FILES = (
+    "test_docs",
+    "test_notebooks",
+    "test_examples",
+    "test_bare_install",
+    "test_cli",
+    "test_golden",
+    "test_same",
+)
 NEEDS = {  # a marker, and what a file says that needs it
     "torch": ("import torch", "transformers", "diffusers", 'importorskip("torch'),
     "browser": ("playwright",),

@@ -18,7 +18,8 @@ from butfor.models.remote import BoundedAnswer, Contract, answer, contract
 from butfor.models.wrap import wrap
 from butfor.report.write import render
 from butfor.tabular.files import TableRequest, evaluated, read_subsets, read_tables
-from butfor.text.tokens import WEIGHTS, tokens_of
+from butfor.text.segment import tokens_of
+from butfor.text.small import WEIGHTS
 from butfor.untrusted import parse_json
 
 REVIEW = "A good film, really good: not bad at all. " + "a" * 60

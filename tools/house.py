@@ -26,7 +26,21 @@ ALLOWED = {
     "docstrings that begin with What": 0,
     "private words as names": 0,
 }
-PRIVATE = ("found", "own", "said", "told", "asked", "held", "law", "lots", "bend", "turn", "belonging", "suited", "spare")
+PRIVATE = (
+    "found",
+    "own",
+    "said",
+    "told",
+    "asked",
+    "held",
+    "law",
+    "lots",
+    "bend",
+    "turn",
+    "belonging",
+    "suited",
+    "spare",
+)
 
 
 def python_files(folder: Path) -> dict[Path, str]:

@@ -11,7 +11,7 @@ import numpy as np
 from butfor.evaluation.hypotheses import Problem, list_problem, table_problem
 from butfor.evaluation.items import ListItems
 from butfor.evaluation.samplers import Sampler
-from butfor.results.io import GIVE, Facts, checked, kept_arrays, read_file, read_index, unpack
+from butfor.results.io import GIVE, Facts, checked, counterfactual_arrays, read_file, read_index, unpack
 from butfor.results.record import ImageInputs, TableInputs, TextInputs
 from butfor.results.result import Result
 from butfor.tabular.splice import bind_sampler
@@ -110,11 +110,11 @@ def _check_table(table: Table, subsets: Sequence[Subset], arrays: dict[str, Arra
         if index.max() >= width or len(np.unique(index)) < len(index):
             raise ValueError(f"its subset {subset.name!r:.60} is of columns that are not there")
     check_cells(table, table.values, np.arange(width))
-    for row, pieces in kept_arrays(arrays):
+    for _, row, pieces in counterfactual_arrays(arrays):
         index = subsets[row % len(subsets)].index
-        if pieces.dtype.kind != "f" or pieces.ndim > 2 or pieces.shape[-1:] != index.shape:
+        if pieces.dtype.kind != "f" or pieces.ndim != 2 or pieces.shape[-1:] != index.shape:
             raise ValueError(f"the counterfactuals of hypothesis {row} are {pieces.dtype} of shape {pieces.shape}")
-        check_cells(table, np.atleast_2d(pieces), index)
+        check_cells(table, pieces, index)
 
 
 def _list_problem(facts: Facts, arrays: dict[str, Array], sampler: Any, inputs: Sequence[Any] | None) -> Problem:
@@ -127,16 +127,17 @@ def _list_problem(facts: Facts, arrays: dict[str, Array], sampler: Any, inputs: 
         subsets[row].append(Subset(name, read_index(index)))
     usable = Absent() if sampler is None else sampler if inputs is not None else NoInputs()
     if isinstance(record.inputs, ImageInputs):
-        from butfor.image.inputs import check_kept, list_items, region, with_its_attributes
+        from butfor.image.attributes import with_attributes
+        from butfor.image.files import check_kept, list_items, region
 
         subsets = [[Subset(one.name, region(one.index)) for one in inside] for inside in subsets]
-        check_kept([piece for _, piece in kept_arrays(arrays)])
-        drawing = with_its_attributes(usable, subsets)
+        check_kept([pieces for _, _, pieces in counterfactual_arrays(arrays)])
+        drawing = with_attributes(usable, subsets)
         return list_problem(list_items(inputs, names), names, subsets, drawing, record.seed)
     if isinstance(record.inputs, TextInputs):
         from butfor.text.segment import SpanPacking, span_of
 
-        if inputs is None or any(True for _ in kept_arrays(arrays)):
+        if inputs is None or any(True for _ in counterfactual_arrays(arrays)):
             raise ValueError("its texts are missing")
         for text, inside in zip(inputs, subsets, strict=True):
             for subset in inside:
@@ -157,7 +158,7 @@ def _inputs(given: Any, facts: Facts, images_in: Sequence[str | Path] | None) ->
             raise InputError(f"the result has an input {lacking[0]!r}, which the inputs given lack")
         given = {name: given[name] for name in names}
     if isinstance(record, ImageInputs):
-        from butfor.image.inputs import images_of
+        from butfor.image.files import images_of
 
         inputs: Sequence[Any] | None = images_of(given, record, images_in)
     elif given is None:

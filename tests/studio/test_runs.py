@@ -379,4 +379,4 @@ def test_a_table_model_of_the_configuration_runs(tmp_path):
         assert state["state"] == "done", state["message"]
         view = client.get(f"/api/runs/{state['id']}/view").json()
         assert view["chosen"] > 20
-        assert ["data", "25 of 175 rows of rows.csv"] in view["settings"]
+        assert ["Data", "25 of 175 rows of rows.csv"] in view["settings"]

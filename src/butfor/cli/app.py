@@ -83,10 +83,10 @@ def demo(*, output: Output, kind: Annotated[str, typer.Argument(help="tabular, i
             patients = tabular_demo(output.seed, progress=progress)
             result, words, as_json = patients.malignant, patients.summary, patients.to_json
         elif kind == "image":
-            from butfor.image.demo import image_demo, named_assets
+            from butfor.image.demo import digits
 
-            digits = image_demo(output.seed, progress=progress, assets=named_assets(), fills=output.out / "fills")
-            result, words, as_json = digits.found, digits.summary, digits.found.to_json
+            threes = digits(output.seed, progress=progress)
+            result, words, as_json = threes.found, threes.summary, threes.found.to_json
         elif kind == "text":
             from butfor.text.demo import text_demo
 
@@ -171,7 +171,7 @@ def report(
     folder = folder.parent if folder.name == RESULT else folder
     result = load(folder / RESULT, images_in=[folder, *(images or [])], most_bytes=most_bytes)
     if result.modality == "image" and (folder / REPORT).exists():
-        from butfor.image.inputs import can_be_read
+        from butfor.image.files import can_be_read
 
         if not can_be_read(result.problem.items):
             raise InputError(

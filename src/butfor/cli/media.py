@@ -238,9 +238,9 @@ def text(
     from butfor.evaluation.samplers import info_of
     from butfor.text import explain
     from butfor.text.files import load_texts
-    from butfor.text.highlight import found_in, harmless
     from butfor.text.models import text_model
     from butfor.text.named import model_named, sampler_named, units_named
+    from butfor.text.view import found_in, harmless
 
     with working(output):
         texts = load_texts(units.texts, column=units.column, name=units.name, whole=units.whole)

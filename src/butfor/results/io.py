@@ -10,7 +10,7 @@ import os
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
-from functools import cache, singledispatch
+from functools import cache
 from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -55,11 +55,10 @@ class Facts:
     rows_asked: Count = 0
     output_names: tuple[Scalar, ...] | None = None
     run_notes: tuple[Note, ...] = ()
-    kept: dict[str, tuple[str, ...]] = field(default_factory=dict)  # counterfactual texts, by hypothesis
+    texts: dict[str, tuple[str, ...]] = field(default_factory=dict)  # counterfactuals: "kept 3", "nearest 3"
     listed: tuple[Count, ...] = ()
+    distances: dict[str, float] = field(default_factory=dict)  # of the nearest counterfactuals, by hypothesis
     level: float | None = None  # of decisions
-    nearest: dict[str, float] = field(default_factory=dict)  # distances, by hypothesis
-    nearest_texts: dict[str, str] = field(default_factory=dict)
     format: Literal[2] = 2
 
 
@@ -122,8 +121,7 @@ def pack(result: Result) -> tuple[dict[str, Any], dict[str, Array]]:
         "calibrated": None if choice is None else choice.calibrated,
     }
     arrays = {name: array for name, array in arrays.items() if array is not None}
-    texts, listed = _pack_kept(result, arrays)
-    distances, nearest_texts = _pack_nearest(result, arrays)
+    texts, kept, nearest = _pack_counterfactuals(result, arrays)
     names = result.output_names
     subsets = problem.subsets if is_table else [block.subset for block in problem.blocks]
     facts = Facts(
@@ -140,11 +138,10 @@ def pack(result: Result) -> tuple[dict[str, Any], dict[str, Array]]:
         rows_asked=result.rows_asked,
         output_names=None if names is None else tuple(map(_plain_name, names)),
         run_notes=tuple(map(as_note, result.run_notes)),
-        kept=texts,
-        listed=listed,
+        texts=texts,
+        listed=tuple(row for row in kept if result.kept.listed(row)),
+        distances={} if decided is None else {str(row): decided.nearest[row].distance for row in nearest},
         level=None if decided is None else decided.level,
-        nearest=distances,
-        nearest_texts=nearest_texts,
     )
     return plain(facts), arrays
 
@@ -154,65 +151,48 @@ def _plain_name(name: object) -> Scalar:
     return name if isinstance(name, str | int | float | bool) else str(name)
 
 
-def _pack_kept(result: Result, arrays: dict[str, Array]) -> tuple[dict[str, tuple[str, ...]], tuple[int, ...]]:
-    """Return counterfactuals that are texts; numbers and pixels go into `arrays`, inputs of several parts nowhere."""
-    order = np.argsort(~result.chosen, kind="stable").tolist()
-    rows, texts = [row for row in order if row in result.kept][:MOST_KEPT], {}
-    for row in rows:
-        pieces = result.kept.pieces(row)
+def _pack_counterfactuals(
+    result: Result, arrays: dict[str, Array]
+) -> tuple[dict[str, tuple[str, ...]], list[int], list[int]]:
+    """Return counterfactual texts, and the hypotheses of which some were kept and of which the nearest is.
+
+    Numbers and pixels go into `arrays`; inputs of several parts are in no file.
+    """
+    texts: dict[str, tuple[str, ...]] = {}
+
+    def packed(name: str, row: int, pieces: Any, outputs: Floats) -> bool:
         if all(isinstance(piece, str) for piece in pieces):
-            texts[str(row)] = tuple(pieces)
+            texts[f"{name} {row}"] = tuple(pieces)
         elif len({np.shape(piece) for piece in pieces}) == 1 and np.asarray(pieces[0]).dtype.kind in "fiub":
-            arrays[f"kept {row}"] = np.asarray(pieces)
+            arrays[f"{name} {row}"] = np.asarray(pieces)
         else:
-            continue
-        arrays[f"kept outputs {row}"] = result.kept.outputs(row)
-    return texts, tuple(row for row in rows if result.kept.listed(row))
+            return False
+        arrays[f"{name} outputs {row}"] = outputs
+        return True
+
+    nearest = {} if result.decided is None else result.decided.nearest
+    needed = result.chosen if result.decided is None else result.chosen | result.decided.necessary
+    order, closest = (np.argsort(~marked, kind="stable").tolist() for marked in (result.chosen, needed))
+    rows = [row for row in order if row in result.kept][:MOST_KEPT]
+    kept = [row for row in rows if packed("kept", row, result.kept.pieces(row), result.kept.outputs(row))]
+    rows = [row for row in closest if row in nearest][:MOST_KEPT]
+    return (
+        texts,
+        kept,
+        [row for row in rows if packed("nearest", row, [nearest[row].piece], nearest[row].outputs[None])],
+    )
 
 
-def _pack_nearest(result: Result, arrays: dict[str, Array]) -> tuple[dict[str, float], dict[str, str]]:
-    """Return distances of the nearest counterfactuals, and those that are texts; numbers go into `arrays`."""
-    distances: dict[str, float] = {}
-    texts: dict[str, str] = {}
-    if result.decided is None:
-        return distances, texts
-    order = np.argsort(~(result.chosen | result.decided.necessary), kind="stable").tolist()
-    for row in [row for row in order if row in result.decided.nearest][:MOST_KEPT]:
-        nearest = result.decided.nearest[row]
-        if isinstance(nearest.piece, str):
-            texts[str(row)] = nearest.piece
-        elif np.asarray(nearest.piece).dtype.kind in "fiub":
-            arrays[f"nearest {row}"] = np.asarray(nearest.piece)
-        else:
-            continue
-        distances[str(row)] = nearest.distance
-        arrays[f"nearest outputs {row}"] = nearest.outputs
-    return distances, texts
-
-
-@singledispatch
 def plain_index(index: Any) -> Any:
     """Return the index of a subset as JSON: numbers, text, lists of them; a mask as its shape and its bits."""
-    return index if isinstance(index, str | int | float | bool | None) else str(index)
-
-
-@plain_index.register(list)
-@plain_index.register(tuple)
-def _(index: list[Any] | tuple[Any, ...]) -> list[Any]:
-    return [plain_index(part) for part in index]
-
-
-@plain_index.register(np.generic)
-def _(index: np.generic) -> Any:
-    return index.item()
-
-
-@plain_index.register(np.ndarray)
-def _(index: Array) -> Any:
-    if index.dtype != np.bool_:
+    if isinstance(index, np.ndarray) and index.dtype == np.bool_:
+        packed = base64.b64encode(np.packbits(index).tobytes()).decode("ascii")
+        return {"mask": list(index.shape), "bits": packed}
+    if isinstance(index, np.ndarray | np.generic):
         return index.tolist()
-    packed = base64.b64encode(np.packbits(index).tobytes()).decode("ascii")
-    return {"mask": list(index.shape), "bits": packed}
+    if isinstance(index, list | tuple):
+        return [plain_index(part) for part in index]
+    return index if isinstance(index, str | int | float | bool | None) else str(index)
 
 
 def read_index(index: Any) -> Any:
@@ -355,27 +335,25 @@ def _within(values: Ints, name: str, least: int, most: int) -> None:
 
 
 def _check_counterfactuals(facts: Facts, arrays: Mapping[str, Array], hypotheses: int, outputs: int) -> None:
-    """Refuse counterfactuals of hypotheses that are not there, and with another number of outputs than there are."""
-    counts = {row: len(texts) for row, texts in facts.kept.items()}
-    counts |= {name[5:]: len(arrays[name]) for name in arrays if name.startswith("kept ") and name[5:].isdecimal()}
-    for row, count in counts.items():
-        given = arrays.get(f"kept outputs {row}")
-        fits = row.isdecimal() and int(row) < hypotheses and given is not None
-        if not fits or given is None or given.shape != (count, outputs) or given.dtype.kind != "f":
+    """Refuse counterfactuals of hypotheses that are not there, or with another number of outputs than there are."""
+    pieces = facts.texts | {f"{name} {row}": array for name, row, array in counterfactual_arrays(arrays)}
+    for key, of in pieces.items():
+        name, _, row = key.partition(" ")
+        given = arrays.get(f"{name} outputs {row}")
+        known = name in ("kept", "nearest") and row.isdecimal() and int(row) < hypotheses
+        if not known or given is None or given.shape != (len(of), outputs) or given.dtype.kind != "f":
             raise ValueError(f"the counterfactuals of hypothesis {short(row)} do not fit their outputs")
-    for row in facts.nearest:
-        given, kept = arrays.get(f"nearest outputs {row}"), row in facts.nearest_texts or f"nearest {row}" in arrays
-        known = row.isdecimal() and int(row) < hypotheses
-        if not (known and kept and given is not None and given.shape == (outputs,)):
-            raise ValueError(f"the nearest counterfactual of hypothesis {short(row)} is garbled")
+    for row in facts.distances:
+        if len(pieces.get(f"nearest {row}", ())) != 1:
+            raise ValueError(f"the nearest counterfactual of hypothesis {short(row)} is missing")
 
 
-def kept_arrays(arrays: Mapping[str, Array]) -> Iterator[tuple[int, Array]]:
-    """Yield hypotheses and the counterfactuals that are kept of them as numbers or pixels, the nearest included."""
-    for name, array in arrays.items():
-        what, _, row = name.partition(" ")
-        if what in ("kept", "nearest") and row.isdecimal():
-            yield int(row), array
+def counterfactual_arrays(arrays: Mapping[str, Array]) -> Iterator[tuple[str, int, Array]]:
+    """Yield "kept" or "nearest", hypotheses and their counterfactuals that are numbers or pixels."""
+    for key, array in arrays.items():
+        name, _, row = key.partition(" ")
+        if name in ("kept", "nearest") and row.isdecimal():
+            yield name, int(row), array
 
 
 def unpack(facts: Facts, arrays: dict[str, Array], problem: Problem) -> Result:
@@ -393,17 +371,15 @@ def unpack(facts: Facts, arrays: dict[str, Array], problem: Problem) -> Result:
         "layers", stepwise=not problem.items.shares_subsets
     )  # parts of texts are drawn where these are chosen
     problem, importance = replace(problem, layers=layers), facts.record.importance
-    texts = {int(row): pieces for row, pieces in facts.kept.items()}
-    numbers = {int(name[5:]): arrays[name] for name in arrays if name.startswith("kept ") and name[5:].isdecimal()}
+    pieces = facts.texts | {f"{name} {row}": array for name, row, array in counterfactual_arrays(arrays)}
+    rows = [int(key.removeprefix("kept ")) for key in pieces if key.startswith("kept ")]
     chunks = (
-        Chunk(np.array([row]), [pieces], arrays[f"kept outputs {row}"][None], row in facts.listed)
-        for row, pieces in {**texts, **numbers}.items()
+        Chunk(np.array([row]), [pieces[f"kept {row}"]], arrays[f"kept outputs {row}"][None], row in facts.listed)
+        for row in rows
     )
     nearest = {
-        int(row): Nearest(
-            facts.nearest_texts.get(row, arrays.get(f"nearest {row}")), arrays[f"nearest outputs {row}"], far
-        )
-        for row, far in facts.nearest.items()
+        int(row): Nearest(pieces[f"nearest {row}"][0], arrays[f"nearest outputs {row}"][0], distance)
+        for row, distance in facts.distances.items()
     }
     choice = Choice(
         rule=facts.rule,
@@ -416,7 +392,7 @@ def unpack(facts: Facts, arrays: dict[str, Array], problem: Problem) -> Result:
         units=part("units"),
         weights=(arrays["weights"], arrays["nulls"]) if "weights" in arrays else None,
     )
-    same_names = {one.name for one in fields(Result)} & {one.name for one in fields(Facts)} - {"kept"}
+    same_names = {one.name for one in fields(Result)} & {one.name for one in fields(Facts)}
     return Result(
         **{name: getattr(facts, name) for name in same_names},
         input_of=arrays["input_of"],

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from butfor.evaluation.evaluator import Seen
-from butfor.evaluation.hypotheses import CounterfactualBatch, Problem, redraw, table_problem
-from butfor.evaluation.items import TableItems, size
+from butfor.evaluation.hypotheses import Problem, redraw, table_problem
+from butfor.evaluation.items import TableItems
 from butfor.inference.bounds import simes_bounds
 from butfor.inference.decisions import Forecasts, Nearest
 from butfor.inference.effects import Effects
@@ -63,92 +62,38 @@ class Chunk:
 
 @dataclass(frozen=True, eq=False)
 class Kept:
-    """What was kept of a run, by hypothesis."""
+    """Counterfactuals that were kept of a run, by hypothesis."""
 
     chunks: tuple[Chunk, ...] = ()
 
     @cached_property
-    def _places(self) -> dict[int, tuple[int, int]]:
-        return {row: (c, i) for c, chunk in enumerate(self.chunks) for i, row in enumerate(chunk.rows.tolist())}
+    def _index(self) -> dict[int, tuple[Chunk, int]]:
+        return {row: (chunk, i) for chunk in self.chunks for i, row in enumerate(chunk.rows.tolist())}
 
     def __contains__(self, row: int) -> bool:
-        return row in self._places
+        return row in self._index
 
     def listed(self, row: int) -> bool:
-        """Whether what was kept of a hypothesis was listed, not drawn."""
-        return row in self and self.chunks[self._places[row][0]].listed
+        """Whether the counterfactuals of a hypothesis were listed, not drawn."""
+        return row in self and self._index[row][0].listed
 
     def pieces(self, row: int) -> Any:
-        """What was kept of one hypothesis, as it was made small."""
-        chunk, place = self._places[row]
-        return self.chunks[chunk].pieces[place]
+        """Return the counterfactuals of one hypothesis as they were made small."""
+        chunk, i = self._index[row]
+        return chunk.pieces[i]
 
     def outputs(self, row: int) -> Floats:
-        """What the model said of the counterfactuals of one hypothesis, (k, outputs)."""
-        chunk, place = self._places[row]
-        return np.asarray(self.chunks[chunk].outputs[place])
+        """Return the outputs (k, outputs) of the model on the counterfactuals of one hypothesis."""
+        chunk, i = self._index[row]
+        return np.asarray(chunk.outputs[i])
 
     def whole(self, problem: Problem, row: int, count: int | None = None) -> Batch:
-        """The first counterfactuals of one hypothesis, whole; none if they were not kept."""
+        """Return the first counterfactuals of one hypothesis as whole inputs; none if they were not kept."""
         if row not in self:
             return []
         subset = problem.block_of(row).subset
         inputs = problem.items.block(int(problem.input_of[row]), int(problem.input_of[row]) + 1)
         return problem.items.whole(problem.items.unpack(self.pieces(row)[:count], inputs[0], subset), inputs, subset)
-
-
-@dataclass(frozen=True)
-class KeepFirst:
-    """Looks at the counterfactuals of a job, and takes the first `count`, those set aside left out."""
-
-    count: int
-    skip: int
-
-    def __call__(self, problem: Problem, batch: CounterfactualBatch, outputs: Floats) -> tuple[Any, Floats] | None:
-        """Them and their outputs (n, k, outputs), where this is the first round."""
-        if batch.job.round != 0 and batch.mass is None:
-            return None
-        wanted = self._wanted(batch)
-        if not wanted.size:
-            return None
-        pieces = problem.items.pack(batch.values, wanted, batch.versions, batch.job.block.subset)
-        return pieces, outputs[np.arange(len(wanted))[:, None], wanted]
-
-    def _wanted(self, batch: CounterfactualBatch) -> Ints:
-        """Versions to keep of each input (n, k): the first draws, or the likeliest of those that are listed."""
-        if batch.mass is not None:
-            return 1 + np.sort(np.argsort(-batch.mass, axis=1, kind="stable")[:, : self.count], axis=1)
-        first = self.skip - (batch.job.part[0] if batch.job.part else 0)
-        versions = np.arange(1 + max(first, 0), min(batch.versions, 1 + first + self.count))
-        return np.broadcast_to(versions, (len(batch.inputs), len(versions)))
-
-
-class Keeper:
-    """Hears of every job of a run; keeps the first counterfactuals of each hypothesis.
-
-    `room` counts values: when it is used up nothing more is kept, and what is asked for later is drawn again.
-    """
-
-    def __init__(self, count: int, set_aside: int, room: int) -> None:
-        self._first, self._room = KeepFirst(count, set_aside), room
-        self._chunks: list[Chunk] = []
-
-    @property
-    def look(self) -> KeepFirst | None:
-        """What to take of the counterfactuals; nothing when there is no room."""
-        return self._first if self._room > 0 else None
-
-    def note(self, seen: Seen, found: tuple[Any, Floats] | None) -> None:
-        """Keep what was taken of a job."""
-        if found is None or self._room <= 0:
-            return
-        pieces, said = found
-        self._chunks.append(Chunk(seen.job.rows, pieces, said, seen.mass is not None))
-        self._room -= size(pieces) + said.size
-
-    def kept(self) -> Kept:
-        """What was kept."""
-        return Kept(tuple(self._chunks))
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,21 +111,19 @@ class Control:
         """How many rows."""
         return len(self.chosen)
 
-    def __repr__(self) -> str:
+    @property
+    def _wrong(self) -> str:
+        """How many subsets are not calibrated; nothing if all are."""
         wrong = 0 if self.calibrated is None else int((~self.calibrated).sum())
-        more = f", {_subsets(wrong)} not calibrated" if wrong else ""
+        return f"{wrong} subset{'s' * (wrong > 1)}" if wrong else ""
+
+    def __repr__(self) -> str:
+        more = f", {self._wrong} not calibrated" if self._wrong else ""
         return f"<butfor control: {int(self.chosen.sum())} chosen on {self.rows} rows of the reference{more}>"
 
     def __str__(self) -> str:
-        line = f"The same test on {self.rows} held-out rows of the reference chose {int(self.chosen.sum())}."
-        if self.calibrated is None or self.calibrated.all():
-            return line
-        wrong = int((~self.calibrated).sum())
-        return f"{line} {_subsets(wrong)} of {len(self.calibrated)} not calibrated, and never chosen."
-
-
-def _subsets(count: int) -> str:
-    return "1 subset" if count == 1 else f"{count} subsets"
+        more = f" {self._wrong} of {self.chosen.shape[1]} not calibrated, and never chosen." if self._wrong else ""
+        return f"The same test on {self.rows} held-out rows of the reference chose {int(self.chosen.sum())}.{more}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -589,9 +532,9 @@ class Result:
         return replace(self, record=record)
 
     def _repr_html_(self) -> str:
-        from butfor.report.notebook import small_global_html, small_html
+        from butfor.report.notebook import small_html
 
-        return small_global_html(self) if self.is_global else small_html(self)
+        return small_html(self)
 
     def to_json(self) -> str:
         """Return settings, guarantee, notes and the table, as JSON.

@@ -1,7 +1,8 @@
-"""What a run learns from the draws of its test beside the test itself: first estimates, and changes of decisions.
+"""What a run learns from the draws of its test beside the test itself: first estimates, changes of
+decisions, and counterfactuals to show.
 
-A watcher is told of every job of a run, in order. Its `look` sees the counterfactuals where they are drawn and returns
-a few small numbers, which travel; its `note` adds them up.
+A watcher is given numbers of every job of a run, in order. Its `look` makes them where the counterfactuals are drawn: a
+few small ones, which travel; its `note` adds them up.
 """
 
 from __future__ import annotations
@@ -12,11 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from butfor.evaluation.evaluator import Seen
-from butfor.evaluation.hypotheses import CounterfactualBatch, Problem
+from butfor.evaluation.hypotheses import CounterfactualBatch, Job, Problem
+from butfor.evaluation.items import size
 from butfor.inference.decisions import Decision, FlipShare, Forecasts, Nearest, changes, decision_chances
 from butfor.inference.effects import Estimates, first_estimates
 from butfor.inference.statistics import Rounding, Target
+from butfor.results.result import Chunk, Kept
 from butfor.types import Array, Floats, Ints
 
 MOST_LOCAL = 2**13  # tolerances that travel with every unit of work; of larger runs only the largest of them does
@@ -36,10 +38,10 @@ class FirstDraws:
         self.look = LookAtFirst(target, averaged, link, replace(rounding, local=None) if large else rounding)
         self._estimates = np.full((5, size), np.nan)
 
-    def note(self, seen: Seen, estimates: Floats | None) -> None:
+    def note(self, job: Job, estimates: Floats | None, *, listed: bool) -> None:  # noqa: ARG002
         """Keep the estimates of a job."""
         if estimates is not None:
-            self._estimates[:, seen.job.rows] = estimates
+            self._estimates[:, job.rows] = estimates
 
     def estimates(self) -> Estimates:
         """Return the estimates of all hypotheses."""
@@ -74,12 +76,12 @@ class Flips:
         self.listed = np.full(size, np.nan)  # the exact share, where the sampler lists all values
         self.nearest: dict[int, Nearest] = {}
 
-    def note(self, seen: Seen, changed: tuple[int, Floats | Ints, NearestChange | None] | None) -> None:
+    def note(self, job: Job, changed: tuple[int, Floats | Ints, NearestChange | None] | None, *, listed: bool) -> None:
         """Count the draws of a job, and keep what is nearer than what is known."""
         if changed is None:  # a unit that nobody could do
             return
-        (draws, share, nearest), rows = changed, seen.job.rows
-        if seen.mass is None:
+        (draws, share, nearest), rows = changed, job.rows
+        if not listed:
             self.draws[rows] += draws
             self.flips[rows] += share.astype(np.int64)
         else:
@@ -128,10 +130,10 @@ class DecisionChances:
     def __init__(self, size: int, decision: Decision) -> None:
         self.look, self._size, self._chances = LookAtDecisions(decision), size, dict[object, Floats]()
 
-    def note(self, seen: Seen, chances: list[tuple[object, Floats]] | None) -> None:
+    def note(self, job: Job, chances: list[tuple[object, Floats]] | None, *, listed: bool) -> None:  # noqa: ARG002
         """Keep the chances of a job."""
         for value, share in chances or ():
-            self._chances.setdefault(value, np.zeros((self._size, 2)))[seen.job.rows] = share
+            self._chances.setdefault(value, np.zeros((self._size, 2)))[job.rows] = share
 
     @staticmethod
     def forecasts(parts: Sequence[DecisionChances], decisions: Array, subsets: int) -> Forecasts:
@@ -161,3 +163,57 @@ class LookAtDecisions:
         if _is_later(batch) or outputs.shape[1] < 3:
             return None
         return decision_chances(self.decision, outputs, batch.mass)
+
+
+@dataclass(frozen=True)
+class KeepFirst:
+    """Looks at the counterfactuals of a job, and takes the first `count`, those set aside left out."""
+
+    count: int
+    skip: int
+
+    def __call__(self, problem: Problem, batch: CounterfactualBatch, outputs: Floats) -> tuple[Any, Floats] | None:
+        """Them and their outputs (n, k, outputs), where this is the first round."""
+        if batch.job.round != 0 and batch.mass is None:
+            return None
+        wanted = self._wanted(batch)
+        if not wanted.size:
+            return None
+        pieces = problem.items.pack(batch.values, wanted, batch.versions, batch.job.block.subset)
+        return pieces, outputs[np.arange(len(wanted))[:, None], wanted]
+
+    def _wanted(self, batch: CounterfactualBatch) -> Ints:
+        """Versions to keep of each input (n, k): the first draws, or the likeliest of those that are listed."""
+        if batch.mass is not None:
+            return 1 + np.sort(np.argsort(-batch.mass, axis=1, kind="stable")[:, : self.count], axis=1)
+        first = self.skip - (batch.job.part[0] if batch.job.part else 0)
+        versions = np.arange(1 + max(first, 0), min(batch.versions, 1 + first + self.count))
+        return np.broadcast_to(versions, (len(batch.inputs), len(versions)))
+
+
+class Keeper:
+    """Keeps the first counterfactuals of each hypothesis.
+
+    `room` counts values: when it is used up nothing more is kept, and what is asked for later is drawn again.
+    """
+
+    def __init__(self, count: int, set_aside: int, room: int) -> None:
+        self._first, self._room = KeepFirst(count, set_aside), room
+        self._chunks: list[Chunk] = []
+
+    @property
+    def look(self) -> KeepFirst | None:
+        """Takes counterfactuals, as long as there is room."""
+        return self._first if self._room > 0 else None
+
+    def note(self, job: Job, taken: tuple[Any, Floats] | None, *, listed: bool) -> None:
+        """Keep what was taken of a job."""
+        if taken is None or self._room <= 0:
+            return
+        pieces, outputs = taken
+        self._chunks.append(Chunk(job.rows, pieces, outputs, listed))
+        self._room -= size(pieces) + outputs.size
+
+    def kept(self) -> Kept:
+        """Return all that was kept."""
+        return Kept(tuple(self._chunks))

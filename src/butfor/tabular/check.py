@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from butfor.evaluation.calls import probe
-from butfor.evaluation.evaluator import Evaluator, evaluate
+from butfor.evaluation.evaluator import Evaluator
 from butfor.evaluation.hypotheses import Job, Problem, draw, table_problem
 from butfor.evaluation.samplers import ListsSupport, info_of
 from butfor.inference.selection import bh
@@ -450,7 +450,7 @@ def _output(model: Wrapped, problem: Problem) -> Callable[[Sequence[Job]], Float
     evaluator, target = Evaluator(model.call, BATCH_ROWS, width), Target("output" if width == 1 else "predicted")
 
     def values(jobs: Sequence[Job]) -> Floats:
-        parts = (pick(outputs, target, np.arange(len(outputs)))[0] for _, outputs in evaluate(problem, evaluator, jobs))
+        parts = (pick(outputs, target, np.arange(len(outputs)))[0] for _, outputs in evaluator.outputs(problem, jobs))
         return np.concatenate([seen.rounding.merge_ties(part) for part in parts])
 
     return values

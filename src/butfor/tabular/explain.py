@@ -12,7 +12,7 @@ import numpy as np
 
 from butfor.evaluation.hypotheses import Job, Problem, draw_all, table_problem
 from butfor.evaluation.items import TableItems, digest
-from butfor.evaluation.samplers import DrawsColumns, HasNotes, Sampler, info_of
+from butfor.evaluation.samplers import HasNotes, Sampler, info_of
 from butfor.inference.adaptive import LEAST_CLUSTERS
 from butfor.inference.features import Fit
 from butfor.models import Wrapped
@@ -27,7 +27,7 @@ from butfor.streams import stream
 from butfor.tabular.calibration import filled, spread_ranks
 from butfor.tabular.donors import describe, reference_rows
 from butfor.tabular.residual import residual
-from butfor.tabular.splice import TableSampler, align_columns, bind_model, bind_sampler, is_data
+from butfor.tabular.splice import Conditional, TableSampler, align_columns, bind_model, bind_sampler, is_data
 from butfor.tabular.subsets import ColumnTree, column_subsets, column_tree, is_nested, named_tree, stand_still
 from butfor.tabular.table import Table, as_frame, as_table, items_of
 from butfor.types import Array, Batch, Bools, Floats, InputError, Ints, Model, Subset, distinct
@@ -86,17 +86,15 @@ def read_model(
     """Return how to read a model that is an ensemble of trees (METHODS 13); None: it has to be evaluated."""
     if not settings.exact:
         return None
+    from butfor.tabular.exact_trees import not_read, read_trees
+
     try:
         trees = readable(model)
     except Unreadable as error:
-        from butfor.tabular.exact_trees.outcomes import NOT_READ
-
-        note = NOT_READ.format(why=error)
+        note = not_read(error)
         return lambda *_: ReadModel(notes=(note,))
     if trees is None:
         return None
-    from butfor.tabular.exact_trees.outcomes import read_trees
-
     size = settings.options.batch_rows or default_batch_rows(table)
     return partial(read_trees, trees, problem, table, wrapped.columns, size)
 
@@ -134,7 +132,7 @@ def _reference(problem: Problem, table: Table, tree: ColumnTree, seed: int) -> R
         return [replace(one, layers=tree.layers(len(one.items))) for one in made]
 
     items = _reference_items(sampler, table, np.sort(rows))
-    return Reference(items, fit_of, None if sampler.again is None else controls, tree.root)
+    return Reference(items, fit_of, None if sampler.refit is None else controls, tree.root)
 
 
 def _spans(table: Table, sampler: Sampler) -> Floats:
@@ -205,8 +203,7 @@ def auto(reference: object, *, seed: int = 0) -> TableSampler:
     about = repr((table.columns, [column.record() for column in table.kinds], table.labels is None, seed))
     key = digest({"values": table.values, "about": about})
     if key not in _samplers:
-        why = "auto takes residual: its draws scatter as reference rows do that the fit has not seen."
-        _samplers[key] = replace(residual(data, seed=seed), why=why)
+        _samplers[key] = replace(residual(data, seed=seed), why=Note("sampler-residual", "info"))
     _samplers.move_to_end(key)
     while len(_samplers) > MOST_SAMPLERS:
         _samplers.popitem(last=False)
@@ -369,7 +366,7 @@ ONE_SPLIT = 500  # rows of a reference from which on one split is enough
 MOST_FITTED = 5_000  # rows that a sampler is fitted on for the control
 FOLDS = 3
 LEAST_CONTROL_ROWS = 20  # of a reference: with fewer there is too little to hold out
-_fits: WeakKeyDictionary[DrawsColumns, dict[int, list[tuple[Ints, TableSampler]]]] = WeakKeyDictionary()
+_fits: WeakKeyDictionary[Conditional, dict[int, list[tuple[Ints, TableSampler]]]] = WeakKeyDictionary()
 
 
 def held_out_problems(sampler: Sampler, table: Table, subsets: Sequence[Subset], seed: int) -> list[Problem]:
@@ -378,15 +375,15 @@ def held_out_problems(sampler: Sampler, table: Table, subsets: Sequence[Subset],
     None where it cannot be fitted again. Rows are shown to the model as those of `table`, the data, are. Splits and
     fits are made once for a sampler and a seed.
     """
-    reference = sampler.reference if isinstance(sampler, TableSampler) and sampler.again is not None else None
+    reference = sampler.reference if isinstance(sampler, TableSampler) and sampler.refit is not None else None
     if reference is None or len(reference.values) < LEAST_CONTROL_ROWS:
         return []
     assert isinstance(sampler, TableSampler)
-    assert sampler.again is not None
-    known = _fits.setdefault(sampler.law, {})
+    assert sampler.refit is not None
+    known = _fits.setdefault(sampler.conditional, {})
     if seed not in known:
         splits = _splits(len(reference.values), stream(seed, "control", "rows"))
-        known[seed] = [(held, sampler.again(reference.take(kept))) for held, kept in splits]
+        known[seed] = [(held, sampler.refit(reference.take(kept))) for held, kept in splits]
     made = []
     for held, others in known[seed]:
         fitted: Sampler = align_columns(others, table)  # type: ignore[assignment]  # a TableSampler, as it was
@@ -462,11 +459,9 @@ def _regression_leverages(sampler: TableSampler, inputs: Array, subsets: list[Su
     gram = (features - middle).T @ (features - middle)
     gram[np.diag_indices_from(gram)] += RIDGE * max(float(np.trace(gram)) / max(len(gram), 1), 1e-12)
     precision = np.linalg.inv(gram)
-    sizes = [
-        (1 if levels is None else len(levels)) + gap for levels, gap in zip(basis.levels, basis.gappy, strict=True)
-    ]
-    column_of = np.repeat(np.arange(width), sizes)
-    z = basis(sampler.given(inputs).astype(np.float64)) - middle
+    sizes = [1 if levels is None else len(levels) for levels in basis.categories]
+    column_of = np.repeat(np.arange(width), np.add(sizes, basis.gaps))
+    z = basis(sampler.in_reference_order(inputs).astype(np.float64)) - middle
     z = np.vstack([z, z.mean(axis=0)])  # at these rows, and last at the mean of them
     projected = z @ precision
     length = (projected * z).sum(axis=1)
@@ -476,7 +471,7 @@ def _regression_leverages(sampler: TableSampler, inputs: Array, subsets: list[Su
             leverages.append(margin)
             continue
         # Without the features of the subset: z'Pz - (Pz)_S' P_SS^-1 (Pz)_S, whatever z_S is (Schur complement).
-        inside = np.flatnonzero(np.isin(column_of, sampler.placed(subset).index))
+        inside = np.flatnonzero(np.isin(column_of, sampler.in_reference(subset).index))
         part = projected[:, inside]
         solved = np.linalg.solve(precision[np.ix_(inside, inside)], part.T).T if inside.size else part
         found = 1 / sampler.rows + np.maximum(length - (part * solved).sum(axis=1), 0.0)

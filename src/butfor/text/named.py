@@ -10,9 +10,8 @@ from butfor.evaluation.hypotheses import Overlap, Proposer
 from butfor.evaluation.samplers import Sampler
 from butfor.models import Wrapped
 from butfor.models.files import function_at, load_model
-from butfor.text.causal_lm import causal_lm
 from butfor.text.files import read_texts
-from butfor.text.masked_lm import masked_lm
+from butfor.text.language_models import causal_lm, masked_lm
 from butfor.text.models import huggingface_classifier, onnx_text_classifier
 from butfor.text.ngram import ngram
 from butfor.text.small import small_infiller, small_sentiment

@@ -22,18 +22,18 @@ export function showFound(view, id) {
 function picture(shown) {
   const percent = (value) => `${value.toFixed(2)}%`;
   const lines = shown.lines.map((line) => {
-    const track = svg("svg", { class: "track", role: "img", "aria-label": `${line.said} ${line.interval}` });
-    if (shown.mark_name) track.append(svg("line", { class: shown.mark_name.startsWith("level") ? "level" : "zero", x1: percent(shown.mark), x2: percent(shown.mark), y1: 0, y2: 16 }));
+    const track = svg("svg", { class: "track", role: "img", "aria-label": `${line.text} ${line.interval}` });
+    if (shown.kind !== "count") track.append(svg("line", { class: shown.kind, x1: percent(shown.mark), x2: percent(shown.mark), y1: 0, y2: 16 }));
     if (line.middle !== null) {
       const [low, high] = [line.low ?? line.middle, line.high ?? line.middle];
-      track.append(svg("line", { class: shown.mark_name ? "span" : "count", x1: percent(low), x2: percent(high), y1: 8, y2: 8 }));
-      if (shown.mark_name) track.append(svg("circle", { cx: percent(line.middle), cy: 8, r: 4 }));
+      track.append(svg("line", { class: shown.kind === "count" ? "count" : "span", x1: percent(low), x2: percent(high), y1: 8, y2: 8 }));
+      if (shown.kind !== "count") track.append(svg("circle", { cx: percent(line.middle), cy: 8, r: 4 }));
     }
     return el("li", { class: line.sure ? "" : "unsure" }, el("span", {}, line.name, line.value ? ` = ${line.value}` : ""), track,
-      el("span", { class: "said" }, line.said, line.interval ? el("small", {}, line.interval) : ""));
+      el("span", { class: "said" }, line.text, line.interval ? el("small", {}, line.interval) : ""));
   });
   return el("section", { class: "answer", "aria-label": "Picture of the answer" }, el("p", { class: "quiet" }, shown.title), el("ul", {}, ...lines),
-    shown.mark_name ? el("p", { class: "hint" }, shown.key, shown.mark_name.startsWith("level") ? ` Dashed: ${shown.mark_name}.` : "") : "");
+    shown.key ? el("p", { class: "hint" }, `${shown.key} ${shown.key_of_mark}`) : "");
 }
 
 // The same before anything is known.
