@@ -360,3 +360,33 @@ class StrangeScale:
 
     def predict(self, rows):
         return np.zeros(len(rows))
+
+
+def test_combine_writes_what_is_chosen_over_all_files(tmp_path, monkeypatch, capsys):
+    rng = np.random.default_rng(0)
+    monkeypatch.chdir(tmp_path)
+    pd.DataFrame(rng.normal(size=(200, 2)), columns=["a", "b"]).to_csv("old.csv", index=False)
+    (tmp_path / "model.py").write_text("def risk(rows):\n    return rows['a']\n")
+    for k in (1, 2):
+        new = pd.DataFrame(rng.normal([5, 0], 1, size=(30, 2)), columns=["a", "b"])
+        new.assign(id=[f"p{k}{i}" for i in range(30)]).to_csv("new.csv", index=False)
+        asked = [
+            "explain",
+            "--model",
+            "model.py:risk",
+            "--data",
+            "new.csv",
+            "--index",
+            "id",
+            "--quiet",
+            "--test",
+            "irt",
+        ]
+        assert main([*asked, "--reference", "old.csv", "--seed", str(k), "--out", f"run{k}"]) == 0
+    assert main(["combine", "run1", "run2/result.butfor", "--out", "all.csv"]) == 0
+    assert "Table: all.csv" in capsys.readouterr().out
+    read = pd.read_csv("all.csv")
+    assert set(read.file) == {"run1/result.butfor", "run2/result.butfor"}
+    assert "p129" in read.input.tolist()
+    assert main(["combine", "run1", "run1", "--out", "twice.csv"]) == 2
+    assert not (tmp_path / "twice.csv").exists()
