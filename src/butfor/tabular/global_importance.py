@@ -560,7 +560,7 @@ def _record(
         passes=passes,
         fit=plan.fit,
         loss=described.pop("loss", None),
-        called=described.pop("called", ()),
+        classes=described.pop("classes", ()),
         stand_ins=tuple(map(tuple, stand_ins_of(sampler, asked.table))),
         why=sampler.why if isinstance(sampler, TableSampler | CrossFitted) else None,
         check=None
@@ -718,7 +718,7 @@ def _contrast(loss: Loss | None, settings: Settings, seen: Probe, wrapped: Wrapp
     described = {"test": "contrast", "target": name, "link": link, "alternative": direction}
     if aim.kind == "predicted":
         called = np.unique(seen.outputs.argmax(axis=1)).tolist()
-        described["called"] = tuple(_label(wrapped, place) for place in called)
+        described["classes"] = tuple(_label(wrapped, place) for place in called)
     return Measured(contrast(aim, link, seen.rounding, direction), described)
 
 
