@@ -6,12 +6,16 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test lint types pytest docs benchmarks clean
+.PHONY: demo test quick lint types pytest docs benchmarks clean
 
 demo: $(VENV)/.base
 	$(BIN)/butfor demo --out demo
 
 test: lint types pytest
+
+# Lint, types and the tests that need no torch, no browser and no files of others: under 4 minutes.
+quick: lint types
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 -m "not slow and not torch and not browser and not assets"
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check src benchmarks tests examples tools conftest.py

@@ -19,7 +19,7 @@ import numpy as np
 from benchmarks.beds import population
 from benchmarks.figures import Figures
 from butfor import ReachWarning, Result, explain, few_shot, irt, osft, sequential, simulate
-from butfor.evaluation.samplers import DrawsColumns, ListsSupport, Sampler
+from butfor.evaluation.samplers import ListsSupport, Sampler, method
 from butfor.settings import Procedure
 from butfor.simulate import network
 from butfor.tabular import from_values
@@ -113,8 +113,8 @@ def one_test(task: Task, name: str, alternative: Alternative = "two-sided", alph
     sampler, model = task.sampler, task.model
     if name == "exact":
         model = task.model if task.trees is None else task.trees
-    elif task.lists_support and isinstance(sampler, DrawsColumns):
-        sampler = from_values(sampler.values)  # draws even where it could list
+    elif task.lists_support and (values := method(sampler, "values")) is not None:
+        sampler = from_values(values)  # draws even where it could list
     settings: Figures = {"test": TESTS[name](), "alternative": alternative, "alpha": alpha, "effects": None}
     with warnings.catch_warnings(action="ignore", category=ReachWarning):
         return explain(model, task.inputs, sampler, seed=task.seed, **settings)

@@ -20,7 +20,7 @@ import numpy as np
 
 from butfor import InputError, Progress, Subset, __version__
 from butfor.evaluation.progress import Report, reporting
-from butfor.evaluation.samplers import RefusesInputs, RepeatsDraws, SamplerInfo, info_of
+from butfor.evaluation.samplers import RefusesInputs, SamplerInfo, info_of, method
 from butfor.report.write import write_files
 from butfor.types import Bools, Floats
 
@@ -130,7 +130,8 @@ class Timed:
 
     def repeats(self, subset: Subset) -> bool:
         inner: object = self.inner
-        return isinstance(inner, RepeatsDraws) and inner.repeats(subset)
+        repeats = method(inner, "repeats")
+        return repeats is not None and bool(repeats(subset))
 
 
 def memory(name: str = "VmHWM", process: object = "self") -> float:

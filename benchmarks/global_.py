@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 
 from benchmarks.figures import Figures, correlated, mean_error, mean_rates
-from butfor import GlobalResult, global_importance, simulate
+from butfor import Result, global_importance, simulate
 from butfor.simulate.models import sum_of_abs
 from butfor.tabular import gaussian
 from butfor.types import Array, Bools, Floats
@@ -75,7 +75,7 @@ def holdout(runs: int = 40, seed: int = 0, strength: float = 0.15) -> Figures:
         for name, p in nulls.items():
             result = half_tested(name, rows, y, run)
             pairs[name].append((result.chosen, truth))
-            p.append(result.evidence.p[~truth])
+            p.append(result.evidence.values[~truth])
         for name, count in (("knockoffs", 500), ("knockoffs with all rows", 1000)):
             chosen = knockoffs(rows[:count], y[:count], run)
             pairs[name] += [] if chosen is None else [(chosen, truth)]
@@ -94,7 +94,7 @@ def holdout_bed(rng: np.random.Generator, strength: float) -> tuple[Floats, Floa
     return rows, rows @ weights + rng.standard_normal(1000), truth
 
 
-def half_tested(name: str, rows: Floats, y: Floats, seed: int) -> GlobalResult:
+def half_tested(name: str, rows: Floats, y: Floats, seed: int) -> Result:
     """A linear model of the first half of the rows, tested on the second."""
     from sklearn.linear_model import LassoCV, RidgeCV
 

@@ -61,7 +61,7 @@ def photographs(assets: Path | None, names: Sequence[str], threads: int | None) 
     others = [by_name[name] for name in files.names if name not in names]
     picked = {name: by_name[name] for name in names}
     detector = image.onnx_yolo(place / "yolov8n.onnx", threads=threads)
-    objects = {name: [_whole(box) for box in detector(pixels).boxes] for name, pixels in picked.items()}
+    objects = {name: [_whole(box) for box in detector(pixels)[0]] for name, pixels in picked.items()}
     model = image.onnx_classifier(place / "efficientnet_lite0.onnx", "whole", threads=threads)
     return Album(
         "photographs",

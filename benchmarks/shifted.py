@@ -86,7 +86,7 @@ def true_sampler(reference: Floats | Table, kind: str) -> TableSampler:
     """The true conditional, with the reference for the tree of columns and the control."""
     fitted = residual(reference.values if isinstance(reference, Table) else reference)
     true = TrueConditional(known_normal(np.kron(np.eye(GROUPS), WITHIN)), kind == "skewed")
-    return replace(fitted, law=true, name="true", again=lambda rows: true_sampler(rows, kind))
+    return replace(fitted, conditional=true, name="true", refit=lambda rows: true_sampler(rows, kind))
 
 
 def run(runs: int = 20, seed: int = 0, references: tuple[int, ...] = (200, 1000)) -> Figures:

@@ -126,5 +126,5 @@ def spoilt(reference: Floats | Table, fault: Fault) -> TableSampler:
     """The residual sampler with one subset spoilt, and so again on other rows."""
     good = residual(reference.values if isinstance(reference, Table) else reference)
     assert good.reference is not None
-    law = Spoilt(good.law, good.reference.values, fault.spoil, fault.columns)
-    return replace(good, law=law, name="spoilt", again=lambda rows: spoilt(rows, fault))
+    law = Spoilt(good.conditional, good.reference.values, fault.spoil, fault.columns)
+    return replace(good, conditional=law, name="spoilt", refit=lambda rows: spoilt(rows, fault))

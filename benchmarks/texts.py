@@ -24,9 +24,8 @@ from benchmarks.figures import Figures, Timed, assets_folder, memory
 from butfor import Result, text
 from butfor.streams import stream
 from butfor.text import ngram, plain, word_spans
-from butfor.text.highlight import word_of
-from butfor.text.small import plain_words
-from butfor.text.tokens import pieces_of
+from butfor.text.small import pieces_of, plain_words
+from butfor.text.view import word_of
 from butfor.types import Bools, Floats, Subset
 
 REVIEWS = "imdb/test.jsonl.gz"
@@ -191,7 +190,7 @@ def plain_study(
     right = float(np.mean(model.predict([texts[i] for i in others]) == np.array([labels[i] for i in others])))
     shares, count = [], 0
     for i in others:
-        subsets = _plain_subsets(texts[i], allowed.words, words, rng)
+        subsets = _plain_subsets(texts[i], allowed, words, rng)
         if subsets:
             drawn = [sampler([texts[i]], subset, 1, rng)[0] for subset in subsets]
             observed, *new = model.decision_function([texts[i], *drawn])
@@ -200,7 +199,7 @@ def plain_study(
     reviews = [texts[i] for i in others[:inputs]]
     result = text.explain(model.decision_function, reviews, sampler, effects=None, seed=seed)
     names = result.table.subset.str.split(" #").str[0].str.lower()
-    idle: Bools = names.isin(allowed.words).to_numpy()
+    idle: Bools = names.isin(allowed).to_numpy()
     false = float((result.chosen & idle).sum() / max(1, result.chosen.sum()))
     error = float(np.std(shares) / np.sqrt(len(shares)))
     return PlainStudy(len(allowed), right, count, float(np.mean(shares)), error, int(result.chosen.sum()), false)

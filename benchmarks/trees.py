@@ -19,10 +19,10 @@ from butfor.evaluation.evaluator import Evaluator
 from butfor.evaluation.hypotheses import Problem, table_problem
 from butfor.evaluation.progress import Meter
 from butfor.inference.statistics import Rounding, StatisticSpec, Target
-from butfor.models.trees.libraries import readable
+from butfor.models.trees import readable
 from butfor.run.tests import known_outcomes
 from butfor.streams import stream
-from butfor.tabular.exact_trees.outcomes import read_trees
+from butfor.tabular.exact_trees import read_trees
 from butfor.tabular.explain import default_batch_rows
 from butfor.tabular.splice import TableSampler, bind_sampler
 from butfor.tabular.subsets import column_subsets

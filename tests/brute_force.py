@@ -17,7 +17,7 @@ from butfor.tabular.residual.sampler import Residual
 from butfor.tabular.splice import bind_sampler
 from butfor.types import Subset
 
-QUANTILES = 4_000  # by which a continuous law is stood for
+QUANTILES = 4_000  # by which a continuous conditional is stood for
 CLOSE, CLOSE_SINGLE = (1e-13, 1e-12), (3e-7, 3e-5)  # ties at least and at most, of outputs in float64 and in float32
 CHANCES = 250  # by which what is drawn beside a donor is stood for
 
@@ -60,17 +60,20 @@ def every_value(sampler, values, subset):
     if sampler.lists(subset):
         drawn, mass = sampler.support(values, subset)
         return np.asarray(drawn), np.asarray(mass)
-    law, count = sampler.law, len(values)
-    if isinstance(law, Gaussian | Copula):
-        latent = law if isinstance(law, Gaussian) else law.latent
-        rng, share = EveryNumber(QUANTILES, latent.freedom), law.floor(subset) if isinstance(law, Copula) else 0.0
+    conditional, count = sampler.conditional, len(values)
+    if isinstance(conditional, Gaussian | Copula):
+        latent = conditional if isinstance(conditional, Gaussian) else conditional.latent
+        rng, share = (
+            EveryNumber(QUANTILES, latent.freedom),
+            conditional.floor(subset) if isinstance(conditional, Copula) else 0.0,
+        )
         drawn = sampler.values(values, subset, QUANTILES, rng).reshape(count, QUANTILES, -1)
         own = values[:, None, subset.index]
         mass = np.append(np.full(QUANTILES, (1 - share) / QUANTILES), share)
         return np.concatenate([drawn, own], axis=1), np.broadcast_to(mass, (count, QUANTILES + 1))
     donors = round(1 / sampler.info.floor(subset))
-    fit = law.fit(sampler.placed(subset)) if isinstance(law, Residual) else None
-    each = CHANCES if fit is not None and (fit.classes or fit.pattern is not None) else 1
+    fit = conditional.fit(sampler.in_reference(subset)) if isinstance(conditional, Residual) else None
+    each = CHANCES if fit is not None and (fit.discrete or fit.gaps is not None) else 1
     draws = donors * each
     drawn = sampler.values(values, subset, draws, EveryNumber(draws, donors=donors))
     return drawn.reshape(count, draws, -1), np.full((count, draws), 1 / draws)
@@ -84,7 +87,7 @@ class Long:
     high: np.ndarray  # p, the same with `close[1]`
     effect: np.ndarray
     flip: np.ndarray
-    slack: np.ndarray  # by how much a law that quantiles stand for may be off
+    slack: np.ndarray  # by how much a conditional that quantiles stand for may be off
 
 
 def the_long_way(ask, X, reference_or_sampler, groups, *, alternative=None, target=None, link=None, close=CLOSE):

@@ -10,7 +10,7 @@ import pandas as pd
 
 import butfor
 from butfor import image, text
-from butfor.cli.options import _parsed
+from butfor.cli.options import parsed_config
 from butfor.image.files import read_image
 from butfor.image.models import class_names
 from butfor.models.files import load_model
@@ -18,7 +18,8 @@ from butfor.models.remote import BoundedAnswer, Contract, answer, contract
 from butfor.models.wrap import wrap
 from butfor.report.write import render
 from butfor.tabular.files import TableRequest, evaluated, read_subsets, read_tables
-from butfor.text.tokens import WEIGHTS, tokens_of
+from butfor.text.segment import tokens_of
+from butfor.text.small import WEIGHTS
 from butfor.untrusted import parse_json
 
 REVIEW = "A good film, really good: not bad at all. " + "a" * 60
@@ -195,7 +196,7 @@ READERS = {
     "classes.json": class_names,
     "answer.json": lambda path: _answer(path.read_bytes()),
     "tokenizer.json": lambda path: tokens_of(path).encode(["A good film."]),
-    "options.toml": _parsed,
+    "options.toml": parsed_config,
     "rows.where": lambda path: evaluated(PEOPLE, path.read_text("utf-8", "replace"), "--data-where"),
     "units.pattern": lambda path: text.matches(path.read_text("utf-8", "replace"))("review", REVIEW),
     ".skops": _model,

@@ -14,10 +14,8 @@ pytest.importorskip("httpx", reason="httpx is not installed")
 import httpx
 import uvicorn
 
-from butfor.cli.app import WORKER
 from butfor.studio.app import make_studio
-from butfor.studio.models import read_offers
-from butfor.studio.settings import Limits, StudioSettings
+from butfor.studio.settings import WORKER, Limits, StudioSettings, read_offers
 
 
 @dataclass

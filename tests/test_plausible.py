@@ -148,10 +148,12 @@ def test_notes_tell_the_rate_and_the_inputs_that_would_not_pass():
     inputs = np.zeros((40, 3))
     assert len(sampler.notes(inputs, [X1, X02], 0)) == 1
     inputs[:3] = 2.5
-    told = sampler.notes(inputs, [X1, X02], 0)
-    assert "of the counterfactuals drawn are plausible (least:" in told[0]
-    assert "for 'x0+x2'" in told[0]
-    assert told[1].startswith("3 of 40 inputs are not plausible themselves")
+    share, below = sampler.notes(inputs, [X1, X02], 0)
+    assert (share.code, share.severity, share.values["subset"]) == ("plausible-share", "info", "x0+x2")
+    assert 0 < share.values["least"] < share.values["mean"] < 1
+    assert "of the counterfactuals drawn are plausible (least:" in str(share)
+    assert (below.code, below.severity, below.values) == ("implausible-inputs", "warning", {"below": 3, "inputs": 40})
+    assert str(below).startswith("3 of 40 inputs are not plausible themselves")
 
 
 @pytest.mark.parametrize(("filtered", "valid"), [(True, True), (False, False)])
@@ -210,7 +212,7 @@ def test_refuses_with_a_sentence(call, said):
 
 
 def test_says_if_the_input_itself_does_not_pass():
-    with pytest.raises(InputError, match="nor does the input itself reach it"):
+    with pytest.raises(InputError, match="nor does the input itself pass"):
         plausible(SAMPLERS["gaussian"], inside, -4.0, tries=3)(np.full((1, 3), 9.0), X1, 5, rng())
 
 

@@ -135,3 +135,8 @@ def with_category(rows, seed=0):
     cut = np.digitize(np.nan_to_num(rows[:, 2]), [-0.7, 0.0, 0.7])
     frame["x2"] = pd.Categorical(np.array(["ant", "bee", "cow", "dog"])[cut], categories=["dog", "bee", "ant", "cow"])
     return frame
+
+
+def reasons(notes):
+    """Why trees were not read, as codes."""
+    return [note.values["reason"] for note in notes if getattr(note, "code", "") == "trees-not-read"]

@@ -55,7 +55,7 @@ def save(name: str, draw: Callable[[], Any], wide: float | None = None) -> None:
 def plots(result: butfor.Result, pictures: butfor.Result, texts: butfor.Result, model: Any) -> None:
     """Every plot of butfor.plots that a result has."""
     one = result.input_names[0]
-    for name in ("decision", "resolutions", "bar", "waterfall"):
+    for name in ("decision", "resolutions", "bar", "effects_from_output"):
         save(name, lambda name=name: getattr(result.plot, name)(one))
     save("decision_all", result.plot.decision)
     save("resolutions_all", result.plot.resolutions)

@@ -25,7 +25,7 @@ model = make_pipeline(StandardScaler(), LogisticRegression()).fit(train, seen)
 result = butfor.explain(model, rest[truth == 0], rest[truth != 0])
 result""",
     "One wine: what the decision hangs on, and what each feature does to the probability. Grey is not established.",
-    "first = result.input_names[0]\nresult.plot.decision(first)\nresult.plot.waterfall(first);",
+    "first = result.input_names[0]\nresult.plot.decision(first)\nresult.plot.effects_from_output(first);",
     "All of them.",
     "result.plot.features()\nresult.plot.beeswarm();",
     "The whole answer as one file to share.",

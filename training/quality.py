@@ -18,9 +18,9 @@ from corpus import reviews
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
-from butfor.types import Bools, Floats, Ints
 from butfor.models.onnx import open_session
-from butfor.text.tokens import EDGE, MASK, PAD, UNK
+from butfor.text.small import EDGE, MASK, PAD, UNK
+from butfor.types import Bools, Floats, Ints
 
 
 class KnownPieces(NamedTuple):

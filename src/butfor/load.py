@@ -127,11 +127,12 @@ def _list_problem(facts: Facts, arrays: dict[str, Array], sampler: Any, inputs: 
         subsets[row].append(Subset(name, read_index(index)))
     usable = Absent() if sampler is None else sampler if inputs is not None else NoInputs()
     if isinstance(record.inputs, ImageInputs):
-        from butfor.image.inputs import check_kept, list_items, region, with_its_attributes
+        from butfor.image.attributes import with_attributes
+        from butfor.image.files import check_kept, list_items, region
 
         subsets = [[Subset(one.name, region(one.index)) for one in inside] for inside in subsets]
         check_kept([pieces for _, _, pieces in counterfactual_arrays(arrays)])
-        drawing = with_its_attributes(usable, subsets)
+        drawing = with_attributes(usable, subsets)
         return list_problem(list_items(inputs, names), names, subsets, drawing, record.seed)
     if isinstance(record.inputs, TextInputs):
         from butfor.text.segment import SpanPacking, span_of
@@ -157,7 +158,7 @@ def _inputs(given: Any, facts: Facts, images_in: Sequence[str | Path] | None) ->
             raise InputError(f"the result has an input {lacking[0]!r}, which the inputs given lack")
         given = {name: given[name] for name in names}
     if isinstance(record, ImageInputs):
-        from butfor.image.inputs import images_of
+        from butfor.image.files import images_of
 
         inputs: Sequence[Any] | None = images_of(given, record, images_in)
     elif given is None:

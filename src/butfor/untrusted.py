@@ -1,9 +1,4 @@
-"""Content that others may have written, looked at before it is parsed: how much memory and depth it would take.
-
-Regular expressions that cannot hang: they run in a process of their own, which is ended when its time is over.
-
-Some patterns take longer than the universe lasts on a text of forty letters, and Python cannot stop them from inside.
-"""
+"""Content that others may have written: its memory and depth are bounded before it is parsed, patterns end in time."""
 
 from __future__ import annotations
 
@@ -11,18 +6,16 @@ import io
 import json
 import math
 import re
-import subprocess
-import sys
+import time
 import tokenize
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from threading import Lock, Timer
 from typing import IO, Any
-from weakref import finalize
 
 import numpy as np
 
@@ -40,7 +33,7 @@ CONTAINER, ENTRY, VALUE = 88, 124, 60  # bytes of an empty list, of a key beside
 def parse_json(
     content: bytes | str, hook: Callable[[list[tuple[str, Any]]], Any] | None = None, deepest: int = DEEPEST
 ) -> Any:
-    """What JSON says. Raises ValueError, and nothing else, where it is none, too deep or too large to hold.
+    """Parse JSON. Raises ValueError, and nothing else, where it is none, too deep or too large.
 
     >>> parse_json(b'{"a": [1, 2]}')
     {'a': [1, 2]}
@@ -52,12 +45,12 @@ def parse_json(
     _check_structure(raw, deepest)
     try:
         return json.loads(content, object_pairs_hook=hook)
-    except RecursionError as error:  # pragma: no cover (the depth was looked at)
+    except RecursionError as error:  # pragma: no cover (the depth was checked)
         raise ValueError("it is nested too deeply") from error
 
 
 def _check_structure(raw: bytes, most: int) -> None:
-    """Depth and memory from the brackets, commas and colons that are not inside strings; UTF-16 reads as UTF-8 does."""
+    """Bound depth and memory by the brackets, commas and colons outside of strings; UTF-16 reads as UTF-8 does."""
     plain = STRING.sub(b"", raw.replace(b"\0", b""))
     brackets = np.frombuffer(plain.translate(None, REST), np.uint8)
     steps = np.where((brackets == OPEN[0]) | (brackets == OPEN[1]), 1, -1).astype(np.int32)
@@ -72,7 +65,7 @@ def _check_structure(raw: bytes, most: int) -> None:
 
 
 def read_bounded(path: Path, what: str, most: int = MOST_FILE) -> bytes:
-    """The content of a file of at most so many bytes; `what` names it in errors ("the file of boxes").
+    """Read a file of at most so many bytes; `what` names it in errors ("the file of boxes").
 
     >>> read_bounded(Path("no-such-file"), "the file of boxes")
     Traceback (most recent call last):
@@ -90,7 +83,7 @@ def read_bounded(path: Path, what: str, most: int = MOST_FILE) -> bytes:
 
 
 def read_json(path: Path, what: str, most: int = MOST_FILE) -> Any:
-    """What a UTF-8 file of JSON says, or one sentence on why it says nothing.
+    """Read a UTF-8 file of JSON; an error is one sentence.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -128,7 +121,7 @@ BROKEN = (
 
 @contextmanager
 def opened(file: Any, size: int, most: int | None = None) -> Iterator[zipfile.ZipFile]:
-    """A zip whose members are of a reasonable number and size, none of them encrypted. ValueError says what is not.
+    """Open a zip whose members are of a reasonable number and size and not encrypted; ValueError otherwise.
 
     `size` is that of the file itself; `most` bytes may be unpacked, by default 128 MB or 30 times the file's size.
     """
@@ -150,7 +143,7 @@ def opened(file: Any, size: int, most: int | None = None) -> Iterator[zipfile.Zi
 
 
 def unpacked(archive: zipfile.ZipFile, name: str) -> bytes:
-    """One part of a zip that `opened` let through; no more than it declares is ever unpacked."""
+    """Return one part of a zip that `opened` let through; no more than it declares is ever unpacked."""
     with archive.open(name) as part:
         content = part.read(archive.getinfo(name).file_size + 1)
     if len(content) != archive.getinfo(name).file_size:
@@ -159,7 +152,7 @@ def unpacked(archive: zipfile.ZipFile, name: str) -> bytes:
 
 
 def array_in(archive: zipfile.ZipFile, name: str) -> Array:
-    """An array of a zip, its header held against what is there before room is made for it; no pickle is read."""
+    """Return an array of a zip, its header checked against its size before memory is reserved; no pickle is read."""
     with archive.open(name) as part:
         check_header(part, name, archive.getinfo(name).file_size)
     with archive.open(name) as part:
@@ -184,7 +177,7 @@ def check_header(part: IO[bytes], name: str, size: int) -> None:
 
 
 def check_arrays(content: bytes, *, inside: bool = True) -> None:
-    """Refuse a zip in which an array claims more than it has; zips of arrays inside it are looked at likewise."""
+    """Refuse a zip in which an array claims more than it has; zips of arrays inside it are checked likewise."""
     with opened(io.BytesIO(content), len(content)) as archive:
         for name in archive.namelist():
             if name.endswith(".npy"):
@@ -198,101 +191,93 @@ def check_arrays(content: bytes, *, inside: bool = True) -> None:
 
 
 def sentence(what: str, error: BaseException, todo: str) -> InputError:
-    """One line on a file that is broken."""
+    """Return an error of one line on a file that is broken."""
     why = " ".join(str(error).split())[:300] or type(error).__name__
     return InputError(f"{what} ({why}); {todo}")
 
 
-SECONDS = 5.0  # for what is asked at once
-PATTERN_MEMORY = 1 << 29  # bytes of the process, where the system can be told
+SECONDS = 5.0  # for all texts of one call
 LONGEST = 10_000  # characters of a pattern
-CHILD = f"""
-import json, re, sys
-try:
-    import resource
-    resource.setrlimit(resource.RLIMIT_AS, ({PATTERN_MEMORY}, {PATTERN_MEMORY}))
-except (ImportError, ValueError, OSError):
-    pass
-source, flags = json.loads(sys.stdin.readline())
-pattern = re.compile(source, flags)
-group = min(1, pattern.groups)
-for line in sys.stdin:
-    found = [[match.span(group) for match in pattern.finditer(text)] for text in json.loads(line)]
-    sys.stdout.write(json.dumps(found) + "\\n")
-    sys.stdout.flush()
-"""
+MOST_ITEMS = 100_000  # of a pattern whose counted repeats are written out, as `regex` does when it compiles
+ITEM = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\{(?P<low>\d*)(?:,(?P<high>\d*))?\}|.", re.DOTALL)
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True)
 class TimedPattern:
-    """A regular expression whose search ends in time. The process starts with the first texts.
+    """A regular expression of Python whose search ends in time.
+
+    Some patterns take exponential time. They are searched by `regex`, whose search can be stopped.
 
     >>> TimedPattern("not ([a-z]+)").spans(["It is not good.", "It is."])
     [[(10, 14)], []]
-    >>> TimedPattern("(a+)+$", seconds=0.3).spans(["a" * 40 + "b"])
+    >>> TimedPattern("(a|aa)+$", seconds=0.3).spans(["a" * 60 + "b"])
     Traceback (most recent call last):
-    butfor.types.InputError: the pattern '(a+)+$' took more than 0.3 s; write it without repeats inside repeats
+    butfor.types.InputError: the pattern '(a|aa)+$' took more than 0.3 s; write it without repeats inside repeats
     """
 
     source: str
-    flags: int = 0
+    flags: int = 0  # of `re`
     seconds: float = SECONDS
-    _process: Any = field(default=None, repr=False)
-    _lock: Lock = field(default_factory=Lock, repr=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.source, str) or len(self.source) > LONGEST:
             raise InputError(f"a pattern must be text of at most {LONGEST} characters, got {self.source!r:.60}")
         try:
-            re.compile(self.source, self.flags)
-        except (re.error, OverflowError, RecursionError) as error:
+            re.compile(self.source, self.flags)  # `regex` knows more, which nobody needs here
+            if _written_out(self.source) > MOST_ITEMS:
+                raise InputError(f"the pattern {self.source!r:.200} needs too much memory; repeat fewer times")
+            _ = self._compiled
+        except InputError:
+            raise
+        except Exception as error:  # also OverflowError, RecursionError, and errors of `regex`
             why = " ".join(str(error).split())  # it may quote a line of the pattern
             raise InputError(f"{self.source!r:.200} is not a regular expression: {why}") from error
 
-    def __reduce__(self) -> tuple[Any, ...]:  # a process cannot travel
+    def __reduce__(self) -> tuple[Any, ...]:
         return TimedPattern, (self.source, self.flags, self.seconds)
 
+    @cached_property
+    def _compiled(self) -> Any:
+        import regex
+
+        flags = self.flags & (re.IGNORECASE | re.MULTILINE | re.DOTALL | re.VERBOSE)
+        return regex.compile(self.source, flags | (regex.ASCII if self.flags & re.ASCII else 0) | regex.VERSION0)
+
     def spans(self, texts: Sequence[str]) -> list[list[tuple[int, int]]]:
-        """Where the pattern matches in each text, or its first group if it has one; (-1, -1): that takes no part."""
-        with self._lock:
-            process = self._process = self._process or self._started()
-            timer = Timer(self.seconds, process.kill)
-            timer.daemon = True
-            timer.start()
-            try:
-                process.stdin.write(json.dumps(list(texts)) + "\n")
-                process.stdin.flush()
-                answer = process.stdout.readline()
-            except OSError:
-                answer = ""
-            finally:
-                late = not timer.is_alive()
-                timer.cancel()
-            if not answer:
-                self._process = None
-                process.kill()
-                process.communicate()
-        if not answer:
-            took = f"took more than {self.seconds:g} s" if late else "needs too much memory"
-            raise InputError(f"the pattern {self.source!r:.200} {took}; write it without repeats inside repeats")
-        return [[(start, end) for start, end in found] for found in json.loads(answer)]
-
-    def _started(self) -> Any:
-        process = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-c", CHILD],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            encoding="ascii",
-        )
-        finalize(self, _end, process)
-        assert process.stdin is not None
-        process.stdin.write(json.dumps([self.source, self.flags]) + "\n")
-        return process
+        """Return the matches in each text, or those of its first group if it has one; (-1, -1): that takes no part."""
+        end, group = time.monotonic() + self.seconds, min(1, self._compiled.groups)
+        try:
+            return [
+                [match.span(group) for match in self._compiled.finditer(text, timeout=max(0, end - time.monotonic()))]
+                for text in texts
+            ]
+        except (TimeoutError, MemoryError) as error:
+            reason = (
+                f"took more than {self.seconds:g} s" if isinstance(error, TimeoutError) else "needs too much memory"
+            )
+            raise InputError(
+                f"the pattern {self.source!r:.200} {reason}; write it without repeats inside repeats"
+            ) from error
 
 
-def _end(process: Any) -> None:
-    process.kill()
-    process.wait()
-    for pipe in (process.stdin, process.stdout):
-        pipe.close()
+def _written_out(pattern: str) -> int:
+    """Return about how many items a pattern has where x{9} is written as nine times x.
+
+    >>> _written_out("ab{3}"), _written_out(r"(?:[a-z]{10}\\d{2,5}){100}"), _written_out("x{2}[{9}]")
+    (4, 1600, 3)
+    """
+    groups, last = [0], 0  # items of each open group; of the item before
+    for item in ITEM.finditer(pattern):
+        counts = [int(count) for count in item.groups() if count]
+        if item[0] == "(":
+            groups.append(0)
+        elif item[0] == ")" and len(groups) > 1:
+            last = groups.pop()
+            groups[-1] += last
+        elif counts:
+            groups[-1] += last * (max(*counts, 1) - 1)
+            last *= max(*counts, 1)
+        elif item[0] not in "*+?":
+            last = 1
+            groups[-1] += 1
+    return sum(groups)

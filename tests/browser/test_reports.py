@@ -207,7 +207,7 @@ def test_hostile_names_never_run(visit, tmp_path):
 
     def sampler(texts, subset, draws, rng):
         start, end = subset.index
-        return [text[:start] + HOSTILE[1] + text[end:] for text in texts for _ in range(draws)]
+        return [text[:start] + HOSTILE[rng.integers(1, 3)] + text[end:] for text in texts for _ in range(draws)]
 
     result = butfor.text.explain(lambda batch: [float(len(text)) for text in batch], texts, sampler, alpha=0.5, draws=3)
     notebook = tmp_path / "notebook.html"  # what a notebook puts into its page

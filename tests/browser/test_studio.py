@@ -116,7 +116,7 @@ def image_run(browser, served):
     page = visit.page
     visit.picture("start")
     page.get_by_role("link", name="An image").click()
-    from butfor.studio.models import tissue_png
+    from butfor.studio.settings import tissue_png
 
     given = {"name": f"{HOSTILE[:40]}.png", "mimeType": "image/png", "buffer": tissue_png()}
     page.locator("input[type=file]").set_input_files(given)

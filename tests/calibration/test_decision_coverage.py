@@ -9,7 +9,7 @@ from benchmarks.decisions import COVARIANCE, one_run, run, true_flip
 from benchmarks.figures import markdown
 from butfor.inference.decisions import Forecasts
 from butfor.simulate.known import known_normal
-from butfor.tabular.residual import sampler as chain
+from butfor.tabular.residual import sampler
 from butfor.tabular.splice import from_values
 from butfor.types import Subset
 
@@ -76,7 +76,7 @@ def test_a_column_with_a_spike_has_intervals_that_hold():
 
 def test_draws_without_the_spike_are_caught(monkeypatch):
     """Planted fault."""
-    monkeypatch.setattr(chain, "SPIKE", 2.0)
+    monkeypatch.setattr(sampler, "SPIKE", 2.0)
     monkeypatch.setattr(Forecasts, "off", lambda self, input_of, *_: np.zeros(len(input_of)))
     assert sum(not of_late(seed)[0] for seed in range(12)) > binom.isf(1e-3, 12, 0.07)
 

@@ -13,7 +13,8 @@ from butfor.inference.statistics import Rounding, StatisticSpec, Target
 from butfor.models.trees import readable
 from butfor.run.tests import known_outcomes
 from butfor.tabular import residual
-from butfor.tabular.exact_trees import laws, read_trees
+from butfor.tabular.exact_trees import read_trees
+from butfor.tabular.residual.sampler import Residual
 from butfor.tabular.splice import bind_sampler
 from butfor.tabular.table import items_of
 from butfor.types import Subset
@@ -77,14 +78,13 @@ def test_ties_that_count_for_us_show(monkeypatch):
 
 def test_donors_that_are_too_narrow_show(monkeypatch):
     """What was missed of rows that the fit has seen: residuals shrunk by a third."""
-    plain = laws._residual
+    plain = Residual.cdf
 
-    def narrow(law, subset, column):
-        fit = law.fit(subset)
-        fit.numbers[0].fit.donors[:] *= 0.67
-        return plain(law, subset, column)
+    def narrow(self, subset):
+        self.fit(subset).numeric[0].residuals[:] *= 0.67
+        return plain(self, subset)
 
-    monkeypatch.setattr(laws, "_residual", narrow)
+    monkeypatch.setattr(Residual, "cdf", narrow)
     with pytest.raises(AssertionError, match="p-values are <="):
         super_uniform(null_p_values("t10", 300, "numbers", runs=40))
 

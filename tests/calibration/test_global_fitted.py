@@ -9,6 +9,7 @@ from scipy.stats import binom
 import butfor
 from benchmarks.global_ import RELEVANT, SHIFTED, columns, curved, world
 from butfor.inference import holdout as covariance
+from butfor.results.words import Note
 from butfor.tabular import global_importance as fitted_contrast
 from butfor.tabular import global_importance as holdout
 from butfor.tabular import residual
@@ -190,7 +191,7 @@ def test_check_of_the_sampler_stands_in_the_result(tmp_path):
     good = global_importance(lambda X: X[:, 0] + X[:, 1], rows[:, :2], y=y, subsets=["x0", "x1"])
     assert good.check.rows == 400
     assert good.check.sentence in good.summary().replace("\n", " ")
-    assert good.why.startswith("auto takes residual")
+    assert good.why == str(Note("sampler-residual", "info"))
     wide = butfor.tabular.empirical(rows[:300])
     bad = global_importance(total, rows[300:], reference=wide, y=y[300:], subsets=["x1"])
     assert not bad.check.ok

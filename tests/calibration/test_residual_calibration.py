@@ -15,11 +15,9 @@ from scipy.stats import binom
 from benchmarks.nulls import DISTRIBUTIONS, MODELS
 from butfor import explain, global_importance
 from butfor.streams import stream
-from butfor.tabular.residual import regression as ridge
-from butfor.tabular.residual import residual
-from butfor.tabular.residual import sampler as chain
-from butfor.tabular.residual import sampler as draw
-from butfor.tabular.residual.regression import Line, NumberFit, best_penalty, fit_numbers, log_size, rotate
+from butfor.tabular.residual import residual, sampler
+from butfor.tabular.residual.regression import LinearFit, NumericFit, Ridge, best_penalty, fit_numbers, log_size, ridge
+from butfor.tabular.residual.sampler import ConditionalDistribution
 from butfor.tabular.table import as_table
 from butfor.types import Subset
 
@@ -161,61 +159,61 @@ def test_null_p_values_of_mixed_columns_are_valid(rows):
 
 
 def test_donors_without_the_observed_row_are_caught(monkeypatch):
-    right = draw.chances
+    right = ConditionalDistribution.uniforms
 
     def without(fit, inputs, draws, rng):
         donors, uniform = right(fit, inputs, draws, rng)
         return donors % fit.donors, uniform
 
-    monkeypatch.setattr(draw, "chances", without)
+    monkeypatch.setattr(ConditionalDistribution, "uniforms", without)
     with pytest.raises(AssertionError, match="too many"):
         bounded(null_p("t10", 30)[0])
 
 
 def test_residuals_of_rows_that_were_fitted_are_caught(monkeypatch):
-    right = ridge.Rotated.fits
+    right = Ridge.left_out
 
     def in_sample(self, wanted, penalties):
         missed, leverage = right(self, wanted, penalties)
         return missed * (1 - leverage), np.zeros_like(leverage)
 
-    monkeypatch.setattr(ridge.Rotated, "fits", in_sample)
+    monkeypatch.setattr(Ridge, "left_out", in_sample)
     with pytest.raises(AssertionError, match="too many"):
         bounded(null_p("30 columns", 60)[2])
 
 
 @dataclass(frozen=True, eq=False)
-class ScaledByMean(NumberFit):
+class ScaledByMean(NumericFit):
     """A spread that is learned on means of rows left out, which hold the row's own error."""
 
-    by_mean: Line | None = None
+    by_mean: LinearFit | None = None
 
-    def centre(self, space, inputs, rest):
-        found = NumberFit.centre(self, space, inputs, rest)
-        found[:, 1] *= np.exp(self.by_mean.at(np.abs(found[:, :1] - self.line.level))[0])
+    def predict(self, design, inputs, rest):
+        found = NumericFit.predict(self, design, inputs, rest)
+        found[:, 1] *= np.exp(self.by_mean.predict(np.abs(found[:, :1] - self.line.intercept))[0])
         return found
 
 
-def leaking(views, columns):
-    (fit,) = fit_numbers(views, columns)
-    rotated = views.rotated(fit.form, len(views.rows))
-    bent = fit.shape.bent(views.space.rows.values[views.rows, fit.column])
-    missed, leverage = (part[:, 0] for part in rotated.fits(bent[:, None], np.array([fit.line.penalty])))
+def leaking(predictors, columns):
+    (fit,) = fit_numbers(predictors, columns)
+    regressions = predictors.ridge(fit.form, len(predictors.rows))
+    bent = fit.transform(predictors.design.rows.values[predictors.rows, fit.column])
+    missed, leverage = (part[:, 0] for part in regressions.left_out(bent[:, None], np.array([fit.line.penalty])))
     donors = missed * np.sqrt(1 - leverage)
-    means = rotate(np.abs(bent - missed - bent.mean())[:, None])
+    means = ridge(np.abs(bent - missed - bent.mean())[:, None])
     wanted = log_size(donors[:, None])
     penalty = best_penalty(means, wanted[:, 0])
-    left, _ = means.fits(wanted, np.array([penalty]))
+    left, _ = means.left_out(wanted, np.array([penalty]))
     fields = {
-        name: getattr(fit, name) for name in ("column", "form", "line", "shape", "nature", "reach", "size", "unshrunk")
+        name: getattr(fit, name) for name in ("column", "form", "line", "transform", "grid", "span", "sd", "unshrunk")
     }
     freed = donors / np.exp(wanted - left)[:, 0]
-    return [ScaledByMean(**fields, donors=freed, by_mean=means.line(wanted[:, 0], penalty))]
+    return [ScaledByMean(**fields, residuals=freed, by_mean=means.fit(wanted[:, 0], penalty))]
 
 
 @pytest.mark.filterwarnings("ignore:overflow")  # far beyond what was learned, such a spread explodes
 def test_a_spread_learned_on_means_of_rows_left_out_is_caught(monkeypatch):
-    monkeypatch.setattr(chain, "fit_numbers", leaking)
+    monkeypatch.setattr(sampler, "fit_numbers", leaking)
     with pytest.raises(AssertionError, match="too many"):
         bounded(null_p("t10", 30)[2])
 

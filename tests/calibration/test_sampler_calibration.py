@@ -241,7 +241,7 @@ def test_a_gaussian_that_believes_its_fit_is_caught():
 
     def sure(rows):
         made = tabular.gaussian(rows)
-        return replace(made, law=replace(made.law, left_out=None, freedom=None))
+        return replace(made, conditional=replace(made.conditional, left_out=None, freedom=None))
 
     with pytest.raises(AssertionError, match="too many"):
         bounded(null_p(sure, bed, **size)["continuous"])

@@ -11,6 +11,7 @@ import butfor
 import butfor.image as bi
 from butfor import InputError, Subset
 from butfor.evaluation.samplers import info_of
+from butfor.image.attributes import WithAttributes
 from butfor.streams import stream
 
 IMAGE = np.random.default_rng(0).integers(0, 255, (30, 40, 3), dtype=np.uint8)
@@ -135,7 +136,7 @@ def test_samplers_without_a_lasting_name_must_be_named(tmp_path):
     def own(inputs, subset, draws, rng):
         return Counting()(inputs, subset, draws, rng)
 
-    for sampler in (own, bi.diversify(own), bi.with_attributes(own)):
+    for sampler in (own, bi.diversify(own), WithAttributes(own)):
         with pytest.raises(InputError, match="name it"):
             bi.cached(sampler, tmp_path)
     bi.cached(own, tmp_path, name="mine, first version")([IMAGE], BOX, 1, np.random.default_rng(1))

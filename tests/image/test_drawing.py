@@ -1,18 +1,12 @@
 """Pictures: the right colours in the right places, at any size."""
 
-import io
-
-import matplotlib as mpl
-import matplotlib.figure
 import numpy as np
 import pytest
-from PIL import Image
 
 import butfor.image as bi
-from butfor import InputError, Subset
-from butfor.image.draw import BLUE, GREY, RED
+from butfor import Subset
+from butfor.image.view import BLUE, GREY, Cell, Mark, heat, lit_and_marks, marked_photograph, photograph
 
-mpl.use("Agg")
 IMAGE = np.full((60, 80, 3), 90, np.uint8)
 BOX, MASK = Subset("box 1", (10, 10, 40, 40)), Subset("mask 1", np.pad(np.ones((20, 20), bool), ((35, 5), (50, 10))))
 
@@ -24,7 +18,7 @@ def share(picture, colour):
 @pytest.mark.parametrize("subset", [BOX, MASK], ids=["box", "mask"])
 @pytest.mark.parametrize(("chosen", "colour", "other"), [(True, BLUE, GREY), (False, GREY, BLUE)])
 def test_chosen_is_blue_and_the_rest_grey(subset, chosen, colour, other):
-    picture = bi.photograph(IMAGE, [bi.Mark(subset, "1.25", chosen)], side=400)
+    picture = photograph(IMAGE, [Mark(subset, "1.25", chosen)], side=400)
     assert picture.shape == (300, 400, 3)
     assert share(picture, colour) > 0.005
     assert share(picture, other) == 0
@@ -34,7 +28,7 @@ def test_chosen_is_blue_and_the_rest_grey(subset, chosen, colour, other):
 @pytest.mark.parametrize("shape", [(1, 1), (1, 300), (300, 1), (7, 9), (2000, 1500)])
 def test_any_size_is_drawn_readably(shape):
     image = np.zeros((*shape, 3), np.uint8)
-    picture = bi.photograph(image, [bi.Mark(Subset("a", (0, 0, 1, 1)), "-12.34", True)], side=300)
+    picture = photograph(image, [Mark(Subset("a", (0, 0, 1, 1)), "-12.34", True)], side=300)
     assert max(picture.shape[:2]) == 300
     assert share(picture, BLUE) > 0
 
@@ -42,29 +36,29 @@ def test_any_size_is_drawn_readably(shape):
 def test_a_label_does_not_hide_a_small_region():
     image = np.full((300, 400, 3), 90, np.uint8)
     image[100:130, 200:240] = (0, 250, 0)
-    picture = bi.photograph(image, [bi.Mark(Subset("a", (195, 95, 245, 135)), "4.98", True)], side=400)
+    picture = photograph(image, [Mark(Subset("a", (195, 95, 245, 135)), "4.98", True)], side=400)
     assert (picture[105:125, 205:235] == (0, 250, 0)).all()
 
 
 def test_labels_do_not_cover_each_other():
     boxes = [Subset(str(k), (20 + 4 * k, 20, 23 + 4 * k, 23)) for k in range(4)]
-    alone = [share(bi.photograph(IMAGE, [bi.Mark(box, "8.88", True)]), BLUE) for box in boxes]
-    together = share(bi.photograph(IMAGE, [bi.Mark(box, "8.88", True) for box in boxes]), BLUE)
+    alone = [share(photograph(IMAGE, [Mark(box, "8.88", True)]), BLUE) for box in boxes]
+    together = share(photograph(IMAGE, [Mark(box, "8.88", True) for box in boxes]), BLUE)
     assert together > 0.9 * sum(alone)
 
 
 def written(marks, image, k):
     """Where the k-th text stands, in a picture of the image's own size."""
     side = max(image.shape[:2])
-    bare = [bi.Mark(mark.subset, "", mark.chosen) for mark in marks]
+    bare = [Mark(mark.subset, "", mark.chosen) for mark in marks]
     texts = [mark if j == k else bare[j] for j, mark in enumerate(marks)]
-    return (bi.photograph(image, texts, side=side) != bi.photograph(image, bare, side=side)).any(axis=2)
+    return (photograph(image, texts, side=side) != photograph(image, bare, side=side)).any(axis=2)
 
 
 @pytest.mark.parametrize("count", [3, 8])
 def test_a_number_stands_in_its_own_region(count):
     image = np.full((540, 720, 3), 90, np.uint8)
-    marks = [bi.Mark(subset, f"-{k + 1}.25", k % 2 == 0) for k, subset in enumerate(bi.grid(count)("a", image))]
+    marks = [Mark(subset, f"-{k + 1}.25", k % 2 == 0) for k, subset in enumerate(bi.grid(count)("a", image))]
     for k in (0, len(marks) // 2, len(marks) - 1):
         where = written(marks, image, k)
         assert where.any()
@@ -76,7 +70,7 @@ def test_a_number_in_a_bow_stands_on_the_bow():
     image = np.full((300, 300, 3), 90, np.uint8)
     bow = np.ones((300, 300), bool)
     bow[60:, 60:240] = False
-    marks = [bi.Mark(Subset("bow", bow), "1.25", True), bi.Mark(Subset("inner", (60, 60, 240, 300)), "2.50", False)]
+    marks = [Mark(Subset("bow", bow), "1.25", True), Mark(Subset("inner", (60, 60, 240, 300)), "2.50", False)]
     for k, region in enumerate((bow, ~bow)):
         assert written(marks, image, k).any()
         assert not (written(marks, image, k) & ~region).any()
@@ -85,7 +79,7 @@ def test_a_number_in_a_bow_stands_on_the_bow():
 def test_a_number_without_a_place_is_left_out():
     image = np.full((200, 200, 3), 90, np.uint8)
     subsets = bi.grid(20)("a", image)  # cells of 10 x 10 pixels
-    marks = [bi.Mark(subset, "-12.34", True) for subset in subsets]
+    marks = [Mark(subset, "-12.34", True) for subset in subsets]
     assert not written(marks, image, 45).any()
     assert written(marks[:1], image, 0).any()  # beside it, where no region is
     assert not (written(marks[:1], image, 0) & bi.region.mask_of(subsets[0], 200, 200)).any()
@@ -94,60 +88,19 @@ def test_a_number_without_a_place_is_left_out():
 def test_masks_of_the_same_name_are_drawn():
     one, two = np.zeros((2, 60, 80), bool)
     one[:20], two[40:] = True, True
-    marks = [bi.Mark(Subset("part", mask), "1.25", True) for mask in (one, two)]
-    assert share(bi.photograph(IMAGE, marks), BLUE) > 0.005
+    marks = [Mark(Subset("part", mask), "1.25", True) for mask in (one, two)]
+    assert share(photograph(IMAGE, marks), BLUE) > 0.005
 
 
 def test_attributes_stand_below():
-    marks = [bi.Mark(subset, "0.5", True) for subset in bi.attributes("colour", "texture", "greyscale")("x", IMAGE)]
-    picture = bi.photograph(IMAGE, marks, side=200)
+    marks = [Mark(subset, "0.5", True) for subset in bi.attributes("colour", "texture", "greyscale")("x", IMAGE)]
+    picture = photograph(IMAGE, marks, side=200)
     assert picture.shape[0] > 150
     assert share(picture[:150], BLUE) == 0
     assert share(picture[150:], BLUE) > 0.1
 
 
-def test_gallery_and_sheet():
-    fills = [IMAGE, IMAGE + 50]
-    plain = bi.gallery(IMAGE, BOX, fills)
-    full = bi.gallery(
-        IMAGE, BOX, fills, observed=0.97, values=[0.8, 0.1], label="p(cat)", chosen=True, flagged=[True, False]
-    )
-    assert full.shape[0] > plain.shape[0]
-    assert share(full, BLUE) > 0
-    assert share(full, RED) > 0  # "implausible"
-    attribute = bi.attributes("colour")("x", IMAGE)[0]
-    assert bi.gallery(IMAGE, attribute, fills).shape[1] < plain.shape[1]  # nothing is removed, so nothing is blanked
-    with pytest.raises(InputError, match="2 counterfactuals but 1 values"):
-        bi.gallery(IMAGE, BOX, fills, values=[0.5])
-    with pytest.raises(InputError, match="2 counterfactuals but 1 flags"):
-        bi.gallery(IMAGE, BOX, fills, flagged=[True])
-    sheet = bi.contact_sheet([IMAGE, IMAGE.transpose(1, 0, 2)] * 3, [["a" * 200, "b"], "c"] * 3, columns=4, width=600)
-    assert sheet.shape[1] == 600
-    with pytest.raises(InputError, match="a caption for each picture"):
-        bi.contact_sheet([IMAGE], [])
-    with pytest.raises(InputError, match="at least one column, got 0"):
-        bi.contact_sheet([IMAGE], ["a"], columns=0)
-
-
-def test_png_and_axes():
-    again = np.asarray(Image.open(io.BytesIO(bi.png(IMAGE))))
-    np.testing.assert_array_equal(again, IMAGE)
-    figure = mpl.figure.Figure()
-    ax = figure.subplots()
-    marks = [
-        bi.Mark(BOX, "1.2", True),
-        bi.Mark(MASK, "0.1", False),
-        bi.Mark(bi.attributes("colour")("x", IMAGE)[0], "3"),
-    ]
-    assert bi.photograph_axes(IMAGE, marks, ax) is ax
-    assert [text.get_text() for text in ax.texts] == ["1.2", "0.1"]
-    assert len(ax.patches) == 1
-    assert bi.show(IMAGE, figure.add_subplot()) is not ax
-
-
 def test_a_heat_map_lights_what_is_chosen_the_finer_the_more():
-    from butfor.image.draw import Cell, heat
-
     image = np.random.default_rng(0).integers(0, 255, (16, 16, 3), dtype=np.uint8)
     cells = [Cell(Subset("left", (0, 0, 8, 16)), 0.5), Cell(Subset("corner", (0, 0, 4, 4)), 1.0, lowers=True)]
     lit = heat(image, cells).astype(int)
@@ -163,8 +116,6 @@ def test_a_heat_map_lights_what_is_chosen_the_finer_the_more():
 
 
 def test_what_is_not_chosen_has_a_faint_veil_of_its_estimate():
-    from butfor.image.draw import Cell, heat
-
     image = np.full((16, 16, 3), 120, np.uint8)
     cell = Subset("corner", (0, 0, 4, 4))
     plain, blue, half = (
@@ -182,7 +133,6 @@ def test_what_is_not_chosen_has_a_faint_veil_of_its_estimate():
 def test_a_run_from_coarse_to_fine_is_shown_as_a_heat_map(tmp_path):
     """Was wrong once: every cell of every resolution was outlined, drawn or not."""
     from butfor import sequential
-    from butfor.image.view import lit_and_marks, marked_photograph
 
     noise = np.random.default_rng(0).integers(90, 110, (4, 32, 32, 3), dtype=np.uint8)
     noise[:, :8, :8] += 100

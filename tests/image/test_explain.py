@@ -12,8 +12,9 @@ from PIL import Image as Files
 import butfor
 import butfor.image as bi
 from butfor.image import files
-from butfor.image.explain import explain
-from butfor.image.inputs import load_items, propose_regions
+from butfor.image.explain import explain, propose_regions
+from butfor.image.files import load_items
+from butfor.image.ranks import Shifted
 from butfor.image.view import pictures as pictures_of
 
 CORNER = (0, 0, 8, 8)
@@ -108,12 +109,12 @@ def test_files_are_opened_one_at_a_time(album, monkeypatch):
 
 
 def test_the_model_gets_no_more_than_a_few_large_images():
-    from butfor.image.explain import rows_at_a_time
+    from butfor.image.explain import batch_images
     from butfor.run.proposed import Proposed
 
     some = load_items(pictures(2))
-    assert rows_at_a_time(Proposed(some, ((), ()), (), 24 * 24 * 3)) == 32
-    assert rows_at_a_time(Proposed(some, ((), ()), (), 90_000_000)) == 1
+    assert batch_images(Proposed(some, ((), ()), (), 24 * 24 * 3)) == 32
+    assert batch_images(Proposed(some, ((), ()), (), 90_000_000)) == 1
 
 
 def test_counterfactuals_come_again_and_files_too(album, tmp_path):
@@ -216,13 +217,20 @@ def test_fills_are_made_once_whatever_else_runs(tmp_path):
     pd.testing.assert_frame_equal(run(pictures()).table, first.table)
 
 
-def test_where_draws_are_cheap_and_no_test_is_named_they_are_many_and_not_kept(tmp_path):
-    result = run(pictures(), Counted(), test=None, fills=tmp_path)
-    assert result.record.test == "sequential"
-    assert set(result.table.subset[result.chosen]) == {"corner"}
-    assert np.isfinite(result.table.effect).all()
-    assert any("With another seed about" in str(note) for note in result.notes)
-    assert not list(tmp_path.iterdir())
+@pytest.mark.parametrize(
+    ("count", "options", "test", "h"),
+    [
+        (10, {}, "few-shot", None),
+        (9, {}, "sequential", 1),
+        (10, {"family": "input"}, "sequential", 1),
+        (10, {"boxes": bi.zoom(12), "draws": 20}, "sequential", 10),
+    ],
+)
+def test_the_default_test_depends_on_the_inputs_alone(count, options, test, h):
+    """Few-shot promises nothing for fewer than 10 images, nor within one; it was once chosen by the clock."""
+    result = run(pictures(count), Counted(), test=None, **options)
+    assert (result.record.test, result.record.h) == (test, h)
+    assert np.isnan(result.table.effect).all()
 
 
 def test_a_sampler_that_always_draws_the_same_runs_osft_and_promises_nothing():
@@ -362,7 +370,9 @@ def test_what_cannot_be_used_is_named(tmp_path):
         result = run(album, on_error="skip", alpha=0.2)
     assert len(result.input_names) == 7
     assert any("'p5.png'" in str(note) for note in result.notes)
-    assert any("1 file of the folder is no image and was left out: 'notes.txt'" in str(note) for note in result.notes)
+    (ignored,) = (note for note in result.notes if note.code == "files-ignored")
+    assert ignored.values == {"names": ["notes.txt"]}
+    assert str(ignored) == "1 file of the folder is no image and was left out: 'notes.txt'."
 
 
 def test_every_kind_of_picture_is_taken(tmp_path):
@@ -507,7 +517,7 @@ def test_the_one_call_for_everything_takes_images():
         ("random", False),
         ([(0, 0, 8, 8)], False),
         (bi.together(bi.grid(2), bi.attributes("texture")), False),
-        (bi.shifted(bi.grid(2))[0], False),
+        (Shifted(bi.grid(2), -1, -1), False),
         (bi.superpixels(9, compactness=1000), True),
         ({"a": [(0, 0, 8, 8)]}, True),
         ([[(0, 0, 8, 8)]], True),
@@ -519,7 +529,7 @@ def test_regions_that_were_picked_by_what_they_hold_are_named_in_the_guarantee(b
     noise = np.random.default_rng(0).integers(0, 256, (24, 24, 3), dtype=np.uint8)
     settings = {"boxes": boxes, "test": "few-shot"}
     result = bi.explain(lambda batch: [x.mean() for x in batch], {"a": noise}, bi.donor(), **settings)
-    assert any("picked by what is in it" in caveat for caveat in result.guarantee.caveats) == dependent
+    assert any(caveat.code == "data-dependent" for caveat in result.guarantee.caveats) == dependent
     assert result.record.data_dependent == dependent
 
 

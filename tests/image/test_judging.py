@@ -1,14 +1,17 @@
 """Scores of counterfactuals, moved boxes, attributes."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 import butfor
 import butfor.image as bi
-from butfor import InputError, ModelError, Subset
+from butfor import ModelError, Subset
 from butfor.evaluation.samplers import info_of
+from butfor.image.attributes import WithAttributes
 from butfor.image.plausibility import FLAG, among, conformal
-from butfor.image.ranks import iou, shift
+from butfor.image.ranks import DIAGONALS, Sensitivity, Shifted, shift
 
 
 def sky(seed, height=160, width=220):
@@ -203,7 +206,7 @@ def test_the_airship(assets):
 def test_boxes_move_diagonally_and_stay_inside():
     image = np.zeros((20, 30, 3), np.uint8)
     boxes = bi.boxes({"a": (0, 0, 5, 5), "b": (25, 15, 30, 20), "c": (0, 8, 30, 12)})
-    moved = [[s.index for s in some("x", image)] for some in bi.shifted(boxes, 2)]
+    moved = [[s.index for s in Shifted(boxes, 2 * x, 2 * y)("x", image)] for x, y in DIAGONALS]
     assert moved[0] == [(0, 0, 5, 5), (23, 13, 28, 18), (0, 6, 30, 10)]
     assert moved[1] == [(2, 0, 7, 5), (25, 13, 30, 18), (0, 6, 30, 10)]
     assert moved[2] == [(0, 2, 5, 7), (23, 15, 28, 20), (0, 10, 30, 14)]
@@ -220,14 +223,18 @@ def test_masks_move_and_attributes_stay():
     assert shift(colour, 1, 1, 4, 5) is colour
 
 
-def test_iou_by_hand():
-    assert iou([1, 1, 0, 0], [1, 0, 1, 0]) == 1 / 3
-    assert iou([0, 0], [0, 0]) == 1
-    assert iou([1, 0], [0, 1]) == 0
-    assert bi.mean_pairwise_iou([[1, 0], [1, 0], [1, 1]]) == pytest.approx((1 + 0.5 + 0.5) / 3)
-    for wrong in ([[1, 0]], [[1, 0], [1]], [[[1]], [[1]]]):
-        with pytest.raises(InputError):
-            bi.mean_pairwise_iou(wrong)
+@pytest.mark.parametrize(
+    ("selections", "iou"),
+    [
+        ([[1, 1, 0, 0], [1, 0, 1, 0]], 1 / 3),
+        ([[0, 0], [0, 0]], 1),
+        ([[1, 0], [0, 1]], 0),
+        ([[1, 0], [1, 0], [1, 1]], (1 + 0.5 + 0.5) / 3),
+    ],
+)
+def test_mean_pairwise_iou_by_hand(selections, iou):
+    runs = tuple(SimpleNamespace(chosen=np.array(chosen, bool)) for chosen in selections)
+    assert Sensitivity(runs, 1).iou == pytest.approx(iou)
 
 
 # Attributes
@@ -239,30 +246,30 @@ def test_attributes_are_drawn(name, shape):
     image = np.random.default_rng(0).integers(0, 255, (*shape, 3), dtype=np.uint8)
     (subset,) = bi.attributes(name)("x", image)
     kept = image.copy()
-    one, two = bi.with_attributes()([image], subset, 2, np.random.default_rng(1))
+    one, two = WithAttributes(bi.donor())([image], subset, 2, np.random.default_rng(1))
     assert one.shape == image.shape
     assert one.dtype == np.uint8
     assert (image == kept).all()
     if min(shape) > 10:
         assert (one != two).any()
         assert (one != image).any()
-    again = bi.with_attributes(bi.telea())([image], subset, 1, np.random.default_rng(1))
+    again = WithAttributes(bi.telea())([image], subset, 1, np.random.default_rng(1))
     np.testing.assert_array_equal(again[0], one)
 
 
 def test_what_an_attribute_keeps():
     image = sky(0)
     (texture, grey) = bi.attributes("texture", "greyscale")("x", image)
-    made = bi.with_attributes()([image], texture, 1, np.random.default_rng(0))[0]
+    made = WithAttributes(bi.donor())([image], texture, 1, np.random.default_rng(0))[0]
     coarse = [picture.reshape(16, 10, 22, 10, 3).mean(axis=(1, 3)) for picture in (image, made)]
     assert np.abs(coarse[0] - coarse[1]).mean() < 3  # colours and outlines stay
-    made = bi.with_attributes()([image], grey, 1, np.random.default_rng(0))[0]
+    made = WithAttributes(bi.donor())([image], grey, 1, np.random.default_rng(0))[0]
     assert (made[..., 0] == made[..., 1]).all()
 
 
 def test_attributes_of_a_user_s_own():
     image = sky(0)
-    sampler = bi.with_attributes()
+    sampler = WithAttributes(bi.donor())
 
     def subset(transform):
         return bi.attributes(mine=transform)("x", image)[0]
@@ -281,7 +288,5 @@ def test_attributes_of_a_user_s_own():
     ):
         with pytest.raises(ModelError, match="attribute 'mine'"):
             sampler([image], subset(wrong), 1, np.random.default_rng(0))
-    with pytest.raises(InputError, match="nothing to fill it"):
-        sampler([image], EMPTY, 1, np.random.default_rng(0))
     assert not info_of(sampler).deterministic
-    assert info_of(bi.with_attributes(bi.telea())).deterministic
+    assert info_of(WithAttributes(bi.telea())).deterministic

@@ -10,6 +10,7 @@ import butfor
 import butfor.image as bi
 from butfor import InputError, ModelError, SamplerInfo, Subset
 from butfor.evaluation.samplers import info_of
+from butfor.image.attributes import WithAttributes
 from butfor.image.region import mask_of
 
 
@@ -37,7 +38,7 @@ SAMPLERS = {
     "donor with a reference": lambda files: bi.donor([make_picture(50, 50, 7), make_picture(20, 90, 8)]),
     "diversify": lambda files: bi.diversify(bi.telea()),
     "diversify without anything": lambda files: bi.diversify(bi.donor(), flip=False, scale=(1, 1), grow=0, noise=0),
-    "with_attributes": lambda files: bi.with_attributes(bi.donor()),
+    "with_attributes": lambda files: WithAttributes(bi.donor()),
     "cached": lambda files: bi.cached(bi.donor(), files / "fills"),
     "cached telea": lambda files: bi.cached(bi.telea(), files / "fills"),
     "onnx migan": lambda files: bi.onnx_inpainter(files / "migan.onnx", threads=1),
@@ -226,7 +227,6 @@ def test_a_user_may_give_an_inpainter_that_fails():
         lambda: bi.onnx_inpainter("x.onnx", convention="other"),
         lambda: bi.diffusers_inpainter(3),
         lambda: bi.diffusers_inpainter("a", generator=1),
-        lambda: bi.with_attributes(3),
         lambda: bi.cached(3, "x"),
         lambda: bi.cached(lambda *asked: [], "x"),
     ],
@@ -328,11 +328,11 @@ def test_each_region_is_judged_by_its_own_image():
     assert only.notes(images, [[subset], [subset]], 0) == []
     smeared = images[0].copy()
     smeared[30:80, 40:100] = 90
-    for wrapped in (only, bi.cached(only, "fills", name="only"), bi.diversify(only), bi.with_attributes(only)):
+    for wrapped in (only, bi.cached(only, "fills", name="only"), bi.diversify(only), WithAttributes(only)):
         (note,) = wrapped.notes([smeared], [[subset]], 0)
         assert note.startswith("1 of 1 regions are not plausible as they are")
     (colour,) = bi.attributes("colour")("a", smeared)  # is not filtered, so it does not count
-    (note,) = bi.with_attributes(only).notes([smeared], [[subset, colour]], 0)
+    (note,) = WithAttributes(only).notes([smeared], [[subset, colour]], 0)
     assert note.startswith("1 of 1 regions")
 
 
@@ -357,6 +357,7 @@ class Odd:
         listed=3,
         calibrated=True,
         fills_whole=True,
+        dear=True,
     )
 
     def __call__(self, inputs, subset, draws, rng):
@@ -367,7 +368,7 @@ WRAPPERS = {  # and what each of them must know better
     "plausible": (lambda inner: butfor.plausible(inner, bi.judge, 0.05), {"listed": 0}),
     "diversify": (bi.diversify, {"deterministic": False, "changes_subset_only": True}),
     "cached": (lambda inner: bi.cached(inner, "fills"), {}),
-    "with_attributes": (bi.with_attributes, {}),
+    "with_attributes": (WithAttributes, {}),
 }
 
 
@@ -401,8 +402,8 @@ def test_what_pastes_is_trusted_and_what_is_a_user_s_own_is_not(sampler):
 
     for wrap, _ in WRAPPERS.values():
         assert info_of(wrap(sampler)).changes_subset_only
-    assert info_of(bi.with_attributes()).changes_subset_only
-    assert not info_of(bi.with_attributes(own)).changes_subset_only
+    assert info_of(WithAttributes(bi.donor())).changes_subset_only
+    assert not info_of(WithAttributes(own)).changes_subset_only
     assert not info_of(bi.cached(own, "fills", name="own")).changes_subset_only
 
 

@@ -11,7 +11,7 @@ from matplotlib.colors import to_hex
 
 import butfor
 from butfor.plots import shap_values
-from butfor.plots.accessor import PLOTS
+from butfor.plots.accessor import NAMES as PLOTS
 from butfor.plots.style import CHOSEN, REST
 from butfor.types import InputError
 
@@ -42,14 +42,14 @@ def competed():
     )
 
 
-OF_TABLES = [name for name in PLOTS if name not in ("null", "competition", "photograph", "highlighted")]
+OF_TABLES = [name for name in PLOTS if name not in ("importance", "null", "competition", "photograph", "highlighted")]
 
 
 @pytest.mark.parametrize("name", OF_TABLES)
 def test_draws_on_the_axes_given_and_says_its_unit(result, name, tmp_path):
     before = dict(plt.rcParams)
     figure, ax = plt.subplots()
-    assert PLOTS[name](result, ax=ax) is ax
+    assert getattr(butfor.plots, name)(result, ax=ax) is ax
     assert plt.get_fignums() == [figure.number]  # none was made beside it
     assert ax.get_xlabel()
     assert dict(plt.rcParams) == before
@@ -64,7 +64,7 @@ def test_by_the_accessor_at_the_width_of_a_column(result, name):
 
 
 def test_an_unknown_plot_is_named(result):
-    with pytest.raises(AttributeError, match="no plot 'pie'; there are decision"):
+    with pytest.raises(AttributeError, match="no plot 'pie'; there are bar"):
         _ = result.plot.pie
     assert dir(result.plot) == sorted(PLOTS)
 
@@ -81,8 +81,8 @@ def test_bars_are_the_effects_and_what_is_not_established_is_grey(result):
     assert any(label.startswith("age = ") and f"{value:.3g}".replace("-", "−") in label for label in labels)
 
 
-def test_every_waterfall_bar_ends_at_the_observed_output(result):
-    ax = result.plot.waterfall("case 3")
+def test_every_bar_of_effects_from_output_ends_at_the_observed_output(result):
+    ax = result.plot.effects_from_output("case 3")
     observed = result.evidence.observed[result.input_of == 3][0]
     assert [patch.get_x() + patch.get_width() for patch in ax.patches] == pytest.approx([observed] * len(ax.patches))
 
@@ -133,7 +133,7 @@ def test_calibration_says_what_is_missing():
         (reference, {"test": "few-shot"}, "test='few-shot' gives w-values: use test='sequential' or 'irt'"),
         (reference, {"test": "irt", "rule": "e-bh"}, "rule='e-bh' gives e-values"),
         (reference, {"test": "irt", "control": False}, "control=False was given: leave it out"),
-        (reference[:12], {"test": "irt"}, "give more rows of reference data"),
+        (reference[:12], {"test": "irt"}, "give more reference rows"),
         (sampler, {"test": "irt"}, "give reference data$"),
     ):
         found = butfor.explain(lambda x: x[:, 0], rows, drawing, subsets="columns", effects=None, **settings)
@@ -201,9 +201,9 @@ def test_names_that_begin_alike_have_labels_that_differ():
     reference = pd.DataFrame(rng.normal(size=(120, 3)), columns=names)
     inputs = pd.DataFrame(rng.normal([4, 0, 0], 1, (25, 3)), columns=names)
     found = butfor.explain(lambda rows: rows[names[0]], inputs, reference, decide=lambda out: out > 2)
-    for name in ("bar", "waterfall", "beeswarm", "heatmap", "features", "decision"):
+    for name in ("bar", "effects_from_output", "beeswarm", "heatmap", "features", "decision"):
         figure, ax = plt.subplots()
-        labels = [label.get_text().strip() for label in PLOTS[name](found, ax=ax).get_yticklabels()]
+        labels = [label.get_text().strip() for label in getattr(butfor.plots, name)(found, ax=ax).get_yticklabels()]
         assert len(labels) > 3
         assert len(set(labels)) == len(labels)
         assert max(map(len, labels)) <= 40

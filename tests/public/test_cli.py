@@ -1,11 +1,15 @@
 """The command line: what it writes and prints, and one clear sentence with exit code 2 for every mistake."""
 
+import inspect
 import json
+import operator
 import os
 import re
 import signal
 import subprocess
 import sys
+from dataclasses import fields
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -328,8 +332,7 @@ def test_demo_of_images(tmp_path, capsys, monkeypatch):
     """Six digits instead of twenty-four: the figures are tested with the demo itself."""
     from butfor.image import demo
 
-    monkeypatch.delenv("BUTFOR_ASSETS", raising=False)
-    monkeypatch.setattr(demo, "image_demo", lambda seed, progress, **_: demo.digits(seed, progress, count=6))
+    monkeypatch.setattr(demo, "digits", partial(demo.digits, count=6))
     assert main(["demo", "image", "--out", str(tmp_path / "d")]) == 0
     assert "held-out eights chooses" in capsys.readouterr().out
     assert sorted(path.name for path in (tmp_path / "d").iterdir()) == ["report.html", "result.butfor", "table.csv"]
@@ -351,7 +354,7 @@ def test_help_is_light():
     """Nothing heavy is imported for it: a time would depend on what else the machine does."""
     done = python("-m", "butfor", "--help")
     assert done.returncode == 0
-    assert all(command in done.stdout for command in ("demo", "explain", "image", "text", "report"))
+    assert all(command in done.stdout for command in ("demo", "explain", "image", "text", "report", "studio"))
     loaded = python("-c", "import sys, butfor.cli; print(*sys.modules)").stdout.split()
     heavy = {"pandas", "sklearn", "scipy.stats", "matplotlib", "torch", "jinja2", "joblib", "onnxruntime", "tokenizers"}
     assert not heavy & set(loaded)
@@ -360,9 +363,9 @@ def test_help_is_light():
 
 def test_help_names_what_there_is():
     """Help is written out, so that it need not load what it names."""
-    from butfor.cli.image import INPAINTERS
-    from butfor.cli.text import SAMPLERS
     from butfor.image.models import PRESETS
+    from butfor.image.named import INPAINTERS
+    from butfor.text.named import SAMPLERS
 
     wide = {**os.environ, "COLUMNS": "400"}
     images = python("-m", "butfor.cli", "image", "--help", env=wide).stdout
@@ -371,6 +374,32 @@ def test_help_names_what_there_is():
     assert f"How images go into the model: {', '.join(others)} or {last}." in images
     texts = python("-m", "butfor.cli", "text", "--help", env=wide).stdout
     assert f"What redraws words: {', '.join(SAMPLERS)}," in texts
+
+
+@pytest.mark.parametrize("name", ["explain", "global_importance", "image.explain", "text.explain", "check_sampler"])
+def test_options_are_generated_from_settings(name):
+    """Every keyword that a shell can give has an option of its name, and every such option is a keyword."""
+    from butfor.cli import media, tables
+    from butfor.cli.options import NOT_TYPED
+
+    library = inspect.signature(operator.attrgetter(name)(butfor)).parameters
+    commands = {"explain": tables.explain, "global_importance": tables.global_, "check_sampler": tables.check}
+    commands |= {"image.explain": media.image, "text.explain": media.text}
+    options = inspect.signature(commands[name]).parameters
+    settings = {field.name for kind in (butfor.Settings, butfor.RunOptions) for field in fields(kind)} - {*NOT_TYPED}
+    assert settings & set(options) <= set(library)
+    left = {"run_dir"} if name == "image.explain" else set()  # fills are kept, and a run of images is short
+    assert settings & set(library) - set(options) == left
+
+
+def test_help_lists_every_rule():
+    from butfor.inference.guarantees import PROMISES
+
+    shown = " ".join(
+        python("-m", "butfor.cli", "explain", "--help", env={**os.environ, "COLUMNS": "400"}).stdout.split()
+    )
+    assert all(rule in shown for rules in PROMISES.values() for rule in rules)
+    assert "--effects <str> One of all, chosen, none." in shown
 
 
 def test_version():

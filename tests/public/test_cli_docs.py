@@ -9,7 +9,7 @@ import pytest
 
 import butfor
 from butfor.cli.app import app, main
-from butfor.cli.tables import SAMPLERS
+from butfor.tabular.files import SAMPLERS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "command-line.md").read_text(encoding="utf-8")
 

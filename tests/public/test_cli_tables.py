@@ -16,9 +16,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 import butfor
-from butfor.cli.app import check, main
+from butfor.cli.app import main
 from butfor.cli.options import FILES
-from butfor.cli.tables import explain, global_
+from butfor.cli.tables import check, explain, global_
 
 MODEL = """
 import numpy as np
@@ -360,25 +360,3 @@ class StrangeScale:
 
     def predict(self, rows):
         return np.zeros(len(rows))
-
-
-def test_a_stream_writes_one_table(tmp_path, monkeypatch):
-    rng = np.random.default_rng(0)
-    monkeypatch.chdir(tmp_path)
-    pd.DataFrame(rng.normal(size=(200, 2)), columns=["a", "b"]).to_csv("old.csv", index=False)
-    new = pd.DataFrame(rng.normal([5, 0], 1, size=(700, 2)), columns=["a", "b"])
-    new.assign(id=[f"p{i}" for i in range(700)]).to_csv("new.csv", index=False)
-    (tmp_path / "model.py").write_text("def risk(rows):\n    return rows['a']\n")
-    asked = ["explain", "--model", "model.py:risk", "--data", "new.csv", "--index", "id", "--quiet", "--stream"]
-    whole = [*asked, "--reference", "old.csv", "--sampler", "gaussian", "--test", "osft", "--out", "found"]
-    assert main(whole) == 0
-    (table,) = (tmp_path / "found").iterdir()
-    read = pd.read_parquet(table) if table.suffix == ".parquet" else pd.read_csv(table)
-    assert len(read) == 1400
-    assert read.chosen.sum() > 500
-    assert set(read[read.chosen].subset) == {"a"}
-    assert read.input.iloc[-1] == "p699"
-    for more in (["--reference-where", "a > 3"], ["--reference", "old.csv", "--family", "input"],
-                 ["--reference", "old.csv", "--truth", "id"]):  # fmt: skip
-        assert main([*asked, *more, "--out", "refused"]) == 2
-    assert not (tmp_path / "refused").exists()

@@ -130,7 +130,7 @@ def test_the_examples_on_images_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     scope = run("docs/images.md", {})
     assert len(scope["result"].chosen) > 0
-    assert scope["places"].total > 0
+    assert scope["ranks"].total > 0
 
 
 def test_no_page_is_forgotten():

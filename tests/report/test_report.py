@@ -11,11 +11,12 @@ import pandas as pd
 import pytest
 
 import butfor
-from butfor.report.answer import by_evidence
 from butfor.report.content import as_json, content, index
 from butfor.report.write import REPORT, RESULT, TABLE, check_folder, render, write_folder
 from butfor.results.result import Kept
 from butfor.results.summary import number
+from butfor.results.view import LABELS, by_evidence, view
+from butfor.results.words import Note, as_note
 from butfor.types import InputError
 
 EVIL = "<script>alert('x')</script>"
@@ -55,8 +56,8 @@ def test_says_what_is_promised_and_found(result):
     text = words(render(result))
     promise = result.guarantee
     assert " ".join(str(promise).split(" (")[0].split()) in text
-    assert all(caveat in text for caveat in promise.caveats)
-    assert all(" ".join(note.split()) in text for note in result.notes)
+    assert all(str(caveat) in text for caveat in promise.caveats)
+    assert all(" ".join(str(note).split()) in text for note in result.notes)
     for value in ("Seed 0", "gaussian(300 reference rows, 3 columns)", f"{result.rows:,}", butfor.__version__):
         assert value in text
 
@@ -159,7 +160,8 @@ def test_a_run_that_found_nothing_shows_effects_percentiles_and_the_next_call():
     result = found(shift=0.0)
     text = words(render(result))
     assert not result.chosen.any()
-    assert "Nothing is established. The largest effect is" in text
+    assert "Nothing is established input by input." in text
+    assert "the largest effect is" in text
     assert "of its counterfactuals" in text
     assert "result.reasons(" in text
     assert "ordinary for this reference" in text
@@ -204,8 +206,9 @@ def test_an_input_without_hypotheses_has_no_reason_of_another():
         subsets={"caption": lambda _, text: [butfor.Subset("first", (0, text.index(" ")))] if " " in text else []},
     )
     assert set(result.input_of.tolist()) == {0, 2}
-    listed = {one["input"]: one for one in content(result)["rows"]}
-    assert listed[str(result.input_names[1])]["reason"] == "nothing was tested"
+    listed = {entry.name: entry for entry in content(result)["entries"]}
+    assert listed[str(result.input_names[1])].reason is None
+    assert "nothing was tested" in render(result)
     shown = index(result)["inputs"]
     assert shown["reason"][1] == -1
     assert shown["effect"][1] is None
@@ -217,13 +220,13 @@ def test_one_input_with_a_decision():
     result = butfor.explain(
         lambda rows: rows[:, 0], rng.normal([6, 0], 0.1, (1, 2)), rng.normal(size=(200, 2)), decide=lambda out: out > 3
     )
-    page = content(result)
-    assert page["answer"].headline.startswith("But for ")
-    assert page["answer"].nearest.changes[0].name == "x0"
-    assert float(page["answer"].nearest.after) < 3
+    shown = view(result)
+    assert shown.headline.startswith("But for ")
+    assert shown.nearest.changes[0][0] == "x0"
+    assert float(shown.nearest.after) < 3
     assert "Which inputs" not in render(result)
     small = result._repr_html_()
-    assert page["answer"].headline in small
+    assert shown.headline in small
     assert len(small) < 20_000
 
 
@@ -256,7 +259,7 @@ def test_a_folder_is_written_whole_or_not_at_all(result, tmp_path, monkeypatch):
     def fails(*_):
         raise RuntimeError("a fault of ours")
 
-    monkeypatch.setattr("butfor.report.write.write", fails)
+    monkeypatch.setitem(write_folder.__globals__, "write", fails)
     with pytest.raises(RuntimeError):
         write_folder(result, tmp_path / "new")
     (tmp_path / "old").mkdir()
@@ -332,11 +335,13 @@ def test_the_report_of_a_contrast_says_what_averages_out(tmp_path):
     rng = np.random.default_rng(0)
     inputs, reference = rng.normal(0, 2, (60, 2)), rng.normal(size=(100, 2))
     found = butfor.global_importance(Model(), inputs, reference=reference)
-    assert any("called no or yes" in note and "target='no'" in str(note) for note in found.notes)
-    assert not any("ordinary" in str(note) for note in found.notes)
+    codes = {note.code: note for note in found.notes}
+    assert list(codes["mixed-classes"].values["called"]) == ["no", "yes"]
+    assert "target='no'" in str(codes["mixed-classes"])
+    assert "ordinary-data" not in codes
     assert "nothing is established" in found.report(tmp_path / "r.html").read_text(encoding="utf-8")
     one = butfor.global_importance(Model(), inputs + 3, reference=reference, target="yes")
-    assert not any("called" in str(note) for note in one.notes)
+    assert "mixed-classes" not in {note.code for note in one.notes}
     assert "sets these inputs apart from the reference: x0." in one.report(tmp_path / "r.html").read_text("utf-8")
 
 
@@ -352,20 +357,19 @@ def decided():
 
 def test_the_promise_is_one_line_and_claims_no_more_than_the_guarantee(decided):
     assert "each resolution" in decided.guarantee.family
-    line = content(decided)["promise"]
+    line = view(decided).promise
     assert "decisions holds with 95 % confidence" in line
     assert len(line) < 130  # one line of a page of 1280 pixels
-    without = content(replace(decided, decided=None))["promise"]
+    without = view(replace(decided, decided=None)).promise
     assert "at each level of detail" in without
     assert "all of it together" in words(render(decided))
 
 
 def test_the_lead_says_nothing_twice(decided):
     for result in (decided, found(), found(shift=0.0)):
-        said = content(result)["answer"]
-        told = [said.headline, *said.lead]
-        assert len(set(told)) == len(told)
-        assert sum("The largest effect" in line or "the largest effect" in line for line in told) <= 1
+        sentences = [view(result).headline, *view(result).lead]
+        assert len(set(sentences)) == len(sentences)
+        assert sum("the largest effect" in line for line in sentences) <= 1
 
 
 def test_what_is_nothing_beside_the_largest_effect_reads_zero():
@@ -374,7 +378,7 @@ def test_what_is_nothing_beside_the_largest_effect_reads_zero():
     result = butfor.explain(model, rng.normal([4, 0], 1, (25, 2)), rng.normal(size=(200, 2)), subsets="columns")
     before = words(render(result)).split("What is promised")[0]
     assert not re.search(r"\de[−-]\d", before)
-    shown = {line.name: line.said for line in content(result)["full"]}
+    shown = {line.name: line.text for line in content(result)["full"]}
     assert shown["x1"] == "0"
     index, own = read(render(result))
     assert own[0]["effect"][index["subsets"].index("x1")] == 0
@@ -411,10 +415,9 @@ def test_one_input_is_spoken_of_by_its_own_class():
 
     rng = np.random.default_rng(0)
     result = butfor.explain(Model(), rng.normal(0, 1, (24, 3)), rng.normal(size=(200, 3)), subsets="columns")
-    asked = read(render(result))[0]["inputs"]["asked"]
-    assert set(asked) == {"probability of red", "probability of green", "probability of blue"}
-    picture = content(result)["answer"].picture
-    assert "the class asked about" not in picture.title
+    outputs = read(render(result))[0]["inputs"]["outputs"]
+    assert set(outputs) == {"probability of red", "probability of green", "probability of blue"}
+    assert "the class asked about" not in view(result).chart.title
 
 
 def test_a_global_result_in_a_notebook_is_a_sentence_a_picture_and_the_promise():
@@ -423,14 +426,50 @@ def test_a_global_result_in_a_notebook_is_a_sentence_a_picture_and_the_promise()
     small = skill._repr_html_()
     assert "The skill of the model rests on &lt;b&gt;." in small
     assert small.count("<svg") == 3
-    assert "at most 10 % are expected to be false" in small
+    assert "at most 10 % is expected to be false" in small
     assert "<script" not in small
     assert len(small) < 10_000
 
 
 def test_the_picture_counts_what_the_sentence_says(decided):
-    said = content(decided)["answer"]
-    assert not said.picture.mark_name  # of all inputs, and not of one
-    name, count = re.search(r"most often it is (.+) \((\d+)\)\.", said.headline).groups()
-    shown = {line.name: line.said for line in said.picture.lines}
-    assert shown[name] == f"{count} of 24"
+    shown = view(decided)
+    assert shown.chart.kind == "count"  # of all inputs, and not of one
+    name, count = re.search(r"Most often: ([^(]+) \((\d+)\)", shown.headline).groups()
+    assert {line.name: line.text for line in shown.chart.lines}[name] == f"{count} of 24"
+
+
+def test_severity_is_that_of_the_note_whatever_columns_are_called():
+    """Was wrong once: a column called failed_payments made a warning of good news."""
+    names = ["failed_payments", "not reached", "beware"]
+    rng = np.random.default_rng(0)
+    reference = pd.DataFrame(rng.normal(size=(200, 3)), columns=names)
+    inputs = pd.DataFrame(rng.normal([4, 0, 0], 1, (24, 3)), columns=names)
+    severities = []
+    for columns in (names, ["a", "b", "c"]):
+        result = butfor.explain(
+            lambda rows: rows.iloc[:, 0], inputs.set_axis(columns, axis=1), reference.set_axis(columns, axis=1)
+        )
+        severities.append([note.severity for note in view(result).notes])
+    assert severities[0] == severities[1]
+    for name in names:
+        notes = (as_note(f"{name} stands out."), Note("interrupted-effects", "warning", {"name": name}))
+        shown = view(replace(result, run_notes=notes)).notes
+        assert [note.severity for note in shown] == sorted((note.severity for note in shown), key=list(LABELS).index)
+        assert {note.code: LABELS[note.severity] for note in notes} == {
+            "text": "Detail",
+            "interrupted-effects": "Beware",
+        }
+        page = words(render(replace(result, run_notes=notes)))
+        assert "Beware. Interrupted while effects" in page
+        assert f"Beware. {name}" not in page
+
+
+def test_terminal_notebook_and_report_say_the_same_sentences(decided, result):
+    for one in (decided, result, found(shift=0.0)):
+        shown = view(one)
+        terminal, page, cell = " ".join(one.summary().split()), words(render(one)), words(one._repr_html_())
+        for sentence in (shown.headline, *shown.lead):
+            assert " ".join(sentence.split()) in page
+            assert sentence[1:] in terminal  # behind a label it begins with a small letter
+        assert shown.headline in cell
+        assert shown.promise in cell

@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 
 import butfor
-from butfor.studio.models import read_offers
 from butfor.studio.runs import RunQueue
+from butfor.studio.settings import read_offers
 from studio_server import python_worker, serving, wait
 
 TEXTS = [
@@ -93,8 +93,8 @@ def test_a_run_is_watched_read_and_exported(folder, client):
     report = client.get(f"/api/runs/{started['id']}/report")
     assert "sandbox" in report.headers["content-security-policy"]
     assert "attachment" in client.get(f"/api/runs/{started['id']}/report?download=true").headers["content-disposition"]
-    asked = client.get(f"/api/runs/{started['id']}/asked").json()
-    assert [row["where"] for row in asked["rows"]] == [[9, 17], [29, 33]]
+    inputs = client.get(f"/api/runs/{started['id']}/inputs").json()
+    assert [row["where"] for row in inputs["rows"]] == [[9, 17], [29, 33]]
     assert len(butfor.load(result_of(folder, started)).chosen) == 2
 
 
@@ -243,12 +243,12 @@ def test_a_run_whose_folder_was_deleted_is_missed_in_a_sentence_and_the_queue_go
 
         number = started()
         shutil.rmtree(tmp_path / "studio" / "runs" / number)
-        gone = client.get(f"/api/runs/{number}/asked")
+        gone = client.get(f"/api/runs/{number}/inputs")
         assert gone.status_code == 404
-        assert gone.json()["detail"] == "what this run was asked is no longer in its folder"
+        assert gone.json()["detail"] == "the inputs of this run are no longer in its folder"
         assert client.get(f"/api/runs/{number}/view").status_code == 422
         assert client.post(f"/api/runs/{number}/cancel").json()["state"] == "cancelled"
-        assert client.get(f"/api/runs/{started()}/asked").status_code == 200
+        assert client.get(f"/api/runs/{started()}/inputs").status_code == 200
 
 
 def test_a_deleted_folder_does_not_stop_the_queue(tmp_path):
@@ -296,6 +296,19 @@ def test_a_watcher_that_goes_away_disturbs_nobody_and_nothing_is_lost(tmp_path):
         assert wait(client, number)["state"] == "done"
     with serving(studio, worker) as found, found.client() as client:  # another day
         assert client.get(f"/api/runs/{number}").json()["message"] == "a b c"
+
+
+def test_images_that_are_called_alike_get_names_that_differ(tmp_path):
+    with serving(tmp_path, python_worker(tmp_path / "worker.py", SILENT)) as found, found.client() as client:
+        picture = client.post("/api/examples/image").json()["id"]
+        content = client.get(f"/api/uploads/{picture}/content").content
+        names = ["a.png", "a.png (3)", "a.png"]
+        sent = [client.post("/api/uploads", params={"name": name}, content=content).json()["id"] for name in names]
+        images = {"images": [{"upload": number} for number in sent]}
+        asked = {"kind": "image", "model": "Demo: tissue", "sampler": "donor", **images}
+        number = client.post("/api/runs", json=asked).json()["id"]
+        inputs = client.get(f"/api/runs/{number}/inputs").json()["inputs"]
+        assert len({one["name"] for one in inputs}) == 3
 
 
 def test_a_run_that_the_studio_did_not_outlive_is_called_stopped(tmp_path):
@@ -366,4 +379,4 @@ def test_a_table_model_of_the_configuration_runs(tmp_path):
         assert state["state"] == "done", state["message"]
         view = client.get(f"/api/runs/{state['id']}/view").json()
         assert view["chosen"] > 20
-        assert ["data", "25 of 175 rows of rows.csv"] in view["settings"]
+        assert ["Data", "25 of 175 rows of rows.csv"] in view["settings"]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from butfor.studio.models import read_offers
+from butfor.studio.settings import read_offers
 from studio_server import serving
 
 PAGE = (Path(__file__).parents[2] / "docs" / "studio.md").read_text(encoding="utf-8")

@@ -20,17 +20,17 @@ def model(rows):
 
 
 class Narrow:
-    """The law of a sampler, but that column 1 scatters half as much as it should."""
+    """The conditional of a sampler, but that column 1 scatters half as much as it should."""
 
     takes_missing = True
     changes_subset_only = True
     calibrated = True
 
-    def __init__(self, law):
-        self.law = law
+    def __init__(self, conditional):
+        self.conditional = conditional
 
     def values(self, inputs, subset, draws, rng):
-        drawn = self.law.values(inputs, subset, draws, rng)
+        drawn = self.conditional.values(inputs, subset, draws, rng)
         if subset.index.tolist() != [1]:
             return drawn
         middle = drawn.reshape(len(inputs), draws, 1).mean(axis=1, keepdims=True)
@@ -44,7 +44,7 @@ def spoilt(table_or_reference):
         else residual(table_or_reference.values)
     )
     return TableSampler(
-        Narrow(good.law), "spoilt", good.columns, good.kinds, good.rows, reference=good.reference, again=spoilt
+        Narrow(good.conditional), "spoilt", good.columns, good.kinds, good.rows, reference=good.reference, refit=spoilt
     )
 
 

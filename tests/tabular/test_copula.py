@@ -72,7 +72,7 @@ TAILS = {"normal": lambda x: x, "lognormal": np.exp, "square root": lambda x: np
 def test_scores_and_values_beyond_the_reference(tail):
     """Scores come out right to half a standard deviation, or too near where a bound is; and back."""
     x = np.random.default_rng(3).normal(size=3000)
-    margin = copula(np.column_stack([TAILS[tail](x), x]), beyond="extend").law.margins[0]
+    margin = copula(np.column_stack([TAILS[tail](x), x]), beyond="extend").conditional.margins[0]
     beyond = np.array([-5.0, -4.5, 4.5, 5.0])
     scores = margin.score(TAILS[tail](beyond))
     np.testing.assert_allclose(scores[2:], beyond[2:], atol=0.5)

@@ -52,9 +52,9 @@ def test_all_columns_at_once_are_the_fitted_normal():
 
 
 def test_the_fit_is_close_to_the_sample_on_much_data():
-    law = gaussian(REFERENCE).law
-    np.testing.assert_allclose(law.mean, REFERENCE.mean(axis=0))
-    np.testing.assert_allclose(np.linalg.inv(law.precision), np.cov(REFERENCE.T), rtol=0.05, atol=0.05)
+    conditional = gaussian(REFERENCE).conditional
+    np.testing.assert_allclose(conditional.mean, REFERENCE.mean(axis=0))
+    np.testing.assert_allclose(np.linalg.inv(conditional.precision), np.cov(REFERENCE.T), rtol=0.05, atol=0.05)
 
 
 def test_draws_are_what_brute_force_keeps():

@@ -7,11 +7,9 @@ import pandas as pd
 import pytest
 
 import butfor
-from butfor.evaluation.samplers import KnowsFit, ListsSupport
 from butfor.tabular.residual import residual
-from butfor.tabular.residual.categories import codes_of
-from butfor.tabular.residual.design import Bend, column_features, from_yeo_johnson, nature_of, yeo_johnson
-from butfor.tabular.residual.regression import NumberFit, rotate
+from butfor.tabular.residual.design import PowerTransform, basis_of, grid_of, inverse_yeo_johnson, yeo_johnson
+from butfor.tabular.residual.regression import NumericFit, codes_of, newton, ridge
 from butfor.tabular.table import as_table
 from butfor.types import Subset
 
@@ -47,9 +45,9 @@ def mixed(rows, seed=0, gaps=True):
     )
 
 
-def law_and_rows(frame, inputs):
+def conditional_and_rows(frame, inputs):
     sampler = residual(frame)
-    return sampler.law, as_table(inputs, "data", like=sampler.kinds).values
+    return sampler.conditional, as_table(inputs, "data", like=sampler.kinds).values
 
 
 # The regression
@@ -59,11 +57,11 @@ def law_and_rows(frame, inputs):
 def test_rows_left_out_are_those_of_fits_without_them(rows, width):
     """The closed form against as many fits as there are rows, the intercept without a penalty."""
     features, wanted = rng(1).normal(size=(rows, width)), rng(2).normal(size=rows)
-    missed, leverage = (part[:, 0] for part in rotate(features).fits(wanted[:, None], np.array([3.0])))
+    missed, leverage = (part[:, 0] for part in ridge(features).left_out(wanted[:, None], np.array([3.0])))
     for r in range(rows):
         kept = np.arange(rows) != r
-        line = rotate(features[kept]).line(wanted[kept], 3.0)
-        mean, outside = line.at(features[[r]])
+        line = ridge(features[kept]).fit(wanted[kept], 3.0)
+        mean, outside = line.predict(features[[r]])
         assert wanted[r] - mean[0] == pytest.approx(missed[r], rel=1e-6)
         assert outside[0] == pytest.approx(leverage[r] / (1 - leverage[r]), rel=0.2)  # 1/m and 1/(m - 1) differ
 
@@ -73,19 +71,17 @@ def test_ridge_is_that_of_scikit_learn():
 
     features, wanted, fresh = rng(1).normal(size=(50, 8)), rng(2).normal(size=50), rng(3).normal(size=(9, 8))
     expected = Ridge(alpha=2.5).fit(features, wanted).predict(fresh)
-    np.testing.assert_allclose(rotate(features).line(wanted, 2.5).at(fresh)[0], expected)
+    np.testing.assert_allclose(ridge(features).fit(wanted, 2.5).predict(fresh)[0], expected)
 
 
 def test_a_logistic_regression_is_that_of_scikit_learn():
     from sklearn.linear_model import LogisticRegression
 
-    from butfor.tabular.residual.categories import _newton
-
     features = rng(1).normal(size=(200, 4))
     yes = (features[:, 0] + rng(2).normal(size=200) > 0.5).astype(float)
-    line, left = _newton(rotate(features), yes, 2.0)
+    line, left = newton(ridge(features), yes, 2.0)
     theirs = LogisticRegression(C=0.5, tol=1e-8).fit(features, yes)
-    np.testing.assert_allclose(line.at(features)[0], theirs.decision_function(features), atol=2e-3)
+    np.testing.assert_allclose(line.predict(features)[0], theirs.decision_function(features), atol=2e-3)
     for r in (0, 50, 100):  # approximately left out
         kept = np.arange(200) != r
         again = LogisticRegression(C=0.5, tol=1e-8).fit(features[kept], yes[kept])
@@ -98,15 +94,15 @@ def test_shapes_and_back(power):
 
     x = rng(1).normal(size=200) * 3
     np.testing.assert_allclose(yeo_johnson(x, power), yeojohnson(x, power), atol=1e-12)
-    np.testing.assert_allclose(from_yeo_johnson(yeo_johnson(x, power), power), x, atol=1e-9)
-    for shape in (Bend(1.0, 2.0, power), Bend(1.0, 2.0, log=True)):
+    np.testing.assert_allclose(inverse_yeo_johnson(yeo_johnson(x, power), power), x, atol=1e-9)
+    for shape in (PowerTransform(1.0, 2.0, power), PowerTransform(1.0, 2.0, log=True)):
         values = np.exp(x / 3)
-        np.testing.assert_allclose(shape.straight(shape.bent(values)), values, rtol=1e-9)
+        np.testing.assert_allclose(shape.inverse(shape(values)), values, rtol=1e-9)
 
 
 def test_curves_are_even_straight_outside_and_free_of_the_column():
     x = rng(1).normal(size=500)
-    seen = column_features(x, False, "curved", 1.0)
+    seen = basis_of(x, False, "curved", 1.0)
     features = seen(x)
     np.testing.assert_allclose(features.T @ features / 500, np.eye(4), atol=1e-6)
     far = seen(np.array([10.0, 20.0, 30.0]))
@@ -126,11 +122,11 @@ def test_the_mean_follows_the_rest_and_the_spread_is_that_of_what_is_missed():
 
 
 def test_natures():
-    assert nature_of(np.array([0.0, 10.0, 250.0])).step == 10
-    assert nature_of(np.array([1.25, 2.5, -0.75])).step == 0.25
-    assert nature_of(np.array([0.1, 0.2, 0.7])).step == pytest.approx(0.1)
-    assert nature_of(np.pi * np.array([1.0, 2.0])).step is None
-    assert not nature_of(np.array([-1.0, 2.0])).positive
+    assert grid_of(np.array([0.0, 10.0, 250.0])).step == 10
+    assert grid_of(np.array([1.25, 2.5, -0.75])).step == 0.25
+    assert grid_of(np.array([0.1, 0.2, 0.7])).step == pytest.approx(0.1)
+    assert grid_of(np.pi * np.array([1.0, 2.0])).step is None
+    assert not grid_of(np.array([-1.0, 2.0])).nonnegative
 
 
 def test_counts_are_whole_and_not_negative_but_not_cut_at_what_was_seen():
@@ -205,23 +201,23 @@ def test_a_group_of_numbers_has_one_donor_row():
 
 def test_a_category_is_listed_with_the_observed_level():
     frame = mixed(300, gaps=False)
-    law, inputs = law_and_rows(frame, mixed(50, seed=1, gaps=False))
-    values, mass = law.support(inputs, one(0))
-    assert law.lists(one(0))
+    conditional, inputs = conditional_and_rows(frame, mixed(50, seed=1, gaps=False))
+    values, mass = conditional.support(inputs, one(0))
+    assert conditional.lists(one(0))
     assert values.shape == (50, 4, 1)
     np.testing.assert_array_equal(values[:, 0, 0], inputs[:, 0])
     np.testing.assert_allclose(mass.sum(axis=1), 1)
     np.testing.assert_allclose(mass[:, 0], 1 / 301)
-    assert not law.lists(one(1))
-    assert not law.lists(group(0, 1))
-    assert law.lists(group(0, 3))
+    assert not conditional.lists(one(1))
+    assert not conditional.lists(group(0, 1))
+    assert conditional.lists(group(0, 3))
 
 
 @pytest.mark.parametrize("subset", [one(0), one(3), group(0, 3), group(3, 0)], ids=lambda subset: str(subset.index))
 def test_draws_have_the_shares_that_are_listed(subset):
-    law, inputs = law_and_rows(mixed(200, gaps=False), mixed(4, seed=1, gaps=False))
-    values, mass = law.support(inputs, subset)
-    drawn = law.values(inputs, subset, 20_000, rng()).reshape(4, 20_000, -1)
+    conditional, inputs = conditional_and_rows(mixed(200, gaps=False), mixed(4, seed=1, gaps=False))
+    values, mass = conditional.support(inputs, subset)
+    drawn = conditional.values(inputs, subset, 20_000, rng()).reshape(4, 20_000, -1)
     for i in range(4):
         for value in np.unique(values[i], axis=0):
             listed = mass[i][(values[i] == value).all(axis=1)].sum()
@@ -235,11 +231,11 @@ def test_probabilities_are_those_of_the_law():
     x[:, 0] = draw.random(2000) < 1 / (1 + np.exp(-2 * x[:, 1]))
     level = np.clip(np.rint(x[:, 1] + x[:, 2] + 0.5 * draw.normal(size=2000)), -1, 1)
     reference, inputs = np.column_stack([x, level]), draw.normal(size=(100, 4))
-    law = residual(reference).law
-    values, mass = law.support(inputs, one(0))
+    conditional = residual(reference).conditional
+    values, mass = conditional.support(inputs, one(0))
     assert values[0, 1:, 0].tolist() == [0.0, 1.0]
     assert np.abs(mass[:, 2] - 1 / (1 + np.exp(-2 * inputs[:, 1]))).mean() < 0.05
-    ordered = law.support(inputs, one(3))[1]
+    ordered = conditional.support(inputs, one(3))[1]
     far = np.abs(inputs[:, 1] + inputs[:, 2]) > 2
     top = np.argmax(ordered[far, 1:], axis=1) - 1
     assert (top == np.sign(inputs[far, 1] + inputs[far, 2])).mean() > 0.95
@@ -248,11 +244,11 @@ def test_probabilities_are_those_of_the_law():
 def test_a_level_that_the_reference_has_not_is_still_listed():
     frame, inputs = mixed(100, gaps=False), mixed(3, seed=1, gaps=False)
     inputs["region"] = ["north pole", "n", "s"]
-    law, values = law_and_rows(frame, inputs)
-    listed, mass = law.support(values, one(0))
+    conditional, values = conditional_and_rows(frame, inputs)
+    listed, mass = conditional.support(values, one(0))
     assert listed[0, 0, 0] not in listed[0, 1:, 0]
     assert mass[0, 0] == 1 / 101
-    assert np.isfinite(law.values(values, one(1), 20, rng())).all()
+    assert np.isfinite(conditional.values(values, one(1), 20, rng())).all()
 
 
 def test_many_levels():
@@ -261,10 +257,10 @@ def test_many_levels():
     frame = pd.DataFrame(
         {"town": rng().choice(names, p=weights / weights.sum(), size=500), "x": rng(1).normal(size=500)}
     )
-    law, inputs = law_and_rows(frame, frame[:5])
-    _, mass = law.support(inputs, one(0))
+    conditional, inputs = conditional_and_rows(frame, frame[:5])
+    _, mass = conditional.support(inputs, one(0))
     np.testing.assert_allclose(mass.sum(axis=1), 1)
-    assert np.isfinite(law.values(inputs, one(1), 20, rng())).all()
+    assert np.isfinite(conditional.values(inputs, one(1), 20, rng())).all()
 
 
 def test_codes_count_missing_once():
@@ -275,18 +271,18 @@ def test_codes_count_missing_once():
 
 def test_a_long_chain_of_yes_and_no():
     x = (rng().normal(size=(150, 70)) + rng(1).normal(size=(150, 1)) > 0).astype(float)
-    law = residual(x).law
-    drawn = law.values(x[:3], group(*range(66)), 50, rng())
+    conditional = residual(x).conditional
+    drawn = conditional.values(x[:3], group(*range(66)), 50, rng())
     assert set(np.unique(drawn)) == {0.0, 1.0}
-    assert not law.lists(group(*range(66)))
+    assert not conditional.lists(group(*range(66)))
 
 
 def test_combinations_that_never_come_are_not_drawn():
     """Two columns that code one plan: the chain rule alone would give what never comes a little."""
     plan = rng().integers(4, size=400)
     reference = np.column_stack([plan // 2, plan % 2, plan, rng(1).normal(size=400)]).astype(float)
-    law = residual(reference).law
-    values, _ = law.support(reference[:5], group(0, 1, 2))
+    conditional = residual(reference).conditional
+    values, _ = conditional.support(reference[:5], group(0, 1, 2))
     assert {tuple(row) for row in values.reshape(-1, 3)} == {(k // 2, k % 2, k) for k in range(4)}
 
 
@@ -302,57 +298,57 @@ def coupled(rows, seed):
 
 def test_numbers_that_only_come_together_are_donated_as_whole_rows():
     reference, inputs = coupled(300, 0), coupled(40, 1)
-    law = residual(reference).law
-    drawn = law.values(inputs, group(3, 1, 2), 50, rng())
+    conditional = residual(reference).conditional
+    drawn = conditional.values(inputs, group(3, 1, 2), 50, rng())
     real = {tuple(row) for row in reference[:, [3, 1, 2]]} | {tuple(row) for row in inputs[:, [3, 1, 2]]}
     assert {tuple(row) for row in drawn} <= real
-    assert law.floor(group(3, 1, 2)) == 1 / 31  # a tenth of the rows are near
-    assert not law.lists(group(3, 1, 2))
+    assert conditional.floor(group(3, 1, 2)) == 1 / 31  # a tenth of the rows are near
+    assert not conditional.lists(group(3, 1, 2))
     means = drawn.reshape(40, 50, 3)[:, :, 1].mean(axis=1)
     assert np.corrcoef(means, inputs[:, 0])[0, 1] > 0.8  # and they follow the age
 
 
 def test_ordinary_counts_are_not_taken_for_plans():
     reference = rng().poisson(5, size=(500, 4)).astype(float)
-    assert residual(reference).law.fit(group(0, 1)).whole is None
+    assert residual(reference).conditional.fit(group(0, 1)).nearest is None
 
 
 # Missing values
 
 
 def test_missing_values_are_redrawn_as_often_as_the_rest_says():
-    law, inputs = law_and_rows(mixed(600), mixed(200, seed=1))
-    gaps = np.isnan(law.values(inputs, one(2), 200, rng()).reshape(200, 200)).mean(axis=1)
+    conditional, inputs = conditional_and_rows(mixed(600), mixed(200, seed=1))
+    gaps = np.isnan(conditional.values(inputs, one(2), 200, rng()).reshape(200, 200)).mean(axis=1)
     smoker = inputs[:, 3] == 1
     assert gaps[smoker].mean() == pytest.approx(0.4, abs=0.1)
     assert gaps[~smoker].mean() == pytest.approx(0.05, abs=0.04)
-    assert law.floor(one(2)) == 1 / (1 + mixed(600).income.notna().sum())
+    assert conditional.floor(one(2)) == 1 / (1 + mixed(600).income.notna().sum())
 
 
 def test_missing_values_in_groups_and_in_the_rest():
-    law, inputs = law_and_rows(mixed(300), mixed(30, seed=1))
+    conditional, inputs = conditional_and_rows(mixed(300), mixed(30, seed=1))
     for subset in (group(1, 2), group(2, 0, 3), group(4, 2, 1)):
-        drawn = law.values(inputs, subset, 100, rng())
+        drawn = conditional.values(inputs, subset, 100, rng())
         place = list(subset.index).index(2)
         assert 0.02 < np.isnan(drawn[:, place]).mean() < 0.6
         assert not np.isnan(np.delete(drawn, place, axis=1)).any()
-    assert not np.isnan(law.values(inputs, one(1), 20, rng())).any()
+    assert not np.isnan(conditional.values(inputs, one(1), 20, rng())).any()
 
 
 def test_a_category_may_be_missing():
     frame = mixed(300, gaps=False)
     frame.loc[rng().random(300) < 0.2, "region"] = None
-    law, inputs = law_and_rows(frame, frame[:10])
-    values, _ = law.support(inputs, one(0))
+    conditional, inputs = conditional_and_rows(frame, frame[:10])
+    values, _ = conditional.support(inputs, one(0))
     assert np.isnan(values[:, 1:, 0]).sum(axis=1).tolist() == [1] * 10
-    assert np.isnan(law.values(inputs, one(0), 500, rng())).mean() == pytest.approx(0.2, abs=0.06)
+    assert np.isnan(conditional.values(inputs, one(0), 500, rng())).mean() == pytest.approx(0.2, abs=0.06)
 
 
 def test_a_value_missing_where_the_reference_has_none():
-    law, inputs = law_and_rows(mixed(100, gaps=False), mixed(100, seed=1))
+    conditional, inputs = conditional_and_rows(mixed(100, gaps=False), mixed(100, seed=1))
     assert np.isnan(inputs[:, 2]).any()
-    assert np.isfinite(law.values(inputs, one(1), 20, rng())).all()
-    own = np.isnan(law.values(inputs[np.isnan(inputs[:, 2])], one(2), 500, rng())).mean()
+    assert np.isfinite(conditional.values(inputs, one(1), 20, rng())).all()
+    own = np.isnan(conditional.values(inputs[np.isnan(inputs[:, 2])], one(2), 500, rng())).mean()
     assert own == pytest.approx(1 / 101, abs=0.01)
 
 
@@ -367,9 +363,9 @@ def test_numbers_that_are_never_there_together():
 def test_a_column_that_is_all_missing():
     x = rng().normal(size=(60, 3))
     x[:, 1] = np.nan
-    law = residual(x).law
-    assert np.isnan(law.values(x[:2], one(1), 10, rng())).all()
-    assert np.isfinite(law.values(x[:2], one(0), 10, rng())).all()
+    conditional = residual(x).conditional
+    assert np.isnan(conditional.values(x[:2], one(1), 10, rng())).all()
+    assert np.isfinite(conditional.values(x[:2], one(0), 10, rng())).all()
 
 
 # How sure the fit is
@@ -378,17 +374,18 @@ def test_a_column_that_is_all_missing():
 def test_leverage_is_small_inside_and_grows_outside():
     reference = linear(300)
     sampler = residual(reference)
-    law = sampler.law
-    assert isinstance(law, KnowsFit)
-    assert isinstance(law, ListsSupport)
-    inside, outside = law.leverage(linear(200, seed=1), one(0)), law.leverage(linear(200, seed=1) + 6, one(0))
+    conditional = sampler.conditional
+    inside, outside = (
+        conditional.leverage(linear(200, seed=1), one(0)),
+        conditional.leverage(linear(200, seed=1) + 6, one(0)),
+    )
     assert inside.shape == (200,)
     assert 2 / 300 < inside.mean() < 20 / 300
     assert outside.mean() > 10 * inside.mean()
     whole = group(0, 1, 2, 3, 4)
-    assert law.leverage(reference, whole).max() == 0
-    assert law.leverage_of_mean(reference, whole) == 0
-    assert law.leverage_of_mean(reference, one(0)) == pytest.approx(1 / 300, rel=0.3)
+    assert conditional.leverage(reference, whole).max() == 0
+    assert conditional.leverage_of_mean(reference, whole) == 0
+    assert conditional.leverage_of_mean(reference, one(0)) == pytest.approx(1 / 300, rel=0.3)
 
 
 # Was wrong once: a rival that is regressed without the logarithm was as far from it as the mean is from the median,
@@ -397,11 +394,11 @@ def test_rivals_of_another_bend_do_not_count_where_the_inputs_are_as_the_referen
     hidden = np.random.default_rng(0).normal(size=(400, 3))
     skewed = np.exp(0.6 * hidden[:, 0] + 0.4 * hidden[:, 1])
     reference = np.column_stack([skewed, hidden[:, 1:]])
-    law = residual(reference).law
-    assert law.fit(one(0)).numbers[0].fit.rivals
-    assert law.leverage_of_mean(reference, one(0)) == pytest.approx(1 / 400, rel=0.3)
+    conditional = residual(reference).conditional
+    assert conditional.fit(one(0)).numeric[0].rivals
+    assert conditional.leverage_of_mean(reference, one(0)) == pytest.approx(1 / 400, rel=0.3)
     assert (
-        law.leverage_of_mean(reference + np.array([0, 4, 0]), one(0)) > 10 / 400
+        conditional.leverage_of_mean(reference + np.array([0, 4, 0]), one(0)) > 10 / 400
     )  # far out they go apart, and that counts
 
 
@@ -413,19 +410,19 @@ def test_leverage_of_the_mean_is_that_of_mahalanobis():
     reference, inputs = linear(500), linear(300, seed=1) + np.array([0, 1.0, 0, 0.5, 0])
     shift = inputs[:, 1:].mean(axis=0) - reference[:, 1:].mean(axis=0)
     distance = shift @ np.linalg.inv(np.cov(reference[:, 1:], rowvar=False)) @ shift
-    law = residual(reference).law
-    fit = law.fit(one(0)).numbers[0].fit
+    conditional = residual(reference).conditional
+    fit = conditional.fit(one(0)).numeric[0]
     assert fit.form == "plain"
-    middle = law.space.of(inputs, law.fit(one(0)).rest, "plain").mean(axis=0)[None]
-    assert fit.line.at(middle)[1][0] == pytest.approx((1 + distance) / 500, rel=0.1)
-    assert fit.line.at(middle)[1][0] <= law.leverage_of_mean(inputs, one(0)) < 2 * (1 + distance) / 500
+    middle = conditional.design.matrix(inputs, conditional.fit(one(0)).rest, "plain").mean(axis=0)[None]
+    assert fit.line.predict(middle)[1][0] == pytest.approx((1 + distance) / 500, rel=0.1)
+    assert fit.line.predict(middle)[1][0] <= conditional.leverage_of_mean(inputs, one(0)) < 2 * (1 + distance) / 500
 
 
 def test_leverage_of_categories_and_groups():
-    law, inputs = law_and_rows(mixed(300), mixed(50, seed=1))
+    conditional, inputs = conditional_and_rows(mixed(300), mixed(50, seed=1))
     for subset in (one(0), one(3), group(0, 2), group(1, 4)):
-        assert (law.leverage(inputs, subset) > 1 / 400).all()
-        assert 1 / 400 < law.leverage_of_mean(inputs, subset) < 0.2
+        assert (conditional.leverage(inputs, subset) > 1 / 400).all()
+        assert 1 / 400 < conditional.leverage_of_mean(inputs, subset) < 0.2
 
 
 # The sampler
@@ -479,7 +476,7 @@ def test_draws_of_bent_columns_stay_within_reach(seed, monkeypatch):
     high = np.maximum(observed, tenure.max())
     assert kept.min() >= 0
     assert (kept <= 2 * high - tenure.min()).all()
-    monkeypatch.setattr(NumberFit, "bounds", lambda _, observed: (observed - np.inf, observed + np.inf))
+    monkeypatch.setattr(NumericFit, "bounds", lambda _, observed: (observed - np.inf, observed + np.inf))
     free = drawn()
     assert (np.sign(kept - observed) == np.sign(free - observed)).all()
     assert (kept <= free).all()

@@ -11,7 +11,7 @@ import butfor
 from butfor.evaluation.hypotheses import Layers
 from butfor.inference.selection import layers_of_table
 from butfor.results.result import Decided
-from butfor.results.summary import input_sentence
+from butfor.results.view import input_sentence
 from butfor.tabular.subsets import ALL, associations, column_tree, named_tree, stand_still
 from butfor.tabular.table import as_table
 

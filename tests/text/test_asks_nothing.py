@@ -10,8 +10,8 @@ import butfor
 import butfor.text as bt
 from benchmarks.figures import Timed
 from butfor.evaluation.samplers import SamplerInfo, info_of
-from butfor.text.highlight import found_in, rendered
-from butfor.text.view import marked_texts
+from butfor.results.words import Note
+from butfor.text.view import found_in, marked_texts, rendered
 
 TEXTS = {f"review {k}": f"It was a {how} film, and I saw it {k} times." for k, how in enumerate(("vile", "lousy") * 6)}
 RUSSIAN = "Это был очень плохой фильм, и я не хочу его больше видеть."
@@ -43,7 +43,7 @@ def test_nothing_that_is_shown_asks_the_model_or_the_sampler(test, tmp_path):
     assert result.chosen.any()
     before = asked.calls, drawn.calls
     view = marked_texts(result)
-    assert all(text.said for text in view.texts)
+    assert all(text.output for text in view.texts)
     assert any(line.value for text in view.texts for word in text.words for line in word.changed)
     assert "What the sampler drew instead" in result.report(tmp_path / "report.html").read_text(encoding="utf-8")
     shown = [result.summary(), str(result.notes), result._repr_html_(), str(bt.marked(result))]
@@ -103,6 +103,7 @@ def test_wrappers_keep_every_fact(wrapper):
         listed=0,
         calibrated=True,
         fills_whole=True,
+        dear=True,
     )
     assert all(getattr(known, field.name) != field.default for field in fields(known) if field.name not in OWN)
 
@@ -137,7 +138,7 @@ def test_a_filtered_infiller_says_what_the_bare_one_says():
     texts = ["I liked Zyxwvut and the film."]
     for sampler in (bt.small_infiller(threads=1), butfor.plausible(bt.small_infiller(threads=1), anything, 0.0)):
         notes = bt.explain(len_of, texts, sampler, effects=None).notes
-        assert any("1 of 6 words tested are outside the infiller's vocabulary" in str(note) for note in notes)
+        assert Note("unknown-words", "warning", {"unknown": 1, "tested": 6}) in notes
 
 
 def test_a_filtered_language_model_keeps_its_tokenizer(tiny):

@@ -10,6 +10,7 @@ from sklearn.pipeline import make_pipeline
 import butfor
 import butfor.text as bt
 from butfor import InputError
+from butfor.results.words import Note
 
 HOW = ("dreadful", "lousy", "vile", "atrocious", "abysmal")
 REVIEWS = [f"It was a {how} film and I would not see it again." for how in HOW] * 3
@@ -39,13 +40,26 @@ def test_the_words_that_matter_are_found_and_no_others(test, sampler):
     assert row.effect == pytest.approx(1)
 
 
-def test_the_default_is_sequential_where_it_is_cheap_and_for_a_sampler_that_lists(sampler):
+def test_the_default_is_sequential_whatever_the_machine(sampler):
     result = bt.explain(bad, REVIEWS, sampler)
-    assert result.record.test == "sequential"
+    assert (result.record.test, result.record.h) == ("sequential", 10)
     assert chosen(result) == sorted(HOW)
-    assert any("The test is sequential, because of what this costs here" in str(note) for note in result.notes)
     listing = bt.small_infiller(threads=1, listed=20)
     assert bt.explain(bad, REVIEWS[:2], listing).record.test == "sequential"
+
+
+def test_the_default_of_a_sampler_whose_draws_cost_much(sampler):
+    def slow(texts, subset, draws, rng):
+        return sampler(texts, subset, draws, rng)
+
+    slow.dear = True
+    assert bt.explain(bad, REVIEWS[:10], slow, effects=None).record.test == "few-shot"
+    few = bt.explain(bad, REVIEWS[:3], slow, effects=None).record
+    each = bt.explain(bad, REVIEWS[:10], slow, effects=None, family="input").record
+    assert (few.test, few.h) == (each.test, each.h) == ("sequential", 1)
+    assert bt.explain(bad, REVIEWS[:10], slow, effects=None, units="zoom").record.h == 10
+    assert bt.masked_lm("bert-base-uncased").dear
+    assert bt.causal_lm("gpt2").dear
 
 
 def test_the_same_seed_gives_the_same_result_whatever_the_batch(sampler):
@@ -101,14 +115,14 @@ def test_units(sampler, tmp_path):
 
 def test_phrases_by_rules_are_said_in_the_notes(sampler):
     result = bt.explain(bad, REVIEWS[:2], sampler, units=bt.phrases(rules=True), effects=None)
-    assert any("found by rules" in str(note) for note in result.notes)
+    assert Note("phrases-by-rules", "info") in result.notes
 
 
 def test_words_outside_the_vocabulary_are_counted_in_the_notes(sampler):
     result = bt.explain(bad, ["I liked Zyxwvut and the film."], sampler, effects=None)
-    assert any("1 of 6 words tested are outside the infiller's vocabulary" in str(note) for note in result.notes)
+    assert Note("unknown-words", "warning", {"unknown": 1, "tested": 6}) in result.notes
     result = bt.explain(bad, ["I liked the film."], sampler, effects=None)
-    assert not any("vocabulary" in str(note) for note in result.notes)
+    assert "unknown-words" not in [note.code for note in result.notes]
 
 
 def test_masked_language_model_and_classifier_from_disk(tiny):

@@ -128,4 +128,4 @@ def test_what_is_kept_of_the_pool_is_what_looking_at_every_span_finds(kind, monk
                 for span in shape.spans(kind, size)
                 if shape.key(span) == key
             ]
-            assert [(one.text, one.span) for one in sampler._of(key)] == found[:300]
+            assert sampler._of(key) == found[:300]

@@ -13,7 +13,7 @@ import butfor.models
 import butfor.text as bt
 from butfor import InputError
 from butfor.text import models
-from butfor.text import tokens as network
+from butfor.text import small as network
 from butfor.text.models import text_model
 
 TEXTS = [
@@ -114,7 +114,7 @@ def test_onnx_with_a_tokenizer(tmp_path):
 
 
 def models_tokenizer():
-    from butfor.text.tokens import tokenizer
+    from butfor.text.small import tokenizer
 
     return tokenizer()
 
@@ -155,8 +155,7 @@ def test_scikit_learn_pipelines_and_functions():
 
 
 def test_pieces_are_the_same_from_several_threads_while_what_is_kept_is_emptied(monkeypatch):
-    monkeypatch.setattr(network, "MOST_CUT", 6)
-    monkeypatch.setattr(network, "MOST_JOINED", 4)
+    monkeypatch.setattr(network, "MOST_SENTENCES", 4)
     texts = [f"What a film number {k % 7}, and<br />so dull." for k in range(40)]
     alone = [network.ids_of(encoding).tolist() for encoding in network.pieces_of(texts)]
     with ThreadPoolExecutor(4) as pool:

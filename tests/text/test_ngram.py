@@ -23,12 +23,14 @@ def test_the_model_is_a_distribution_and_agrees_with_itself(order):
     stream = np.concatenate([[EDGE, EDGE, *rng.integers(2, 9, 12), EDGE, EDGE][0 if i == 0 else 2 :] for i in range(9)])
     counts = count(stream, 9, order)
     assert counts.single.sum() == pytest.approx(1)
-    after = np.array([[counts._after(a, b) for b in range(9)] for a in range(9)])
+    after = np.array([[counts.weights(a, b, None, None) for b in range(9)] for a in range(9)])
     np.testing.assert_allclose(after.sum(axis=2), 1, rtol=1e-6)
     for b in range(9):
         for c in range(9):
-            np.testing.assert_allclose(counts._before(b, c), after[b, :, c], rtol=1e-5)
-            np.testing.assert_allclose(counts._before_two(b, c), after[:, b, c], rtol=1e-5)
+            before = counts.weights(None, b, c, None) / counts.weights(None, b, None, None)  # P(c | b w)
+            np.testing.assert_allclose(before, after[b, :, c], rtol=1e-5)
+            before_two = counts.weights(None, None, b, c) / counts.weights(None, None, b, None)  # P(c | w b)
+            np.testing.assert_allclose(before_two, after[:, b, c], rtol=1e-5)
 
 
 def test_kneser_ney_by_hand():
@@ -39,8 +41,9 @@ def test_kneser_ney_by_hand():
     before = np.array([0, 1, 3, 1, 1])  # different words before each; none has two, so that half of one is taken off
     single = np.maximum(before - 0.5, 0) / 6 + 0.5 * 4 / 6 / 5
     np.testing.assert_allclose(counts.single, single)
-    assert counts._after(None, x)[y] == pytest.approx((2 - discount) / 3 + discount * 2 / 3 * single[y], rel=1e-6)
-    assert counts._after(None, x)[x] == pytest.approx(discount * 2 / 3 * single[x], rel=1e-6)
+    after_x = counts.weights(None, x, None, None)
+    assert after_x[y] == pytest.approx((2 - discount) / 3 + discount * 2 / 3 * single[y], rel=1e-6)
+    assert after_x[x] == pytest.approx(discount * 2 / 3 * single[x], rel=1e-6)
 
 
 @pytest.fixture(scope="module")

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from butfor import text
-from butfor.text.tokens import UNK, ask, numbers_of
+from butfor.text.small import UNK, ask, numbers_of
 
-module = sys.modules["butfor.text.small_sentiment"]
+module = sys.modules["butfor.text.small"]
 MODEL = text.small_sentiment(threads=1)
 LONG = " ".join(
     f"This was the {number}th time that I saw such a dull film, and it went on and on." for number in range(40)
@@ -55,14 +55,14 @@ def test_every_piece_is_in_one_sentence():
     for one in ("", "Dull", "Dull.", ". . .", LONG, LONG.replace(".", "")):
         row = numbers_of([one])[0] if one else np.array([UNK])
         parts = [np.frombuffer(part, np.int16) for part in module._sentences(row)]
-        inner = [part[module.REACH : -module.REACH] for part in parts]
+        inner = [part[module.MARGIN_STATE : -module.MARGIN_STATE] for part in parts]
         assert np.concatenate(inner).tolist() == row.tolist()
         assert all(len(part) for part in inner)
 
 
 def test_a_shorter_reach_would_be_noticed(monkeypatch):
-    monkeypatch.setattr(module, "REACH", 2)
-    monkeypatch.setattr(module, "_pooled_before", dict)
+    monkeypatch.setattr(module, "MARGIN_STATE", 2)
+    monkeypatch.setattr(module, "_cache", lambda name: {})
     assert abs(MODEL([LONG])[0] - whole(LONG)) > 1e-5
 
 
@@ -74,7 +74,7 @@ def test_only_what_changed_is_read(monkeypatch):
         return ask(name, threads, feeds, **options)
 
     known = {}
-    monkeypatch.setattr(module, "_pooled_before", lambda: known)
+    monkeypatch.setattr(module, "_cache", lambda name: known if name == "pooled" else {})
     monkeypatch.setattr(module, "ask", counted)
     MODEL([LONG])
     assert sum(read) > 700
@@ -82,7 +82,7 @@ def test_only_what_changed_is_read(monkeypatch):
     changed = [LONG.replace("20th", word) for word in ("last", "best", "worst")]
     MODEL([LONG, *changed])
     assert 0 < sum(read) < 250
-    monkeypatch.setattr(module, "MOST_POOLED", 1)  # what is known is forgotten
+    monkeypatch.setattr(module, "MOST_SENTENCES", 1)  # what is known is forgotten
     MODEL([LONG, "Dull."])
     assert len(known) == 1
 

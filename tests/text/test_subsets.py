@@ -216,7 +216,8 @@ def test_phrases_say_how_they_were_found():
         "The old man", "tired", "his boat", "a small sail"
     ]  # fmt: skip
     assert "by rules" in repr(by_rules)
-    assert "by rules" in by_rules.notes([], [], 0)[0]
+    assert [note.code for note in by_rules.notes([], [], 0)] == ["phrases-by-rules"]
+    assert "found by rules" in str(by_rules.notes([], [], 0)[0])
     assert read("", by_rules) == read("...", by_rules) == []
     with pytest.raises(InputError, match="kind must be"):
         bt.phrases("verbs")

@@ -11,20 +11,20 @@ import butfor
 from butfor.evaluation.hypotheses import Block
 from butfor.report.write import render, write_folder
 from butfor.results.result import Kept
-from butfor.text.highlight import (
+from butfor.text.view import (
     Gap,
     directions,
     found_in,
     harmless,
     kind_of,
     marked,
+    marked_texts,
     often,
     pieces,
     rendered,
     shortened,
     window,
 )
-from butfor.text.view import marked_texts
 from butfor.types import Subset
 
 GOOD, BAD, PLAIN = ("lovely", "superb", "fine"), ("dreadful", "boring", "awful"), ("long", "new", "french", "short")
@@ -295,7 +295,7 @@ def test_a_file_of_an_earlier_version_is_shown_without_the_model_s_answers(resul
     bare = replace(result, kept=Kept(), outputs=np.full((len(result.input_names), 0), np.nan))
     assert "What the sampler drew instead" not in render(bare)
     assert body(render(bare)) == body(render(result))
-    assert marked_texts(bare).texts[0].said == ""
+    assert marked_texts(bare).texts[0].output == ""
     assert not marked_texts(bare).drawn
 
 
@@ -403,7 +403,7 @@ def test_several_outputs_are_named_and_their_probabilities_shown():
     found = butfor.text.explain(Two(), TEXTS, plain, target="good")
     view = marked_texts(found)
     assert view.output == "good"
-    assert view.texts[0].said.startswith("the model says good, probability 0.8")
+    assert view.texts[0].output.startswith("the model says good, probability 0.8")
     assert view.texts[0].words[0].changed[0].value.startswith("0.")
     assert "<b>bad</b>" not in render(found)
 

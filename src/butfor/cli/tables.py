@@ -1,325 +1,225 @@
-"""What the commands on tables share: the options of their models, rows and columns, and reading what those name."""
+"""The commands on tables: `butfor explain`, `butfor global` and `butfor check-sampler`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
-import typer
 
-from butfor import explain as run
-from butfor import tabular
 from butfor.cli.options import (
-    BATCH_ROWS_HELP,
     MODEL,
-    ON_ERROR_HELP,
     ROWS,
     TEST,
     Output,
-    Running,
-    TestOptions,
     Trust,
     bar,
     command,
     finish,
-    flag,
-    given,
     kept,
-    needed,
-    option,
-    panel,
+    library_settings,
+    opt,
     sourced,
     stopped_early,
     working,
     written,
 )
-from butfor.evaluation.samplers import Sampler
-from butfor.inference.guarantees import P_RULES
-from butfor.models import wrap
 from butfor.report.write import REPORT, RESULT, TABLE, save_png, write_files
 from butfor.settings import Procedure, few_shot, irt, sequential
-from butfor.tabular.global_importance import global_importance
+from butfor.tabular.files import SAMPLERS, TableRequest, Tables, read_subsets, read_tables, sampler_named
 from butfor.types import InputError
 
 if TYPE_CHECKING:
-    from butfor.tabular.files import TableRequest, Tables
+    from butfor.tabular.check import SamplerCheck
 
-
-SAMPLERS: dict[str, Callable[[Any], Sampler]] = {
-    "auto": tabular.auto,
-    "residual": tabular.residual,
-    "gaussian": tabular.gaussian,
-    "copula": tabular.copula,
-    "forest": tabular.forest,
-    "neighbours": tabular.neighbours,
-    "empirical": tabular.empirical,
-}
-SAMPLER_HELP = f"How to redraw columns from the reference: {', '.join(SAMPLERS)} (samplers.md says which is for what)."
-SamplerName = Annotated[str, typer.Option(help=SAMPLER_HELP, rich_help_panel=TEST)]
 MODEL_HELP = (
     "file.onnx, file.skops, file.py:function (from a pandas DataFrame of the feature columns to one number per row or "
     "one column per output), an http(s) address of the Open Inference Protocol V2, or a .pkl, .pickle or .joblib file "
     "with --trust-pickle."
 )
 REFERENCE_HELP = "CSV or .parquet file with what you compare against: controls, the other class, last year."
+SAMPLER_HELP = f"Sampler of counterfactuals, fitted on the reference: {', '.join(SAMPLERS)} (see samplers.md)."
+DATA_HELP = (
+    "CSV (UTF-8, one header line) or .parquet file with the rows to explain. Columns may hold numbers, yes and no, "
+    "text and, in Parquet, times; some may be missing."
+)
+REFERENCE_WHERE_HELP = (
+    "Rows of the reference, such as \"diagnosis == 'benign'\". Without --reference it splits the data: the rows it "
+    "matches are the reference, the others are explained."
+)
+DROP_HELP = (
+    "Columns that are not for the model: a,b,c. Text columns that are named in an expression which picks rows are left "
+    "out anyway, numbers are not."
+)
+SUBSETS_HELP = (
+    "What to test: zoom (from all columns over groups down to single ones: the default), columns (each by itself), or "
+    'a JSON file: {"name": ["column", ...]}, a mapping of such mappings, or a list.'
+)
+ModelName = Annotated[str, opt(MODEL_HELP, panel=MODEL)]
+SamplerName = Annotated[str, opt(SAMPLER_HELP, panel=TEST)]
 
 
-@panel(MODEL)
-class TableModel:
-    model: str = needed(MODEL_HELP)
-    batch_rows: int | None = option(BATCH_ROWS_HELP)
-
-
-@panel(ROWS)
+@dataclass(frozen=True, kw_only=True)
 class Rows:
-    data: Path = needed(
-        "CSV (UTF-8, one header line) or .parquet file with the rows to explain. Columns may hold numbers, yes and "
-        "no, text and, in Parquet, times; some may be missing."
-    )
-    reference: Path | None = option(REFERENCE_HELP)
-    reference_where: str | None = option(
-        "Rows of the reference, such as \"diagnosis == 'benign'\". Without --reference it splits the data: the rows "
-        "it matches are the reference, the others are explained."
-    )
-    data_where: str | None = option('Rows to explain, such as "age > 40 and `my column` != 0".')
+    """Where rows come from."""
+
+    panel = ROWS
+    data: Annotated[Path, opt(DATA_HELP)]
+    reference: Annotated[Path | None, opt(REFERENCE_HELP)] = None
+    reference_where: Annotated[str | None, opt(REFERENCE_WHERE_HELP)] = None
+    data_where: Annotated[str | None, opt('Rows to explain, such as "age > 40 and `my column` != 0".')] = None
 
 
-@panel(ROWS)
-class TableColumns:
-    features: list[str] | None = option(
-        "Columns for the model, in this order: a,b,c. Default: what it was fitted on, or all."
-    )
-    drop: list[str] | None = option(
-        "Columns that are not for the model: a,b,c. Text columns that are named in an expression which picks rows are "
-        "left out anyway, numbers are not."
-    )
-    dates: list[str] | None = option("Text columns with dates to read as times: a,b. ISO 8601, 2024-02-29.")
-    categories: list[str] | None = option(
-        "Columns to give the model as pandas categories: a,b. Default: text stays text."
-    )
-    index: str | None = option("Column with the names of the rows; not for the model.")
-    subsets: Path | None = option(
-        "What to test: zoom (from all columns over groups down to single ones: the default), columns (each by itself), "
-        'or a JSON file: {"name": ["column", ...]}, a mapping of such mappings, or a list.'
-    )
+@dataclass(frozen=True, kw_only=True)
+class Columns:
+    """Columns of the tables, and the subsets of them to test."""
 
-    def groups(self) -> str | dict[str, Any] | list[Any] | None:
-        """What is to be tested, a word or what the file says; None: what suits the sampler."""
-        from butfor.tabular.files import read_subsets
+    panel = ROWS
+    features: Annotated[
+        list[str] | None, opt("Columns for the model, in this order: a,b,c. Default: what it was fitted on, or all.")
+    ] = None
+    drop: Annotated[list[str] | None, opt(DROP_HELP)] = None
+    dates: Annotated[list[str] | None, opt("Text columns with dates to read as times: a,b. ISO 8601, 2024-02-29.")] = (
+        None
+    )
+    categories: Annotated[
+        list[str] | None, opt("Columns to give the model as pandas categories: a,b. Default: text stays text.")
+    ] = None
+    index: Annotated[str | None, opt("Column with the names of the rows; not for the model.")] = None
+    subsets: Annotated[Path | None, opt(SUBSETS_HELP)] = None
 
+    def read_subsets(self) -> str | dict[str, Any] | list[Any] | None:
         if self.subsets is None or self.subsets.name in ("zoom", "columns"):
             return None if self.subsets is None else self.subsets.name
         return read_subsets(self.subsets)
 
+    def read_tables(self, model: object, **rows: Any) -> Tables:
+        """Read the rows to explain and the reference, with the columns for the model, which may know them itself."""
+        from butfor.models import wrap
 
-def sampler_named(name: str) -> Callable[[Any], Sampler]:
-    if name not in SAMPLERS:
-        raise InputError(f"--sampler must be one of {', '.join(SAMPLERS)}, got {name!r}")
-    return SAMPLERS[name]
-
-
-def tables(columns: TableColumns, model: object, **rows: object) -> Tables:
-    """The rows to explain and those of the reference, with the columns for the model, which may know them itself."""
-    from butfor.tabular.files import read_tables
-
-    return read_tables(table_request(columns, model, **rows))
-
-
-def table_request(columns: TableColumns, model: object, **rows: object) -> TableRequest:
-    """What was said of rows and columns, on the command line and by the model."""
-    from butfor.tabular.files import TableRequest
-
-    known = None if model is None else wrap(model).columns
-    named = {name: value for name, value in vars(columns).items() if name != "subsets"}
-    return TableRequest(**given(**named, **rows, known=None if known is None else list(map(str, known))))
-
-
-STREAM_HELP = (
-    "Read the data in blocks, for files larger than memory: single columns, --test sequential, irt or osft; writes "
-    "table.parquet (table.csv without pyarrow) and nothing else. --reference must be a file of its own."
-)
-
-
-def explain_in_blocks(
-    model: TableModel,
-    trust: Trust,
-    rows: Rows,
-    columns: TableColumns,
-    sampler: str,
-    test: Mapping[str, Any],
-    tests: TestOptions,
-    output: Output,
-    labels: str | None,
-) -> None:
-    """Test block by block, choose over the whole file, write one table."""
-    from butfor.tabular.stream import OPTIONS, explain_stream, read_stream, usual_ending
-
-    if labels is not None:
-        raise InputError("--truth and --clusters need all rows at once; drop them, or drop --stream")
-    with working(output):
-        make, box = sampler_named(sampler), trust.load(model.model)
-        settings = {**tests.settings(box), **test}
-        if unknown := [name for name in settings if name not in OPTIONS]:
-            raise InputError(f"--{unknown[0].replace('_', '-')} does not go with --stream; drop one of them")
-        data, reference = read_stream(table_request(columns, box, **vars(rows)))
-        table = f"table{usual_ending()}"
-        made = _folder(output.out)
-        try:
-            found = explain_stream(
-                box,
-                data,
-                make(reference),
-                out=output.out / table,
-                subsets=columns.groups(),
-                seed=output.seed,
-                batch_rows=model.batch_rows,
-                progress=bar(output),
-                **settings,
-            )
-        except BaseException:
-            if made and not any(output.out.iterdir()):
-                output.out.rmdir()
-            raise
-    finish(output, found.summary, found.to_json, {"Table": table})
-
-
-def _folder(out: Path) -> bool:
-    """Make the folder; whether it was not there."""
-    made = not out.exists()
-    out.mkdir(parents=True, exist_ok=True)
-    return made
+        known = None if model is None else wrap(model).columns
+        columns = {name: value for name, value in vars(self).items() if name != "subsets"}
+        given = {name: value for name, value in (columns | rows).items() if value is not None}
+        return read_tables(TableRequest(**given, known=None if known is None else list(map(str, known))))
 
 
 TRUTH_HELP = "Column with the true labels, for --target truth; not for the model."
 CLUSTERS_HELP = "Column whose equal values mark rows that belong together, as several of one person; not for the model."
-OWNERS: dict[str, Callable[..., Procedure]] = {"h": sequential, "early_stop": irt, "scale": few_shot}
-
-
-@panel(TEST)
-class OneTest:
-    h: int | None = option("Exceedances at which the sequential test stops. Default: 10.")
-    early_stop: bool = flag("With --test irt: the same answer for fewer rows.")
-    scale: str | None = option("shrunk: for --test few-shot where subsets differ in scale.")
-
-    def of(self, test: str | None) -> dict[str, Procedure]:
-        """The test as an object, where there is an option of its own; nothing where its name says it all."""
-        made, name = {}, test or "sequential"
-        for typed, value in vars(self).items():
-            if value is None or value is False:
-                continue
-            own = OWNERS[typed](**{typed: value})
-            if own.name != name:
-                raise InputError(f"--{typed.replace('_', '-')} is for --test {own.name}, not for {name}; drop it")
-            made["test"] = own
-        return made
+H_HELP = "Exceedances at which the sequential test stops. Default: 10."
+EARLY_STOP_HELP = "With --test irt: the same answer for fewer model evaluations."
+SCALE_HELP = "shrunk: for --test few-shot where subsets differ in scale."
 
 
 @command()
 def explain(
     *,
-    model: TableModel,
+    model: ModelName,
     trust: Trust,
     rows: Rows,
-    columns: TableColumns,
-    truth: Annotated[str | None, typer.Option(help=TRUTH_HELP, rich_help_panel=ROWS)] = None,
-    clusters: Annotated[str | None, typer.Option(help=CLUSTERS_HELP, rich_help_panel=ROWS)] = None,
+    columns: Columns,
+    truth: Annotated[str | None, opt(TRUTH_HELP, panel=ROWS)] = None,
+    clusters: Annotated[str | None, opt(CLUSTERS_HELP, panel=ROWS)] = None,
     sampler: SamplerName = "auto",
-    tests: TestOptions,
-    own: OneTest,
+    h: Annotated[int | None, opt(H_HELP, panel=TEST)] = None,
+    early_stop: Annotated[bool, opt(EARLY_STOP_HELP, "--early-stop", panel=TEST)] = False,
+    scale: Annotated[str | None, opt(SCALE_HELP, panel=TEST)] = None,
     output: Output,
-    running: Running,
-    on_error: Annotated[str, typer.Option(help=ON_ERROR_HELP)] = "raise",
-    stream: Annotated[bool, typer.Option("--stream", help=STREAM_HELP)] = False,
+    **settings: Any,
 ) -> None:
     """Test the features of every row of a table; write result.butfor, table.csv and report.html."""
-    if stream:
-        explain_in_blocks(model, trust, rows, columns, sampler, own.of(tests.test), tests, output, truth or clusters)
-        return
-    if tests.target == "truth" and truth is None:
+    from butfor import explain as run
+
+    if settings.get("target") == "truth" and truth is None:
         raise InputError("--target truth needs the true labels; name their column with --truth")
-    test = own.of(tests.test)
+    makers: tuple[tuple[str, Any, Callable[..., Procedure]], ...] = (
+        ("h", h, sequential), ("early_stop", early_stop or None, irt), ("scale", scale, few_shot)
+    )  # fmt: skip
+    name = settings.get("test", "sequential")
+    for typed, value, maker in makers:
+        if value is not None:
+            settings["test"] = maker(**{typed: value})
+            if settings["test"].name != name:
+                option = typed.replace("_", "-")
+                raise InputError(f"--{option} is for --test {settings['test'].name}, not for {name}; drop it")
     with working(output):
-        make, box = sampler_named(sampler), trust.load(model.model)
-        read = tables(columns, box, **vars(rows), truth=truth, clusters=clusters)
-        settings = {"target": None if truth is None else "truth", **tests.settings(box), **test}
-        groups = columns.groups()
-        with kept(running.run_dir, output.out) as run_dir:
+        fit, box = sampler_named(sampler), trust.load(model)
+        read = columns.read_tables(box, **vars(rows), truth=truth, clusters=clusters)
+        if truth is not None:
+            settings.setdefault("target", "truth")
+        typed_settings, subsets = library_settings(settings, box), columns.read_subsets()
+        with kept(typed_settings.pop("run_dir", None), output.out) as run_dir:
             result = run(
                 box,
                 read.data,
-                make(read.reference),
-                subsets=groups,
+                fit(read.reference),
+                subsets=subsets,
                 y=read.truth,
                 groups=read.clusters,
                 seed=output.seed,
-                batch_rows=model.batch_rows,
                 run_dir=run_dir,
-                workers=running.workers,
-                timeout=running.timeout,
-                on_error=on_error,
                 progress=bar(output),
-                **settings,
+                **typed_settings,
             )
-            result = written(result, output, model=model.model, **read.sources)
+            result = written(result, output, model=model, **read.sources)
     finish(output, result.summary, result.to_json)
     stopped_early(result, output)
 
 
 IMPORTANCE = "importance.png"
 LABELS_HELP = (
-    "Column with the true labels of rows that the model was not fitted on: asks which features its skill rests on. The "
-    "reference is then the population of the data (default: the data itself). Without labels: which features set the "
-    "data apart from the reference."
+    "Column with the true labels of rows that the model was not fitted on: tests which features its skill rests on. "
+    "The reference is then the population of the data (default: the data itself). Without labels: which features set "
+    "the data apart from the reference."
 )
 LOSS_HELP = "With --labels: squared or log. Default: log for several outputs, else squared."
-PASSES_HELP = "Recombinations of them, which cost no model rows. Default: 999."
+PASSES_HELP = "Recombinations of them, which cost no model evaluations. Default: 999."
+GLOBAL = ("alpha", "rule", "alternative", "target", "link", "draws", "exact", "batch_rows", "workers", "run_dir")
 
 
 @command(
-    without=("index", "test", "family"),
-    rule=f"One of {', '.join(P_RULES)}.",
+    only=(*GLOBAL, "on_error", "timeout"),
+    without=("index",),
+    rule="One of bh, by, holm, bonferroni.",
     target="Without --labels, which output: its label or number, or predicted.",
     draws="Counterfactuals of each row. Default: 20.",
 )
 def global_(
     *,
-    model: TableModel,
+    model: ModelName,
     trust: Trust,
     rows: Rows,
-    labels: Annotated[str | None, typer.Option("--labels", "--truth", help=LABELS_HELP, rich_help_panel=ROWS)] = None,
-    columns: TableColumns,
+    labels: Annotated[str | None, opt(LABELS_HELP, "--labels", "--truth", panel=ROWS)] = None,
+    columns: Columns,
     sampler: SamplerName = "auto",
-    loss: Annotated[str | None, typer.Option(help=LOSS_HELP, rich_help_panel=TEST)] = None,
-    tests: TestOptions,
-    passes: Annotated[int | None, typer.Option(help=PASSES_HELP, rich_help_panel=TEST)] = None,
+    loss: Annotated[str | None, opt(LOSS_HELP, panel=TEST)] = None,
+    passes: Annotated[int | None, opt(PASSES_HELP, panel=TEST)] = None,
     output: Output,
-    running: Running,
-    on_error: Annotated[str, typer.Option(help=ON_ERROR_HELP)] = "raise",
+    **settings: Any,
 ) -> None:
     """Test every feature once, over all rows together; write a report, a picture, the table and the result."""
+    from butfor.tabular.global_importance import global_importance
+
     with working(output):
-        make, box = sampler_named(sampler), trust.load(model.model)
-        read = tables(columns, box, **vars(rows), truth=labels, truth_option="--labels", itself=labels is not None)
-        with kept(running.run_dir, output.out) as run_dir:
+        fit, box = sampler_named(sampler), trust.load(model)
+        read = columns.read_tables(box, **vars(rows), truth=labels, truth_option="--labels", itself=labels is not None)
+        typed_settings = library_settings(settings, box)
+        with kept(typed_settings.pop("run_dir", None), output.out) as run_dir:
             result = global_importance(
                 box,
                 read.data,
-                reference=make(read.reference),
+                reference=fit(read.reference),
                 y=None if read.truth is None else np.asarray(read.truth),
-                subsets=columns.groups(),
+                subsets=columns.read_subsets(),
+                loss=loss,  # type: ignore[arg-type]
+                passes=passes,
                 seed=output.seed,
-                batch_rows=model.batch_rows,
                 run_dir=run_dir,
-                workers=running.workers,
-                timeout=running.timeout,
-                on_error=on_error,
                 progress=bar(output),
-                **given(loss=loss, passes=passes),
-                **tests.settings(box),
+                **typed_settings,
             )
-            result = sourced(result, model=model.model, **read.sources)
+            result = sourced(result, model=model, **read.sources)
             files: dict[str, Callable[[Path], object]] = {
                 RESULT: result.save,
                 TABLE: lambda path: result.table.to_csv(path, index=False),
@@ -327,9 +227,99 @@ def global_(
                 IMPORTANCE: lambda path: save_png(result.plot, path, len(result.chosen)),
             }
             write_files(files, output.out)
+    names = {"Report": REPORT, "Picture": IMPORTANCE, "Table": TABLE, "Result": RESULT}
+    finish(output, result.summary, result.to_json, names)
+
+
+CHECK, SHARE = "check.png", 0.2
+HELD_OUT_HELP = "CSV or .parquet file with rows of the population of the reference that the sampler is not fitted on."
+BOX_HELP = f"Compare also the outputs on real rows and on draws: {MODEL_HELP}"
+ALPHA_HELP = "Share of checks that call a right sampler wrong. Default: 0.03."
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeldOut:
+    """Rows that the sampler is fitted on, and rows that it is checked on."""
+
+    panel = ROWS
+    reference: Annotated[Path, opt(REFERENCE_HELP)]
+    held_out: Annotated[Path | None, opt(HELD_OUT_HELP)] = None
+    hold_out: Annotated[
+        float | None, opt(f"Or the share of the reference to hold out, at random. Default: {SHARE}.")
+    ] = None
+    reference_where: Annotated[str | None, opt("Rows of the reference, such as \"diagnosis == 'benign'\".")] = None
+    held_out_where: Annotated[str | None, opt("Rows of the --held-out file, likewise.")] = None
+
+    def rows(self) -> dict[str, object]:
+        """Return the tables as those of a run, whose data are the held-out rows."""
+        held_out, reference = self.held_out, self.reference
+        where = {"data_where": self.held_out_where, "reference_where": self.reference_where}
+        if held_out is None:
+            if self.held_out_where is not None:
+                raise InputError("--held-out-where picks rows of the --held-out file, and none was given; name it")
+            share = SHARE if self.hold_out is None else self.hold_out
+            return {"data": reference, **where, "hold_out": share, "what": "reference"}
+        if self.hold_out is not None:
+            raise InputError("--held-out and --hold-out were both given; use one of them")
+        if held_out.exists() and reference.exists() and held_out.samefile(reference):
+            raise InputError(
+                f"--held-out {held_out} is the reference itself, which the sampler is fitted on; use --hold-out {SHARE}"
+            )
+        return {"data": held_out, "reference": reference, **where, "what": "held-out data"}
+
+
+@command(
+    only=("draws", "alpha"),
+    without=("index",),
+    draws="Counterfactuals of each held-out row. Default: 99.",
+    alpha=ALPHA_HELP,
+)
+def check(
+    *,
+    held_out: HeldOut,
+    model: Annotated[str | None, opt(BOX_HELP, panel=MODEL)] = None,
+    columns: Columns,
+    sampler: SamplerName = "auto",
+    trust: Trust,
+    output: Output,
+    **settings: Any,
+) -> None:
+    """Compare a sampler with held-out rows; print verdicts and scores by feature, write table.csv and check.png.
+
+    The exit code is 0 whatever the verdict is.
+    """
+    from butfor import check_sampler
+
+    with working(output):
+        fit, rows = sampler_named(sampler), held_out.rows()
+        box = None if model is None else trust.load(model)
+        read = columns.read_tables(box, **rows, seed=output.seed)
+        subsets = columns.read_subsets()
+        fitted = fit(read.reference)
+        checked = check_sampler(
+            fitted, read.data, box, subsets=subsets, seed=output.seed, progress=bar(output), **settings
+        )
+        files: dict[str, Callable[[Path], object]] = {
+            TABLE: lambda path: checked.table.to_csv(path, index=False),
+            CHECK: lambda path: save_png(checked.plot, path, len(checked.verdicts)),
+        }
+        write_files(files, output.out)
+    why = getattr(fitted, "why", "")
+    words = f"{why}\n" if why else ""
+    words += f"{fitted!r}, checked on {read.sources['data']}\n\n"
     finish(
         output,
-        result.summary,
-        result.to_json,
-        {"Report": REPORT, "Picture": IMPORTANCE, "Table": TABLE, "Result": RESULT},
+        lambda: words + checked.summary(),
+        lambda: _as_json(checked, repr(fitted)),
+        {"Picture": CHECK, "Table": TABLE},
     )
+
+
+def _as_json(checked: SamplerCheck, sampler: str) -> str:
+    from json import dumps, loads
+
+    described = {"sampler": sampler, "ok": checked.ok, "headline": checked.headline, "sentence": checked.sentence}
+    together = {"together": checked.together, "together_p": checked.together_p, "alpha": checked.alpha}
+    counts = {"rows": checked.rows, "draws": checked.draws, "left_out": list(checked.left_out)}
+    table = loads(checked.table.to_json(orient="records"))
+    return dumps({**described, **together, **counts, "notes": list(map(str, checked.notes)), "table": table})

@@ -1,36 +1,37 @@
-"""Subsets that are no region but a property of the whole image, and the sampler that redraws them."""
+"""Attributes: properties of the entire image as subsets, and the sampler that redraws them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from butfor.evaluation.samplers import HasNotes, Sampler, SamplerInfo, info_of
+from butfor.image.cache import Cached
 from butfor.image.region import Attribute, Image, Transform, check_image, described, is_region
 from butfor.models.wrap import need
 from butfor.types import InputError, ModelError, Subset
 
 
 def colour(image: Image, rng: np.random.Generator) -> Image:
-    """Another hue, saturation and white balance; shapes and light stay.
+    """Change hue, saturation and white balance; shapes and lightness stay.
 
     >>> colour(np.zeros((2, 2, 3), np.uint8), np.random.default_rng(0)).shape
     (2, 2, 3)
     """
     cv2 = need("cv2", "image")
-
-    turn, saturation, gains = rng.uniform(20, 160), rng.uniform(0.5, 1.5), rng.uniform(0.8, 1.2, 3)
+    rotation, saturation, gains = rng.uniform(20, 160), rng.uniform(0.5, 1.5), rng.uniform(0.8, 1.2, 3)
     hsv = cv2.cvtColor(np.ascontiguousarray(image), cv2.COLOR_RGB2HSV).astype(np.float32)
-    hsv[..., 0] = (hsv[..., 0] + turn) % 180  # OpenCV counts hues in steps of two degrees
+    hsv[..., 0] = (hsv[..., 0] + rotation) % 180  # OpenCV counts hues in steps of two degrees
     hsv[..., 1] = np.clip(hsv[..., 1] * saturation, 0, 255)
     rgb = cv2.cvtColor(hsv.astype(np.uint8), cv2.COLOR_HSV2RGB) * gains
     return np.asarray(np.clip(np.rint(rgb), 0, 255), np.uint8)
 
 
 def greyscale(image: Image, rng: np.random.Generator) -> Image:
-    """Shades of grey, as black-and-white films of different sensitivity would show them.
+    """Convert to grey with random channel weights, as black-and-white films of different sensitivity do.
 
     >>> grey = greyscale(np.arange(12, dtype=np.uint8).reshape(2, 2, 3), np.random.default_rng(0))
     >>> bool((grey[..., 0] == grey[..., 2]).all())
@@ -42,15 +43,12 @@ def greyscale(image: Image, rng: np.random.Generator) -> Image:
 
 
 def texture(image: Image, rng: np.random.Generator) -> Image:
-    """Fine detail from elsewhere in the image; colours and outlines stay.
-
-    The detail (what a blur takes away) is cut into tiles, which are shuffled and turned.
+    """Shuffle and rotate tiles of the fine detail (what a blur takes away); colours and outlines stay.
 
     >>> texture(np.zeros((40, 30, 3), np.uint8), np.random.default_rng(0)).shape
     (40, 30, 3)
     """
     cv2 = need("cv2", "image")
-
     height, width = image.shape[:2]
     tile = max(2, min(height, width) // 10)
     smooth = cv2.GaussianBlur(image.astype(np.float32), (0, 0), max(1.0, min(height, width) / 60))
@@ -60,8 +58,8 @@ def texture(image: Image, rng: np.random.Generator) -> Image:
     detail = np.pad(image - smooth, padding, mode="symmetric" if min(height, width) >= tile else "edge")
     tiles = detail.reshape(down, tile, across, tile, 3).swapaxes(1, 2).reshape(-1, tile, tile, 3)
     tiles = tiles[rng.permutation(len(tiles))]
-    turns = rng.integers(4, size=len(tiles))
-    tiles = np.stack([np.rot90(piece, turn) for piece, turn in zip(tiles, turns, strict=True)])
+    quarters = rng.integers(4, size=len(tiles))
+    tiles = np.stack([np.rot90(piece, k) for piece, k in zip(tiles, quarters, strict=True)])
     shuffled = tiles.reshape(down, across, tile, tile, 3).swapaxes(1, 2).reshape(down * tile, across * tile, 3)
     return np.asarray(np.clip(np.rint(smooth + shuffled[:height, :width]), 0, 255), np.uint8)
 
@@ -75,19 +73,26 @@ class Attributes:
 
     chosen: tuple[Attribute, ...]
 
-    blind = True  # whatever is there
+    blind = True  # chosen without looking at the image
 
     def __call__(self, name: object, image: Image) -> list[Subset]:  # noqa: ARG002
         return [Subset(attribute.name, attribute) for attribute in self.chosen]
 
 
-def attributes(*names: str, **own: Transform) -> Attributes:
-    """Properties of the whole image to test beside its regions: "Does it rely on texture?" is one more hypothesis.
+def attributes(*names: str, **transforms: Transform) -> Attributes:
+    """Test properties of the entire image: "Does the model rely on texture?" is one more hypothesis.
 
     Parameters
     ----------
-    *names : "colour", "texture" or "greyscale".
-    **own : name=function of your own, `(image, rng) -> image` of the same size: a style transfer, say.
+    *names : {"colour", "texture", "greyscale"}
+        Built-in attributes.
+    **transforms : callable
+        name=function `(image, rng) -> image` of the same size: a style transfer, say.
+
+    Returns
+    -------
+    Attributes
+        A function (name, image) -> subsets.
 
     Examples
     --------
@@ -96,30 +101,27 @@ def attributes(*names: str, **own: Transform) -> Attributes:
     ['texture', 'mirrored']
     """
     unknown = [name for name in names if name not in BUILT_IN]
-    if unknown or not (names or own):
+    if unknown or not (names or transforms):
         came = ", ".join(map(repr, unknown)) or "nothing"
         raise InputError(f"attributes are {', '.join(BUILT_IN)}, or name=function of your own; got {came}")
-    for name, transform in own.items():
+    for name, transform in transforms.items():
         if not callable(transform):
             raise InputError(f"attribute {name!r} must be a function (image, rng) -> image, got {transform!r}")
-    chosen = {name: BUILT_IN[name] for name in names} | own
+    chosen = {name: BUILT_IN[name] for name in names} | transforms
     return Attributes(tuple(Attribute(name, transform) for name, transform in chosen.items()))
 
 
 @dataclass(frozen=True)
 class WithAttributes:
-    """Regions go to the inpainter, attributes to their transformation. Made by `with_attributes`."""
+    """Regions go to the inpainter, attributes to their transformation."""
 
-    inpainter: Sampler | None
+    inpainter: Sampler
 
     def __repr__(self) -> str:
-        return f"with_attributes({'' if self.inpainter is None else repr(self.inpainter)})"
+        return f"with_attributes({self.inpainter!r})"
 
     @property
     def info(self) -> SamplerInfo:
-        """That of the inpainter, under another name."""
-        if self.inpainter is None:
-            return SamplerInfo(identity=repr(self), changes_subset_only=True)
         inner = info_of(self.inpainter)
         return replace(inner, identity=f"with_attributes({inner.identity})")
 
@@ -127,44 +129,29 @@ class WithAttributes:
         self, inputs: Sequence[Image], subset: Subset, draws: int, rng: np.random.Generator
     ) -> Sequence[Image]:
         if isinstance(subset.index, Attribute):
-            return [_transformed(image, subset.index, rng) for image in inputs for _ in range(draws)]
-        if self.inpainter is None:
-            raise InputError(
-                f"subset {subset.name!r} is a region, but there is nothing to fill it; use with_attributes(inpainter)"
-            )
+            return [transformed(image, subset.index, rng) for image in inputs for _ in range(draws)]
         made: Sequence[Image] = self.inpainter(inputs, subset, draws, rng)
         return made
 
-    def notes(self, inputs: Sequence[Image], subsets: Sequence[Sequence[Subset]], seed: int) -> list[str]:
-        """What the inpainter has to say of its regions."""
-        regions = [list(filter(is_region, own)) for own in subsets]
+    def notes(self, inputs: Sequence[Image], subsets: Sequence[Sequence[Subset]], seed: int) -> list[Any]:
+        regions = [list(filter(is_region, of_image)) for of_image in subsets]
         return self.inpainter.notes(inputs, regions, seed) if isinstance(self.inpainter, HasNotes) else []
 
 
-def with_attributes(inpainter: Sampler | None = None) -> WithAttributes:
-    """A sampler for runs that test attributes, alone or beside regions.
-
-    Parameters
-    ----------
-    inpainter : fills the regions: any sampler of images.
-
-    Examples
-    --------
-    >>> from butfor.image import telea
-    >>> with_attributes(telea())
-    with_attributes(telea(radius=3))
-    """
-    if inpainter is not None and not callable(inpainter):
-        raise InputError(f"with_attributes needs an inpainter (any sampler of images), got {type(inpainter).__name__}")
-    return WithAttributes(inpainter)
-
-
-def _transformed(image: Image, attribute: Attribute, rng: np.random.Generator) -> Image:
+def transformed(image: Image, attribute: Attribute, rng: np.random.Generator) -> Image:
+    """Return the image with another version of an attribute, checked: the function may be the user's."""
     check_image(image)
     try:
-        made = attribute.transform(image.copy(), rng)  # a user's function may write into what it is given
+        made = attribute.transform(image.copy(), rng)  # a user's function may write into its argument
     except Exception as error:
         raise ModelError(f"attribute {attribute.name!r} raised {type(error).__name__}: {error}") from error
     if not isinstance(made, np.ndarray) or made.dtype != np.uint8 or made.shape != image.shape:
         raise ModelError(f"attribute {attribute.name!r} returned {described(made)}, expected uint8 {image.shape}")
     return np.ascontiguousarray(made)
+
+
+def with_attributes(sampler: Sampler, subsets: Sequence[Sequence[Subset]]) -> Sampler:
+    """Return the sampler, able to redraw attributes where the subsets have any."""
+    inner = sampler.sampler if isinstance(sampler, Cached) else sampler
+    needed = any(isinstance(subset.index, Attribute) for of_image in subsets for subset in of_image)
+    return WithAttributes(sampler) if needed and not isinstance(inner, WithAttributes) else sampler

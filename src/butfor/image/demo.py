@@ -2,84 +2,53 @@
 
 from __future__ import annotations
 
-import os
 import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from butfor.evaluation.progress import Progress
-from butfor.image.boxes import boxes
 from butfor.image.explain import explain
-from butfor.image.files import folder
-from butfor.image.inpainters import onnx_inpainter
-from butfor.image.models import onnx_classifier
 from butfor.image.region import Image, at, grid
 from butfor.results.result import Result
 from butfor.results.summary import WIDTH
 from butfor.settings import few_shot
-from butfor.types import Array, Floats, InputError, Ints, Subset
+from butfor.types import Array, Floats, Ints, Subset
 
-Reporting = bool | Callable[[Progress], None] | None
-
-ENLARGED = 4  # each of the 8 x 8 pixels becomes so many squared: pictures are to be looked at
+ENLARGED = 4  # factor by which the 8 x 8 pixels are enlarged, to be looked at
 LIKE = 60  # reference digits that a patch may come from
-PHOTOGRAPHS = 12
 
 
 @dataclass(frozen=True)
 class ImageDemo:
-    """What was found, a check on images in which nothing is to be found (None: there is none), and words before it."""
+    """The result on threes, a check on eights, in which nothing is to be discovered, and an introduction."""
 
     found: Result
-    check: Result | None
+    check: Result
     before: str
 
     def summary(self) -> str:
-        """What the demo did and found, for a terminal."""
-        parts = [textwrap.fill(self.before, WIDTH), "", self.found.summary()]
-        if self.check is not None:
-            after = (
-                f"Check: the same call on {len(self.check.input_names)} held-out eights chooses "
-                f"{int(self.check.chosen.sum())} of {len(self.check.chosen)} squares. They come from the reference's "
-                "own population, so a valid test finds (nearly) nothing there."
-            )
-            parts += ["", textwrap.fill(after, WIDTH)]
-        return "\n".join(parts)
+        """Return the introduction, the result and the check, for a terminal."""
+        after = (
+            f"Check: the same call on {len(self.check.input_names)} held-out eights chooses "
+            f"{int(self.check.chosen.sum())} of {len(self.check.chosen)} squares. They come from the reference's "
+            "own population, so a valid test finds (nearly) nothing there."
+        )
+        return "\n".join([textwrap.fill(self.before, WIDTH), "", self.found.summary(), "", textwrap.fill(after, WIDTH)])
 
 
-def image_demo(
-    seed: int = 0, progress: Reporting = None, assets: Path | None = None, fills: Path | None = None
-) -> ImageDemo:
-    """Digits where no assets are given; the paper's photographs with real networks where they are."""
-    return digits(seed, progress) if assets is None else photographs(assets, progress, fills)
-
-
-def named_assets() -> Path | None:
-    """The folder that BUTFOR_ASSETS names, if it does."""
-    given = os.environ.get("BUTFOR_ASSETS")
-    if given is None:
-        return None
-    place = Path(given) / "image"
-    if not (place / "paper").is_dir():
-        raise InputError(f"BUTFOR_ASSETS is {given}, which has no image/paper; unset it to run on digits")
-    return place
-
-
-def digits(seed: int = 0, progress: Reporting = None, count: int = 24) -> ImageDemo:
-    """A network trained on half of scikit-learn's digits; squares of held-out threes, with eights as the reference."""
+def digits(seed: int = 0, progress: bool | Callable[[Progress], None] | None = None, count: int = 24) -> ImageDemo:
+    """Explain a network trained on half of scikit-learn's digits: squares of held-out threes, eights as reference."""
     model, seen, held_out, known, truth = trained(seed)
-    sampler = Alike(seen[known == 8])
-    asked: dict[str, Any] = {"boxes": grid(4), "target": 3, "test": few_shot(scale="shrunk")}
-    asked |= {"seed": seed, "progress": progress}
-    source = {"model": "MLPClassifier, 64 hidden units", "reference": "eights of the training half"}
-    found, check = (
-        _sourced(explain(model, _named(held_out[truth == digit][:count], digit), sampler, **asked), **source)
-        for digit in (3, 8)
-    )
+    sampler, test = Alike(seen[known == 8]), few_shot(scale="shrunk")
+    results = []
+    for digit in (3, 8):
+        images = {f"{digit}, number {k}": image for k, image in enumerate(held_out[truth == digit][:count], start=1)}
+        result = explain(model, images, sampler, boxes=grid(4), target=3, test=test, seed=seed, progress=progress)
+        source = {"model": "MLPClassifier, 64 hidden units", "reference": "eights of the training half"}
+        results.append(result.with_sources(**source))
     right = float((model(list(held_out)).argmax(axis=1) == truth).mean())
     before = (
         f"Scikit-learn's handwritten digits. A network with 64 hidden units is right on {right:.0%} of the held-out "
@@ -87,11 +56,11 @@ def digits(seed: int = 0, progress: Reporting = None, count: int = 24) -> ImageD
         'redrawn as it looks in eights that are alike elsewhere. Which squares make the threes look "3" to the '
         "network, beyond what an eight's would?"
     )
-    return ImageDemo(found, check, before)
+    return ImageDemo(results[0], results[1], before)
 
 
 def trained(seed: int) -> tuple[Digits, Image, Image, Ints, Ints]:
-    """The network, the pictures that it was trained on, those that it was not, and what digits both are."""
+    """Return the network, the pictures it was trained on, the others, and the digits of both."""
     from sklearn.datasets import load_digits
     from sklearn.model_selection import train_test_split
     from sklearn.neural_network import MLPClassifier
@@ -103,16 +72,8 @@ def trained(seed: int) -> tuple[Digits, Image, Image, Ints, Ints]:
     return Digits(network), seen, held_out, known, truth
 
 
-def _named(images: Sequence[Image], digit: int) -> dict[str, Image]:
-    return {f"{digit}, number {number}": image for number, image in enumerate(images, start=1)}
-
-
-def _sourced(result: Result, **source: str) -> Result:
-    return result.with_sources(**source)
-
-
 def enlarged(row: Floats) -> Image:
-    """64 shades from 0 to 16 -> a picture, black on white.
+    """Return a picture, black on white, of 64 shades from 0 to 16.
 
     >>> enlarged(np.zeros(64)).shape, int(enlarged(np.full(64, 16.0)).max())
     ((32, 32, 3), 0)
@@ -122,7 +83,7 @@ def enlarged(row: Floats) -> Image:
 
 
 def features(images: Sequence[Image]) -> Floats:
-    """The 64 shades of each picture, between 0 and 1, (n, 64)."""
+    """Return the 64 shades of each picture, between 0 and 1, (n, 64)."""
     small = np.stack(list(images))[:, ::ENLARGED, ::ENLARGED, 0]
     return np.asarray((255.0 - small.reshape(len(small), -1)) / 255)
 
@@ -141,7 +102,7 @@ class Digits:
 
 @dataclass(frozen=True, eq=False)
 class Alike:
-    """Sampler: the same place in one of the reference pictures that are most alike everywhere else."""
+    """Sampler: the same square of one of the reference pictures that are most alike everywhere else."""
 
     reference: Array  # (n, height, width, 3)
 
@@ -162,23 +123,3 @@ class Alike:
                 made[where] = self.reference[donor][where]
                 out.append(made)
         return out
-
-
-def photographs(assets: Path, progress: Reporting = None, fills: Path | None = None) -> ImageDemo:
-    """A few of the paper's photographs and boxes, as in the paper: one fill a box, OSFT at .2."""
-    names = assets / "paper" / "imagenet_class_names.json"
-    found = explain(
-        onnx_classifier(assets / "efficientnet_lite0.onnx", classes=names),
-        folder(assets / "paper")[:PHOTOGRAPHS],
-        onnx_inpainter(assets / "migan_pipeline_v2.onnx"),
-        boxes=boxes(assets / "paper" / "boxes.json"),
-        alpha=0.2,
-        fills=fills,
-        progress=progress,
-    )
-    before = (
-        f"{PHOTOGRAPHS} of the paper's photographs with its boxes. EfficientNet-Lite0 names what is on them; MI-GAN "
-        "fills a box from its surroundings, always alike, so this shows the paper's way and promises nothing. For a "
-        "guarantee: butfor image --sampler migan.onnx --diversify."
-    )
-    return ImageDemo(_sourced(found, model="EfficientNet-Lite0", data="the paper's photographs"), None, before)

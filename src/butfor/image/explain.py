@@ -1,38 +1,39 @@
-"""The public edge for images: one call from a classifier and photographs to regions with a guarantee."""
+"""`butfor.image.explain`: from a classifier and photographs to regions with a guarantee, in one call."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
-from butfor.evaluation.hypotheses import is_blind, list_problem
+from butfor.evaluation.hypotheses import Proposer, is_blind, list_problem
 from butfor.evaluation.items import ListItems
 from butfor.evaluation.progress import Progress
 from butfor.evaluation.samplers import HasNotes, Sampler, SeesRun, info_of
+from butfor.image.attributes import with_attributes
+from butfor.image.boxes import as_proposer, is_zoom
 from butfor.image.cache import cached
-from butfor.image.inputs import as_proposer, is_zoom, load_items, propose_regions, source_record, with_its_attributes
+from butfor.image.files import OpenImage, checksum, load_items, source_record
 from butfor.image.models import huggingface_classifier, torch_classifier
 from butfor.image.plausibility import fills_judged
-from butfor.image.region import RegionPacking, check_drawn
+from butfor.image.region import Attribute, Image, RegionPacking, RegionWarning, check_drawn, mask_of
 from butfor.models import Wrapped, wrap
 from butfor.models.wrap import model_name
 from butfor.results.result import Result
 from butfor.results.words import Note, as_note
 from butfor.run.overlap import overlap_note
-from butfor.run.proposed import Proposed
+from butfor.run.proposed import NamedItems, Proposed, Words, propose
 from butfor.run.run import RunContext, check_zoom, run, with_layers
 from butfor.settings import EffectsOf, Link, OnError, Procedure, RunOptions, Settings, default_test, documented
-from butfor.types import Alternative, Family, InputError
+from butfor.types import Alternative, Family, InputError, Subset
 
-HELD_VALUES = 2**26  # values of the images that the model is given at a time: 64 MB
-MOST_ROWS = 32
-KEEP = (3, 2**28)  # counterfactuals of each hypothesis that are kept, and the values of all of them
+BATCH_VALUES, MOST_IMAGES = 2**26, 32  # of a batch that the model gets where the user does not say: 64 MB
+KEEP = (3, 2**28)  # counterfactuals kept for each hypothesis, and values of all of them
+WORDS = Words(one="image", many="images", argument="boxes", nothing="no region", sign=" ")
 
 
 @documented
@@ -70,29 +71,40 @@ def explain(
     timeout: float | None = None,
     on_error: OnError | None = None,
 ) -> Result:
-    """Which regions of each image the classifier relies on: those but for which its answer would be surprising.
+    """Test which regions of each image the classifier relies on: but for them its answer would be surprising.
 
     `test=None` is "few-shot" (1/alpha draws a region), or `butfor.sequential(h=1)` with fewer than 10 images or
     `family="input"`, where few-shot promises nothing. With `boxes="zoom"` it is "sequential", and "osft" for a sampler
     that always draws the same: that is how the paper did it, but Q is then a single point and nothing is promised.
     `target=None` is the class with the largest output over the image *and* its counterfactuals; "observed-class" is the
     paper's, which inflates discoveries. For classes the alternative is "greater" unless you say otherwise. Effects need
-    16 fresh draws for each region chosen (200 after "irt" and "sequential"), so they are estimated only where you ask
-    for them, and never for a sampler that always draws the same.
+    16 fresh draws for each region chosen (200 after "irt" and "sequential"), so they are estimated only on request, and
+    never for a sampler that always draws the same.
 
     Parameters
     ----------
-    model : a classifier of `butfor.image`, a torch module, a Hugging Face pipeline, or a function of a list of images.
-    images : a folder, a list of files or arrays, a mapping name -> image, or `butfor.image.folder(...)`; files are
-        opened one at a time.
-    sampler : redraws a region given the rest of its image: an inpainter, `donor`, your own
+    model : callable, torch.nn.Module or pipeline
+        A classifier of `butfor.image`, a torch module, a Hugging Face pipeline, or a function of a list of images.
+    images : str, Path, list, dict or ImageFiles
+        A folder, a list of files or arrays, a mapping name -> image, or `butfor.image.folder(...)`; files are opened
+        one at a time.
+    sampler : callable
+        Redraws a region given the rest of its image: an inpainter, `donor`, or any function
         `(images, subset, draws, rng) -> images`.
-    boxes : what to test: a list, mapping or file for `butfor.image.boxes`, one list of boxes for each image, masks,
-        "grid" (three by three, the default), "zoom" (coarse to fine: cells that split in four where they are chosen),
+    boxes : str, Path, list, dict or callable, optional
+        What to test: a list, mapping or file for `butfor.image.boxes`, one list of boxes for each image, masks, "grid"
+        (three by three, the default), "zoom" (coarse to fine: cells that split in four where they are chosen),
         "superpixels", "random", or any function (name, image) -> subsets such as `detected_boxes(detector)`.
-    fills : a folder that keeps the sampler's draws, so that another alpha, test or model costs no inpainting.
-    effects : "chosen" estimates effects from fresh draws for what was chosen, "all" for every region; None saves those.
+    fills : str or Path, optional
+        A folder that keeps the sampler's draws, so that another alpha, test or model costs no inpainting.
+    effects : {"chosen", "all"}, optional
+        Estimate effects from fresh draws for the regions chosen, or for all; None saves those draws.
     {settings}
+
+    Returns
+    -------
+    Result
+        A row of `result.table` for each region of each image; `result.report(path)` has the pictures.
 
     Examples
     --------
@@ -117,29 +129,41 @@ def explain(
     proposer = as_proposer(boxes, settings.seed, given.names, whole=whole)
     check_zoom(proposer, settings)
     pixels: dict[str, str] = {}
-    found = propose_regions(given, proposer, settings.options.on_error, whole=whole, pixels=pixels)
-    drawing = prepared(sampler, found, fills)
-    check = None if info_of(drawing).changes_subset_only else check_drawn
-    items = ListItems(found.items, check, costly=True, packing=RegionPacking())
+    proposed = propose_regions(given, proposer, settings.options.on_error, whole=whole, pixels=pixels)
+    drawing = prepared(sampler, proposed, fills)
+    items = ListItems(
+        proposed.items,
+        None if info_of(drawing).changes_subset_only else check_drawn,
+        costly=True,
+        packing=RegionPacking(),
+    )
+    problem = list_problem(items, proposed.names, proposed.subsets, drawing, settings.seed)
+
+    def notes() -> list[Note]:
+        of_sampler = (
+            drawing.notes(proposed.items, proposed.subsets, settings.seed) if isinstance(drawing, HasNotes) else []
+        )
+        return [*proposed.notes, *map(as_note, of_sampler)]
+
     context = RunContext(
-        problem=with_layers(list_problem(items, found.names, found.subsets, drawing, settings.seed), proposer, found),
+        problem=with_layers(problem, proposer, proposed),
         wrapped=wrapped,
         model_name=model_name(model),
-        batch_rows=rows_at_a_time(found),
-        describe=lambda row: f"image {found.names[row]!r}",
-        sampler_notes=partial(_sampler_notes, found, drawing, settings.seed),
-        inputs=source_record(repr(proposer), found.items, pixels),
+        batch_rows=batch_images(proposed),
+        describe=lambda row: f"image {proposed.names[row]!r}",
+        sampler_notes=notes,
+        inputs=source_record(repr(proposer), proposed.items, pixels),
         data_dependent=not is_blind(proposer),
         keep=KEEP,
         kept_notes=fills_judged,
     )
-    result = run(context, settings.for_inputs(given.names, found.names))
-    notes = overlap_note(result) if test is None else []
-    return replace(result, run_notes=(*result.run_notes, *notes))
+    result = run(context, settings.for_inputs(given.names, proposed.names))
+    more = overlap_note(result) if test is None else []
+    return replace(result, run_notes=(*result.run_notes, *more))
 
 
 def classifier(model: Any) -> Wrapped:
-    """A model of images: torch modules and Hugging Face pipelines as images go into them, others as they are."""
+    """Wrap a model of images: torch modules and Hugging Face pipelines as images go into them, others as they are."""
     if any(kind.__module__.startswith("transformers.pipelines") for kind in type(model).__mro__):
         model = huggingface_classifier(model)
     elif any(kind.__module__ == "torch.nn.modules.module" for kind in type(model).__mro__):
@@ -148,24 +172,46 @@ def classifier(model: Any) -> Wrapped:
     return Wrapped(model, tuple(names)) if names is not None and callable(model) else wrap(model)
 
 
-def prepared(sampler: Any, found: Proposed, fills: str | Path | None) -> Sampler:
-    """The sampler, able to redraw attributes where there are some, with its fills kept where that is asked for."""
+def propose_regions(
+    images: NamedItems,
+    proposer: Proposer,
+    on_error: OnError,
+    *,
+    whole: bool = False,
+    pixels: dict[str, str] | None = None,
+) -> Proposed:
+    """Return the regions of every image; raise at what cannot be used, or leave it out. `whole` allows entire images.
+
+    `pixels` is given the checksum of each image by name: here all of them are read, one after the other.
+    """
+
+    def check(name: str, image: Image, subsets: Sequence[Subset]) -> None:
+        for subset in subsets:  # an inpainter would refuse it in the middle of the run
+            region = not whole and not isinstance(subset.index, Attribute)
+            if region and mask_of(subset, *image.shape[:2]).all():
+                raise InputError(
+                    f"region {subset.name!r} of image {name!r} is the whole image: nothing is left around it"
+                )
+        if pixels is not None:
+            pixels[name] = checksum(image)
+
+    ignored = images.open.ignored if isinstance(images.open, OpenImage) else ()
+    notes = [Note("files-ignored", "info", {"names": list(ignored)})] if ignored else []
+    return propose(images, proposer, WORDS, on_error, check, notes, RegionWarning)
+
+
+def prepared(sampler: Any, proposed: Proposed, fills: str | Path | None) -> Sampler:
+    """Return the sampler as the run uses it: it can redraw attributes, and its fills are kept in `fills`."""
     if not callable(sampler):
         raise InputError(
             f"sampler must be a function (images, subset, draws, rng) -> images such as butfor.image.donor(), got "
             f"{type(sampler).__name__}"
         )
-    able = with_its_attributes(sampler, found.subsets)
-    able = able.for_run(found.items, found.subsets) if isinstance(able, SeesRun) else able
+    able = with_attributes(sampler, proposed.subsets)
+    able = able.for_run(proposed.items, proposed.subsets) if isinstance(able, SeesRun) else able
     return able if fills is None else cached(able, fills)
 
 
-def rows_at_a_time(found: Proposed) -> int:
-    """Images the model gets at a time where the user does not say: about 64 MB of them."""
-    return int(np.clip(HELD_VALUES // max(1, found.largest), 1, MOST_ROWS))
-
-
-def _sampler_notes(found: Proposed, sampler: Sampler, seed: int) -> list[Note]:
-    """Sentences on the images, and what the sampler says of its draws."""
-    own = sampler.notes(found.items, found.subsets, seed) if isinstance(sampler, HasNotes) else []
-    return [*found.notes, *map(as_note, own)]
+def batch_images(proposed: Proposed) -> int:
+    """Return the number of images the model gets at a time where the user does not say."""
+    return int(np.clip(BATCH_VALUES // max(1, proposed.largest), 1, MOST_IMAGES))

@@ -1,42 +1,55 @@
-"""Image files -> uint8 RGB arrays, as a viewer would show them; folders of them, read one at a time."""
+"""Images as they come (files, folders, Pillow images, arrays) -> uint8 RGB arrays by name, opened one at a time."""
 
 from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeGuard, overload
+from typing import TYPE_CHECKING, Any, NoReturn, TypeGuard, overload
 
 import numpy as np
 
-from butfor.image.region import Image
+from butfor.evaluation.items import Items, ListItems
+from butfor.image.attributes import BUILT_IN
+from butfor.image.region import Attribute, Image, RegionPacking, is_mask
 from butfor.models.wrap import loaded, one_line
-from butfor.types import InputError
+from butfor.results.record import ImageInputs
+from butfor.run.proposed import NamedItems, check_names
+from butfor.types import Array, InputError, warn_user
 
 if TYPE_CHECKING:
     from PIL.Image import Image as Picture
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm", ".jp2")
 MOST_PIXELS = 30_000_000  # 90 MB an image; a run holds a few copies of it at a time
+WIDEST = 2**24  # pixels
 
 
 def read_image(path: str | Path, *, longest: int | None = None, most_pixels: int = MOST_PIXELS) -> Image:
-    """The file as a uint8 array (height, width, 3), the way a viewer shows it.
+    """Read a file as a uint8 array (height, width, 3), the way a viewer shows it.
 
     EXIF rotation is applied; grey and palette images become RGB; transparent ones are laid on white; CMYK is
-    converted without its colour profile; 16 bits become 8 (divided by 257, never stretched); of an animation the first
-    frame is taken.
+    converted without its colour profile; 16 bits become 8 (divided by 257, never stretched); only the first frame of
+    an animation is read.
 
     Parameters
     ----------
-    path : the file.
-    longest : images whose longer side has more pixels are shrunk to that: boxes in pixels are then those of the smaller
-        image, unless their file says on which size they were drawn (COCO and VOC do).
-    most_pixels : larger images are refused, unless they are shrunk.
+    path : str or Path
+        The file.
+    longest : int, optional
+        Shrink images whose longer side has more pixels. Boxes in pixels are then those of the smaller image, unless
+        their file says on which size they were drawn (COCO and VOC do).
+    most_pixels : int
+        Larger images are refused, unless they are shrunk.
+
+    Returns
+    -------
+    ndarray
+        Pixels, uint8 (height, width, 3).
 
     Examples
     --------
@@ -54,12 +67,20 @@ def read_image(path: str | Path, *, longest: int | None = None, most_pixels: int
         raise InputError(f"the image {path} {'is a directory' if path.is_dir() else 'does not exist'}; give a file")
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Pillow's word on large images: ours follows
+            warnings.simplefilter("ignore")  # Pillow's on large images: ours follows
             with Pictures.open(path) as picture:
-                _check_size(picture.size, path, longest, most_pixels)
+                width, height = picture.size
                 if longest is not None:
+                    if longest < 1:
+                        raise InputError(f"longest must be at least 1 pixel, got {longest}")
                     picture.draft(None, (longest, longest))  # JPEG decodes to about the right size at once
                     return _rgb(ImageOps.exif_transpose(_shrunk(picture, longest)), str(path))
+                if width * height > most_pixels:
+                    raise InputError(
+                        f"the image {path} has {width} x {height} = {width * height / 1e6:.0f} million pixels, more "
+                        f"than {most_pixels / 1e6:g} million, and every counterfactual is a whole copy; shrink it with "
+                        "longest=2048, or raise most_pixels"
+                    )
                 return _rgb(ImageOps.exif_transpose(picture), str(path))
     except Pictures.DecompressionBombError as error:
         raise InputError(f"the image {path} is far too large ({error}); shrink it first") from error
@@ -69,17 +90,6 @@ def read_image(path: str | Path, *, longest: int | None = None, most_pixels: int
         if isinstance(error, InputError):
             raise
         raise InputError(f"the image {path} is broken or cut short: {one_line(error)}") from error
-
-
-def _check_size(size: tuple[int, int], path: Path, longest: int | None, most_pixels: int) -> None:
-    if longest is not None and longest < 1:
-        raise InputError(f"longest must be at least 1 pixel, got {longest}")
-    if longest is None and size[0] * size[1] > most_pixels:
-        raise InputError(
-            f"the image {path} has {size[0]} x {size[1]} = {size[0] * size[1] / 1e6:.0f} million pixels, more than "
-            f"{most_pixels / 1e6:g} million, and every counterfactual is a whole copy; shrink it with longest=2048, or "
-            "raise most_pixels"
-        )
 
 
 def _shrunk(picture: Picture, longest: int) -> Picture:
@@ -118,30 +128,36 @@ def _rgb(picture: Picture, name: str) -> Image:
 
 
 def checksum(image: Image) -> str:
-    """A few characters that tell whether the pixels are still the same.
+    """Return a short hash of the pixels.
 
     >>> one = np.zeros((2, 3, 3), np.uint8)
     >>> checksum(one) == checksum(one.copy()) != checksum(one + 1)
     True
     """
-    found = blake2b(str(image.shape).encode(), digest_size=8)
-    found.update(np.ascontiguousarray(image).data)
-    return found.hexdigest()
+    key = blake2b(str(image.shape).encode(), digest_size=8)
+    key.update(np.ascontiguousarray(image).data)
+    return key.hexdigest()
 
 
 def is_pillow(thing: object) -> TypeGuard[Picture]:
-    """Whether it is a Pillow image: nobody can hold one while Pillow is not loaded."""
+    """Return True for a Pillow image, which cannot exist while Pillow is not loaded."""
     pillow = loaded("PIL.Image")
     return pillow is not None and isinstance(thing, pillow.Image)
 
 
 def as_image(thing: object) -> Image:
-    """Whatever is an image -> a uint8 array (height, width, 3).
+    """Convert an image to a uint8 array (height, width, 3).
 
     Parameters
     ----------
-    thing : a path, a Pillow image (turned as its EXIF says, like files), or an array of uint8 or uint16, (height,
-        width) grey, or with 1, 3 (RGB) or 4 (RGB and opacity) channels last.
+    thing : str, Path, PIL.Image.Image or ndarray
+        A file, a Pillow image (rotated as its EXIF says), or an array of uint8 or uint16, (height, width) grey, or with
+        1, 3 (RGB) or 4 (RGB and opacity) channels last.
+
+    Returns
+    -------
+    ndarray
+        Pixels, uint8 (height, width, 3).
 
     Examples
     --------
@@ -166,8 +182,8 @@ def as_image(thing: object) -> Image:
     if array.ndim == 2:
         array = array[:, :, None]
     if array.ndim != 3 or array.shape[2] not in (1, 3, 4) or 0 in array.shape:
-        turned = "; move the channels last" if array.ndim == 3 and array.shape[0] in (1, 3, 4) else ""
-        raise InputError(f"an image must be (height, width) with 1, 3 or 4 channels last, got {array.shape}{turned}")
+        advice = "; move the channels last" if array.ndim == 3 and array.shape[0] in (1, 3, 4) else ""
+        raise InputError(f"an image must be (height, width) with 1, 3 or 4 channels last, got {array.shape}{advice}")
     if array.shape[2] == 4:
         opacity = array[:, :, 3:].astype(np.uint32)
         return ((array[:, :, :3] * opacity + 255 * (255 - opacity) + 127) // 255).astype(np.uint8)
@@ -176,13 +192,18 @@ def as_image(thing: object) -> Image:
 
 @dataclass(frozen=True)
 class ImageFiles(Sequence[Image]):
-    """Images on disk that look like a list, read when asked for, so that they are never all in memory.
+    """A sequence of images on disk, each read when it is needed.
 
     Parameters
     ----------
-    paths, names : of the files.
-    longest, most_pixels : as in `read_image`.
-    ignored : files of the folder that are no images.
+    paths : tuple of Path
+        The files.
+    names : tuple of str
+        Their names.
+    longest, most_pixels : int
+        As in `read_image`.
+    ignored : tuple of str
+        Files of the folder that are not images.
     """
 
     paths: tuple[Path, ...]
@@ -198,20 +219,20 @@ class ImageFiles(Sequence[Image]):
         return len(self.paths)
 
     @overload
-    def __getitem__(self, place: int) -> Image: ...
+    def __getitem__(self, index: int) -> Image: ...
     @overload
-    def __getitem__(self, place: slice) -> ImageFiles: ...
-    def __getitem__(self, place: int | slice) -> Image | ImageFiles:
-        if isinstance(place, slice):
-            return replace(self, paths=self.paths[place], names=self.names[place])
-        return recent_image(self.paths[place], self.longest, self.most_pixels)
+    def __getitem__(self, index: slice) -> ImageFiles: ...
+    def __getitem__(self, index: int | slice) -> Image | ImageFiles:
+        if isinstance(index, slice):
+            return replace(self, paths=self.paths[index], names=self.names[index])
+        return recent_image(self.paths[index], self.longest, self.most_pixels)
 
     def __iter__(self) -> Iterator[Image]:
         return (self[i] for i in range(len(self)))
 
 
 def recent_image(path: Path, longest: int | None, most_pixels: int) -> Image:
-    """A file's image, read-only; the last two stay in memory until they change on disk."""
+    """Read a file's image, read-only; the last two stay in memory until they change on disk."""
     try:
         changed = path.stat().st_mtime_ns
     except OSError:
@@ -219,7 +240,7 @@ def recent_image(path: Path, longest: int | None, most_pixels: int) -> Image:
     return _recent(path, changed, longest, most_pixels)
 
 
-@lru_cache(maxsize=2)  # the subsets of one image are asked for one after the other
+@lru_cache(maxsize=2)  # the subsets of one image come one after the other
 def _recent(path: Path, changed: int, longest: int | None, most_pixels: int) -> Image:  # noqa: ARG001
     image = read_image(path, longest=longest, most_pixels=most_pixels)
     image.setflags(write=False)
@@ -229,30 +250,212 @@ def _recent(path: Path, changed: int, longest: int | None, most_pixels: int) -> 
 def folder(
     path: str | Path, *, recursive: bool = False, longest: int | None = None, most_pixels: int = MOST_PIXELS
 ) -> ImageFiles:
-    """The images of a directory in their natural order (img2 before img10), named by their file names.
+    """List the images of a directory in natural order (img2 before img10), named by their file names.
 
-    Files that are not called like images are left out and listed in `.ignored`; a broken image raises when it is read.
+    Files that are not named like images are left out and listed in `.ignored`; a broken image raises when it is read.
 
     Parameters
     ----------
-    path : the directory.
-    recursive : search the directories inside, too; names are then paths such as "cats/1.jpg".
-    longest, most_pixels : as in `read_image`.
+    path : str or Path
+        The directory.
+    recursive : bool
+        Search the directories inside as well; names are then paths such as "cats/1.jpg".
+    longest, most_pixels : int
+        As in `read_image`.
+
+    Returns
+    -------
+    ImageFiles
+        The images, read one at a time.
+
+    Examples
+    --------
+    >>> import tempfile; from PIL import Image
+    >>> with tempfile.TemporaryDirectory() as path:
+    ...     Image.new("RGB", (3, 2)).save(f"{path}/cat.png")
+    ...     folder(path).names
+    ('cat.png',)
     """
     root = Path(path)
     if not root.is_dir():
         raise InputError(f"the image folder {root} {'is a file' if root.is_file() else 'does not exist'}")
     files = [file for file in (root.rglob("*") if recursive else root.iterdir()) if file.is_file()]
-    names = {file.relative_to(root).as_posix(): file for file in files if not file.name.startswith(".")}
-    found = sorted((name for name in names if name.lower().endswith(SUFFIXES)), key=_natural)
-    if not found:
+    by_name = {file.relative_to(root).as_posix(): file for file in files if not file.name.startswith(".")}
+
+    def natural(name: str) -> tuple[list[tuple[int, str]], str]:
+        parts = re.findall(r"\d+|\D+", name.lower())
+        return [(int(part), "") if part.isdecimal() else (-1, part) for part in parts], name
+
+    names = sorted((name for name in by_name if name.lower().endswith(SUFFIXES)), key=natural)
+    if not names:
         deeper = any(file.name.lower().endswith(SUFFIXES) for file in root.rglob("*"))
         advice = "the directories inside have some: use recursive=True" if deeper else f"expected {', '.join(SUFFIXES)}"
-        raise InputError(f"the image folder {root} has no images among {len(names)} files; {advice}")
-    ignored = tuple(sorted(set(names) - set(found)))
-    return ImageFiles(tuple(names[name] for name in found), tuple(found), longest, most_pixels, ignored)
+        raise InputError(f"the image folder {root} has no images among {len(by_name)} files; {advice}")
+    ignored = tuple(sorted(set(by_name) - set(names)))
+    return ImageFiles(tuple(by_name[name] for name in names), tuple(names), longest, most_pixels, ignored)
 
 
-def _natural(name: str) -> tuple[list[tuple[int, str]], str]:
-    parts = re.findall(r"\d+|\D+", name.lower())
-    return [(int(part), "") if part.isdecimal() else (-1, part) for part in parts], name
+@dataclass(frozen=True)
+class OpenImage:
+    """Opens one image of a run: a file from disk, a Pillow image or an array as it is."""
+
+    longest: int | None = None
+    most_pixels: int = MOST_PIXELS
+    ignored: tuple[str, ...] = ()  # files of the folder that are not images
+
+    def __call__(self, name: str, source: object) -> Image:
+        if isinstance(source, Path):
+            return recent_image(source, self.longest, self.most_pixels)
+        try:
+            image = as_image(source).view()
+        except InputError as error:
+            raise InputError(f"image {name!r} cannot be used: {error}") from error
+        image.setflags(write=False)  # nobody may write into an observed image
+        return image
+
+
+def load_items(images: Any) -> NamedItems:
+    """Name the images of a folder or a file, a list of files, Pillow images or arrays, or a mapping name -> image.
+
+    Files are named by their file names (by their paths where two are alike), others "image 1", "image 2" and so on.
+
+    >>> load_items([np.zeros((2, 2, 3), np.uint8)] * 2).names
+    ('image 1', 'image 2')
+    """
+    if isinstance(images, NamedItems):
+        return images
+    if isinstance(images, str | Path):
+        images = [images] if Path(images).is_file() else folder(images)
+    if isinstance(images, ImageFiles):
+        return NamedItems(images.names, images.paths, OpenImage(images.longest, images.most_pixels, images.ignored))
+    if is_pillow(images) or getattr(images, "ndim", 4) < 4:  # an array of NumPy, torch, ...
+        raise InputError("images is one image; give a list of images: [image]")
+    try:
+        given = list(images.values()) if isinstance(images, Mapping) else list(images)
+    except TypeError as error:
+        raise InputError(
+            "images must be a folder, a list of files or arrays, or a mapping name -> image, got "
+            f"{type(images).__name__}"
+        ) from error
+    sources = tuple(Path(source) if isinstance(source, str) else source for source in given)
+    if isinstance(images, Mapping):
+        names = tuple(map(str, images))
+    else:
+        files = [source.name for source in sources if isinstance(source, Path)]
+        short = len(set(files)) == len(files)
+        names = tuple(
+            (source.name if short else source.as_posix()) if isinstance(source, Path) else f"image {number}"
+            for number, source in enumerate(sources, start=1)
+        )
+    check_names(names, "images")
+    return NamedItems(names, sources, OpenImage())
+
+
+def source_record(boxes: str, items: NamedItems, pixels: Mapping[str, str]) -> ImageInputs:
+    """Return where the images are, if all are files, how they were read, and the checksum of each.
+
+    With it `butfor.load` opens them again and checks that they are still the same.
+    """
+    files = tuple(str(source.absolute()) for source in items.sources if isinstance(source, Path))
+    opener = items.open
+    assert isinstance(opener, OpenImage)
+    on_disk = files if len(files) == len(items) else None
+    return ImageInputs(boxes, on_disk, opener.longest, opener.most_pixels, tuple(pixels[name] for name in items.names))
+
+
+def images_of(
+    inputs: object, record: ImageInputs, images_in: Sequence[str | Path] | None = None
+) -> Sequence[Image] | None:
+    """Return the images of a saved run, as given or from their files; None where those are gone.
+
+    A result from somebody else may name any file of the disk: where `images_in` lists folders, none outside of them is
+    opened, through whatever link.
+    """
+    if inputs is not None:
+        given = load_items(inputs)
+        if len(given) == len(record.pixels):
+            for image, name, known in zip(given, given.names, record.pixels, strict=True):
+                if checksum(image) != known:
+                    how = "" if record.longest is None else f", shrunk as then (longest={record.longest})"
+                    raise InputError(
+                        f"the image {name!r} is not the one of the run; give those of the run, in their order{how}"
+                    )
+        return given
+    files = tuple(map(Path, record.files or ()))
+    if not files or not all(file.is_file() for file in files):
+        return None
+    if images_in is not None:
+        allowed = [Path(path).resolve() for path in images_in]
+        for file in files:
+            if not any(file.resolve().is_relative_to(path) for path in allowed):
+                raise InputError(
+                    f"the result names the image {file}, which is in none of the folders given; if it is yours, name "
+                    f"its folder: --images {file.parent} (images_in= of butfor.load)"
+                )
+    opener = OpenImage(record.longest, record.most_pixels)
+    same = SameImage(opener, dict(zip(files, record.pixels, strict=True)))
+    return NamedItems(tuple(file.name for file in files), files, same)
+
+
+@dataclass(frozen=True)
+class SameImage:
+    """Opens an image of a saved run as the run read it: one that has changed counts as gone."""
+
+    open: OpenImage
+    pixels: Mapping[Path, str]
+    warned: set[Path] = field(default_factory=set)
+
+    def __call__(self, name: str, path: Path) -> Image:
+        image = self.open(name, path)
+        if checksum(image) == self.pixels[path]:
+            return image
+        changed = f"the image {path} is not as it was when the run read it"
+        if path not in self.warned:  # a report goes on without its pictures, and should say why
+            self.warned.add(path)
+            warn_user(f"{changed}; it is left out", UserWarning)
+        raise InputError(f"{changed}; use butfor.load(..., inputs=...)")
+
+
+def list_items(images: Sequence[Image] | None, names: Sequence[object]) -> ListItems:
+    """Return the images of a saved run as items; where they are gone, the rest of the result can be used."""
+    given = NamedItems(tuple(names), tuple(names), _gone) if images is None else images
+    return ListItems(given, costly=True, packing=RegionPacking())
+
+
+def _gone(*_: object) -> NoReturn:
+    raise InputError("the images of this result are no longer where they were; use butfor.load(..., inputs=...)")
+
+
+def can_be_read(items: Items) -> bool:
+    """Return True if all images of a result exist and have not changed."""
+    try:
+        for index in range(len(items)):
+            items.block(index, index + 1)
+    except InputError:
+        return False
+    return True
+
+
+def region(index: object) -> object:
+    """Restore the index of a saved subset; ValueError where it is no region of an image.
+
+    >>> region("Attribute('colour')"), region((0, 0, 2, 2))
+    (Attribute('colour'), (0, 0, 2, 2))
+    """
+    if isinstance(index, str):  # built-in attributes are saved by name
+        name = index.removeprefix("Attribute('").removesuffix("')")
+        return Attribute(name, BUILT_IN[name]) if name in BUILT_IN else index
+    if is_mask(index) and index.any():
+        return index
+    if isinstance(index, tuple) and len(index) == 4 and all(type(side) is int for side in index):
+        x1, y1, x2, y2 = index
+        if 0 <= x1 < x2 < WIDEST and 0 <= y1 < y2 < WIDEST:
+            return index
+    raise ValueError(f"a region is {index!r:.60}, neither a box nor a mask nor an attribute")
+
+
+def check_kept(pieces: Sequence[Array]) -> None:
+    """Raise ValueError at stored counterfactuals that are not pixels."""
+    for piece in pieces:
+        if piece.dtype != np.uint8 or piece.ndim not in (3, 4) or piece.shape[-1] != 3:
+            raise ValueError(f"a counterfactual is {piece.dtype} of shape {piece.shape}, not pixels")

@@ -1,4 +1,4 @@
-"""Sampler: an inpainting network in ONNX, with the inputs of MI-GAN's pipeline or of LaMa."""
+"""Samplers that inpaint: ONNX networks, OpenCV, diffusers, and `diversify`, which makes their draws differ."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from butfor.types import Array, Bools, InputError, ModelError, Subset, one_of
 
 @dataclass(frozen=True)
 class Graph:
-    """An ONNX file and how many threads it may use (None: OMP_NUM_THREADS if set, else as many as ONNX likes)."""
+    """An ONNX file and its threads (None: OMP_NUM_THREADS if set, else onnxruntime's choice)."""
 
     path: Path
     threads: int | None = None
@@ -32,22 +32,21 @@ class Graph:
 
     @property
     def digest(self) -> str:
-        """A short hash of the file's bytes: the same network under another name is the same network."""
+        """A short hash of the file's bytes: a renamed network is the same network."""
         return _digest(str(self.path), self.path.stat().st_mtime_ns)
 
     def run(self, feeds: dict[str, Array]) -> list[Array]:
-        """All outputs."""
         try:
             return [np.asarray(output) for output in self.session.run(None, feeds)]
         except InputError:
             raise
-        except Exception as error:  # ONNX Runtime has errors of its own kinds
+        except Exception as error:  # ONNX Runtime raises many types
             shapes = ", ".join(f"{name} {value.dtype} {value.shape}" for name, value in feeds.items())
             raise ModelError(f"{self.path.name} failed on {shapes}: {one_line(error)[:300]}") from error
 
 
 def open_graph(path: str | Path, threads: int | None, *, arena: bool = False) -> Graph:
-    """The graph at `path`, after seeing that it opens."""
+    """Return the graph at `path`, which is opened once to check it."""
     open_session(path, threads=check_threads(threads), arena=arena, extra="image")
     return Graph(Path(path).expanduser().resolve(), threads, arena)
 
@@ -59,9 +58,9 @@ def _digest(path: str, changed: int) -> str:  # noqa: ARG001
 
 
 def empty(image: Image, mask: Bools) -> Image:
-    """A copy in which every pixel of the hole is its nearest pixel outside.
+    """Return a copy in which every pixel of the hole is its nearest pixel outside.
 
-    An inpainter that is shown this cannot know what was in the hole, whatever it does before it masks.
+    An inpainter that gets this cannot know the content of the hole, whatever it does before it masks.
 
     >>> image = np.arange(4, dtype=np.uint8).reshape(1, 4, 1).repeat(3, axis=2)
     >>> empty(image, np.array([[False, False, True, True]]))[0, :, 0].tolist()
@@ -81,61 +80,55 @@ def empty(image: Image, mask: Bools) -> Image:
 
 
 def settle_seam(image: Image, fill: Image, mask: Bools, feather: float, filled: Bools | None = None) -> Image:
-    """`fill` moved towards `image` along the inner edge of the hole, so that no seam is seen.
+    """Blend `fill` into `image` along the inner edge of the hole, so that no seam is seen.
 
-    Where `fill` also covers a ring outside the hole (`filled`, all around if None), what it is off by there is carried
-    inwards, ever more smoothly, and fades over `feather` pixels. Nothing of what was in the hole is used.
+    Where `fill` also covers a ring outside the hole (`filled`, all around if None), its error there is carried inwards,
+    ever more smoothly, and fades over `feather` pixels. The content of the hole is not used.
 
     >>> dark, light = np.zeros((9, 9, 3), np.uint8), np.full((9, 9, 3), 40, np.uint8)
     >>> hole = np.pad(np.ones((5, 5), bool), 2)
     >>> settle_seam(dark, light, hole, feather=2)[4, 2:7, 0].tolist()
     [0, 20, 40, 20, 0]
     """
+    cv2 = need("cv2", "image")
     around = at(grown(bounds(mask), 8, *mask.shape))
     inside = mask[around]
-    ring = ~inside if filled is None else filled[around] & ~inside
-    if not ring.any() or feather <= 0:
+    outside = ~inside if filled is None else filled[around] & ~inside
+    if not outside.any() or feather <= 0:
         return fill
-    off = image[around].astype(np.float32) - fill[around]
-    off, distance = _carried_in(off, ring.astype(np.float32), inside, feather)
-    fade = np.clip(1 - (distance - 1) / feather, 0, 1)[..., None]
-    out = fill.copy()
-    out[around] = np.clip(np.rint(fill[around] + off * fade), 0, 255).astype(np.uint8)
-    return out
-
-
-def _carried_in(off: Array, ring: Array, inside: Bools, feather: float) -> tuple[Array, Array]:
-    """Values known in the ring, inside: the nearest one at the edge, means of many deeper in; and how deep it is."""
-    cv2 = need("cv2", "image")
-
+    ring = outside.astype(np.float32)
+    error = image[around].astype(np.float32) - fill[around]
     weight = np.maximum(cv2.GaussianBlur(ring, (0, 0), 2), 1e-3)[..., None]
-    known = cv2.GaussianBlur(off * ring[..., None], (0, 0), 2) / weight
+    known = cv2.GaussianBlur(error * ring[..., None], (0, 0), 2) / weight
     distance, label = cv2.distanceTransformWithLabels(
         inside.astype(np.uint8), cv2.DIST_L2, 5, labelType=cv2.DIST_LABEL_PIXEL
     )
     nearest = np.zeros((int(label.max()) + 1, 3), np.float32)
     nearest[label[~inside]] = known[~inside]
-    raw = nearest[label]
+    error = nearest[label]  # of the nearest pixel outside, at the edge
     side = 2 * int(feather / 2) + 1
     deep = np.clip(distance / (0.5 * feather), 0, 1)[..., None]
-    return raw + deep * (cv2.blur(cv2.blur(raw, (side, side)), (side, side)) - raw), distance
+    error = error + deep * (cv2.blur(cv2.blur(error, (side, side)), (side, side)) - error)  # means of many, deeper in
+    fade = np.clip(1 - (distance - 1) / feather, 0, 1)[..., None]
+    out = fill.copy()
+    out[around] = np.clip(np.rint(fill[around] + error * fade), 0, 255).astype(np.uint8)
+    return out
 
 
 def to_size(array: Array, width: int, height: int) -> Array:
-    """An image or a mask of shares at another size; what shrinks is averaged."""
+    """Resize an image or a mask of shares, averaging where it shrinks."""
     cv2 = need("cv2", "image")
-
     method = cv2.INTER_AREA if width < array.shape[1] else cv2.INTER_LINEAR
     return np.asarray(cv2.resize(array, (width, height), interpolation=method))
 
 
 Convention = Literal["migan", "lama"]
-KEPT_VALUES = 2**23  # of a photograph: what a larger one takes is given back
+KEPT_VALUES = 2**23  # of a photograph: memory for a larger one is given back
 
 
 @dataclass(frozen=True)
 class OnnxInpainter:
-    """A network that fills the hole it is shown. Made by `onnx_inpainter`."""
+    """A network that fills a hole. Made by `onnx_inpainter`."""
 
     graph: Graph
     convention: Convention
@@ -160,20 +153,26 @@ class OnnxInpainter:
 
     def fill(self, image: Image, mask: Bools, rng: np.random.Generator) -> Image:  # noqa: ARG002
         shown = empty(image, mask) if self.blind else image
-        return self._migan(shown, mask) if self.convention == "migan" else self._lama(shown, mask)
-
-    def _migan(self, image: Image, mask: Bools) -> Image:
+        if self.convention == "lama":
+            return self._lama(shown, mask)
         known = np.where(mask, 0, 255).astype(np.uint8)
-        result = self._run(np.ascontiguousarray(image.transpose(2, 0, 1)[None]), known[None, None])
+        result = self._run(np.ascontiguousarray(shown.transpose(2, 0, 1)[None]), known[None, None])
         return np.asarray(np.clip(result, 0, 255), np.uint8)
 
     def _lama(self, image: Image, mask: Bools) -> Image:
-        """The surroundings of the hole at the network's size, or at any in steps of eight pixels."""
+        """Fill from the surroundings of the hole at the network's size, or at any in steps of eight pixels."""
         cv2 = need("cv2", "image")
-
-        where = at(_around(mask, self.side))
-        part: Array = image[where]
-        hole: Array = mask[where].astype(np.float32)
+        height, width = mask.shape
+        box: Box = (0, 0, width, height)
+        if self.side is not None:  # the hole with as much again on every side, as square as the image allows
+            x1, y1, x2, y2 = bounds(mask)
+            extent = max(2 * (x2 - x1), 2 * (y2 - y1), min(self.side, 128))
+            left = max(0, min((x1 + x2 - extent) // 2, width - extent))
+            top = max(0, min((y1 + y2 - extent) // 2, height - extent))
+            right, bottom = max(min(left + extent, width), x2), max(min(top + extent, height), y2)
+            box = min(left, x1), min(top, y1), right, bottom
+        part: Array = image[at(box)]
+        hole: Array = mask[at(box)].astype(np.float32)
         height, width = hole.shape
         if self.side:
             part, hole = to_size(part, self.side, self.side), cv2.resize(hole, (self.side, self.side))
@@ -182,19 +181,16 @@ class OnnxInpainter:
             part, hole = np.pad(part, (*missing, (0, 0)), mode="edge"), np.pad(hole, missing, mode="edge")
         pixels = np.ascontiguousarray(part.transpose(2, 0, 1)[None], dtype=np.float32) / 255
         result = self._run(pixels, (hole > 0).astype(np.float32)[None, None]).astype(np.float32)
-        if result.max() <= 1.5:  # some exports return shares, some grey levels
+        if result.max() <= 1.5:  # exports return either shares or grey levels
             result = result * 255
         fitted = cv2.resize(result, (width, height), interpolation=cv2.INTER_CUBIC) if self.side else result
         out = image.copy()
-        out[where] = np.clip(np.rint(fitted[:height, :width]), 0, 255).astype(np.uint8)
+        out[at(box)] = np.clip(np.rint(fitted[:height, :width]), 0, 255).astype(np.uint8)
         return out
 
     def _run(self, pixels: Array, mask: Array) -> Array:
-        """What the network makes of one image, (height, width, 3).
-
-        Inside, these work at one size whatever the photograph's is: memory kept between calls saves a quarter of it.
-        """
-        fixed = self.convention == "migan" or self.side is not None
+        """Return the network's output for one image, (height, width, 3)."""
+        fixed = self.convention == "migan" or self.side is not None  # one size inside: keeping memory saves a quarter
         graph = replace(self.graph, arena=fixed and pixels.size <= KEPT_VALUES)
         result = graph.run({self.image_input: pixels, self.mask_input: mask})[0]
         if result.shape != pixels.shape:
@@ -202,34 +198,32 @@ class OnnxInpainter:
         return np.asarray(result[0].transpose(1, 2, 0))
 
 
-def _around(mask: Bools, side: int | None) -> Box:
-    """The hole with its surroundings, as square as the image allows: as much again on every side."""
-    height, width = mask.shape
-    if side is None:
-        return 0, 0, width, height
-    x1, y1, x2, y2 = bounds(mask)
-    reach = max(2 * (x2 - x1), 2 * (y2 - y1), min(side, 128))
-    left, top = max(0, min((x1 + x2 - reach) // 2, width - reach)), max(0, min((y1 + y2 - reach) // 2, height - reach))
-    return min(left, x1), min(top, y1), max(min(left + reach, width), x2), max(min(top + reach, height), y2)
-
-
 def onnx_inpainter(
     path: str | Path, *, convention: Convention | None = None, blind: bool = False, threads: int | None = None
 ) -> OnnxInpainter:
-    """A sampler that fills the hole with a network. Deterministic: see `diversify`.
+    """Fill the hole with an inpainting network in ONNX. Deterministic: see `diversify`.
 
-    The network is shown the image as it is, as published results were made. Networks that resize before they mask then
-    let the hole's content seep into the fill, so that `Q(x_S | x_-S)` depends on `x_S`: MI-GAN's fills change by 10
-    to 45 grey levels with it.
+    The network gets the image as it is, as published results were made. Networks that resize before they mask then let
+    the hole's content seep into the fill, so that `Q(x_S | x_-S)` depends on `x_S`: MI-GAN's fills change by 10 to 45
+    grey levels with it.
 
     Parameters
     ----------
-    path : an ONNX file with the inputs of MI-GAN's pipeline or of LaMa.
-    convention : "migan" takes image and mask as uint8 of any size, mask 255 where pixels are known; "lama" takes both
-        as float32, the image from 0 to 1 and the mask 1 in the hole (the part of the image around the hole is fitted
-        to a fixed size). None tells from the file's inputs.
-    blind : whether the hole is emptied first; `diversify`, which a test with a guarantee needs, always does that.
-    threads : None is OMP_NUM_THREADS if set, else as many as onnxruntime likes.
+    path : str or Path
+        An ONNX file with the inputs of MI-GAN's pipeline or of LaMa.
+    convention : {"migan", "lama"}, optional
+        "migan" takes image and mask as uint8 of any size, mask 255 where pixels are known; "lama" takes both as
+        float32, the image from 0 to 1 and the mask 1 in the hole (the part of the image around the hole is fitted to a
+        fixed size). By default it is read from the file's inputs.
+    blind : bool
+        Empty the hole first; `diversify`, which a test with a guarantee needs, always does that.
+    threads : int, optional
+        OMP_NUM_THREADS if set by default, else onnxruntime's choice.
+
+    Returns
+    -------
+    OnnxInpainter
+        A sampler.
 
     Examples
     --------
@@ -274,11 +268,10 @@ class OpenCV:
 
     def fill(self, image: Image, mask: Bools, rng: np.random.Generator) -> Image:  # noqa: ARG002
         cv2 = need("cv2", "image")
-
         check_context(image, mask, self.method)
         around = at(grown(bounds(mask), int(self.radius) + 2, *mask.shape))
         part, hole = image[around].copy(), mask[around].astype(np.uint8)
-        part[hole > 0] = 0  # whatever OpenCV may look at, it is not what was there
+        part[hole > 0] = 0  # hide the content of the hole from OpenCV
         flag = cv2.INPAINT_TELEA if self.method == "telea" else cv2.INPAINT_NS
         out = image.copy()
         out[around] = cv2.inpaint(part, hole, self.radius, flag)
@@ -286,13 +279,19 @@ class OpenCV:
 
 
 def telea(radius: float = 3.0) -> OpenCV:
-    """Telea's fast marching fill (OpenCV). **For smoke tests only**: it smears, and a smear is not a plausible patch.
+    """Fill with Telea's fast marching (OpenCV). **For smoke tests only**: it smears, and no real patch is a smear.
 
-    Deterministic: only osft runs on it, without a guarantee (Q is a single point); `diversify` makes draws of it.
+    Deterministic: only osft runs on it, without a guarantee (Q is a single point); `diversify` makes its draws differ.
 
     Parameters
     ----------
-    radius : pixels around each that it looks at, 1 to 100.
+    radius : float
+        Pixels around each that it takes into account, 1 to 100.
+
+    Returns
+    -------
+    OpenCV
+        A sampler.
 
     Examples
     --------
@@ -303,11 +302,17 @@ def telea(radius: float = 3.0) -> OpenCV:
 
 
 def navier_stokes(radius: float = 3.0) -> OpenCV:
-    """Bertalmio's Navier-Stokes fill (OpenCV). **For smoke tests only**, like `telea`, and deterministic.
+    """Fill with Bertalmio's Navier-Stokes method (OpenCV). **For smoke tests only**, like `telea`, and deterministic.
 
     Parameters
     ----------
-    radius : as in `telea`.
+    radius : float
+        As in `telea`.
+
+    Returns
+    -------
+    OpenCV
+        A sampler.
 
     Examples
     --------
@@ -341,17 +346,17 @@ class DiffusersInpainter:
 
     @property
     def identity(self) -> str:
-        """With where the pipeline was loaded from; `cached` asks for a name where nothing says that."""
+        """With the pipeline's source; `cached` requires a name where that is unknown."""
         if isinstance(self.pipe, str):
             return repr(self)
-        source = _source(self.pipe)
+        source = getattr(getattr(self.pipe, "config", None), "_name_or_path", None)
         return f"{self!r} from {source}" if source else f"{self!r} at 0x{id(self.pipe):x}"
 
     def __call__(self, inputs: Sequence[Image], subset: Subset, draws: int, rng: np.random.Generator) -> list[Image]:
         return fill_each(inputs, subset, draws, rng, self.fill)
 
     def fill(self, image: Image, mask: Bools, rng: np.random.Generator) -> Image:
-        """One draw: the image at the pipeline's size, the generator seeded from `rng`, the answer at the image's."""
+        """Return one draw, made at the pipeline's size with a generator seeded from `rng`."""
         if isinstance(self.pipe, str):
             need("diffusers", None)  # it brings torch along: one sentence for both
         torch = need("torch", "hugging-face")
@@ -359,32 +364,19 @@ class DiffusersInpainter:
 
         pipe = _loaded(self.pipe) if isinstance(self.pipe, str) else self.pipe
         height, width = mask.shape
-        across, down = _working_size(height, width, self.side)
+        scale = 1.0 if self.side is None else self.side / max(height, width)
+        across, down = (max(8, round(length * scale / 8) * 8) for length in (width, height))
         shown = Pictures.fromarray(empty(image, mask)).resize((across, down), Pictures.Resampling.BICUBIC)
         hole = Pictures.fromarray(mask.astype(np.uint8) * 255).resize((across, down), Pictures.Resampling.BILINEAR)
         hole = Pictures.fromarray((np.asarray(hole) > 0).astype(np.uint8) * 255)
         generator = torch.Generator("cpu").manual_seed(int(rng.integers(2**62)))
-        asked = {"height": down, "width": across, **self.options}
+        options = {"height": down, "width": across, **self.options}
         try:
-            made = pipe(prompt=self.prompt, image=shown, mask_image=hole, generator=generator, **asked).images[0]
+            made = pipe(prompt=self.prompt, image=shown, mask_image=hole, generator=generator, **options).images[0]
         except Exception as error:
             why = f"{type(error).__name__}: {one_line(error)}"
             raise ModelError(f"the pipeline {type(pipe).__name__} raised {why}") from error
         return np.asarray(made.convert("RGB").resize((width, height), Pictures.Resampling.BICUBIC))
-
-
-def _source(pipe: Any) -> str | None:
-    """What a pipeline was loaded from, where it says so."""
-    try:
-        return str(pipe.config._name_or_path or "")
-    except AttributeError:
-        return None
-
-
-def _working_size(height: int, width: int, side: int | None) -> tuple[int, int]:
-    """Width and height in steps of eight, the longer one `side` (None: as the image is)."""
-    scale = 1.0 if side is None else side / max(height, width)
-    return max(8, round(width * scale / 8) * 8), max(8, round(height * scale / 8) * 8)
 
 
 @lru_cache(maxsize=1)
@@ -401,16 +393,25 @@ def _loaded(name: str) -> Any:
 def diffusers_inpainter(
     pipe: object, *, prompt: str = "", side: int | None = 512, **options: object
 ) -> DiffusersInpainter:
-    """A sampler that draws from a diffusers inpainting pipeline, each draw from the run's own random stream.
+    """Draw from a diffusers inpainting pipeline, each draw from the run's random stream.
 
-    The hole is emptied before the pipeline sees it.
+    The hole is emptied before the pipeline gets it.
 
     Parameters
     ----------
-    pipe : a pipeline, or a name or folder for `AutoPipelineForInpainting.from_pretrained`, loaded once per process.
-    prompt : what it is told to fill in.
-    side : pixels of the longer side of the image that it works on; None leaves the image as it is.
-    **options : for the pipeline, such as `num_inference_steps=30`.
+    pipe : pipeline, str or Path
+        A pipeline, or a name or folder for `AutoPipelineForInpainting.from_pretrained`, loaded once per process.
+    prompt : str
+        The prompt of the pipeline.
+    side : int, optional
+        Pixels of the longer side of the image that it works on; None leaves the image as it is.
+    **options : object
+        Keywords of the pipeline, such as `num_inference_steps=30`.
+
+    Returns
+    -------
+    DiffusersInpainter
+        A sampler.
 
     Examples
     --------
@@ -442,17 +443,15 @@ class Diversify:
     noise: float
 
     def __repr__(self) -> str:
-        usual = (self.flip, self.scale, self.grow, self.noise) == (True, (0.8, 1.2), 4, 6.0)
-        return f"diversify({self.inpainter!r})" if usual else self._spelt(repr(self.inpainter))
+        default = (self.flip, self.scale, self.grow, self.noise) == (True, (0.8, 1.2), 4, 6.0)
+        return f"diversify({self.inpainter!r})" if default else self._spelt(repr(self.inpainter))
 
     @property
     def info(self) -> SamplerInfo:
-        """That of the inpainter, but that it draws by chance; a fill is pasted, so nothing else can change."""
         inner = info_of(self.inpainter)
         return replace(inner, identity=self._spelt(inner.identity), deterministic=False, changes_subset_only=True)
 
-    def notes(self, inputs: Sequence[Image], subsets: Sequence[Sequence[Subset]], seed: int) -> list[str]:
-        """What the inpainter has to say."""
+    def notes(self, inputs: Sequence[Image], subsets: Sequence[Sequence[Subset]], seed: int) -> list[Any]:
         return self.inpainter.notes(inputs, subsets, seed) if isinstance(self.inpainter, HasNotes) else []
 
     def _spelt(self, inner: str) -> str:
@@ -465,10 +464,25 @@ class Diversify:
         return fill_each(inputs, subset, draws, rng, fill)
 
     def fill(self, image: Image, mask: Bools, rng: np.random.Generator, name: str = "hole") -> Image:
-        """One fill: the image flipped, scaled, with noise around the hole and the hole a little larger."""
+        """Return one fill: the image flipped, scaled, with noise around the hole and the hole a little larger."""
+        cv2 = need("cv2", "image")
         flip, scale = self.flip and rng.random() < 0.5, rng.uniform(*self.scale)
-        larger, spread = _dilated(mask, int(rng.integers(self.grow + 1))), rng.uniform(0, self.noise)
-        shown, hole = _resized(_noisy(empty(image, larger), larger, spread, rng), larger, scale)
+        pixels, spread = int(rng.integers(self.grow + 1)), rng.uniform(0, self.noise)
+        larger = mask
+        if pixels:
+            kernel = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (2 * pixels + 1, 2 * pixels + 1))
+            larger = cv2.dilate(mask.astype(np.uint8), kernel) > 0
+            larger = mask if larger.all() else larger
+        shown, hole = empty(image, larger), larger
+        around = at(grown(bounds(larger), RING, *larger.shape))
+        part, ring = shown[around], ~larger[around]
+        noise = rng.standard_normal((*ring.shape, 3), dtype=np.float32) * spread
+        part[ring] = np.clip(np.rint(part[ring] + noise[ring]), 0, 255).astype(np.uint8)
+        height, width = mask.shape
+        across, down = max(1, round(width * scale)), max(1, round(height * scale))
+        small = to_size(larger.astype(np.float32), across, down) > 0  # every pixel with anything of the hole in it
+        if small.any() and not small.all():
+            shown, hole = to_size(shown, across, down), small
         if flip:
             shown, hole = np.ascontiguousarray(shown[:, ::-1]), np.ascontiguousarray(hole[:, ::-1])
         made = self.inpainter([shown], Subset(name, hole), 1, rng)
@@ -477,57 +491,36 @@ class Diversify:
         check_image(made[0])
         filled = made[0][:, ::-1] if flip else made[0]
         if filled.shape != image.shape:
-            filled = to_size(np.ascontiguousarray(filled), image.shape[1], image.shape[0])
+            filled = to_size(np.ascontiguousarray(filled), width, height)
         return settle_seam(image, np.ascontiguousarray(filled), mask, 2.0 * self.grow + 4, filled=larger)
-
-
-def _dilated(mask: Bools, pixels: int) -> Bools:
-    """The hole with so many pixels around it, unless that is the whole image."""
-    cv2 = need("cv2", "image")
-
-    if not pixels:
-        return mask
-    kernel = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (2 * pixels + 1, 2 * pixels + 1))
-    larger = cv2.dilate(mask.astype(np.uint8), kernel) > 0
-    return mask if larger.all() else larger
-
-
-def _noisy(image: Image, hole: Bools, spread: float, rng: np.random.Generator) -> Image:
-    """Noise of so many grey levels around the hole: what the inpainter continues is then not quite the same."""
-    around = at(grown(bounds(hole), RING, *hole.shape))
-    out, ring = image.copy(), ~hole[around]
-    noise = rng.standard_normal((*ring.shape, 3), dtype=np.float32) * spread
-    part = out[around]
-    part[ring] = np.clip(np.rint(part[ring] + noise[ring]), 0, 255).astype(np.uint8)
-    return out
-
-
-def _resized(image: Image, hole: Bools, scale: float) -> tuple[Image, Bools]:
-    """Both at another size; every pixel that has anything of the hole in it belongs to the hole."""
-    height, width = hole.shape
-    across, down = max(1, round(width * scale)), max(1, round(height * scale))
-    small = to_size(hole.astype(np.float32), across, down) > 0
-    if small.all() or not small.any():
-        return image, hole
-    return to_size(image, across, down), small
 
 
 def diversify(
     inpainter: Sampler, *, flip: bool = True, scale: tuple[float, float] = (0.8, 1.2), grow: int = 4, noise: float = 6.0
 ) -> Diversify:
-    """Draws from a deterministic inpainter, so that irt, sequential and few-shot can run on it.
+    """Make the draws of a deterministic inpainter differ, so that irt, sequential and few-shot can run on it.
 
-    For every draw the inpainter is shown a slightly different picture. The fill is pasted into the hole proper, and
-    what it is off by just outside fades over a few pixels inside: no seam. The inpainter sees nothing of what was in
-    the hole. How far the draws spread is a choice, not a law: look at them (`check_sampler`, gallery).
+    For every draw the inpainter gets a slightly different picture, with the hole emptied. The fill is pasted into the
+    hole proper, and its error just outside fades over a few pixels inside: no seam. How far the draws spread is a
+    choice: look at them in the report, and at `butfor.check_sampler`.
 
     Parameters
     ----------
-    inpainter : any sampler of images.
-    flip : whether the image is mirrored, every other time.
-    scale : it is resized by a factor between these two.
-    grow : the hole is grown by 0 to so many pixels.
-    noise : grey levels of the noise in a ring around the hole, at most.
+    inpainter : callable
+        Any sampler of images.
+    flip : bool
+        Mirror the image, every other time.
+    scale : tuple of float
+        Smallest and largest factor by which it is resized.
+    grow : int
+        The hole is grown by 0 to so many pixels.
+    noise : float
+        Largest noise in a ring around the hole, in grey levels.
+
+    Returns
+    -------
+    Diversify
+        A sampler.
 
     Examples
     --------

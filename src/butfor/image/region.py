@@ -1,18 +1,18 @@
-"""A subset of an image -> its pixels; a fill -> the counterfactual, with nothing touched outside."""
+"""Regions of an image as pixels, the counterfactuals that change nothing outside them, and regions laid by rule."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, Literal, TypeGuard, TypeVar
+from typing import Any, Literal, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
 
 from butfor.evaluation.hypotheses import Overlap, Proposer, SubsetTree, Together, join, unique
 from butfor.models.wrap import need
-from butfor.types import Array, Bools, InputError, Ints, ModelError, Subset, one_of, warn_user, whole
+from butfor.types import Array, Bools, InputError, Ints, ModelError, Subset, one_of, warn_user
 from butfor.types import whole as whole_number
 
 Image = NDArray[np.uint8]  # (height, width, 3), RGB
@@ -22,18 +22,12 @@ Transform = Callable[[Image, np.random.Generator], Image]  # one stochastic vers
 
 
 class RegionWarning(UserWarning):
-    """A region was used, but not quite as it was given: it was clipped, or it overlaps another a little."""
+    """A region was clipped to its image, or overlaps another slightly."""
 
 
 @dataclass(frozen=True)
 class Attribute:
-    """A named stochastic transformation of the whole image: the index of a subset such as "colour".
-
-    Parameters
-    ----------
-    name : what it is called.
-    transform : (image, rng) -> another version of the image, of the same size.
-    """
+    """A named stochastic transformation of the entire image: the index of a subset such as "colour"."""
 
     name: str
     transform: Transform
@@ -43,22 +37,22 @@ class Attribute:
 
 
 def is_box(index: object) -> TypeGuard[Box]:
-    """Whether a subset's index is a box, (x1, y1, x2, y2)."""
+    """Return True for a box (x1, y1, x2, y2)."""
     return isinstance(index, tuple) and len(index) == 4
 
 
 def is_mask(index: object) -> TypeGuard[Bools]:
-    """Whether a subset's index is a mask, a boolean array (height, width)."""
+    """Return True for a mask, a boolean array (height, width)."""
     return isinstance(index, np.ndarray) and index.dtype == np.bool_ and index.ndim == 2
 
 
 def is_region(subset: Subset) -> bool:
-    """Whether a subset is a part of the image, rather than a property of all of it."""
+    """Return True for a part of the image, False for an attribute of all of it."""
     return is_box(subset.index) or is_mask(subset.index)
 
 
 def mask_of(subset: Subset, height: int, width: int) -> Bools:
-    """The subset's pixels as a boolean array (height, width); an attribute of the whole image has them all.
+    """Return the subset's pixels as a boolean array (height, width); an attribute has all of them.
 
     >>> mask_of(Subset("box 1", (0, 0, 2, 1)), 2, 3).astype(int).tolist()
     [[1, 1, 0], [0, 0, 0]]
@@ -90,13 +84,13 @@ def mask_of(subset: Subset, height: int, width: int) -> Bools:
 
 
 def at(box: Box) -> tuple[slice, slice]:
-    """Where a box is in an array (height, width, ...)."""
+    """Return the slices of a box in an array (height, width, ...)."""
     x1, y1, x2, y2 = box
     return slice(y1, y2), slice(x1, x2)
 
 
 def bounds(mask: Bools) -> Box:
-    """The smallest box around the pixels of a mask, which must have some.
+    """Return the smallest box around the pixels of a mask, which must not be empty.
 
     >>> bounds(np.eye(4, dtype=bool)[1:3])
     (1, 0, 3, 2)
@@ -106,7 +100,7 @@ def bounds(mask: Bools) -> Box:
 
 
 def grown(box: Box, margin: int, height: int, width: int) -> Box:
-    """The box with a margin around it, as far as the image goes.
+    """Return the box with a margin, clipped to the image.
 
     >>> grown((2, 2, 4, 4), 3, 6, 10)
     (0, 0, 7, 6)
@@ -115,46 +109,33 @@ def grown(box: Box, margin: int, height: int, width: int) -> Box:
     return max(x1 - margin, 0), max(y1 - margin, 0), min(x2 + margin, width), min(y2 + margin, height)
 
 
-def paste(image: Image, fill: Image, mask: Bools) -> Image:
-    """A copy of `image` with the pixels of `mask` taken from `fill`, and no other.
-
-    >>> paste(np.zeros((1, 2, 3), np.uint8), np.full((1, 2, 3), 9, np.uint8), np.array([[True, False]])).tolist()
-    [[[9, 9, 9], [0, 0, 0]]]
-    """
-    out, where = image.copy(), at(bounds(mask))
-    np.copyto(out[where], fill[where], where=mask[where][..., None])
-    return out
-
-
 class RegionPacking:
-    """Of a counterfactual only the box around its region is kept; one of an attribute is kept whole."""
+    """Store only the box around its region of a counterfactual; all of it for an attribute."""
 
     def cut(self, observed: Image, counterfactual: Image, subset: Subset) -> Image:  # noqa: ARG002
-        """What is kept: a copy, which does not hold the whole image."""
-        return counterfactual[_around(subset)].copy()
+        return counterfactual[self._window(subset)].copy()  # a view would keep the entire image alive
 
     def restore(self, observed: Image, piece: Image, subset: Subset) -> Image:
-        """The counterfactual again."""
-        out = observed.copy()
-        if out[_around(subset)].shape != piece.shape:
+        out, window = observed.copy(), self._window(subset)
+        if out[window].shape != piece.shape:
             raise InputError(f"the counterfactual of {subset.name!r} was drawn on another image than the one given")
-        out[_around(subset)] = piece
+        out[window] = piece
         return out
 
-
-def _around(subset: Subset) -> tuple[slice, slice]:
-    if is_box(subset.index):
-        return at(subset.index)
-    return at(bounds(subset.index)) if is_mask(subset.index) else (slice(None), slice(None))
+    @staticmethod
+    def _window(subset: Subset) -> tuple[slice, slice]:
+        if is_box(subset.index):
+            return at(subset.index)
+        return at(bounds(subset.index)) if is_mask(subset.index) else (slice(None), slice(None))
 
 
 def fill_each(
     inputs: Sequence[Image], subset: Subset, draws: int, rng: np.random.Generator, fill: Fill, *, once: bool = False
 ) -> list[Image]:
-    """What a sampler returns: `draws` filled copies of each image, input-major, pasted by the mask.
+    """Return `draws` counterfactuals of each image, input-major: only the pixels of the mask come from `fill`.
 
-    One fill after the other takes its randomness from `rng`, so the first draws do not depend on how many follow.
-    `once` is for deterministic fills, which are computed once however many copies are asked for.
+    Fills take their randomness from `rng` one after the other, so the first draws do not depend on how many follow.
+    `once` is for deterministic fills, which are computed once for all copies.
     """
     out: list[Image] = []
     for image in inputs if draws else []:
@@ -162,15 +143,19 @@ def fill_each(
         mask = mask_of(subset, *image.shape[:2])
         if not mask.any():
             raise InputError(f"subset {subset.name!r} has no pixels; leave it out")
-        filled: list[Image] = []
+        window = at(bounds(mask))
         for k in range(draws):
-            filled.append(filled[0].copy() if once and k else paste(image, fill(image, mask, rng), mask))
-        out.extend(filled)
+            if once and k:
+                out.append(out[-1].copy())
+                continue
+            filled, made = image.copy(), fill(image, mask, rng)
+            np.copyto(filled[window], made[window], where=mask[window][..., None])
+            out.append(filled)
     return out
 
 
 def check_image(image: object) -> None:
-    """Refuse what is not a uint8 array (height, width, 3)."""
+    """Raise unless it is a uint8 array (height, width, 3)."""
     if not isinstance(image, np.ndarray) or image.dtype != np.uint8 or image.ndim != 3 or image.shape[2] != 3:
         raise InputError(
             f"an image inside butfor is a uint8 array (height, width, 3), got {described(image)}; "
@@ -179,12 +164,12 @@ def check_image(image: object) -> None:
 
 
 def described(thing: object) -> str:
-    """What came in place of an image, in an error."""
+    """Return the type and shape of what came in place of an image, for an error."""
     return f"{thing.dtype} {thing.shape}" if isinstance(thing, np.ndarray) else type(thing).__name__
 
 
 def check_context(image: Image, mask: Bools, who: str) -> None:
-    """Refuse a hole without surroundings: what fills a hole from its surroundings would return the image itself."""
+    """Raise at a hole without surroundings: a fill from surroundings would return the image itself."""
     if mask.all():
         height, width = image.shape[:2]
         raise InputError(
@@ -200,7 +185,7 @@ class Grid:
     rows: int
     columns: int
 
-    blind = True  # whatever is there
+    blind = True  # chosen without looking at the image
 
     def __call__(self, name: object, image: Image) -> list[Subset]:
         height, width = image.shape[:2]
@@ -219,18 +204,26 @@ class Grid:
 
 
 def grid(rows: int, columns: int | None = None) -> Grid:
-    """The image cut into boxes of nearly equal size.
+    """Cut the image into boxes of nearly equal size.
 
     Parameters
     ----------
-    rows, columns : how many; `columns=None` is as many as rows.
+    rows : int
+        Number of rows.
+    columns : int, optional
+        Number of columns; as many as rows by default.
+
+    Returns
+    -------
+    Grid
+        A function (name, image) -> subsets.
 
     Examples
     --------
     >>> [s.index for s in grid(1, 2)("cat.jpg", np.zeros((4, 5, 3), np.uint8))]
     [(0, 0, 2, 4), (2, 0, 5, 4)]
     """
-    return Grid(whole("rows", rows, 1), whole("columns", rows if columns is None else columns, 1))
+    return Grid(whole_number("rows", rows, 1), whole_number("columns", rows if columns is None else columns, 1))
 
 
 @dataclass(frozen=True)
@@ -242,53 +235,65 @@ class Superpixels:
     compactness: float
 
     def __call__(self, name: object, image: Image) -> list[Subset]:  # noqa: ARG002
-        labels = self._labels(image)
-        return [Subset(f"superpixel {i}", labels == label) for i, label in enumerate(np.unique(labels), start=1)]
-
-    def _labels(self, image: Image) -> Ints:
-        height, width = image.shape[:2]
-        if height * width == 1 or self.count == 1:
-            return np.zeros((height, width), np.int64)
+        size = image.shape[0] * image.shape[1]
+        if size == 1 or self.count == 1:
+            return [Subset("superpixel 1", np.ones(image.shape[:2], np.bool_))]
         segmentation = need("skimage.segmentation", "image")
         if self.method == "slic":
-            count = min(self.count, height * width)
-            return np.asarray(segmentation.slic(image, n_segments=count, compactness=self.compactness, start_label=0))
-        least = max(1, height * width // (2 * self.count))  # so that about `count` of them are left
-        return np.asarray(segmentation.felzenszwalb(image, scale=least, sigma=0.8, min_size=least))
+            count = min(self.count, size)
+            labels = segmentation.slic(image, n_segments=count, compactness=self.compactness, start_label=0)
+        else:
+            least = max(1, size // (2 * self.count))  # leaves about `count` of them
+            labels = segmentation.felzenszwalb(image, scale=least, sigma=0.8, min_size=least)
+        return [Subset(f"superpixel {i}", labels == label) for i, label in enumerate(np.unique(labels), start=1)]
 
 
 def superpixels(
     count: int = 30, *, method: Literal["slic", "felzenszwalb"] = "slic", compactness: float = 10.0
 ) -> Superpixels:
-    """Regions of similar colour that together make up the image (scikit-image's SLIC or Felzenszwalb).
+    """Partition the image into regions of similar colour (scikit-image's SLIC or Felzenszwalb).
 
     Parameters
     ----------
-    count : about how many.
-    method : "slic" or "felzenszwalb".
-    compactness : of SLIC: larger makes them squarer.
+    count : int
+        Approximate number of regions.
+    method : {"slic", "felzenszwalb"}
+        The segmentation algorithm.
+    compactness : float
+        For SLIC: a larger value makes squarer regions.
+
+    Returns
+    -------
+    Superpixels
+        A function (name, image) -> subsets.
 
     Examples
     --------
-    >>> found = superpixels(4)("cat.jpg", np.zeros((20, 20, 3), np.uint8))
-    >>> sum(int(s.index.sum()) for s in found)
+    >>> regions = superpixels(4)("cat.jpg", np.zeros((20, 20, 3), np.uint8))
+    >>> sum(int(s.index.sum()) for s in regions)
     400
     """
     one_of("method", method, ("slic", "felzenszwalb"))
-    return Superpixels(whole("count", count, 1), method, float(compactness))
+    return Superpixels(whole_number("count", count, 1), method, float(compactness))
 
 
 SLIGHT = 0.02  # of the smaller region: two boxes drawn by hand that touch
-Drawings = TypeVar("Drawings", bound=Sized)  # the boxes or masks of one image
 
 
 def together(*parts: Proposer, overlap: Overlap = "refuse") -> Together:
-    """The subsets of all `parts` in one run: boxes and attributes, say. Attributes never count as overlapping.
+    """Test the subsets of all `parts` in one run: boxes and attributes, say. Attributes overlap with nothing.
 
     Parameters
     ----------
-    *parts : functions (name, image) -> subsets, such as `grid(3)` and `attributes("texture")`.
-    overlap : "refuse" regions that overlap, or test each "alone" all the same.
+    *parts : callable
+        Functions (name, image) -> subsets, such as `grid(3)` and `attributes("texture")`.
+    overlap : {"refuse", "alone"}
+        Refuse regions that overlap, or test each of them alone.
+
+    Returns
+    -------
+    Together
+        A function (name, image) -> subsets.
 
     Examples
     --------
@@ -301,19 +306,18 @@ def together(*parts: Proposer, overlap: Overlap = "refuse") -> Together:
 
 
 @dataclass(frozen=True, eq=False)
-class GivenRegions(Generic[Drawings]):
+class GivenRegions:
     """Regions by image name, or the same for every image. Made by `boxes` and `masks`."""
 
     what: str
-    by_image: Mapping[str, Drawings] | None
-    everywhere: Drawings | None
-    place: Callable[[str, Image, Drawings], Iterable[Subset]]  # image name, image, what was drawn -> regions
+    by_image: Mapping[str, Any] | None  # the boxes or masks of each image
+    everywhere: Any
+    subsets: Callable[[str, Image, Any], Iterable[Subset]]  # image name, image, its boxes or masks -> regions
     overlap: Overlap
 
     @property
     def blind(self) -> bool:
-        """Whether they are the same for every image: what is tested was then not picked by what it holds."""
-        return self.by_image is None
+        return self.by_image is None  # the same for every image, so not chosen by its content
 
     def __repr__(self) -> str:
         if self.by_image is None:
@@ -322,12 +326,12 @@ class GivenRegions(Generic[Drawings]):
 
     def __call__(self, name: object, image: Image) -> list[Subset]:
         drawn = self.everywhere or self._of(str(name))
-        found = unique(self.place(str(name), image, drawn))
-        check_overlap(str(name), found, image, self.overlap, self.what)
-        return found
+        regions = unique(self.subsets(str(name), image, drawn))
+        check_overlap(str(name), regions, image, self.overlap, self.what)
+        return regions
 
-    def _of(self, name: str) -> Drawings:
-        """What was given for an image: by its name, with or without its folder and its suffix."""
+    def _of(self, name: str) -> Any:
+        """Look an image up by its name, with or without its folder and its suffix."""
         by_image = self.by_image or {}
         for key in (name, Path(name).name, Path(name).stem):
             if key in by_image:
@@ -343,46 +347,39 @@ class GivenRegions(Generic[Drawings]):
 
 
 def check_overlap(name: str, subsets: Sequence[Subset], image: Image, overlap: Overlap, by: str = "together") -> None:
-    """Refuse regions of one image that share more than 2 % of the smaller one; warn of less.
+    """Raise where regions of one image share more than 2 % of the smaller one, warn where they share less.
 
-    `by` is the function that the user may call otherwise.
-
-    Overlapping regions are not independent hypotheses: what is important in one is important in the other.
+    Overlapping regions are not separate hypotheses: what is important in one is important in the other. `by` is the
+    function whose `overlap=` the user may set.
     """
     if overlap == "alone":
         return
     regions = [subset for subset in subsets if not isinstance(subset.index, Attribute)]
-    for j, second in enumerate(regions):
-        for first in regions[:j]:
-            share, pixels = _shared(first, second, image)
-            if share > SLIGHT:
-                raise InputError(
-                    f"regions {first.name!r} and {second.name!r} of image {name!r} overlap by {share:.0%} of the "
-                    "smaller one; draw them apart, or test them anyway, each alone: "
-                    f"butfor.image.{by}(..., overlap='alone'), --overlap alone on the command line"
-                )
-            if pixels:
-                warn_user(
-                    f"regions {first.name!r} and {second.name!r} of image {name!r} overlap by {pixels} pixels "
-                    f"({share:.1%} of the smaller one): little enough to go on",
-                    RegionWarning,
-                )
-
-
-def _shared(first: Subset, second: Subset, image: Image) -> tuple[float, int]:
-    """The overlap as a share of the smaller region, and in pixels."""
-    a, b = first.index, second.index
-    if is_box(a) and is_box(b):
-        pixels = max(0, min(a[2], b[2]) - max(a[0], b[0])) * max(0, min(a[3], b[3]) - max(a[1], b[1]))
-        smaller = min((box[2] - box[0]) * (box[3] - box[1]) for box in (a, b))
-        return pixels / smaller, pixels
-    masks = [mask_of(subset, *image.shape[:2]) for subset in (first, second)]
-    pixels = int(np.count_nonzero(masks[0] & masks[1]))
-    return pixels / max(1, min(int(mask.sum()) for mask in masks)), pixels
+    for first, second in ((a, b) for j, b in enumerate(regions) for a in regions[:j]):
+        a, b = first.index, second.index
+        if is_box(a) and is_box(b):
+            pixels = max(0, min(a[2], b[2]) - max(a[0], b[0])) * max(0, min(a[3], b[3]) - max(a[1], b[1]))
+            smaller = min((box[2] - box[0]) * (box[3] - box[1]) for box in (a, b))
+        else:
+            one, other = (mask_of(subset, *image.shape[:2]) for subset in (first, second))
+            pixels, smaller = int(np.count_nonzero(one & other)), max(1, min(int(one.sum()), int(other.sum())))
+        share = pixels / smaller
+        if share > SLIGHT:
+            raise InputError(
+                f"regions {first.name!r} and {second.name!r} of image {name!r} overlap by {share:.0%} of the "
+                "smaller one; draw them apart, or test them anyway, each alone: "
+                f"butfor.image.{by}(..., overlap='alone'), --overlap alone on the command line"
+            )
+        if pixels:
+            warn_user(
+                f"regions {first.name!r} and {second.name!r} of image {name!r} overlap by {pixels} pixels "
+                f"({share:.1%} of the smaller one): little enough to go on",
+                RegionWarning,
+            )
 
 
 def integral(values: Array) -> Array:
-    """Sums over all that stands above and to the left, (..., height, width) -> (..., height + 1, width + 1).
+    """Return the summed-area table, (..., height, width) -> (..., height + 1, width + 1).
 
     >>> integral(np.ones((2, 2), int)).tolist()
     [[0, 0, 0], [0, 1, 2], [0, 2, 4]]
@@ -392,7 +389,7 @@ def integral(values: Array) -> Array:
 
 
 def box_sums(summed: Array, x1: Ints, y1: Ints, x2: Ints, y2: Ints) -> Array:
-    """The sums over boxes, from an integral image."""
+    """Return the sums over boxes from a summed-area table."""
     return np.asarray(summed[..., y2, x2] - summed[..., y1, x2] - summed[..., y2, x1] + summed[..., y1, x1])
 
 
@@ -408,35 +405,15 @@ class Zoom:
     least: int | None
     whole: bool
 
-    blind = True  # whatever is there
+    blind = True  # chosen without looking at the image
 
     def __call__(self, name: object, image: Image) -> list[Subset]:
         return list(self.tree(name, image).subsets)
 
     def tree(self, name: object, image: Image) -> SubsetTree:
-        """The cells of all resolutions of one image, the coarsest first."""
+        """Return the cells of all resolutions of one image, the coarsest first."""
         height, width = image.shape[:2]
-        depth = self._depth(name, min(height, width))
-        subsets, resolution, parent = [], [], []
-        if self.whole:
-            subsets.append(Subset(WHOLE, (0, 0, width, height)))
-            resolution.append(0)
-            parent.append(-1)
-        before = 0  # where the cells of the resolution above begin
-        for level in range(1, depth + 1):
-            count, start = 2**level, len(subsets)
-            down = np.linspace(0, height, count + 1).round().astype(int).tolist()
-            across = np.linspace(0, width, count + 1).round().astype(int).tolist()
-            for i, j in np.ndindex(count, count):
-                box = (across[j], down[i], across[j + 1], down[i + 1])
-                subsets.append(Subset(f"row {i + 1} column {j + 1} of {count} x {count}", box))
-                above = before + (i // 2) * (count // 2) + j // 2
-                parent.append(above if level > 1 or self.whole else -1)
-                resolution.append(level)
-            before = start
-        return SubsetTree(tuple(subsets), tuple(resolution), tuple(parent))
-
-    def _depth(self, name: object, side: int) -> int:
+        side = min(height, width)
         least = max(LEAST, -(-side // FINEST)) if self.least is None else self.least
         depth = int(np.log2(max(1, side / least)) + 1e-9)
         if depth < 1:
@@ -444,19 +421,37 @@ class Zoom:
                 f"image {name!r} is {side} pixels at its shorter side and cannot be split into cells of at least "
                 f"{least}; give a smaller least size"
             )
-        return depth
+        subsets = [Subset(WHOLE, (0, 0, width, height))] if self.whole else []
+        resolution, parent = [0] * len(subsets), [-1] * len(subsets)
+        before = 0  # index of the first cell one resolution above
+        for fineness in range(1, depth + 1):
+            count, start = 2**fineness, len(subsets)
+            for cell, (i, j) in zip(Grid(count, count)(name, image), np.ndindex(count, count), strict=True):
+                subsets.append(Subset(f"{cell.name} of {count} x {count}", cell.index))
+                above = before + (i // 2) * (count // 2) + j // 2
+                parent.append(above if fineness > 1 or self.whole else -1)
+                resolution.append(fineness)
+            before = start
+        return SubsetTree(tuple(subsets), tuple(resolution), tuple(parent))
 
 
 def zoom(least: int | None = None, *, whole: bool = False) -> Zoom:
-    """Where in the picture, coarse to fine: quarters, then quarters of those that were chosen, and so on.
+    """Locate what matters from coarse to fine: quarters, then quarters of those that were chosen, and so on.
 
-    At every resolution the false discovery rate over the cells of that resolution is controlled: cells that are not
-    drawn count as p = 1 there. It needs p-values: `test="sequential"`, which is the default with it, or "irt".
+    The false discovery rate is controlled at every resolution over its cells: cells that are not drawn count as p = 1
+    there. It needs p-values: `test="sequential"`, which is the default with it, or "irt".
 
     Parameters
     ----------
-    least : pixels along the shorter side of the smallest cells, at least; None is an eighth of the picture's.
-    whole : also test the whole picture, for samplers that can redraw it (`donor` with reference images).
+    least : int, optional
+        Smallest number of pixels along the shorter side of a cell; an eighth of the picture's by default.
+    whole : bool
+        Also test the entire picture, for samplers that can redraw it (`donor` with reference images).
+
+    Returns
+    -------
+    Zoom
+        A function (name, image) -> subsets, with the tree they form.
 
     Examples
     --------
@@ -468,7 +463,7 @@ def zoom(least: int | None = None, *, whole: bool = False) -> Zoom:
 
 
 def check_drawn(image: Image, drawn: object, subset: Subset) -> None:
-    """Refuse a counterfactual that is not the image with another region, or with another attribute.
+    """Raise at a counterfactual that differs from its image outside the region.
 
     >>> image = np.zeros((4, 4, 3), np.uint8)
     >>> check_drawn(image, image + np.uint8(1), Subset("box 1", (0, 0, 2, 2)))
@@ -480,18 +475,18 @@ def check_drawn(image: Image, drawn: object, subset: Subset) -> None:
             f"the sampler returned {described(drawn)} for subset {subset.name!r}; expected whole images like the one "
             f"that it was given, uint8 {image.shape}"
         )
-    if not isinstance(subset.index, Attribute) and not _same_outside(drawn, image, mask_of(subset, *image.shape[:2])):
+    if isinstance(subset.index, Attribute):
+        return
+    mask = mask_of(subset, *image.shape[:2])
+    x1, y1, x2, y2 = bounds(mask)
+    around = np.s_[:y1], np.s_[y2:], np.s_[y1:y2, :x1], np.s_[y1:y2, x2:]
+    same = all(np.array_equal(drawn[part], image[part]) for part in around)
+    inside = at((x1, y1, x2, y2))
+    beside = ~mask[inside]  # empty for a box, which is quickly seen
+    if same and beside.any():
+        same = not ((drawn[inside] != image[inside]).any(axis=2) & beside).any()
+    if not same:
         raise ModelError(
             f"the sampler changed pixels outside subset {subset.name!r}; only the region may change, so paste what it "
             "makes: np.where(mask[..., None], made, image)"
         )
-
-
-def _same_outside(drawn: Image, image: Image, mask: Bools) -> bool:
-    x1, y1, x2, y2 = bounds(mask)
-    around = np.s_[:y1], np.s_[y2:], np.s_[y1:y2, :x1], np.s_[y1:y2, x2:]
-    inside = at((x1, y1, x2, y2))
-    beside = ~mask[inside]  # a box has nothing there, which is quickly seen
-    if beside.any() and ((drawn[inside] != image[inside]).any(axis=2) & beside).any():
-        return False
-    return all(np.array_equal(drawn[part], image[part]) for part in around)

@@ -1,27 +1,39 @@
-"""Result -> the pictures of its report, as data that a template can place: no model and no sampler is asked."""
+"""Pictures of a run: photographs with their regions, heat maps, and the data that a report's template shows."""
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache, partial
+from io import BytesIO
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from butfor.image.draw import Cell, Mark, encoded, heat, photograph, resized
-from butfor.image.region import Image, is_box, is_mask, mask_of
+from butfor.image.region import Box, Image, at, bounds, box_sums, integral, is_box, is_mask, is_region, mask_of
 from butfor.results.result import Result
 from butfor.results.summary import are_logits, are_probabilities, change, flip_sentence, number, softmax
-from butfor.types import Floats, InputError, Ints, Subset
+from butfor.types import Bools, Floats, InputError, Ints, Subset
 
+if TYPE_CHECKING:
+    from PIL.Image import Image as Picture
+    from PIL.ImageDraw import ImageDraw
+    from PIL.ImageFont import FreeTypeFont
+
+BLUE, GREY, PAPER = (21, 92, 214), (98, 106, 116), (255, 255, 255)  # chosen, not chosen, background
+LOWERS = (214, 110, 12)  # as everywhere: blue raises the output, orange lowers it
+FADED = 0.55  # share of white outside of chosen cells
+TINT = 0.4  # share of the colour at the finest resolution
+FAINT = 0.25  # share of the colour of the largest effect that is estimated and not established
+PAD = 3  # pixels between letters and the edge of their plate
+MOST_HIDDEN = 0.15  # of a region under its plate
+NOBODY, TAKEN = -1, -2  # pixels of no region, and those under a plate
 MOST_PHOTOGRAPHS, MOST_REGIONS, MOST_DRAWS = 2000, 40, 3
 DETAILED, PAGE = 60, 12  # photographs with their counterfactuals; photographs on a page
-SIDE, SMALL_SIDE, THUMB, TILE = (
-    720,
-    480,
-    220,
-    300,
-)  # longer sides in pixels: the photograph, on the sheet, one counterfactual
+SIDE, SMALL_SIDE, THUMB, TILE = 720, 480, 220, 300  # longer sides in pixels: photograph, on a sheet, counterfactual
 EVIDENCE = {"p": "p-value", "e": "e-value"}
 STATISTICS = {
     "z": "its z, the model's output minus that on the counterfactual",
@@ -32,17 +44,233 @@ STATISTICS = {
 
 
 @dataclass(frozen=True)
-class Tile:
-    """One counterfactual: its picture, what the model says of it, how that changed."""
+class Mark:
+    """One region of a photograph, and the text inside it."""
 
-    picture: str  # a data URI, like all pictures here
+    subset: Subset
+    text: str = ""
+    chosen: bool = False
+
+    @property
+    def colour(self) -> tuple[int, int, int]:
+        return BLUE if self.chosen else GREY
+
+
+def photograph(image: Image, marks: Sequence[Mark] = (), *, side: int = SIDE) -> Image:
+    """Draw the photograph with its regions outlined, blue if chosen and grey if not, and the text of each inside it.
+
+    A text that does not fit into its region is made smaller, or stands beside it where there is no other region, or is
+    left out; attributes of the entire image are listed below. The longer side of the picture has `side` pixels whatever
+    the image's size, so that lines and letters are always readable.
+
+    >>> photograph(np.zeros((30, 40, 3), np.uint8), [Mark(Subset("box 1", (5, 5, 20, 20)), "1.2", True)]).shape
+    (540, 720, 3)
+    """
+    from PIL import Image as Pictures
+    from PIL import ImageDraw
+
+    scale = side / max(image.shape[:2])
+    picture = resized(image, scale)
+    pen = ImageDraw.Draw(picture)
+    line = max(2, round(side / 240))
+    regions = [mark for mark in marks if is_region(mark.subset)]
+    areas = [mask_of(mark.subset, *image.shape[:2]).sum() for mark in regions]
+    order = sorted(range(len(regions)), key=lambda k: -areas[k])  # small ones over large ones
+    owner = np.full((picture.height, picture.width), NOBODY)
+    for k in order:
+        inside = _pixels(regions[k], image, scale, line, picture.size)
+        _outline(picture, pen, regions[k], inside, line)
+        owner[inside] = k
+    for k in reversed(order):  # small ones have less room for their text
+        _label(pen, regions[k], k, owner, line)
+    attributes = [mark for mark in marks if not is_region(mark.subset)]
+    if not attributes:
+        return np.array(picture)
+    strip = _chips(attributes, picture.width)
+    sheet = Pictures.new("RGB", (picture.width, picture.height + strip.height), PAPER)
+    sheet.paste(picture)
+    sheet.paste(strip, (0, picture.height))
+    return np.array(sheet)
+
+
+def resized(image: Image, scale: float) -> Picture:
+    """Return the image at another size; much enlarged ones keep their pixels."""
+    from PIL import Image as Pictures
+
+    size = max(1, round(image.shape[1] * scale)), max(1, round(image.shape[0] * scale))
+    method = Pictures.Resampling.BICUBIC if scale < 4 else Pictures.Resampling.NEAREST
+    return Pictures.fromarray(np.ascontiguousarray(image)).resize(size, method)
+
+
+def _pixels(mark: Mark, image: Image, scale: float, line: int, size: tuple[int, int]) -> Bools:
+    """Return the region in the scaled picture; a dot is made large enough to be seen."""
+    mask = mask_of(mark.subset, *image.shape[:2])
+    if is_mask(mark.subset.index):
+        from PIL import Image as Pictures
+
+        grey = Pictures.fromarray(mask.astype(np.uint8) * 255).resize(size, Pictures.Resampling.BILINEAR)
+        return np.asarray(grey) > 127
+    inside = np.zeros((size[1], size[0]), np.bool_)
+    x1, y1, x2, y2 = (round(value * scale) for value in mark.subset.index)
+    inside[y1 : max(y2, y1 + 2 * line), x1 : max(x2, x1 + 2 * line)] = True
+    return inside
+
+
+def _outline(picture: Picture, pen: ImageDraw, mark: Mark, inside: Bools, line: int) -> None:
+    if not inside.any():
+        return
+    if is_box(mark.subset.index):
+        x1, y1, x2, y2 = bounds(inside)
+        if min(x2 - x1, y2 - y1) < 3:  # no room for two lines: an image of one row, or a dot at the edge
+            pen.rectangle((x1, y1, x2 - 1, y2 - 1), fill=mark.colour)
+            return
+        pen.rectangle((x1, y1, x2 - 1, y2 - 1), outline=PAPER, width=line + 2)
+        pen.rectangle((x1 + 1, y1 + 1, x2 - 2, y2 - 2), outline=mark.colour, width=line)
+        return
+    from PIL import Image as Pictures
+    from scipy.ndimage import binary_erosion
+
+    for width, colour in ((line + 2, PAPER), (line, mark.colour)):
+        edge = inside & ~binary_erosion(inside, iterations=width)
+        picture.paste(colour, mask=Pictures.fromarray(edge.astype(np.uint8) * 255))
+        inside = binary_erosion(inside)
+
+
+@lru_cache(maxsize=64)
+def font_of(size: int) -> FreeTypeFont:
+    """Load matplotlib's font: Pillow's has no minus, no Greek and no Cyrillic."""
+    import matplotlib
+    from PIL import ImageFont
+
+    return ImageFont.truetype(Path(matplotlib.get_data_path()) / "fonts" / "ttf" / "DejaVuSans.ttf", max(8, size))
+
+
+def _label(pen: ImageDraw, mark: Mark, k: int, owner: Ints, line: int) -> None:
+    """Write the text on a plate of the region's colour: in it, else beside it, smaller if need be, else nowhere.
+
+    A number inside another region would be read as that one's: what fits nowhere is left out.
+    """
+    region = owner == k
+    if not mark.text or not region.any():
+        return
+    box = bounds(region)
+    aim = None if is_mask(mark.subset.index) else (box[0] + line, box[1] + line)
+    largest = max(12, round(max(owner.shape) / 32))
+    within, beside = partial(_within, region, box, aim), partial(_beside, owner, box)
+    large, small = range(largest, 11, -2), (10, 9)
+    for find, size in (*product((within, beside), large), *product((within, beside), small)):
+        left, top, right, bottom = pen.textbbox((0, 0), mark.text, font=font_of(size))
+        pad = max(1, round(size / 7))
+        width, height = int(right - left) + 2 * pad, int(bottom - top) + 2 * pad
+        corner = find(width, height)
+        if corner is not None:
+            x, y = corner
+            pen.rectangle((x, y, x + width - 1, y + height - 1), fill=mark.colour)
+            pen.text((x + pad - left, y + pad - top), mark.text, fill=PAPER, font=font_of(size))
+            owner[y : y + height, x : x + width] = TAKEN
+            return
+
+
+def _within(region: Bools, box: Box, aim: tuple[int, int] | None, width: int, height: int) -> tuple[int, int] | None:
+    """Return where a plate covers nothing but its region, and little of that: nearest to `aim`, or to the middle."""
+    inside = region[at(box)]
+    if width > inside.shape[1] or height > inside.shape[0] or width * height > MOST_HIDDEN * inside.sum():
+        return None
+    left, top = np.arange(inside.shape[1] - width + 1), np.arange(inside.shape[0] - height + 1)[:, None]
+    ys, xs = np.nonzero(box_sums(integral(inside), left, top, left + width, top + height) == width * height)
+    if not ys.size:
+        return None
+    x, y = (values.mean() - side / 2 for values, side in zip(np.nonzero(inside)[::-1], (width, height), strict=True))
+    if aim is not None:
+        x, y = aim[0] - box[0], aim[1] - box[1]
+    nearest = np.argmin((xs - x) ** 2 + (ys - y) ** 2)
+    return box[0] + int(xs[nearest]), box[1] + int(ys[nearest])
+
+
+def _beside(owner: Ints, box: Box, width: int, height: int) -> tuple[int, int] | None:
+    """Return where a plate covers no region and touches its own: above, below, to the right or to the left of it."""
+    x1, y1, x2, y2 = box
+    for x, y in ((x1, y1 - height), (x1, y2), (x2, y1), (x1 - width, y1)):
+        x, y = max(0, min(x, owner.shape[1] - width)), max(0, min(y, owner.shape[0] - height))
+        ground = owner[y : y + height, x : x + width]
+        if ground.shape == (height, width) and (ground == NOBODY).all():
+            return x, y
+    return None
+
+
+def _chips(marks: Sequence[Mark], width: int) -> Picture:
+    """Draw the attributes of the entire image: one plate after the other, in as many lines as it takes."""
+    from PIL import Image as Pictures
+    from PIL import ImageDraw
+
+    font = font_of(round(width / 36))
+    gap, x, row = 6, 6, 0
+    height = int(sum(font.getmetrics())) + 2 * PAD
+    plates = []
+    for mark in marks:
+        text = f"{mark.subset.name}  {mark.text}".strip()
+        long = int(font.getlength(text)) + 4 * PAD
+        if x > gap and x + long > width - gap:
+            x, row = gap, row + 1
+        plates.append((x, row, long, text, mark))
+        x += long + gap
+    strip = Pictures.new("RGB", (width, (row + 1) * (height + gap) + gap), PAPER)
+    pen = ImageDraw.Draw(strip)
+    for x, row, long, text, mark in plates:
+        y = gap + row * (height + gap)
+        pen.rounded_rectangle((x, y, x + long, y + height), radius=4, fill=mark.colour)
+        pen.text((x + 2 * PAD, y + PAD), text, fill=PAPER, font=font)
+    return strip
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A region of a heat map: one that was chosen, or one that was drawn and has an `estimate`."""
+
+    subset: Subset
+    depth: float  # its resolution relative to the finest of the run, above 0 and at most 1
+    lowers: bool = False  # the output
+    estimate: float | None = None  # of one that is not chosen: its effect relative to the largest of the run, 0 to 1
+
+
+def heat(image: Image, cells: Iterable[Cell]) -> Image:
+    """Light the cells of an image: pale grey around them, in them the more of the image and of blue the finer they are.
+
+    Cells that lower the output are orange. Those that are not chosen get a faint veil of colour over what is there.
+
+    >>> lit = heat(np.full((8, 8, 3), 100, np.uint8), [Cell(Subset("left", (0, 0, 4, 8)), 1.0)])
+    >>> lit[0, 0].tolist(), lit[0, 7].tolist()
+    ([68, 97, 146], [185, 185, 185])
+    """
+    pixels = image.astype(np.float64)
+    grey = (pixels @ np.array([0.299, 0.587, 0.114]))[..., None]
+    out = np.broadcast_to(grey + FADED * (255 - grey), pixels.shape).copy()
+    for cell in sorted(cells, key=lambda one: one.depth):
+        inside = mask_of(cell.subset, *image.shape[:2])
+        colour = np.array(LOWERS if cell.lowers else BLUE)
+        if cell.estimate is not None:
+            out[inside] += FAINT * cell.estimate * (colour - out[inside])
+            continue
+        share = TINT * cell.depth
+        tinted = (1 - share) * pixels[inside] + share * colour
+        pale = 0.4 * (1 - cell.depth)
+        out[inside] = (1 - pale) * tinted + pale * 255
+    lit: Image = np.rint(out).astype(np.uint8)
+    return lit
+
+
+@dataclass(frozen=True)
+class Tile:
+    """One counterfactual: its picture as a data URI (like all pictures here), the model's output, and its change."""
+
+    picture: str
     value: str
     change: str
 
 
 @dataclass(frozen=True)
 class Region:
-    """One hypothesis: its statistic, where it is (percent of the image: x, y, width, height), its counterfactuals."""
+    """One hypothesis with its counterfactuals."""
 
     name: str
     chosen: bool
@@ -50,7 +278,7 @@ class Region:
     inside: str  # the same without its name, as it stands in the picture
     output: str  # the class that the values are of
     value: str
-    where: tuple[float, float, float, float] | None
+    where: tuple[float, float, float, float] | None  # x, y, width, height in percent of the image
     mask: str | None
     tiles: tuple[Tile, ...]
     butfor: str = ""  # how often the image would have been called something else
@@ -61,7 +289,7 @@ class Photograph:
     """One image of the run with its regions outlined."""
 
     name: str
-    said: str  # what the model says of it
+    said: str  # the model's prediction
     marked: str
     thumb: str
     original: str
@@ -69,44 +297,42 @@ class Photograph:
     chosen: int
     regions: tuple[Region, ...]
     more: int
-    place: int  # among the inputs
+    place: int  # index of the input
     number: int  # in the report, from 1
 
 
 @dataclass(frozen=True)
 class Pictures:
-    """What the template names."""
+    """The variables of the template."""
 
     photographs: tuple[Photograph, ...]
     more: int
-    label: str  # what the values under the pictures are
-    statistic: str  # what stands in the regions
+    label: str  # of the values under the pictures
+    statistic: str  # explains the number in the regions
     number: str  # the same in a word or two, for the head of a column
     page: int  # photographs on a page
-    drawn: bool  # whether there are counterfactuals
-    zoomed: bool  # whether they are heat maps, from coarse to fine
-    estimated: bool  # and have a veil where nothing is established
+    drawn: bool  # True if there are counterfactuals
+    zoomed: bool  # True for heat maps, from coarse to fine
+    estimated: bool  # True if those have a veil where nothing is established
 
 
 def pictures(result: Result) -> Pictures | None:
-    """The photographs of a result on images with the counterfactuals that the run kept; None if they are gone.
-
-    Parameters
-    ----------
-    result : of `butfor.image.explain`, or loaded.
-    """
+    """Return the photographs of a result with the counterfactuals that the run kept; None if the files are gone."""
     count = len(result.input_names)
-    found = np.bincount(result.input_of, weights=result.chosen, minlength=count)
-    shown = np.argsort(-found, kind="stable")[:MOST_PHOTOGRAPHS].tolist()  # those with most discoveries first
-    outputs = OutputsShown.of(result, result.outputs[shown])
+    discoveries = np.bincount(result.input_of, weights=result.chosen, minlength=count)
+    order = np.argsort(-discoveries, kind="stable")[:MOST_PHOTOGRAPHS].tolist()  # those with most discoveries first
+    outputs = result.outputs[order]
+    logits = result.output_names is not None and are_logits(outputs)  # one answer for all images of a run
+    probable = result.output_names is not None and (logits or are_probabilities(outputs))
+    label = "probability" if probable else "output"
     try:
-        photographs = tuple(_photograph(result, place, k, outputs) for k, place in enumerate(shown, start=1))
+        photographs = tuple(_photograph(result, index, k, logits, label) for k, index in enumerate(order, start=1))
     except InputError:  # the files are no longer where they were
         return None
     return Pictures(
         photographs,
-        more=count - len(shown),
-        label=outputs.label,
+        more=count - len(order),
+        label=label,
         statistic=number_words(result),
         number="Effect" if shows_effects(result) else EVIDENCE.get(result.evidence.kind, result.evidence.kind),
         page=PAGE,
@@ -116,87 +342,118 @@ def pictures(result: Result) -> Pictures | None:
     )
 
 
-@dataclass(frozen=True)
-class OutputsShown:
-    """How outputs are shown: whether as their softmax, and what that is called. One for all images of a run."""
-
-    logits: bool
-    label: str
-    known: bool  # files of earlier versions do not hold them
-
-    @classmethod
-    def of(cls, result: Result, outputs: Floats) -> OutputsShown:
-        if result.output_names is None or not outputs.size:
-            return cls(False, "output" if result.output_names is None else "probability", bool(outputs.size))
-        logits = are_logits(outputs)
-        return cls(logits, "probability" if logits or are_probabilities(outputs) else "output", True)
-
-    def __call__(self, outputs: Floats) -> Floats:
-        return softmax(outputs) if self.logits else outputs
-
-
-def _photograph(result: Result, place: int, number: int, shown: OutputsShown) -> Photograph:
-    image: Image = result.problem.items.block(place, place + 1)[0]
-    rows = np.flatnonzero(result.input_of == place)
+def _photograph(result: Result, index: int, position: int, logits: bool, label: str) -> Photograph:
+    image: Image = result.problem.items.block(index, index + 1)[0]
+    rows = np.flatnonzero(result.input_of == index)
     lit, marks = lit_and_marks(result, image, rows)
     first = np.argsort(~result.chosen[rows], kind="stable")[:MOST_REGIONS]
-    kept = rows[first] if len(rows) > MOST_REGIONS else rows
-    observed = shown(result.outputs[place : place + 1])
+    shown = rows[first] if len(rows) > MOST_REGIONS else rows
+    observed = result.outputs[index]
+    observed = softmax(observed[None])[0] if logits else observed
+    if result.output_names is None:
+        prediction = f"output {number(observed[0])}"
+    else:
+        best = int(observed.argmax())
+        prediction = f"{_class_name(result.output_names[best])}, {label} {observed[best]:.3f}"
+    detailed = position <= DETAILED
     return Photograph(
-        name=str(result.input_names[place]),
-        said=_prediction(result, observed[0], shown.label) if shown.known else "",
-        marked=jpeg(photograph(lit, marks, side=SIDE if number <= DETAILED else SMALL_SIDE)),
+        name=str(result.input_names[index]),
+        said=prediction,
+        marked=jpeg(photograph(lit, marks, side=SIDE if detailed else SMALL_SIDE)),
         thumb=jpeg(photograph(lit, [Mark(mark.subset, "", mark.chosen) for mark in marks], side=THUMB)),
-        original=picture_of(image) if number <= DETAILED else "",
+        original=picture_of(image) if detailed else "",
         shape=(image.shape[1], image.shape[0]),
         chosen=int(result.chosen[rows].sum()),
-        regions=tuple(_region(result, row, image, observed, shown, number <= DETAILED) for row in kept.tolist()),
-        more=len(rows) - len(kept),
-        place=place,
-        number=number,
+        regions=tuple(_region(result, row, image, observed, logits, detailed) for row in shown.tolist()),
+        more=len(rows) - len(shown),
+        place=index,
+        number=position,
     )
 
 
-def marks_of(result: Result, rows: Sequence[int]) -> list[Mark]:
-    """The regions of an image with the one number of each: the same as in the table."""
-    return [Mark(_subset(result, row), _inside(result, row), bool(result.chosen[row])) for row in rows]
+def _region(result: Result, row: int, image: Image, observed: Floats, logits: bool, detailed: bool) -> Region:
+    subset, label = result.problem.block_of(row).subset, int(result.evidence.classes[row])
+    column = label if len(observed) > 1 else 0
+    inside = _inside(result, row).replace("-", "−")
+    kind = "p-value" if result.evidence.kind == "p" else result.evidence.kind
+    where = None
+    if is_box(subset.index):
+        height, width = image.shape[:2]
+        x1, y1, x2, y2 = subset.index
+        where = 100 * x1 / width, 100 * y1 / height, 100 * (x2 - x1) / width, 100 * (y2 - y1) / height
+
+    def value(outputs: Floats) -> str:
+        return f"{outputs[column]:.3f}" if len(outputs) > 1 else number(outputs[0])
+
+    tiles: tuple[Tile, ...] = ()
+    if detailed and row in result.kept and not result.record.picked:  # most draws of picked inputs are rejected
+        drawn: list[Image] = list(result.kept.whole(result.problem, row, MOST_DRAWS))
+        outputs = result.kept.outputs(row)[: len(drawn)]
+        tiles = tuple(
+            Tile(picture_of(made), value(output), change(output[column] - observed[column]))
+            for made, output in zip(drawn, softmax(outputs) if logits else outputs, strict=True)
+        )
+    return Region(
+        name=subset.name,
+        chosen=bool(result.chosen[row]),
+        statistic=f"{'effect' if shows_effects(result) else kind} {inside}",
+        inside=inside,
+        output="" if result.output_names is None else _class_name(result.output_names[label]).split(",")[0],
+        value=value(observed),
+        where=where,
+        mask=_overlay(subset, image) if detailed else None,
+        tiles=tiles,
+        butfor=flip_sentence(result, row) if result.decided is not None else "",
+    )
 
 
-def marked_photograph(result: Result, place: int, side: int = SIDE) -> Image:
-    """An image of the run with its regions outlined and the number of each inside it."""
-    image: Image = result.problem.items.block(place, place + 1)[0]
-    lit, marks = lit_and_marks(result, image, np.flatnonzero(result.input_of == place))
+def marked_photograph(result: Result, index: int, side: int = SIDE) -> Image:
+    """Draw an image of the run with its regions outlined and the number of each inside it."""
+    image: Image = result.problem.items.block(index, index + 1)[0]
+    lit, marks = lit_and_marks(result, image, np.flatnonzero(result.input_of == index))
     return photograph(lit, marks, side=side)
 
 
 def lit_and_marks(result: Result, image: Image, rows: Ints) -> tuple[Image, list[Mark]]:
-    """How an image is shown with its hypotheses `rows`; from coarse to fine only the finest chosen cells are outlined,
-    all that are chosen are lit, and what else was drawn has a veil where its effect was estimated."""
+    """Return an image and the marks of its hypotheses `rows`.
+
+    From coarse to fine only the finest chosen cells are outlined, all chosen ones are lit, and the others have a veil
+    where their effect was estimated.
+    """
+
+    def marks(shown: Iterable[int]) -> list[Mark]:
+        return [
+            Mark(result.problem.block_of(row).subset, _inside(result, row), bool(result.chosen[row])) for row in shown
+        ]
+
     layers = result.problem.layers
     if layers is None:
-        return image, marks_of(result, rows.tolist())
+        return image, marks(rows.tolist())
     deepest, effect = max(1, int(layers.resolution.max())), result.effects.effect
-    chosen = [row for row in rows[result.chosen[rows]].tolist() if layers.resolution[row] > 0]
-    cells = [Cell(_subset(result, row), layers.resolution[row] / deepest, bool(effect[row] < 0)) for row in chosen]
-    others = rows[~result.chosen[rows] & np.isfinite(effect[rows]) & (layers.resolution[rows] > 0)].tolist()
-    known = np.abs(effect[np.isfinite(effect)])
-    most = known.max(initial=0.0)  # of the run, so that pictures can be compared
-    cells += [
-        Cell(_subset(result, row), layers.resolution[row] / deepest, bool(effect[row] < 0), abs(effect[row]) / most)
-        for row in others
-        if most > 0
-    ]
+    most = np.abs(effect[np.isfinite(effect)]).max(initial=0.0)  # of the run, so that pictures can be compared
+    cells, chosen = [], []
+    for row in rows[layers.resolution[rows] > 0].tolist():
+        estimate = None
+        if result.chosen[row]:
+            chosen.append(row)
+        elif most > 0 and np.isfinite(effect[row]):
+            estimate = abs(effect[row]) / most
+        else:
+            continue
+        depth = layers.resolution[row] / deepest
+        cells.append(Cell(result.problem.block_of(row).subset, depth, bool(effect[row] < 0), estimate))
+    cells.sort(key=lambda cell: cell.estimate is not None)  # veils over what is chosen at the same resolution
     finest = layers.finest(result.chosen)
-    return heat(image, cells), marks_of(result, [row for row in chosen if finest[row]])
+    return heat(image, cells), marks(row for row in chosen if finest[row])
 
 
 def shows_effects(result: Result) -> bool:
-    """Whether the one number of a region is its effect: where every region of the run has one."""
+    """Return True if the number in a region is its effect: where every region of the run has one."""
     return bool(np.isfinite(result.effects.effect).all())
 
 
 def number_words(result: Result) -> str:
-    """What the one number of a region is."""
+    """Explain the number in a region."""
     if not shows_effects(result):
         return STATISTICS.get(result.evidence.kind, f"its {result.evidence.kind}")
     link = {"logit": "log-odds", "log": "logarithm of the output"}.get(str(result.record.link))
@@ -206,85 +463,19 @@ def number_words(result: Result) -> str:
 
 
 def _inside(result: Result, row: int) -> str:
-    """The number inside a region; Pillow's own font has no true minus."""
+    """Return the number inside a region: its effect, or the evidence that the rule compares."""
     if shows_effects(result):
         return number(result.effects.effect[row], sign=True).replace("−", "-")
-    return statistic(result, row)
-
-
-def _region(result: Result, row: int, image: Image, observed: Floats, shown: OutputsShown, detailed: bool) -> Region:
-    subset, label = _subset(result, row), int(result.evidence.classes[row])
-    column = label if observed.shape[1] > 1 else 0
-    return Region(
-        name=subset.name,
-        chosen=bool(result.chosen[row]),
-        statistic=_called(result, row),
-        inside=_inside(result, row).replace("-", "−"),
-        output="" if result.output_names is None else _named(result.output_names[label]).split(",")[0],
-        value=_value(observed[0], column) if shown.known else "",
-        where=_where(subset, image),
-        mask=_overlay(subset, image) if detailed else None,
-        tiles=_tiles(result, row, observed, shown, column) if detailed else (),
-        butfor=flip_sentence(result, row) if result.decided is not None else "",
-    )
-
-
-def _tiles(result: Result, row: int, observed: Floats, shown: OutputsShown, column: int) -> tuple[Tile, ...]:
-    """The first counterfactuals that were kept; of picked inputs none, since most of them were rejected."""
-    if row not in result.kept or result.record.picked or not shown.known:
-        return ()
-    drawn: list[Image] = list(result.kept.whole(result.problem, row, MOST_DRAWS))
-    values = shown(result.kept.outputs(row)[: len(drawn)])
-    return tuple(
-        Tile(picture_of(made), _value(own, column), change(own[column] - observed[0, column]))
-        for made, own in zip(drawn, values, strict=True)
-    )
-
-
-def _subset(result: Result, row: int) -> Subset:
-    return result.problem.block_of(row).subset
-
-
-def statistic(result: Result, row: int) -> str:
-    """The evidence of one hypothesis, short enough to stand in a picture; Pillow's own font has no true minus."""
-    value = float(result.evidence.scaled[row])  # what the rule compares
+    value = float(result.evidence.scaled[row])
     return f"{value:.2g}" if result.evidence.kind in ("p", "e") else f"{value:.2f}".replace("-0.00", "0.00")
 
 
-def _called(result: Result, row: int) -> str:
-    """The number of a region with its name: "effect +0.21", "w 1.20"."""
-    kind = "p-value" if result.evidence.kind == "p" else result.evidence.kind
-    return f"{'effect' if shows_effects(result) else kind} {_inside(result, row)}".replace("-", "−").replace(
-        "p−value", "p-value"
-    )
-
-
-def _value(outputs: Floats, column: int) -> str:
-    return f"{outputs[column]:.3f}" if len(outputs) > 1 else number(outputs[0])
-
-
-def _named(name: object) -> str:
-    """A class as it is called; one that is only a number says that it is a class."""
+def _class_name(name: object) -> str:
     return f"class {name}" if str(name).isdigit() else str(name)
 
 
-def _prediction(result: Result, observed: Floats, label: str) -> str:
-    if result.output_names is None:
-        return f"output {number(observed[0])}"
-    best = int(observed.argmax())
-    return f"{_named(result.output_names[best])}, {label} {observed[best]:.3f}"
-
-
-def _where(subset: Subset, image: Image) -> tuple[float, float, float, float] | None:
-    if not is_box(subset.index):
-        return None
-    height, width = image.shape[:2]
-    x1, y1, x2, y2 = subset.index
-    return 100 * x1 / width, 100 * y1 / height, 100 * (x2 - x1) / width, 100 * (y2 - y1) / height
-
-
 def _overlay(subset: Subset, image: Image) -> str | None:
-    """The mask as a picture that is grey inside and clear outside."""
+    """Return the mask as a picture that is grey inside and clear outside."""
     if not is_mask(subset.index):
         return None
     from PIL import Image as Files
@@ -293,24 +484,26 @@ def _overlay(subset: Subset, image: Image) -> str | None:
     small = Files.fromarray(mask.astype(np.uint8) * 255).resize(resized(image, TILE / max(image.shape[:2])).size)
     out = Files.new("LA", small.size, (214, 0))
     out.putalpha(small)
-    return _uri("image/png", encoded(out, "PNG"))
+    return _uri(out, "PNG")
 
 
 def picture_of(image: Image) -> str:
-    """An image, small."""
+    """Return a small picture of an image as a data URI."""
     return jpeg(np.asarray(resized(image, TILE / max(image.shape[:2]))))
 
 
-def jpeg(picture: Image, quality: int = 82) -> str:
-    """A picture as a data URI.
+def jpeg(picture: Image) -> str:
+    """Return a picture as a data URI.
 
     >>> jpeg(np.zeros((2, 2, 3), np.uint8))[:23]
     'data:image/jpeg;base64,'
     """
     from PIL import Image as Files
 
-    return _uri("image/jpeg", encoded(Files.fromarray(picture), "JPEG", quality=quality))
+    return _uri(Files.fromarray(picture), "JPEG", quality=82)
 
 
-def _uri(kind: str, raw: bytes) -> str:
-    return f"data:{kind};base64,{base64.b64encode(raw).decode('ascii')}"
+def _uri(picture: Picture, kind: str, **options: int) -> str:
+    out = BytesIO()
+    picture.save(out, kind, optimize=True, **options)
+    return f"data:image/{kind.lower()};base64,{base64.b64encode(out.getvalue()).decode('ascii')}"

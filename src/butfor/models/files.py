@@ -20,6 +20,29 @@ from butfor.types import InputError
 from butfor.untrusted import check_arrays, opened, parse_json, read_bounded, unpacked
 
 
+def file_of(spec: str) -> Path:
+    """Return the file of file.py:function."""
+    path = Path(spec.rpartition(":")[0])
+    if not path.is_file():
+        raise InputError(f"the file {path} does not exist; expected file.py:function")
+    return path
+
+
+def function_at(spec: str) -> Any:
+    """Return what file.py:function names; the file is imported, so its code runs."""
+    return attribute_of(file_of(spec), spec.rpartition(":")[2])
+
+
+def target_named(text: str, classes: Iterable[object] | None) -> object:
+    """Return the class that is written like this, whatever its type; else a number or the text itself.
+
+    >>> target_named("1", [0, 1]), target_named("1", ["1"]), target_named("2", None), target_named("predicted", None)
+    (1, '1', 2, 'predicted')
+    """
+    number = int(text) if text.isdecimal() else text
+    return next((label for label in classes or () if str(label) == text), number)
+
+
 def attribute_of(path: Path, attribute: str) -> Any:
     """What is called `attribute` in the Python file; the file is imported, so its code runs."""
     module = _module(path)

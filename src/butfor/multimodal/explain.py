@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from os import PathLike
 from typing import Any, Literal
@@ -13,20 +13,17 @@ import numpy as np
 from butfor.evaluation.hypotheses import is_blind, list_problem
 from butfor.evaluation.items import ListItems, same, size
 from butfor.evaluation.progress import Progress
-from butfor.evaluation.samplers import HasNotes, ListsSupport, RepeatsDraws, Sampler, SamplerInfo, info_of
+from butfor.evaluation.samplers import HasNotes, ListsSupport, Sampler, SamplerInfo, info_of, method
 from butfor.models import wrap
 from butfor.models.wrap import model_name
 from butfor.results.record import MultimodalInputs
 from butfor.results.result import Result
+from butfor.results.words import Note, as_note
 from butfor.run.run import RunContext, run
 from butfor.settings import EffectsOf, Link, OnError, Procedure, RunOptions, Settings, documented
 from butfor.types import Alternative, Family, Floats, InputError, ModelError, Subset
 
 Parts = Mapping[str, Any]
-APART = (
-    "Each part is redrawn given the rest of that part alone. Where parts tell of each other, as a caption does of its "
-    "image, that is not the law of the one given the other: use a sampler with whole=True, which is shown all parts."
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,81 +37,70 @@ class PartsSampler:
 
     @property
     def info(self) -> SamplerInfo:
-        """What is true of one of them is true of the whole where it is a fault, and of all where it is a virtue."""
+        """A fault of one of them is a fault of all; a virtue must be one of each."""
         infos = list(map(info_of, self.samplers.values()))
-        return replace(
-            infos[0],
+        return SamplerInfo(
             identity=repr(self),
-            deterministic=any(info.deterministic for info in infos),  # then no test of the whole run has a null
+            deterministic=any(info.deterministic for info in infos),  # then no test of the run has a null
             ignores_dependence=any(info.ignores_dependence for info in infos),
             takes_missing=any(info.takes_missing for info in infos),
             changes_subset_only=all(info.changes_subset_only for info in infos),
-            whole=False,
-            floor=partial(_floor, self.samplers),
-            reference_rows=None,
-            kinds=None,
-            tokenizer=None,
-            listed=0,
+            floor=self._floor,
         )
 
+    def _of(self, subset: Subset) -> tuple[str, Sampler, Subset]:
+        """Return the part of a subset, its sampler, and the subset as that sampler knows it."""
+        part, index = subset.index
+        return part, self.samplers[part], Subset(subset.name.removeprefix(f"{part}: "), index)
+
+    def _floor(self, subset: Subset) -> float:
+        _, sampler, inner = self._of(subset)
+        return info_of(sampler).floor(inner)
+
     def __call__(self, inputs: Sequence[Parts], subset: Subset, draws: int, rng: np.random.Generator) -> list[Parts]:
-        part, own = inner(subset)
-        sampler = self.samplers[part]
+        part, sampler, inner = self._of(subset)
         if info_of(sampler).whole:
-            return list(sampler(inputs, own, draws, rng))
-        fresh = sampler([item[part] for item in inputs], own, draws, rng)
-        owners = [item for item in inputs for _ in range(draws)]
-        if len(fresh) != len(owners):
-            raise InputError(f"the sampler of {part!r} returned {len(fresh)} parts, expected {len(owners)}")
-        return [{**item, part: value} for item, value in zip(owners, fresh, strict=True)]
+            return list(sampler(inputs, inner, draws, rng))
+        fresh = sampler([item[part] for item in inputs], inner, draws, rng)
+        repeated = [item for item in inputs for _ in range(draws)]
+        if len(fresh) != len(repeated):
+            raise InputError(f"the sampler of {part!r} returned {len(fresh)} parts, expected {len(repeated)}")
+        return [{**item, part: value} for item, value in zip(repeated, fresh, strict=True)]
 
     def lists(self, subset: Subset) -> bool:
-        """Whether the sampler of its part can list a subset."""
-        part, own = inner(subset)
-        sampler = self.samplers[part]
-        return isinstance(sampler, ListsSupport) and bool(sampler.lists(own))
+        """Return whether the sampler of its part can list a subset."""
+        _, sampler, inner = self._of(subset)
+        return isinstance(sampler, ListsSupport) and bool(sampler.lists(inner))
 
     def repeats(self, subset: Subset) -> bool:
-        """Whether the draws of its part repeat."""
-        part, own = inner(subset)
-        sampler = self.samplers[part]
-        return (isinstance(sampler, RepeatsDraws) and bool(sampler.repeats(own))) or self.lists(subset)
+        """Return whether the draws of its part repeat."""
+        _, sampler, inner = self._of(subset)
+        repeats = method(sampler, "repeats")
+        return (repeats is not None and bool(repeats(inner))) or self.lists(subset)
 
     def support(self, inputs: Sequence[Parts], subset: Subset) -> tuple[list[list[Parts]], Floats]:
-        """What the sampler of the part lists, each with the other parts as they are."""
-        part, own = inner(subset)
-        sampler = self.samplers[part]
+        """Return the list of the sampler of the part, each with the other parts as they are."""
+        part, sampler, inner = self._of(subset)
         assert isinstance(sampler, ListsSupport)
         if info_of(sampler).whole:
-            listed, mass = sampler.support(inputs, own)
+            listed, mass = sampler.support(inputs, inner)
             return listed, mass
-        versions, mass = sampler.support([item[part] for item in inputs], own)
+        versions, mass = sampler.support([item[part] for item in inputs], inner)
         return [[{**x, part: v} for v in row] for x, row in zip(inputs, versions, strict=True)], mass
 
-    def notes(self, inputs: Sequence[Parts], subsets: Sequence[Sequence[Subset]], seed: int) -> list[str]:
-        """What is to be said of it, and what the samplers of the parts say of themselves."""
+    def notes(self, inputs: Sequence[Parts], subsets: Sequence[Sequence[Subset]], seed: int) -> list[Note]:
+        """Return whether parts are redrawn apart, and the notes of the samplers of the parts."""
         apart = len(self.samplers) > 1 and not all(info_of(sampler).whole for sampler in self.samplers.values())
-        notes = [APART] if apart else []
+        notes = [Note("parts-apart", "warning")] if apart else []
         for part, sampler in self.samplers.items():
             if isinstance(sampler, HasNotes):
                 given = [item if info_of(sampler).whole else item[part] for item in inputs]
-                own = [[inner(subset)[1] for subset in some if subset.index[0] == part] for some in subsets]
-                notes += sampler.notes(given, own, seed)
+                inner = [[self._of(subset)[2] for subset in tested if subset.index[0] == part] for tested in subsets]
+                notes += map(as_note, sampler.notes(given, inner, seed))
         return notes
 
 
-def inner(subset: Subset) -> tuple[str, Subset]:
-    """The part that a subset belongs to, and the subset as the sampler of that part knows it."""
-    part, index = subset.index
-    return part, Subset(subset.name.removeprefix(f"{part}: "), index)
-
-
-def _floor(samplers: Mapping[str, Sampler], subset: Subset) -> float:
-    part, own = inner(subset)
-    return info_of(samplers[part]).floor(own)
-
-
-HELD_VALUES = 2**26  # values of the inputs that the model is given at a time: 64 MB of images
+BATCH_VALUES = 2**26  # values of the inputs that the model is given at a time: 64 MB of images
 MOST_ROWS = 256
 KEEP = (3, 2**27)  # counterfactuals of each hypothesis that are kept, and the values of all of them
 
@@ -153,28 +139,34 @@ def explain(
     timeout: float | None = None,
     on_error: OnError | None = None,
 ) -> Result:
-    """Which regions and which words of inputs with several parts the model relies on, with one guarantee for all.
+    """Find the regions and words of inputs with several parts that the model relies on, with one guarantee for all.
 
-    `inputs` is a list of mappings such as {"image": array, "caption": text}, or a mapping name -> such a mapping;
-    `model` takes a list of them. `samplers` has a sampler for each part that is tested, as `butfor.image` and
-    `butfor.text` have them; `subsets` says what to test there: a list of `Subset`, or a function (name, part) ->
-    subsets such as `butfor.image.grid(3)` or `butfor.text.words()`. A subset is then called "image: row 1 column 1" or
-    "caption: dog".
+    A subset is called after its part: "image: row 1 column 1" or "caption: dog".
 
-    A part is redrawn given the rest of that part. That is the law given the whole input only if parts do not tell of
-    each other; a sampler with an attribute `whole = True` is given all parts, and gives all of them back.
+    A part is redrawn given the rest of that part. That is the distribution given the rest of the input only if parts
+    are independent; a sampler with an attribute `whole = True` is given all parts, and returns all of them.
 
-    `test=None` is "few-shot", and effects are estimated where you ask for them.
+    `test=None` is "few-shot", and effects are estimated only on demand.
 
     Parameters
     ----------
-    model : a function of a list of inputs, each a mapping of its parts.
-    inputs : a list of mappings such as {"image": array, "caption": text}, or a mapping name -> such a mapping.
-    samplers : a sampler for each part that is tested, as `butfor.image` and `butfor.text` have them.
-    subsets : what to test in each part: a list of `Subset`, or a function (name, part) -> subsets such as
+    model : callable
+        A function of a list of inputs, each a mapping of its parts.
+    inputs : list or mapping
+        Mappings such as {"image": array, "caption": text}, or a mapping name -> such a mapping.
+    samplers : mapping
+        A sampler for each part that is tested, as `butfor.image` and `butfor.text` have them.
+    subsets : mapping
+        What to test in each part: a list of `Subset`, or a function (name, part) -> subsets such as
         `butfor.image.grid(3)` or `butfor.text.words()`.
-    effects : "chosen" estimates effects from fresh draws for what was chosen, "all" for all; None saves those.
+    effects : {"all", "chosen"}, optional
+        "chosen" estimates effects from fresh draws for what was chosen, "all" for all; None saves those.
     {settings}
+
+    Returns
+    -------
+    Result
+        The evidence for each subset, and the subsets chosen.
 
     Examples
     --------
@@ -193,21 +185,20 @@ def explain(
     ['caption: loud']
     """
     settings = Settings.of(locals(), test="few-shot")
-    names, items = named(inputs)
-    sampler = combined(samplers, subsets)
-    found = [proposed(name, item, subsets) for name, item in zip(names, items, strict=True)]
-    if not any(found):
+    names, items = _named(inputs)
+    sampler = _combined(samplers, subsets)
+    proposed = [_proposed(name, item, subsets) for name, item in zip(names, items, strict=True)]
+    if not any(proposed):
         raise InputError("none of the inputs has anything to test; see subsets")
-    data_dependent = any(callable(own) and not is_blind(own) for own in subsets.values())
+    data_dependent = any(callable(given) and not is_blind(given) for given in subsets.values())
     check = None if info_of(sampler).changes_subset_only else check_drawn
-    problem = list_problem(ListItems(items, check), names, found, sampler, settings.seed)
     context = RunContext(
-        problem=problem,
+        problem=list_problem(ListItems(items, check), names, proposed, sampler, settings.seed),
         wrapped=wrap(model),
         model_name=model_name(model),
-        batch_rows=int(np.clip(HELD_VALUES // max(1, *map(size, items)), 1, MOST_ROWS)),
+        batch_rows=int(np.clip(BATCH_VALUES // max(1, *map(size, items)), 1, MOST_ROWS)),
         describe=lambda row: f"input {names[row]!r}",
-        sampler_notes=partial(sampler.notes, items, found, settings.seed),
+        sampler_notes=partial(sampler.notes, items, proposed, settings.seed),
         inputs=MultimodalInputs(tuple(sampler.samplers)),
         data_dependent=data_dependent,
         keep=KEEP,
@@ -231,36 +222,31 @@ def check_drawn(item: Parts, drawn: Any, subset: Subset) -> None:
         images.check_drawn(item[part], drawn[part], inner)
 
 
-def named(inputs: Any) -> tuple[list[str], list[Parts]]:
-    """Names and inputs, after seeing that each input is a mapping of parts."""
+def _named(inputs: Any) -> tuple[list[str], list[Parts]]:
+    """Return names and inputs; arrays are read-only, since an input shares its parts with all its draws."""
     pairs = list(inputs.items() if isinstance(inputs, Mapping) else enumerate(inputs, 1))
     if not pairs:
         raise InputError("inputs is empty; give at least one mapping such as {'image': array, 'caption': text}")
+    items: list[Parts] = []
     for name, item in pairs:
         if not isinstance(item, Mapping):
             raise InputError(
                 f"input {name!r} is {type(item).__name__}, expected a mapping such as "
                 "{'image': array, 'caption': text}; give a list of them, or a mapping name -> input"
             )
-    names = [name if isinstance(name, str) else f"input {name}" for name, _ in pairs]
-    return names, [{part: _read_only(value) for part, value in item.items()} for _, item in pairs]
+        views = {part: value.view() if isinstance(value, np.ndarray) else value for part, value in item.items()}
+        for value in views.values():
+            if isinstance(value, np.ndarray):
+                value.setflags(write=False)
+        items.append(views)
+    return [name if isinstance(name, str) else f"input {name}" for name, _ in pairs], items
 
 
-def _read_only(value: Any) -> Any:
-    """A part that nobody may write into: an input shares it with all its draws."""
-    if not isinstance(value, np.ndarray):
-        return value
-    view = value.view()
-    view.setflags(write=False)
-    return view
-
-
-def combined(samplers: Mapping[str, Any], subsets: Mapping[str, Any]) -> PartsSampler:
-    """One sampler of all parts, after seeing that each part that is tested has one."""
+def _combined(samplers: Mapping[str, Any], subsets: Mapping[str, Any]) -> PartsSampler:
+    """Return one sampler of all parts, after checking that each part that is tested has one."""
     if not isinstance(samplers, Mapping) or not isinstance(subsets, Mapping):
         raise InputError("samplers and subsets must be mappings, part -> sampler and part -> what to test in it")
-    lacking = [part for part in subsets if part not in samplers]
-    if lacking or not subsets:
+    if not subsets or any(part not in samplers for part in subsets):
         raise InputError(f"samplers has {list(samplers)} but subsets {list(subsets)}; give a sampler for each part")
     for part in subsets:
         if not callable(samplers[part]) or ":" in part:
@@ -271,17 +257,16 @@ def combined(samplers: Mapping[str, Any], subsets: Mapping[str, Any]) -> PartsSa
     return PartsSampler({part: samplers[part] for part in subsets})
 
 
-def proposed(name: str, item: Parts, subsets: Mapping[str, Any]) -> list[Subset]:
-    """What is tested in one input: the subsets of its parts, named after the part."""
-    found = []
+def _proposed(name: str, item: Parts, subsets: Mapping[str, Any]) -> list[Subset]:
+    """Return the subsets of one input, named after their parts."""
+    out = []
     for part, given in subsets.items():
         if part not in item:
             raise InputError(f"input {name!r} has the parts {sorted(item)}, but subsets asks for {part!r}")
-        own = given(name, item[part]) if callable(given) else given
-        for subset in own:
+        for subset in given(name, item[part]) if callable(given) else given:
             if not isinstance(subset, Subset):
                 raise InputError(f"subsets of {part!r} must be butfor.Subset, got {type(subset).__name__}")
-            found.append(Subset(f"{part}: {subset.name}", (part, subset.index)))
-    if len({subset.name for subset in found}) < len(found):
+            out.append(Subset(f"{part}: {subset.name}", (part, subset.index)))
+    if len({subset.name for subset in out}) < len(out):
         raise InputError(f"two subsets of input {name!r} have the same name; give each its own")
-    return found
+    return out

@@ -1,4 +1,4 @@
-"""Sampler: only those draws of another sampler that a user's score finds plausible."""
+"""Sampler: the draws of another sampler whose score, given by the user, is high enough."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from butfor.evaluation.samplers import AlignsColumns, HasNotes, RefusesInputs, Sampler, SamplerInfo, info_of, name_of
+from butfor.evaluation.samplers import HasNotes, RefusesInputs, Sampler, SamplerInfo, info_of, method, name_of
 from butfor.models.wrap import is_frame
+from butfor.results.words import Note, as_note
 from butfor.streams import stream
-from butfor.tabular.splice import draws_columns, shown_as, splice
+from butfor.tabular.splice import shown_as, splice
 from butfor.types import Array, Batch, Bools, Floats, InputError, Ints, ModelError, Subset, whole
 
 SCORE_ROWS = {True: 10_000, False: 256}  # rows of a table, or images and texts, given to the score at a time
@@ -24,18 +25,11 @@ Show = Callable[[Array], Batch]  # rows of a matrix as the score is to see them
 
 @runtime_checkable
 class JudgesRegions(Protocol):
-    """A score made for each input and region of its own: `butfor.image.judge`."""
+    """A score made for each input and region: `butfor.image.judge`."""
 
     per_region: bool
 
     def __call__(self, item: object, subset: Subset) -> Score: ...
-
-
-@runtime_checkable
-class JudgesByRun(Protocol):
-    """One that can judge by what really is in regions of other images of a run, where there are enough of them."""
-
-    def among(self, items: Sequence[Any], subsets: Sequence[Sequence[Subset]]) -> JudgesRegions | None: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +47,7 @@ class Plausible:
 
     @property
     def info(self) -> SamplerInfo:
-        """That of the sampler underneath, but that draws are told from those of others; nothing is listed."""
+        """That of the inner sampler under another identity; nothing is listed."""
         inner = info_of(self.sampler)
         identity = f"plausible({inner.identity}, {_lasting(self.score)} >= {self.threshold:g}, tries={self.tries})"
         return replace(inner, identity=identity, listed=0)
@@ -69,96 +63,81 @@ class Plausible:
         return self._filled(propose, inputs, subset, draws, rng)
 
     def for_run(self, items: Sequence[Any], subsets: Sequence[Sequence[Subset]]) -> Plausible:
-        """The same, where regions are judged, by what really is in regions of other images of a run."""
-        found = self.score.among(items, subsets) if isinstance(self.score, JudgesByRun) else None
-        return self if found is None else replace(self, score=found)
+        """Return the same sampler, whose score may judge by the real regions of other images of a run."""
+        among = getattr(self.score, "among", None)
+        score = among(items, subsets) if callable(among) else None
+        return self if score is None else replace(self, score=score)
 
     def _redrawn(
         self, score: JudgesRegions, one: object, subset: Subset, draws: int, rng: np.random.Generator
     ) -> Batch:
-        """Fills that pass, each of at most `tries` proposals; in place of one that cannot be had the input as it is.
+        """Return fills that pass, each of at most `tries` proposals; otherwise the input as it is.
 
-        The input is judged by the same rule: where it does not pass, no fill can be like it, and all stay as it is.
-        What is as it is ties with what is observed, and ties count against a discovery. So given that it passes, what
-        is in the region and the fills that pass have the same law under the null, whatever the filter is, as long as
-        it does not look at what is in the region.
+        The input is judged by the same rule: where it does not pass, no fill can be like it, and all stay as observed.
+        They tie with the observed value, and ties count against a discovery. So given that it passes, the observed
+        region and the fills that pass have the same distribution under the null, whatever the filter is, as long as
+        it does not depend on the content of the region.
         """
-        own = score(one, subset)
-        if not draws or not _ask(own, [one])[0] >= self.threshold:
+        judge = score(one, subset)
+        if not draws or not _ask(judge, [one])[0] >= self.threshold:
             return [one] * draws
         made, lacking = [one] * draws, list(range(draws))
-        for stream_of in np.random.default_rng(rng.integers(2**63, size=2)).spawn(self.tries):
-            fresh = self.sampler([one], subset, len(lacking), stream_of)
+        for child in np.random.default_rng(rng.integers(2**63, size=2)).spawn(self.tries):
+            fresh = self.sampler([one], subset, len(lacking), child)
             _check_count(len(fresh), len(lacking), subset)
-            good = _ask(own, fresh) >= self.threshold
-            for place, fill, passed in zip(lacking, fresh, good.tolist(), strict=True):
-                made[place] = fill if passed else one
-            lacking = [place for place, passed in zip(lacking, good.tolist(), strict=True) if not passed]
+            good = (_ask(judge, fresh) >= self.threshold).tolist()
+            for draw, fill, passed in zip(lacking, fresh, good, strict=True):
+                made[draw] = fill if passed else one
+            lacking = [draw for draw, passed in zip(lacking, good, strict=True) if not passed]
             if not lacking:
                 break
         return made
 
-    def _judging(self, one: object, subset: Subset) -> Plausible:
-        """The same for one input and region, by a score made for them."""
-        assert isinstance(self.score, JudgesRegions)
-        return replace(self, score=self.score(one, subset))
-
     def unfit(self, item: object) -> str | None:
-        """Why the sampler underneath cannot take an input."""
+        """Return why the inner sampler cannot take an input; None if it can."""
         return self.sampler.unfit(item) if isinstance(self.sampler, RefusesInputs) else None
 
     def passes(self, inputs: Batch) -> Bools:
-        """Which inputs, or counterfactuals, the filter lets through, (n,)."""
+        """Return which inputs, or counterfactuals, pass the filter, (n,)."""
         return self._scores(inputs) >= self.threshold
 
     def acceptance(self, inputs: Batch, subset: Subset, draws: int, rng: np.random.Generator) -> Floats:
-        """The share of `draws` unfiltered draws of each input that would be let through, (n,)."""
+        """Return the share of `draws` unfiltered draws of each input that pass, (n,)."""
         whole = self.sampler(inputs, subset, draws, rng)
         return np.asarray(self.passes(whole).reshape(len(inputs), draws).mean(axis=1))
 
-    def notes(self, inputs: Batch, subsets: Sequence[Any], seed: int) -> list[str]:
-        """Sentences for a summary: how many draws pass, and how many inputs would not pass themselves."""
-        own = self.sampler.notes(inputs, subsets, seed) if isinstance(self.sampler, HasNotes) else []
+    def notes(self, inputs: Batch, subsets: Sequence[Any], seed: int) -> list[Note]:
+        """Return how many draws pass, and how many inputs or regions would not pass themselves."""
+        inner = self.sampler.notes(inputs, subsets, seed) if isinstance(self.sampler, HasNotes) else []
+        notes = list(map(as_note, inner))
         if not all(isinstance(subset, Subset) for subset in subsets):
-            return [*own, *self._implausible_regions(inputs, subsets)]
+            return [*notes, *self._implausible_regions(inputs, subsets)]
         few = take(inputs, slice(PILOT_INPUTS))
         rates = {
             subset.name: float(self.acceptance(few, subset, PILOT_DRAWS, stream(seed, "plausible", subset.name)).mean())
             for subset in subsets
         }
         least = min(rates, key=lambda name: rates[name])
-        mean = np.mean(list(rates.values()))
-        notes = [
-            f"About {mean:.1%} of the counterfactuals drawn are plausible (least: {rates[least]:.1%} for {least!r}); "
-            "the others were rejected."
-        ]
+        mean = float(np.mean(list(rates.values())))
+        notes = [*notes, Note("plausible-share", "info", {"mean": mean, "least": rates[least], "subset": least})]
         below = int((~self.passes(inputs)).sum())
         if below:
-            notes.append(
-                f"{below} of {len(inputs)} inputs are not plausible themselves: no counterfactual can be like them, so "
-                "a discovery there may say no more than that; leave them out, or lower the threshold."
-            )
-        return [*own, *notes]
+            notes.append(Note("implausible-inputs", "warning", {"below": below, "inputs": len(inputs)}))
+        return notes
 
-    def _implausible_regions(self, inputs: Sequence[Any], subsets: Sequence[Sequence[Subset]]) -> list[str]:
-        """A sentence on the hypotheses about an input, or region, that is not plausible itself."""
+    def _implausible_regions(self, inputs: Sequence[Any], subsets: Sequence[Sequence[Subset]]) -> list[Note]:
+        """Return a note on the hypotheses about an input, or region, that is not plausible itself."""
+        values: dict[str, Any] = {"regions": sum(map(len, subsets))}
         if isinstance(self.score, JudgesRegions):
-            pairs = ((one, subset) for one, own in zip(inputs, subsets, strict=True) for subset in own)
-            below = sum(not self._judging(one, subset).passes([one])[0] for one, subset in pairs)
+            pairs = ((one, subset) for one, tested in zip(inputs, subsets, strict=True) for subset in tested)
+            scores = (replace(self, score=self.score(one, subset))._scores([one])[0] for one, subset in pairs)
+            below = sum(not score >= self.threshold for score in scores)
+            note = Note("untested-regions", "limit", {**values, "below": below, "threshold": self.threshold})
         else:
             passed = self.passes(list(inputs))
-            below = sum(len(own) for own, good in zip(subsets, passed, strict=True) if not good)
-        if not below:
-            return []
-        if isinstance(self.score, JudgesRegions):
-            return [
-                f"{below} of {sum(map(len, subsets))} regions are not plausible as they are (a score below "
-                f"{self.threshold:g}): no fill can be like them, so they are not tested and never chosen."
-            ]
-        return [
-            f"{below} of {sum(map(len, subsets))} regions are not plausible as they are: no counterfactual can "
-            "be like them, so a discovery there may say no more than that; leave them out, or lower the threshold."
-        ]
+            below = sum(len(tested) for tested, good in zip(subsets, passed, strict=True) if not good)
+            note = Note("implausible-regions", "warning", {**values, "below": below})
+        return [note] if below else []
 
     def _scores(self, batch: Batch) -> Floats:
         if self.show is not None and isinstance(batch, np.ndarray):
@@ -168,54 +147,52 @@ class Plausible:
         return np.concatenate(parts) if parts else np.zeros(0)
 
     def _filled(self, propose: Propose, inputs: Batch, subset: Subset, draws: int, rng: np.random.Generator) -> Batch:
-        """`draws` plausible proposals of each input, in the order in which they came, input-major.
+        """Return `draws` plausible proposals of each input, in the order in which they came, input-major.
 
-        Every round has a stream and a size of its own, whatever was accepted before: what one input gets does not
-        depend on the inputs behind it.
+        Every round has its own stream and size, whatever was accepted before: the draws of one input do not depend on
+        the inputs after it.
         """
         most, small = self.tries * max(draws, 16), max(-(-draws // 4), 16)
         entropy = rng.integers(2**63, size=2).tolist()
         passed, lacking = np.zeros(len(inputs), np.int64), np.arange(len(inputs))
         parts: list[Batch] = []
-        places: list[Ints] = []
+        positions: list[Ints] = []
         proposed = 0
         while lacking.size or not parts:
             if proposed >= most:
-                raise InputError(self._exhausted(inputs, subset, draws, int(lacking[0]), passed, proposed))
+                at = int(lacking[0])
+                count = int(passed[at])
+                itself = "" if self.passes(take(inputs, [at]))[0] else " (nor does the input itself pass)"
+                raise InputError(
+                    f"plausible accepted {count} of {proposed:,} counterfactuals of subset {subset.name!r} for the "
+                    f"input at position {at}, {count / proposed:.2%}: too few for draws={draws}. Scores of "
+                    f"{self.threshold:g} or more are too rare{itself}; lower the threshold, raise tries={self.tries}, "
+                    "or use a sampler that comes closer"
+                )
             size = draws if proposed == 0 else small
             fresh, whole = propose(lacking, size, np.random.default_rng([*entropy, proposed]))
             _check_count(len(whole), len(lacking) * size, subset)
             good = self.passes(whole).reshape(len(lacking), size)
-            place = passed[lacking, None] + np.cumsum(good, axis=1) - 1
-            rows, columns = np.nonzero(good & (place < draws))
+            rank = passed[lacking, None] + np.cumsum(good, axis=1) - 1
+            rows, columns = np.nonzero(good & (rank < draws))
             parts.append(take(fresh, rows * size + columns))
-            places.append(lacking[rows] * draws + place[rows, columns])
+            positions.append(lacking[rows] * draws + rank[rows, columns])
             passed[lacking] += good.sum(axis=1)
             proposed += size
             lacking = lacking[passed[lacking] < draws]
-        return take(_join(parts), np.argsort(np.concatenate(places), kind="stable"))
-
-    def _exhausted(self, inputs: Batch, subset: Subset, draws: int, position: int, passed: Ints, proposed: int) -> str:
-        count = int(passed[position])
-        own = "" if self.passes(take(inputs, [position]))[0] else " (nor does the input itself reach it)"
-        return (
-            f"plausible accepted {count} of {proposed:,} counterfactuals of subset {subset.name!r} for the input at "
-            f"position {position}, {count / proposed:.2%}: too few for draws={draws}. Scores of {self.threshold:g} or "
-            f"more are too rare{own}; lower the threshold, raise tries={self.tries}, or use a sampler that comes closer"
-        )
+        return take(_join(parts), np.argsort(np.concatenate(positions), kind="stable"))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PlausibleColumns(Plausible):
-    """The same of a sampler of tables that can return the new columns only."""
+    """Plausible draws of a sampler of tables that can return the new columns only."""
 
     def __call__(self, inputs: Batch, subset: Subset, draws: int, rng: np.random.Generator) -> Batch:
         return splice(inputs, subset, draws, rng, self)
 
     def values(self, inputs: Array, subset: Subset, draws: int, rng: np.random.Generator) -> Array:
-        """New values of the subset's columns, (len(inputs) * draws, columns), input-major."""
-        sampler = self.sampler
-        assert draws_columns(sampler)
+        """Return new values of the subset's columns, (len(inputs) * draws, columns), input-major."""
+        sampler: Any = self.sampler
 
         def propose(members: Ints, size: int, rng: np.random.Generator) -> tuple[Batch, Batch]:
             fresh = np.asarray(sampler.values(inputs[members], subset, size, rng))
@@ -226,31 +203,40 @@ class PlausibleColumns(Plausible):
         return np.asarray(self._filled(propose, inputs, subset, draws, rng))
 
     def for_columns(self, wanted: tuple[str, ...] | None, width: int) -> PlausibleColumns:
-        """The same sampler for data whose columns stand in another order."""
-        inner = self.sampler
-        return replace(self, sampler=inner.for_columns(wanted, width)) if isinstance(inner, AlignsColumns) else self
+        """Return the same sampler for data whose columns stand in another order."""
+        for_columns = method(self.sampler, "for_columns")
+        return self if for_columns is None else replace(self, sampler=for_columns(wanted, width))
 
     def shown_by(self, show: Show) -> PlausibleColumns:
-        """The same sampler, whose score sees rows of a matrix as `show` makes them: frames with names and types."""
+        """Return the same sampler, whose score sees rows of a matrix as `show` makes them: as typed frames."""
         return replace(self, show=show)
 
 
 def plausible(sampler: Sampler, score: Score, threshold: float, *, tries: int | None = None) -> Plausible:
-    """A sampler that keeps only those draws of `sampler` whose score is at least `threshold`.
+    """Keep only those draws of `sampler` whose score is at least `threshold`.
 
     Tests stay valid because the filter is part of Q, for inputs that pass it themselves: no draw can be like an input
     that does not.
 
     Parameters
     ----------
-    sampler : any sampler, of tables, images or texts.
-    score : batch -> (n,): a discriminator, a density, a language model; anything that says how real an input is. It
-        sees whole counterfactuals, of the type the model sees. `butfor.image.judge` judges regions by their own image.
-    threshold : the least score of a draw that is kept.
-        There each fill that fails is drawn again, `tries` times at most. What is left, and all fills of a region that
+    sampler : callable
+        Any sampler, of tables, images or texts.
+    score : callable
+        batch -> (n,): a discriminator, a density, a language model; anything that says how real an input is. It sees
+        complete counterfactuals, of the type the model sees. `butfor.image.judge` judges regions by their own image:
+        there each fill that fails is drawn again, `tries` times at most. What is left, and all fills of a region that
         does not pass as it is, stay as observed and so count against a discovery.
-    tries : proposals for every draw that is asked for, at most; then an error names the subset and the rate. None is
-        100, and 8 where regions are judged, whose fills may cost a second each.
+    threshold : float
+        The least score of a draw that is kept.
+    tries : int, optional
+        Proposals for every draw, at most; then an error names the subset and the rate. None is 100, and 8 where regions
+        are judged, whose fills may cost a second each.
+
+    Returns
+    -------
+    Plausible
+        A sampler.
 
     Examples
     --------
@@ -269,12 +255,12 @@ def plausible(sampler: Sampler, score: Score, threshold: float, *, tries: int | 
     if isinstance(threshold, bool) or not isinstance(threshold, int | float | np.number) or np.isnan(threshold):
         raise InputError(f"threshold must be a number, got {threshold!r}")
     count = (8 if isinstance(score, JudgesRegions) else 100) if tries is None else whole("tries", tries, 1)
-    made = PlausibleColumns if draws_columns(sampler) else Plausible
+    made = PlausibleColumns if method(sampler, "values") is not None else Plausible
     return made(sampler, score, float(threshold), count)
 
 
 def _lasting(score: Score) -> str:
-    """The identity of a score, the name of a function that can be found again, or the repr with its address."""
+    """Return the identity of a score, the name of an importable function, or the repr with its address."""
     if isinstance(score, FunctionType):
         return f"{score.__module__}.{score.__qualname__}" if "<" not in score.__qualname__ else repr(score)
     return info_of(score).identity
@@ -282,15 +268,15 @@ def _lasting(score: Score) -> str:
 
 def _ask(score: Score, batch: Batch) -> Floats:
     try:
-        found = np.asarray(score(batch), dtype=np.float64)
+        scores = np.asarray(score(batch), dtype=np.float64)
     except Exception as error:
         raise ModelError(f"score raised {type(error).__name__} on {len(batch)} counterfactuals: {error}") from error
-    if found.shape not in ((len(batch),), (len(batch), 1)) or np.isnan(found).any():
+    if scores.shape not in ((len(batch),), (len(batch), 1)) or np.isnan(scores).any():
         raise ModelError(
-            f"score must return one number for each of {len(batch)} counterfactuals, got shape {found.shape}"
-            + (" with NaN" if np.isnan(found).any() else "")
+            f"score must return one number for each of {len(batch)} counterfactuals, got shape {scores.shape}"
+            + (" with NaN" if np.isnan(scores).any() else "")
         )
-    return found.reshape(-1)
+    return scores.reshape(-1)
 
 
 def _check_count(got: int, expected: int, subset: Subset) -> None:
@@ -299,7 +285,7 @@ def _check_count(got: int, expected: int, subset: Subset) -> None:
 
 
 def take(batch: Batch, positions: slice | list[int] | Ints) -> Batch:
-    """Some of a batch: rows of an array or a frame, items of a list."""
+    """Return part of a batch: rows of an array or a frame, items of a list."""
     if is_frame(batch):
         return batch.iloc[positions]
     if isinstance(batch, np.ndarray) or isinstance(positions, slice):

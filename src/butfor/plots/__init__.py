@@ -1,7 +1,7 @@
 """Pictures of results: f(result, ..., ax=None) -> ax. None of them computes, shows or saves anything."""
 
-from butfor.plots.evidence import calibration, competition, pvalues, rank_histograms, ranks, volcano
-from butfor.plots.one_input import bar, decision, null, resolutions, waterfall
+from butfor.plots.evidence import calibration, competition, pvalues, ranks, volcano
+from butfor.plots.one_input import bar, decision, effects_from_output, null, resolutions
 from butfor.plots.over_inputs import beeswarm, features, heatmap, importance
 from butfor.plots.pictures import chosen_words, highlighted, photograph
 
@@ -12,6 +12,7 @@ __all__ = [
     "chosen_words",
     "competition",
     "decision",
+    "effects_from_output",
     "features",
     "heatmap",
     "highlighted",
@@ -19,9 +20,7 @@ __all__ = [
     "null",
     "photograph",
     "pvalues",
-    "rank_histograms",
     "ranks",
     "resolutions",
     "volcano",
-    "waterfall",
 ]

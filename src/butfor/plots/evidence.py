@@ -7,42 +7,48 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from butfor.plots.one_input import NO_EFFECTS
 from butfor.plots.style import (
     CHOSEN,
-    EVIDENCE,
     INK,
+    NO_EFFECTS,
     OTHER,
+    REST,
     SOFT,
     WIDTH,
     axes,
-    effect_words,
     key,
     short,
     styled,
-    x_words,
+    x_label,
 )
-from butfor.plots.style import REST as style_REST
 from butfor.results.result import Result
 from butfor.results.summary import number
+from butfor.results.view import EVIDENCE, effect_label
 from butfor.types import InputError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from butfor.results.result import Places
-    from butfor.tabular.check import SamplerCheck, Scores
+    from butfor.tabular.check import SamplerCheck
 
 
 @styled
 def volcano(result: Result, *, named: int = 4, ax: Axes | None = None) -> Axes:
-    """Axes with a dot per hypothesis: its effect, and its evidence; established ones in blue.
+    """Draw a dot per hypothesis: its effect, and its evidence; established ones in blue.
 
     Parameters
     ----------
-    result : of `butfor.explain`.
-    named : so many of the established ones with the largest effects have their names beside them.
-    ax : axes to draw on; None makes a figure.
+    result : Result
+        Of `butfor.explain`.
+    named : int, default=4
+        So many of the established subsets with the largest effects have their names beside them.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw on; by default those of a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
 
     Examples
     --------
@@ -56,7 +62,7 @@ def volcano(result: Result, *, named: int = 4, ax: Axes | None = None) -> Axes:
     if not np.isfinite(effect).any():
         raise InputError(NO_EFFECTS)
     values, sure, ax = result.evidence.scaled, result.chosen, axes(ax, (WIDTH, 2.5))
-    ax.scatter(effect[~sure], values[~sure], s=5, color=style_REST, linewidths=0, label="not established")
+    ax.scatter(effect[~sure], values[~sure], s=5, color=REST, linewidths=0, label="not established")
     ax.scatter(effect[sure], values[sure], s=10, color=CHOSEN, edgecolors="white", linewidths=0.3, label="established")
     if kind == "p":
         ax.set_yscale("log")
@@ -64,13 +70,13 @@ def volcano(result: Result, *, named: int = 4, ax: Axes | None = None) -> Axes:
     ax.axvline(0, color=INK, linewidth=0.6)
     _name_strongest(result, ax, named)
     ax.set_ylabel(EVIDENCE[kind])
-    x_words(ax, effect_words(result))
+    x_label(ax, effect_label(result))
     key(ax)
     return ax
 
 
 def _name_strongest(result: Result, ax: Axes, named: int) -> None:
-    """The name of the strongest input of each subset, under its dot, or under another name that stands there."""
+    """Write the name of the strongest input of each subset under its dot, or under another name that stands there."""
     effect, values, rows = result.effects.effect, result.evidence.scaled, np.flatnonzero(result.chosen)
     ax.autoscale_view()
     taken: list[tuple[float, float]] = []
@@ -102,15 +108,21 @@ def _name_strongest(result: Result, ax: Axes, named: int) -> None:
 
 @styled
 def pvalues(result: Result, *, ax: Axes | None = None) -> Axes:
-    """Axes with all p-values from the least to the largest, what would be expected by chance, and the threshold.
+    """Draw all p-values from the least to the largest, what would be expected by chance, and the threshold.
 
     With one family and one resolution under BH the threshold is the line alpha * rank / m. Elsewhere every family,
     resolution and weight has its own; then the largest p-value that was chosen is marked.
 
     Parameters
     ----------
-    result : of `butfor.explain` with a test that gives p-values.
-    ax : axes to draw on; None makes a figure.
+    result : Result
+        Of `butfor.explain` with a test that gives p-values.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw on; by default those of a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
 
     Examples
     --------
@@ -129,7 +141,7 @@ def pvalues(result: Result, *, ax: Axes | None = None) -> Axes:
     p, sure, rank = result.evidence.values[rows], result.chosen[rows], np.arange(1, len(rows) + 1)
     ax = axes(ax, (WIDTH, 2.5))
     ax.plot(rank, rank / (len(rank) + 1), color=INK, linewidth=0.7, linestyle=":", label="by chance alone")
-    ax.scatter(rank[~sure], p[~sure], s=4, color=style_REST, linewidths=0, label="not established")
+    ax.scatter(rank[~sure], p[~sure], s=4, color=REST, linewidths=0, label="not established")
     ax.scatter(rank[sure], p[sure], s=7, color=CHOSEN, linewidths=0, label="established")
     if result.rule == "bh" and result.family == "run" and result.problem.layers is None:
         ax.plot(rank, result.alpha * rank / len(rank), color=OTHER, label=f"bh at {result.alpha:g}")
@@ -143,15 +155,21 @@ def pvalues(result: Result, *, ax: Axes | None = None) -> Axes:
 
 @styled
 def competition(result: Result, *, ax: Axes | None = None) -> Axes:
-    """Axes with the scores of a competition (osft, few-shot): inputs that win are above 0, counterfactuals below.
+    """Draw the scores of a competition (osft, few-shot): inputs that win are above 0, counterfactuals below.
 
     By chance alone a hypothesis wins at most as often as its share says, whatever the size; the wins beyond the
     threshold are chosen.
 
     Parameters
     ----------
-    result : of a run with test="osft" or test="few-shot".
-    ax : axes to draw on; None makes a figure.
+    result : Result
+        Of a run with test="osft" or test="few-shot".
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw on; by default those of a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
 
     Examples
     --------
@@ -168,73 +186,84 @@ def competition(result: Result, *, ax: Axes | None = None) -> Axes:
     order = np.argsort(-np.abs(values), kind="stable")
     values, sure, rank = values[order], result.chosen[order], np.arange(1, len(order) + 1)
     ax = axes(ax, (WIDTH, 2.3))
-    for own, colour, said in ((sure, CHOSEN, "established"), (~sure, style_REST, "not established")):
-        ax.vlines(rank[own], 0, values[own], color=colour, linewidth=1.0, label=said)
+    for shown, colour, text in ((sure, CHOSEN, "established"), (~sure, REST, "not established")):
+        ax.vlines(rank[shown], 0, values[shown], color=colour, linewidth=1.0, label=text)
     if sure.any():
         least = float(values[sure].min())
         ax.axhline(least, color=OTHER, linestyle="--", linewidth=0.9, label=f"threshold {number(least)}")
     ax.axhline(0, color=INK, linewidth=0.7)
-    said = "output minus that of its counterfactual" if kind == "z" else "how far the winner is ahead"
-    ax.set(xlabel=f"hypotheses, by size ({said})", ylabel=kind)
+    unit = "output minus that of its counterfactual" if kind == "z" else "how far the winner is ahead"
+    ax.set(xlabel=f"hypotheses, by size ({unit})", ylabel=kind)
     key(ax)
     return ax
 
 
-TOP, REST, PILED = "#155cd6", "#8a949e", "#d02424"
-
-
-def ranks(places: Places, ax: Axes | None = None) -> Axes:
-    """Axes with one bar per place, first to last, and a line at what chance would give.
+def ranks(result: Places, ax: Axes | None = None) -> Axes:
+    """Draw a bar per rank, first to last, and a line at what chance would give.
 
     Parameters
     ----------
-    places : what `butfor.image.ranks` or `butfor.text.ranks` returned.
-    ax : axes to draw on; None makes a figure.
+    result : Places
+        Of `butfor.image.ranks` or `butfor.text.ranks`.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw on; by default those of a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
 
     Examples
     --------
     >>> import matplotlib; matplotlib.use("agg")
-    >>> import numpy as np; from butfor.results.result import Places
+    >>> from butfor.results.result import Places
     >>> ranks(Places(np.array([9, 5, 5, 4]))).get_ylabel()
     'Real inputs'
     """
-    ax = axes(ax, (6, 3.2))
-    last = len(places.counts)
+    ax, last, grey = axes(ax, (6, 3.2)), len(result.counts), "#8a949e"
     third = max(1, last // 3)
-    ax.bar(
-        range(1, last + 1),
-        places.counts,
-        color=[TOP] + [REST] * (last - 1 - third) + [REST if places.ok else PILED] * third,
-    )
-    chance = places.total / last
-    ax.axhline(chance, color="#1c2530", linewidth=1, linestyle="--")
+    lowest = grey if result.ok else "#d02424"
+    colours = ["#155cd6", *[grey] * (last - 1 - third), *[lowest] * third]
+    ax.bar(range(1, last + 1), result.counts, color=colours)
+    chance = result.total / last
+    ax.axhline(chance, color=INK, linewidth=1, linestyle="--")
     ax.annotate("chance", (1.01, chance), xycoords=("axes fraction", "data"), va="center", fontsize=9)
-    if not places.ok:
-        ax.set_title(f"More at the bottom than above: fills are not like real {places.what}", fontsize=10, loc="left")
-    some = range(1, last + 1, max(1, last // 10))[:-1]
-    ax.set_xticks([*some, last], ["first", *map(str, some[1:]), "last"])
+    if not result.ok:
+        ax.set_title(f"More at the bottom than above: fills are not like real {result.what}", fontsize=10, loc="left")
+    ticks = range(1, last + 1, max(1, last // 10))[:-1]
+    ax.set_xticks([*ticks, last], ["first", *map(str, ticks[1:]), "last"])
     ax.locator_params(axis="y", integer=True)
-    ax.set(xlabel="Place among its draws, by the model's output", ylabel=f"Real {places.what}")
+    ax.set(xlabel="Place among its draws, by the model's output", ylabel=f"Real {result.what}")
     ax.spines[["top", "right"]].set_visible(False)
     return ax
 
 
 @styled
 def calibration(result: Result | SamplerCheck, ax: Axes | None = None) -> Axes:
-    """Axes that say whether the sampler can be relied on: of a check its ranks, of a run its negative control.
+    """Draw whether the sampler can be relied on: of a check its ranks, of a run its negative control.
 
-    Of a run: for each subset the p-values of rows of the reference's own kind, from the least to the largest. Where
-    the sampler is right they keep above the diagonal or near it; subsets that are called not calibrated are orange.
+    Of a run: for each subset the p-values of held-out rows of the reference, from the least to the largest. Where the
+    sampler is right they keep above the diagonal or near it; subsets that are not calibrated are orange.
+
+    Of a check: a line per subset, a cell per tenth of its draws; white is as many real values as there should be.
+    Orange ends are too narrow, an orange middle too wide, one orange end is shifted. A group of columns shows the rank
+    of its distance from the draws. Behind a verdict: what the rest of the row explains of the subset. The title says
+    what is wrong with the shape of all columns together, if anything is.
 
     Parameters
     ----------
-    result : of `butfor.explain` with a control, or what `butfor.check_sampler` returned for a table.
-    ax : axes to draw on; None makes a figure.
+    result : Result or SamplerCheck
+        Of `butfor.explain` with a control, or of `butfor.check_sampler` on a table.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw on; by default those of a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
 
     Examples
     --------
     >>> import matplotlib; matplotlib.use("agg")
-    >>> import numpy as np; import butfor
+    >>> import butfor
     >>> rows = np.random.default_rng(0).normal(size=(120, 2))
     >>> calibration(butfor.explain(lambda X: X[:, 0], rows[:30], rows[30:])).get_xlabel()
     'p-value on rows of the reference'
@@ -248,10 +277,10 @@ def calibration(result: Result | SamplerCheck, ax: Axes | None = None) -> Axes:
     right = np.ones(control.p.shape[1], bool) if control.calibrated is None else control.calibrated
     share = np.arange(1, len(control.p) + 1) / len(control.p)
     for column in range(control.p.shape[1]):
-        colour = style_REST if right[column] else OTHER
+        colour = REST if right[column] else OTHER
         ax.step(np.sort(control.p[:, column]), share, where="post", color=colour, linewidth=0.8, alpha=0.8)
     ax.plot([0, 1], [0, 1], color=INK, linewidth=0.9, linestyle="--", label="as it should be, or below")
-    ax.plot([], [], color=style_REST, label=f"{int(right.sum())} subsets: calibrated")
+    ax.plot([], [], color=REST, label=f"{int(right.sum())} subsets: calibrated")
     if not right.all():
         ax.plot([], [], color=OTHER, label=f"{int((~right).sum())}: not calibrated")
     ax.set(xlabel="p-value on rows of the reference", ylabel="share of the rows", xlim=(0, 1), ylim=(0, 1.01))
@@ -260,52 +289,32 @@ def calibration(result: Result | SamplerCheck, ax: Axes | None = None) -> Axes:
 
 
 def _lacking(result: Result) -> str:
-    """What a run would have needed for p-values of its own reference."""
+    """Return what the run would have needed for p-values of its reference."""
     record, kind = result.record, result.evidence.kind
     if result.modality != "table":
         return "only runs on tables have one"
     if kind != "p":
-        came = "rule='e-bh'" if kind == "e" else f"test={record.test!r}"
-        return f"{came} gives {kind}-values: use test='sequential' or 'irt', with rule='bh'"
+        option = "rule='e-bh'" if kind == "e" else f"test={record.test!r}"
+        return f"{option} gives {kind}-values: use test='sequential' or 'irt', with rule='bh'"
     if record.controlled == "no reference":
         return "give reference data"
     return "control=False was given: leave it out" if record.controlled == "not wanted" else "give more reference rows"
 
 
 def rank_histograms(check: SamplerCheck, ax: Axes | None = None) -> Axes:
-    """Axes with one line per subset, one cell per tenth of its draws: white is as many real values as there should be.
-
-    Orange ends: too narrow; orange middle: too wide; one orange end: shifted. A group of columns shows the rank of its
-    distance from the draws. Behind a verdict: what the rest of the row explains of the subset. The title says what is
-    wrong with the shape of all columns together, if anything is.
-
-    Parameters
-    ----------
-    check : what `butfor.check_sampler` returned for a table.
-    ax : axes to draw on; None makes a figure.
-
-    Examples
-    --------
-    >>> import matplotlib; matplotlib.use("agg")
-    >>> import numpy as np; import butfor
-    >>> rows = np.random.default_rng(0).normal(size=(120, 2))
-    >>> rank_histograms(butfor.check_sampler(butfor.tabular.gaussian(rows[:60]), rows[60:])).get_xlabel()
-    'place of the real value among its draws'
-    """
+    """Draw the ranks of a check, as `calibration` says."""
     size = len(check.subset_names)
     ax = axes(ax, (6, 1.5 + 0.3 * size))
     image = ax.imshow(
         10 * check.histogram, cmap="PuOr_r", vmin=0, vmax=2, aspect="auto", extent=(0, 1, size - 0.5, -0.5)
     )
-    parts = zip(check.subset_names, check.verdicts, check.scores, strict=True)
-    ax.set_yticks(range(size), [f"{name}: {verdict}{_explained(score)}" for name, verdict, score in parts])
+    explained = [
+        "" if isnan(score.explained) else f", {max(score.explained, 0):.0%} explained" for score in check.scores
+    ]
+    parts = zip(check.subset_names, check.verdicts, explained, strict=True)
+    ax.set_yticks(range(size), [f"{name}: {verdict}{share}" for name, verdict, share in parts])
     if check.together != "ok":
         ax.set_title(f"all columns together: {check.together}", fontsize="medium")
     ax.set_xlabel("place of the real value among its draws")
     ax.figure.colorbar(image, ax=ax, label="real values / expected")
     return ax
-
-
-def _explained(score: Scores) -> str:
-    """What the rest of the row explains, where that is known."""
-    return "" if isnan(score.explained) else f", {max(score.explained, 0):.0%} explained"

@@ -37,9 +37,9 @@
     const name = make("th", inputs.name[place]); name.scope = "row";
     const reason = make("td", reasonOf(place) + (inputs.value[place] ? " " : ""));
     if (inputs.value[place]) reason.append(make("span", inputs.value[place], "v"));
-    tr.append(name, make("td", inputs.said[place], "wide"), make("td", number(inputs.output[place]), "n wide"), reason, cell(number(inputs.effect[place], true), "n", "effect"));
+    tr.append(name, make("td", inputs.called[place], "wide"), make("td", number(inputs.output[place]), "n wide"), reason, cell(number(inputs.effect[place], true), "n", "effect"));
     if (inputs.flip) tr.append(cell(percent(inputs.flip[place]), inputs.necessary[place] ? "n yes" : "n", "otherwise"));
-    tr.append(make("td", inputs.found[place] || "", "n wide"));
+    tr.append(make("td", inputs.established[place] || "", "n wide"));
     return tr;
   }
 
@@ -53,11 +53,11 @@
     byId("after").disabled = page === last;
   }
 
-  const texts = inputs.name.map((name, k) => (name + "\n" + inputs.said[k] + "\n" + reasonOf(k)).toLowerCase());
+  const texts = inputs.name.map((name, k) => (name + "\n" + inputs.called[k] + "\n" + reasonOf(k)).toLowerCase());
   function filter() {
     const words = byId("search").value.toLowerCase(), kind = byId("filter").value, reason = byId("reason").value;
     shown = order.filter(k => (!words || texts[k].includes(words)) && (reason === "" || inputs.reason[k] === Number(reason)) &&
-      (!kind || (kind === "sure" ? inputs.found[k] > 0 : kind === "necessary" ? inputs.necessary[k] : !inputs.sure[k])));
+      (!kind || (kind === "sure" ? inputs.established[k] > 0 : kind === "necessary" ? inputs.necessary[k] : !inputs.sure[k])));
     page = 0;
     show();
   }
@@ -114,13 +114,13 @@
       tr.append(make("td", number(own.evidence[k]), "n wide"), make("td", data.statuses[own.status[k]], "status"));
       return tr;
     });
-    const head = make("h3", inputs.name[place]), said = make("p", (inputs.said[place] ? "The model says " + inputs.said[place] + "; " : "") + (inputs.asked ? inputs.asked[place] : data.output) + " " + number(inputs.output[place]) + ".", "soft");
+    const head = make("h3", inputs.name[place]), summary = make("p", (inputs.called[place] ? "The model says " + inputs.called[place] + "; " : "") + (inputs.outputs ? inputs.outputs[place] : data.output) + " " + number(inputs.output[place]) + ".", "soft");
     const reasons = table(titles, lines, "reasons of this input"), more = [];
     if (n > open) {
       const button = make("button", "Show " + (n - open) + " more: not established", "unfold"), p = make("p", null, "tools"); button.type = "button";
       reasons.firstChild.classList.add("folded"); p.append(button); more.push(p);
     }
-    panel.replaceChildren(head, said, reasons, ...more, ...near(own), ...drawn(own));
+    panel.replaceChildren(head, summary, reasons, ...more, ...near(own), ...drawn(own));
   }
 
   const near = own => (own.near || []).filter(c => c.changes.length).map(c => {

@@ -12,14 +12,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from butfor.report import global_page
-from butfor.report.content import content
+from butfor.report.content import content, global_content
 from butfor.results.io import write_whole
 from butfor.results.result import Result
 from butfor.types import InputError
-
-LONE = re.compile("[\ud800-\udfff\x00]")  # half a character, which no file can hold; and what ends a page
-SCRIPT = Path(__file__).with_name("report.js")
 
 
 def write(result: Result, path: Path) -> Path:
@@ -29,22 +25,24 @@ def write(result: Result, path: Path) -> Path:
 
 
 def render(result: Result) -> str:
-    """The page as text; everything that came from the user is escaped."""
+    """Return the page as text; everything that came from the user is escaped."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+    folder = Path(__file__).parent
     environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent),
+        loader=FileSystemLoader(folder),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
     if result.is_global:
-        return LONE.sub("\ufffd", environment.get_template("global.html.j2").render(global_page.content(result)))
-    script = SCRIPT.read_text(encoding="utf-8")
-    allowed = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
-    page = environment.get_template("report.html.j2").render(content(result), script=script, allowed=allowed)
-    return LONE.sub("\ufffd", page)
+        page = environment.get_template("global.html.j2").render(global_content(result))
+    else:
+        script = folder.joinpath("report.js").read_text(encoding="utf-8")
+        allowed = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
+        page = environment.get_template("report.html.j2").render(content(result), script=script, allowed=allowed)
+    return re.sub("[\ud800-\udfff\x00]", "\ufffd", page)  # half a character, which no file can hold; an end of page
 
 
 RESULT, TABLE, REPORT = "result.butfor", "table.csv", "report.html"
@@ -75,8 +73,8 @@ def write_folder(result: Result, out: Path) -> None:
 
 
 def write_files(files: Mapping[str, Callable[[Path], Any]], out: Path) -> None:
-    """Write files into `out` by what writes each of them; they appear when all are there, or none does."""
-    made = not out.exists()
+    """Write files into `out` by the function that writes each of them: all of them appear, or none does."""
+    created = not out.exists()
     try:
         out.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".part-", dir=out) as stage:
@@ -87,7 +85,7 @@ def write_files(files: Mapping[str, Callable[[Path], Any]], out: Path) -> None:
                 os.replace(Path(stage) / name, out / name)
             _to_disk(out)
     except BaseException as error:
-        if made:
+        if created:
             with suppress(OSError):
                 out.rmdir()  # what else is there, as a run directory, stays
         if isinstance(error, OSError):
@@ -96,18 +94,18 @@ def write_files(files: Mapping[str, Callable[[Path], Any]], out: Path) -> None:
 
 
 def _to_disk(path: Path) -> None:
-    """See that a file, or what a folder lists, is on disk, not on its way there: what it came from is deleted next."""
+    """Wait until a file, or the listing of a folder, is on disk: what it came from is deleted next."""
     if path.is_dir() and os.name == "nt":
         return  # folders cannot be opened there
-    number = os.open(path, os.O_RDONLY)
+    descriptor = os.open(path, os.O_RDONLY)
     try:
-        os.fsync(number)
+        os.fsync(descriptor)
     finally:
-        os.close(number)
+        os.close(descriptor)
 
 
 def save_png(plot: Callable[[Any], object], path: Path, lines: int) -> None:
-    """A plot of so many lines as a picture; no window system is asked for."""
+    """Write a plot of so many lines as a picture; needs no window system."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(7, min(1.5 + 0.3 * lines, 40)), layout="constrained")

@@ -532,9 +532,9 @@ class Result:
         return replace(self, record=record)
 
     def _repr_html_(self) -> str:
-        from butfor.report.notebook import small_global_html, small_html
+        from butfor.report.notebook import small_html
 
-        return small_global_html(self) if self.is_global else small_html(self)
+        return small_html(self)
 
     def to_json(self) -> str:
         """Return settings, guarantee, notes and the table, as JSON.

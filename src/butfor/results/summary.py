@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import textwrap
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from butfor.inference.bounds import simes_bounds
-from butfor.inference.statistics import Target, averaged_target
 from butfor.results.notes import PICKED
 from butfor.types import Array, Bools, Floats, Ints
 
@@ -17,10 +16,6 @@ if TYPE_CHECKING:
 
 WIDTH = 110  # characters of a line
 CONFIDENCE = 0.95
-MOST_INPUTS = 3  # inputs with a sentence of their own in a summary
-MOST_NAMED = 3
-NEAR = 0.05  # flips of a part that are worth a word
-NUMBERS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 CALLED = {
     "image": "the image would have been called something else in {ways} % of its fills",
     "text": "the text would have been called something else in {ways} % of its fills",
@@ -29,15 +24,21 @@ CALLED = {
 
 def summary(result: Result, most: int = 15) -> str:
     """Return the answer first: what decides, which subsets, for which inputs; then notes, control and guarantee."""
-    decisions, answers = decision_sentences(result), [*_feature_sentences(result), *_row_sentences(result)]
-    first = result.decided is None or result.decided.necessary.any()
-    answers = [*decisions, *answers] if first else [*answers, *decisions]
-    steps = next_calls(result, largest=True) if len(result.chosen) and not result.chosen.any() else []
-    answers += [f"Nothing is established input by input. To look at: {'; '.join(steps)}."] if steps else []
-    lines = [*_wrapped(headline(result)), "", *_wrapped(*answers), *_subset_lines(result, most), ""]
-    control = [] if result.control is None else [f"Control: {result.control}"]
+    from butfor.results.view import view
+
+    shown = view(result)
+    paragraphs: list[str] = []
+    for answer in shown.answers:
+        first = answer.sentence
+        if answer.about == "next":  # belongs to the sentence before it
+            first = f"{paragraphs.pop()} {first}"
+        elif answer.about == "decision":
+            first = f"Decision: {first[:1].lower()}{first[1:]}"
+        paragraphs += [first, *(f"  {example}" for example in answer.examples)]
+    lines = [*_wrapped(shown.made), "", *_wrapped(*paragraphs), *_subset_lines(result, most), ""]
+    control = [f"Control: {shown.control}"] if shown.control else []
     notes = [f"Note: {note}" for note in result.notes]
-    return "\n".join([*lines, *_wrapped(bound_sentence(result), *notes, *control, f"Guarantee: {result.guarantee}")])
+    return "\n".join([*lines, *_wrapped(shown.bound, *notes, *control, f"Guarantee: {result.guarantee}")])
 
 
 def _wrapped(*sentences: str) -> list[str]:
@@ -154,59 +155,6 @@ def importance_summary(result: Result, most: int = 15) -> str:
     return "\n".join([*lines, *_wrapped(*notes, f"Guarantee: {result.guarantee}")])
 
 
-def decision_sentences(result: Result, most: int = MOST_INPUTS) -> list[str]:
-    """Return how many decisions hang on what, and a sentence on an input for each of what they hang on most often."""
-    decided = result.decided
-    if decided is None:
-        return []
-    inputs, total = np.unique(result.input_of[decided.necessary]), len(result.input_names)
-    if not inputs.size:
-        none = f"for none of {total} inputs is it" if total > 1 else "it is not"
-        share, nearest = np.nan_to_num(decided.share, nan=-1.0), ""
-        if share.max(initial=0.0) > 0:
-            row = int(np.argmax(share))
-            name = result.input_names[int(result.input_of[row])]
-            nearest = f" The nearest is {name!r}: {flip_sentence(result, row)}"
-        return [f"Decision: {none} established what it hangs on.{nearest}"]
-    needed = finest_of(result, decided.necessary)
-    first = (
-        f"Decision: for {_of(len(inputs), total)} it is established what the decision hangs on. {_most(result, needed)}"
-    )
-    examples = _examples(result, needed, most)
-    return [first, *(f"  {result.input_names[i]!r}: {input_sentence(result, i)}" for i in examples)]
-
-
-def _examples(result: Result, marked: Bools, most: int) -> list[int]:
-    """Return an input for each of the subsets that are marked most often: the one surest of it, or of a part of it."""
-    decided, rows, layers = result.decided, np.flatnonzero(marked), result.problem.layers
-    assert decided is not None
-    part = np.zeros(len(marked))
-    if layers is not None:
-        np.maximum.at(part, layers.parent, np.nan_to_num(decided.share) * (layers.parent >= 0))
-    count = np.bincount(result.subset_of[rows], minlength=len(result.subset_names))
-    order = np.argsort(-count, kind="stable")[:most]
-    inputs = []
-    for subset in order[count[order] > 0]:
-        inside = rows[result.subset_of[rows] == subset]
-        inputs.append(int(result.input_of[inside[np.lexsort((-part[inside], -decided.low[inside]))[0]]]))
-    return list(dict.fromkeys(inputs))
-
-
-def input_sentence(result: Result, position: int) -> str:
-    """Return the strongest but-for reason of one input in words."""
-    row = telling_row(result, position)
-    return flip_sentence(result, row) + which_of(result, row)
-
-
-def telling_row(result: Result, position: int) -> int:
-    """Return the strongest but-for reason of one input: its finest necessary subset, else the likeliest one."""
-    decided, of_input = result.decided, result.input_of == position
-    assert decided is not None
-    needed = finest_of(result, decided.necessary) & of_input
-    rows = np.flatnonzero(needed if needed.any() else of_input)
-    return int(rows[np.argmax(np.nan_to_num(decided.share[rows], nan=-1.0))])
-
-
 def flip_sentence(result: Result, row: int) -> str:
     """Return in words how often the decision would have been otherwise, but for a subset."""
     decided, name = result.decided, result.subset_names[int(result.subset_of[row])]
@@ -222,114 +170,10 @@ def flip_sentence(result: Result, row: int) -> str:
     return f"But for {name} {happened.format(ways=ways)} (95 %: {low} to {high}{more})."
 
 
-def which_of(result: Result, row: int) -> str:
-    """Return, of a group none of whose parts is established, that it is not known which of them it is."""
-    layers, decided = result.problem.layers, result.decided
-    size = getattr(result.problem.block_of(row).subset.index, "size", 1)
-    if layers is None or decided is None or size < 2:
-        return ""
-    parts = np.flatnonzero(layers.parent == row)
-    parts = parts[np.nan_to_num(decided.share[parts], nan=-1.0) >= NEAR]
-    words = f" Which of the {NUMBERS[size] if size < len(NUMBERS) else size} it hangs on is not established"
-    if not parts.size:
-        return f"{words}."
-    likeliest = int(parts[np.argmax(decided.share[parts])])
-    name = result.subset_names[int(result.subset_of[likeliest])]
-    return f"{words}; of its parts {name} comes nearest ({100 * decided.share[likeliest]:.0f} %)."
-
-
-def _most(result: Result, marked: Bools) -> str:
-    """Return the subsets that are marked for most inputs; of a single input those that are."""
-    one = len(result.input_names) == 1
-    count = np.bincount(result.subset_of[marked], minlength=len(result.subset_names))
-    strength = np.zeros(len(count))
-    if one and result.decided is not None:
-        strength[result.subset_of] = np.nan_to_num(result.decided.share)
-    order = np.lexsort((-strength, -count))[:MOST_NAMED]
-    named = [f"{result.subset_names[j]}" + ("" if one else f" ({count[j]})") for j in order if count[j]]
-    left = int((count > 0).sum()) - len(named)
-    more = f" and {left} more" if one and left > 0 else ""
-    return f"{'In its finest parts' if one else 'Most often'}: {'; '.join(named)}{more}." if named else ""
-
-
-def _of(count: int, total: int) -> str:
-    return f"{count} of {total} inputs" if total != 1 else "the input"
-
-
-def _feature_sentences(result: Result) -> list[str]:
-    """Return which subsets set the inputs apart from the reference, in their finest established parts."""
-    over = result.over_inputs
-    if over is None:
-        return []
-    target = Target("output")
-    if result.record.target == "predicted":
-        target = averaged_target(Target("predicted"), result.outputs, result.record.link)
-    predicted = result.outputs.argmax(axis=1)
-    classes: Any = result.output_names or range(result.outputs.shape[1])
-    chosen = finest_subsets(result, over.chosen)
-    if not chosen.size:
-        called = [classes[position] for position in np.unique(predicted).tolist()]
-        if target.kind != "predicted" or len(called) < 2:
-            return []
-        return [
-            f"Over all inputs nothing is established. They are called {' or '.join(map(str, called))} and each is "
-            "asked about its own class, so what speaks for one class and against another averages out; "
-            f"target={called[0]!r} asks about one of them for all."
-        ]
-    order = chosen[np.argsort(-np.abs(over.effect[chosen]), kind="stable")][:6]
-    named = [f"{result.subset_names[j]} ({over.effect[j]:+.3g})" for j in order]
-    more = f" and {chosen.size - len(order)} more" if chosen.size > len(order) else ""
-    of_class = ""
-    if target.classes is not None and not (predicted == target.classes[0]).all():
-        of_class = f" for {classes[int(target.classes[0])]!r}"
-    return [
-        f"Over all inputs: what sets them apart from the reference, and by how much on average{of_class} (established, "
-        f"approximate): {'; '.join(named)}{more}."
-    ]
-
-
-def _row_sentences(result: Result) -> list[str]:
-    """Return for how many inputs something was established, in its finest parts."""
-    if not result.chosen.any():
-        return []
-    inputs = _of(len(np.unique(result.input_of[result.chosen])), len(result.input_names))
-    finest = _most(result, finest_of(result, result.chosen))
-    return [f"Input by input: something is established for {inputs}. {finest}"]
-
-
-def next_calls(result: Result, *, largest: bool) -> list[str]:
-    """Return where a run that established nothing input by input has an answer or comes near one."""
-    steps = []
-    over, decided, effect = result.over_inputs, result.decided, result.effects.effect
-    if over is not None and over.chosen.any():
-        steps.append("result.features has what is established over all inputs together")
-    if decided is not None and decided.necessary.any():
-        steps.append("result.table.necessary has what decisions hang on")
-    known = np.flatnonzero(np.isfinite(effect))
-    if known.size:
-        row = int(known[np.argmax(np.abs(effect[known]))])
-        name, subset = result.input_names[int(result.input_of[row])], result.subset_names[int(result.subset_of[row])]
-        if largest:
-            steps.append(f"the largest effect is {effect[row]:+.3g}, of {subset!r} on input {name!r} (not established)")
-        steps.append(f"result.reasons({name!r}) lists what comes near")
-    if decided is None and result.modality == "table":
-        one, edge = "outputs" if result.outputs.shape[1] == 1 else "outputs[:, 0]", np.median(result.outputs[:, :1])
-        steps.append(f"decide=lambda outputs: {one} >= {edge:.4g} asks what such a decision hangs on, without pooling")
-    return steps
-
-
 def finest_of(result: Result, marked: Bools) -> Bools:
     """Return those marked (H,) of which no part is marked."""
     layers = result.problem.layers
     return marked if layers is None else layers.finest(marked)
-
-
-def finest_subsets(result: Result, chosen: Bools) -> Ints:
-    """Return the subsets chosen (S,) of which no part is chosen."""
-    layers, size = result.problem.layers, len(chosen)
-    if layers is None:
-        return np.flatnonzero(chosen)
-    return np.flatnonzero(chosen & ~np.isin(np.arange(size), layers.parent[:size][chosen]))
 
 
 def reasons(result: Result, position: int, k: int) -> dict[str, Array]:

@@ -307,11 +307,112 @@ RUN_NOTES: dict[str, Sentence] = {
         f"{reasons(why)}."
     ),
 }
-MODEL_NOTES: dict[str, Sentence] = {}
-TABLE_NOTES: dict[str, Sentence] = {}
-IMAGE_NOTES: dict[str, Sentence] = {}
-TEXT_NOTES: dict[str, Sentence] = {}
-MULTIMODAL_NOTES: dict[str, Sentence] = {}
+UNREADABLE = {  # why a model that is an ensemble of trees is not read as one: ends a sentence
+    "no-trees": "it has no trees",
+    "votes": "a forest that predicts labels counts votes",
+    "labels": "a classifier that predicts labels has no scores",
+    "several-outputs": "it has several outputs",
+    "initial-model": "it starts from another model than a constant",
+    "loss": "its loss {name} is not known here",
+    "objective": "its objective {name!r} is not known here",
+    "scaled-sigmoid": "its sigmoid is scaled",
+    "square-roots": "its objective is of square roots",
+    "method": "its {name} is not known here",
+    "linear-leaves": "its leaves are linear",
+    "zeros-missing": "zeros count as missing",
+    "booster": "its booster is {name!r}, not trees that are added up",
+    "vector-leaves": "its leaves are vectors",
+    "derived": "its class {name} is derived from {parent} and may answer otherwise",
+    "called-by": "it is called by {name}",
+    "replaced": "its {name} was replaced by another function",
+    "transformer": "{name} before the trees may look at several columns at once",
+    "joint-step": "a step before the trees looks at several columns at once",
+    "decreasing-step": "a step before the trees reverses the order of a column",
+    "times": "columns of times are not known here",
+    "too-few-columns": "it splits column {needed}, and only {given} columns come to its trees",
+    "constant-column": "a column that its trees split on is constant in data and reference",
+    "other-columns": "the data has other columns than it was fitted on",
+    "outputs": "its trees give {trees} outputs and the model {model}",
+    "differs": "what was read off it differs from its outputs on {wrong} of {rows} rows",
+    "raised": "reading it raised {error} ({message})",
+}
+
+
+def _trees_not_read(reason: str, **values: object) -> str:
+    why = UNREADABLE[reason].format(**values)
+    return f"The model is an ensemble of trees, but {why}, so p-values come from draws."
+
+
+MODEL_NOTES: dict[str, Sentence] = {
+    "trees-exact": "Exact: the model is an ensemble of trees, and p-values are computed from its trees and the "
+    "sampler, not drawn.",
+    "trees-not-read": _trees_not_read,
+}
+TABLE_NOTES: dict[str, Sentence] = {
+    "sampler-residual": "Sampler: residual regression, calibrated on left-out reference rows.",
+    "copula-outside": "{share:.0%} of the values lie outside the reference, where the copula holds them at its edge: a "
+    "column that only follows another one far outside is reported too. copula(reference, beyond='extend') would not "
+    "report it.",
+}
+
+
+def _files_ignored(names: list[str]) -> str:
+    one = len(names) == 1
+    left = "file of the folder is no image and was" if one else "files of the folder are no images and were"
+    return f"{len(names)} {left} left out: {shortened(list(map(repr, names)), 5)}."
+
+
+def _fills_judged(
+    odd: int, fills: int, real: int, regions: int, same: int, *, by_image: bool, implausible: bool
+) -> str:
+    among = "real patches of the same image" if by_image else "what really is in regions of other images"
+    unchanged = f" {same} of the fills kept are the region as it is." if same else ""
+    advice = (
+        " Where fills do not look real, a region may be chosen for that alone: use another sampler, or "
+        "butfor.plausible(sampler, butfor.image.judge, 0.05)."
+    )
+    return (
+        f"Do fills look real? By texture and edge, beside {among}, {odd} of {fills} fills look odder than 95 of 100 "
+        f"real ones, and so do {real} of {regions} regions as they are.{unchanged}{advice if implausible else ''}"
+    )
+
+
+IMAGE_NOTES: dict[str, Sentence] = {"files-ignored": _files_ignored, "fills-judged": _fills_judged}
+TEXT_NOTES: dict[str, Sentence] = {
+    "unknown-words": (
+        "{unknown} of {tested} words tested are outside the infiller's vocabulary: they were compared with words inside "
+        "it, and the guarantee does not cover them."
+    ),
+    "few-foils": "For some spans the pool of foils has only {candidates} candidates; more texts would help.",
+    "parsed-phrases": "Phrases are {kind} of spaCy's {model}.",
+    "phrases-by-rules": (
+        "Phrases were found by rules (runs of words between function words, verbs of being and punctuation), since no "
+        "spaCy model is installed."
+    ),
+}
+MULTIMODAL_NOTES: dict[str, Sentence] = {
+    "parts-apart": (
+        "Each part is redrawn given the rest of that part alone. Where parts depend on each other, as a caption does on "
+        "its image, that is not the distribution of the one given the other: use a sampler with whole=True, which is "
+        "shown all parts."
+    ),
+    "plausible-share": (
+        "About {mean:.1%} of the counterfactuals drawn are plausible (least: {least:.1%} for {subset!r}); the others "
+        "were rejected."
+    ),
+    "implausible-inputs": (
+        "{below} of {inputs} inputs are not plausible themselves: no counterfactual can be like them, so a discovery "
+        "there may mean no more than that; leave them out, or lower the threshold."
+    ),
+    "implausible-regions": (
+        "{below} of {regions} regions are not plausible as they are: no counterfactual can be like them, so a discovery "
+        "there may mean no more than that; leave them out, or lower the threshold."
+    ),
+    "untested-regions": (
+        "{below} of {regions} regions are not plausible as they are (a score below {threshold:g}): no fill can be like "
+        "them, so they are not tested and never chosen."
+    ),
+}
 
 EXCHANGEABLE = "under the null a feature is exchangeable with the draws of the sampler"
 UNPICKED = "inputs were not picked by their output"

@@ -35,7 +35,7 @@ from butfor.evaluation.hypotheses import (
 from butfor.evaluation.items import Items, ListItems, TableItems
 from butfor.evaluation.journal import Journal, fingerprint, items_digest, journal
 from butfor.evaluation.progress import Meter, Progress, Report, reporting
-from butfor.evaluation.samplers import FitsSubsets, info_of, name_of
+from butfor.evaluation.samplers import info_of, method, name_of
 from butfor.evaluation.workers import engine_for, worker_states
 from butfor.inference.decisions import Decision
 from butfor.inference.effects import Effects, Estimates
@@ -331,7 +331,8 @@ TAKES = "Fitting {sampler!r} to {count} subsets takes about {minutes:.0f} minute
 
 def _fit(problem: Problem, report: Report) -> None:
     """What the sampler fits for each subset, before anything is drawn: all that could be refused has been."""
-    waiting = problem.sampler.unfitted(problem.subsets) if isinstance(problem.sampler, FitsSubsets) else ()
+    unfitted = method(problem.sampler, "unfitted")
+    waiting = () if unfitted is None else unfitted(problem.subsets)
     if waiting and isinstance(problem.items, TableItems):
         columns = sum(len(subset.index) for subset in problem.subsets)
         if columns * problem.items.values.shape[1] > WIDE:
@@ -517,7 +518,7 @@ def run(context: RunContext, settings: Settings) -> Result:
         keeper = _keeper(context, settings, schedule(problem, settings, start.spec)[1])
         memory = remembering(problem, start.seen.outputs, again=settings.test.name in ("irt", "sequential"))
         watching = (keeper, first) if start.flips is None else (keeper, first, start.flips)
-        evaluator = replace(start.plain, memory=memory, seen=watching)
+        evaluator = replace(start.plain, memory=memory, watchers=watching)
         whole = _reference_outputs(context, evaluator, start.spec)
         known, rest = _whole(context, problem, evaluator, start.spec, start.seen, whole)
         outcomes, meter = start.inside.outcomes, start.meter
@@ -609,7 +610,7 @@ def _answers(
     fit = None if context.reference is None or unused else context.reference.fit(problem)
     decided = over_inputs = None
     if flips is not None and not done.interrupted and not interrupted:
-        watching = replace(evaluator, memory=None, seen=(flips,))
+        watching = replace(evaluator, memory=None, watchers=(flips,))
         off = None
         if checked is not None and checked.verified is not None:
             decisions = flips.decision(start.seen.outputs)

@@ -19,12 +19,10 @@ from starlette.requests import ClientDisconnect
 from starlette.staticfiles import StaticFiles
 
 from butfor._version import __version__
-from butfor.studio import models as demo
-from butfor.studio.models import Kind
 from butfor.studio.results import ResultPages, compare
-from butfor.studio.runs import BusyError, RunQueue, RunState, asked_of, job_of, title_of
+from butfor.studio.runs import BusyError, RowFilter, RunQueue, RunRequest, RunState, job_of, title_of, view_of_job
 from butfor.studio.security import Access, App, Guard
-from butfor.studio.settings import RowFilter, RunRequest, StudioSettings
+from butfor.studio.settings import Kind, StudioSettings, reviews, tissue_png, tumour_table
 from butfor.studio.uploads import TYPES, StoredUpload, TooLargeError, UploadStore
 from butfor.types import InputError
 
@@ -37,7 +35,7 @@ POLICY = re.compile(r'<meta http-equiv="Content-Security-Policy" content="([^"]*
 
 @dataclass(frozen=True)
 class Studio:
-    """What the operations share."""
+    """State that the operations share."""
 
     settings: StudioSettings
     access: Access
@@ -46,18 +44,38 @@ class Studio:
     pages: ResultPages
 
 
+def _studio(request: Request) -> Any:
+    return request.app.state.studio
+
+
+Here = Annotated[Studio, Depends(_studio)]
+router = APIRouter()
+
+
 def make_studio(settings: StudioSettings) -> tuple[App, Access]:
-    """The guarded application, and who may open it."""
-    limits = settings.limits
-    access = Access(settings.port)
+    """Return the guarded application, and who may open it."""
+    limits, access = settings.limits, Access(settings.port)
     queue = RunQueue(settings.runs, settings.worker, limits.workers, limits.queued)
-    studio = Studio(settings, access, UploadStore(settings.uploads, limits), queue, ResultPages(settings))
 
     @asynccontextmanager
     async def working(_: FastAPI) -> AsyncIterator[None]:
         queue.open()
         yield
         await queue.close()
+
+    async def refused(_: Request, error: Exception) -> JSONResponse:
+        status = 413 if isinstance(error, TooLargeError) else 429 if isinstance(error, BusyError) else 422
+        more = {"connection": "close"} if status == 413 else None  # else all the rest would still be read, for nothing
+        return JSONResponse({"detail": str(error)}, status, more)
+
+    async def misspelt(_: Request, error: Exception) -> JSONResponse:
+        assert isinstance(error, RequestValidationError)
+        first = error.errors()[0]  # one sentence, as everywhere else
+        where = ".".join(str(part) for part in first["loc"][1:])
+        return JSONResponse({"detail": f"{where or 'the request'}: {first['msg']}"}, 422)
+
+    async def gone(*_: object) -> JSONResponse:
+        return JSONResponse({"detail": "the request was cut short"}, 400)
 
     app = FastAPI(
         title="butfor studio",
@@ -66,41 +84,12 @@ def make_studio(settings: StudioSettings) -> tuple[App, Access]:
         docs_url=None,  # their pages load scripts from elsewhere
         redoc_url=None,
         openapi_url="/api/openapi.json",
+        exception_handlers={InputError: refused, RequestValidationError: misspelt, ClientDisconnect: gone},
     )
-    app.state.studio = studio
+    app.state.studio = Studio(settings, access, UploadStore(settings.uploads, limits), queue, ResultPages(settings))
     app.include_router(router)
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
-    app.add_exception_handler(InputError, _refused)
-    app.add_exception_handler(RequestValidationError, _misspelt)
-    app.add_exception_handler(ClientDisconnect, _gone)
     return Guard(app, access, settings.hosts, limits.body, UPLOADS), access
-
-
-async def _refused(_: Request, error: Exception) -> JSONResponse:
-    status = 413 if isinstance(error, TooLargeError) else 429 if isinstance(error, BusyError) else 422
-    more = {"connection": "close"} if status == 413 else None  # else all the rest would still be read, for nothing
-    return JSONResponse({"detail": str(error)}, status, more)
-
-
-async def _gone(*_: object) -> JSONResponse:
-    return JSONResponse({"detail": "the request was cut short"}, 400)
-
-
-async def _misspelt(_: Request, error: Exception) -> JSONResponse:
-    """One sentence, as everywhere else."""
-    assert isinstance(error, RequestValidationError)
-    first = error.errors()[0]
-    where = ".".join(str(part) for part in first["loc"][1:])
-    return JSONResponse({"detail": f"{where or 'the request'}: {first['msg']}"}, 422)
-
-
-def _studio(request: Request) -> Studio:
-    found: Studio = request.app.state.studio
-    return found
-
-
-Here = Annotated[Studio, Depends(_studio)]
-router = APIRouter()
 
 
 @router.get("/", include_in_schema=False)
@@ -111,11 +100,12 @@ async def page() -> FileResponse:
 @router.get("/api/offers")
 async def offers(here: Here) -> dict[str, Any]:
     """The models and samplers that can be chosen, and the limits of uploads."""
-    shown = {
-        what: [{"name": one.name, "kind": one.kind, "about": one.about} for one in every]
-        for what, every in (("models", here.settings.offers.models), ("samplers", here.settings.offers.samplers))
+    settings = here.settings
+    shown = {"folder": settings.folder.name, "most_upload": settings.limits.upload}
+    return shown | {
+        what: [{"name": offer.name, "kind": offer.kind, "about": offer.about} for offer in every]
+        for what, every in (("models", settings.offers.models), ("samplers", settings.offers.samplers))
     }
-    return {**shown, "folder": here.settings.folder.name, "most_upload": here.settings.limits.upload}
 
 
 @router.post("/api/tokens")
@@ -136,15 +126,15 @@ async def upload(request: Request, here: Here, name: Annotated[str, Query(max_le
 @router.get(UPLOADS + "/{number}/content")
 async def content(number: str, here: Here) -> FileResponse:
     """An uploaded image."""
-    found = here.uploads.get(number)
-    if found.type not in TYPES:
-        raise InputError(f"{found.name!r} is a table, expected an image")
-    return FileResponse(here.uploads.path(number), media_type=TYPES[found.type])
+    stored = here.uploads.get(number)
+    if stored.type not in TYPES:
+        raise InputError(f"{stored.name!r} is a table, expected an image")
+    return FileResponse(here.uploads.path(number), media_type=TYPES[stored.type])
 
 
 @router.post(UPLOADS + "/{number}/rows")
 async def count_rows(number: str, wanted: RowFilter, here: Here) -> dict[str, int]:
-    """How many rows of a table are the reference and how many are explained."""
+    """Numbers of rows of a table: in the reference, and to explain."""
     return await here.uploads.count(number, wanted.reference_where, wanted.data_where)
 
 
@@ -152,8 +142,8 @@ async def count_rows(number: str, wanted: RowFilter, here: Here) -> dict[str, in
 async def example(kind: Kind, here: Here) -> dict[str, Any]:
     """Example inputs for the demo model: an upload (table, image), or texts."""
     if kind == "text":
-        return {"text": demo.reviews()}
-    made, name = (demo.tumour_table(), "tumours.csv") if kind == "table" else (demo.tissue_png(), "tissue.png")
+        return {"text": reviews()}
+    made, name = (tumour_table(), "tumours.csv") if kind == "table" else (tissue_png(), "tissue.png")
 
     async def chunks() -> AsyncIterator[bytes]:
         yield made
@@ -172,29 +162,29 @@ async def start(wanted: RunRequest, here: Here) -> RunState:
 @router.get("/api/runs")
 async def runs(here: Here) -> dict[str, Any]:
     """Runs of this studio, newest first, and other results below its folder."""
-    own = sorted(here.runs.all(), key=lambda run: -run.created)
+    states = sorted(here.runs.all(), key=lambda run: -run.created)
     past = [{"id": one.id, "title": one.title, "changed": one.changed} for one in here.pages.past()]
-    return {"runs": [asdict(run) for run in own], "past": past}
+    return {"runs": [asdict(run) for run in states], "past": past}
 
 
 @router.get("/api/runs/{number}")
 async def run(number: str, here: Here) -> RunState:
-    """How far a run is; a result of the command line is done."""
+    """The state of a run; a result of the command line is done."""
     past = {} if number in here.runs else {one.id: one for one in here.pages.past()}
     if number in past:
         return RunState(number, "", past[number].title, past[number].changed, "done", has_result=True)
     return _known(number, here)
 
 
-@router.get("/api/runs/{number}/asked")
-async def asked(number: str, here: Here) -> dict[str, Any]:
-    """What was drawn or marked for a run, in the order of its hypotheses."""
+@router.get("/api/runs/{number}/inputs")
+async def inputs(number: str, here: Here) -> dict[str, Any]:
+    """Boxes drawn or spans marked for a run, in the order of its hypotheses."""
     _known(number, here)
     try:
         job = here.runs.job(number)
     except (OSError, ValueError) as error:
-        raise HTTPException(404, "what this run was asked is no longer in its folder") from error
-    return asked_of(job, here.uploads)
+        raise HTTPException(404, "the inputs of this run are no longer in its folder") from error
+    return view_of_job(job, here.uploads)
 
 
 @router.post("/api/runs/{number}/cancel")
@@ -218,7 +208,7 @@ async def events(number: str, here: Here) -> StreamingResponse:
 
 @router.get("/api/runs/{number}/view")
 async def view(number: str, here: Here) -> dict[str, Any]:
-    """What was found: words, rows, counterfactuals."""
+    """The result as a page shows it: words, rows, counterfactuals."""
     return await here.pages.view(number)
 
 
@@ -238,8 +228,8 @@ async def report(number: str, here: Here, download: bool = False) -> Response:
     if download:
         return FileResponse(path, media_type="text/html", filename=f"butfor-report-{number[:8]}.html")
     html = path.read_text(encoding="utf-8")
-    own = POLICY.search(html[:4_000])  # its own script is allowed, by the hash that it states itself
-    allowed = " ".join(HASH.findall(own[1].replace("&#39;", "'"))) if own else ""
+    stated = POLICY.search(html[:4_000])  # its own script is allowed, by the hash that it states itself
+    allowed = " ".join(HASH.findall(stated[1].replace("&#39;", "'"))) if stated else ""
     policy = (
         "sandbox allow-scripts allow-popups allow-downloads; default-src 'none'; img-src data:; font-src data:; "
         f"style-src 'unsafe-inline'; script-src {allowed or chr(39) + 'none' + chr(39)}; frame-ancestors 'self'"

@@ -9,17 +9,16 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from butfor.report.answer import answer, percent, tidied
-from butfor.report.content import promise_line
 from butfor.report.write import RESULT
 from butfor.results.result import Result
 from butfor.results.summary import number
+from butfor.results.view import percent, rounded_effects, view
 from butfor.studio.settings import StudioSettings
 from butfor.types import Floats, InputError, Ints
 
@@ -35,20 +34,20 @@ def make_view(result: Result, out: Path) -> None:
     """Write view.json, tested.json, report.html and pictures; view.json last: where it is, the others are."""
     out.mkdir(parents=True, exist_ok=True)
     result.report(out / REPORT_PAGE)
-    shown, found, numbers = _shown(result), answer(result), tidied(result)
+    shown, made, numbers = _shown(result), view(result), rounded_effects(result)
     _write(_tested(result, numbers[0]), out / TESTED)
-    picture = None if found.picture is None or result.modality != "table" else asdict(found.picture)
+    picture = None if made.chart is None or result.modality != "table" else asdict(made.chart)
     content = {
         "modality": result.modality,
         "hypotheses": len(result.chosen),
         "chosen": int(result.chosen.sum()),
-        "answers": [found.headline, *found.lead],
+        "answers": [made.headline, *made.lead],
         "picture": picture,
-        "promised": promise_line(result),
-        "promise": str(replace(result.guarantee, caveats=())),
-        "caveats": list(map(str, result.guarantee.caveats)),
-        "notes": list(map(str, result.notes)),
-        "settings": _settings(result),
+        "promised": made.promise,
+        "promise": made.guarantee,
+        "caveats": made.caveats,
+        "notes": [str(note) for note in made.notes],
+        "settings": made.settings,
         "inputs": [_input(result, place, out) for place in _places(result, shown)],
         "rows": [_row(result, numbers, row, k < MOST_EXAMPLES, out) for k, row in enumerate(shown.tolist())],
         "left_out": len(result.chosen) - len(shown),
@@ -73,12 +72,6 @@ def _write(content: object, path: Path) -> None:
     os.replace(part, path)
 
 
-def _settings(result: Result) -> list[tuple[str, str]]:
-    get = result.record.get
-    known = [(name, str(get(name))) for name in ("model", "data", "reference", "sampler", "test") if get(name)]
-    return [*known, ("alpha", f"{result.alpha:g}"), ("rule", result.rule), ("model rows", f"{result.rows:,}")]
-
-
 def _shown(result: Result) -> Ints:
     """Hypotheses that are shown: chosen ones first where there are too many, in the order of the table."""
     order = np.argsort(~result.chosen, kind="stable")[:MOST_SHOWN]
@@ -91,7 +84,7 @@ def _places(result: Result, shown: Ints) -> list[int]:
 
 
 def _input(result: Result, place: int, out: Path) -> dict[str, Any]:
-    found: dict[str, Any] = {"name": str(result.input_names[place]), "place": place}
+    found: dict[str, Any] = {"name": str(result.input_names[place]), "index": place}
     outputs = np.atleast_1d(result.outputs[place])
     if result.output_names is not None:
         top = int(outputs.argmax())
@@ -132,7 +125,7 @@ def _row(
     effect, low, high = (_number(column[row], sign=True) for column in numbers)
     found: dict[str, Any] = {
         "row": row,
-        "place": place,
+        "index": place,
         "input": str(result.input_names[place]),
         "subset": str(result.subset_names[result.subset_of[row]]),
         "chosen": bool(result.chosen[row]),

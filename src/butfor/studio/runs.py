@@ -1,4 +1,4 @@
-"""Runs: a queue, one process for each, what it says of itself, how it is stopped."""
+"""Runs: a queue, a process for each run, the messages of it, how it is stopped; and the requests for new ones."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
 
 from butfor.report.write import RESULT
-from butfor.studio.settings import ImageInput, RunRequest, StudioSettings, TableInputs, TextInput
+from butfor.studio.settings import Kind, StudioSettings
 from butfor.studio.uploads import TYPES, UploadStore
 from butfor.types import InputError
 
@@ -33,7 +35,7 @@ class BusyError(InputError):
 
 @dataclass(frozen=True)
 class RunState:
-    """One run, as far as it is."""
+    """The state of one run."""
 
     id: str
     kind: str
@@ -51,11 +53,11 @@ class RunState:
 
 
 class RunQueue:
-    """The runs of one studio: those that wait, those that work, those that were."""
+    """The runs of one studio: queued, running and ended."""
 
     def __init__(self, folder: Path, worker: tuple[str, ...], workers: int, most_queued: int) -> None:
         self.folder, self.worker, self.workers, self.most_queued = folder, worker, workers, most_queued
-        self._states: dict[str, RunState] = _former(folder)
+        self._states = _former(folder)
         self._waiting: list[str] = []
         self._processes: dict[str, asyncio.subprocess.Process] = {}
         self._wake = asyncio.Event()
@@ -82,13 +84,12 @@ class RunQueue:
         return [self.state(number) for number in self._states]
 
     def state(self, number: str) -> RunState:
-        found = self._states[number]
-        return replace(found, ahead=self._waiting.index(number)) if number in self._waiting else found
+        state = self._states[number]
+        return replace(state, ahead=self._waiting.index(number)) if number in self._waiting else state
 
     def job(self, number: str) -> dict[str, Any]:
-        """What a run was asked."""
-        found: dict[str, Any] = json.loads((self.folder / number / JOB).read_text(encoding="utf-8"))
-        return found
+        job: dict[str, Any] = json.loads((self.folder / number / JOB).read_text(encoding="utf-8"))
+        return job
 
     def start(self, number: str, title: str, job: Mapping[str, Any]) -> RunState:
         """Put a run at the end of the queue."""
@@ -122,16 +123,13 @@ class RunQueue:
         return self.state(number)
 
     async def watch(self, number: str) -> AsyncIterator[RunState | None]:
-        """Each new state until the run has ended; None where there was nothing to say for a while."""
+        """Yield each new state until the run has ended; None where nothing changed for a while."""
         last, since = None, time.monotonic()
         while True:
             now = self.state(number)
-            if now != last:
-                yield now
+            if now != last or time.monotonic() - since > QUIET:
+                yield None if now == last else now
                 last, since = now, time.monotonic()
-            elif time.monotonic() - since > QUIET:
-                yield None
-                since = time.monotonic()
             if now.state in ENDED:
                 return
             await asyncio.sleep(LOOK)
@@ -164,7 +162,7 @@ class RunQueue:
                 _signal(process, signal.SIGKILL)
             assert process.stdout is not None
             async for line in process.stdout:
-                self._hear(number, line)
+                self._receive(number, line)
             code = await process.wait()
         finally:
             _signal(process, signal.SIGKILL)
@@ -174,77 +172,145 @@ class RunQueue:
         elif self._states[number].state != "cancelled":
             self._save(number)
 
-    def _hear(self, number: str, line: bytes) -> None:
-        """Take over what the worker says; what a library prints in between is no JSON and is left out."""
-        try:
-            said = json.loads(line)
-        except ValueError:
+    def _receive(self, number: str, line: bytes) -> None:
+        """Update the state by a message of the worker; what a library prints in between is no JSON and is ignored."""
+        state, message = self._states[number], None
+        with suppress(ValueError):
+            message = json.loads(line)
+        if not isinstance(message, dict) or state.state != "running":
             return
-        state = self._states[number]
-        if not isinstance(said, dict) or state.state != "running":
-            return
-        if isinstance(said.get("chosen_rows"), list):
-            said["chosen_rows"] = tuple(said["chosen_rows"])
-        known = {name: value for name, value in said.items() if name in HEARD}
-        self._states[number] = replace(state, **known, has_result=(self.folder / number / RESULT).is_file())
+        if isinstance(message.get("chosen_rows"), list):
+            message["chosen_rows"] = tuple(message["chosen_rows"])
+        known = ("state", "stage", "rows", "total", "chosen", "chosen_rows", "message")
+        changes = {name: value for name, value in message.items() if name in known}
+        self._states[number] = replace(state, **changes, has_result=(self.folder / number / RESULT).is_file())
 
     def _end(self, number: str, state: State, message: str) -> None:
         there = (self.folder / number / RESULT).is_file()
-        kept = " What was decided by then is kept." if there and state == "cancelled" else ""
-        self._states[number] = replace(
-            self._states[number], state=state, message=message + kept, has_result=there, ahead=0
-        )
+        message += " What was decided by then is kept." if there and state == "cancelled" else ""
+        self._states[number] = replace(self._states[number], state=state, message=message, has_result=there, ahead=0)
         self._save(number)
 
     def _save(self, number: str) -> None:
+        part = self.folder / number / f".{CARD}"
         with suppress(OSError):  # its folder may have been deleted: that must not stop the other runs
-            write_card(self.folder / number, self._states[number])
-
-
-HEARD = {"state", "stage", "rows", "total", "chosen", "chosen_rows", "message"}
-
-
-def write_card(folder: Path, state: RunState) -> None:
-    part = folder / f".{CARD}"
-    part.write_text(json.dumps(asdict(state)), encoding="utf-8")
-    os.replace(part, folder / CARD)
+            part.write_text(json.dumps(asdict(self._states[number])), encoding="utf-8")
+            os.replace(part, part.with_name(CARD))
 
 
 def _former(folder: Path) -> dict[str, RunState]:
-    """Runs of former sessions, oldest first; those that had not ended were stopped with the studio."""
-    found = []
+    """Read the runs of former sessions, oldest first; those that had not ended were stopped with the studio."""
+    states = []
     for card in folder.glob(f"*/{CARD}"):
         with suppress(OSError, ValueError, TypeError):
             state = RunState(**json.loads(card.read_text(encoding="utf-8")))
             if state.id != card.parent.name:
                 continue
-            there = (card.parent / RESULT).is_file()
             if state.state not in ENDED:
                 state = replace(state, state="stopped", message="The studio was closed before this run was done.")
-            found.append(replace(state, has_result=there, chosen_rows=None, ahead=0))
-    return {state.id: state for state in sorted(found, key=lambda state: state.created)}
+            there = (card.parent / RESULT).is_file()
+            states.append(replace(state, has_result=there, chosen_rows=None, ahead=0))
+    return {state.id: state for state in sorted(states, key=lambda state: state.created)}
 
 
 def _signal(process: asyncio.subprocess.Process, number: int) -> None:
-    """To the worker and all that it started; nothing where it has ended."""
+    """Signal the worker and all that it started, unless it has ended."""
     if process.returncode is None:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, number)
 
 
+Name = Annotated[str, Field(max_length=200)]
+UploadId = Annotated[str, Field(pattern="^[0-9a-f]{32}$")]
+Expression = Annotated[str, Field(max_length=2_000)]
+
+
+class Strict(BaseModel):
+    """Unknown names are refused, so that a misspelt one is not lost in silence."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class RowFilter(Strict):
+    """Expressions for the rows of the reference and for those to explain (all others where none is given)."""
+
+    reference_where: Expression
+    data_where: Expression = ""
+
+
+class TableInputs(Strict):
+    """Rows to explain and rows to compare with: of one file by a filter, or of two files."""
+
+    upload: UploadId
+    reference: UploadId | None = None
+    reference_where: Expression = ""
+    data_where: Expression = ""
+    drop: list[Name] = Field(default=[], max_length=1_000)
+    index: Name | None = None
+    subsets: Literal["zoom", "columns"] | dict[str, list[str]] = "zoom"
+
+
+class DrawnBox(Strict):
+    """A region in pixels of the image, half-open."""
+
+    name: Name
+    x1: int = Field(ge=0, le=2**24)
+    y1: int = Field(ge=0, le=2**24)
+    x2: int = Field(ge=0, le=2**24)
+    y2: int = Field(ge=0, le=2**24)
+
+
+class ImageInput(Strict):
+    """One image and the boxes drawn on it; a grid of three by three where there are none."""
+
+    upload: UploadId
+    boxes: list[DrawnBox] = Field(default=[], max_length=200)
+
+
+class MarkedSpan(Strict):
+    """Characters (code points, not bytes), half-open."""
+
+    start: int = Field(ge=0)
+    end: int = Field(ge=1)
+
+
+class TextInput(Strict):
+    """One text and the spans marked in it; every word where there are none."""
+
+    name: Name
+    text: str = Field(min_length=1, max_length=20_000)
+    spans: list[MarkedSpan] = Field(default=[], max_length=500)
+
+
+class RunRequest(Strict):
+    """A new run: exactly one of table, images and texts, by its kind."""
+
+    kind: Kind
+    model: Name
+    sampler: Name
+    title: Name = ""
+    alpha: float = Field(default=0.1, gt=0, lt=1)
+    test: Literal["sequential", "irt", "few-shot"] = "sequential"
+    draws: int | None = Field(default=None, ge=1, le=1_000_000)
+    target: Name | None = None
+    seed: int = Field(default=0, ge=0, lt=2**63)
+    table: TableInputs | None = None
+    images: list[ImageInput] | None = Field(default=None, max_length=500)
+    texts: list[TextInput] | None = Field(default=None, max_length=500)
+
+
 def job_of(request: RunRequest, number: str, settings: StudioSettings, uploads: UploadStore) -> dict[str, Any]:
-    """Everything a worker needs; raises one sentence where something does not fit."""
-    given = {"table": request.table, "image": request.images, "text": request.texts}
-    extra = [kind for kind, value in given.items() if value is not None and kind != request.kind]
-    if extra or not given[request.kind]:
+    """Return everything that a worker needs, as JSON; refuse in one sentence what does not fit."""
+    inputs = {"table": request.table, "image": request.images, "text": request.texts}
+    if any(value is not None for kind, value in inputs.items() if kind != request.kind) or not inputs[request.kind]:
         raise InputError(f"a run of kind {request.kind!r} needs its own inputs, and no others")
+    names = ("alpha", "test", "draws", "target")
     job = {
         "task": "run",
         "kind": request.kind,
         "model": asdict(settings.offers.model(request.model, request.kind)),
         "sampler": asdict(settings.offers.sampler(request.sampler, request.kind)),
-        "tests": {name: value for name in ("alpha", "test", "draws", "target") if (value := getattr(request, name))},
-        "seed": request.seed,
+        "settings": {name: value for name in names if (value := getattr(request, name))} | {"seed": request.seed},
         "out": str(settings.runs / number),
         "view": str(settings.views / number),
     }
@@ -252,56 +318,53 @@ def job_of(request: RunRequest, number: str, settings: StudioSettings, uploads: 
         return {**job, "table": _table(request.table, uploads)}
     if request.images is not None:
         return {**job, "images": _images(request.images, uploads)}
-    return {**job, "texts": _texts(request.texts or [])}
+    texts = request.texts or []
+    if len({text.name for text in texts}) < len(texts):
+        raise InputError("two texts have the same name; give each its own")
+    spans = {text.name: sorted((span.start, span.end) for span in text.spans) for text in texts}
+    return {**job, "texts": [{"name": text.name, "text": text.text, "spans": spans[text.name]} for text in texts]}
 
 
 def _table(table: TableInputs, uploads: UploadStore) -> dict[str, Any]:
     if table.reference is None and not table.reference_where:
         raise InputError("say which rows are the reference, such as diagnosis == 'benign', or send a second file")
-    found = {"data": table.upload} | ({} if table.reference is None else {"reference": table.reference})
-    for upload in found.values():
+    files = {"data": table.upload} | ({} if table.reference is None else {"reference": table.reference})
+    for upload in files.values():
         if uploads.get(upload).type in TYPES:
             raise InputError(f"{uploads.get(upload).name!r} is an image, expected a table")
-    return {
-        **{what: str(uploads.path(upload)) for what, upload in found.items()},
-        "names": {str(uploads.path(upload)): uploads.get(upload).name for upload in found.values()},
+    rows = {
+        **{what: str(uploads.path(upload)) for what, upload in files.items()},
         "reference_where": table.reference_where or None,
         "data_where": table.data_where or None,
         "drop": table.drop,
         "index": table.index,
-        "subsets": table.subsets,
     }
+    names = {str(uploads.path(upload)): uploads.get(upload).name for upload in files.values()}
+    return {"rows": rows, "names": names, "subsets": table.subsets}
 
 
 def _images(images: list[ImageInput], uploads: UploadStore) -> list[dict[str, Any]]:
-    """Images by names that differ: two files may be called alike."""
-    found: list[dict[str, Any]] = []
-    names: set[str] = set()
+    """Return the images by names that differ: two files may be called alike."""
+    listed: dict[str, dict[str, Any]] = {}
     for image in images:
         upload = uploads.get(image.upload)
         if upload.type not in TYPES:
             raise InputError(f"{upload.name!r} is a table, expected an image")
-        name = upload.name if upload.name not in names else f"{upload.name} ({len(found) + 1})"
-        names.add(name)
+        name = upload.name
+        while name in listed:
+            name = f"{upload.name} ({len(listed) + 1})" if name == upload.name else f"{name}'"
         boxes = {box.name: (box.x1, box.y1, box.x2, box.y2) for box in image.boxes}
         if len(boxes) < len(image.boxes):
             raise InputError(f"two boxes of {upload.name!r} have the same name; give each its own")
-        found.append({"name": name, "path": str(uploads.path(image.upload)), "boxes": boxes})
-    if 0 < sum(not one["boxes"] for one in found) < len(found):
-        lacking = next(one["name"] for one in found if not one["boxes"])
-        raise InputError(f"{lacking!r} has no boxes, others have; draw some on it, or leave it out")
-    return found
-
-
-def _texts(texts: list[TextInput]) -> list[dict[str, Any]]:
-    if len({text.name for text in texts}) < len(texts):
-        raise InputError("two texts have the same name; give each its own")
-    spans = {text.name: sorted((span.start, span.end) for span in text.spans) for text in texts}
-    return [{"name": text.name, "text": text.text, "spans": spans[text.name]} for text in texts]
+        listed[name] = {"name": name, "path": str(uploads.path(image.upload)), "boxes": boxes}
+    without = [name for name, image in listed.items() if not image["boxes"]]
+    if 0 < len(without) < len(listed):
+        raise InputError(f"{without[0]!r} has no boxes, others have; draw some on it, or leave it out")
+    return list(listed.values())
 
 
 def title_of(job: dict[str, Any]) -> str:
-    """What a run is called that was given no name: its first input and its model."""
+    """Name a run that was given no title by its first input and its model."""
     if job["kind"] == "table":
         first, more = next(iter(job["table"]["names"].values())), 0
     else:
@@ -311,22 +374,21 @@ def title_of(job: dict[str, Any]) -> str:
     return f"{first}{f' and {more} more' if more else ''} · {job['model']['name']}"
 
 
-def asked_of(job: dict[str, Any], uploads: UploadStore) -> dict[str, Any]:
-    """Drawn boxes and marked spans of a job as a view without answers; nothing where the run itself proposes them."""
+def view_of_job(job: dict[str, Any], uploads: UploadStore) -> dict[str, Any]:
+    """Return drawn boxes and marked spans as a view without answers; nothing where the run itself proposes them."""
     inputs: list[dict[str, Any]] = []
     rows: list[dict[str, Any]] = []
-    for place, one in enumerate(job.get("images", ())):
-        upload = Path(one["path"]).stem
+    for index, image in enumerate(job.get("images", ())):
+        upload = Path(image["path"]).stem
         size = uploads.get(upload).details
-        inputs.append({"name": one["name"], "place": place, "src": f"/api/uploads/{upload}/content"})
-        across = (size["width"], size["height"]) * 2
-        rows += [
-            {"place": place, "subset": name, "where": [side / whole for side, whole in zip(box, across, strict=True)]}
-            for name, box in one["boxes"].items()
-        ]
+        sides = (size["width"], size["height"]) * 2
+        inputs.append({"name": image["name"], "index": index, "src": f"/api/uploads/{upload}/content"})
+        for name, box in image["boxes"].items():
+            where = [end / side for end, side in zip(box, sides, strict=True)]
+            rows.append({"index": index, "subset": name, "where": where})
     texts = job.get("texts", ())
-    for place, one in enumerate(texts if all(text["spans"] for text in texts) else ()):
-        inputs.append({"name": one["name"], "place": place, "text": one["text"]})
-        rows += [{"place": place, "subset": "", "where": span} for span in one["spans"]]
+    for index, text in enumerate(texts if all(text["spans"] for text in texts) else ()):
+        inputs.append({"name": text["name"], "index": index, "text": text["text"]})
+        rows += [{"index": index, "subset": "", "where": span} for span in text["spans"]]
     rows = [{**row, "row": number, "chosen": False} for number, row in enumerate(rows)]
     return {"modality": job["kind"], "inputs": inputs, "rows": rows}

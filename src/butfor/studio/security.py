@@ -1,4 +1,4 @@
-"""Who may ask: this machine, by the name of this machine, from our own page, with the cookie that the link gave."""
+"""Access: from this machine, under its name, from pages of this studio, with the cookie that the link gave."""
 
 from __future__ import annotations
 
@@ -40,29 +40,29 @@ class Access:
         self._tokens: list[str] = []
 
     def new_token(self) -> str:
-        """A token that is good for one visit; the oldest is forgotten where there are too many."""
+        """Return a token for one visit; the oldest is dropped where there are too many."""
         token = secrets.token_urlsafe(24)
         self._tokens.append(token)  # in place: the command line does so beside the server
         del self._tokens[:-MOST_TOKENS]
         return token
 
     def redeem(self, token: str) -> bool:
-        """Whether it is one of ours that nobody has used."""
-        right = [known for known in self._tokens if hmac.compare_digest(known.encode(), token.encode())]
-        for known in right:
+        """Use up a token; False where it is not one of ours, or was used before."""
+        matching = [known for known in self._tokens if hmac.compare_digest(known.encode(), token.encode())]
+        for known in matching:
             self._tokens.remove(known)
-        return bool(right)
+        return bool(matching)
 
     def set_cookie(self) -> str:
         return f"{self.cookie}={self._session}; HttpOnly; SameSite=Strict; Path=/"
 
     def knows(self, header: str) -> bool:
-        """Whether a Cookie header holds the session."""
+        """Compare the session of a Cookie header with ours, in constant time."""
         try:
-            found = SimpleCookie(header).get(self.cookie)
+            cookie = SimpleCookie(header).get(self.cookie)
         except CookieError:
             return False
-        return found is not None and hmac.compare_digest(found.value.encode(), self._session.encode())
+        return cookie is not None and hmac.compare_digest(cookie.value.encode(), self._session.encode())
 
 
 class Guard:
@@ -92,10 +92,10 @@ class Guard:
         await self.app(scope, bounded, _with_headers(send))
 
     def _refusal(self, scope: Scope, headers: dict[str, str]) -> tuple[int, str] | None:
-        """A status and a sentence; None: it may go on to be asked for its cookie."""
+        """Return a status and a sentence; None: its cookie may be looked at."""
         host, origin = headers.get("host", ""), headers.get("origin")
         if host not in self.hosts:  # a foreign name that leads here is an attack (DNS rebinding)
-            return 421, f"This is a studio of {self.hosts[0]}, not of the host that was asked for."
+            return 421, f"This is a studio of {self.hosts[0]}, not of the host of this request."
         reading = scope["method"] in READING
         if origin is not None and origin != f"http://{host}":
             return 403, "Requests from other pages are refused."
@@ -116,7 +116,7 @@ class Guard:
         await _answer(send, 200, "Opening the studio.", (("set-cookie", self.access.set_cookie()),), move)
 
     def _bounded(self, receive: Receive) -> Receive:
-        """The body, cut off where it is longer than was said."""
+        """Cut the body off where it is longer than its header states."""
         seen = 0
 
         async def read() -> MutableMapping[str, Any]:
@@ -136,12 +136,12 @@ def _token(scope: Scope) -> str:
 
 
 def _with_headers(send: Send) -> Send:
-    """Every answer gets the headers that it does not set itself."""
+    """Add the headers that an answer does not set itself."""
 
     async def sent(message: MutableMapping[str, Any]) -> None:
         if message["type"] == "http.response.start":
-            own = {name.decode("latin-1").lower() for name, _ in message["headers"]}
-            more = [(name.encode(), value.encode()) for name, value in HEADERS.items() if name not in own]
+            given = {name.decode("latin-1").lower() for name, _ in message["headers"]}
+            more = [(name.encode(), value.encode()) for name, value in HEADERS.items() if name not in given]
             message = {**message, "headers": [*message["headers"], *more]}
         await send(message)
 

@@ -1,21 +1,30 @@
-"""What one studio is: its folder, what it offers, its limits, and the command that does the work."""
+"""One studio: its folder, the models and samplers that its page offers, its limits; and the demo models."""
 
 from __future__ import annotations
 
+import json
+import sys
+import tomllib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from io import BytesIO
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field
+import numpy as np
 
-from butfor.studio.models import Kind, Offers
+from butfor.streams import stream
+from butfor.types import Array, Floats, InputError, Ints
+from butfor.untrusted import parse_json, read_bounded
 
 MEGABYTE = 1_000_000
+WORKER = (sys.executable, "-m", "butfor.studio.worker")
+Kind = Literal["table", "image", "text"]
 
 
 @dataclass(frozen=True)
 class Limits:
-    """How much of everything one server takes."""
+    """The most of everything that one server takes."""
 
     upload: int = 64 * MEGABYTE  # bytes of a file
     stored: int = 4_000 * MEGABYTE  # bytes of all uploads together
@@ -26,12 +35,45 @@ class Limits:
 
 
 @dataclass(frozen=True)
+class Offer:
+    """A model or a sampler by the name that people see; `spec` is what --model or --sampler would be given."""
+
+    name: str
+    kind: Kind
+    spec: str
+    options: dict[str, Any] = field(default_factory=dict)  # options of the command line that go with it
+    about: str = ""
+
+
+@dataclass(frozen=True)
+class Offers:
+    """All that can be chosen: what stands in the configuration, and what is built in; nothing else."""
+
+    models: tuple[Offer, ...]
+    samplers: tuple[Offer, ...]
+
+    def model(self, name: str, kind: str) -> Offer:
+        return _named(self.models, name, kind, "model")
+
+    def sampler(self, name: str, kind: str) -> Offer:
+        return _named(self.samplers, name, kind, "sampler")
+
+
+def _named(offers: Sequence[Offer], name: str, kind: str, what: str) -> Offer:
+    known = {offer.name: offer for offer in reversed(offers) if offer.kind == kind}
+    if name not in known:
+        names = ", ".join(reversed(known)) or "none"
+        raise InputError(f"{what} {name!r:.80} is not configured for {kind}; there are: {names}. See {CONFIG[0]}")
+    return known[name]
+
+
+@dataclass(frozen=True)
 class StudioSettings:
     """Where a studio reads and writes; everything that it makes lies in or below `folder`."""
 
     folder: Path
     offers: Offers
-    worker: tuple[str, ...]  # a command; the path of a job is appended
+    worker: tuple[str, ...] = WORKER  # a command; the path of a job is appended
     port: int = 8765
     limits: Limits = field(default_factory=Limits)
 
@@ -45,7 +87,7 @@ class StudioSettings:
 
     @property
     def views(self) -> Path:
-        """What pages are made of, by run: made anew from the result where it is missing."""
+        """Folder of what pages are made of, by run: made anew from the result where it is missing."""
         return self.folder / ".studio"
 
     @property
@@ -53,80 +95,172 @@ class StudioSettings:
         return tuple(f"{name}:{self.port}" for name in ("127.0.0.1", "localhost", "[::1]"))
 
 
-Name = Annotated[str, Field(max_length=200)]
-UploadId = Annotated[str, Field(pattern="^[0-9a-f]{32}$")]
-Expression = Annotated[str, Field(max_length=2_000)]
+CONFIG = ("studio.toml", "studio.json")
+DEMO_MODELS = (
+    Offer("Demo: tumours", "table", "demo:tumours", about="A logistic regression on breast-cancer measurements."),
+    Offer("Demo: tissue", "image", "demo:tissue", about="Calls a picture atypical by its share of dark nuclei."),
+    Offer("Demo: film reviews", "text", "small-sentiment", about="A small embedded network: does a review praise?"),
+)
+SAMPLERS = (
+    Offer("auto", "table", "auto", about="Redraws columns given the others, as in the reference rows."),
+    *(Offer(name, "table", name) for name in ("residual", "copula", "gaussian", "forest", "neighbours", "empirical")),
+    Offer("donor", "image", "donor", about="Fills a region with pieces of the same picture that fit around it."),
+    Offer("plain words", "text", "small-infiller", {"among": "plain"}, "Words as common in praise as in blame."),
+    Offer("any word", "text", "small-infiller", about="Whatever the small embedded network expects there."),
+)
 
 
-class Strict(BaseModel):
-    """What is not known is refused, so that a word spelt wrongly is not lost in silence."""
+def read_offers(folder: Path) -> Offers:
+    """Read what studio.toml or studio.json of the folder names, before what is built in.
 
-    model_config = ConfigDict(extra="forbid")
-
-
-class RowFilter(Strict):
-    """Which rows of a table are the reference, and which are explained (all others where none is given)."""
-
-    reference_where: Expression
-    data_where: Expression = ""
-
-
-class TableInputs(Strict):
-    """Rows to explain and rows to compare with: of one file by a filter, or of two files."""
-
-    upload: UploadId
-    reference: UploadId | None = None
-    reference_where: Expression = ""
-    data_where: Expression = ""
-    drop: list[Name] = Field(default=[], max_length=1_000)
-    index: Name | None = None
-    subsets: Literal["zoom", "columns"] | dict[str, list[str]] = "zoom"
-
-
-class DrawnBox(Strict):
-    """A region in pixels of the image, half-open."""
-
-    name: Name
-    x1: int = Field(ge=0, le=2**24)
-    y1: int = Field(ge=0, le=2**24)
-    x2: int = Field(ge=0, le=2**24)
-    y2: int = Field(ge=0, le=2**24)
+    >>> [offer.name for offer in read_offers(Path("no-such-folder")).models]
+    ['Demo: tumours', 'Demo: tissue', 'Demo: film reviews']
+    """
+    files = [folder / name for name in CONFIG if (folder / name).is_file()]
+    if len(files) > 1:
+        raise InputError(f"{folder} has both {CONFIG[0]} and {CONFIG[1]}; keep one of them")
+    if not files:
+        return Offers(DEMO_MODELS, SAMPLERS)
+    path = files[0]
+    content = read_bounded(path, "the configuration", MEGABYTE)
+    try:
+        given = tomllib.loads(content.decode()) if path.suffix == ".toml" else parse_json(content)
+    except (ValueError, RecursionError) as error:  # TOMLDecodeError and UnicodeDecodeError
+        raise InputError(f"{path} cannot be read: {' '.join(str(error).split())}") from error
+    if not isinstance(given, dict):
+        raise InputError(f"{path} must hold model and sampler entries, got {type(given).__name__}")
+    if unknown := set(given) - {"model", "sampler", "demos"}:
+        raise InputError(f"{path}: there is no {sorted(unknown)[0]!r}; use [[model]], [[sampler]] and demos")
+    models, samplers = (_offers(given.get(what, []), what, path) for what in ("model", "sampler"))
+    return Offers((*models, *(DEMO_MODELS if given.get("demos", True) else ())), (*samplers, *SAMPLERS))
 
 
-class ImageInput(Strict):
-    """One image and what was drawn on it; a grid of three by three where nothing was."""
-
-    upload: UploadId
-    boxes: list[DrawnBox] = Field(default=[], max_length=200)
-
-
-class MarkedSpan(Strict):
-    """Characters (code points, not bytes), half-open."""
-
-    start: int = Field(ge=0)
-    end: int = Field(ge=1)
+def _offers(entries: object, what: str, path: Path) -> list[Offer]:
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        raise InputError(f"{path}: write each {what} as [[{what}]] with name, kind and {what}")
+    offers = [_offer(dict(entry), what, path) for entry in entries]
+    named: set[tuple[str, str]] = set()
+    for offer in offers:
+        if (offer.name, offer.kind) in named:
+            raise InputError(f"{path}: {what} {offer.name!r} stands twice; give each its own name")
+        named.add((offer.name, offer.kind))
+    return offers
 
 
-class TextInput(Strict):
-    """One text and what was marked in it; every word where nothing was."""
+def _offer(entry: dict[str, Any], what: str, path: Path) -> Offer:
+    values = {key: entry.pop(key, None) for key in ("name", "kind", what)}
+    for key, value in values.items():
+        if not isinstance(value, str) or not value:
+            raise InputError(f'{path}: a {what} needs {key} = "...", got {value!r:.60}')
+    if values["kind"] not in get_args(Kind):
+        raise InputError(f"{path}: kind must be one of {', '.join(get_args(Kind))}, got {values['kind']!r:.60}")
+    about = str(entry.pop("about", ""))
+    options = {}
+    for key, value in entry.items():
+        is_path = isinstance(value, str) and key in ("classes", "tokenizer", "among") and (path.parent / value).exists()
+        options[key.replace("-", "_")] = str(path.parent / value) if is_path else value
+    return Offer(str(values["name"]), values["kind"], _relative(str(values[what]), path.parent), options, about)
 
-    name: Name
-    text: str = Field(min_length=1, max_length=20_000)
-    spans: list[MarkedSpan] = Field(default=[], max_length=500)
+
+def _relative(spec: str, folder: Path) -> str:
+    """Return the spec with paths made relative to the folder; names and addresses stay."""
+    file, colon, name = spec.rpartition(":") if ".py:" in spec else (spec, "", "")
+    endings = (".onnx", ".skops", ".pkl", ".pickle", ".joblib")
+    is_file = bool(colon) or spec.lower().endswith(endings) or (folder / spec).is_dir()
+    if not is_file or spec.lower().startswith(("http://", "https://")):
+        return spec
+    return str(folder / Path(file).expanduser()) + colon + name
 
 
-class RunRequest(Strict):
-    """A new run: exactly one of table, images and texts, by its kind."""
+def demo_model(spec: str) -> Any:
+    """Return the model of demo:tissue or demo:tumours."""
+    models: dict[str, Callable[[], Any]] = {"demo:tissue": TissueModel, "demo:tumours": tumour_model}
+    if spec not in models:
+        raise InputError(f"there is no demo model {spec!r}; there are {', '.join(models)}")
+    return models[spec]()
 
-    kind: Kind
-    model: Name
-    sampler: Name
-    title: Name = ""
-    alpha: float = Field(default=0.1, gt=0, lt=1)
-    test: Literal["sequential", "irt", "few-shot"] = "sequential"
-    draws: int | None = Field(default=None, ge=1, le=1_000_000)
-    target: Name | None = None
-    seed: int = Field(default=0, ge=0, lt=2**63)
-    table: TableInputs | None = None
-    images: list[ImageInput] | None = Field(default=None, max_length=500)
-    texts: list[TextInput] | None = Field(default=None, max_length=500)
+
+STROMA, NUCLEUS, DARK = (228, 176, 200), (164, 118, 178), (78, 40, 110)  # red, green, blue
+MEASURED = [  # of the thirty columns those that tell different things
+    *("worst radius", "worst texture", "worst smoothness", "worst concave points", "worst symmetry"),
+    *("texture error", "smoothness error", "mean fractal dimension"),
+]
+
+
+def tissue(seed: int = 0) -> Array:
+    """Make a picture of stained tissue: pale nuclei all over, and one cluster of large dark ones.
+
+    >>> tissue().shape
+    (280, 420, 3)
+    """
+    rng = stream(seed, "studio tissue")
+    height, width = 280, 420
+    coarse = np.kron(rng.normal(0, 1, (height // 7, width // 7)), np.ones((7, 7)))
+    image = np.array(STROMA) + 5 * coarse[:, :, None] + rng.normal(0, 3, (height, width, 1))
+    down, across = np.ogrid[:height, :width]
+
+    def add_nucleus(x: float, y: float, radius: float, colour: tuple[int, int, int]) -> None:
+        wide = rng.uniform(0.75, 1.25)
+        inside = ((across - x) / wide) ** 2 + ((down - y) * wide) ** 2 < radius**2
+        image[inside] = np.array(colour) + rng.normal(0, 5, (int(inside.sum()), 1))
+
+    for x, y in rng.uniform((0, 0), (width, height), (110, 2)):
+        add_nucleus(x, y, rng.uniform(5, 8), NUCLEUS)
+    for x, y in rng.normal((300, 95), (24, 19), (16, 2)):
+        add_nucleus(x, y, rng.uniform(7, 11), DARK)
+    return np.asarray(np.clip(np.rint(image), 0, 255), np.uint8)
+
+
+def tissue_png() -> bytes:
+    from PIL import Image as Pictures
+
+    file = BytesIO()
+    Pictures.fromarray(tissue()).save(file, "PNG")
+    return file.getvalue()
+
+
+@dataclass(frozen=True)
+class TissueModel:
+    """Two classes of a picture of tissue, by the share of dark violet pixels."""
+
+    classes = ("atypical", "typical")
+
+    def __call__(self, batch: Sequence[Array]) -> Floats:
+        shares = []
+        for image in batch:
+            red, green, blue = np.moveaxis(image.astype(np.int16), 2, 0)
+            shares.append(((red < 120) & (green < 85) & (blue > green + 20)).mean())
+        atypical = 1 / (1 + np.exp(-(np.array(shares) - 0.012) * 250))
+        return np.stack([atypical, 1 - atypical], axis=1)
+
+
+def tumour_halves() -> tuple[Any, Any, Ints]:
+    """Return eight columns of scikit-learn's patients, their diagnoses, and 1 for those that the model is fitted on."""
+    from butfor.tabular.demo import patients
+
+    rows, labels = patients()
+    return rows[MEASURED], labels, stream(0, "studio tumours").permutation(len(rows)) % 2
+
+
+def tumour_model() -> Any:
+    """Fit a logistic regression on one half of the patients."""
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    rows, labels, fitted = tumour_halves()
+    return make_pipeline(StandardScaler(), LogisticRegression()).fit(rows[fitted == 1], labels[fitted == 1])
+
+
+def tumour_table() -> bytes:
+    """Return the other half as CSV, with diagnoses: the first 20 malignant patients, and all benign ones."""
+    rows, labels, fitted = tumour_halves()
+    half = rows[fitted == 0].assign(diagnosis=labels[fitted == 0])
+    first = half.groupby("diagnosis").cumcount() < half.diagnosis.map({"malignant": 20, "benign": len(half)})
+    return bytes(half[first].to_csv(index=False).encode())
+
+
+def reviews() -> str:
+    """Return three of the embedded reviews of films, a line each."""
+    every = json.loads((Path(__file__).parents[1] / "text" / "reviews.json").read_text(encoding="utf-8"))
+    return "\n".join(list(every.values())[:3])

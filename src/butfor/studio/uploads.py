@@ -1,4 +1,4 @@
-"""Files that people send: counted as they come, known by their first bytes, looked at within limits, kept by number."""
+"""Files that people send: counted as they come, known by their first bytes, read within limits, stored by number."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from butfor.studio.settings import Limits
-from butfor.types import Bools, InputError
+from butfor.types import InputError
 
 ID = re.compile("[0-9a-f]{32}")
 MAGIC = {b"\x89PNG\r\n\x1a\n": "png", b"\xff\xd8\xff": "jpg", b"PAR1": "parquet"}
@@ -47,7 +47,7 @@ class UploadStore:
             part.unlink(missing_ok=True)
 
     async def receive(self, name: str, chunks: AsyncIterator[bytes]) -> StoredUpload:
-        """Write what comes, refuse what is too much or of another type, say what it is."""
+        """Write a file, refuse one that is too large or of another type, and describe it."""
         self.folder.mkdir(parents=True, exist_ok=True)
         number = secrets.token_hex(16)
         part = self.folder / f"{number}.part"
@@ -86,35 +86,53 @@ class UploadStore:
         return size
 
     def _details(self, path: Path, kind: str) -> dict[str, Any]:
+        """Return the size of an image, or the columns and first rows of a table."""
         if kind in TYPES:
             from butfor.image.files import read_image
 
             height, width = read_image(path, most_pixels=self.limits.pixels).shape[:2]
             return {"width": width, "height": height}
-        return _columns(path)
+        from butfor.tabular.files import read_table
+
+        frame = read_table(path, "table")
+        first = frame.iloc[:PREVIEW, :WIDEST]
+        return {
+            "rows": len(frame),
+            "columns": [str(name) for name in first.columns],
+            "kinds": ["number" if frame[name].dtype.kind in "fiu" else "other" for name in first.columns],
+            "more_columns": max(0, frame.shape[1] - WIDEST),
+            "preview": [[str(value)[:60] for value in row] for row in first.astype(object).to_numpy().tolist()],
+        }
 
     def get(self, number: str) -> StoredUpload:
-        """One that is there, by its number."""
         card = self.folder / f"{number}.json"
         if not ID.fullmatch(number) or not card.is_file():
             raise InputError(f"there is no upload {number!r:.60}; send the file again")
         return StoredUpload(**json.loads(card.read_text(encoding="utf-8")))
 
     def path(self, number: str) -> Path:
-        """Where the file is."""
         return self.folder / f"{number}.{self.get(number).type}"
 
     async def count(self, number: str, reference_where: str, data_where: str) -> dict[str, int]:
-        """How many rows of a table are the reference and how many are explained, by these expressions."""
+        """Count the rows of a table that are the reference and those to explain, by these expressions."""
         path = self.path(number)
         if self.get(number).type in TYPES:
             raise InputError(f"upload {number} is an image; rows are of tables")
+
+        def counted() -> dict[str, int]:
+            from butfor.tabular.files import matches, read_table
+
+            frame = read_table(path, "table")
+            reference = matches(frame, reference_where, "reference rows:")
+            picked = matches(frame, data_where, "rows to explain:") if data_where else ~reference
+            return {"rows": len(frame), "reference": int(reference.sum()), "explained": int(picked.sum())}
+
         async with self._one:
-            return await asyncio.to_thread(_counted, path, reference_where, data_where)
+            return await asyncio.to_thread(counted)
 
 
 def _type(part: Path, name: str) -> str:
-    """What a file is by its first bytes; tables without such are text."""
+    """Return the type of a file by its first bytes; a CSV file has none, it is text."""
     with part.open("rb") as file:
         first = file.read(FIRST)
     for start, kind in MAGIC.items():
@@ -129,27 +147,3 @@ def _type(part: Path, name: str) -> str:
     if b"\0" in first or first.lstrip()[:1] == b"<":
         raise InputError(f"the file {name!r:.80} is no PNG, JPEG, Parquet or CSV in UTF-8; save it as one of these")
     return "csv"
-
-
-def _columns(path: Path) -> dict[str, Any]:
-    from butfor.tabular.files import read_table
-
-    frame = read_table(path, "table")
-    first = frame.iloc[:PREVIEW, :WIDEST]
-    kinds = ["number" if frame[name].dtype.kind in "fiu" else "other" for name in first.columns]
-    return {
-        "rows": len(frame),
-        "columns": [str(name) for name in first.columns],
-        "kinds": kinds,
-        "more_columns": max(0, frame.shape[1] - WIDEST),
-        "preview": [[str(value)[:60] for value in row] for row in first.astype(object).to_numpy().tolist()],
-    }
-
-
-def _counted(path: Path, reference_where: str, data_where: str) -> dict[str, int]:
-    from butfor.tabular.files import matches, read_table
-
-    frame = read_table(path, "table")
-    reference: Bools = matches(frame, reference_where, "reference rows:")
-    picked = matches(frame, data_where, "rows to explain:") if data_where else ~reference
-    return {"rows": len(frame), "reference": int(reference.sum()), "explained": int(picked.sum())}

@@ -1,4 +1,4 @@
-"""The process of one run of the studio: reads a job, says how far it is in lines of JSON, writes the result's folder.
+"""The process of one run of the studio: reads a job, reports progress in lines of JSON, writes the result's folder.
 
 It is a process of its own so that it can be stopped at any time and takes its memory with it.
 """
@@ -18,17 +18,16 @@ from butfor.evaluation.progress import Progress
 from butfor.results.result import Result
 from butfor.types import InputError
 
-Say = Callable[..., None]
-EVERY = 0.1  # seconds between two words on progress
-MOST_ROWS = 2_000  # hypotheses that are told one by one
+EVERY = 0.1  # seconds between two messages on progress
+MOST_ROWS = 2_000  # hypotheses that are reported one by one
 
 
 def main(arguments: list[str]) -> int:
-    """0: done; 1: a sentence was said; 130: stopped, and nothing is decided."""
+    """Return 0: done; 1: failed, with a message; 130: stopped, and nothing is decided."""
     out = sys.stdout
 
-    def say(**what: object) -> None:
-        out.write(json.dumps(what) + "\n")
+    def send(**message: object) -> None:
+        out.write(json.dumps(message) + "\n")
         out.flush()
 
     try:
@@ -38,20 +37,20 @@ def main(arguments: list[str]) -> int:
             if job["task"] == "view":
                 _view(job)
             else:
-                _run(job, say)
+                _run(job, send)
     except KeyboardInterrupt:
         return 130
     except InputError as error:
-        say(state="failed", message=str(error))
+        send(state="failed", message=str(error))
         return 1
     except Exception as error:  # a model may raise anything: the page must say what
-        say(state="failed", message=f"{type(error).__name__}: {error}"[:2_000])
+        send(state="failed", message=f"{type(error).__name__}: {error}"[:2_000])
         return 1
     return 0
 
 
 def _view(job: dict[str, Any]) -> None:
-    """What pages show of a result that was found; it may come from anybody."""
+    """Make the page of a result that was written elsewhere; it may come from anybody."""
     from butfor.load import load
     from butfor.studio.results import make_view
 
@@ -62,132 +61,113 @@ def _view(job: dict[str, Any]) -> None:
     make_view(result, Path(job["out"]))
 
 
-def _run(job: dict[str, Any], say: Say) -> None:
+def _run(job: dict[str, Any], send: Callable[..., None]) -> None:
     from butfor.report.write import write_folder
     from butfor.studio.results import make_view
 
-    say(stage="loading the model")
-    perform = {"table": _table, "image": _image, "text": _text}[job["kind"]]
-    result = perform(job, _progress(say, job["kind"]))
-    result = result.with_sources(model=job["model"]["name"])
-    say(stage="writing")
-    write_folder(result, Path(job["out"]))
-    make_view(result, Path(job["view"]))
-    say(state="done", chosen=int(result.chosen.sum()), stage="done")
-
-
-def _progress(say: Say, kind: str) -> Callable[[Progress], None]:
-    """Tell how far it is, not too often; which are chosen only where a rejection stands once it is made."""
     last = 0.0
 
     def report(now: Progress) -> None:
+        """Send progress, not too often; chosen rows only where a rejection stands once it is made."""
         nonlocal last
         if time.monotonic() - last < EVERY:
             return
         last = time.monotonic()
-        rows = now.chosen_rows
-        told = (
-            kind != "table" and now.stage in ("sequential", "effects") and rows is not None and len(rows) <= MOST_ROWS
-        )
-        more = {"chosen_rows": rows.nonzero()[0].tolist()} if told and rows is not None else {}
-        say(stage=now.stage, rows=now.rows, total=now.total, chosen=now.chosen, **more)
+        more, rows = {}, now.chosen_rows
+        final = job["kind"] != "table" and now.stage in ("sequential", "effects")
+        if final and rows is not None and len(rows) <= MOST_ROWS:
+            more = {"chosen_rows": rows.nonzero()[0].tolist()}
+        send(stage=now.stage, rows=now.rows, total=now.total, chosen=now.chosen, **more)
 
-    return report
+    send(stage="loading the model")
+    explain = {"table": _table, "image": _image, "text": _text}[job["kind"]]
+    result, sources = explain(job, report)
+    result = result.with_sources(model=job["model"]["name"], **sources)
+    send(stage="writing")
+    write_folder(result, Path(job["out"]))
+    make_view(result, Path(job["view"]))
+    send(state="done", chosen=int(result.chosen.sum()), stage="done")
 
 
-def _options(job: dict[str, Any], box: object) -> dict[str, Any]:
-    from butfor.cli.options import TestOptions
-
-    return {**TestOptions(**job["tests"]).settings(box), "seed": job["seed"]}
+Explained = tuple[Result, dict[str, str]]  # with the sources of its inputs
 
 
-def _table(job: dict[str, Any], progress: Callable[[Progress], None]) -> Result:
-    from butfor import explain
-    from butfor.cli.options import Trust
-    from butfor.cli.tables import sampler_named
+def _settings(job: dict[str, Any], model: object) -> dict[str, Any]:
+    """Return the settings of the job as keywords of `explain`."""
     from butfor.models import wrap
-    from butfor.studio.models import demo_model
-    from butfor.tabular.files import TableRequest, read_tables
+    from butfor.models.files import target_named
 
-    model, asked = job["model"], dict(job["table"])
-    spec = model["spec"]
-    make = sampler_named(job["sampler"]["spec"])
-    box = demo_model(spec) if spec.startswith("demo:") else Trust(**model["options"]).load(spec)
-    names, subsets = asked.pop("names"), asked.pop("subsets")
+    settings = dict(job["settings"])
+    if "target" in settings:
+        settings["target"] = target_named(settings["target"], wrap(model).classes)
+    return settings
+
+
+def _table(job: dict[str, Any], report: Callable[[Progress], None]) -> Explained:
+    from butfor.explain import explain
+    from butfor.models import wrap
+    from butfor.models.files import load_model
+    from butfor.studio.settings import demo_model
+    from butfor.tabular.files import TableRequest, read_tables, sampler_named
+
+    model, table = job["model"], job["table"]
+    spec, options = model["spec"], dict(model["options"])
+    fit = sampler_named(job["sampler"]["spec"])
+    trusted = options.pop("trust", None) or ()
+    box = demo_model(spec) if spec.startswith("demo:") else load_model(spec, trusted=trusted, **options)
     known = wrap(box).columns
-    asked["known"] = None if known is None else list(map(str, known))
-    rows: dict[str, Any] = {
-        name: Path(value) if name in ("data", "reference") else value for name, value in asked.items()
-    }
+    rows: dict[str, Any] = dict(table["rows"])
+    rows |= {name: Path(rows[name]) for name in ("data", "reference") if name in rows}
+
+    def renamed(text: str) -> str:
+        """Call files by the names that people gave them."""
+        for path, name in table["names"].items():
+            text = text.replace(path, name)
+        return text
+
     try:
-        read = read_tables(TableRequest(**rows))
+        read = read_tables(TableRequest(**rows, known=None if known is None else list(map(str, known))))
     except InputError as error:
-        raise InputError(_called(str(error), names)) from error
-    result = explain(box, read.data, make(read.reference), subsets=subsets, progress=progress, **_options(job, box))
-    sources = {name: _called(text, names) for name, text in read.sources.items()}
-    return result.with_sources(**sources)
+        raise InputError(renamed(str(error))) from error
+    reference = fit(read.reference)
+    result = explain(box, read.data, reference, subsets=table["subsets"], progress=report, **_settings(job, box))
+    return result, {name: renamed(text) for name, text in read.sources.items()}
 
 
-def _called(text: str, names: dict[str, str]) -> str:
-    """Files by what people called them."""
-    for path, name in names.items():
-        text = text.replace(path, name)
-    return text
-
-
-def _image(job: dict[str, Any], progress: Callable[[Progress], None]) -> Result:
+def _image(job: dict[str, Any], report: Callable[[Progress], None]) -> Explained:
     from butfor import image
-    from butfor.cli.image import ImageModel, Inpainter, named_model, named_sampler
     from butfor.image.explain import classifier
-    from butfor.studio.models import demo_model
+    from butfor.image.named import model_named, sampler_named
+    from butfor.studio.settings import demo_model
 
-    spec, options = job["model"]["spec"], dict(job["model"]["options"])
-    if "classes" in options:
-        options["classes"] = Path(options["classes"])
-    named = ImageModel(model=spec, **options)
-    box = classifier(demo_model(spec) if spec.startswith("demo:") else named_model(named))
-    sampler, more = job["sampler"]["spec"], job["sampler"]["options"]
-    drawing = named_sampler(
-        Inpainter(sampler=sampler, **more), job["tests"].get("test"), None, Path(job["out"]) / "fills"
-    )
-    images = job["images"]
+    spec, images, settings = job["model"]["spec"], job["images"], job["settings"]
+    box = classifier(demo_model(spec) if spec.startswith("demo:") else model_named(spec, **job["model"]["options"]))
+    fills = Path(job["out"]) / "fills"
+    sampler = sampler_named(job["sampler"]["spec"], fills, test=settings.get("test"), **job["sampler"]["options"])
     files = image.ImageFiles(tuple(Path(one["path"]) for one in images), tuple(one["name"] for one in images))
     drawn = {one["name"]: {name: tuple(box) for name, box in one["boxes"].items()} for one in images}
     boxes = image.boxes(drawn, units="pixel", overlap="alone") if any(drawn.values()) else image.grid(3)
-    result = image.explain(box, files, drawing, boxes=boxes, effects="chosen", progress=progress, **_options(job, box))
-    named_files = ", ".join(one["name"] for one in images[:5]) + (" and more" if len(images) > 5 else "")
-    return result.with_sources(data=named_files)
+    result = image.explain(box, files, sampler, boxes=boxes, effects="chosen", progress=report, **_settings(job, box))
+    names = ", ".join(one["name"] for one in images[:5]) + (" and more" if len(images) > 5 else "")
+    return result, {"data": names}
 
 
-def _text(job: dict[str, Any], progress: Callable[[Progress], None]) -> Result:
+def _text(job: dict[str, Any], report: Callable[[Progress], None]) -> Explained:
     from butfor import text
-    from butfor.cli.options import Trust
-    from butfor.cli.text import Infiller, TextModel, named_model, named_sampler
+    from butfor.evaluation.hypotheses import Proposer
     from butfor.text.models import text_model
+    from butfor.text.named import model_named, sampler_named
 
-    given = dict(job["model"]["options"])
-    trust = Trust(**{name: given.pop(name) for name in ("trust_pickle", "trust") if name in given})
-    box = text_model(named_model(TextModel(model=job["model"]["spec"], **given), trust))
-    drawing = named_sampler(Infiller(sampler=job["sampler"]["spec"], **job["sampler"]["options"]), None)
-    texts = {one["name"]: one["text"] for one in job["texts"]}
-    result = text.explain(
-        box, texts, drawing, units=_units(job["texts"]), effects="chosen", progress=progress, **_options(job, box)
-    )
-    return result.with_sources(data=f"{len(texts)} texts typed in the studio")
-
-
-def _units(texts: list[dict[str, Any]]) -> Any:
-    """What was marked; every word of the texts in which nothing was."""
-    from butfor import text
-
-    words = text.words()
-    if not any(one["spans"] for one in texts):
-        return words
-    marked = {}
-    for one in texts:
-        found = [subset.index for subset in words(one["name"], one["text"])]
-        marked[one["name"]] = [tuple(span) for span in one["spans"]] or found
-    return text.spans(marked, overlap="alone")
+    box = text_model(model_named(job["model"]["spec"], **job["model"]["options"]))
+    sampler = sampler_named(job["sampler"]["spec"], **job["sampler"]["options"])
+    texts, words = {one["name"]: one["text"] for one in job["texts"]}, text.words()
+    units: Proposer = words
+    marked = {one["name"]: [tuple(span) for span in one["spans"]] for one in job["texts"]}
+    if any(marked.values()):  # every word of the texts in which nothing is marked
+        spans = {name: marked[name] or [word.index for word in words(name, texts[name])] for name in texts}
+        units = text.spans(spans, overlap="alone")
+    result = text.explain(box, texts, sampler, units=units, effects="chosen", progress=report, **_settings(job, box))
+    return result, {"data": f"{len(texts)} texts typed in the studio"}
 
 
 if __name__ == "__main__":

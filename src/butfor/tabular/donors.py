@@ -1,4 +1,4 @@
-"""What samplers that donate rows of the reference share: the rows, a description of the rest of a row, and the own row.
+"""Donors: the rows of a reference, the distances between them, and the distribution of a column over steps.
 
 A reference of m rows cannot say what is rarer than one row in m. So the observed row is one donor more: under the null
 it is exchangeable with the others, draws from all of them are exchangeable with it, and no p-value falls much below
@@ -8,6 +8,7 @@ m + 1 is on either side, would get p = 1 / (draws + 1).)
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
@@ -17,7 +18,7 @@ import numpy as np
 from butfor.tabular.table import Table, as_table, check_complete
 from butfor.types import Array, Bools, Floats, Ints, Subset, distinct, median
 
-MOST_LEVELS = 16  # categories that a description tells apart, the most frequent ones
+MOST_CATEGORIES = 16  # that a description tells apart, the most frequent ones
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,60 +26,61 @@ class ReferenceRows:
     """The rows of a reference, and which of its columns hold categories."""
 
     values: Array  # (m, d)
-    categories: tuple[bool, ...]  # (d,)
+    categorical: tuple[bool, ...]  # (d,)
 
     def __len__(self) -> int:
         return len(self.values)
 
     def is_all(self, subset: Subset) -> bool:
-        """Whether the subset has every column."""
+        """Return whether the subset has every column."""
         return bool(len(subset.index) == self.values.shape[1])
 
     @cached_property
     def marks(self) -> tuple[str, ...]:
-        """What tells columns apart, whatever they are called and wherever they stand: their values, (d,)."""
-        return tuple(mark(column) for column in self.values.T)
-
-    def parts(self, subset: Subset) -> tuple[Ints, Ints]:
-        """The subset's columns and the others, in an order of their own: no fit may depend on the order given."""
-        among = np.zeros(self.values.shape[1], bool)
-        among[subset.index] = True
-        chosen = among[self._turn]
-        return self._turn[chosen], self._turn[~chosen]
+        """A digest of the values of each column (d,): equal columns are equal, whatever their names and positions."""
+        columns = (np.ascontiguousarray(column, np.float64).tobytes() for column in self.values.T)
+        return tuple(blake2b(column, digest_size=16).hexdigest() for column in columns)
 
     @cached_property
-    def _turn(self) -> Ints:
+    def order(self) -> Ints:
+        """All columns sorted by their marks: no fit may depend on the order in which columns are given."""
         return np.array(sorted(range(self.values.shape[1]), key=lambda i: self.marks[i]))
+
+    def parts(self, subset: Subset) -> tuple[Ints, Ints]:
+        """Return the subset's columns and the others, in the order of marks."""
+        among = np.zeros(self.values.shape[1], bool)
+        among[subset.index] = True
+        chosen = among[self.order]
+        return self.order[chosen], self.order[~chosen]
 
     @cached_property
     def distinct(self) -> Ints:
-        """How many different values each column has, (d,)."""
+        """The number of different values of each column, (d,)."""
         return np.array([len(distinct(column)) for column in self.values.T])
 
-
-def mark(column: Array) -> str:
-    """A short text that is equal for equal columns."""
-    return blake2b(np.ascontiguousarray(column, np.float64).tobytes(), digest_size=16).hexdigest()
+    def repeats(self, subset: Subset) -> bool:
+        """Return whether values of these columns come again so often that remembering the model's answers pays."""
+        return bool((self.distinct[np.asarray(subset.index)] <= max(len(self) / 20, 2)).all())
 
 
 def rows_of(reference: object) -> tuple[ReferenceRows, Table]:
-    """The rows of a reference in which values may be missing, and its table."""
+    """Return the rows of a reference in which values may be missing, and its table."""
     table = as_table(reference, "reference")
     check_complete(table, "reference", missing=True)
     return reference_rows(table), table
 
 
 def reference_rows(table: Table) -> ReferenceRows:
-    """The rows of a table that is known to be a usable reference."""
+    """Return the rows of a table that is known to be a usable reference."""
     return ReferenceRows(table.values, tuple(column.kind == "category" for column in table.kinds))
 
 
 @dataclass(frozen=True, eq=False)
 class Description:
-    """How some columns of a row are described by numbers that distances and trees can use.
+    """Some columns of a row as numbers that distances and trees can use.
 
     Numbers are moved to [0, 1] by the range of the reference, with a flag for missing ones; a category becomes a flag
-    for each of its most frequent levels, and one for its being missing. Two flags differ by 1 between two categories,
+    for each of its most frequent values, and one for its being missing. Two flags differ by 1 between two categories,
     so halved flags make Manhattan distance into Gower's.
     """
 
@@ -86,47 +88,117 @@ class Description:
     low: Floats  # (c,)
     span: Floats  # (c,)
     middle: Floats  # (c,)
-    levels: tuple[Floats | None, ...]  # (c,) None: a number
-    gappy: tuple[bool, ...]  # (c,) whether the reference has missing values there
+    categories: tuple[Floats | None, ...]  # (c,) None: a number
+    gaps: tuple[bool, ...]  # (c,) whether the reference has missing values there
 
     def __call__(self, rows: Floats) -> Floats:  # (n, d) -> (n, features)
         parts: list[Floats] = []
         for k, j in enumerate(self.columns):
-            values, levels = rows[:, j], self.levels[k]
+            values, categories = rows[:, j], self.categories[k]
             missing = np.isnan(values)
-            if levels is None:
+            if categories is None:
                 parts.append(np.where(missing, self.middle[k], (values - self.low[k]) / self.span[k])[:, None])
             else:
-                parts.append((values[:, None] == levels) / 2)
-            if self.gappy[k]:
+                parts.append((values[:, None] == categories) / 2)
+            if self.gaps[k]:
                 parts.append(missing[:, None] / 2)
         return np.concatenate(parts, axis=1) if parts else np.zeros((len(rows), 0))
 
 
 def describe(rows: ReferenceRows, columns: Ints) -> Description:
-    """The description of these columns that is fitted on the reference."""
+    """Return the description of these columns that is fitted on the reference."""
     chosen = rows.values[:, columns].astype(np.float64)
     missing = np.isnan(chosen)
-    held = [column[~gaps] if not gaps.all() else np.zeros(1) for column, gaps in zip(chosen.T, missing.T, strict=True)]
-    low, span = np.array([x.min() for x in held]), np.array([np.ptp(x) or 1.0 for x in held])
-    middle = (np.array([median(x) for x in held]) - low) / span
-    levels = tuple(_frequent(x) if rows.categories[j] else None for x, j in zip(held, columns, strict=True))
-    return Description(columns, low, span, middle, levels, tuple(bool(gaps.any()) for gaps in missing.T))
+    present = [x[~gaps] if not gaps.all() else np.zeros(1) for x, gaps in zip(chosen.T, missing.T, strict=True)]
+    low, span = np.array([x.min() for x in present]), np.array([np.ptp(x) or 1.0 for x in present])
+    middle = (np.array([median(x) for x in present]) - low) / span
+    categories = tuple(
+        frequent(x, MOST_CATEGORIES) if rows.categorical[j] else None for x, j in zip(present, columns, strict=True)
+    )
+    return Description(columns, low, span, middle, categories, tuple(bool(gaps.any()) for gaps in missing.T))
 
 
-def _frequent(codes: Floats) -> Floats:
-    levels, counts = np.unique(codes, return_counts=True)
-    return np.sort(levels[np.argsort(-counts, kind="stable")[:MOST_LEVELS]])
+def frequent(values: Floats, most: int) -> Floats:
+    """Return the most frequent values, in order."""
+    levels, counts = np.unique(values, return_counts=True)
+    return np.sort(levels[np.argsort(-counts, kind="stable")[:most]])
 
 
-def donate(rows: ReferenceRows, inputs: Array, subset: Subset, donors: Ints, own: Bools) -> Array:
-    """The donors' values of the subset's columns, (n * draws, columns); where `own` (n, draws), the input's own."""
+def donate(rows: ReferenceRows, inputs: Array, subset: Subset, donors: Ints, observed: Bools) -> Array:
+    """Return the donors' values of the subset's columns, (n * draws, columns); the input's where `observed`."""
     chosen = np.asarray(subset.index)
     fresh = rows.values[donors[..., None], chosen]
-    fresh = np.where(own[..., None], inputs[:, None, chosen], fresh)
+    fresh = np.where(observed[..., None], inputs[:, None, chosen], fresh)
     return fresh.reshape(-1, len(chosen)).astype(inputs.dtype, copy=False)
 
 
-def repeats(rows: ReferenceRows, subset: Subset) -> bool:
-    """Whether draws of these columns come again so often that remembering the model's answers pays."""
-    return bool((rows.distinct[np.asarray(subset.index)] <= max(len(rows) / 20, 2)).all())
+def donate_any(rows: ReferenceRows, inputs: Array, subset: Subset, draws: int, rng: np.random.Generator) -> Array:
+    """Return values of the subset's columns of random rows, the observed row being one more."""
+    size = len(rows)
+    donors = rng.integers(size + 1, size=(len(inputs), draws))
+    return donate(rows, inputs, subset, np.minimum(donors, size - 1), donors == size)
+
+
+def rows_as_donors(
+    rows: ReferenceRows, inputs: Array, subset: Subset, near: Ints | None = None
+) -> tuple[Array, Floats]:
+    """Return the values of all rows, or of those `near` each input, and of the observed row, all with equal mass."""
+    near = np.broadcast_to(np.arange(len(rows)), (len(inputs), len(rows))) if near is None else near
+    values, size = rows.values[near[:, :, None], np.asarray(subset.index)], near.shape[1]
+    return with_observed(inputs, subset, values, np.full(near.shape, 1 / size), size)
+
+
+def with_observed(inputs: Array, subset: Subset, values: Array, mass: Floats, donors: int) -> tuple[Array, Floats]:
+    """Return values (n, 1 + m, columns) and probabilities, the observed values first: they are one donor more."""
+    observed = np.full((len(inputs), 1), 1 / (donors + 1))
+    listed = np.concatenate(
+        [inputs[:, None, np.asarray(subset.index)], values.astype(inputs.dtype, copy=False)], axis=1
+    )
+    return listed, np.concatenate([observed, mass * (donors / (donors + 1))], axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class StepMass:
+    """The distribution of one column over steps, of each input (n,).
+
+    Where a step has mass, its value is one that may be drawn: the one nearest to the observed, where donors are known.
+    """
+
+    mass: Floats  # (n, V) of every step
+    values: Floats  # (n, V)
+    missing: Floats  # (n,) of a missing value
+    observed: float  # of the observed value again
+
+
+# inputs, cuts (P,) between pieces, starts (n, V) of steps as positions among pieces -> the mass of every step
+ColumnDistribution = Callable[[Array, Floats, Ints], StepMass]
+
+
+def lower_ends(limits: Floats, starts: Ints) -> Floats:
+    """Return the lower ends of steps (n, V) from the limits (P,) of pieces; the first is open, padding is empty."""
+    ends = np.concatenate([[-np.inf], limits, [np.inf]])
+    return np.asarray(ends[np.minimum(starts, len(limits) + 1)])
+
+
+def upper_ends(lower: Array, end: float = np.inf) -> Array:
+    """Return the upper ends of steps, which are the lower ends of the next, (n, V)."""
+    return np.concatenate([lower[:, 1:], np.full((len(lower), 1), end, lower.dtype)], axis=1)
+
+
+def mass_by_counts(below: Ints, size: int, observed: Array, lower: Floats) -> tuple[Floats, Ints]:
+    """Return the mass of steps and the position of the donor nearest to the observed value (n, 1).
+
+    `below` (n, V) counts the donors below each step, of `size` sorted ones; `lower` (n, V) are the steps' lower ends.
+    """
+    after = upper_ends(below, size)
+    above = lower >= observed  # the step lies above the observed value: its least donor is the nearest
+    nearest = np.where(above, below, after - 1)
+    return (after - below) / size, np.minimum(np.maximum(nearest, 0), size - 1)
+
+
+def round_limits(cuts: Floats, step: float) -> Floats:
+    """Return up to where values are rounded to a multiple of `step` that is at most the cut: halfway to the next."""
+    finite = np.isfinite(cuts)
+    count = np.floor(np.where(finite, cuts, 0.0) / step)
+    count = np.where((count + 1) * step <= cuts, count + 1, np.where(count * step > cuts, count - 1, count))
+    return np.where(finite, (count + 0.5) * step, cuts)

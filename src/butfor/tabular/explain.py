@@ -19,13 +19,14 @@ import numpy as np
 
 from butfor.evaluation.hypotheses import Block, Job, Problem, draw_all, table_problem
 from butfor.evaluation.items import TableItems, digest
-from butfor.evaluation.samplers import DrawsColumns, HasNotes, Sampler, info_of
+from butfor.evaluation.samplers import HasNotes, Sampler, info_of
 from butfor.inference.adaptive import LEAST_CLUSTERS
 from butfor.inference.features import Fit
 from butfor.models import Wrapped
 from butfor.models.trees import Unreadable, readable
 from butfor.models.wrap import check_aligned, is_series, model_name
 from butfor.results.result import Result
+from butfor.results.words import Note
 from butfor.run.run import Reference, RunContext, run
 from butfor.run.tests import ReadModel
 from butfor.settings import Settings
@@ -33,7 +34,7 @@ from butfor.streams import stream
 from butfor.tabular.calibration import filled, spread_ranks
 from butfor.tabular.donors import Description, describe, reference_rows
 from butfor.tabular.residual import residual
-from butfor.tabular.splice import TableSampler, align_columns, bind_model, bind_sampler, is_data
+from butfor.tabular.splice import Conditional, TableSampler, align_columns, bind_model, bind_sampler, is_data
 from butfor.tabular.subsets import ColumnTree, column_subsets, column_tree, is_nested, named_tree, stand_still
 from butfor.tabular.table import Table, as_frame, as_table, items_of
 from butfor.types import Array, Batch, Bools, Floats, InputError, Ints, Model, Subset, distinct
@@ -292,7 +293,7 @@ def held_out_problems(sampler: Sampler, table: Table, subsets: Sequence[Subset],
 
     None where it cannot be fitted again. Rows are shown to the model as those of `table`, the data, are.
     """
-    reference = sampler.reference if isinstance(sampler, TableSampler) and sampler.again is not None else None
+    reference = sampler.reference if isinstance(sampler, TableSampler) and sampler.refit is not None else None
     if reference is None or len(reference.values) < LEAST_CONTROL_ROWS:
         return []
     assert isinstance(sampler, TableSampler)
@@ -304,17 +305,17 @@ def held_out_problems(sampler: Sampler, table: Table, subsets: Sequence[Subset],
     return made
 
 
-_known: WeakKeyDictionary[DrawsColumns, dict[int, list[tuple[Ints, TableSampler]]]] = WeakKeyDictionary()
+_known: WeakKeyDictionary[Conditional, dict[int, list[tuple[Ints, TableSampler]]]] = WeakKeyDictionary()
 
 
 def _fitted(sampler: TableSampler, seed: int) -> list[tuple[Ints, TableSampler]]:
     """Rows held out and a sampler of the others, for each split; made once for a sampler and a seed."""
     assert sampler.reference is not None
-    assert sampler.again is not None
-    known = _known.setdefault(sampler.law, {})
+    assert sampler.refit is not None
+    known = _known.setdefault(sampler.conditional, {})
     if seed not in known:
         splits = _splits(len(sampler.reference.values), stream(seed, "control", "rows"))
-        known[seed] = [(held, sampler.again(sampler.reference.take(kept))) for held, kept in splits]
+        known[seed] = [(held, sampler.refit(sampler.reference.take(kept))) for held, kept in splits]
     return known[seed]
 
 
@@ -394,9 +395,9 @@ def _of_a_regression(sampler: TableSampler, inputs: Array, subsets: list[Subset]
         return [margin] * len(subsets)
     if width > MOST_COLUMNS:  # a regression on so many is known no better than its residual
         return [(np.ones(count), 1.0)] * len(subsets)
-    looked = _linear(sampler).at(sampler.given(inputs))
+    looked = _linear(sampler).at(sampler.in_reference_order(inputs))
     return [
-        margin if len(subset.index) == width else looked.leverages(sampler.placed(subset), sampler.rows)
+        margin if len(subset.index) == width else looked.leverages(sampler.in_reference(subset), sampler.rows)
         for subset in subsets
     ]
 
@@ -451,8 +452,8 @@ def _linear(sampler: TableSampler) -> Linear:
 
 
 def _width(shape: Description, k: int) -> int:
-    levels = shape.levels[k]
-    return (1 if levels is None else len(levels)) + shape.gappy[k]
+    levels = shape.categories[k]
+    return (1 if levels is None else len(levels)) + shape.gaps[k]
 
 
 KEEP = (3, 2**22)  # counterfactuals of each hypothesis that are kept, and the values of all of them
@@ -503,17 +504,15 @@ def read_model(
     """How to look into a model that is an ensemble of trees (METHODS 13); None: it has to be asked."""
     if not settings.exact:
         return None
+    from butfor.tabular.exact_trees import not_read, read_trees
+
     try:
         found = readable(model)
     except Unreadable as error:
-        from butfor.tabular.exact_trees.outcomes import NOT_READ
-
-        note = NOT_READ.format(why=error)
+        note = not_read(error)
         return lambda *_: ReadModel(notes=(note,))
     if found is None:
         return None
-    from butfor.tabular.exact_trees.outcomes import read_trees
-
     size = settings.options.batch_rows or default_batch_rows(table)
     return partial(read_trees, found, problem, table, wrapped.columns, size)
 
@@ -563,7 +562,7 @@ def reference_of(problem: Problem, table: Table, tree: ColumnTree, seed: int) ->
     return Reference(
         items=reference_items(sampler, table, np.sort(some)),
         fit=fit_of,
-        controls=None if sampler.again is None else partial(control_problems, sampler, table, tree, seed),
+        controls=None if sampler.refit is None else partial(control_problems, sampler, table, tree, seed),
         root=tree.root,
     )
 
@@ -628,8 +627,7 @@ def auto(reference: object, *, seed: int = 0) -> TableSampler:
     about = repr((table.columns, [column.record() for column in table.kinds], table.labels is None, seed))
     key = digest({"values": table.values, "about": about})
     if key not in _held:
-        why = "auto takes residual: its draws scatter as reference rows do that the fit has not seen."
-        _held[key] = replace(residual(data, seed=seed), why=why)
+        _held[key] = replace(residual(data, seed=seed), why=Note("sampler-residual", "info"))
     _held.move_to_end(key)
     while len(_held) > MOST_HELD:
         _held.popitem(last=False)

@@ -608,6 +608,17 @@ def listed(entries: Sequence[str], columns: Collection[str], option: str = "") -
     return names
 
 
+SAMPLERS = ("auto", "residual", "gaussian", "copula", "forest", "neighbours", "empirical")
+
+
+def sampler_named(name: str) -> Callable[[Any], Any]:
+    """Return the function of `butfor.tabular` that fits the sampler of this name to reference data."""
+    if name not in SAMPLERS:
+        raise InputError(f"--sampler must be one of {', '.join(SAMPLERS)}, got {name!r}")
+    fit: Callable[[Any], Any] = getattr(import_module("butfor.tabular"), name)
+    return fit
+
+
 @dataclass(frozen=True)
 class TableRequest:
     """What a person said of rows and columns; `known` is what the model says it was fitted on."""

@@ -58,8 +58,8 @@ from butfor.streams import stream
 from butfor.tabular.check import SamplerCheck, check_table
 from butfor.tabular.donors import reference_rows
 from butfor.tabular.explain import default_batch_rows, fit_of, held_out_problems, name_row, read_model
-from butfor.tabular.residual.design import Space
-from butfor.tabular.residual.regression import best_penalty, rotate
+from butfor.tabular.residual.design import Design
+from butfor.tabular.residual.regression import best_penalty, ridge
 from butfor.tabular.splice import TableSampler, bind_model, bind_sampler, splice
 from butfor.tabular.subsets import column_subsets, stand_ins
 from butfor.tabular.table import Table, items_of
@@ -99,7 +99,7 @@ class CrossFitted:
         return f"{first.name}({first.rows} rows of reference and other folds, {len(self.fits)} folds)"
 
     @property
-    def why(self) -> str | None:
+    def why(self) -> Note | None:
         """Why this sampler and no other."""
         return self.fits[0].why
 
@@ -136,8 +136,8 @@ def cross_fitted(sampler: TableSampler, table: Table, alike: Ints, subsets: int,
     """
     reference = sampler.reference
     assert reference is not None
-    assert sampler.again is not None
-    own = sampler.given(table.values).astype(reference.values.dtype)
+    assert sampler.refit is not None
+    own = sampler.in_reference_order(table.values).astype(reference.values.dtype)
     other = reference.values[~_repeated(reference.values, own)]
     _, first, place = np.unique(alike, return_index=True, return_inverse=True)
     units = np.argsort(np.argsort(first))[place.reshape(-1)]  # numbered as they come, whatever the order of columns
@@ -152,7 +152,7 @@ def cross_fitted(sampler: TableSampler, table: Table, alike: Ints, subsets: int,
     fits = []
     for fold in range(count):
         values = np.concatenate([other, own[folds != fold]])
-        fitted = sampler.again(replace(reference, values=values, index=tuple(range(len(values))), row_labels=None))
+        fitted = sampler.refit(replace(reference, values=values, index=tuple(range(len(values))), row_labels=None))
         fits.append(replace(fitted, order=sampler.order, kinds=sampler.kinds, why=sampler.why))
     return CrossFitted(tuple(fits), table, folds)
 
@@ -197,7 +197,7 @@ def check_on_reference(
     """The same on rows of the sampler's own reference, each redrawn by a fit without it; shown as `table` is."""
     import pandas as pd
 
-    if isinstance(sampler, CrossFitted) or sampler.reference is None or sampler.again is None:
+    if isinstance(sampler, CrossFitted) or sampler.reference is None or sampler.refit is None:
         return None
     count = len(sampler.reference.values)
     if count < LEAST_CHECKED:
@@ -228,20 +228,20 @@ class LabelRest:
     subsets: Sequence[Subset]
 
     @cached_property
-    def _space(self) -> Space:
-        return Space(reference_rows(self.table))
+    def _design(self) -> Design:
+        return Design(reference_rows(self.table))
 
     def __call__(self, subset: int, left: Floats, predicted: Floats) -> Floats:
         """The residuals (n, C) of labels less predictions, (n, C) both; it never sees the subset's own columns."""
         count = len(left)
-        _, rest = self._space.rows.parts(self.subsets[subset])
-        form = self._space.forms(rest, count)[-1]
-        features, _ = self._space.reference(rest, form, np.arange(count))
-        rotated = rotate(np.column_stack([features, *map(_even, predicted.T)]))
+        _, rest = self._design.rows.parts(self.subsets[subset])
+        form = self._design.forms(rest, count)[-1]
+        features, _ = self._design.reference(rest, form, np.arange(count))
+        regressions = ridge(np.column_stack([features, *map(_even, predicted.T)]))
         kept = np.empty_like(left)
         for k, wanted in enumerate(left.T):
-            penalty = np.array([best_penalty(rotated, wanted)])
-            missed, leverage = (part[:, 0] for part in rotated.fits(wanted[:, None], penalty))
+            penalty = np.array([best_penalty(regressions, wanted)])
+            missed, leverage = (part[:, 0] for part in regressions.left_out(wanted[:, None], penalty))
             kept[:, k] = missed * (1 - leverage)
         return kept
 
@@ -462,7 +462,7 @@ def global_importance(
     table, fitted = bind_sampler(X, X if sampler is None else sampler)
     tested = column_subsets(table, subsets)
     alike = np.unique(table.values, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
-    if y is not None and isinstance(fitted, TableSampler) and fitted.again is not None:
+    if y is not None and isinstance(fitted, TableSampler) and fitted.refit is not None:
         fitted = cross_fitted(fitted, table, alike, len(tested), settings.seed)
     problem = table_problem(items_of(table), table.index, tested, fitted, settings.seed)
     inside = read_model(model, wrapped, problem, table, settings) if y is None else None
@@ -562,7 +562,7 @@ def _record(
         loss=described.pop("loss", None),
         classes=described.pop("classes", ()),
         stand_ins=tuple(map(tuple, stand_ins_of(sampler, asked.table))),
-        why=sampler.why if isinstance(sampler, TableSampler | CrossFitted) else None,
+        why=str(sampler.why) if isinstance(sampler, TableSampler | CrossFitted) and sampler.why else None,
         check=None
         if check is None
         else CheckRecord(check.subset_names, tuple(map(str, check.verdicts)), check.ok, check.sentence),

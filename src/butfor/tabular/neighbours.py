@@ -7,25 +7,20 @@ from typing import Any
 
 import numpy as np
 
-from butfor.tabular.donors import Description, ReferenceRows, describe, donate, repeats, rows_of
+from butfor.tabular.donors import (
+    ColumnDistribution,
+    Description,
+    ReferenceRows,
+    StepMass,
+    describe,
+    donate,
+    rows_as_donors,
+    rows_of,
+)
 from butfor.tabular.splice import RowCache, TableSampler, fitted
-from butfor.types import Array, InputError, Ints, Subset
+from butfor.types import Array, Floats, InputError, Ints, Subset
 
 FEWEST, MOST = 20, 200  # neighbours: a tenth of the rows, but no fewer and no more
-
-
-@dataclass(frozen=True, eq=False)
-class Near:
-    """Which rows of the reference are nearest to the rest of an input, for one subset."""
-
-    describe: Description
-    tree: Any  # sklearn.neighbors.BallTree
-    k: int
-    seen: RowCache = field(default_factory=RowCache)
-
-    def donors(self, inputs: Array) -> Ints:  # (n, k)
-        described = self.describe(inputs.astype(np.float64))
-        return self.seen(described, lambda rows: self.tree.query(rows, self.k, return_distance=False).astype(np.int32))
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,44 +29,67 @@ class Neighbours:
 
     rows: ReferenceRows
     k: int
-    trees: dict[tuple[int, ...], Near] = field(default_factory=dict)  # per subset, filled as they are asked for
+    # per subset, filled when first needed: a description of the rest, sklearn's BallTree of it, and known inputs
+    trees: dict[tuple[int, ...], tuple[Description, Any, RowCache]] = field(default_factory=dict)
 
     takes_missing = True
 
     def values(self, inputs: Array, subset: Subset, draws: int, rng: np.random.Generator) -> Array:
-        """New values of the subset's columns, (len(inputs) * draws, columns), input-major."""
-        near = self._donors(inputs, subset)
-        place = rng.integers(near.shape[1] + 1, size=(len(inputs), draws))  # the donors and the row itself alike
-        donors = np.take_along_axis(near, np.minimum(place, near.shape[1] - 1), axis=1)
-        return donate(self.rows, inputs, subset, donors, place == near.shape[1])
+        near = self._near(inputs, subset)
+        drawn = rng.integers(near.shape[1] + 1, size=(len(inputs), draws))  # the donors and the row itself alike
+        donors = np.take_along_axis(near, np.minimum(drawn, near.shape[1] - 1), axis=1)
+        return donate(self.rows, inputs, subset, donors, drawn == near.shape[1])
 
-    def _donors(self, inputs: Array, subset: Subset) -> Ints:  # (n, donors)
+    def floor(self, subset: Subset) -> float:
+        return 1 / (self.n_donors(subset) + 1)
+
+    def repeats(self, subset: Subset) -> bool:
+        return self.rows.repeats(subset)
+
+    def n_donors(self, subset: Subset) -> int:
+        return len(self.rows) if self.rows.is_all(subset) else self.k
+
+    def donors(self, inputs: Array, subset: Subset) -> tuple[Array, Floats]:
+        return rows_as_donors(self.rows, inputs, subset, self._near(inputs, subset))
+
+    def cdf(self, subset: Subset) -> ColumnDistribution:
+        column = int(subset.index[0])
+
+        def distribution(inputs: Array, cuts: Floats, starts: Ints) -> StepMass:
+            drawn = self.rows.values[self._near(inputs, subset), column].astype(np.float64)  # (n, k)
+            width, weight = len(cuts) + 2, 1 / (drawn.shape[1] + 1)
+            first = np.arange(len(inputs))[:, None] * width
+            at = np.searchsorted((first + starts).ravel(), (first + np.searchsorted(cuts, drawn)).ravel(), side="right")
+            present = ~np.isnan(drawn).reshape(-1)
+            at = at[present] - 1
+            mass = np.bincount(at, minlength=starts.size).reshape(starts.shape) * weight
+            far = np.argsort(-np.abs(drawn - inputs[:, column][:, None]).reshape(-1)[present], kind="stable")
+            values = np.zeros(starts.size)
+            values[at[far]] = drawn.reshape(-1)[present][far]  # the last one written, the nearest, stays
+            missing = (~present).reshape(drawn.shape).sum(axis=1) * weight
+            return StepMass(mass, values.reshape(starts.shape), missing, weight)
+
+        return distribution
+
+    def _near(self, inputs: Array, subset: Subset) -> Ints:  # (n, donors)
         size = len(self.rows)
         if self.rows.is_all(subset) or not len(inputs):  # no other column: every row is as near
             return np.broadcast_to(np.arange(size), (len(inputs), size))
-        return self._near(subset).donors(inputs)
-
-    def repeats(self, subset: Subset) -> bool:
-        return repeats(self.rows, subset)
-
-    def floor(self, subset: Subset) -> float:
-        """The share of draws that are the observed values again: no p-value is much below it (see `donors`)."""
-        return 1 / ((len(self.rows) if self.rows.is_all(subset) else self.k) + 1)
-
-    def _near(self, subset: Subset) -> Near:
-        from sklearn.neighbors import BallTree
-
         targets, rest = self.rows.parts(subset)
         key = tuple(targets.tolist())
         if key not in self.trees:
-            describes = describe(self.rows, rest)
-            tree = BallTree(describes(self.rows.values.astype(np.float64)), metric="manhattan")
-            self.trees[key] = Near(describes, tree, self.k)
-        return self.trees[key]
+            from sklearn.neighbors import BallTree
+
+            description = describe(self.rows, rest)
+            tree = BallTree(description(self.rows.values.astype(np.float64)), metric="manhattan")
+            self.trees[key] = description, tree, RowCache()
+        description, tree, cache = self.trees[key]
+        described = description(inputs.astype(np.float64))
+        return cache(described, lambda rows: tree.query(rows, self.k, return_distance=False).astype(np.int32))
 
 
 def neighbours(reference: object, *, k: int | None = None) -> TableSampler:
-    """A sampler that takes the subset's values of one of the `k` rows most like the rest of the input.
+    """Make a sampler that takes the subset's values of one of the `k` rows most like the rest of the input.
 
     Likeness is Gower's: differences as a share of a column's range, 0 or 1 for categories and for what is missing.
     Right where rows lie on a smooth surface of few dimensions, with many rows. A p-value comes down to the rank of the
@@ -80,8 +98,15 @@ def neighbours(reference: object, *, k: int | None = None) -> TableSampler:
 
     Parameters
     ----------
-    reference : rows as they look when there is nothing to report.
-    k : neighbours to draw from; None is a tenth of the rows, from 20 to 200.
+    reference : array-like or DataFrame of shape (rows, columns)
+        Rows as they look when there is nothing to report.
+    k : int, optional
+        Neighbours to draw from; None is a tenth of the rows, from 20 to 200.
+
+    Returns
+    -------
+    TableSampler
+        Draws any subset of the columns.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Samplers of tables: new values of some columns put into whole rows, whatever the order of the columns."""
+"""Samplers of tables: new values of columns, put into rows of the user's type, whatever the order of columns."""
 
 from __future__ import annotations
 
@@ -6,43 +6,31 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from types import FunctionType
-from typing import Any, NamedTuple, Protocol, TypeGuard, runtime_checkable
+from typing import Any, Protocol
 
 import numpy as np
 
-from butfor.evaluation.samplers import (
-    AlignsColumns,
-    DrawsColumns,
-    FitsSubsets,
-    HasNotes,
-    KnowsFit,
-    ListsSupport,
-    RepeatsDraws,
-    Sampler,
-    SamplerInfo,
-    info_of,
-    name_of,
-)
+from butfor.evaluation.samplers import Sampler, SamplerInfo, info_of, method, name_of
 from butfor.models import Wrapped, wrap
 from butfor.models.wrap import attribute, is_frame
+from butfor.results.words import Note, as_note
 from butfor.tabular.table import ColumnTypes, Table, as_frame, as_table, check_complete, is_lazy, twice
 from butfor.types import Array, Batch, Floats, InputError, Ints, Model, ModelError, Subset
 
 Values = Callable[[Array, Subset, int, np.random.Generator], Array]
 
 
-def draws_columns(sampler: object) -> TypeGuard[DrawsColumns]:
-    """Whether it can return the new columns only; a user's own may hold something else that is called `values`."""
-    return isinstance(sampler, DrawsColumns) and callable(sampler.values)
+class Conditional(Protocol):
+    """The conditional distribution of any columns given the others: draws the new columns only.
+
+    What it can do beyond drawing is in `evaluation.samplers`; its tags are attributes.
+    """
+
+    def values(self, inputs: Array, subset: Subset, draws: int, rng: np.random.Generator) -> Array: ...
 
 
-def shown_as(sampler: object) -> str:
-    """What a sampler is called in a repr: a function by its name, which has no address in it."""
-    return sampler.__name__ if isinstance(sampler, FunctionType) else repr(sampler)
-
-
-def splice(inputs: Batch, subset: Subset, draws: int, rng: np.random.Generator, sampler: DrawsColumns) -> Batch:
-    """Whole counterfactual rows, of the type of `inputs`, in which only the subset's columns are new: `sampler.values`.
+def splice(inputs: Batch, subset: Subset, draws: int, rng: np.random.Generator, sampler: Conditional) -> Batch:
+    """Return counterfactual rows, of the type of `inputs`, in which only the subset's columns are new.
 
     The columns of the inputs may stand in another order than those of the sampler's reference.
     """
@@ -52,148 +40,144 @@ def splice(inputs: Batch, subset: Subset, draws: int, rng: np.random.Generator, 
     return table.show(rows)
 
 
-@runtime_checkable
-class SeesRows(Protocol):
-    """A sampler that has to see rows of a matrix as the user would write them."""
-
-    def shown_by(self, show: Callable[[Array], Batch]) -> DrawsColumns: ...
-
-
-def align_columns(sampler: DrawsColumns, table: Table) -> DrawsColumns:
-    """The sampler for columns in the order of this table, and for its types if it looks at whole rows."""
-    aligned: Any = sampler
-    if isinstance(aligned, AlignsColumns):
-        aligned = aligned.for_columns(table.columns if table.labels is not None else None, len(table.columns))
-    if isinstance(aligned, SeesRows):
-        aligned = aligned.shown_by(table.show)
-    return aligned  # type: ignore[no-any-return]
+def align_columns(sampler: Conditional, table: Table) -> Conditional:
+    """Return the sampler for columns in the order of this table, and for its types if it looks at rows as shown."""
+    if (for_columns := method(sampler, "for_columns")) is not None:
+        sampler = for_columns(table.columns if table.labels is not None else None, len(table.columns))
+    shown_by = method(sampler, "shown_by")
+    return sampler if shown_by is None else shown_by(table.show)
 
 
 @dataclass(frozen=True, eq=False)
 class TableSampler:
-    """A law fitted on a reference: given columns in the order of the reference, whatever their order in the data.
+    """A conditional distribution fitted on a reference, for columns in any order.
 
-    What the law can do (list its support, take notes), the sampler can do.
+    The columns of the data may stand in another order than those of the reference, which the conditional is given.
+    What the conditional can do beyond drawing, the sampler can do.
     """
 
-    law: DrawsColumns
+    conditional: Conditional
     name: str
     columns: tuple[str, ...]
-    kinds: ColumnTypes | None  # None: an array, whose columns have no names of their own
-    rows: int
+    kinds: ColumnTypes | None  # None: an array, whose columns have no names
+    rows: int  # of the reference
     options: str = ""  # shown behind the name
-    why: str | None = None  # this sampler and no other
+    why: Note | None = None  # this sampler and no other
     order: tuple[str, ...] | None = None  # of the data's columns; None: that of the reference
     reference: Table | None = None  # what it was fitted on
-    again: Callable[[Table], TableSampler] | None = None  # fits it to other rows of the same kind
+    refit: Callable[[Table], TableSampler] | None = None  # to other rows of the same kind
 
     def __repr__(self) -> str:
         return f"{self.name}({self.rows} reference rows, {len(self.columns)} columns{self.options})"
 
     @property
     def info(self) -> SamplerInfo:
-        """The facts of the law, and those that the reference tells."""
-        own = info_of(self.law)
-        floor = own.floor if self.order is None else lambda subset: own.floor(self.placed(subset))
-        return replace(own, identity=repr(self), kinds=self.kinds, reference_rows=self.rows, floor=floor)
+        """The tags of the conditional, and those that the reference tells."""
+        tags = info_of(self.conditional)
+        floor = tags.floor if self.order is None else lambda subset: tags.floor(self.in_reference(subset))
+        return replace(tags, identity=repr(self), kinds=self.kinds, reference_rows=self.rows, floor=floor)
 
     def __call__(self, inputs: Batch, subset: Subset, draws: int, rng: np.random.Generator) -> Batch:
         return splice(inputs, subset, draws, rng, self)
 
     def values(self, inputs: Array, subset: Subset, draws: int, rng: np.random.Generator) -> Array:
-        """New values of the subset's columns, (len(inputs) * draws, columns), input-major."""
-        return self.law.values(self.given(inputs), self.placed(subset), draws, rng)
+        return self.conditional.values(self.in_reference_order(inputs), self.in_reference(subset), draws, rng)
 
     def for_columns(self, wanted: tuple[str, ...] | None, width: int) -> TableSampler:
-        """The same sampler for data whose columns stand in another order."""
-        check_columns(wanted, width, self.columns, self.kinds is not None)
+        """Return the same sampler for data whose columns stand in another order; refuse data with other columns."""
+        if wanted is not None and self.kinds is not None and set(wanted) != set(self.columns):
+            here, there = set(wanted), set(self.columns)
+            raise InputError(
+                "the sampler's reference has other columns than the data "
+                f"({_in_words({'only in the data': here - there, 'only there': there - here})}); give both the same "
+                "columns"
+            )
+        if width != len(self.columns):
+            raise InputError(
+                f"the data has {width} columns but the sampler's reference has {len(self.columns)}; both must have the "
+                "same"
+            )
         return replace(self, order=None if self.kinds is None or wanted == self.columns else wanted)
 
     @cached_property
-    def _places(self) -> tuple[Ints, Ints]:
-        """Where the columns of the reference stand in the data, and those of the data in the reference."""
-        there, here = ({name: i for i, name in enumerate(names)} for names in (self.order or (), self.columns))
-        return np.array([there[name] for name in here]), np.array([here[name] for name in there])
+    def _positions(self) -> tuple[Ints, Ints]:
+        """Of the reference's columns in the data, and of the data's in the reference."""
+        data, reference = ({name: i for i, name in enumerate(names)} for names in (self.order or (), self.columns))
+        return np.array([data[name] for name in reference]), np.array([reference[name] for name in data])
 
-    def given(self, inputs: Array) -> Array:
-        """Rows with their columns in the order of the reference."""
-        return inputs if self.order is None else inputs[:, self._places[0]]
+    def in_reference_order(self, inputs: Array) -> Array:
+        """Return rows of the data with their columns in the order of the reference."""
+        return inputs if self.order is None else inputs[:, self._positions[0]]
 
     def in_data_order(self, rows: Array) -> Array:
-        """Rows of the reference with their columns in the order of the data."""
-        return rows if self.order is None else rows[:, self._places[1]]
+        """Return rows of the reference with their columns in the order of the data."""
+        return rows if self.order is None else rows[:, self._positions[1]]
 
-    def placed(self, subset: Subset) -> Subset:
-        """The subset's columns in the reference."""
-        return subset if self.order is None else Subset(subset.name, self._places[1][subset.index])
+    def in_reference(self, subset: Subset) -> Subset:
+        """Return the subset with its columns' positions in the reference."""
+        return subset if self.order is None else Subset(subset.name, self._positions[1][subset.index])
+
+    def _delegate(self, name: str, subset: Subset, inputs: Array | None = None) -> Any:
+        """Return what a method of the conditional gives; None: it has none."""
+        delegate, subset = method(self.conditional, name), self.in_reference(subset)
+        if delegate is None:
+            return None
+        return delegate(subset) if inputs is None else delegate(self.in_reference_order(inputs), subset)
 
     def leverages(self, inputs: Array, subset: Subset) -> tuple[Floats, float] | None:
-        """How far off the fitted mean may be at each input (n,) and at their mean; None: the law does not know."""
-        if not isinstance(self.law, KnowsFit):
-            return None
-        given, placed = self.given(inputs), self.placed(subset)
-        return self.law.leverage(given, placed), self.law.leverage_of_mean(given, placed)
+        """Return the leverage of the fitted mean at each input (n,) and of their mean; None: it is not known."""
+        each = self._delegate("leverage", subset, inputs)
+        return None if each is None else (each, self._delegate("leverage_of_mean", subset, inputs))
 
     def unfitted(self, subsets: Sequence[Subset]) -> Sequence[Callable[[], object]]:
-        """Fits that are still to be made for these subsets."""
-        return self.law.unfitted([self.placed(one) for one in subsets]) if isinstance(self.law, FitsSubsets) else []
-
-    def lists(self, subset: Subset) -> bool:
-        """Whether it can list the subset."""
-        return self._lister is not None and self._lister.lists(self.placed(subset))
-
-    @cached_property
-    def _lister(self) -> ListsSupport | None:
-        """The law, if it lists anything; looked at once: whether a thing follows a protocol takes long to tell."""
-        return self.law if isinstance(self.law, ListsSupport) else None
-
-    def support(self, inputs: Array, subset: Subset) -> tuple[Array, Floats]:
-        """All values (n, m, columns) and their probabilities (n, m)."""
-        assert isinstance(self.law, ListsSupport)
-        return self.law.support(self.given(inputs), self.placed(subset))
+        unfitted = method(self.conditional, "unfitted")
+        return [] if unfitted is None else unfitted([self.in_reference(subset) for subset in subsets])
 
     def repeats(self, subset: Subset) -> bool:
-        """Whether draws come again so often that remembering the model's answers pays."""
-        return isinstance(self.law, RepeatsDraws) and self.law.repeats(self.placed(subset))
+        return bool(self._delegate("repeats", subset))
 
-    def notes(self, inputs: Batch, subsets: Sequence[Any], seed: int) -> list[str]:
-        """Why this sampler, and what the law says of the inputs, for the summary of a run."""
-        why = [] if self.why is None else [self.why]
-        if not isinstance(self.law, HasNotes):
+    def lists(self, subset: Subset) -> bool:
+        return bool(self._delegate("lists", subset))
+
+    def support(self, inputs: Array, subset: Subset) -> tuple[Array, Floats]:
+        values, mass = self._delegate("support", subset, inputs)
+        return values, mass
+
+    def cdf(self, subset: Subset) -> Callable[..., Any] | None:
+        distribution = self._delegate("cdf", subset) if len(subset.index) == 1 else None
+        if distribution is None or self.order is None:
+            return distribution
+        return lambda inputs, cuts, starts: distribution(self.in_reference_order(inputs), cuts, starts)
+
+    def n_donors(self, subset: Subset) -> int | None:
+        count: int | None = self._delegate("n_donors", subset)
+        return count
+
+    def donors(self, inputs: Array, subset: Subset) -> tuple[Array, Floats]:
+        values, mass = self._delegate("donors", subset, inputs)
+        return values, mass
+
+    def notes(self, inputs: Batch, subsets: Sequence[Any], seed: int) -> list[Note]:
+        """Return why this sampler was taken, and what the conditional says of the inputs."""
+        why, notes = [] if self.why is None else [self.why], method(self.conditional, "notes")
+        if notes is None:
             return why
-        values = as_table(inputs, "data", like=self.kinds).values
-        return why + self.law.notes(self.given(values), [self.placed(subset) for subset in subsets], seed)
+        values = self.in_reference_order(as_table(inputs, "data", like=self.kinds).values)
+        return [*why, *notes(values, [self.in_reference(subset) for subset in subsets], seed)]
 
 
 def fitted(
-    law: DrawsColumns,
+    conditional: Conditional,
     name: str,
     table: Table,
     options: str = "",
-    again: Callable[[Table], TableSampler] | None = None,
+    refit: Callable[[Table], TableSampler] | None = None,
 ) -> TableSampler:
-    """The sampler of a law that was fitted on this reference; `again` fits one to other rows of the same kind."""
+    """Return the sampler of a conditional that was fitted on this reference; `refit` fits one to other rows."""
     rows = len(table.values)
-    return TableSampler(law, name, table.columns, table.named_kinds, rows, options, reference=table, again=again)
-
-
-def check_columns(wanted: tuple[str, ...] | None, width: int, columns: tuple[str, ...], named: bool) -> None:
-    """Refuse data with other columns than the reference, in one sentence on how they differ."""
-    if wanted is not None and named and set(wanted) != set(columns):
-        differing = {"only in the data": set(wanted) - set(columns), "only there": set(columns) - set(wanted)}
-        raise InputError(
-            f"the sampler's reference has other columns than the data ({in_words(differing)}); give both the same "
-            "columns"
-        )
-    if width != len(columns):
-        raise InputError(
-            f"the data has {width} columns but the sampler's reference has {len(columns)}; both must have the same"
-        )
-
-
-def in_words(differing: Mapping[str, Set[str]]) -> str:
-    """A few names, and where they are."""
-    return "; ".join(f"{', '.join(sorted(names)[:3])} {where}" for where, names in differing.items() if names)
+    return TableSampler(
+        conditional, name, table.columns, table.named_kinds, rows, options, reference=table, refit=refit
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,29 +191,35 @@ class FromValues:
 
     @property
     def info(self) -> SamplerInfo:
-        """The facts that the function carries."""
-        inner = info_of(self.function)
-        return replace(inner, identity=f"from_values({inner.identity})")
+        """The tags that the function carries."""
+        tags = info_of(self.function)
+        return replace(tags, identity=f"from_values({tags.identity})")
 
     def __call__(self, inputs: Batch, subset: Subset, draws: int, rng: np.random.Generator) -> Batch:
         return splice(inputs, subset, draws, rng, self)
 
     def values(self, inputs: Array, subset: Subset, draws: int, rng: np.random.Generator) -> Array:
-        """New values of the subset's columns, (len(inputs) * draws, columns), input-major."""
         return self.function(inputs, subset, draws, rng)
 
 
 def from_values(values: Values, reference: object = None) -> FromValues | TableSampler:
-    """A sampler from a function that returns the new values of the subset's columns only.
+    """Make a sampler from a function that returns the new values of the subset's columns only.
 
-    Faster than returning whole rows, and it cannot touch the rest of a row by mistake. Facts that the function carries
-    as attributes (`ignores_dependence = True`, see `butfor.SamplerInfo`) are those of the sampler.
+    Faster than returning rows, and it cannot touch the rest of a row by mistake. Tags that the function carries as
+    attributes (`ignores_dependence = True`, see `butfor.SamplerInfo`) are those of the sampler.
 
     Parameters
     ----------
-    values : `(inputs, subset, draws, rng)` -> an array (len(inputs) * draws, columns of the subset), input-major.
-    reference : what it was fitted on, if anything: the function is then given columns in the order of the reference,
-        whatever their order in the data, and categories by the same codes.
+    values : callable
+        `(inputs, subset, draws, rng)` -> an array (len(inputs) * draws, columns of the subset), input-major.
+    reference : array-like or DataFrame, optional
+        What it was fitted on, if anything: the function is then given columns in the order of the reference, whatever
+        their order in the data, and categories by the same codes.
+
+    Returns
+    -------
+    FromValues or TableSampler
+        Draws any subset of the columns; a `TableSampler` where there is a reference.
 
     Examples
     --------
@@ -242,7 +232,7 @@ def from_values(values: Values, reference: object = None) -> FromValues | TableS
 
 
 def bind_sampler(data: object, sampler: object, what: str = "data") -> tuple[Table, Sampler]:
-    """The user's table, and a sampler that the core can use on it; reference data gets a sampler that fits it."""
+    """Return the user's table, and a sampler for it; reference data gets a sampler that is fitted to it."""
     if is_data(sampler):
         from butfor.tabular.explain import auto
 
@@ -252,34 +242,32 @@ def bind_sampler(data: object, sampler: object, what: str = "data") -> tuple[Tab
 
 
 def is_data(thing: object) -> bool:
-    """Reference data given in place of a sampler; of a lazy frame `as_table` says that it holds none yet."""
+    """Return whether reference data was given for a sampler; `as_table` refuses a lazy frame."""
     arrays = isinstance(thing, np.ndarray | list)
     return arrays or is_lazy(thing) or is_frame(thing) or attribute(thing, "to_pandas") is not None
 
 
 def table_sampler(sampler: object, table: Table, what: str = "data") -> Sampler:
-    """A sampler that the core can use on this table: its columns in the table's order, or a user's one, checked."""
+    """Return a sampler for this table: its columns in the table's order, or a user's sampler of rows, checked."""
     if not callable(sampler):
         raise InputError(f"sampler must be a sampler, a callable or reference data, got {type(sampler).__name__}")
-    if not draws_columns(sampler):
+    if method(sampler, "values") is None:
         return Checked(sampler, table)
-    if isinstance(sampler, AlignsColumns):
+    if method(sampler, "for_columns") is not None:
         check_complete(table, what, missing=info_of(sampler).takes_missing)
-    return align_columns(sampler, table)  # type: ignore[return-value]  # it was called a callable above
+    return align_columns(sampler, table)  # type: ignore
 
 
-@runtime_checkable
-class CanList(Protocol):
-    """A user's sampler with a list of what it may draw."""
-
-    def support(self, inputs: Batch, subset: Subset) -> tuple[Any, Floats]: ...
+def shown_as(sampler: object) -> str:
+    """Return the name of a sampler in a repr: of a function its name, which has no address in it."""
+    return sampler.__name__ if isinstance(sampler, FunctionType) else repr(sampler)
 
 
 @dataclass(frozen=True, eq=False)
 class Checked:
-    """A user's sampler of whole rows: what it returns is checked on every block, then reduced to the new values.
+    """A user's sampler of rows: what it returns is checked on every block, then reduced to the new values.
 
-    What it can do more (list its support, take notes), it can do here.
+    What it can do beyond drawing (list its support, take notes), it can do here.
     """
 
     sampler: Sampler
@@ -290,15 +278,14 @@ class Checked:
 
     @property
     def info(self) -> SamplerInfo:
-        """What the user's sampler says of itself; missing values are values where the data has some."""
-        inner = info_of(self.sampler)
-        return replace(inner, takes_missing=inner.takes_missing or bool(np.isnan(self.table.values).any()))
+        """The tags of the user's sampler; missing values are values where the data has any."""
+        tags = info_of(self.sampler)
+        return replace(tags, takes_missing=tags.takes_missing or bool(np.isnan(self.table.values).any()))
 
     def __call__(self, inputs: Batch, subset: Subset, draws: int, rng: np.random.Generator) -> Batch:
         return self.sampler(inputs, subset, draws, rng)
 
     def values(self, inputs: Array, subset: Subset, draws: int, rng: np.random.Generator) -> Array:
-        """New values of the subset's columns, (len(inputs) * draws, columns), input-major."""
         try:
             rows = self._matrix(self.sampler(self.table.show(inputs.copy()), subset, draws, rng), subset)
         except InputError:
@@ -324,7 +311,7 @@ class Checked:
         return rows[:, subset.index]
 
     def _matrix(self, rows: object, subset: Subset) -> Array:
-        """What the user's sampler returned, as numbers; a frame is read as the data was."""
+        """Return rows that the user's sampler drew, as numbers; a frame is read as the data was."""
         if not is_frame(rows) or self.table.labels is None:
             return np.asarray(rows)
         if list(map(str, rows.columns)) != list(self.table.columns):
@@ -342,29 +329,25 @@ class Checked:
         return read.values
 
     def lists(self, subset: Subset) -> bool:
-        """Whether it lists a subset; one with a support that does not say which subsets it lists, lists all."""
-        if isinstance(self.sampler, ListsSupport):
-            return bool(self.sampler.lists(subset))
-        return isinstance(self.sampler, CanList) and callable(self.sampler.support)
+        """Return whether it lists a subset; one with a support that does not say which subsets it lists, lists all."""
+        lists, support = (method(self.sampler, name) for name in ("lists", "support"))
+        return support is not None and (lists is None or bool(lists(subset)))
 
     def repeats(self, subset: Subset) -> bool:
-        """Whether its draws come again."""
-        says = isinstance(self.sampler, RepeatsDraws) and callable(self.sampler.repeats)
-        return bool(self.sampler.repeats(subset)) if says else self.lists(subset)  # type: ignore[attr-defined]
+        repeats = method(self.sampler, "repeats")
+        return self.lists(subset) if repeats is None else bool(repeats(subset))
 
     def support(self, inputs: Array, subset: Subset) -> tuple[Any, Floats]:
-        """What it lists."""
-        assert isinstance(self.sampler, CanList)
-        return self.sampler.support(self.table.show(inputs.copy()), subset)
+        return self.sampler.support(self.table.show(inputs.copy()), subset)  # type: ignore
 
-    def notes(self, inputs: Batch, subsets: Sequence[Any], seed: int) -> list[str]:
-        """What it says of a run."""
-        says = isinstance(self.sampler, HasNotes) and callable(self.sampler.notes)
-        return self.sampler.notes(inputs, subsets, seed) if says else []  # type: ignore[attr-defined]
+    def notes(self, inputs: Batch, subsets: Sequence[Any], seed: int) -> list[Note]:
+        """Return what it says of a run, a note or a sentence each."""
+        notes = method(self.sampler, "notes")
+        return [] if notes is None else [as_note(note) for note in notes(inputs, subsets, seed)]
 
 
 def bind_model(model: object, data: object, what: str = "data") -> Wrapped:
-    """The model, given its columns in its own order; refused before anything is fitted if it cannot take the data's."""
+    """Return the model, given its columns in its order; refuse one that cannot take the data's."""
     wrapped = wrap(model)
     if wrapped.columns is None:
         return wrapped
@@ -373,32 +356,37 @@ def bind_model(model: object, data: object, what: str = "data") -> Wrapped:
         raise InputError(
             f"the model was fitted on {len(wanted)} columns, the {what} has {frame.shape[1]}; give it those it knows"
         )
-    if not is_frame(frame) or not all(isinstance(label, str) for label in frame.columns):  # taken by their place
+    if not is_frame(frame) or not all(isinstance(label, str) for label in frame.columns):  # taken by position
         return wrapped
-    own = list(frame.columns)
-    if twice(own):
+    given = list(frame.columns)
+    if twice(given):
         return wrapped  # refused with the table
-    if sorted(own) == sorted(wanted):
-        if own == wanted:
+    if sorted(given) == sorted(wanted):
+        if given == wanted:
             return wrapped
-        predict = None if wrapped.predict is None else partial(in_order, wrapped.predict, wanted)
-        return replace(wrapped, call=partial(in_order, wrapped.call, wanted), predict=predict)
+        predict = None if wrapped.predict is None else partial(_reordered, wrapped.predict, wanted)
+        return replace(wrapped, call=partial(_reordered, wrapped.call, wanted), predict=predict)
     try:
-        wrapped.call(frame.iloc[:1].copy())  # some take by name what they need, and do without the rest
+        wrapped.call(frame.iloc[:1].copy())  # models may take by name what they need, and do without the rest
     except Exception as error:
-        differing = {"only in the model": set(wanted) - set(own), f"only in the {what}": set(own) - set(wanted)}
+        differing = {"only in the model": set(wanted) - set(given), f"only in the {what}": set(given) - set(wanted)}
         raise InputError(
-            f"the model was fitted on other columns than the {what} has ({in_words(differing)}); give it those it knows"
+            f"the model was fitted on other columns than the {what} has ({_in_words(differing)}); give it those it "
+            "knows"
         ) from error
     return wrapped
 
 
-def in_order(call: Model, columns: Sequence[str], batch: Batch) -> Any:
-    """What a model says of a frame whose columns stand in another order than its own."""
+def _reordered(call: Model, columns: Sequence[str], batch: Batch) -> Any:
+    """Call a model on a frame whose columns stand in another order."""
     return call(batch[list(columns)])
 
 
-KEPT = 2**21  # numbers that are remembered at most
+def _in_words(differing: Mapping[str, Set[str]]) -> str:
+    return "; ".join(f"{', '.join(sorted(names)[:3])} {where}" for where, names in differing.items() if names)
+
+
+MOST_CACHED = 2**21  # numbers that are remembered at most
 
 
 class RowCache:
@@ -406,63 +394,52 @@ class RowCache:
 
     def __init__(self) -> None:
         self.known: dict[bytes, Array] = {}
-        self.held = 0  # numbers in it
+        self.size = 0  # numbers in it
 
     def __reduce__(self) -> tuple[Any, ...]:
         return RowCache, ()
 
     def __call__(self, rows: Array, compute: Callable[[Array], Array]) -> Array:
-        """`compute(rows)`, where the result of a row must not depend on the rows beside it."""
+        """Return `compute(rows)`, where the result of a row must not depend on the rows beside it."""
         bits, size = rows.tobytes(), rows[:1].nbytes
         keys = [bits[start : start + size] for start in range(0, len(bits), size)] if size else [b""] * len(rows)
-        found = list(map(self.known.get, keys))
-        new = [i for i, result in enumerate(found) if result is None]
+        known = list(map(self.known.get, keys))
+        new = [i for i, result in enumerate(known) if result is None]
         if len(new) == len(rows):
             results = compute(rows)
         else:
             for i, result in zip(new, compute(rows[new]) if new else (), strict=True):
-                found[i] = result
-            every = [result for result in found if result is not None]
+                known[i] = result
+            every = [result for result in known if result is not None]
             results = np.concatenate(every).reshape(len(rows), *every[0].shape)
-        if new:
-            self._keep([keys[i] for i in new], results[new])
+        fresh = results[new] if new else results[:0]
+        if 0 < fresh.size <= MOST_CACHED:
+            if self.size + fresh.size > MOST_CACHED:
+                self.known.clear()
+                self.size = 0
+            self.known.update(zip([keys[i] for i in new], fresh, strict=True))
+            self.size += fresh.size  # equal rows of one call count twice, which only clears it sooner
         return results
-
-    def _keep(self, keys: list[bytes], results: Array) -> None:
-        if results.size > KEPT:
-            return
-        if self.held + results.size > KEPT:
-            self.known.clear()
-            self.held = 0
-        self.known.update(zip(keys, results, strict=True))
-        self.held += results.size  # equal rows of one call count twice, which only clears it sooner
-
-
-class Conditional(NamedTuple):
-    """What a normal says of some columns given all others, whatever the row is."""
-
-    weights: Array  # (d, columns) of the other columns in the conditional mean
-    spread: Array  # (columns, columns) what standard normals are multiplied by
 
 
 class ConditionalCache:
-    """One conditional per subset, remembered by its columns; it does not travel with a pickle."""
+    """The weights and the spread of one subset's conditional, by its columns; it does not travel with a pickle."""
 
     def __init__(self) -> None:
-        self.known: dict[bytes, Conditional] = {}
-        self.held = 0
+        self.known: dict[bytes, tuple[Floats, Floats]] = {}
+        self.size = 0
 
     def __reduce__(self) -> tuple[Any, ...]:
         return ConditionalCache, ()
 
-    def __call__(self, columns: Array, compute: Callable[[], Conditional]) -> Conditional:
-        """`compute()`, once for these columns."""
+    def __call__(self, columns: Array, compute: Callable[[], tuple[Floats, Floats]]) -> tuple[Floats, Floats]:
+        """Return `compute()`, computed once for these columns."""
         key = columns.tobytes()
-        found = self.known.get(key)
-        if found is None:
-            found = compute()
-            size = found.weights.size + found.spread.size
-            if self.held + size <= KEPT:  # a subset comes again in every round: those that fit in stay
-                self.known[key] = found
-                self.held += size
-        return found
+        known = self.known.get(key)
+        if known is None:
+            known = compute()
+            size = sum(part.size for part in known)
+            if self.size + size <= MOST_CACHED:  # a subset comes again in every round: those that fit in stay
+                self.known[key] = known
+                self.size += size
+        return known

@@ -1,29 +1,25 @@
-"""Texts: what to test in them, how to redraw it, which classifiers to ask, and how to show what was found."""
+"""Texts: subsets of them, samplers that redraw these, classifiers, and views of the results."""
 
-from butfor.text.causal_lm import causal_lm
 from butfor.text.explain import TextWarning, explain
 from butfor.text.files import read_texts
-from butfor.text.foils import PlainWords, foils, plain
-from butfor.text.highlight import Marked, WordCount, marked, word_counts
-from butfor.text.masked_lm import masked_lm
+from butfor.text.foils import foils, plain
+from butfor.text.language_models import causal_lm, masked_lm
 from butfor.text.models import huggingface_classifier, onnx_text_classifier
 from butfor.text.ngram import ngram
-from butfor.text.ranks import WordFit, WordRanks, fit, ranks
+from butfor.text.ranks import WordRanks, ranks
 from butfor.text.segment import changed, replaced, sentence_spans, word_spans
 from butfor.text.small import small_infiller, small_sentiment
 from butfor.text.subsets import matches, phrases, sentences, spans, together, wordpieces, words, zoom
+from butfor.text.view import Marked, WordCount, marked, word_counts
 
 __all__ = [
     "Marked",
-    "PlainWords",
     "TextWarning",
     "WordCount",
-    "WordFit",
     "WordRanks",
     "causal_lm",
     "changed",
     "explain",
-    "fit",
     "foils",
     "huggingface_classifier",
     "marked",

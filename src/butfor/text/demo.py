@@ -12,11 +12,10 @@ from typing import Literal
 from butfor.evaluation.progress import Progress
 from butfor.results.result import Result
 from butfor.text.explain import explain
-from butfor.text.highlight import LEGEND, rendered
 from butfor.text.small import small_infiller, small_sentiment
+from butfor.text.view import LEGEND, rendered
 
 WIDTH = 110
-
 REVIEWS: dict[str, str] = json.loads(Path(__file__).with_name("reviews.json").read_text(encoding="utf-8"))
 BEFORE = (
     "A small network, trained on other people's reviews, gives the probability that a review of a film is positive; "
@@ -32,13 +31,13 @@ AFTER = (
 
 @dataclass(frozen=True)
 class TextDemo:
-    """What was found beside plain words, and beside any word."""
+    """The results beside plain words, and beside any word."""
 
     found: Result
     check: Result
 
     def told(self, *, colour: bool | None = None) -> str:
-        """What the demo did and found, for a terminal."""
+        """Return what the demo did and found, for a terminal."""
         texts = [rendered(self.found, name, colour=colour) for name in self.found.input_names]
         after = AFTER.format(chosen=int(self.check.chosen.sum()), tested=len(self.check.chosen))
         parts = [textwrap.fill(BEFORE, WIDTH), self.found.summary(), f"{LEGEND}:", *texts]
@@ -46,22 +45,14 @@ class TextDemo:
 
 
 def text_demo(seed: int = 0, progress: bool | Callable[[Progress], None] | None = None) -> TextDemo:
-    """Every word of a dozen reviews, by the embedded networks; nothing is fetched."""
-    return TextDemo(_words("plain", seed, progress), _words(None, seed, progress))
+    """Test every word of a dozen reviews, by the embedded networks; nothing is downloaded."""
 
+    def words(among: Literal["plain"] | None) -> Result:
+        sampler = small_infiller(among=among)  # logit: scores of a probability near 0 or 1 cannot be compared
+        result = explain(small_sentiment(), REVIEWS, sampler, link="logit", alpha=0.1, seed=seed, progress=progress)
+        return result.with_sources(
+            model="small_sentiment, the embedded classifier of film reviews",
+            data=f"{len(REVIEWS)} reviews written for this example",
+        )
 
-def _words(among: Literal["plain"] | None, seed: int, progress: bool | Callable[[Progress], None] | None) -> Result:
-    found = explain(
-        small_sentiment(),
-        REVIEWS,
-        small_infiller(among=among),
-        link="logit",  # scores of a probability that is nearly 0 or 1 cannot be compared
-        alpha=0.1,
-        seed=seed,
-        progress=progress,
-    )
-    known = {
-        "model": "small_sentiment, the embedded classifier of film reviews",
-        "data": f"{len(REVIEWS)} reviews written for this example",
-    }
-    return found.with_sources(**known)
+    return TextDemo(words("plain"), words(None))

@@ -16,7 +16,7 @@ from typing import Any
 from butfor.types import InputError
 from butfor.untrusted import MOST_FILE, parse_json, read_bounded
 
-USUAL = ("text", "review", "sentence", "content", "body", "comment", "document")  # what a column of texts is called
+USUAL = ("text", "review", "sentence", "content", "body", "comment", "document")  # names of a column of texts
 FORMS = "expected a .csv, .tsv, .jsonl, .json or .txt file, a directory of .txt files, or - for standard input"
 Entries = list[Any] | dict[str, Any]  # texts, or objects that hold one; or texts by name
 
@@ -24,16 +24,25 @@ Entries = list[Any] | dict[str, Any]  # texts, or objects that hold one; or text
 def read_texts(
     source: str | Path, *, column: str | None = None, name: str | None = None, whole: bool = False
 ) -> dict[int | str, str]:
-    """Texts by name. Characters stay as they are, line ends inside a text included.
+    """Read texts by name. Characters stay as they are, line ends inside a text included.
 
     Parameters
     ----------
-    source : a CSV or TSV file with a header line, a file of JSON lines (objects or strings) or a JSON list, a
-        directory of .txt files (each one text, named by its file name), one .txt file or "-" for standard input (one
-        text a line, or JSON lines).
-    column : where the texts are; None is the only column, or one called text, review, ...
-    name : the column with their names; None is the number of the row, from 1.
-    whole : the .txt file, or standard input, is one text with all of its lines.
+    source : str or path
+        A CSV or TSV file with a header line, a file of JSON lines (objects or strings) or a JSON list, a directory of
+        .txt files (each one text, named by its file name), one .txt file or "-" for standard input (one text a line, or
+        JSON lines).
+    column : str, optional
+        The column of the texts; None is the only column, or one called text, review, ...
+    name : str, optional
+        The column with their names; None is the number of the row, from 1.
+    whole : bool
+        The .txt file, or standard input, is one text with all of its lines.
+
+    Returns
+    -------
+    dict
+        Texts by name.
 
     Examples
     --------
@@ -43,25 +52,25 @@ def read_texts(
     ...     read_texts(Path(folder, "reviews.csv"), name="id")
     {'7': 'Good.', '9': 'Bad.'}
     """
-    found = load_texts(source, column=column, name=name, whole=whole)
-    return {key: text if isinstance(text, str) else _refused(text) for key, text in found.items()}
+    texts: dict[int | str, str] = {}
+    for key, text in load_texts(source, column=column, name=name, whole=whole).items():
+        if isinstance(text, UnreadableFile):
+            raise InputError(text.why)
+        texts[key] = text
+    return texts
 
 
 @dataclass(frozen=True)
 class UnreadableFile:
-    """A file in the place of its text, which is left out or raised by whoever asks for the text."""
+    """Stands for a text that could not be read; the error is raised where the text is used."""
 
     why: str
-
-
-def _refused(file: UnreadableFile) -> str:
-    raise InputError(file.why)
 
 
 def load_texts(
     source: str | Path, *, column: str | None = None, name: str | None = None, whole: bool = False
 ) -> Mapping[int | str, str | UnreadableFile]:
-    """The same, with the files of a directory that cannot be read still among them."""
+    """Read texts as `read_texts` does, with the files of a directory that cannot be read still among them."""
     if str(source) == "-":
         where = "standard input"
         content = _decoded(sys.stdin.buffer.read(MOST_FILE), where)
@@ -93,33 +102,35 @@ def _decoded(raw: bytes, where: str) -> str:
 
 
 def _folder(path: Path) -> dict[int | str, str | UnreadableFile]:
-    """Files in their natural order: b2 before b10."""
+    """Return the files of a folder in their natural order: b2 before b10."""
+
+    def natural(name: str) -> tuple[list[tuple[int, str]], str]:
+        parts = re.findall(r"\d+|\D+", name.lower())
+        return [(int(part), "") if part.isdecimal() else (-1, part) for part in parts], name
+
+    texts: dict[int | str, str | UnreadableFile] = {}
     files = [file for file in path.iterdir() if file.suffix.lower() == ".txt" and not file.name.startswith(".")]
-    if not files:
+    for file in sorted(files, key=lambda file: natural(file.name)):
+        try:
+            texts[file.name] = _decoded(read_bounded(file, "the text"), str(file))
+        except InputError as error:
+            texts[file.name] = UnreadableFile(str(error))
+    if not texts:
         raise InputError(f"the directory {path} has no .txt files; {FORMS}")
-    files.sort(key=lambda file: _natural(file.name))
-    return {file.name: _content(file) for file in files}
+    return texts
 
 
-def _content(file: Path) -> str | UnreadableFile:
-    try:
-        return _decoded(read_bounded(file, "the text"), str(file))
-    except InputError as error:
-        return UnreadableFile(str(error))
-
-
-def _natural(name: str) -> tuple[list[tuple[int, str]], str]:
-    parts = re.findall(r"\d+|\D+", name.lower())
-    return [(int(part), "") if part.isdecimal() else (-1, part) for part in parts], name
-
-
-def _table(mark: str, content: str, where: str) -> list[Any]:
+def _table(delimiter: str, content: str, where: str) -> list[Any]:
     csv.field_size_limit(2**31 - 1)
-    rows = [row for row in csv.reader(StringIO(content, newline=""), delimiter=mark) if row]
+    rows = [row for row in csv.reader(StringIO(content, newline=""), delimiter=delimiter) if row]
     if not rows:
         raise InputError(f"{where} is empty; expected a header line and a row for each text")
     header, *body = rows
-    _check_header(header, mark, where)
+    if len(header) == 1 and any(other in header[0] for other in ";\t|," if other != delimiter):
+        by = "tabs" if delimiter == "\t" else "commas"
+        raise InputError(f"the header of {where} is one column, {header[0][:60]!r}; separate columns by {by}")
+    if (twice := _repeated(header)) is not None:
+        raise InputError(f"{where} has two columns called {twice!r}; give every column its own name")
     for number, row in enumerate(body, start=1):
         if len(row) != len(header):
             raise InputError(
@@ -128,22 +139,13 @@ def _table(mark: str, content: str, where: str) -> list[Any]:
     return [dict(zip(header, row, strict=True)) for row in body]
 
 
-def _check_header(header: list[str], mark: str, where: str) -> None:
-    """Refuse columns that are separated by something else, or named alike."""
-    if len(header) == 1 and any(other in header[0] for other in ";\t|," if other != mark):
-        by = "tabs" if mark == "\t" else "commas"
-        raise InputError(f"the header of {where} is one column, {header[0][:60]!r}; separate columns by {by}")
-    if (twice := _repeated(header)) is not None:
-        raise InputError(f"{where} has two columns called {twice!r}; give every column its own name")
-
-
 def _repeated(names: Iterable[str]) -> str | None:
-    """A name that comes more than once."""
+    """Return a name that comes more than once."""
     return next((name for name, count in Counter(names).items() if count > 1), None)
 
 
 def _lines(content: str, where: str) -> list[Any]:
-    """One text a line; JSON lines if the first one is an object."""
+    """Return one text a line; JSON lines if the first one is an object."""
     if content.lstrip().startswith("{"):
         return _json_lines(content, where)
     return [line for line in content.splitlines() if line.strip()]
@@ -155,28 +157,27 @@ def _json_lines(content: str, where: str) -> list[Any]:
 
 
 def _json(content: str, where: str) -> Entries:
-    found = _parsed(content, where, "; call it .jsonl if it has one object a line")
-    if not isinstance(found, dict | list):
-        raise InputError(f"{where} holds {type(found).__name__}, expected a list of texts or objects")
-    return found
+    value = _parsed(content, where, "; call it .jsonl if it has one object a line")
+    if not isinstance(value, dict | list):
+        raise InputError(f"{where} holds {type(value).__name__}, expected a list of texts or objects")
+    return value
 
 
 def _parsed(content: str, where: str, hint: str = "") -> object:
+    def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        if (twice := _repeated(key for key, _ in pairs)) is not None:
+            raise InputError(f"has the key {twice!r} twice in one object; keys must differ")
+        return dict(pairs)
+
     try:
-        return parse_json(content, _object)
+        return parse_json(content, unique_keys)
     except InputError as error:
         raise InputError(f"{where} {error}") from error
     except ValueError as error:
         raise InputError(f"{where} is not JSON: {error}{hint}") from error
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    if (twice := _repeated(key for key, _ in pairs)) is not None:
-        raise InputError(f"has the key {twice!r} twice in one object; keys must differ")
-    return dict(pairs)
-
-
-READERS: dict[str, Callable[[str, str], Entries]] = {  # content, where it is from -> what it holds
+READERS: dict[str, Callable[[str, str], Entries]] = {  # content, its source -> entries
     ".csv": partial(_table, ","),
     ".tsv": partial(_table, "\t"),
     ".jsonl": _json_lines,
@@ -187,36 +188,28 @@ READERS: dict[str, Callable[[str, str], Entries]] = {  # content, where it is fr
 
 
 def _named(entries: list[Any], column: str | None, name: str | None, where: str) -> dict[int | str, str]:
-    """Texts by the names that their objects give them, or by their numbers."""
+    """Return texts by the names that their objects give them, or by their numbers."""
     texts: dict[int | str, str] = {}
     for number, entry in enumerate(entries, start=1):
-        place = f"entry {number} of {where}"
+        what = f"entry {number} of {where}"
         key: int | str = number
         if isinstance(entry, dict):
-            key = number if name is None else str(entry[_known(list(entry), name, place)])
-            entry = entry[_column([one for one in entry if column or one != name], column, place)]
+            for wanted in (name, column):
+                if wanted is not None and wanted not in entry:
+                    raise InputError(f"{what} has no column {wanted!r}; it has {', '.join(entry):.300}")
+            key = number if name is None else str(entry[name])
+            others = [one for one in entry if one != name]
+            usual = others if len(others) == 1 else [one for one in others if one.strip().lower() in USUAL]
+            if column is None and len(usual) != 1:
+                raise InputError(
+                    f"{what} has the columns {', '.join(others):.300}; say which holds the texts: column=..., or "
+                    "--column on the command line"
+                )
+            entry = entry[usual[0] if column is None else column]
         if key in texts:
             raise InputError(f"two texts of {where} are called {key!r}; names must differ")
-        texts[key] = _string(entry, place)
+        texts[key] = _string(entry, what)
     return texts
-
-
-def _column(columns: list[str], wanted: str | None, where: str) -> str:
-    if wanted is not None:
-        return _known(columns, wanted, where)
-    usual = columns if len(columns) == 1 else [one for one in columns if one.strip().lower() in USUAL]
-    if len(usual) != 1:
-        raise InputError(
-            f"{where} has the columns {', '.join(columns):.300}; say which holds the texts: column=..., or --column on "
-            "the command line"
-        )
-    return usual[0]
-
-
-def _known(columns: list[str], wanted: str, where: str) -> str:
-    if wanted not in columns:
-        raise InputError(f"{where} has no column {wanted!r}; it has {', '.join(columns):.300}")
-    return wanted
 
 
 def _string(value: object, where: str) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, Protocol, get_args, runtime_checkable
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,34 +16,19 @@ from butfor.models import Wrapped, wrap
 from butfor.models.huggingface import Classifier
 from butfor.models.onnx import check_threads, open_session
 from butfor.models.wrap import need
-from butfor.text.segment import check_texts, encodable
-from butfor.text.tokens import Pieces, Tokens, load_pretrained, piece_limit, stated, tokens_of
-from butfor.types import Array, InputError, Ints, ModelError, whole
+from butfor.text.segment import Tokens, check_texts, encodable, tokens_of
+from butfor.types import Array, InputError, ModelError, whole
 
 Outputs = NDArray[np.float32]  # (n, classes)
 Row = Mapping[str, list[int]]  # the pieces of a text, as a network takes them
 Function = Literal["softmax", "sigmoid", "none"]
-BATCH_PIECES = 2**13  # pieces of the texts that a network gets at a time, filled up ones included
-
-
-@runtime_checkable
-class NamesClasses(Protocol):
-    """A model that knows what its outputs are called."""
-
-    classes: Sequence[Any] | None
-
-
-@runtime_checkable
-class Pipeline(Protocol):
-    """A pipeline of transformers."""
-
-    task: str
-    model: Any
-    tokenizer: Any
+BATCH_PIECES = 2**13  # pieces of the texts that a network gets at a time, padding included
+# Families whose positions begin after the id of the padding
+SHIFTED = ("roberta", "camembert", "xlm-roberta", "longformer", "mpnet", "data2vec-text", "xmod", "luke", "ernie_m")
 
 
 def text_model(model: Any) -> Wrapped:
-    """A model of texts: Hugging Face pipelines, and folders or names of such models, as texts go into them.
+    """Wrap a model of texts: any callable, a Hugging Face pipeline, or the folder or name of such a model.
 
     >>> text_model(lambda texts: [len(text) for text in texts]).classes is None
     True
@@ -60,15 +45,43 @@ def text_model(model: Any) -> Wrapped:
         )
     if isinstance(model, Wrapped):
         return model
-    names = model.classes if callable(model) and isinstance(model, NamesClasses) else None
+    names = getattr(model, "classes", None) if callable(model) else None
     return wrap(model) if names is None else Wrapped(model, tuple(names))
+
+
+def load_pretrained(
+    kind: str, name: str, tokenizer: object, device: object, what: str, check: Callable[[Any], None] | None = None
+) -> tuple[Any, Any]:
+    """Load a model of the class `kind` of transformers, and its tokenizer unless one is given; `check` sees the config.
+
+    Code that comes with a model is never run.
+    """
+    transformers = need("transformers", "hugging-face")
+    try:
+        if check is not None:
+            check(transformers.AutoConfig.from_pretrained(name))
+        model = getattr(transformers, kind).from_pretrained(name).eval()
+        tokenizer = tokenizer or transformers.AutoTokenizer.from_pretrained(name)
+    except (OSError, ValueError, ImportError) as error:
+        raise InputError(f"the {what} {name} cannot be loaded: {' '.join(str(error).split())}") from error
+    return (model if device is None else model.to(device)), tokenizer
+
+
+def piece_limit(model: Any, tokenizer: object) -> int | None:
+    """Return the pieces that a model takes at a time, special ones included; None: any number."""
+    config = model.config
+    positions = getattr(config, "max_position_embeddings", None) or getattr(config, "n_positions", None)
+    if positions is not None and str(getattr(config, "model_type", None)).startswith(SHIFTED):
+        positions -= (getattr(config, "pad_token_id", None) or 0) + 1
+    limits = [positions, getattr(tokenizer, "model_max_length", None)]
+    return min((int(limit) for limit in limits if limit is not None and 0 < limit < 10**9), default=None)
 
 
 @dataclass(frozen=True, eq=False)
 class HuggingFaceClassifier:
     """A sequence classifier of transformers. Made by `huggingface_classifier`."""
 
-    source: Any  # a name or folder, or what was loaded
+    source: Any  # a name or folder, or a loaded model
     tokenizer_source: Any
     function: Function | None
     truncate: bool
@@ -82,25 +95,31 @@ class HuggingFaceClassifier:
     def _parts(self) -> tuple[Any, Any]:
         if not isinstance(self.source, str):
             return self.source, self.tokenizer_source
+
+        def check(config: Any) -> None:
+            kinds = config.architectures or []
+            if kinds and not any(kind.endswith("ForSequenceClassification") for kind in kinds):
+                raise ValueError(f"it is a {kinds[0]}, expected a model for sequence classification")
+
         kind = "AutoModelForSequenceClassification"
-        return load_pretrained(kind, self.source, self.tokenizer_source, self.device, "model", _check_config)
+        return load_pretrained(kind, self.source, self.tokenizer_source, self.device, "model", check)
 
     @cached_property
     def classes(self) -> tuple[str, ...] | None:
         """The model's labels, in the order of its outputs."""
         config = self._parts[0].config
-        labels = tuple(str(config.id2label[place]) for place in range(config.num_labels))
+        labels = tuple(str(config.id2label[label]) for label in range(config.num_labels))
         if len(set(labels)) < len(labels):
             raise InputError(f"two of the model's labels have the same name: {list(labels)}; set model.config.id2label")
         return labels if len(labels) > 1 else None
 
     @cached_property
     def limit(self) -> int | None:
-        """Pieces that the model can take, special ones included; None: any number."""
+        """Pieces that the model takes, special ones included; None: any number."""
         return piece_limit(*self._parts)
 
     def unfit(self, item: str) -> str | None:
-        """Why the model cannot take a text, in words; None if it can."""
+        """Return why the model cannot take a text; None if it can."""
         return None if self.truncate else too_long(self._encoded([item])[0], self.limit)
 
     def __call__(self, texts: Sequence[str]) -> Outputs:
@@ -109,7 +128,7 @@ class HuggingFaceClassifier:
     def _encoded(self, texts: Sequence[str]) -> list[Row]:
         cut: dict[str, Any] = {"truncation": True, "max_length": self.limit} if self.truncate and self.limit else {}
         encoded = self._parts[1]([encodable(text) for text in texts], **({"truncation": False} | cut), verbose=False)
-        return [{name: column[place] for name, column in encoded.items()} for place in range(len(texts))]
+        return [{name: column[row] for name, column in encoded.items()} for row in range(len(texts))]
 
     def _ask(self, rows: list[Row]) -> Outputs:
         torch = need("torch", "hugging-face")
@@ -117,25 +136,15 @@ class HuggingFaceClassifier:
         model, tokenizer = self._parts
         if tokenizer.pad_token_id is None and len(rows) > 1:  # GPT-2 has no padding: one at a time
             return np.concatenate([self._ask([row]) for row in rows])
-        alone = {name: torch.tensor([own]) for name, own in rows[0].items()}
-        batch = tokenizer.pad(rows, return_tensors="pt") if len(rows) > 1 else alone
+        single = {name: torch.tensor([values]) for name, values in rows[0].items()}
+        batch = tokenizer.pad(rows, return_tensors="pt") if len(rows) > 1 else single
         model.eval()
         with torch.inference_mode():
             logits = model(**{name: value.to(model.device) for name, value in batch.items()}).logits
-        return scored(logits.float().cpu().numpy(), self.function or _usual(model.config))
-
-
-def _check_config(config: Any) -> None:
-    kinds = config.architectures or []
-    if kinds and not any(kind.endswith("ForSequenceClassification") for kind in kinds):
-        raise ValueError(f"it is a {kinds[0]}, expected a model for sequence classification")
-
-
-def _usual(config: Any) -> Function:
-    """What a pipeline would do with the logits of such a model."""
-    kind = stated(config, "problem_type")
-    several = kind == "multi_label_classification" or config.num_labels == 1
-    return "none" if kind == "regression" else "sigmoid" if several else "softmax"
+        kind = getattr(model.config, "problem_type", None)  # as a pipeline does with the logits of such a model
+        several = kind == "multi_label_classification" or model.config.num_labels == 1
+        usual = "none" if kind == "regression" else "sigmoid" if several else "softmax"
+        return scored(logits.float().cpu().numpy(), self.function or usual)
 
 
 def huggingface_classifier(
@@ -146,18 +155,28 @@ def huggingface_classifier(
     truncate: bool = False,
     device: object = None,
 ) -> HuggingFaceClassifier:
-    """A sequence classifier of transformers: outputs stand in the order of the model's labels.
+    """Wrap a sequence classifier of transformers: outputs stand in the order of the model's labels.
 
-    A folder or name is loaded when it is first asked; code that comes with a model is never run.
+    A folder or name is loaded when first needed; code that comes with a model is never run.
 
     Parameters
     ----------
-    model : a text-classification pipeline, a folder or name, or a model.
-    tokenizer : of the model, where that is neither a pipeline nor has one in its folder.
-    function : "softmax", "sigmoid" or "none" (logits); None does as a pipeline would.
-    truncate : texts with more pieces than the model takes are cut, and words after the cut can then not matter; else
-        they are refused.
-    device : of the model, such as "cuda".
+    model : pipeline, str, path or model
+        A text-classification pipeline, a folder or name, or a model.
+    tokenizer : tokenizer, optional
+        The tokenizer of the model, where that is neither a pipeline nor has one in its folder.
+    function : {"softmax", "sigmoid", "none"}, optional
+        Applied to the logits; None does as a pipeline would.
+    truncate : bool
+        Cut texts with more pieces than the model takes, so that words after the cut cannot matter; else such texts are
+        refused.
+    device : str, optional
+        The device of the model, such as "cuda".
+
+    Returns
+    -------
+    HuggingFaceClassifier
+        A function from a list of texts to outputs.
 
     Examples
     --------
@@ -169,12 +188,15 @@ def huggingface_classifier(
         raise InputError(f"function must be 'softmax', 'sigmoid', 'none' or None, got {function!r}")
     if isinstance(model, str | Path):
         return HuggingFaceClassifier(str(model), tokenizer, function, bool(truncate), device)
-    if isinstance(model, Pipeline):
+    if all(hasattr(model, name) for name in ("task", "model", "tokenizer")):  # a pipeline
         if model.task != "text-classification":
             raise InputError(f"the pipeline is for {model.task}, expected text-classification; wrap it in a function")
-        function = function or _function_of(model)
+        if function is None:
+            given = (getattr(model, "_postprocess_params", None) or {}).get("function_to_apply")
+            name = given.value if isinstance(given, Enum) else given
+            function = None if name is None else str(name).lower()  # type: ignore[assignment]
         model, tokenizer = model.model, tokenizer or model.tokenizer
-    if tokenizer is None or stated(stated(model, "config"), "num_labels") is None:
+    if tokenizer is None or getattr(getattr(model, "config", None), "num_labels", None) is None:
         raise InputError(
             "huggingface_classifier takes a pipeline, a folder or name, or a model with its tokenizer, got "
             f"{type(model).__name__}"
@@ -182,25 +204,31 @@ def huggingface_classifier(
     return HuggingFaceClassifier(model, tokenizer, function, bool(truncate), device)
 
 
-def _function_of(pipeline: Pipeline) -> Function | None:
-    """What a pipeline was made to do with its logits, if that was said."""
-    given = (stated(pipeline, "_postprocess_params") or {}).get("function_to_apply")
-    name = given.value if isinstance(given, Enum) else given
-    return None if name is None else str(name).lower()  # type: ignore[return-value]
-
-
 def answers(rows: Sequence[Row], limit: int | None, whom: str, ask: Callable[[list[Row]], Array]) -> Outputs:
-    """The outputs for all rows; one that is too long is refused."""
+    """Return the outputs for all rows; one that is too long is refused.
+
+    Rows are given to the model in batches of about the same length, with at most so many pieces, padding included.
+    """
     for row in rows:
         if reason := too_long(row, limit):
             raise InputError(f"a text cannot be given to {whom}: {reason}")
     lengths = [len(row["input_ids"]) for row in rows]
-    found = by_length(lengths, lambda places: ask([rows[place] for place in places]), BATCH_PIECES)
-    return found[:, 0] if found.ndim == 2 and found.shape[1] == 1 else found
+    order = sorted(range(len(rows)), key=lambda row: lengths[row])
+    out: Array | None = None
+    while order:
+        batch = order[-max(1, BATCH_PIECES // max(1, lengths[order[-1]])) :]
+        del order[-len(batch) :]
+        outputs = np.asarray(ask([rows[row] for row in batch]))
+        if out is None:
+            out = np.zeros((len(rows), *outputs.shape[1:]), outputs.dtype)
+        out[batch] = outputs
+    if out is None:
+        return np.zeros(0, np.float32)
+    return out[:, 0] if out.ndim == 2 and out.shape[1] == 1 else out
 
 
 def too_long(row: Row, limit: int | None) -> str | None:
-    """Why a model cannot take a text, in words."""
+    """Return why a model cannot take a text; None if it can."""
     pieces = len(row["input_ids"])
     if limit is None or pieces <= limit:
         return None
@@ -210,25 +238,8 @@ def too_long(row: Row, limit: int | None) -> str | None:
     )
 
 
-def by_length(lengths: Sequence[int], ask: Callable[[list[int]], Array], most: int) -> Array:
-    """Answers to rows, asked in batches of about the same length with at most so many pieces, filled up ones included.
-
-    `ask` is given the places of some rows; all answers come back in the order of the rows.
-    """
-    order = sorted(range(len(lengths)), key=lambda place: lengths[place])
-    out: Array | None = None
-    while order:
-        some = order[-max(1, most // max(1, lengths[order[-1]])) :]
-        del order[-len(some) :]
-        found = np.asarray(ask(some))
-        if out is None:
-            out = np.zeros((len(lengths), *found.shape[1:]), found.dtype)
-        out[some] = found
-    return np.zeros(0, np.float32) if out is None else out
-
-
 def scored(logits: Array, function: str) -> Array:
-    """Logits as probabilities, in their own precision."""
+    """Return logits as probabilities, in their precision."""
     if function == "none":
         return logits
     if function == "sigmoid":
@@ -238,8 +249,7 @@ def scored(logits: Array, function: str) -> Array:
 
 
 TYPES: dict[str, Any] = {"tensor(int64)": np.int64, "tensor(int32)": np.int32}
-
-MEANINGS = {  # what the name of an input has in it, the first that fits -> which input it is
+MEANINGS = {  # part of the name of an input, the first that fits -> which input it is
     "mask": "attention_mask",
     "type": "token_type_ids",
     "segment": "token_type_ids",
@@ -268,46 +278,42 @@ class OnnxTextClassifier:
         return open_session(self.path, threads=self.threads, extra="text")
 
     def unfit(self, item: str) -> str | None:
-        """Why the network cannot take a text, in words; None if it can."""
-        return too_long(_row(self.tokens.encode([item])[0]), self.limit)
+        """Return why the network cannot take a text; None if it can."""
+        return too_long(self._rows([item])[0], self.limit)
 
     def __call__(self, texts: Sequence[str]) -> Outputs:
-        rows = [_row(pieces) for pieces in self.tokens.encode(check_texts(texts))]
-        return answers(rows, self.limit, self.path.name, self._ask)
+        return answers(self._rows(check_texts(texts)), self.limit, self.path.name, self._ask)
+
+    def _rows(self, texts: Sequence[str]) -> list[Row]:
+        encoded = self.tokens.encode(texts)
+        return [{"input_ids": p.ids, "attention_mask": [1] * len(p.ids), "token_type_ids": p.types} for p in encoded]
 
     def _ask(self, rows: list[Row]) -> Array:
         wanted = self.session.get_inputs()
         longest = max(1, *(len(row["input_ids"]) for row in rows))
-        feeds = {
-            entry.name: self._filled(rows, _meaning(entry.name, len(wanted)), longest).astype(TYPES[entry.type])
-            for entry in wanted
-        }
+        feeds = {}
+        for entry in wanted:
+            name = _meaning(entry.name, len(wanted))
+            ids = np.full((len(rows), longest), self.tokens.pad if name == "input_ids" else 0, TYPES[entry.type])
+            for line, row in zip(ids, rows, strict=True):
+                line[: len(row[name])] = row[name]
+            feeds[entry.name] = ids
         try:
             answer = np.asarray(self.session.run(None, feeds)[0])
-        except Exception as error:  # ONNX Runtime has errors of its own kinds
+        except Exception as error:  # ONNX Runtime has many kinds of errors
             why = " ".join(str(error).split())[:300]
             raise ModelError(f"{self.path.name} failed on {len(rows)} texts of {longest} pieces: {why}") from error
         if self.function == "softmax" and (answer.ndim != 2 or answer.shape[1] < 2):
             raise InputError(f"{self.path.name} gives shape {answer.shape}: use function='none' or 'sigmoid'")
         return scored(answer, self.function)
 
-    def _filled(self, rows: list[Row], name: str, longest: int) -> Ints:
-        out = np.full((len(rows), longest), self.tokens.pad if name == "input_ids" else 0, np.int64)
-        for line, row in zip(out, rows, strict=True):
-            line[: len(row[name])] = row[name]
-        return out
-
-
-def _row(pieces: Pieces) -> Row:
-    return {"input_ids": pieces.ids, "attention_mask": [1] * len(pieces.ids), "token_type_ids": pieces.types}
-
 
 def _meaning(name: str, inputs: int) -> str:
-    """Which of the three usual inputs an input of a network is."""
-    found = [meaning for part, meaning in MEANINGS.items() if part in name.lower()]
-    if not found and inputs > 1:
+    """Return which of the three usual inputs an input of a network is."""
+    meanings = [meaning for part, meaning in MEANINGS.items() if part in name.lower()]
+    if not meanings and inputs > 1:
         raise InputError(f"the network's input {name!r} is none of input_ids, attention_mask, token_type_ids")
-    return found[0] if found else "input_ids"
+    return meanings[0] if meanings else "input_ids"
 
 
 def onnx_text_classifier(
@@ -319,19 +325,29 @@ def onnx_text_classifier(
     function: Function = "none",
     threads: int | None = None,
 ) -> OnnxTextClassifier:
-    """A classifier from an ONNX file whose inputs are input_ids and, where it has them, attention_mask, token_type_ids.
+    """Load a classifier from an ONNX file with the inputs input_ids and, optionally, attention_mask, token_type_ids.
 
     Its first output is taken.
 
     Parameters
     ----------
-    path : of the ONNX file.
-    tokenizer : a `tokenizers.Tokenizer`, a fast tokenizer of transformers, or the path of a tokenizer.json or its
-        folder.
-    classes : what the outputs are called.
-    limit : pieces that the network takes, if it has a limit: longer texts are refused, never cut.
-    function : "softmax" or "sigmoid" where the output holds logits, "none" where it does not.
-    threads : of the network; None is OMP_NUM_THREADS, else as many as ONNX Runtime likes.
+    path : str or path
+        The ONNX file.
+    tokenizer : tokenizer, str or path
+        A `tokenizers.Tokenizer`, a fast tokenizer of transformers, or the path of a tokenizer.json or its folder.
+    classes : sequence of str, optional
+        Names of the outputs.
+    limit : int, optional
+        Pieces that the network takes, if it has a limit: longer texts are refused, never cut.
+    function : {"softmax", "sigmoid", "none"}
+        Applied to the output; "none" where it does not hold logits.
+    threads : int, optional
+        Threads of the network; None is OMP_NUM_THREADS, else ONNX Runtime's default.
+
+    Returns
+    -------
+    OnnxTextClassifier
+        A function from a list of texts to outputs.
 
     Examples
     --------

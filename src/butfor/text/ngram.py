@@ -1,44 +1,51 @@
-"""Sampler: words by counts of their neighbours in a corpus, on both sides, without a neural network."""
+"""Sampler: words by counts of their neighbours in a corpus, on both sides, without a neural network.
+
+Interpolated Kneser-Ney (Ney, Essen & Kneser 1994): P(c | a b) = triple(a b c) + rest(a b) P(c | b), P(c | b) =
+pair(b c) + rest(b) P(c). What is discounted from observed n-grams goes to the shorter ones, and a context that was
+never observed leaves everything to them.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from butfor.text.masked_lm import WordByWord, draw_spans, list_spans
+from butfor.text.fills import Recent, WordByWord, always_repeats, draw_spans, list_spans
 from butfor.text.segment import Span, case_of, cased, check_texts, is_word, rewritten, span_of, word_tokens
-from butfor.text.tokens import Recent
-from butfor.types import Bools, Floats, InputError, Ints, Subset, whole
+from butfor.types import Floats, InputError, Ints, Subset, whole
 
 UNKNOWN, EDGE = 0, 1  # numbers of a word that is not in the vocabulary and of the edge of a text
-Small = NDArray[np.float32]
+KEPT_TEXTS, KEPT_DISTRIBUTIONS = 8, 64  # remembered of the last texts and words, only to save time
 
 
 class CountColumn(NamedTuple):
-    """What is known of a word at one place, by the words at the other places of its n-gram."""
+    """Values of a word in an n-gram, by the words at the other positions of the n-gram."""
 
     keys: Ints  # sorted
     words: NDArray[np.int32]
-    values: Small
+    values: NDArray[np.float32]
 
-    def at(self, key: int) -> tuple[NDArray[np.int32], Small]:
+    def at(self, key: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         start, stop = np.searchsorted(self.keys, [key, key + 1])
         return self.words[start:stop], self.values[start:stop]
+
+    def plus(self, mass: Floats, key: int) -> Floats:
+        """Return the mass (V,) with the values of one key added."""
+        words, values = self.at(key)
+        mass = mass.copy()
+        mass[words] += values
+        return mass
 
 
 @dataclass(frozen=True, eq=False)
 class WordCounts:
-    """Probabilities and weights of a language model, as columns that are looked up by the words around one.
-
-    P(c | a b) = triple(a b c) + rest(a b) P(c | b), P(c | b) = pair(b c) + rest(b) P(c): what is discounted from seen
-    n-grams goes to the shorter ones, and a context that was never seen leaves everything to them.
-    """
+    """Probabilities and weights of the language model, as columns that are looked up by the neighbours of a word."""
 
     single: Floats  # (V,) P(c)
     pairs: tuple[CountColumn, CountColumn]  # pair(b c) by c, for b; by b, for c
@@ -46,66 +53,41 @@ class WordCounts:
     triples: tuple[CountColumn, CountColumn, CountColumn]  # triple(a b c) by b c, for a; by a c, for b; by a b, for c
     rests: tuple[CountColumn, CountColumn]  # rest(a b) by b, for a; by a, for b
 
-    def law(self, a: int | None, b: int | None, c: int | None, d: int | None) -> Floats:
-        """Weights (V,) of every word w in a b w c d: P(w | a b) P(c | b w) P(d | w c); None is not known.
+    def weights(self, a: int | None, b: int | None, c: int | None, d: int | None) -> Floats:
+        """Return the weight (V,) of every word w in a b w c d: P(w | a b) P(c | b w) P(d | w c); None is not known.
 
         Where c is not known neither factor of the right is used, and where d is not the last one is not.
         """
-        law = self._after(a, b)
-        if c is not None:
-            law = law * self._before(b, c)
-            if d is not None:
-                law = law * self._before_two(c, d)
-        return law
-
-    def _after(self, a: int | None, b: int | None) -> Floats:
-        """P(w | a b) for every w."""
-        if b is None:
-            return self.single
-        law = self.rest[b] * self.single
-        law = _plus(law, self.pairs[1].at(b))
-        if a is None:
-            return law
-        return _plus(self._rest(a, b) * law, self.triples[2].at(a * len(self.single) + b))
-
-    def _before(self, b: int | None, c: int) -> Floats:
-        """P(c | b w) for every w."""
-        law = _plus(self.rest * self.single[c], self.pairs[0].at(c))
-        if b is None:
-            return law
-        words, rests = self.rests[1].at(b)
-        law[words] *= rests
-        return _plus(law, self.triples[1].at(b * len(self.single) + c))
-
-    def _before_two(self, c: int, d: int) -> Floats:
-        """P(d | w c) for every w."""
-        law = np.full(len(self.single), self._pair(c, d))
-        words, rests = self.rests[0].at(c)
-        law[words] *= rests
-        return _plus(law, self.triples[0].at(c * len(self.single) + d))
-
-    def _pair(self, c: int, d: int) -> float:
-        """P(d | c)."""
+        size = len(self.single)
+        mass = self.single  # P(w | a b)
+        if b is not None:
+            mass = self.pairs[1].plus(self.rest[b] * self.single, b)
+            if a is not None:
+                words, rests = self.rests[1].at(a)
+                rest = rests[words == b]
+                mass = self.triples[2].plus((float(rest[0]) if len(rest) else 1.0) * mass, a * size + b)
+        if c is None:
+            return mass
+        before = self.pairs[0].plus(self.rest * self.single[c], c)  # P(c | b w)
+        if b is not None:
+            words, rests = self.rests[1].at(b)
+            before[words] *= rests
+            before = self.triples[1].plus(before, b * size + c)
+        mass = mass * before
+        if d is None:
+            return mass
         words, values = self.pairs[1].at(c)
-        return float(self.rest[c] * self.single[d] + values[words == d].sum())
-
-    def _rest(self, a: int, b: int) -> float:
-        words, values = self.rests[1].at(a)
-        found = values[words == b]
-        return float(found[0]) if len(found) else 1.0
-
-
-def _plus(law: Floats, column: tuple[NDArray[np.int32], Small]) -> Floats:
-    law = law.copy()
-    law[column[0]] += column[1]
-    return law
+        pair = float(self.rest[c] * self.single[d] + values[words == d].sum())  # P(d | c)
+        before = np.full(size, pair)  # P(d | w c)
+        words, rests = self.rests[0].at(c)
+        before[words] *= rests
+        return mass * self.triples[0].plus(before, c * size + d)
 
 
 def count(stream: Ints, size: int, order: int) -> WordCounts:
-    """WordCounts of a row of numbers below `size`, texts parted by two edges."""
-    predicted = slice(2, None)
-    first, second, third = stream[:-2], stream[1:-1], stream[predicted]
-    inside = ~((second == EDGE) & (third == EDGE))  # the second edge after a text tells nothing
+    """Return the counts of a row of numbers below `size`, with two edges between texts."""
+    first, second, third = stream[:-2], stream[1:-1], stream[2:]
+    inside = ~((second == EDGE) & (third == EDGE))  # the second edge after a text says nothing
     triple, times = np.unique((first * size + second)[inside] * size + third[inside], return_counts=True)
     if order == 2:
         pair, pair_times = np.unique(second[inside] * size + third[inside], return_counts=True)
@@ -122,24 +104,22 @@ def count(stream: Ints, size: int, order: int) -> WordCounts:
     ratios, rests = _discounted(triple // size, times)
     a, b, c = triple // size**2, triple // size % size, triple % size
     context = np.unique(triple // size)
+
+    def column(keys: Ints, words: Ints, values: Floats) -> CountColumn:
+        order = np.argsort(keys, kind="stable")
+        return CountColumn(keys[order], words[order].astype(np.int32), values[order].astype(np.float32))
+
     return WordCounts(
         single=single,
-        pairs=(_column(pair % size, pair // size, ratio), _column(pair // size, pair % size, ratio)),
+        pairs=(column(pair % size, pair // size, ratio), column(pair // size, pair % size, ratio)),
         rest=rest,
-        triples=(
-            _column(b * size + c, a, ratios),
-            _column(a * size + c, b, ratios),
-            _column(a * size + b, c, ratios),
-        ),
-        rests=(
-            _column(context % size, context // size, rests),
-            _column(context // size, context % size, rests),
-        ),
+        triples=(column(b * size + c, a, ratios), column(a * size + c, b, ratios), column(a * size + b, c, ratios)),
+        rests=(column(context % size, context // size, rests), column(context // size, context % size, rests)),
     )
 
 
 def _discounted(context: Ints, times: Ints) -> tuple[Floats, Floats]:
-    """Shares of each n-gram in its context after the discount, and what every context (sorted) has left for others."""
+    """Return the share of each n-gram in its context after the discount, and what every context (sorted) leaves."""
     if not len(times):
         return np.zeros(0), np.zeros(0)
     once, twice = int((times == 1).sum()), int((times == 2).sum())
@@ -149,28 +129,32 @@ def _discounted(context: Ints, times: Ints) -> tuple[Floats, Floats]:
     return (times - discount) / total[inverse], discount * kinds / total
 
 
-def _column(keys: Ints, words: Ints, values: Floats) -> CountColumn:
-    order = np.argsort(keys, kind="stable")
-    return CountColumn(keys[order], words[order].astype(np.int32), values[order].astype(np.float32))
+class WordPositions(NamedTuple):
+    """A span of a text, the words in it, and their indices among the tokens of the text."""
 
-
-KEPT_TEXTS, KEPT_LAWS = 8, 64  # what is remembered of the last texts and words: a pure saving
+    span: Span
+    spans: list[Span]
+    indices: list[int]
+    numbers: Ints  # of all tokens of the text
 
 
 @dataclass(frozen=True, eq=False)
 class NGram:
-    """Draws a word given the words and marks on both sides. Made by `ngram`."""
+    """Draws a word given the words and signs on both sides. Made by `ngram`."""
 
     words: tuple[str, ...]  # by number; the first two stand for an unknown word and for the edge of a text
     counts: WordCounts
-    fills: Ints  # numbers of those that are words: marks are no fills
+    fills: Ints  # numbers of those that may be drawn: signs are no fills
     order: int
     listed: int
     _numbers: dict[str, int] = field(repr=False)
     _texts: Recent[tuple[list[Span], Ints]] = field(default_factory=lambda: Recent(KEPT_TEXTS), repr=False)
-    _laws: Recent[Floats] = field(default_factory=lambda: Recent(KEPT_LAWS), repr=False)
+    _distributions: Recent[Floats] = field(default_factory=lambda: Recent(KEPT_DISTRIBUTIONS), repr=False)
 
     changes_subset_only = True
+    __call__ = draw_spans
+    repeats = always_repeats
+    support = list_spans
 
     @cached_property
     def _known(self) -> tuple[str, ...]:
@@ -181,51 +165,56 @@ class NGram:
         listed = f", listed={self.listed}" if self.listed else ""
         return f"ngram({len(self.fills):,} words, order={self.order}{listed})"
 
-    def __call__(self, texts: Sequence[str], subset: Subset, draws: int, rng: np.random.Generator) -> list[str]:
-        return draw_spans(texts, subset, draws, rng, partial(self._open, subset))
-
-    def _open(self, subset: Subset, text: str) -> WordByWord:
-        place = self._place(text, subset)
-        law = partial(self._law, text, place)
-        return WordByWord(len(place.spans), lambda begun: (self._known, law(begun)), partial(place.written, text))
-
     def lists(self, _: Subset) -> bool:
-        """Whether the likeliest fills are listed: if that was asked for."""
+        """Return whether the likeliest fills are listed."""
         return self.listed > 0
 
-    def repeats(self, _: Subset) -> bool:
-        """Draws of words come again and again."""
-        return True
+    def open(self, text: str, subset: Subset) -> WordByWord:
+        """Return the words of the span, each to be drawn given those before it."""
+        positions = self._positions(text, subset)
 
-    def support(self, inputs: Sequence[str], subset: Subset) -> tuple[list[list[str]], Floats]:
-        """The `listed` likeliest counterfactuals of each text, and their probabilities (n, m).
+        def written(words: Sequence[str]) -> str:
+            pairs = zip(positions.spans, words, strict=True)
+            return rewritten(
+                text, positions.span, positions.spans, [cased(word, case_of(text, *span)) for span, word in pairs]
+            )
 
-        Of several words the likeliest are sought from left to right, keeping `listed` beginnings at a time.
-        """
-        return list_spans(inputs, subset, self.listed, partial(self._open, subset))
+        following = lambda begun: (self._known, self._distribution(text, positions, begun))  # noqa: E731
+        return WordByWord(len(positions.spans), following, written)
 
     def probabilities(self, text: str, subset: Subset) -> dict[str, float]:
-        """Q of every word at a subset of one word, the likeliest first.
+        """Return Q of every word at a subset of one word, the likeliest first.
 
         Parameters
         ----------
-        text : the text.
-        subset : a span of one word of it.
+        text : str
+            The text.
+        subset : Subset
+            A span of one word of it.
+
+        Returns
+        -------
+        dict of str to float
+            The probability of each word.
         """
-        place = self._place(text, subset)
-        if len(place.spans) != 1:
-            raise InputError(f"subset {subset.name!r} holds {len(place.spans)} words; give one")
-        law = self._law(text, place, ())
-        return {self._known[i]: float(law[i]) for i in np.argsort(-law, kind="stable")}
+        positions = self._positions(text, subset)
+        if len(positions.spans) != 1:
+            raise InputError(f"subset {subset.name!r} holds {len(positions.spans)} words; give one")
+        mass = self._distribution(text, positions, ())
+        return {self._known[i]: float(mass[i]) for i in np.argsort(-mass, kind="stable")}
 
     def scores(self, texts: Sequence[str]) -> dict[str, float]:
-        """How well each word of some texts that it knows is told from the rest of its text: top-1, top-5, perplexity.
-
-        Ties count against it. `known` is the share of words that it knows.
+        """Return how well the known words of texts are predicted from the rest of their text.
 
         Parameters
         ----------
-        texts : of its language, which it has not seen.
+        texts : sequence of str
+            Texts of its language that are not in the corpus.
+
+        Returns
+        -------
+        dict of str to float
+            words, known (the share of words that it knows), top1, top5 (ties count against it) and perplexity.
         """
         logs, ranks, total = [], [], 0
         for text in check_texts(texts):
@@ -233,10 +222,10 @@ class NGram:
                 total += 1
                 number = self._numbers.get(text[slice(*span)].lower(), UNKNOWN)
                 if number != UNKNOWN:
-                    law = self._law(text, self._place(text, Subset("", span)), ())
-                    own = law[np.searchsorted(self.fills, number)]
-                    logs.append(np.log(own))
-                    ranks.append(int((law >= own).sum()) - 1)
+                    mass = self._distribution(text, self._positions(text, Subset("", span)), ())
+                    observed = mass[np.searchsorted(self.fills, number)]
+                    logs.append(np.log(observed))
+                    ranks.append(int((mass >= observed).sum()) - 1)
         if not logs:
             raise InputError("none of the words of these texts are known to the n-gram; give texts of its language")
         above = np.array(ranks)
@@ -248,52 +237,36 @@ class NGram:
             "perplexity": float(np.exp(-np.mean(logs))),
         }
 
-    def _place(self, text: str, subset: Subset) -> Place:
+    def _positions(self, text: str, subset: Subset) -> WordPositions:
+        def read() -> tuple[list[Span], Ints]:
+            spans = word_tokens(text)
+            return spans, np.array([self._numbers.get(text[a:b].lower(), UNKNOWN) for a, b in spans], np.int64)
+
         start, end = span_of(text, subset)
-        spans, numbers = self._texts.get(text, lambda: self._read(text))
+        spans, numbers = self._texts.get(text, read)
         inside = [i for i, (a, b) in enumerate(spans) if start <= a and b <= end and is_word(text, (a, b))]
-        if not inside or any(a < place < b for a, b in spans for place in (start, end)):
+        if not inside or any(a < cut < b for a, b in spans for cut in (start, end)):
             raise InputError(
                 f"subset {subset.name!r} ({start}, {end}) is not made of whole words, and an n-gram redraws words; "
                 "test words or spans of words"
             )
-        return Place((start, end), tuple(spans[i] for i in inside), tuple(inside), numbers)
+        return WordPositions((start, end), [spans[i] for i in inside], inside, numbers)
 
-    def _read(self, text: str) -> tuple[list[Span], Ints]:
-        spans = word_tokens(text)
-        return spans, np.array([self._numbers.get(text[a:b].lower(), UNKNOWN) for a, b in spans], np.int64)
+    def _distribution(self, text: str, positions: WordPositions, begun: tuple[str, ...]) -> Floats:
+        """Return the probabilities of the next word, given the words before it that are filled already, (fills,)."""
 
-    def _law(self, text: str, place: Place, begun: tuple[str, ...]) -> Floats:
-        """The law of the next word of a place, given those before it that are filled already, (fills,)."""
-        return self._laws.get((text, place.span, begun), lambda: self._found(place, begun))
+        def make() -> Floats:
+            numbers, indices = positions.numbers.copy(), positions.indices
+            numbers[indices[: len(begun)]] = [self._numbers[word] for word in begun]
+            at, hidden = indices[len(begun)], set(indices[len(begun) + 1 :])
+            around = [
+                EDGE if not 0 <= i < len(numbers) else None if i in hidden else int(numbers[i])
+                for i in (at - 2, at - 1, at + 1, at + 2)
+            ]
+            mass = self.counts.weights(*around)[self.fills]
+            return np.asarray(mass / mass.sum())
 
-    def _found(self, place: Place, begun: tuple[str, ...]) -> Floats:
-        numbers = place.numbers.copy()
-        numbers[list(place.places[: len(begun)])] = [self._numbers[word] for word in begun]
-        at = place.places[len(begun)]
-        hidden = set(place.places[len(begun) + 1 :])
-        around = [EDGE if not 0 <= i < len(numbers) else None if i in hidden else int(numbers[i]) for i in _near(at)]
-        law = self.counts.law(*around)[self.fills]
-        return np.asarray(law / law.sum())
-
-
-def _near(at: int) -> tuple[int, int, int, int]:
-    return at - 2, at - 1, at + 1, at + 2
-
-
-@dataclass(frozen=True)
-class Place:
-    """A span of a text, the words in it, and where they stand among the words and marks of the text."""
-
-    span: Span
-    spans: tuple[Span, ...]
-    places: tuple[int, ...]
-    numbers: Ints
-
-    def written(self, text: str, words: Sequence[str]) -> str:
-        """The span with other words, in the case of those that stood there."""
-        own = [cased(word, case_of(text, *span)) for span, word in zip(self.spans, words, strict=True)]
-        return rewritten(text, self.span, self.spans, own)
+        return self._distributions.get((text, positions.span, begun), make)
 
 
 def ngram(
@@ -304,22 +277,33 @@ def ngram(
     *,
     among: Iterable[str] | None = None,
 ) -> NGram:
-    """Redraws words by a language model of order 2 or 3, interpolated Kneser-Ney, counted in a corpus.
+    """Redraw words by a language model of order 2 or 3, interpolated Kneser-Ney, counted in a corpus.
 
-    The law of a word given the rest is that of the model itself, P(word | left) P(right | word), normalised over the
-    words it knows: with order 3, P(w | a b) P(c | b w) P(d | w c) between a b and c d. Nothing further away has a say.
+    The probability of a word given the rest is that of the model, P(word | left) P(right | word), normalised over the
+    words it knows: with order 3, P(w | a b) P(c | b w) P(d | w c) between a b and c d. Words further away have no
+    influence.
 
-    Letters are compared in lower case, and a fill is written in the case of the word it stands for, as
-    `small_infiller` does: case is conditioned on, and not tested. Marks and tags are read, never drawn. The words of a
-    longer span are drawn from left to right, each given what is known of its neighbours by then.
+    Letters are compared in lower case, and a fill is written in the case of the word it replaces, as `small_infiller`
+    does: case is conditioned on, and not tested. Punctuation and tags are read, never drawn. The words of a longer span
+    are drawn from left to right, each given what is known of its neighbours by then.
 
     Parameters
     ----------
-    corpus : the reference: take texts in which there is nothing to report.
-    order : 2 or 3.
-    listed : the exact tests ("irt" and "sequential") evaluate so many of the likeliest fills instead of drawing.
-    least : words that the corpus has less often are not drawn.
-    among : the only words it draws, such as `plain(corpus, labels)`; None is all of them.
+    corpus : iterable of str
+        The reference: take texts in which there is nothing to report.
+    order : {2, 3}
+        The order of the model.
+    listed : int
+        The exact tests ("irt" and "sequential") evaluate so many of the likeliest fills instead of drawing.
+    least : int
+        Words that the corpus has less often are not drawn.
+    among : iterable of str, optional
+        The only words it draws, such as `plain(corpus, labels)`; None is all of them.
+
+    Returns
+    -------
+    NGram
+        A sampler of texts.
 
     Examples
     --------
@@ -335,33 +319,21 @@ def ngram(
         raise InputError(f"order must be 2 or 3, got {order!r}")
     listed, least = whole("listed", listed, 0), whole("least", least, 1)
     texts = [[text[a:b].lower() for a, b in word_tokens(text)] for text in check_texts(corpus)]
-    words, stream, wordly = _numbered(texts, least)
-    fills = np.flatnonzero(wordly)
-    if among is not None:
-        fills = _limited(fills, words, among)
-    if not len(fills):
-        raise InputError(f"the corpus has no word that comes {least} times; give more texts, or a smaller least")
-    return NGram(words, count(stream, len(words), order), fills, order, listed, {w: i for i, w in enumerate(words)})
-
-
-def _limited(fills: Ints, words: Sequence[str], among: Iterable[str]) -> Ints:
-    """Those of the words that may be drawn."""
-    if isinstance(among, str):
-        raise InputError(f"among must be a list of words, butfor.text.plain(corpus, labels) or None, got {among!r}")
-    wanted = {str(word).lower() for word in among}
-    kept = np.array([place for place in fills.tolist() if words[place] in wanted], np.int64)
-    if len(kept) < 2:
-        raise InputError(f"among has {len(kept)} words that the corpus has; give at least 2 of them")
-    return kept
-
-
-def _numbered(texts: list[list[str]], least: int) -> tuple[tuple[str, ...], Ints, Bools]:
-    """The vocabulary, all texts as one row of numbers with two edges between them, and which are words."""
     tally = Counter(word for text in texts for word in text)
     words = ("", "\0", *sorted(word for word, times in tally.items() if times >= least))
-    numbers = {word: place for place, word in enumerate(words)}
-    stream = [EDGE, EDGE]
+    numbers = {word: number for number, word in enumerate(words)}
+    stream = [EDGE, EDGE]  # all texts in one row, with two edges between them
     for text in texts:
         stream += [*(numbers.get(word, UNKNOWN) for word in text), EDGE, EDGE]
-    wordly = [place > EDGE and is_word(word, (0, len(word))) for place, word in enumerate(words)]
-    return words, np.array(stream, np.int64), np.array(wordly)
+    fills = [number for number, word in enumerate(words) if number > EDGE and is_word(word, (0, len(word)))]
+    if among is not None:
+        if isinstance(among, str):
+            raise InputError(f"among must be a list of words, butfor.text.plain(corpus, labels) or None, got {among!r}")
+        wanted = {str(word).lower() for word in among}
+        fills = [number for number in fills if words[number] in wanted]
+        if len(fills) < 2:
+            raise InputError(f"among has {len(fills)} words that the corpus has; give at least 2 of them")
+    if not fills:
+        raise InputError(f"the corpus has no word that comes {least} times; give more texts, or a smaller least")
+    counts = count(np.array(stream, np.int64), len(words), order)
+    return NGram(words, counts, np.array(fills, np.int64), order, listed, numbers)

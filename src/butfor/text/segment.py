@@ -1,11 +1,9 @@
-"""A text of any script -> spans of its words and sentences, never splitting what is read as one character.
+"""A text of any script -> spans of its words, sentences, paragraphs and pieces; one character is never split.
 
-Upper and lower case of a fill: that of the word it stands for, never more than that.
-
-A lower-case infiller draws words without their case. The case pattern of the observed word (small, Capital, ALL
-CAPITALS) is conditioned on: every fill is written in it, so that case alone never tells the observed text from its
-counterfactuals. "I" and its contractions are capital wherever they stand, so in the middle of a sentence they count as
-small words, and a fill "i" is written "I".
+The case of a fill is that of the word it replaces. A lower-case infiller draws words without their case. The case
+pattern of the observed word (small, Capital, ALL CAPITALS) is conditioned on: every fill is written in it, so that case
+alone never tells the observed text from its counterfactuals. "I" and its contractions are capital wherever they stand,
+so in the middle of a sentence they count as small words, and a fill "i" is written "I".
 """
 
 from __future__ import annotations
@@ -13,20 +11,26 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
-from typing import Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from butfor.models.wrap import need
 from butfor.types import InputError, ModelError, Subset
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
 
 LONE = re.compile("[\ud800-\udfff]")
 Span = tuple[int, int]  # character offsets into a text, half-open
 
 
 def span_of(text: str, subset: Subset) -> Span:
-    """The offsets of a subset, after seeing that they lie in the text."""
+    """Return the offsets of a subset, checked against the text."""
     try:
-        start, end = (int(place) for place in subset.index)
+        start, end = (int(offset) for offset in subset.index)
     except (TypeError, ValueError) as error:
         raise InputError(
             f"subset {subset.name!r} of a text must be (start, end), two character offsets, got {subset.index!r}"
@@ -40,13 +44,21 @@ def span_of(text: str, subset: Subset) -> Span:
 
 
 def replaced(text: str, subset: Subset, fill: str) -> str:
-    """The text with `fill` in place of the subset.
+    """Return the text with `fill` in place of the subset.
 
     Parameters
     ----------
-    text : the text.
-    subset : its index is the span (start, end) to replace.
-    fill : what is to stand there.
+    text : str
+        The text.
+    subset : Subset
+        Its index is the span (start, end) to replace.
+    fill : str
+        The replacement.
+
+    Returns
+    -------
+    str
+        The new text.
 
     Examples
     --------
@@ -58,12 +70,21 @@ def replaced(text: str, subset: Subset, fill: str) -> str:
 
 
 def changed(text: str, other: str, subset: Subset) -> str:
-    """What stands in a counterfactual in place of the subset.
+    """Return the characters of a counterfactual that stand in place of the subset.
 
     Parameters
     ----------
-    text, other : a text, and one of its counterfactuals.
-    subset : its index is the span (start, end) that was redrawn.
+    text : str
+        The observed text.
+    other : str
+        One of its counterfactuals.
+    subset : Subset
+        Its index is the span (start, end) that was redrawn.
+
+    Returns
+    -------
+    str
+        The new characters.
 
     Examples
     --------
@@ -75,25 +96,25 @@ def changed(text: str, other: str, subset: Subset) -> str:
 
 
 class SpanPacking:
-    """How counterfactuals of texts are kept: only what stands in the span."""
+    """Keeps of a counterfactual only the characters of its span."""
 
     def cut(self, observed: str, counterfactual: str, subset: Subset) -> str:
-        """What is kept of a counterfactual."""
+        """Return what is kept of a counterfactual."""
         return changed(observed, counterfactual, subset)
 
     def restore(self, observed: str, piece: str, subset: Subset) -> str:
-        """The whole counterfactual again."""
+        """Return the counterfactual again."""
         return replaced(observed, subset, piece)
 
 
-def rewritten(text: str, span: Span, places: Sequence[Span], words: Sequence[str]) -> str:
-    """The characters of a span with other words at some places in it, and what stands between them as it was.
+def rewritten(text: str, span: Span, inner: Sequence[Span], words: Sequence[str]) -> str:
+    """Return the characters of a span with other words at some inner spans; what is between them stays.
 
     >>> rewritten("a good, old film", (2, 11), [(2, 6), (8, 11)], ["bad", "new"])
     'bad, new'
     """
     out, done = [], span[0]
-    for (start, end), word in zip(places, words, strict=True):
+    for (start, end), word in zip(inner, words, strict=True):
         out += [text[done:start], word]
         done = end
     return "".join([*out, text[done : span[1]]])
@@ -108,8 +129,8 @@ def check_drawn(text: str, drawn: object, subset: Subset) -> None:
     butfor.types.ModelError: the sampler changed the text outside subset 'good'; only text[2:6] may change
     """
     if not isinstance(drawn, str):
-        what = type(drawn).__name__
-        raise ModelError(f"the sampler returned {what} for subset {subset.name!r}; expected whole texts")
+        kind = type(drawn).__name__
+        raise ModelError(f"the sampler returned {kind} for subset {subset.name!r}; expected whole texts")
     start, end = subset.index
     before, after = text[:start], text[end:]
     if not (drawn.startswith(before) and drawn.endswith(after) and len(drawn) >= len(before) + len(after)):
@@ -119,7 +140,7 @@ def check_drawn(text: str, drawn: object, subset: Subset) -> None:
 
 
 def check_texts(texts: Iterable[str]) -> list[str]:
-    """The inputs of a sampler or a model, after seeing that they are strings."""
+    """Return the inputs of a sampler or a model as a list, after checking that they are strings."""
     if isinstance(texts, str):
         raise InputError("one text was given where a list of texts is expected; give [text]")
     out = list(texts)
@@ -130,12 +151,17 @@ def check_texts(texts: Iterable[str]) -> list[str]:
 
 
 def encodable(text: str) -> str:
-    """The same number of characters, but for lone surrogates, which no tokenizer takes: U+FFFD in their place.
+    """Return the text with U+FFFD in place of lone surrogates, which no tokenizer takes.
 
     >>> encodable("a\\ud800b")
     'a�b'
     """
-    return text if text.isascii() else LONE.sub("�", text)  # asked of every row: the first costs nothing
+    return text if text.isascii() else LONE.sub("�", text)  # called for every row: the first costs nothing
+
+
+def lettered(text: str) -> bool:
+    """Return whether a text has a letter or digit."""
+    return any(character.isalnum() for character in text)
 
 
 HAN = "\u3005\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
@@ -161,12 +187,12 @@ ENTITY = r"&(?:\#\d{1,7}|\#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});"
 
 @lru_cache(maxsize=1)
 def marks() -> str:
-    """All combining marks and what else belongs to the character before it, as a class of a regular expression."""
+    """Return combining marks and what else belongs to the character before, as a class of a regular expression."""
     planes = (*range(0x300, 0x20000), *range(0xE0000, 0xE0200))  # there are none between
-    found = [code for code in planes if unicodedata.category(chr(code))[0] == "M"]
-    found += [ord(joiner) for joiner in JOINERS] + list(range(0x1F3FB, 0x1F400))  # skin colours
-    runs = groupby(enumerate(sorted(set(found))), key=lambda pair: pair[1] - pair[0])  # codes that follow each other
-    ends = [(codes[0], codes[-1]) for codes in ([code for _, code in run] for _, run in runs)]
+    codes = [code for code in planes if unicodedata.category(chr(code))[0] == "M"]
+    codes += [ord(joiner) for joiner in JOINERS] + list(range(0x1F3FB, 0x1F400))  # skin colours
+    runs = groupby(enumerate(sorted(set(codes))), key=lambda pair: pair[1] - pair[0])  # codes that follow each other
+    ends = [(run[0], run[-1]) for run in ([code for _, code in run] for _, run in runs)]
     return "".join(chr(first) if first == last else f"{chr(first)}-{chr(last)}" for first, last in ends)
 
 
@@ -185,7 +211,7 @@ def _word() -> re.Pattern[str]:
 
 
 def word_spans(text: str, runs: bool = False) -> list[Span]:
-    """The words of a text: letters or digits, with the marks, apostrophes and decimal points inside them.
+    """Return the words of a text: letters or digits, with the marks, apostrophes and decimal points inside them.
 
     After Unicode's annex 29, but a full stop joins only initials and numbers ("fine.The" is two words, "U.S" one).
     Chinese characters and Hiragana stand one by one, Katakana and Hangul as they are written together. Thai, Lao,
@@ -194,8 +220,15 @@ def word_spans(text: str, runs: bool = False) -> list[Span]:
 
     Parameters
     ----------
-    text : the text.
-    runs : take what scripts without spaces write together as one word.
+    text : str
+        The text.
+    runs : bool
+        Take what scripts without spaces write together as one word.
+
+    Returns
+    -------
+    list of (int, int)
+        Character offsets, half-open, in order.
 
     Examples
     --------
@@ -203,19 +236,19 @@ def word_spans(text: str, runs: bool = False) -> list[Span]:
     >>> [text[a:b] for a, b in word_spans(text)]
     ["Don't", 'stop', 'it’s', '3.5', 'naïve', '好', '的', 'fine', 'The']
     """
-    found: list[Span] = []
-    joins = False  # whether the last span is of a script that runs would join
+    spans: list[Span] = []
+    joins = False  # whether the last span is of a script without spaces
     for match in _word().finditer(text):
-        if match["skip"] is not None or not any(character.isalnum() for character in match[0]):
+        if match["skip"] is not None or not lettered(match[0]):
             continue
         start, end = match.span()
-        alone = match["word"] is None
-        if runs and alone and joins and found[-1][1] == start:
-            found[-1] = (found[-1][0], end)
+        unspaced = match["word"] is None
+        if runs and unspaced and joins and spans[-1][1] == start:
+            spans[-1] = (spans[-1][0], end)
         else:
-            found.append((start, end))
-        joins = alone
-    return found
+            spans.append((start, end))
+        joins = unspaced
+    return spans
 
 
 _ABBREVIATIONS = (
@@ -232,14 +265,20 @@ _END = re.compile(
 
 
 def sentence_spans(text: str) -> list[Span]:
-    """The sentences of a text, without the spaces and tags around them; those without a word are left out.
+    """Return the sentences of a text that have a word, without the spaces and tags around them.
 
     They end at . ! ? and the like, unless an abbreviation, an initial or a small letter says otherwise, at tags such as
     <br /> and at blank lines; without a space after it a stop ends one between a small letter and a capital.
 
     Parameters
     ----------
-    text : the text.
+    text : str
+        The text.
+
+    Returns
+    -------
+    list of (int, int)
+        Character offsets, half-open, in order.
 
     Examples
     --------
@@ -249,27 +288,41 @@ def sentence_spans(text: str) -> list[Span]:
     """
     cuts: list[Span] = []  # where a sentence ends and the next one may begin
     for match in _END.finditer(text):
-        if match["stop"] is not None:
-            if not _goes_on(text, match):
-                cuts.append((match.end(), match.end()))
-        elif match["wide"] is not None or (match["close"] is not None and _begins(text, match)):
-            cuts.append((match.end(), match.end()))
+        start, end = match.span()
+        before = re.search(r"[\w.]+$", text[max(0, start - 20) : start])
+        word = "" if before is None else before[0]
+        abbreviated = word.lower() in ABBREVIATIONS
+        if (stop := match["stop"]) is not None:
+            initial = len(word) == 1 and word.isupper() and word != "I"
+            goes_on = text[end : end + 40].lstrip()[:1].islower() or (stop == "." and (abbreviated or initial))
+            if not goes_on:
+                cuts.append((end, end))
+        elif match["wide"] is not None:
+            cuts.append((end, end))
+        elif match["close"] is not None:  # no space after it: "fine.The"
+            if text[start - 1].islower() and text[end].isupper() and not abbreviated:
+                cuts.append((end, end))
         elif match["blank"] is not None or re.match(r"</?(?:br|p|div|li|h[1-6]|hr|tr|td)\b", match[0], re.IGNORECASE):
-            cuts.append(match.span())
-    cuts.append((len(text), len(text)))
+            cuts.append((start, end))
     return _between(text, cuts)
 
 
 def _between(text: str, cuts: list[Span]) -> list[Span]:
-    """What stands between cuts, without the spaces around it, where it has a letter or digit."""
+    """Return the spans between cuts that have a letter or digit, without the spaces around them."""
     spans, start = [], 0
-    for end, following in cuts:
-        kept = text[start:end]
-        span = (start + len(kept) - len(kept.lstrip()), start + len(kept.rstrip()))
-        if span[0] < span[1] and any(character.isalnum() for character in text[span[0] : span[1]]):
+    for end, following in [*cuts, (len(text), len(text))]:
+        span = trimmed(text, (start, end))
+        if lettered(text[slice(*span)]):
             spans.append(span)
         start = following
     return spans
+
+
+def trimmed(text: str, span: Span) -> Span:
+    """Return a span without the spaces at its ends; some tokenizers count them as part of a piece."""
+    start, end = span
+    inside = text[start:end]
+    return start + len(inside) - len(inside.lstrip()), end - (len(inside) - len(inside.rstrip()))
 
 
 _PARAGRAPH = re.compile(
@@ -279,95 +332,69 @@ _PARAGRAPH = re.compile(
 
 
 def paragraph_spans(text: str) -> list[Span]:
-    """The paragraphs of a text that have a word: they end at blank lines, at two <br /> in a row, at tags of blocks.
+    """Return the paragraphs that have a word: they end at blank lines, at two <br /> in a row, at tags of blocks.
 
     >>> text = "Dull.\\n\\nBut short!<br /><br />The end."
     >>> [text[a:b] for a, b in paragraph_spans(text)]
     ['Dull.', 'But short!', 'The end.']
     """
-    cuts = [match.span() for match in _PARAGRAPH.finditer(text)]
-    return _between(text, [*cuts, (len(text), len(text))])
-
-
-def _goes_on(text: str, match: re.Match[str]) -> bool:
-    """Whether what looks like the end of a sentence is inside one."""
-    after = text[match.end() : match.end() + 40].lstrip()
-    if after[:1].islower():
-        return True
-    if not match["stop"].startswith(".") or len(match["stop"]) > 1:
-        return False
-    word = _word_before(text, match.start())
-    return word.lower() in ABBREVIATIONS or (len(word) == 1 and word.isupper() and word != "I")
-
-
-def _word_before(text: str, place: int) -> str:
-    before = re.search(r"[\w.]+$", text[max(0, place - 20) : place])
-    return "" if before is None else before[0]
-
-
-def _begins(text: str, match: re.Match[str]) -> bool:
-    """Whether a stop without a space after it ends a sentence: before a capital, after a small letter ("fine.The")."""
-    between = text[match.start() - 1].islower() and text[match.end()].isupper()
-    return between and _word_before(text, match.start()).lower() not in ABBREVIATIONS
-
-
-def _joins_pictures(text: str, place: int) -> bool:
-    """Whether the joiner before `place` stands between two emoji."""
-    base = text[max(0, place - 12) : place].rstrip(
-        f"{JOINERS}\ufe0f\U0001f3fb\U0001f3fc\U0001f3fd\U0001f3fe\U0001f3ff"
-    )[-1:]
-    return base != "" and unicodedata.category(base) == unicodedata.category(text[place]) == "So"
+    return _between(text, [match.span() for match in _PARAGRAPH.finditer(text)])
 
 
 @lru_cache(maxsize=1)
-def _joined() -> re.Pattern[str]:
+def _mark() -> re.Pattern[str]:
     return re.compile(f"[{marks()}]")
 
 
-def splits_character(text: str, place: int) -> bool:
-    """Whether a cut at `place` would part what is read as one character: marks, joined emoji, flags, CR from LF.
+def splits_character(text: str, index: int) -> bool:
+    """Return whether a cut at `index` parts what is read as one character: marks, joined emoji, flags, CR from LF.
 
     >>> splits_character("e\\u0301", 1), splits_character("\\r\\n", 1), splits_character("ab", 1)
     (True, True, False)
     """
-    if not 0 < place < len(text):
+    if not 0 < index < len(text):
         return False
-    before, after = text[place - 1], text[place]
+    before, after = text[index - 1], text[index]
     if before == "\r":
         return after == "\n"
     if before.isspace():
         return False
-    if _joined().match(after) or (before == "\u200d" and _joins_pictures(text, place)):
+    if _mark().match(after):
         return True
+    if before == "\u200d":  # a joiner between two emoji
+        modifiers = f"{JOINERS}\ufe0f\U0001f3fb\U0001f3fc\U0001f3fd\U0001f3fe\U0001f3ff"
+        base = text[max(0, index - 12) : index].rstrip(modifiers)[-1:]
+        if base and unicodedata.category(base) == unicodedata.category(after) == "So":
+            return True
     flags = 0
-    while place - 1 - flags >= 0 and "\U0001f1e6" <= text[place - 1 - flags] <= "\U0001f1ff":
+    while flags < index and "\U0001f1e6" <= text[index - 1 - flags] <= "\U0001f1ff":
         flags += 1
     return "\U0001f1e6" <= after <= "\U0001f1ff" and flags % 2 == 1
 
 
-_MARK = re.compile(rf"{TAG}|\.{{2,}}|-{{2,}}|\S", re.IGNORECASE | re.DOTALL)
+_SIGN = re.compile(rf"{TAG}|\.{{2,}}|-{{2,}}|\S", re.IGNORECASE | re.DOTALL)
 
 
 def word_tokens(text: str) -> list[Span]:
-    """Words as `word_spans` finds them, and between them tags, dots and dashes in a row, and single marks.
+    """Return the words of `word_spans`, and between them tags, dots and dashes in a row, and single signs.
 
     >>> text = "Fine... don't<br />go!"
     >>> [text[a:b] for a, b in word_tokens(text)]
     ['Fine', '...', "don't", '<br />', 'go', '!']
     """
-    found: list[Span] = []
+    spans: list[Span] = []
     done = 0
     for start, end in [*word_spans(text), (len(text), len(text))]:
-        found += [(done + mark.start(), done + mark.end()) for mark in _MARK.finditer(text[done:start])]
+        spans += [(done + sign.start(), done + sign.end()) for sign in _SIGN.finditer(text[done:start])]
         if start < end:
-            found.append((start, end))
+            spans.append((start, end))
         done = end
-    return found
+    return spans
 
 
 def is_word(text: str, span: Span) -> bool:
-    """Whether a token is a word, and not a mark or a tag."""
-    return text[span[0]] != "<" and any(character.isalnum() for character in text[span[0] : span[1]])
+    """Return whether a token is a word, and not a sign or a tag."""
+    return text[span[0]] != "<" and lettered(text[span[0] : span[1]])
 
 
 Case = Literal["small", "capital", "capitals"]
@@ -376,7 +403,7 @@ _BEGINS = re.compile(r"(?:^|[.!?…:\"“(>*\n])[\s\"'“”‘’()*_-]*$")
 
 
 def case_of(text: str, start: int, end: int) -> Case:
-    """The case pattern of the word at text[start:end].
+    """Return the case pattern of the word at text[start:end].
 
     >>> [case_of(word, 0, len(word)) for word in ("good", "Good", "GOOD", "I", "iPhone", "3D")]
     ['small', 'capital', 'capitals', 'capital', 'small', 'capital']
@@ -387,19 +414,13 @@ def case_of(text: str, start: int, end: int) -> Case:
     letters = [letter for letter in word if letter.upper() != letter.lower()]
     if not letters or not letters[0].isupper():
         return "small"
-    if _ME.fullmatch(word) and not begins_sentence(text, start):
+    if _ME.fullmatch(word) and start and not _BEGINS.search(text[max(0, start - 40) : start]):
         return "small"
-    if len(letters) > 1 and all(letter.isupper() for letter in letters):
-        return "capitals"
-    return "capital"
-
-
-def begins_sentence(text: str, start: int) -> bool:
-    return _BEGINS.search(text[max(0, start - 40) : start]) is not None if start else True
+    return "capitals" if len(letters) > 1 and all(letter.isupper() for letter in letters) else "capital"
 
 
 def cased(word: str, case: Case) -> str:
-    """A lower-case word in a case pattern.
+    """Return a lower-case word in a case pattern.
 
     >>> [cased("don't", case) for case in ("small", "capital", "capitals")], cased("i'm", "small")
     (["don't", "Don't", "DON'T"], "I'm")
@@ -409,3 +430,64 @@ def cased(word: str, case: Case) -> str:
     if case == "capital" or _ME.fullmatch(word):
         return word[:1].upper() + word[1:]
     return word
+
+
+class Pieces(NamedTuple):
+    """The pieces of one text; special ones have the empty span (0, 0)."""
+
+    ids: list[int]
+    types: list[int]
+    spans: list[Span]
+    special: list[bool]
+
+
+@dataclass(frozen=True, eq=False)
+class Tokens:
+    """A tokenizer that knows the characters of its pieces. Made by `tokens_of`."""
+
+    inner: Tokenizer
+    name: str
+    pad: int
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def encode(self, texts: Sequence[str], special: bool = True) -> list[Pieces]:
+        """Return all pieces of each text, without truncation."""
+        encoded = self.inner.encode_batch([encodable(text) for text in texts], add_special_tokens=special)
+        return [Pieces(e.ids, e.type_ids, e.offsets, [mask == 1 for mask in e.special_tokens_mask]) for e in encoded]
+
+
+def tokens_of(tokenizer: object) -> Tokens:
+    """Wrap a `tokenizers.Tokenizer`, a fast tokenizer of transformers, or the path of a tokenizer.json or its folder.
+
+    >>> tokens_of("nowhere")
+    Traceback (most recent call last):
+    butfor.types.InputError: the tokenizer nowhere does not exist; expected a tokenizer.json or a folder with one
+    """
+    if isinstance(tokenizer, Tokens):
+        return tokenizer
+    kind = need("tokenizers", "text").Tokenizer
+    name = type(tokenizer).__name__
+    inner: Any = getattr(tokenizer, "backend_tokenizer", None) or tokenizer
+    if isinstance(tokenizer, str | Path):
+        path, name = Path(tokenizer).expanduser(), str(tokenizer)
+        file = path / "tokenizer.json" if path.is_dir() else path
+        if not file.is_file():
+            raise InputError(f"the tokenizer {path} does not exist; expected a tokenizer.json or a folder with one")
+        try:
+            inner = kind.from_file(str(file))
+        except Exception as error:  # tokenizers raises bare exceptions
+            raise InputError(f"{file} is not a tokenizer that can be read: {' '.join(str(error).split())}") from error
+    if not isinstance(inner, kind):
+        raise InputError(
+            f"tokenizer is a {name}, expected a tokenizers.Tokenizer, a fast tokenizer of transformers, or a path: "
+            "only these say from which characters their pieces come"
+        )
+    pads = [getattr(tokenizer, "pad_token_id", None), (inner.padding or {}).get("pad_id")]
+    pads += [inner.token_to_id(token) for token in ("[PAD]", "<pad>")]
+    if inner.truncation is not None or inner.padding is not None:  # a copy: the user's stays as it is set
+        inner = kind.from_str(inner.to_str())
+        inner.no_truncation()
+        inner.no_padding()
+    return Tokens(inner, name, int(next((pad for pad in pads if pad is not None), 0)))

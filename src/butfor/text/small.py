@@ -1,46 +1,112 @@
-"""Sampler: the embedded infiller, a small network of English reviews that runs without torch.
+"""The embedded networks, which run without torch: an infiller of English reviews, and a classifier of them.
 
-Model: the embedded classifier of English reviews, which runs without torch.
-
-What it makes of a piece hangs on the three pieces to either side; these states are pooled over the text, by weighted
-means and by a maximum, and the answer is made of what was pooled. So that is done once for a sentence: a text of which
-one sentence was redrawn costs little more than that sentence (docs/decisions/0030).
+The classifier's state at a piece depends on the three pieces to either side; these states are pooled over the text, by
+weighted means and by a maximum, and the output is made of the pooled values. So that is done once for a sentence: a
+text of which one sentence was redrawn costs little more than that sentence (docs/decisions/0030).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache, partial
 from itertools import pairwise
-from typing import Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from butfor.models.onnx import check_threads
-from butfor.text.masked_lm import Blank, Shape, draw_spans, list_spans, lists_short, shape, spelled
-from butfor.text.segment import Case, Span, case_of, cased, check_texts, rewritten, span_of, word_spans
-from butfor.text.tokens import (
-    EDGE,
-    MASK,
-    PAD,
-    UNK,
-    WEIGHTS,
-    Recent,
-    ask,
-    ids_of,
-    numbers_of,
-    pieces_of,
-    remembered,
-    vocabulary,
+from butfor.models.onnx import check_threads, open_session
+from butfor.models.wrap import need
+from butfor.results.words import Note
+from butfor.text import fills
+from butfor.text.segment import (
+    Case,
+    Span,
+    case_of,
+    cased,
+    check_texts,
+    encodable,
+    lettered,
+    rewritten,
+    span_of,
+    word_spans,
 )
-from butfor.types import Bools, Floats, InputError, Ints, Subset, whole
+from butfor.types import Array, Bools, Floats, InputError, Ints, ModelError, Subset, whole
 
-WINDOW = 256  # pieces whose distributions are found in one pass, and kept
+if TYPE_CHECKING:
+    from tokenizers import Encoding, Tokenizer
+
+WEIGHTS = Path(__file__).parent / "weights"
+PAD, UNK, MASK, EDGE = 0, 1, 2, 3
+MOST_SENTENCES = 2**14  # whose pieces, and pooled states, are remembered
+Part = TypeVar("Part", str, bytes)
+Made = TypeVar("Made")
+Float32s = NDArray[np.float32]
+
+
+class Vocabulary(NamedTuple):
+    """The pieces of the embedded networks."""
+
+    pieces: tuple[str, ...]
+    words: Ints  # ids of the pieces that can stand as a word
+    inside: Ints  # ids of the pieces that can continue a word
+    is_word: Bools  # (V,)
+    ends: Bools  # (V,) whether a piece ends a sentence
+
+
+@lru_cache(maxsize=1)
+def vocabulary() -> Vocabulary:
+    """Return the pieces that the networks read and fill."""
+    tokens = tokenizer()
+    pieces = tuple(str(tokens.id_to_token(piece)) for piece in range(tokens.get_vocab_size()))
+    letters = np.array([lettered(piece) for piece in pieces])
+    inside = np.array([piece.startswith("##") for piece in pieces])
+    special = np.array([number <= EDGE or piece.startswith("<") for number, piece in enumerate(pieces)])
+    ends = np.array([piece in (".", "!", "?", "...", "<br />") for piece in pieces])
+    words = letters & ~inside & ~special
+    return Vocabulary(pieces, np.flatnonzero(words), np.flatnonzero(letters & inside), words, ends)
+
+
+@lru_cache(maxsize=1)
+def tokenizer() -> Tokenizer:
+    """Return the tokenizer of the embedded networks."""
+    made: Tokenizer = need("tokenizers", "text").Tokenizer.from_file(str(WEIGHTS / "tokenizer.json"))
+    return made
+
+
+def pieces_of(texts: Sequence[str]) -> list[Encoding]:
+    """Return the encodings of texts: ids, and the offsets of each piece."""
+    return list(tokenizer().encode_batch([encodable(text) for text in texts], add_special_tokens=False))
+
+
+def ids_of(encoding: Encoding) -> Ints:
+    """Return the pieces of a text by number."""
+    ids = np.array(encoding.ids, np.int64)
+    ids[ids <= EDGE] = UNK  # a text that says "[MASK]" masks nothing
+    return ids
+
+
+def ask(
+    name: str, threads: int | None, feeds: Mapping[str, Array], *, output: str | None = None, arena: bool = False
+) -> Float32s:
+    """Return an output of the network weights/`name`.onnx, the first by default; `arena`: batches are of one size."""
+    try:
+        # texts differ in length, and an arena would keep memory for each
+        session = open_session(WEIGHTS / f"{name}.onnx", f"the embedded {name}", threads, arena=arena, extra="text")
+        out: Float32s = session.run(None if output is None else [output], feeds)[0]
+        return out
+    except InputError:
+        raise
+    except Exception as error:  # ONNX Runtime has many kinds of errors
+        raise ModelError(f"the embedded {name} failed: {' '.join(str(error).split())[:300]}") from error
+
+
+WINDOW = 256  # pieces whose distributions are computed in one pass, and kept
 MARGIN = 64  # pieces around them, or around a word of several pieces, that the network reads
 KEPT_BYTES = 2**28  # of the distributions of windows that are remembered: a test that draws again finds them here
-KEPT = 64  # texts, and batches of words of several pieces, that are
+KEPT = 64  # texts, and batches of words of several pieces, that are remembered
 ROWS = 8  # texts with something masked in each that the network gets at a time
 
 
@@ -48,131 +114,119 @@ ROWS = 8  # texts with something masked in each that the network gets at a time
 class SmallInfiller:
     """Draws words of English reviews given the words on both sides. Made by `small_infiller`."""
 
-    shape: Shape
+    shape: fills.Shape
     listed: int
     sweeps: int
-    among: Among
+    among: str  # the words that may be drawn, for the repr
+    words: Ints  # their pieces
     threads: int | None
-    _texts: Recent[Encoded] = field(default_factory=lambda: Recent(KEPT), repr=False)
-    _words: Recent[Floats] = field(default_factory=lambda: Recent(KEPT), repr=False)
+    _texts: fills.Recent[Encoded] = field(default_factory=lambda: fills.Recent(KEPT), repr=False)
+    _batches: fills.Recent[Floats] = field(default_factory=lambda: fills.Recent(KEPT), repr=False)
 
     changes_subset_only = True
+    __call__ = fills.draw_spans
+    repeats = fills.always_repeats
+    lists = fills.lists_short
+    support = fills.list_spans
 
     @cached_property
-    def _windows(self) -> Recent[tuple[Ints, NDArray[np.float32]]]:
-        return Recent(max(8, KEPT_BYTES // (4 * WINDOW * len(self.among.ids))))
+    def _windows(self) -> fills.Recent[tuple[Ints, Float32s]]:
+        return fills.Recent(max(8, KEPT_BYTES // (4 * WINDOW * len(self.words))))
 
     def __repr__(self) -> str:
-        return spelled("small_infiller", str(self.shape), listed=self.listed, sweeps=self.sweeps, among=self.among.name)
-
-    def __call__(self, texts: Sequence[str], subset: Subset, draws: int, rng: np.random.Generator) -> list[str]:
-        return draw_spans(texts, subset, draws, rng, partial(self._open, subset))
+        return fills.spelled(
+            "small_infiller", str(self.shape), listed=self.listed, sweeps=self.sweeps, among=self.among
+        )
 
     def unfit(self, item: str) -> str | None:
-        """Why this sampler is not for a text, in words; None if it is."""
-        words = word_spans(item)
-        strange = _encoded(item).unknown(words)
-        if strange * 2 <= len(words):
+        """Return why this sampler is not for a text; None if it is."""
+        encoded, words = _encoded(item), word_spans(item)
+        unknown = np.zeros(len(item) + 2, np.int64)  # by character
+        for start, end in zip(encoded.first[encoded.ids == UNK], encoded.last[encoded.ids == UNK], strict=True):
+            unknown[start + 1 : end + 1] = 1
+        total = np.cumsum(unknown)
+        count = sum(int(total[end] > total[start]) for start, end in words)
+        if count * 2 <= len(words):
             return None
         return (
-            f"{strange} of its {len(words)} words are in a script that small_infiller does not know; use "
+            f"{count} of its {len(words)} words are in a script that small_infiller does not know; use "
             "butfor.text.masked_lm with a model of its language"
         )
 
-    def notes(self, inputs: Sequence[str], subsets: Sequence[Sequence[Subset]], seed: int) -> list[str]:  # noqa: ARG002
-        """What should be known about these texts: how many of the words tested this sampler could not have drawn."""
-        tested = unknown = 0
-        for text, own in zip(inputs, subsets, strict=True):
-            encoded = _encoded(text)
-            tested += len(own)
-            unknown += sum(tuple(subset.index) in encoded.several for subset in own)
+    def notes(self, inputs: Sequence[str], subsets: Sequence[Sequence[Subset]], seed: int) -> list[Note]:  # noqa: ARG002
+        """Return how many of the words tested this sampler could not have drawn."""
+        unknown = 0
+        for text, tested in zip(inputs, subsets, strict=True):
+            several = _encoded(text).several
+            unknown += sum(tuple(subset.index) in several for subset in tested)
         if not unknown:
             return []
-        return [
-            f"{unknown} of {tested} words tested are outside the infiller's vocabulary: they were compared with words "
-            "inside it, and what is promised does not cover them."
-        ]
+        return [Note("unknown-words", "warning", {"unknown": unknown, "tested": sum(map(len, subsets))})]
 
-    def repeats(self, _: Subset) -> bool:
-        """Draws of words come again and again."""
-        return True
-
-    def lists(self, subset: Subset) -> bool:
-        """Whether the likeliest fills of a subset are listed: if that was asked for, and the span is short."""
-        return lists_short(self.listed, subset)
-
-    def support(self, inputs: Sequence[str], subset: Subset) -> tuple[list[list[str]], Floats]:
-        """The `listed` likeliest counterfactuals of each text, and their probabilities (n, m).
-
-        Of a span of several words the likeliest are sought word by word, keeping `listed` beginnings at a time; their
-        probabilities are those of the draws from left to right, so `sweeps` must be 0.
-        """
-        if self.sweeps:
-            raise InputError("the fills of an infiller with sweeps cannot be listed; use sweeps=0, or listed=0")
-        return list_spans(inputs, subset, self.listed, partial(self._open, subset))
-
-    def _open(self, subset: Subset, text: str) -> Blank:
+    def open(self, text: str, subset: Subset) -> fills.Blank:
+        """Return the span with each word masked."""
         span, units = span_of(text, subset), units_in(text, subset)
-        return Blank(
+
+        def written(pieces: Sequence[int]) -> str:
+            known = vocabulary().pieces
+            words = [cased(known[p].removeprefix("##"), unit.case) for unit, p in zip(units, pieces, strict=True)]
+            return words[0] if len(words) == 1 else rewritten(text, span, [unit.span for unit in units], words)
+
+        return fills.Blank(
             options=[self._options(unit) for unit in units],
-            masked=partial(masked, text, span, units),
-            mass=lambda rows, place, which: self._mass(rows, place, units[which]),
+            masked=partial(masked, text, span, [unit.span for unit in units]),
+            mass=lambda rows, index, which: self._mass(rows, index, units[which]),
             alone=partial(self._alone, text, units[0]),
-            written=partial(_written, text, span, units),
+            written=written,
             sweeps=self.sweeps,
         )
 
     def _options(self, unit: TextUnit) -> Ints:
-        """The pieces that may stand in place of a unit."""
-        return self.among.ids if unit.starts else vocabulary().inside
+        """Return the pieces that may stand in place of a unit."""
+        return self.words if unit.starts else vocabulary().inside
 
     def _alone(self, text: str, unit: TextUnit) -> Floats:
-        """The probability of each word that may stand in place of one word, (words,)."""
+        """Return the probability of each word that may stand in place of one word, (words,)."""
         if unit.starts and unit.ends:
             encoded = self._texts.get(text, lambda: _encoded(text))
-            if (place := encoded.single(unit.span)) is not None:
-                return self._in_window(text, encoded, place)
-            if unit.span in encoded.several:
-                return self._in_batch(text, encoded, encoded.several[unit.span], unit)
-        ids, (place,) = masked(text, unit.span, [unit])
-        return np.asarray(self._mass(ids[None], place, unit)[0])
+            if (index := encoded.single(unit.span)) is not None:  # one pass gives those of all its neighbours, too
+                window = index // WINDOW
+                rows, mass = self._windows.get((text, window), lambda: self._window(encoded.ids, window))
+                row: Floats = mass[rows[index - window * WINDOW]].astype(np.float64)
+                row /= row.sum()
+                return row
+            if unit.span in encoded.several:  # computed together with the next few words of several pieces
+                number = encoded.several[unit.span]
+                first = number // ROWS * ROWS
+                spans = list(encoded.several)[first : first + ROWS]
+                batch = self._batches.get((text, number // ROWS), lambda: self._several(text, spans))
+                return np.asarray(batch[number % ROWS])
+        ids, (index,) = masked(text, unit.span, [unit.span])
+        return np.asarray(self._mass(ids[None], index, unit)[0])
 
-    def _in_window(self, text: str, encoded: Encoded, place: int) -> Floats:
-        """The distribution of a word that is one piece: a pass over its window gives those of all its neighbours."""
-        number = place // WINDOW
-        rows, mass = self._windows.get((text, number), lambda: self._pass(encoded.ids, number))
-        found: Floats = mass[rows[place - number * WINDOW]].astype(np.float64)
-        found /= found.sum()
-        return found
-
-    def _pass(self, ids: Ints, number: int) -> tuple[Ints, NDArray[np.float32]]:
-        """Distributions (m, words to draw) of the whole words of a window, and which row is whose."""
-        begin, end = number * WINDOW, min((number + 1) * WINDOW, len(ids))
-        row, shift = _context(ids, begin, end)
-        wanted = np.flatnonzero(vocabulary().known[ids[begin:end]])
-        logits = _logits([row], wanted + begin - shift, self.threads)
-        mass = self.shape.probabilities(logits[:, self.among.ids])
+    def _window(self, ids: Ints, window: int) -> tuple[Ints, Float32s]:
+        """Return the distributions (m, words to draw) of the words of a window, and which row is whose."""
+        begin, end = window * WINDOW, min((window + 1) * WINDOW, len(ids))
+        low, high = max(0, begin - MARGIN), min(len(ids), end + MARGIN)
+        left, right = [EDGE] * (low == 0), [EDGE] * (high == len(ids))
+        row = np.concatenate([left, ids[low:high], right]).astype(np.int64)
+        wanted = np.flatnonzero(vocabulary().is_word[ids[begin:end]])
+        logits = _logits([row], wanted + begin - low + len(left), self.threads)
+        mass = self.shape.probabilities(logits[:, self.words])
         rows = np.zeros(end - begin, np.int64)
         rows[wanted] = np.arange(len(wanted))
         return rows, mass.astype(np.float32)
 
-    def _in_batch(self, text: str, encoded: Encoded, number: int, unit: TextUnit) -> Floats:
-        """The distribution of a word of several pieces, found together with those of the next few such words."""
-        spans = list(encoded.several)
-        batch = number // ROWS
+    def _several(self, text: str, spans: Sequence[Span]) -> Floats:
+        rows = [masked(text, span, [span]) for span in spans]
+        logits = _logits_near([(ids, index) for ids, (index,) in rows], self.threads)
+        return self.shape.probabilities(logits[:, self.words])
 
-        def ask_batch() -> Floats:
-            some = [masked(text, span, [replace(unit, span=span)]) for span in spans[batch * ROWS : (batch + 1) * ROWS]]
-            logits = _logits_at([_near(ids, place) for ids, (place,) in some], self.threads)
-            return self.shape.probabilities(logits[:, self.among.ids])
-
-        return np.asarray(self._words.get((text, batch), ask_batch)[number % ROWS])
-
-    def _mass(self, rows: Ints, place: int, unit: TextUnit) -> Floats:
-        """Distributions over the words of a unit at one place of each row, (rows, words)."""
-        near = [_near(row, place) for row in rows]
+    def _mass(self, rows: Ints, index: int, unit: TextUnit) -> Floats:
+        """Return distributions over the words of a unit at one index of each row, (rows, words)."""
         ids = self._options(unit)
-        parts = [_logits_at(near[a : a + ROWS], self.threads)[:, ids] for a in range(0, len(near), ROWS)]
+        batches = [[(row, index) for row in rows[a : a + ROWS]] for a in range(0, len(rows), ROWS)]
+        parts = [_logits_near(batch, self.threads)[:, ids] for batch in batches]
         return self.shape.probabilities(np.concatenate(parts))
 
 
@@ -186,18 +240,18 @@ def small_infiller(
     among: Literal["plain"] | Iterable[str] | None = None,
     threads: int | None = None,
 ) -> SmallInfiller:
-    """Redraws words of English text, given the words on both sides, from the whole distribution over 8,000 words.
+    """Redraw words of English text, given the words on both sides, from a distribution over 8,000 words.
 
     A word is redrawn as one word, whatever it was: the network sees that a word stands there, not which one nor how
     many pieces it has. It draws lower-case words, which are written in the case of the observed one (small, Capital,
     ALL CAPITALS): case is conditioned on, and not tested. In a span of several words everything between the words
-    stays, and the words are drawn from left to right. A span that begins inside a word gets pieces that go on with one.
+    stays, and the words are drawn from left to right. A span that begins inside a word gets pieces that continue one.
 
     The sampler is the foil: what it may draw decides what is surprising. Trained on film reviews and reading one, this
     one expects its praise or blame, and every word of a review may well be a draw of it: then no null is false, and
-    nothing is found. With `among="plain"` it draws only the 4,323 words that are as common in praise as in blame
-    (training/plain_words.py): plain words of a text are still exchangeable with their draws, so they are the nulls, and
-    words of opinion are what a run finds.
+    there are no discoveries. With `among="plain"` it draws only the 4,323 words that are as common in praise as in
+    blame (training/plain_words.py): plain words of a text are still exchangeable with their draws, so they are the
+    nulls, and words of opinion are what a run discovers.
 
     Limits: it was trained on film reviews. A word outside its vocabulary is redrawn from the words inside, so that it
     may look surprising for being rare. Texts in scripts it does not know are refused. Distributions of the last few
@@ -205,11 +259,21 @@ def small_infiller(
 
     Parameters
     ----------
-    temperature, top_k, top_p : bend the distribution: the reference becomes the likelier words.
-    listed : the exact tests ("irt" and "sequential") evaluate so many of the likeliest fills instead of drawing.
-    sweeps : how often every word of a span is drawn again given all others.
-    among : the only words it draws: "plain", or a list of words; None is all of them.
-    threads : of the network; None is OMP_NUM_THREADS, else as many as ONNX Runtime likes.
+    temperature, top_k, top_p : float, int, float
+        Sharpen or cut the distribution: the reference becomes the likelier words.
+    listed : int
+        The exact tests ("irt" and "sequential") evaluate so many of the likeliest fills instead of drawing.
+    sweeps : int
+        How often every word of a span is drawn again given all others.
+    among : "plain" or iterable of str, optional
+        The only words it draws: "plain", or a list of words; None is all of them.
+    threads : int, optional
+        Threads of the network; None is OMP_NUM_THREADS, else ONNX Runtime's default.
+
+    Returns
+    -------
+    SmallInfiller
+        A sampler of texts.
 
     Examples
     --------
@@ -218,39 +282,22 @@ def small_infiller(
     >>> made
     ['It was one of the best films.', 'It was one of the best films.']
     """
-    return SmallInfiller(
-        shape(temperature, top_k, top_p),
-        whole("listed", listed, 0),
-        whole("sweeps", sweeps, 0),
-        among_words(among),
-        check_threads(threads),
-    )
-
-
-@dataclass(frozen=True, eq=False)
-class Among:
-    """The words that may be drawn."""
-
-    name: str  # "" for all of them
-    ids: Ints  # their pieces
+    name, ids = "", vocabulary().words
+    if among is not None:
+        if isinstance(among, str) and among != "plain":
+            raise InputError(f"among must be 'plain', a list of words, or None, got {among!r}")
+        wanted = plain_words() if among == "plain" else {str(word).lower() for word in among}
+        ids = np.array([word for word in ids if vocabulary().pieces[word] in wanted], np.int64)
+        if len(ids) < 2:
+            raise InputError(f"among has {len(ids)} words that the infiller knows; give at least 2 of them")
+        name = "'plain'" if among == "plain" else f"{len(ids)} words"
+    limits = whole("listed", listed, 0), whole("sweeps", sweeps, 0)
+    return SmallInfiller(fills.shape(temperature, top_k, top_p), *limits, name, ids, check_threads(threads))
 
 
 def plain_words() -> frozenset[str]:
-    """The words that are as common in praise as in blame: in about as many good as bad reviews for training."""
+    """Return the words that are in about as many good as bad reviews for training."""
     return frozenset((WEIGHTS / "plain.txt").read_text(encoding="utf-8").split())
-
-
-def among_words(given: Iterable[str] | None) -> Among:
-    """The argument of a sampler, checked."""
-    if given is None:
-        return Among("", vocabulary().whole)
-    if isinstance(given, str) and given != "plain":
-        raise InputError(f"among must be 'plain', a list of words, or None, got {given!r}")
-    wanted = plain_words() if given == "plain" else {str(word).lower() for word in given}
-    ids = np.array([word for word in vocabulary().whole if vocabulary().pieces[word] in wanted], np.int64)
-    if len(ids) < 2:
-        raise InputError(f"among has {len(ids)} words that the infiller knows; give at least 2 of them")
-    return Among("'plain'" if given == "plain" else f"{len(ids)} words", ids)
 
 
 @dataclass(frozen=True, eq=False)
@@ -263,19 +310,11 @@ class Encoded:
     several: dict[Span, int]  # with their number
 
     def single(self, span: Span) -> int | None:
-        """Which piece a word is, if it is one."""
-        place = int(np.searchsorted(self.first, span[0]))
-        if place >= len(self.ids) or (self.first[place], self.last[place]) != span:
+        """Return the index of the piece that is a word; None if it is several."""
+        index = int(np.searchsorted(self.first, span[0]))
+        if index >= len(self.ids) or (self.first[index], self.last[index]) != span:
             return None
-        return place if vocabulary().known[self.ids[place]] else None
-
-    def unknown(self, words: list[Span]) -> int:
-        """How many of the words have a character that is in no piece."""
-        seen = np.zeros(max([0, *self.last, *(end for _, end in words)]) + 2, np.int64)
-        for start, end in zip(self.first[self.ids == UNK], self.last[self.ids == UNK], strict=True):
-            seen[start + 1 : end + 1] = 1
-        total = np.cumsum(seen)
-        return sum(int(total[end] > total[start]) for start, end in words)
+        return index if vocabulary().is_word[self.ids[index]] else None
 
 
 def _encoded(text: str) -> Encoded:
@@ -286,9 +325,8 @@ def _encoded(text: str) -> Encoded:
     return replace(plain, several={span: number for number, span in enumerate(several)})
 
 
-@dataclass(frozen=True)
-class TextUnit:
-    """A word, or a part of one, that is redrawn as a whole."""
+class TextUnit(NamedTuple):
+    """A word, or a part of one, that is redrawn as one."""
 
     span: Span
     case: Case
@@ -297,96 +335,71 @@ class TextUnit:
 
 
 def units_in(text: str, subset: Subset) -> list[TextUnit]:
-    """The words of a span, each with the case that its fills get."""
+    """Return the words of a span, each with the case that its fills get."""
+
+    def goes_on(cut: int) -> bool:  # whether a word continues over a cut
+        if text[cut - 1].isspace() or text[cut].isspace():
+            return False
+        return any(a < min(cut, 2) < b for a, b in word_spans(text[max(0, cut - 2) : cut + 2]))
+
     start, end = span_of(text, subset)
-    found = [(start + a, start + b) for a, b in word_spans(text[start:end])]
-    if not found:
+    spans = [(start + a, start + b) for a, b in word_spans(text[start:end])]
+    if not spans:
         raise InputError(
             f"subset {subset.name!r} ({start}, {end}) has no word in it, and small_infiller redraws words; test spans "
             "with a letter or digit"
         )
     units = []
-    for a, b in found:
-        begins = a == 0 or a > start or not _joins(text, a)
-        ends = b == len(text) or b < end or not _joins(text, b)
+    for a, b in spans:
+        begins = a == 0 or a > start or not goes_on(a)
+        ends = b == len(text) or b < end or not goes_on(b)
         units.append(TextUnit((a, b), case_of(text, a, b), begins, ends))
     return units
 
 
-def _joins(text: str, place: int) -> bool:
-    """Whether a word goes on over a cut at `place`."""
-    if text[place - 1].isspace() or text[place].isspace():
-        return False
-    around = text[max(0, place - 2) : place + 2]
-    return any(a < min(place, 2) < b for a, b in word_spans(around))
+def masked(text: str, span: Span, words: Sequence[Span]) -> tuple[Ints, list[int]]:
+    """Return the pieces of a text with one mask for each word of the span, and the indices of the masks.
 
-
-def masked(text: str, span: Span, units: list[TextUnit]) -> tuple[Ints, list[int]]:
-    """The pieces of a text with one mask for each unit of the span, and where the masks are.
-
-    Left, right and what is between the units are cut into pieces apart: nothing of the words themselves is seen, not
-    even where their pieces would have ended. Only what is near is looked at; an edge says where the text really ends.
+    Left, right and what is between the words are cut into pieces apart: nothing of the words themselves is seen, not
+    even where their pieces would have ended. Only what is near is read; an edge says where the text really ends.
     """
     near = 32 * MARGIN  # characters: more than the pieces that are read
     low, high = max(0, span[0] - near), min(len(text), span[1] + near)
-    cuts = [low, *(place for unit in units for place in unit.span), high]
+    cuts = [low, *(cut for word in words for cut in word), high]
     around = [text[a:b] for a, b in zip(cuts[::2], cuts[1::2], strict=True)]
     parts = [ids_of(encoding) for encoding in pieces_of(around)]
     parts[0] = np.concatenate([[EDGE], parts[0]]) if low == 0 else parts[0]
     parts[-1] = np.concatenate([parts[-1], [EDGE]]) if high == len(text) else parts[-1]
     parts[0], parts[-1] = parts[0][-MARGIN - 1 :], parts[-1][: MARGIN + 1]
-    ids, places = [parts[0]], [len(parts[0])]
+    ids, masks = [parts[0]], [len(parts[0])]
     for part in parts[1:]:
         ids += [np.array([MASK]), part]
-        places.append(places[-1] + 1 + len(part))
-    return np.concatenate(ids).astype(np.int64), places[:-1]
+        masks.append(masks[-1] + 1 + len(part))
+    return np.concatenate(ids).astype(np.int64), masks[:-1]
 
 
-def _context(ids: Ints, begin: int, end: int) -> tuple[Ints, int]:
-    """The pieces from `begin` to `end` with those around them, and what to take off a place to find it there."""
-    low, high = max(0, begin - MARGIN), min(len(ids), end + MARGIN)
-    left, right = [EDGE] * (low == 0), [EDGE] * (high == len(ids))
-    return np.concatenate([left, ids[low:high], right]).astype(np.int64), low - len(left)
+def _logits_near(rows: Sequence[tuple[Ints, int]], threads: int | None) -> Float32s:
+    """Return log-odds over all pieces at one index of each row (rows, V), reading the pieces around it."""
+    begins = [max(0, index - MARGIN - 1) for _, index in rows]
+    near = [ids[begin : index + MARGIN + 2] for begin, (ids, index) in zip(begins, rows, strict=True)]
+    return _logits(near, np.array([index - begin for begin, (_, index) in zip(begins, rows, strict=True)]), threads)
 
 
-def _near(ids: Ints, place: int) -> tuple[Ints, int]:
-    """The pieces that are read to fill one place, and where it is among them."""
-    begin = max(0, place - MARGIN - 1)
-    return ids[begin : place + MARGIN + 2], place - begin
-
-
-def _logits_at(near: Sequence[tuple[Ints, int]], threads: int | None) -> NDArray[np.float32]:
-    """Log-odds over all pieces at one place of each row, (rows, V)."""
-    return _logits([row for row, _ in near], np.array([place for _, place in near]), threads)
-
-
-def _logits(rows: Sequence[Ints], places: Ints, threads: int | None) -> NDArray[np.float32]:
-    """The same at `places` of one row, or at one place of each row."""
+def _logits(rows: Sequence[Ints], indices: Ints, threads: int | None) -> Float32s:
+    """Return the same at `indices` of one row, or at one index of each row."""
     ids = np.full((len(rows), max(map(len, rows))), PAD, np.int64)
-    for line, own in zip(ids, rows, strict=True):
-        line[: len(own)] = own
-    row = np.zeros(len(places), np.int64) if len(rows) == 1 else np.arange(len(rows))
-    lengths = np.array([len(own) for own in rows], np.int32)
-    return ask("infiller", threads, {"ids": ids, "lengths": lengths, "row": row, "position": places})
+    for line, row in zip(ids, rows, strict=True):
+        line[: len(row)] = row
+    which = np.zeros(len(indices), np.int64) if len(rows) == 1 else np.arange(len(rows))
+    lengths = np.array([len(row) for row in rows], np.int32)
+    return ask("infiller", threads, {"ids": ids, "lengths": lengths, "row": which, "position": indices})
 
 
-def _written(text: str, span: Span, units: list[TextUnit], pieces: Sequence[int]) -> str:
-    """The span with other words in it, and what stands between them as it was."""
-    known = vocabulary().pieces
-    words = [cased(known[piece].removeprefix("##"), unit.case) for unit, piece in zip(units, pieces, strict=True)]
-    if len(words) == 1:
-        return words[0]
-    return rewritten(text, span, [unit.span for unit in units], words)
-
-
-Pooled = NDArray[np.float32]  # (324,) weighted sums of the states, sums of the weights, the largest states
-BATCH_PIECES = 2**12  # that the network gets at a time: they stay in the cache
-BATCH_TEXTS = 64  # whose sentences are held at a time
-MOST_POOLED = 2**14  # sentences of which it is remembered what was pooled
+BATCH_PIECES = 2**12  # that the classifier gets at a time: they stay in the cache
+BATCH_TEXTS = 64  # whose sentences are in memory at a time
 LEAST = 16  # pieces whose pooled states are kept together: a shorter sentence goes with the next
-REACH = 3  # pieces to either side that a state hangs on: convolutions of three pieces, of step 1 and of step 2
+MARGIN_STATE = 3  # pieces to either side that a state depends on: convolutions of three pieces, of step 1 and of step 2
 WIDTH, HEADS = 64, 4  # of a state; weights of each state, for as many means
-ENDS = frozenset({".", "!", "?", "...", "<br />"})
 
 
 @dataclass(frozen=True)
@@ -398,91 +411,38 @@ class SmallSentiment:
     def __repr__(self) -> str:
         return "small_sentiment()"
 
-    def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    def __call__(self, texts: Sequence[str]) -> Float32s:
         rows = [row if len(row) else np.array([UNK]) for row in numbers_of(check_texts(texts))]
-        found = [self._answers(rows[start : start + BATCH_TEXTS]) for start in range(0, len(rows), BATCH_TEXTS)]
-        return np.concatenate(found) if found else np.zeros(0, np.float32)
+        out = [self._answers(rows[start : start + BATCH_TEXTS]) for start in range(0, len(rows), BATCH_TEXTS)]
+        return np.concatenate(out) if out else np.zeros(0, np.float32)
 
-    def _answers(self, rows: Sequence[Ints]) -> NDArray[np.float32]:
-        held = [_sentences(row) for row in rows]
-        known = remembered(_pooled_before(), held, MOST_POOLED, partial(_pooled, self.threads))
-        every = np.array([_joined([known[part] for part in parts]) for parts in held])
-        sums, weights, most = np.split(every, [HEADS * WIDTH, HEADS * (WIDTH + 1)], axis=1)
+    def _answers(self, rows: Sequence[Ints]) -> Float32s:
+        texts = [_sentences(row) for row in rows]
+        known = remembered(_cache("pooled"), texts, MOST_SENTENCES, partial(_pooled, self.threads))
+        joined = []
+        for sentences in texts:
+            pooled = np.array([known[sentence] for sentence in sentences])
+            sums, most = pooled[:, : HEADS * (WIDTH + 1)], pooled[:, HEADS * (WIDTH + 1) :]
+            joined.append(np.concatenate([sums.sum(axis=0), most.max(axis=0)]))
+        sums, weights, most = np.split(np.array(joined), [HEADS * WIDTH, HEADS * (WIDTH + 1)], axis=1)
         means = sums.reshape(-1, HEADS, WIDTH) / weights[:, :, None]
         return ask("sentiment_head", self.threads, {"means": means, "most": most}, arena=True)
 
 
-def _sentences(row: Ints) -> list[bytes]:
-    """The numbers of the pieces of a sentence or a few, with those around them that their states hang on."""
-    framed = np.zeros(len(row) + 2 * REACH, np.int16)  # PAD is 0: its state is none, as beyond the ends of a text
-    framed[REACH:-REACH] = row
-    held, cuts = framed.tobytes(), [0]
-    for end in (np.flatnonzero(_ends()[row[:-1]]) + 1).tolist():
-        if end - cuts[-1] >= LEAST:  # so the end of a sentence as long as that is a cut, whatever stands before it
-            cuts.append(end)
-    return [held[2 * start : 2 * (stop + 2 * REACH)] for start, stop in pairwise([*cuts, len(row)])]
-
-
-@lru_cache(maxsize=1)
-def _ends() -> Bools:
-    """Which pieces end a sentence (V,)."""
-    return np.array([piece in ENDS for piece in vocabulary().pieces])
-
-
-def _pooled(threads: int | None, parts: Sequence[bytes]) -> list[Pooled]:
-    """What the network pools of sentences. They stand in one row: none reaches over the pieces around another."""
-    found: list[Pooled] = []
-    for some in _together(parts):
-        ids = np.frombuffer(b"".join(some), np.int16).astype(np.int64)
-        states = ask("sentiment", threads, {"ids": ids[None]}, output="states", arena=True)[0]
-        ends = np.cumsum([len(part) // 2 for part in some])
-        starts = np.concatenate([[0], ends[:-1]])
-        found += _pool(states, np.column_stack([starts + REACH, ends - REACH]))
-    return found
-
-
-def _together(parts: Sequence[bytes]) -> Iterator[list[bytes]]:
-    """Parts in their order, as many at a time as the network gets, and one at least."""
-    some: list[bytes] = []
-    size = 0
-    for part in parts:
-        if some and size + len(part) // 2 > BATCH_PIECES:
-            yield some
-            some, size = [], 0
-        some.append(part)
-        size += len(part) // 2
-    if some:
-        yield some
-
-
-def _pool(states: NDArray[np.float32], spans: Ints) -> list[Pooled]:
-    """Of the pieces of each span (n, 2); the logarithms of the weights stand behind their states."""
-    own, weight = states[:, :WIDTH], np.exp(states[:, WIDTH:])  # exponents were within 4 of 0, on random pieces too
-    sums = np.array([weight[start:stop].T @ own[start:stop] for start, stop in spans.tolist()])
-    weights, most = (how.reduceat(held, spans.ravel())[::2] for how, held in ((np.add, weight), (np.maximum, own)))
-    return list(np.concatenate([sums.reshape(len(spans), -1), weights, most], axis=1))
-
-
-def _joined(parts: Sequence[Pooled]) -> Pooled:
-    """Of a text, from what was pooled of its sentences."""
-    held, sums = np.array(parts), HEADS * (WIDTH + 1)
-    return np.concatenate([held[:, :sums].sum(axis=0), held[:, sums:].max(axis=0)])
-
-
-@lru_cache(maxsize=1)
-def _pooled_before() -> dict[bytes, Pooled]:
-    """What was pooled of sentences; a pure saving."""
-    return {}
-
-
 def small_sentiment(*, threads: int | None = None) -> SmallSentiment:
-    """A classifier of English film reviews: a list of texts of any length -> the probability of positive (n,).
+    """Load a classifier of English film reviews: a list of texts of any length -> the probability of positive (n,).
 
     It reads lower-case pieces of a vocabulary of 10,000 and was trained on IMDB; 91.5 % of the test split are right.
 
     Parameters
     ----------
-    threads : of the network; None is OMP_NUM_THREADS, else as many as ONNX Runtime likes.
+    threads : int, optional
+        Threads of the network; None is OMP_NUM_THREADS, else ONNX Runtime's default.
+
+    Returns
+    -------
+    SmallSentiment
+        A function from a list of texts to probabilities.
 
     Examples
     --------
@@ -491,3 +451,82 @@ def small_sentiment(*, threads: int | None = None) -> SmallSentiment:
     True
     """
     return SmallSentiment(check_threads(threads))
+
+
+def _sentences(row: Ints) -> list[bytes]:
+    """Return the pieces of each sentence or few, with those around them that their states depend on."""
+    framed = np.zeros(
+        len(row) + 2 * MARGIN_STATE, np.int16
+    )  # PAD is 0: its state is none, as beyond the ends of a text
+    framed[MARGIN_STATE:-MARGIN_STATE] = row
+    content, cuts = framed.tobytes(), [0]
+    for end in (np.flatnonzero(vocabulary().ends[row[:-1]]) + 1).tolist():
+        if end - cuts[-1] >= LEAST:  # so the end of a sentence as long as that is a cut, whatever stands before it
+            cuts.append(end)
+    return [content[2 * start : 2 * (stop + 2 * MARGIN_STATE)] for start, stop in pairwise([*cuts, len(row)])]
+
+
+def _pooled(threads: int | None, sentences: Sequence[bytes]) -> list[Float32s]:
+    """Return the pooled states of sentences (324,): weighted sums, sums of the weights, the largest states.
+
+    Sentences stand in one row: no state depends on pieces beyond those around its sentence.
+    """
+    batches: list[list[bytes]] = []
+    room = 0
+    for sentence in sentences:
+        size = len(sentence) // 2
+        if size > room or not batches:
+            batches.append([])
+            room = BATCH_PIECES
+        batches[-1].append(sentence)
+        room -= size
+    pooled: list[Float32s] = []
+    for batch in batches:
+        ids = np.frombuffer(b"".join(batch), np.int16).astype(np.int64)
+        states = ask("sentiment", threads, {"ids": ids[None]}, output="states", arena=True)[0]
+        ends = np.cumsum([len(sentence) // 2 for sentence in batch])
+        spans = np.column_stack([np.concatenate([[0], ends[:-1]]) + MARGIN_STATE, ends - MARGIN_STATE])
+        # the logarithms of the weights stand behind the states; they were within 4 of 0, on random pieces too
+        values, weight = states[:, :WIDTH], np.exp(states[:, WIDTH:])
+        sums = np.array([weight[start:stop].T @ values[start:stop] for start, stop in spans.tolist()])
+        weights = np.add.reduceat(weight, spans.ravel())[::2]
+        most = np.maximum.reduceat(values, spans.ravel())[::2]
+        pooled += list(np.concatenate([sums.reshape(len(spans), -1), weights, most], axis=1))
+    return pooled
+
+
+@lru_cache
+def _cache(name: str) -> dict[Any, Any]:  # noqa: ARG001
+    """Return the values remembered under a name, only to save time."""
+    return {}
+
+
+def remembered(
+    cache: dict[Part, Made], groups: Sequence[Sequence[Part]], most: int, make: Callable[[Sequence[Part]], list[Made]]
+) -> dict[Part, Made]:
+    """Return the values of all parts, made where the cache does not have them; it keeps at most so many."""
+    known = {part: cache.get(part) for parts in groups for part in parts}  # another thread may empty the cache
+    fresh = [part for part, value in known.items() if value is None]
+    made = dict(zip(fresh, make(fresh), strict=True))
+    if len(cache) + len(made) > most:
+        cache.clear()
+    cache.update(made)
+    return {part: value for part, value in known.items() if value is not None} | made
+
+
+def numbers_of(texts: Sequence[str]) -> list[Ints]:
+    """Return `ids_of` of each text, in a fraction of the time where texts have most sentences in common.
+
+    No piece spans a space, so what stands between a full stop with a space and the next is encoded once.
+    """
+
+    def encode(sentences: Sequence[str]) -> list[Ints]:
+        encodings = tokenizer().encode_batch(list(sentences), add_special_tokens=False)
+        return [ids_of(encoding) for encoding in encodings]
+
+    parts = []
+    for text in texts:
+        *others, last = encodable(text).split(". ")
+        parts.append([*(sentence + "." for sentence in others), last])
+    known = remembered(_cache("pieces"), parts, MOST_SENTENCES, encode)
+    return [np.concatenate([known[sentence] for sentence in sentences]) for sentences in parts]

@@ -87,7 +87,7 @@ def test_a_plain_callable_has_no_facts_but_its_name():
 def test_a_callable_may_carry_a_fact_as_an_attribute(name):
     info = info_of(with_facts(plain(), **{name: FACTS[name]}))
     assert getattr(info, name) == FACTS[name]
-    others = set(samplers.FACTS) - {name, "identity"}
+    others = set(samplers.TAGS) - {name, "identity"}
     assert all(getattr(info, other) == getattr(SamplerInfo(), other) for other in others)
 
 
@@ -266,7 +266,7 @@ def test_attributes_of_another_kind_are_no_facts():
 
 
 def test_the_table_of_facts_has_them_all():
-    assert set(samplers.FACTS) == {field.name for field in fields(SamplerInfo)}
+    assert set(samplers.TAGS) == {field.name for field in fields(SamplerInfo)}
 
 
 def test_that_only_the_subset_changes_is_believed_of_our_own_samplers_only():

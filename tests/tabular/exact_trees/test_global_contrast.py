@@ -8,7 +8,7 @@ from butfor import global_importance, tabular
 from butfor.run.holdout import Deviations
 from butfor.tabular import global_importance as fitted_contrast
 from butfor.tabular.splice import bind_sampler
-from tree_models import COLUMNS, asked, fitted, on_thresholds, tables
+from tree_models import COLUMNS, asked, fitted, on_thresholds, reasons, tables
 
 SUBSETS = {"first two": [0, 1], "x2": [2], "last two": [3, 4]}
 
@@ -88,10 +88,10 @@ def test_draws_agree_and_can_be_asked_for():
 
 def test_what_cannot_be_read_is_drawn_and_labels_are(monkeypatch):
     model, X, reference = case("hist")
-    monkeypatch.setattr("butfor.tabular.exact_trees.outcomes.in_columns", lambda *_: {}["read"])
+    monkeypatch.setattr("butfor.tabular.exact_trees.in_columns", lambda *_: {}["read"])
     result = global_importance(model, X, reference=tabular.residual(reference), check=False)
     assert not result.record.exact
     assert result.record.draws == 32
-    assert any("so p-values come from draws" in str(note) for note in result.notes)
+    assert reasons(result.notes) == ["raised"]
     with_labels = global_importance(model, X, y=np.arange(len(X)) % 2, check=False)
     assert not any("trees" in str(note) for note in with_labels.notes)

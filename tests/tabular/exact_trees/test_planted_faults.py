@@ -11,13 +11,12 @@ import pytest
 from brute_force import CLOSE, agree, the_long_way
 from butfor import explain, tabular
 from butfor.inference import exact as listed
-from butfor.models.trees import libraries as scikit_learn
-from butfor.tabular.exact_trees import laws, steps
-from butfor.tabular.exact_trees import outcomes as check
-from butfor.tabular.exact_trees import steps as source
-from butfor.tabular.exact_trees.steps import TreeIndex
+from butfor.models import tree_steps, trees
+from butfor.models.tree_steps import TreeIndex
+from butfor.tabular import exact_trees
+from butfor.tabular.empirical import Empirical
 from butfor.types import Subset
-from tree_models import COLUMNS, asked, fitted, on_thresholds, tables
+from tree_models import COLUMNS, asked, fitted, on_thresholds, reasons, tables
 
 EACH = [[j] for j in range(COLUMNS)]
 
@@ -46,8 +45,8 @@ def wrong_side(splits):
 
 
 def plant_missing(monkeypatch):
-    plain = source.in_columns
-    monkeypatch.setattr(check, "in_columns", lambda *args: wrong_side(plain(*args)))
+    plain = exact_trees.in_columns
+    monkeypatch.setattr(exact_trees, "in_columns", lambda *args: wrong_side(plain(*args)))
 
 
 def plant_threshold(monkeypatch):
@@ -63,7 +62,7 @@ def plant_threshold(monkeypatch):
 
 
 def plant_no_float32(monkeypatch):
-    monkeypatch.setattr(scikit_learn, "in_float32", lambda ensemble: ensemble)
+    monkeypatch.setattr(trees, "in_float32", lambda ensemble: ensemble)
 
 
 def plant_strict(monkeypatch):
@@ -72,25 +71,25 @@ def plant_strict(monkeypatch):
 
 def plant_no_own(monkeypatch):
     """The observed value is one donor more; without it p is too small."""
-    plain = laws._empirical
+    plain = Empirical.cdf
 
-    def law(*args):
-        made = plain(*args)
-        return lambda *given: replace(made(*given), own=0.0)
+    def cdf(self, subset):
+        made = plain(self, subset)
+        return lambda *given: replace(made(*given), observed=0.0)
 
-    monkeypatch.setattr(laws, "_empirical", law)
+    monkeypatch.setattr(Empirical, "cdf", cdf)
 
 
 def plant_lost_step(monkeypatch):
     """A step function whose last jump is forgotten."""
-    plain = steps._padded
+    plain = tree_steps._padded
 
     def padded(row, start, jump, own, end):
         jump = jump.copy()
         jump[-1] = 0
         return plain(row, start, jump, own, end)
 
-    monkeypatch.setattr(steps, "_padded", padded)
+    monkeypatch.setattr(tree_steps, "_padded", padded)
 
 
 FAULTS = {
@@ -109,7 +108,7 @@ def test_the_long_way_finds_the_fault(name, monkeypatch):
     model, X, sampler = case(*made, **options)
     compared(model, X, sampler)
     plant(monkeypatch)
-    monkeypatch.setattr(check, "_compare", lambda *_: None)
+    monkeypatch.setattr(exact_trees, "_compare", lambda *_: None)
     with pytest.raises(AssertionError):
         compared(model, X, sampler)
 
@@ -123,7 +122,7 @@ def test_the_self_check_finds_what_was_read_wrongly(name, monkeypatch):
     plant(monkeypatch)
     result = explain(model, X, sampler, subsets="columns", control=False, draws=64)
     assert not result.record.exact
-    assert any("differs from what it says" in str(note) for note in result.notes)
+    assert reasons(result.notes) == ["differs"]
 
 
 def test_draws_are_rounded_as_the_data_are(monkeypatch):
@@ -132,9 +131,9 @@ def test_draws_are_rounded_as_the_data_are(monkeypatch):
     sampler = tabular.gaussian(np.random.default_rng(0).normal(size=(50, 1)).astype(np.float32))
     subset = Subset("x", np.array([0]))
     starts = np.array([[0, 1]])
-    law = laws.column_law(sampler, subset, np.dtype(np.float32))
-    rounded = law(inputs, cut, starts).mass[0, 1]
-    monkeypatch.setattr(laws, "rounds_down_to", lambda cuts: cuts)
-    assert law(inputs, cut, starts).mass[0, 1] > rounded
+    distribution = exact_trees.column_distribution(sampler, subset, np.dtype(np.float32))
+    rounded = distribution(inputs, cut, starts).mass[0, 1]
+    monkeypatch.setattr(exact_trees, "rounds_down_to", lambda cuts: cuts)
+    assert distribution(inputs, cut, starts).mass[0, 1] > rounded
     draws = sampler.values(inputs, subset, 200_000, np.random.default_rng(1)).astype(np.float32)
     assert abs((draws > cut).mean() - rounded) < 5 * np.sqrt(0.2 / 200_000)

@@ -22,18 +22,18 @@ export function showFound(view, id) {
 function picture(shown) {
   const percent = (value) => `${value.toFixed(2)}%`;
   const lines = shown.lines.map((line) => {
-    const track = svg("svg", { class: "track", role: "img", "aria-label": `${line.said} ${line.interval}` });
-    if (shown.mark_name) track.append(svg("line", { class: shown.mark_name.startsWith("level") ? "level" : "zero", x1: percent(shown.mark), x2: percent(shown.mark), y1: 0, y2: 16 }));
+    const track = svg("svg", { class: "track", role: "img", "aria-label": `${line.text} ${line.interval}` });
+    if (shown.kind !== "count") track.append(svg("line", { class: shown.kind, x1: percent(shown.mark), x2: percent(shown.mark), y1: 0, y2: 16 }));
     if (line.middle !== null) {
       const [low, high] = [line.low ?? line.middle, line.high ?? line.middle];
-      track.append(svg("line", { class: shown.mark_name ? "span" : "count", x1: percent(low), x2: percent(high), y1: 8, y2: 8 }));
-      if (shown.mark_name) track.append(svg("circle", { cx: percent(line.middle), cy: 8, r: 4 }));
+      track.append(svg("line", { class: shown.kind === "count" ? "count" : "span", x1: percent(low), x2: percent(high), y1: 8, y2: 8 }));
+      if (shown.kind !== "count") track.append(svg("circle", { cx: percent(line.middle), cy: 8, r: 4 }));
     }
     return el("li", { class: line.sure ? "" : "unsure" }, el("span", {}, line.name, line.value ? ` = ${line.value}` : ""), track,
-      el("span", { class: "said" }, line.said, line.interval ? el("small", {}, line.interval) : ""));
+      el("span", { class: "said" }, line.text, line.interval ? el("small", {}, line.interval) : ""));
   });
   return el("section", { class: "answer", "aria-label": "Picture of the answer" }, el("p", { class: "quiet" }, shown.title), el("ul", {}, ...lines),
-    shown.mark_name ? el("p", { class: "hint" }, shown.key, shown.mark_name.startsWith("level") ? ` Dashed: ${shown.mark_name}.` : "") : "");
+    shown.key ? el("p", { class: "hint" }, `${shown.key} ${shown.key_of_mark}`) : "");
 }
 
 // The same before anything is known.
@@ -54,7 +54,7 @@ function label(row) {
 
 function images(view, id, open) {
   return el("div", { class: "pictures" }, ...view.inputs.map((input) => {
-    const own = view.rows.filter((row) => row.place === input.place);
+    const own = view.rows.filter((row) => row.index === input.index);
     if (!input.picture && !input.src) return el("div", {}, el("p", {}, `${input.name}: the image is no longer where it was.`), list(own, open));
     const layer = svg("svg", { viewBox: "0 0 1000 1000", preserveAspectRatio: "none", class: "boxes" });
     for (const row of own.filter((one) => one.where)) {
@@ -76,7 +76,7 @@ function list(own, open) {
 
 function texts(view, id, open) {
   return el("div", {}, ...view.inputs.map((input) => {
-    const own = view.rows.filter((row) => row.place === input.place && row.where);
+    const own = view.rows.filter((row) => row.index === input.index && row.where);
     const nodes = pieces(input.text, own.map((row) => [...row.where, row])).map(([text, row]) => {
       if (!row) return document.createTextNode(text);
       const word = el("span", { class: row.chosen ? "found-word yes" : "found-word no", ...(open ? { tabindex: "0", role: "button" } : {}), "data-row": row.row, title: label(row) }, text);

@@ -40,7 +40,7 @@ export async function showRun(place, id) {
   }
 
   if (ended(state)) return void (await heard(state));
-  await asked(body, id);
+  await inputs(body, id);
   return follow(id, (now) => heard(now).catch((error) => body.replaceChildren(wrong(error))),
     () => head.append(wrong(new Error("The studio does not answer any more; was it closed?"))));
 }
@@ -61,9 +61,9 @@ function filling(body, now) {
   }
 }
 
-// What was asked, as it was drawn or marked: shapes turn blue as they are established.
-async function asked(body, id) {
-  const view = await get(`/api/runs/${id}/asked`);
+// Inputs, as they were drawn or marked: shapes turn blue as they are established.
+async function inputs(body, id) {
+  const view = await get(`/api/runs/${id}/inputs`);
   if (view.rows.length) body.replaceChildren(showAsked(view));
 }
 

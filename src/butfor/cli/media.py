@@ -1,0 +1,266 @@
+"""`butfor image` and `butfor text`: regions of photographs, and words of texts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+
+from butfor.cli.options import (
+    FOLDER,
+    MODEL,
+    TEST,
+    Output,
+    Trust,
+    bar,
+    command,
+    finish,
+    kept,
+    library_settings,
+    opt,
+    stopped_early,
+    working,
+    written,
+)
+from butfor.report.write import save_png
+from butfor.results.words import as_note
+from butfor.types import InputError, whole
+
+FILLS, RANKS = "fills", "ranks.png"
+TABLES_ONLY = ("sufficient", "exact", "control")
+IMAGE_MODEL_HELP = (
+    "file.onnx, file.py:function (from a list of uint8 arrays to outputs), the name of a torchvision model such as "
+    "inception_v3, or hf:NAME or a folder of a Hugging Face image classifier."
+)
+PREPROCESS_HELP = (
+    "How images go into the model: whole, crop, imagenet-whole, imagenet-crop, inception-whole or inception-crop."
+)
+SIZE_HELP = "Pixels of both sides that the network takes. Default: as its file says, else 224."
+MEAN_HELP = "In place of the preset's: grey levels taken off, one number or red,green,blue."
+SCALE_HELP = "In place of the preset's: what grey levels are then divided by, one number or three."
+BOXES_HELP = (
+    "What to test: a JSON, COCO or VOC file of boxes, a folder of masks (a folder of PNG files for each image), grid "
+    "or grid:4x5, zoom or zoom:32 (coarse to fine, to cells of 32 pixels), superpixels or superpixels:30, random, or "
+    "auto (a detector's boxes, then random ones; needs --detector)."
+)
+INPAINTER_HELP = (
+    "What fills a region: donor, telea, navier-stokes, an inpainting network as file.onnx (MI-GAN, LaMa), "
+    "file.py:function, or diffusers:NAME."
+)
+DIVERSIFY_HELP = "Draw from a network that always fills alike by changing what it sees; any test but osft needs it."
+CHECK_HELP = "Rank real patches among their draws; writes ranks.png."
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImageModel:
+    """A classifier of images, and how images go into it."""
+
+    panel = MODEL
+    model: Annotated[str, opt(IMAGE_MODEL_HELP)]
+    preprocess: Annotated[str | None, opt(PREPROCESS_HELP)] = None
+    size: Annotated[int | None, opt(SIZE_HELP)] = None
+    mean: Annotated[str | None, opt(MEAN_HELP)] = None
+    scale: Annotated[str | None, opt(SCALE_HELP)] = None
+    classes: Annotated[Path | None, opt("Names of the classes: a JSON list, or one a line.")] = None
+    threads: Annotated[int | None, opt("Threads of each ONNX network.")] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Regions:
+    """Images, and what to test in them."""
+
+    panel = "Images and regions"
+    images: Annotated[Path, opt("Folder with the images, or one image.")]
+    boxes: Annotated[str, opt(BOXES_HELP)] = "grid"
+    detector: Annotated[Path | None, opt("A YOLO network as file.onnx, for --boxes auto.")] = None
+    detector_classes: Annotated[Path | None, opt("Names of the detector's classes: a JSON list, or one a line.")] = None
+    overlap: Annotated[str, opt("refuse, or alone: test regions that overlap, each alone.")] = "refuse"
+    attributes: Annotated[str | None, opt("Properties of the whole image to test as well: colour,texture.")] = None
+    longest: Annotated[int | None, opt("Shrink images whose longer side has more pixels.")] = None
+    recursive: Annotated[bool, opt("Search the folders inside, too.", "--recursive")] = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inpainter:
+    """The sampler of regions, and checks of it."""
+
+    panel = TEST
+    sampler: Annotated[str, opt(INPAINTER_HELP)] = "donor"
+    diversify: Annotated[bool, opt(DIVERSIFY_HELP, "--diversify")] = False
+    effects: Annotated[bool, opt("Estimate effects from fresh draws.", "--effects")] = False
+    sensitivity: Annotated[
+        bool, opt("Run four times more with every region moved diagonally, and compare.", "--sensitivity")
+    ] = False
+    pixels: Annotated[int, opt("How far --sensitivity moves them.")] = 1
+    check: Annotated[bool, opt(CHECK_HELP, "--check-sampler")] = False
+    fills: Annotated[Path | None, opt("Folder that keeps the fills for other runs. Default: fills in --out.")] = None
+
+
+@command(
+    without=("config", *TABLES_ONLY, "run_dir"),  # its fills are kept in any case
+    target="Which output: its label or number, predicted (the default), or observed-class (the paper's).",
+    draws="Counterfactuals per region, or the most of them.",
+    on_error="raise, or skip: leave out images that cannot be read or whose boxes do not fit.",
+)
+def image(*, model: ImageModel, regions: Regions, inpainter: Inpainter, output: Output, **settings: Any) -> None:
+    """Test regions of photographs; write result.butfor, table.csv and report.html with the pictures in it."""
+    from butfor.evaluation.samplers import info_of
+    from butfor.image import ImageFiles, explain, folder, ranks, sensitivity
+    from butfor.image.explain import classifier
+    from butfor.image.named import model_named, regions_named, sampler_named
+
+    whole("--pixels", inpainter.pixels, 1)
+    files, notes = dict(FOLDER), []
+    with working(output):
+        box = classifier(model_named(**vars(model)))
+        sampler = sampler_named(
+            inpainter.sampler,
+            inpainter.fills or output.out / FILLS,
+            diversify=inpainter.diversify,
+            test=settings.get("test"),
+            threads=model.threads,
+        )
+        if inpainter.check and info_of(sampler).deterministic:
+            raise InputError("--check-sampler needs draws that differ, but the sampler always fills alike; --diversify")
+        path = regions.images
+        pictures = (
+            ImageFiles((path,), (path.name,), regions.longest)
+            if path.is_file()
+            else folder(path, recursive=regions.recursive, longest=regions.longest)
+        )
+        boxes = regions_named(
+            regions.boxes,
+            detector=regions.detector,
+            detector_classes=regions.detector_classes,
+            overlap=regions.overlap,  # type: ignore[arg-type]
+            attributes=regions.attributes,
+            seed=output.seed,
+        )
+        settings = {**library_settings(settings, box), "boxes": boxes, "seed": output.seed}
+        settings["effects"] = "chosen" if inpainter.effects else None
+        result = explain(box, pictures, sampler, progress=bar(output), **settings)
+        if inpainter.sensitivity:
+            notes.append(sensitivity(box, pictures, sampler, pixels=inpainter.pixels, **settings).summary())
+        if inpainter.check:
+            draws = int(np.clip(result.record.draws, 2, 20))
+            where = {name: settings[name] for name in ("boxes", "on_error", "seed") if name in settings}
+            ranked = ranks(box, pictures, sampler, draws=draws, **where)
+            notes.append(ranked.verdict)
+            files["Ranks"] = RANKS
+        result = replace(result, run_notes=(*result.run_notes, *map(as_note, notes)))
+        result = written(result, output, model=model.model, data=str(path))
+        if inpainter.check:
+            save_png(ranked.plot, output.out / RANKS, 8)
+    finish(output, result.summary, result.to_json, files)
+
+
+TEXT_MODEL_HELP = (
+    "small-sentiment, file.onnx with --tokenizer, file.py:function (from a list of strings to outputs), file.skops "
+    "or a pickle of a text pipeline, or hf:NAME or a folder of a Hugging Face text classifier."
+)
+TEXTS_HELP = (
+    "A .csv, .tsv, .jsonl or .json file, a directory of .txt files (a text each), a .txt file or - for standard input "
+    "(a text a line, or JSON lines)."
+)
+UNITS_HELP = (
+    "What to test: word, wordpiece (of the sampler, or wordpiece:TOKENIZER), sentence, phrase, match:PATTERN (a "
+    "regular expression), or a JSON file of spans."
+)
+INFILLER_HELP = (
+    "What redraws words: small-infiller, masked-lm:DIR, causal-lm:DIR, ngram:FILE, a folder of a language model of "
+    "transformers, or file.py:function."
+)
+AMONG_HELP = "plain: small-infiller draws only words that are as common in praise as in blame; or a file of words."
+LISTED_HELP = "Evaluate so many of the likeliest fills for an exact p-value instead of drawing (sequential, irt)."
+FUNCTION_HELP = "What a network's outputs go through: softmax, sigmoid or none."
+EFFECTS_HELP = "Estimate effects from fresh draws."
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextModel:
+    """A classifier of texts."""
+
+    panel = MODEL
+    model: Annotated[str, opt(TEXT_MODEL_HELP)]
+    tokenizer: Annotated[str | None, opt("tokenizer.json, or a folder with one, of an ONNX model.")] = None
+    classes: Annotated[str | None, opt("Names of the outputs: negative,positive.")] = None
+    limit: Annotated[int | None, opt("Pieces that an ONNX model takes; longer texts are refused.")] = None
+    function: Annotated[str | None, opt(FUNCTION_HELP)] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Units:
+    """Texts, and what to test in them."""
+
+    panel = "Texts and what to test"
+    texts: Annotated[str, opt(TEXTS_HELP)]
+    units: Annotated[str, opt(UNITS_HELP)] = "word"
+    column: Annotated[str | None, opt("Column or key with the texts. Default: the only one, or text.")] = None
+    name: Annotated[str | None, opt("Column or key with the names of the texts. Default: row numbers.")] = None
+    whole: Annotated[bool, opt("A .txt file, or standard input, is one text with all of its lines.", "--whole")] = False
+    overlap: Annotated[str, opt("refuse, or alone: test spans that overlap, each alone.")] = "refuse"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Infiller:
+    """The sampler of words."""
+
+    panel = TEST
+    sampler: Annotated[str, opt(INFILLER_HELP)] = "small-infiller"
+    temperature: Annotated[float | None, opt("Of the language model; 1 leaves it as it is.")] = None
+    top_k: Annotated[int | None, opt("Draw among so many fills only.")] = None
+    top_p: Annotated[float | None, opt("Draw among the likeliest fills of this mass only.")] = None
+    among: Annotated[str | None, opt(AMONG_HELP)] = None
+    listed: Annotated[int, opt(LISTED_HELP)] = 0
+    threads: Annotated[int | None, opt("Threads of small-infiller.")] = None
+
+
+@command(
+    without=("config", *TABLES_ONLY),
+    target="Which output: its label or number, predicted (the default where there are several), or observed-class "
+    "(the paper's).",
+    draws="Counterfactuals per word, or the most of them.",
+    on_error="raise, or skip: leave out texts that cannot be used, with a note.",
+)
+def text(
+    *,
+    model: TextModel,
+    trust: Trust,
+    units: Units,
+    infiller: Infiller,
+    effects: Annotated[bool, opt(EFFECTS_HELP, "--effects/--no-effects", panel=TEST)] = True,
+    output: Output,
+    **settings: Any,
+) -> None:
+    """Test words of texts; write result.butfor, table.csv and report.html with the texts in it."""
+    from butfor.evaluation.samplers import info_of
+    from butfor.text import explain
+    from butfor.text.files import load_texts
+    from butfor.text.models import text_model
+    from butfor.text.named import model_named, sampler_named, units_named
+    from butfor.text.view import found_in, harmless
+
+    with working(output):
+        texts = load_texts(units.texts, column=units.column, name=units.name, whole=units.whole)
+        box = text_model(model_named(**vars(model), **vars(trust)))
+        sampler = sampler_named(**vars(infiller))
+        settings = library_settings(settings, box)
+        with kept(settings.pop("run_dir", None), output.out) as run_dir:
+            overlap: Any = units.overlap
+            result = explain(
+                box,
+                texts,
+                sampler,
+                units=units_named(units.units, tokenizer=info_of(sampler).tokenizer, overlap=overlap),
+                effects="chosen" if effects else None,
+                seed=output.seed,
+                run_dir=run_dir,
+                progress=bar(output),
+                **settings,
+            )
+            result = written(result, output, model=model.model, data=units.texts)
+    summary = harmless(result.summary())  # names are parts of texts
+    finish(output, lambda: f"{summary}\n{found_in(result)}", result.to_json)
+    stopped_early(result, output)

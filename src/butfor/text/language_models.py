@@ -1,0 +1,655 @@
+"""Samplers: masked and causal language models of transformers.
+
+A masked model redraws the pieces of a span given the text on both sides. A causal one reads to the left only: its
+candidates for a word are rescored by the text that follows.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from butfor.models.wrap import need
+from butfor.text import fills
+from butfor.text.models import load_pretrained, piece_limit
+from butfor.text.segment import (
+    Case,
+    Pieces,
+    Span,
+    Tokens,
+    case_of,
+    cased,
+    lettered,
+    rewritten,
+    span_of,
+    splits_character,
+    tokens_of,
+    trimmed,
+    word_spans,
+)
+from butfor.types import Floats, InputError, Ints, Subset, whole
+
+Kind = tuple[bool, bool]  # begins a word, has a letter or digit
+Lengths = tuple[tuple[int, float], ...]  # numbers of pieces and their probabilities
+KEPT = 16  # texts, and batches of distributions, that are remembered
+KEPT_CAUSAL = 64  # distributions of a causal model that are remembered
+NEAR = 32  # characters for each piece that is read: more than it can have
+
+
+@dataclass(frozen=True, eq=False)
+class PieceTable:
+    """Pieces as they read in a text. Made by `piece_table`."""
+
+    reads: tuple[str | None, ...]  # None: special, or no text by itself (a part of a character)
+    begins: tuple[bool, ...]
+    spaced: bool  # a piece that begins a word holds the space before it
+    lower: bool  # upper and lower case are the same
+    among: frozenset[str] | None = None  # the only words that may begin with a piece: pieces that are these words
+
+    def kind(self, piece: int) -> Kind:
+        read = self.reads[piece]
+        return (True, True) if read is None else (self.begins[piece], lettered(read))  # None: an unknown word
+
+    @cached_property
+    def options(self) -> dict[Kind, Ints]:
+        """Pieces that may stand in place of one of each kind."""
+        out: dict[Kind, list[int]] = {(a, b): [] for a in (True, False) for b in (True, False)}
+        for piece, read in enumerate(self.reads):
+            kind = self.kind(piece)
+            if read and (self.among is None or kind != (True, True) or read.lower() in self.among):
+                out[kind].append(piece)
+        return {kind: np.array(pieces, np.int64) for kind, pieces in out.items()}
+
+    @cached_property
+    def inner_words(self) -> Ints:
+        """Pieces with a letter or digit, whether they begin a word or continue one."""
+        return np.sort(np.concatenate([self.options[True, True], self.options[False, True]]))
+
+
+def piece_table(tokens: Tokens, size: int) -> PieceTable:
+    """Return the first `size` pieces of a tokenizer: as many as the model has outputs for."""
+    inner = tokens.inner
+    stored = json.loads(inner.to_str())
+    special = {entry["id"] for entry in stored.get("added_tokens") or [] if entry.get("special")}
+    names = {piece: name for name, piece in inner.get_vocab(with_added_tokens=True).items()}
+    raw = [None if piece in special else names.get(piece) for piece in range(size)]
+
+    def types(part: Any) -> set[str]:
+        if not isinstance(part, dict):
+            return set()
+        parts = [one for name in ("pretokenizers", "decoders", "normalizers") for one in part.get(name) or []]
+        return {str(part.get("type"))}.union(*map(types, parts))
+
+    kinds = set().union(*(types(stored.get(name)) for name in ("pre_tokenizer", "decoder", "normalizer")))
+    prefix = (stored.get("model") or {}).get("continuing_subword_prefix") or ""
+    lower = inner.encode("A", add_special_tokens=False).ids == inner.encode("a", add_special_tokens=False).ids
+    if "ByteLevel" in kinds:
+        sign, read = "Ġ", _byte_level
+    elif "Metaspace" in kinds or any(name is not None and name.startswith("▁") for name in raw):
+        sign, read = "▁", lambda name: None if name.startswith("<0x") or "▁" in name else name
+    else:
+        plain = [None if name is None else name.removeprefix(prefix) for name in raw]
+        begins = [name is None or not prefix or not name.startswith(prefix) for name in raw]
+        return PieceTable(tuple(plain), tuple(begins), False, lower)
+    reads = [None if name is None else read(name.removeprefix(sign)) for name in raw]
+    return PieceTable(tuple(reads), tuple(name is not None and name.startswith(sign) for name in raw), True, lower)
+
+
+def _byte_alphabet() -> dict[str, int]:
+    """Return GPT-2's printable stand-ins for bytes."""
+    plain = [*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)]
+    others = [byte for byte in range(256) if byte not in plain]
+    return {chr(byte): byte for byte in plain} | {chr(256 + index): byte for index, byte in enumerate(others)}
+
+
+BYTES = _byte_alphabet()
+
+
+def _byte_level(name: str) -> str | None:
+    """Return a byte-level piece as text, if it is complete characters without a space."""
+    try:
+        read = bytes(BYTES[character] for character in name).decode("utf-8")
+    except (KeyError, UnicodeDecodeError):
+        return None
+    return None if any(character.isspace() for character in read) else read
+
+
+@dataclass(frozen=True, eq=False)
+class LanguageModel:
+    """A model and its tokenizer; a folder or name is loaded when first needed. Made by `language_model`."""
+
+    source: Any  # a name or folder, or a model
+    tokenizer_source: Any
+    kind: str
+    device: Any
+
+    def __repr__(self) -> str:
+        return repr(self.source if isinstance(self.source, str) else type(self.source).__name__)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: self.__dict__[name] for name in ("source", "tokenizer_source", "kind", "device")}
+
+    @cached_property
+    def _parts(self) -> tuple[Any, Any]:
+        if isinstance(self.source, str):
+            name = {"masked": "AutoModelForMaskedLM", "causal": "AutoModelForCausalLM"}[self.kind]
+            what = f"{self.kind} language model"
+            return load_pretrained(name, self.source, self.tokenizer_source, self.device, what)
+        return self.source.eval(), self.tokenizer_source
+
+    @property
+    def model(self) -> Any:
+        return self._parts[0]
+
+    @property
+    def tokenizer(self) -> Any:
+        return self._parts[1]
+
+    @cached_property
+    def tokens(self) -> Tokens:
+        return tokens_of(self.tokenizer)
+
+    @cached_property
+    def table(self) -> PieceTable:
+        return piece_table(self.tokens, int(self.model.config.vocab_size))
+
+    @cached_property
+    def limit(self) -> int | None:
+        return piece_limit(self.model, self.tokenizer)
+
+    @cached_property
+    def mask(self) -> int:
+        mask = getattr(self.tokenizer, "mask_token_id", None)
+        if mask is None:
+            raise InputError(f"the tokenizer of {self!r} has no mask; masked_lm needs a masked language model")
+        return int(mask)
+
+    @cached_property
+    def edges(self) -> tuple[list[int], list[int]]:
+        """Special pieces before and after a text."""
+        pieces = self.tokens.encode(["a"])[0]
+        inside = [index for index, special in enumerate(pieces.special) if not special]
+        return pieces.ids[: inside[0]], pieces.ids[inside[-1] + 1 :]
+
+    def logits(self, rows: Sequence[Ints], indices: Sequence[int], options: Sequence[Ints]) -> list[Floats]:
+        """Return the log-odds of `options` at one index of each row; rows are of one length."""
+        torch = need("torch", "hugging-face")
+
+        ids = torch.tensor(np.stack(rows), device=self.model.device)
+        with torch.inference_mode():
+            out = self.model(input_ids=ids, attention_mask=torch.ones_like(ids)).logits
+        return [
+            out[row, index, torch.from_numpy(pieces).to(out.device)].double().cpu().numpy()
+            for row, (index, pieces) in enumerate(zip(indices, options, strict=True))
+        ]
+
+
+def language_model(model: object, tokenizer: object, kind: str, device: object) -> LanguageModel:
+    """Wrap a folder, a name, or a model with its fast tokenizer."""
+    if isinstance(model, LanguageModel):
+        return model
+    if isinstance(model, str | Path):
+        return LanguageModel(str(model), tokenizer, kind, device)
+    if getattr(model, "config", None) is None or not callable(model):
+        raise InputError(
+            f"{kind}_lm takes the folder or name of a model, or a model with its tokenizer, got {type(model).__name__}"
+        )
+    if tokenizer is None:
+        raise InputError(f"{kind}_lm was given a {type(model).__name__} without its tokenizer; give tokenizer=")
+    return LanguageModel(model, tokenizer, kind, device)
+
+
+@dataclass(frozen=True, eq=False)
+class MaskedLM:
+    """Draws pieces given those on both sides. Made by `masked_lm`."""
+
+    language: LanguageModel
+    shape: fills.Shape
+    listed: int
+    sweeps: int
+    lengths: Lengths | None
+    window: int | None
+    batch: int
+    among: frozenset[str] | None = None
+    _texts: fills.Recent[Pieces] = field(default_factory=lambda: fills.Recent(KEPT), repr=False)
+    _masses: fills.Recent[dict[int, Floats]] = field(default_factory=lambda: fills.Recent(KEPT), repr=False)
+
+    changes_subset_only = True
+    dear = True
+    __call__ = fills.draw_spans
+    repeats = fills.always_repeats
+    lists = fills.lists_short
+    support = fills.list_spans
+
+    def __repr__(self) -> str:
+        among = "" if self.among is None else f"{len(self.among)} words"
+        options = {"listed": self.listed, "sweeps": self.sweeps, "lengths": dict(self.lengths or ())}
+        return fills.spelled(
+            "masked_lm", repr(self.language), str(self.shape), **options, window=self.window, among=among
+        )
+
+    @property
+    def tokenizer(self) -> Any:
+        """The tokenizer of the language model."""
+        return self.language.tokenizer
+
+    @cached_property
+    def _table(self) -> PieceTable:
+        """The pieces of the language model, with those that may be drawn."""
+        table = self.language.table
+        if self.among is None:
+            return table
+        limited = replace(table, among=self.among)
+        if len(limited.options[True, True]) < 2:
+            raise InputError("among has fewer than 2 words that are one piece of the model; give more of them")
+        return limited
+
+    def open(self, text: str, subset: Subset) -> fills.Filling:
+        """Return the masked span."""
+        pieces = self._texts.get(text, lambda: self.language.tokens.encode([text], special=False)[0])
+        hole = self._hole(text, subset, pieces)
+        if self.lengths is None:
+            return self._blank(hole)
+        return AnyLength([(self._blank(hole.resized(count)), share) for count, share in self.lengths])
+
+    def _hole(self, text: str, subset: Subset, pieces: Pieces) -> Hole:
+        span, table = span_of(text, subset), self._table
+        ids = np.array(pieces.ids, np.int64)
+        spans = [trimmed(text, piece) for piece in pieces.spans]
+        inside = [index for index, (a, b) in enumerate(spans) if a < span[1] and b > span[0] and a < b]
+        for index in inside:
+            if spans[index][0] < span[0] or spans[index][1] > span[1]:
+                raise InputError(
+                    f"subset {subset.name!r} {span} cuts the piece {text[slice(*spans[index])]!r} of the model's "
+                    "tokenizer; test whole pieces, such as units='wordpiece'"
+                )
+        firsts: list[int] = []  # one piece for each stretch of characters: the bytes of a character are one piece here
+        for index in inside:
+            if not firsts or spans[index][0] >= spans[firsts[-1]][1]:
+                firsts.append(index)
+        words = [index for index in firsts if table.kind(int(ids[index]))[1]]
+        chosen = firsts if self.lengths is not None else words or firsts
+        if not chosen:
+            raise InputError(
+                f"subset {subset.name!r} {span} has no piece that the model's tokenizer knows of; test other spans"
+            )
+        slots = []
+        for index in chosen:
+            a, b = spans[index]
+            b = max([b, *(spans[other][1] for other in inside if spans[other][0] < b and spans[other][1] > a)])
+            slots.append(Slot((a, b), table.kind(int(ids[index])), case_of(text, a, b) if table.lower else None))
+        keep = np.setdiff1d(np.arange(len(ids)), [index for index in inside if index not in firsts])
+        masks, observed = np.searchsorted(keep, chosen).tolist(), ids[keep]
+        masked = _masked(observed, masks, self.language.mask)
+        return Hole(table, text, span, observed, masked, masks, slots, apart=len(keep) < len(ids))
+
+    def _blank(self, hole: Hole) -> fills.Blank:
+        return fills.Blank(
+            options=hole.options,
+            masked=lambda: (hole.ids, hole.masks),
+            mass=lambda rows, index, which: self._mass(rows, index, hole.options[which]),
+            alone=partial(self._alone, hole),
+            written=hole.written,
+            sweeps=self.sweeps,
+        )
+
+    def _alone(self, hole: Hole) -> Floats:
+        """Return the distribution of one piece; its neighbours', of which one is likely next, come with it."""
+        mask, table, ids = hole.masks[0], self._table, hole.observed
+        if hole.apart or self.batch == 1 or not table.kind(int(ids[mask]))[1]:
+            return np.asarray(self._mass(hole.ids[None], mask, hole.options[0])[0])
+        number = mask // self.batch
+
+        def batch() -> dict[int, Floats]:
+            near = range(number * self.batch, min((number + 1) * self.batch, len(ids)))
+            kinds = {index: kind for index in near if (kind := table.kind(int(ids[index])))[1]}
+            options = [table.options[kind] for kind in kinds.values()]
+            rows = [_masked(ids, [index], self.language.mask) for index in kinds]
+            logits = self._logits(rows, list(kinds), options)
+            return {index: self.shape.probabilities(row[None])[0] for index, row in zip(kinds, logits, strict=True)}
+
+        return self._masses.get((hole.text, number), batch)[mask]
+
+    def _mass(self, rows: Ints, index: int, options: Ints) -> Floats:
+        """Return distributions over the options at one index of each row, (rows, options)."""
+        parts = []
+        for start in range(0, len(rows), self.batch):
+            batch = rows[start : start + self.batch]
+            parts += self._logits(batch, [index] * len(batch), [options] * len(batch))
+        return self.shape.probabilities(np.stack(parts))
+
+    def _logits(self, rows: Sequence[Ints] | Ints, indices: list[int], options: list[Ints]) -> list[Floats]:
+        """Return the log-odds, reading each row in full or as much around its mask as the model takes."""
+        left, right = self.language.edges
+        near, masks = [], []
+        for row, index in zip(rows, indices, strict=True):
+            limits = [len(row), self.window]
+            if self.language.limit is not None:
+                limits.append(self.language.limit - len(left) - len(right))
+            room = min(limit for limit in limits if limit is not None)
+            begin = int(np.clip(index - room // 2, 0, len(row) - room))
+            near.append(np.concatenate([left, row[begin : begin + room], right]).astype(np.int64))
+            masks.append(index - begin + len(left))
+        return self.language.logits(near, masks, options)
+
+
+def masked_lm(
+    model: Any,
+    tokenizer: Any = None,
+    *,
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    top_p: float | None = None,
+    listed: int = 0,
+    sweeps: int = 0,
+    lengths: int | Sequence[int] | Mapping[int, float] | None = None,
+    window: int | None = None,
+    batch: int = 16,
+    among: Iterable[str] | None = None,
+    device: Any = None,
+) -> MaskedLM:
+    """Redraw the pieces of a span, given the text on both sides, from a masked language model.
+
+    The pieces of the span that have a letter or digit are masked together and filled from left to right. Every piece
+    keeps its kind, beginning a word or continuing one, and what stands between the pieces stays: their number is
+    conditioned on, unless `lengths` lets it vary. A model that knows no case writes its fills in the case of the
+    observed words. Longer texts than the model takes are read in a window around each masked piece, never cut off.
+
+    Parameters
+    ----------
+    model : str, path or model
+        The folder or name of a masked language model (BERT, RoBERTa, ...), or the model itself.
+    tokenizer : tokenizer, optional
+        Its fast tokenizer, where the model itself is given.
+    temperature, top_k, top_p : float, int, float
+        Sharpen or cut the distribution: the reference becomes the likelier fills.
+    listed : int
+        The exact tests ("irt" and "sequential") evaluate so many of the likeliest fills instead of drawing.
+    sweeps : int
+        How often every piece is redrawn given all others (Gibbs).
+    lengths : int, list or mapping, optional
+        Numbers of pieces, equally likely, or a mapping number -> weight; the span is then redrawn as one.
+    window : int, optional
+        Pieces that are read around a masked one; None is as many as the model takes.
+    batch : int
+        Neighbouring pieces whose distributions are computed in one pass; use 1 for a few spans of many texts.
+    among : iterable of str, optional
+        The only words it draws, such as `plain(corpus, labels)`: those that are one piece of the model.
+    device : str, optional
+        The device of the model, such as "cuda".
+
+    Returns
+    -------
+    MaskedLM
+        A sampler of texts.
+
+    Examples
+    --------
+    >>> masked_lm("bert-base-uncased", top_k=50, sweeps=2)  # loaded when it is first needed
+    masked_lm('bert-base-uncased', top_k=50, sweeps=2)
+    """
+    weights: Lengths | None = None
+    if lengths is not None:
+        given = dict(lengths) if isinstance(lengths, Mapping) else dict.fromkeys(np.atleast_1d(lengths).tolist(), 1.0)
+        counts = [whole("each of lengths", count, 1) for count in given]
+        total = float(sum(given.values()))
+        if not counts or total <= 0 or any(weight < 0 for weight in given.values()):
+            raise InputError(f"lengths must be numbers of pieces, or a mapping number -> weight, got {lengths!r}")
+        weights = tuple((count, float(weight) / total) for count, weight in zip(counts, given.values(), strict=True))
+    return MaskedLM(
+        language_model(model, tokenizer, "masked", device),
+        fills.shape(temperature, top_k, top_p),
+        whole("listed", listed, 0),
+        whole("sweeps", sweeps, 0),
+        weights,
+        None if window is None else whole("window", window, 1),
+        whole("batch", batch, 1),
+        None if among is None else frozenset(str(word).lower() for word in among),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class AnyLength:
+    """Blanks of several lengths, one of which is drawn first by its probability."""
+
+    parts: list[tuple[fills.Blank, float]]
+
+    @property
+    def width(self) -> int:
+        return 1 + self.parts[0][0].sweeps + max(blank.width for blank, _ in self.parts)
+
+    def fills(self, numbers: Floats) -> list[str]:
+        which = fills.drawn(np.array([share for _, share in self.parts]), numbers[:, 0])
+        out: dict[int, str] = {}
+        for part, (blank, _) in enumerate(self.parts):
+            rows = np.flatnonzero(which == part)
+            filled = blank.fills(numbers[rows, 1 : 1 + blank.width]) if len(rows) else []
+            out |= dict(zip(rows.tolist(), filled, strict=True))
+        return [out[row] for row in range(len(numbers))]
+
+    def likeliest(self, count: int) -> tuple[list[str], Floats]:
+        lists = [blank.likeliest(count) for blank, _ in self.parts]
+        every = [fill for filled, _ in lists for fill in filled]
+        mass = np.concatenate([mass * share for (_, mass), (_, share) in zip(lists, self.parts, strict=True)])
+        best = fills.likeliest(mass, count)
+        return [every[index] for index in best], mass[best]
+
+
+@dataclass(frozen=True)
+class Slot:
+    """Where a piece goes: characters of the text, the kind of piece, and the case it is written in."""
+
+    span: Span
+    kind: Kind
+    case: Case | None  # None: as the model writes it
+
+
+@dataclass(frozen=True, eq=False)
+class Hole:
+    """A text with the pieces of a span masked."""
+
+    table: PieceTable
+    text: str
+    span: Span
+    observed: Ints  # pieces of the text
+    ids: Ints  # the same with masks
+    masks: list[int]  # their indices
+    slots: list[Slot]
+    apart: bool = False  # whether the pieces are not those of the text
+    sized: bool = False  # whether their number was given
+
+    @cached_property
+    def options(self) -> list[Ints]:
+        first, *others = (self.table.options[slot.kind] for slot in self.slots)
+        return [first, *([self.table.inner_words] * len(others) if self.sized else others)]
+
+    def resized(self, count: int) -> Hole:
+        """Return the same span with another number of masks, which replace all of its pieces."""
+        begin, end = self.masks[0], self.masks[-1] + 1
+        ids = np.concatenate([self.ids[:begin], np.full(count, self.ids[begin]), self.ids[end:]])
+        first = self.slots[0]
+        later = Slot(self.span, (True, True), "capitals" if first.case == "capitals" else None)
+        slots = [Slot(self.span, (first.kind[0], True), first.case), *[later] * (count - 1)]
+        masks = list(range(begin, begin + count))
+        return replace(self, ids=ids, masks=masks, slots=slots, apart=True, sized=True)
+
+    def written(self, pieces: Sequence[int]) -> str:
+        """Return the characters of the span with other pieces in it."""
+        pairs = zip((str(self.table.reads[piece]) for piece in pieces), self.slots, strict=True)
+        words = [read if slot.case is None else cased(read, slot.case) for read, slot in pairs]
+        if self.sized:
+            spaces = ["", *(" " if self.table.begins[piece] else "" for piece in pieces[1:])]
+            return "".join(part for pair in zip(spaces, words, strict=True) for part in pair)
+        return rewritten(self.text, self.span, [slot.span for slot in self.slots], words)
+
+
+def _masked(ids: Ints, indices: Sequence[int], mask: int) -> Ints:
+    out = ids.copy()
+    out[list(indices)] = mask
+    return out
+
+
+@dataclass(frozen=True, eq=False)
+class CausalLM:
+    """Draws words by p(word | left) p(right | left, word). Made by `causal_lm`."""
+
+    language: LanguageModel
+    shape: fills.Shape
+    listed: int
+    candidates: int
+    left: int
+    right: int
+    batch: int
+    _masses: fills.Recent[tuple[Ints, Floats]] = field(default_factory=lambda: fills.Recent(KEPT_CAUSAL), repr=False)
+
+    changes_subset_only = True
+    dear = True
+    __call__ = fills.draw_spans
+    repeats = fills.always_repeats
+    lists = fills.lists_short
+    support = fills.list_spans
+
+    def __repr__(self) -> str:
+        read = f"candidates={self.candidates}, left={self.left}, right={self.right}"
+        listed = f"listed={self.listed}" if self.listed else ""
+        return fills.spelled("causal_lm", repr(self.language), str(self.shape), listed, read)
+
+    @property
+    def tokenizer(self) -> Any:
+        """The tokenizer of the language model."""
+        return self.language.tokenizer
+
+    def open(self, text: str, subset: Subset) -> fills.WordByWord:
+        """Return the words of the span, each to be drawn given those before it."""
+        start, end = span_of(text, subset)
+        words = [(start + a, start + b) for a, b in word_spans(text[start:end])]
+        if not words:
+            raise InputError(f"subset {subset.name!r} ({start}, {end}) has no word in it, and causal_lm redraws words")
+        for cut in (start, end):
+            low = max(0, cut - 40)
+            inside = any(a < cut - low < b for a, b in word_spans(text[low : cut + 40]))
+            if inside or splits_character(text, cut):
+                raise InputError(
+                    f"subset {subset.name!r} ({start}, {end}) cuts a word, and causal_lm redraws whole words"
+                )
+
+        def following(begun: tuple[str, ...]) -> tuple[list[str], Floats]:
+            start, end = words[len(begun)]
+            before = rewritten(text, (0, start), words[: len(begun)], begun)[-NEAR * self.left :]
+            last = len(begun) == len(words) - 1  # the text after the others is not known yet
+            after = text[end : end + NEAR * self.right] if last else ""
+            pieces, mass = self._masses.get((before, after), lambda: self._distribution(before, after))
+            table, case = self.language.table, case_of(text, start, end)
+            reads = [str(table.reads[piece]) for piece in pieces]
+            return ([cased(read, case) for read in reads] if table.lower else reads), mass
+
+        return fills.WordByWord(len(words), following, partial(rewritten, text, (start, end), words))
+
+    def _distribution(self, before: str, after: str) -> tuple[Ints, Floats]:
+        """Return the words that may stand between two texts, and the probability of each."""
+        table, tokens = self.language.table, self.language.tokens
+        spaced = table.spaced and before.endswith(" ")
+        encoded, follows = tokens.encode([before[:-1] if spaced else before, after], special=False)
+        right = np.array(follows.ids[: self.right], np.int64)
+        room = self.left if self.language.limit is None else min(self.left, self.language.limit - len(right) - 1)
+        left = np.array([*self._start, *encoded.ids][-max(1, room) :], np.int64)
+        options = table.options[True, True] if spaced or not table.spaced else self._bare_words
+        logits = self.language.logits([left], [len(left) - 1], [options])[0]
+        if not len(right):
+            return options, self.shape.probabilities(logits[None])[0]
+        best = np.argsort(-logits, kind="stable")[: self.candidates]
+        scores = logits[best] + self._right_scores(left, options[best], right)
+        return options[best], self.shape.probabilities(scores[None])[0]
+
+    def _right_scores(self, left: Ints, options: Ints, right: Ints) -> Floats:
+        """Return log p(right | left, word) for each word."""
+        torch = need("torch", "hugging-face")
+
+        rows = torch.tensor(np.array([[*left, option, *right] for option in options]))
+        model, parts = self.language.model, []
+        for start in range(0, len(rows), self.batch):
+            batch = rows[start : start + self.batch].to(model.device)
+            with torch.inference_mode():
+                out = model(input_ids=batch, attention_mask=torch.ones_like(batch)).logits[:, len(left) : -1].double()
+            scores = torch.log_softmax(out, dim=2).gather(2, batch[:, len(left) + 1 :, None])
+            parts.append(scores[:, :, 0].sum(dim=1).cpu().numpy())
+        return np.concatenate(parts)
+
+    @cached_property
+    def _start(self) -> list[int]:
+        """Pieces before a text, so that its first word has something on its left."""
+        special, config = self.language.edges[0], self.language.model.config
+        first = [piece for piece in (config.bos_token_id, config.eos_token_id) if isinstance(piece, int)]
+        if not special and not first:
+            raise InputError(f"the model {self.language!r} has no piece for the beginning of a text (bos_token_id)")
+        return list(special) or first[:1]
+
+    @cached_property
+    def _bare_words(self) -> Ints:
+        """Pieces without a space before them that are words all the same: a piece with a space reads like them."""
+        table = self.language.table
+        words = {str(table.reads[piece]).lower() for piece in table.options[True, True]}
+        bare = [piece for piece in table.options[False, True] if str(table.reads[piece]).lower() in words]
+        return np.array(bare, np.int64) if bare else table.options[False, True]
+
+
+def causal_lm(
+    model: Any,
+    tokenizer: Any = None,
+    *,
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    top_p: float | None = None,
+    listed: int = 0,
+    candidates: int = 100,
+    left: int = 64,
+    right: int = 8,
+    batch: int = 32,
+    device: Any = None,
+) -> CausalLM:
+    """Redraw words from a causal language model such as GPT-2: those that fit the left, rescored by what follows.
+
+    A word is drawn among the `candidates` likeliest after what stands before it, each one piece that is a word, with
+    probability proportional to p(word | left) p(right | left, word). In a span of several words all but the last are
+    drawn by what is on their left only, since what follows them is not there yet; what stands between them stays. Case
+    is that of the model, unless it knows none.
+
+    Limits: a masked language model reads both sides at once and is better and far cheaper: here each word costs
+    `candidates` rows. A word that is not among the candidates may look surprising for that alone.
+
+    Parameters
+    ----------
+    model, tokenizer, temperature, top_k, top_p, listed, device : see `masked_lm`
+        As in `masked_lm`.
+    candidates : int
+        Words that are rescored by what follows.
+    left, right : int
+        Pieces that are read before and after a word.
+    batch : int
+        Candidates that the model is given at a time.
+
+    Returns
+    -------
+    CausalLM
+        A sampler of texts.
+
+    Examples
+    --------
+    >>> causal_lm("gpt2", top_p=0.9)  # loaded when it is first needed
+    causal_lm('gpt2', top_p=0.9, candidates=100, left=64, right=8)
+    """
+    return CausalLM(
+        language_model(model, tokenizer, "causal", device),
+        fills.shape(temperature, top_k, top_p),
+        whole("listed", listed, 0),
+        whole("candidates", candidates, 1),
+        whole("left", left, 1),
+        whole("right", right, 0),
+        whole("batch", batch, 1),
+    )
