@@ -118,7 +118,7 @@ GARBLED = {
     "no loss": (of_record(test="holdout"), "its loss or its differences are missing"),
     "a test of single inputs": (of_record(test="irt"), "does not go with its other settings"),
     "stand-ins": (of_global(stand_ins=[0.5]), "its record.importance.stand_ins is"),
-    "classes": (of_global(called=[{}]), "its record.importance.called is"),
+    "classes": (of_global(classes=[{}]), "its record.importance.classes is"),
     "verdicts": (
         lambda facts: of_global(check=facts["record"]["importance"]["check"] | {"verdicts": []})(facts),
         "its check of the sampler is garbled",

@@ -12,7 +12,7 @@ from butfor.types import InputError
 
 @dataclass(frozen=True)
 class Promise:
-    """What a rule controls, what it needs of the evidence, who proved it."""
+    """Error rate that a rule controls, what it needs of the evidence, and who proved it."""
 
     controls: Literal["FDR", "FWER"]
     needs: str
@@ -80,7 +80,7 @@ DEFAULT_RULE = {"sequential": "bh", "irt": "bh", "osft": "knockoff+", "few-shot"
 
 
 def check_alpha(alpha: object) -> float:
-    """The level, strictly between 0 and 1."""
+    """Return alpha, which must lie strictly between 0 and 1."""
     if isinstance(alpha, bool) or not isinstance(alpha, int | float | np.number) or not 0 < float(alpha) < 1:
         raise InputError(f"alpha must lie strictly between 0 and 1, got {alpha!r}; 0.1 is a common choice")
     return float(alpha)

@@ -1,1 +1,1 @@
-"""What a run found: data, files and words."""
+"""Results: data, files and words."""

@@ -87,12 +87,12 @@ OTHERS = {  # arrays of a result, and of its choice: type and shape; n inputs, o
 @cache
 def _array_types(part: str) -> dict[str, Any]:
     """Return the fields of a part that are arrays, with their types."""
-    found = {}
+    types = {}
     for name, hint in get_type_hints(PARTS[part][0]).items():
         members = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
         if arrays := [one for one in members if one in (Floats, Ints, Bools)]:
-            found[name] = arrays[0]
-    return found
+            types[name] = arrays[0]
+    return types
 
 
 def pack(result: Result) -> tuple[dict[str, Any], dict[str, Array]]:
@@ -323,7 +323,7 @@ def checked(facts: dict[str, Any], arrays: Mapping[str, Array]) -> Facts:
 
 
 def _has_shape(array: Array, of: Any, letters: str, sizes: dict[str, int]) -> bool:
-    """Whether an array is of this type and shape; sizes that are free are those of the first array."""
+    """Return True if an array is of this type and shape; sizes that are free are those of the first array."""
     codes = "f" if of == Floats else "b" if of == Bools else "iu"
     fits = array.ndim == len(letters) and array.dtype.kind in codes
     return fits and all(sizes.setdefault(one, size) == size for one, size in zip(letters, array.shape, strict=True))

@@ -48,7 +48,7 @@ def notes_of(result: Result) -> tuple[Note, ...]:
 
 
 def chooses_nothing(limit: Note) -> bool:
-    """Whether a note of `reach` says that nothing can be chosen at all."""
+    """Return True if a note of `reach` says that nothing can be chosen at all."""
     return limit.values.get("together", 0) is None
 
 
@@ -56,7 +56,7 @@ def _never_varies(result: Result) -> list[Note]:
     """Return a note where the user's rule decides alike on all inputs and on all of the reference, whole rows of which
     are drawn at resolution 0."""
     layers, decided = result.problem.layers, result.decided
-    if decided is None or not result.record.own_rule or layers is None or result.modality != "table":
+    if decided is None or not result.record.user_decision or layers is None or result.modality != "table":
         return []
     whole_rows = decided.share[layers.resolution == 0]
     if not whole_rows.size or not (whole_rows == 0).all() or not (np.nan_to_num(decided.share) == 0).all():
@@ -239,16 +239,16 @@ def _of_importance(result: Result) -> list[Note]:
         notes.append(Note("no-variation-subsets", "info", {"count": result.unchanging, "size": len(chosen)}))
     if check is not None:
         notes.append(Note("sampler-check", "info" if check.ok else "warning", {"sentence": check.sentence}))
-    if len(importance.called) > 1:
-        notes.append(Note("mixed-classes", "limit", {"called": list(importance.called)}))
-    columns, names = result.record.columns, result.subset_names
+    if len(importance.classes) > 1:
+        notes.append(Note("mixed-classes", "limit", {"classes": list(importance.classes)}))
+    columns = result.record.columns
     inside = [{columns[j] for j in subset.index.tolist()} for subset in result.problem.subsets]
     withheld = result.choose(result.alpha, result.rule, result.family, withhold=False) & result.rejected
     if withheld.any():
-        notes.append(Note("withheld", "warning", {"names": [names[j] for j in np.flatnonzero(withheld)]}))
-    in_chosen = {name for own, found in zip(inside, chosen, strict=True) if found for name in own}
-    alone = {name for own in inside if len(own) == 1 for name in own}
-    varied = {name for own, found in zip(inside, result.evidence.varied, strict=True) if found for name in own}
+        notes.append(Note("withheld", "warning", {"names": [result.subset_names[j] for j in np.flatnonzero(withheld)]}))
+    in_chosen = set().union(*(inside[j] for j in np.flatnonzero(chosen)))
+    varied = set().union(*(inside[j] for j in np.flatnonzero(result.evidence.varied)))
+    alone = set().union(*(names for names in inside if len(names) == 1))
     groups = [[name for name in group if name in alone - in_chosen] for group in importance.stand_ins]
     hidden = [group for group in groups if len(group) > 1 and varied & set(group)][:MOST_GROUPS]
     if not chosen.any() and not withheld.any():
@@ -257,7 +257,7 @@ def _of_importance(result: Result) -> list[Note]:
         elif departs("p", result.evidence.values, result.tested):
             notes.append(Note("weak-data", "limit"))
         else:
-            notes.append(Note("blind" if len(importance.called) > 1 else "ordinary-data", "info"))
+            notes.append(Note("blind" if len(importance.classes) > 1 else "ordinary-data", "info"))
     if hidden:
         notes.append(Note("hidden", "limit", {"groups": hidden}))
     return notes

@@ -22,7 +22,7 @@ Controlled = Literal["done", "not wanted", "too few rows", "no reference"]
 
 @dataclass(frozen=True)
 class ColumnRecord:
-    """How a column was given, and what its numbers stand for."""
+    """Type of a column as it was given, and levels that its numbers stand for."""
 
     kind: Literal["number", "flag", "category", "time"]
     dtype: str | None = None
@@ -72,7 +72,7 @@ class MultimodalInputs:
 
 @dataclass(frozen=True)
 class CheckRecord:
-    """What `butfor.check_sampler` found on rows that the sampler has not seen."""
+    """Verdicts of `butfor.check_sampler` on rows that the sampler was not fitted on."""
 
     subset_names: tuple[str, ...]
     verdicts: tuple[str, ...]
@@ -88,7 +88,7 @@ class ImportanceRecord:
     passes: Count  # 0: Student's t
     fit: FitKind = "known"
     loss: str | None = None
-    called: tuple[Scalar, ...] = ()  # classes that inputs are predicted as, where each input is tested for its own
+    classes: tuple[Scalar, ...] = ()  # predicted for the inputs, where each is tested for its predicted class
     stand_ins: tuple[tuple[str, ...], ...] = ()  # columns that predict each other
     why: str | None = None  # this sampler was taken
     check: CheckRecord | None = None
@@ -96,7 +96,7 @@ class ImportanceRecord:
 
 @dataclass(frozen=True)
 class RunRecord:
-    """What was asked, drawn and seen in a run; the guarantee and the notes of a result are made from it.
+    """Settings, draws and observations of a run; the guarantee and the notes of a result are made from it.
 
     Examples
     --------
@@ -121,7 +121,7 @@ class RunRecord:
     delta: float | None = None  # of early_stop
     scale: str | None = None  # of few-shot
     picked: bool = False
-    own_rule: bool = False  # of the decision; else the predicted class
+    user_decision: bool = False  # the decision is a rule of the user's; else the predicted class
     min_effect: float | None = None
     selection: tuple[str, float, Family] | None = None  # rule, alpha and family that drawing was stopped for
     # drawn

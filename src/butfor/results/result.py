@@ -46,7 +46,7 @@ def family_members(evidence: Evidence, rule: str, family: str, inputs: int) -> B
 
 
 def drops_unvarying(rule: str, family: str, inputs: int) -> bool:
-    """Whether hypotheses that never vary leave the family before the selection."""
+    """Return True if hypotheses that never vary leave the family before the selection."""
     return rule == "bh" and family == "run" and inputs >= LEAST_INPUTS
 
 
@@ -74,7 +74,7 @@ class Kept:
         return row in self._index
 
     def listed(self, row: int) -> bool:
-        """Whether the counterfactuals of a hypothesis were listed, not drawn."""
+        """Return True if the counterfactuals of a hypothesis were listed, not drawn."""
         return row in self and self._index[row][0].listed
 
     def pieces(self, row: int) -> Any:
@@ -108,12 +108,12 @@ class Control:
 
     @property
     def rows(self) -> int:
-        """How many rows."""
+        """Number of rows."""
         return len(self.chosen)
 
     @property
     def _wrong(self) -> str:
-        """How many subsets are not calibrated; nothing if all are."""
+        """Number of subsets that are not calibrated, in words; nothing if all are."""
         wrong = 0 if self.calibrated is None else int((~self.calibrated).sum())
         return f"{wrong} subset{'s' * (wrong > 1)}" if wrong else ""
 
@@ -152,7 +152,7 @@ class Stay:
 
 
 class Check(Protocol):
-    """What was seen of the sampler on rows that it was not fitted on, as `butfor.check_sampler` returns it."""
+    """Verdicts on a sampler from rows that it was not fitted on, as `butfor.check_sampler` returns them."""
 
     @property
     def subset_names(self) -> tuple[str, ...]: ...
@@ -208,34 +208,34 @@ class Result:
 
     @property
     def modality(self) -> Literal["table", "image", "text", "multimodal"]:
-        """What the inputs are: table, image, text or multimodal."""
+        """Kind of the inputs: table, image, text or multimodal."""
         return self.record.inputs.modality
 
     @property
     def is_global(self) -> bool:
-        """Whether each subset was tested once, over all inputs."""
+        """True if each subset was tested once, over all inputs."""
         return self.record.importance is not None
 
     @property
     def importance(self) -> ImportanceRecord:
-        """What is recorded of the global question."""
+        """Record of the global question."""
         if self.record.importance is None:
             raise InputError("this result is of single inputs; butfor.global_importance asks about all of them")
         return self.record.importance
 
     @property
     def n_inputs(self) -> int:
-        """How many inputs were tested, one by one or together."""
+        """Number of inputs that were tested, one by one or together."""
         return self.importance.inputs if self.is_global else len(self.input_names)
 
     @property
     def exact(self) -> bool:
-        """Whether all p-values were computed, from trees or lists of all that may be drawn."""
+        """True if all p-values were computed, from trees or lists of all that may be drawn."""
         return 0 < len(self.chosen) <= self.record.exact
 
     @property
     def guarantee(self) -> Guarantee:
-        """What this choice promises, under which assumption, proven by whom."""
+        """Promise of this choice: under which assumption, proven by whom."""
         record, check, names = self.record, self.check, np.array(self.subset_names, dtype=object)
         if self.exact and record.test == "sequential":
             record = replace(record, test="irt")  # nothing was drawn
@@ -262,7 +262,7 @@ class Result:
 
     @property
     def unchanging(self) -> int:
-        """How many hypotheses left the family because no draw changed anything."""
+        """Number of hypotheses that left the family because no draw changed anything."""
         return int((self.evidence.drawable & ~self.tested).sum())
 
     @property
@@ -272,7 +272,7 @@ class Result:
 
     @cached_property
     def notes(self) -> tuple[Note, ...]:
-        """What a reader should know: limits, what happened while drawing, what the evidence says.
+        """Notes for a reader: limits, what happened while drawing, what the evidence says.
 
         Each has a `code`, a `severity` ("warning", "limit" or "info") and `values`; `str(note)` is its sentence.
         """
@@ -795,7 +795,7 @@ SMALL = 0.01  # chance of so many at one end, were everything real like its draw
 
 @dataclass(frozen=True, eq=False)
 class Places:
-    """How many real ones stand first, second, ... last among themselves and their draws."""
+    """Counts of real ones that rank first, second, ... last among themselves and their draws."""
 
     counts: Ints  # (draws + 1,)
 
@@ -832,7 +832,7 @@ class Places:
 
     @property
     def ok(self) -> bool:
-        """Whether nothing piles up at the bottom."""
+        """True if nothing piles up at the bottom."""
         return self.p_bottom >= SMALL
 
     @property

@@ -283,12 +283,12 @@ def change(value: float) -> str:
 
 
 def are_probabilities(outputs: Floats) -> bool:
-    """Whether the outputs (n, classes) of each row are shares of one."""
+    """Return True if the outputs (n, classes) of each row are shares of one."""
     return bool(outputs.min() >= 0 and np.allclose(outputs.sum(axis=1), 1, atol=1e-3))
 
 
 def are_logits(outputs: Floats) -> bool:
-    """Whether there are several outputs (n, classes) that neither sum to one nor all lie between 0 and 1.
+    """Return True for several outputs (n, classes) that neither sum to one nor all lie between 0 and 1.
 
     Those that lie there without summing to one are a multi-label model's: each is a probability of its own.
     """

@@ -79,9 +79,9 @@ def _lone_signal(
     )
 
 
-def _if_picked(inputs: int, *, found: str, rather: str = "") -> str:
+def _if_picked(inputs: int, seen: str, rather: str = "") -> str:
     """Ask whether inputs that look so were picked by their output; from 5 inputs on `picked=` helps."""
-    first = f"{'The input' if inputs == 1 else 'Every input'} {found}"
+    first = f"{'The input' if inputs == 1 else 'Every input'} {seen}"
     if inputs < 5:
         one = inputs == 1
         return (
@@ -96,7 +96,7 @@ def _if_picked(inputs: int, *, found: str, rather: str = "") -> str:
 def _picked_by_class(inputs: int, name: object, share: float) -> str:
     few = f"only {100 * share:.1f} % of the reference is" if share else "no row of the reference is"
     rather = " What their decisions hang on (flip, necessary) needs no such care."
-    return _if_picked(inputs, found=f"is called {name!r}, and {few}.", rather=rather)
+    return _if_picked(inputs, f"is called {name!r}, and {few}.", rather)
 
 
 def _picked_by_output(inputs: int, side: str, edge: float, share: float, output: int | None, decided: bool) -> str:
@@ -106,8 +106,8 @@ def _picked_by_output(inputs: int, side: str, edge: float, share: float, output:
         " Why they were flagged is another question, which needs no such care: "
         f"decide=lambda outputs: {one} {sign} {edge:.4g}."
     )
-    found = f"has an output of {side} {edge:.4g}, only {share:.1%} of the reference does."
-    return _if_picked(inputs, found=found, rather="" if decided else rather)
+    seen = f"has an output of {side} {edge:.4g}, only {share:.1%} of the reference does."
+    return _if_picked(inputs, seen, "" if decided else rather)
 
 
 def _weak(pooled: bool) -> str:
@@ -281,9 +281,9 @@ RUN_NOTES: dict[str, Sentence] = {
         "subsets={{name: columns}}."
     ),
     "sampler-check": "Of the sampler, {sentence}.",
-    "mixed-classes": lambda called: (
-        f"The inputs are called {' or '.join(map(str, called))}, and each is asked about its own class: what speaks "
-        f"for one of them and against the other averages out. Name one, target={called[0]!r} say, to ask about it for "
+    "mixed-classes": lambda classes: (
+        f"The inputs are called {' or '.join(map(str, classes))}, and each is asked about its own class: what speaks "
+        f"for one of them and against the other averages out. Name one, target={classes[0]!r} say, to ask about it for "
         "all inputs."
     ),
     "withheld": _withheld,
@@ -544,7 +544,7 @@ CAVEATS: dict[str, Sentence] = {  # what a result may add to its promise
         "The sampler is fitted and was taken to be right: with {inputs} inputs the error of its fit is not counted, "
         "which makes false discoveries where the reference is not much larger."
     ),
-    "own-loss": (
+    "user-loss": (
         "A loss of your own is compared as a whole: a sampler that draws a little too widely raises it, whatever the "
         "label does; loss='squared' and 'log' leave out that part."
     ),
@@ -563,7 +563,7 @@ SENTENCES = RUN_NOTES | MODEL_NOTES | TABLE_NOTES | IMAGE_NOTES | TEXT_NOTES | M
 
 @dataclass(frozen=True)
 class Guarantee:
-    """What a selection promises. `str()` of it is one honest sentence."""
+    """Promise of a selection. `str()` of it is one honest sentence."""
 
     controls: Literal["FDR", "FWER", "nothing"]
     level: float
@@ -606,7 +606,7 @@ def guarantee(
     test, promise, importance = record.test, PROMISES[record.test][rule], record.importance
     competes = test in ("osft", "few-shot")
     fit = "known" if importance is None else importance.fit
-    own_loss = test == "holdout" and importance is not None and importance.loss not in ("squared", "log")
+    user_loss = test == "holdout" and importance is not None and importance.loss not in ("squared", "log")
     conditions: tuple[tuple[str, object, dict[str, Any]], ...] = (
         ("signs", test == "osft", {}),
         ("sizes", competes, {}),
@@ -620,7 +620,7 @@ def guarantee(
         ("not-calibrated", doubted, {"names": list(doubted)}),
         ("early-stop", record.delta is not None, {"agree": 1 - (record.delta or 0)}),
         (fit, fit not in ("known", "counted"), {"inputs": 0 if importance is None else importance.inputs}),
-        ("own-loss", own_loss and fit not in ("known", "counted"), {}),
+        ("user-loss", user_loss and fit not in ("known", "counted"), {}),
         ("check-of-all", check_failed is not None and not check_failed, {}),
         ("check-failed", check_failed, {"names": list(check_failed or ()), "unchecked": unchecked}),
         ("fixed-alpha", True, {}),

@@ -134,7 +134,7 @@ def record_of(
         delta=test.delta if test.early_stop else None,
         scale=test.scale,
         picked=settings.picked is not None,
-        own_rule=callable(settings.decide),
+        user_decision=callable(settings.decide),
         min_effect=settings.min_effect,
         selection=(settings.rule, settings.alpha, settings.family),
         rounds=tuple(rounds),

@@ -264,7 +264,7 @@ def _record(
         passes=passes,
         fit=plan.fit,
         loss=described.pop("loss", None),
-        called=described.pop("called", ()),
+        classes=described.pop("classes", ()),
         stand_ins=tuple(map(tuple, stand_ins_of(sampler, task.table))),
         why=str(sampler.why) if isinstance(sampler, TableSampler | CrossFitted) and sampler.why else None,
         check=None
@@ -454,7 +454,7 @@ def _contrast(loss: Loss | None, settings: Settings, seen: Probe, wrapped: Wrapp
     if aim.kind == "predicted":
         called = np.unique(seen.outputs.argmax(axis=1)).tolist()
         labels = [k if wrapped.classes is None else wrapped.classes[k] for k in called]
-        described["called"] = tuple(label.item() if isinstance(label, np.generic) else label for label in labels)
+        described["classes"] = tuple(label.item() if isinstance(label, np.generic) else label for label in labels)
     return Measured(contrast(aim, link, seen.rounding, direction), described)
 
 
