@@ -1,8 +1,8 @@
-"""Units of work on Spark: `butfor.explain(model, X, reference, workers=SparkEngine(spark))`.
+"""Tasks on Spark: `butfor.explain(model, X, reference, workers=SparkEngine(spark))`.
 
-A recipe, not a part of the package. The unit function is the same as on one process, seeds are sent and counts come
-back, so the result is the same in every bit. Spark plans every round anew (about a tenth of a second), so that it pays
-for models that take minutes; dask does without that.
+A recipe, not a part of the package. Tasks run the same function as on one process, seeds are sent and counts come back,
+so the result is the same in every bit. Spark plans every round anew (about a tenth of a second), so that it pays for
+models that take minutes; dask does without that.
 """
 
 from __future__ import annotations
@@ -14,34 +14,34 @@ from typing import Any
 import cloudpickle
 import pandas as pd
 
-from butfor.evaluation.evaluator import UnitResult, Workplace, WorkUnit, evaluate_unit
-from butfor.evaluation.workers import one_thread_each, opened
+from butfor.evaluation.evaluator import Stage, Task, TaskResult, evaluate_task
+from butfor.evaluation.workers import one_thread_each, open_stage
 
 
 class SparkEngine:
-    """An engine for `workers=`: so many units in each task of a Spark job, a job for as many as the cores take."""
+    """An engine for `workers=`: so many tasks for each core in a Spark job."""
 
-    def __init__(self, spark: Any, units_of_a_task: int = 4) -> None:
-        self.spark, self.units_of_a_task = spark, units_of_a_task
+    def __init__(self, spark: Any, tasks_per_core: int = 4) -> None:
+        self.spark, self.tasks_per_core = spark, tasks_per_core
 
-    def map(self, place: Workplace, units: Iterable[WorkUnit]) -> Iterator[tuple[int, UnitResult]]:
-        """Results as they come, by the number of their unit."""
-        sent = self.spark.sparkContext.broadcast(cloudpickle.dumps(place))
+    def map(self, stage: Stage, tasks: Iterable[Task]) -> Iterator[tuple[int, TaskResult]]:
+        """Yield results as they come, with the number of their task."""
+        sent = self.spark.sparkContext.broadcast(cloudpickle.dumps(stage))
         cores = self.spark.sparkContext.defaultParallelism
 
         def evaluate(frames: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
             one_thread_each()
-            here = opened(sent.value)
+            here = open_stage(sent.value)
             for frame in frames:
-                done = [evaluate_unit(here, cloudpickle.loads(unit)) for unit in frame["unit"]]
+                done = [evaluate_task(here, cloudpickle.loads(task)) for task in frame["task"]]
                 yield pd.DataFrame({"number": frame["number"], "result": [cloudpickle.dumps(one) for one in done]})
 
-        left = enumerate(units)
-        while some := list(islice(left, cores * self.units_of_a_task)):
-            yield from ((number, unit.result) for number, unit in some if unit.result is not None)
-            rows = [(number, cloudpickle.dumps(unit)) for number, unit in some if unit.result is None]
+        left = enumerate(tasks)
+        while sent_now := list(islice(left, cores * self.tasks_per_core)):
+            yield from ((number, task.result) for number, task in sent_now if task.result is not None)
+            rows = [(number, cloudpickle.dumps(task)) for number, task in sent_now if task.result is None]
             if rows:
-                frame = self.spark.createDataFrame(rows, "number long, unit binary").repartition(cores)
-                found = frame.mapInPandas(evaluate, "number long, result binary").collect()
-                yield from ((row.number, cloudpickle.loads(row.result)) for row in found)
+                frame = self.spark.createDataFrame(rows, "number long, task binary").repartition(cores)
+                done = frame.mapInPandas(evaluate, "number long, result binary").collect()
+                yield from ((row.number, cloudpickle.loads(row.result)) for row in done)
         sent.unpersist()

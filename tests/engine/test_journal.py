@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 import butfor
-from butfor.evaluation.evaluator import UnitResult
+from butfor.evaluation.evaluator import TaskResult
 from butfor.evaluation.journal import FILE, KEY, Store, decode, encode, fingerprint
 
 RNG = np.random.default_rng(0)
@@ -324,7 +324,7 @@ def test_units_that_are_written_together_come_back_one_by_one(tmp_path):
         counts = (np.full((2, 3), number % 2 == 0), np.arange(2.0) + number)
         sample = (0, np.arange(2), np.full((2, 2, 1), 0.1 * number))
         found = ((None, np.full((5, 2), number)), (None, None))
-        return UnitResult((), found, (None, None), (number, 2, 0), summary=[counts], sample=sample)
+        return TaskResult((), found, (None, None), (number, 2, 0), summary=[counts], sample=sample)
 
     store = Store(tmp_path)
     keys = [bytes([number]) * KEY for number in range(6)]

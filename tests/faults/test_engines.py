@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 import butfor
-from butfor.evaluation.workers import MeasuredWorkers, Processes, Threads, WorkerPool, engine_for
+from butfor.evaluation.workers import Processes, Threads, WorkerPool, engine_for
 from butfor.models.files import attribute_of
 
 RNG = np.random.default_rng(0)
@@ -174,11 +174,21 @@ def test_a_model_of_a_file_travels_with_what_it_uses(tmp_path, processes):
     same(two, one)
 
 
-def test_a_number_of_workers_chooses_by_measuring():
+def test_a_number_of_workers_means_processes():
     engine = engine_for(2)
-    assert isinstance(engine, MeasuredWorkers)
+    assert repr(engine) == "2 processes"
     same(CASES["irt"](engine), CASES["irt"](1))
-    assert repr(engine) in ("2 threads", "2 processes")
+
+
+def test_a_model_that_cannot_be_sent_is_pointed_to_threads():
+    lock = threading.Lock()
+
+    def locked(rows):
+        with lock:
+            return curved(rows)
+
+    with pytest.raises(butfor.InputError, match=r"cannot be sent to another process .*use workers='threads:2'"):
+        butfor.explain(locked, INPUTS, REFERENCE, test="irt", draws=99, workers=2)
 
 
 @pytest.mark.parametrize("workers", [0, -1, True, "two", "threads:0", 1.5, "threads"])

@@ -17,8 +17,8 @@ REFERENCE, INPUTS = RNG.normal(size=(150, 4)), RNG.normal([2, 0, 0, 1], 1, size=
 
 
 def engine_class():
-    place = Path(__file__).parents[2] / "examples" / "recipes" / "spark_engine.py"
-    spec = importlib.util.spec_from_file_location("spark_engine", place)
+    path = Path(__file__).parents[2] / "examples" / "recipes" / "spark_engine.py"
+    spec = importlib.util.spec_from_file_location("spark_engine", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module.SparkEngine
@@ -55,11 +55,11 @@ def test_spark_gives_the_same_bits(spark, test, monkeypatch):
 class Backwards:
     """An engine of somebody else's: results may come in any order."""
 
-    def map(self, place, units):
-        from butfor.evaluation.evaluator import evaluate_unit
+    def map(self, stage, tasks):
+        from butfor.evaluation.evaluator import evaluate_task
 
-        for number, unit in reversed(list(enumerate(units))):
-            yield number, evaluate_unit(place, unit)
+        for number, task in reversed(list(enumerate(tasks))):
+            yield number, evaluate_task(stage, task)
 
 
 def test_any_engine_is_taken(monkeypatch):

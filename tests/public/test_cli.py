@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from dataclasses import fields
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -331,8 +332,7 @@ def test_demo_of_images(tmp_path, capsys, monkeypatch):
     """Six digits instead of twenty-four: the figures are tested with the demo itself."""
     from butfor.image import demo
 
-    monkeypatch.delenv("BUTFOR_ASSETS", raising=False)
-    monkeypatch.setattr(demo, "image_demo", lambda seed, progress, **_: demo.digits(seed, progress, count=6))
+    monkeypatch.setattr(demo, "digits", partial(demo.digits, count=6))
     assert main(["demo", "image", "--out", str(tmp_path / "d")]) == 0
     assert "held-out eights chooses" in capsys.readouterr().out
     assert sorted(path.name for path in (tmp_path / "d").iterdir()) == ["report.html", "result.butfor", "table.csv"]

@@ -68,11 +68,9 @@ def test_a_meter_counts_rows_done_and_asked_for():
     reports = []
     meter = Meter(reports.append, 5)
     meter.stage("irt", 10)
-    meter.count_requested(8)
-    meter.count_evaluated(3)
-    meter.count_deduplicated(4)
+    meter.count(requested=8, evaluated=3, deduplicated=0)
     meter.set_chosen(2)
-    meter.count_evaluated(1)
+    meter.count(requested=0, evaluated=1, deduplicated=4)
     assert (meter.rows, meter.asked) == (5 + 4, 5 + 8)
     assert reports == [Progress("irt", 3, 10), Progress("irt", 8, 10, 2)]
     meter.stage("effects", None)

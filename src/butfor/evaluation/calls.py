@@ -1,4 +1,4 @@
-"""One call of the model, and checks of what comes back."""
+"""One call of the model, checks of what comes back, and a first look at the model."""
 
 from __future__ import annotations
 
@@ -17,9 +17,13 @@ from butfor.evaluation.items import Items
 from butfor.inference.statistics import Rounding
 from butfor.types import Array, Batch, Floats, InputError, Ints, Model, ModelError
 
+TRIES, PAUSE = 3, 0.05  # of a call that fails, and seconds before it is made again, which double
+LASTING = 5  # rows that fail again and again by one kind of error: from then on it is not waited for
+Returned = TypeVar("Returned")
+
 
 def ask(model: Model, batch: Batch, rows: int, describe: Callable[[int], str], *, find_bad: bool = True) -> Array:
-    """What the model returns for a batch, (rows,) or (rows, outputs), checked; `describe` names a row in an error."""
+    """Return the outputs of a batch, (rows,) or (rows, outputs), checked; `describe` names a row in an error."""
     try:
         outputs = np.asarray(model(batch))
     except InputError:
@@ -53,12 +57,18 @@ def ask(model: Model, batch: Batch, rows: int, describe: Callable[[int], str], *
     return outputs
 
 
+def _slice(batch: Batch, start: int, stop: int) -> Batch:
+    if start == 0 and stop == len(batch):
+        return batch
+    return batch.iloc[start:stop] if hasattr(batch, "iloc") else batch[start:stop]
+
+
 def _first_bad_row(model: Model, batch: Batch, rows: int) -> int | None:
-    """The first row that makes the model fail, by halves; None where it fails on neither half alone."""
+    """Return the first row that makes the model fail, by halves; None where it fails on neither half alone."""
 
     def fails(start: int, stop: int) -> bool:
         try:
-            model(batch.iloc[start:stop] if hasattr(batch, "iloc") else batch[start:stop])
+            model(_slice(batch, start, stop))
         except (Exception, SystemExit):  # any error of the user's model
             return True
         return False
@@ -75,24 +85,19 @@ def _first_bad_row(model: Model, batch: Batch, rows: int) -> int | None:
     return start
 
 
-TRIES, PAUSE = 3, 0.05  # of a call that fails, and seconds before it is made again, which double
-LASTING = 5  # rows that fail however often they are asked, by one kind of error: from then on it is not waited for
-Made = TypeVar("Made")
-
-
-def within(seconds: float | None, call: Callable[[], Made]) -> Made:
-    """What a call returns; TimeoutError where that takes longer than `seconds`.
+def within(seconds: float | None, call: Callable[[], Returned]) -> Returned:
+    """Return what a call returns; raise TimeoutError where that takes longer than `seconds`.
 
     A call that hangs goes on in a thread of its own, which ends with the process: nothing can end it from outside.
     """
     if seconds is None:
         return call()
-    done: list[Made] = []
+    returned: list[Returned] = []
     raised: list[BaseException] = []
 
     def run() -> None:
         try:
-            done.append(call())
+            returned.append(call())
         except BaseException as error:
             raised.append(error)
 
@@ -101,105 +106,101 @@ def within(seconds: float | None, call: Callable[[], Made]) -> Made:
     thread.join(seconds)
     if raised:
         raise raised[0]
-    if not done:
+    if not returned:
         raise TimeoutError(f"no answer within timeout={seconds:g} seconds")
-    return done[0]
+    return returned[0]
 
 
-def _final(error: Exception) -> bool:
-    """What the user has to mend: no use in asking again."""
+def limited(model: Model, seconds: float | None) -> Model:
+    """Return the model with a limit to the time of each call."""
+    return model if seconds is None else lambda batch: within(seconds, lambda: model(batch))
+
+
+def _is_final(error: Exception) -> bool:
+    """Return whether the user has to mend it: no use in asking again."""
     return isinstance(error, InputError) and not isinstance(error, ModelError)
 
 
-def again(call: Callable[[], Made], tries: int = TRIES, final: Callable[[Exception], bool] = _final) -> Made:
-    """What a call returns, made again where it fails and the error is not `final`: many faults pass."""
+def again(
+    call: Callable[[], Returned], tries: int = TRIES, is_final: Callable[[Exception], bool] = _is_final
+) -> Returned:
+    """Return what a call returns, made again where it fails and the error is not final: many faults pass."""
     for left in range(tries - 1, -1, -1):
         try:
             return call()
         except Exception as error:
-            if left == 0 or final(error):
+            if left == 0 or is_final(error):
                 raise
             time.sleep(PAUSE * 2 ** (tries - 1 - left))
     raise AssertionError("unreachable")
 
 
-def limited(model: Model, seconds: float | None) -> Model:
-    """The model, with a limit to the time of each call."""
-    return model if seconds is None else lambda batch: within(seconds, lambda: model(batch))
-
-
 def tolerant(
     model: Model, batch: Batch, rows: int, width: int | None, describe: Callable[[int], str]
 ) -> tuple[Floats, dict[int, str]]:
-    """Outputs (rows, outputs), NaN in rows that the model fails on, and why it does; halves find out which they are.
+    """Return outputs (rows, outputs), NaN in rows that the model fails on, and why; halves find out which they are.
 
     All rows and single ones are asked again where that may help, halves are not. `width` is how many outputs there
     must be; None: as many as come, and then some must: of a model that was never heard it fails on all.
     """
     why: dict[int, str] = {}
-    found: dict[int, Floats] = {}
+    known: dict[int, Floats] = {}
     lasting: Counter[type[Exception]] = Counter()
 
+    def once(start: int, stop: int) -> Floats:
+        """Call once, checked but for numbers that are not finite."""
+        raw: list[Array] = []
+
+        def finite(given: Batch) -> Array:
+            raw.append(np.asarray(model(given)))
+            numbers = raw[0].dtype.kind == "f"
+            return np.nan_to_num(raw[0], nan=0.0, posinf=0.0, neginf=0.0) if numbers else raw[0]
+
+        checked = ask(finite, _slice(batch, start, stop), stop - start, lambda row: f"row {row}", find_bad=False)
+        outputs = checked.reshape(stop - start, -1)
+        if width is not None and outputs.shape[1] != width:
+            raise ModelError(f"the model returned {outputs.shape[1]} outputs a row, but {width} for other rows")
+        return raw[0].astype(np.float64).reshape(stop - start, -1)
+
     def lasts(error: Exception) -> bool:
-        return _final(error) or isinstance(error, TimeoutError) or lasting[type(error)] >= LASTING
+        return _is_final(error) or isinstance(error, TimeoutError) or lasting[type(error)] >= LASTING
 
     def part(start: int, stop: int) -> None:
-        whole, single = stop - start == rows, stop - start == 1
-        tries, final = TRIES if whole or single else 1, _final if whole else lasts
+        complete, single = stop - start == rows, stop - start == 1
         try:
-            said = again(lambda: _finite(model, _some(batch, start, stop), stop - start, width), tries, final)
+            tries = TRIES if complete or single else 1
+            outputs = again(partial(once, start, stop), tries, _is_final if complete else lasts)
         except Exception as error:
-            if _final(error):
+            if _is_final(error):
                 raise
             if single:
                 lasting[type(error)] += 1
                 why[start] = f"the model failed on {describe(start)}: {error}"
-                return
-            middle = (start + stop) // 2
-            part(start, middle)
-            part(middle, stop)
+            else:
+                middle = (start + stop) // 2
+                part(start, middle)
+                part(middle, stop)
             return
-        for row in np.flatnonzero(~np.isfinite(said).all(axis=1)).tolist():
-            why[start + row] = f"the model returned {said[row].tolist()} on {describe(start + row)}"
-        found[start] = said
+        for row in np.flatnonzero(~np.isfinite(outputs).all(axis=1)).tolist():
+            why[start + row] = f"the model returned {outputs[row].tolist()} on {describe(start + row)}"
+        known[start] = outputs
 
     part(0, rows)
-    if found:
-        width = next(iter(found.values())).shape[1]
+    if known:
+        width = next(iter(known.values())).shape[1]
     if width is None:
         raise ModelError(f"{why[0]}; it fails on every row")
-    outputs = np.full((rows, width), np.nan)
-    for start, said in found.items():
-        outputs[start : start + len(said)] = said
-    outputs[list(why)] = np.nan
-    return outputs, why
-
-
-def _some(batch: Batch, start: int, stop: int) -> Batch:
-    if start == 0 and stop == len(batch):
-        return batch
-    return batch.iloc[start:stop] if hasattr(batch, "iloc") else batch[start:stop]
-
-
-def _finite(model: Model, batch: Batch, rows: int, width: int | None) -> Floats:
-    """One call, checked but for numbers that are not finite."""
-    raw: list[Floats] = []
-
-    def noted(given: Batch) -> Floats:
-        raw.append(np.asarray(model(given)))
-        numbers = raw[0].dtype.kind == "f"
-        return np.nan_to_num(raw[0], nan=0.0, posinf=0.0, neginf=0.0) if numbers else raw[0]
-
-    checked = ask(noted, batch, rows, lambda row: f"row {row}", find_bad=False).reshape(rows, -1)
-    if width is not None and checked.shape[1] != width:
-        raise ModelError(f"the model returned {checked.shape[1]} outputs a row, but {width} for other rows")
-    return raw[0].astype(np.float64).reshape(rows, -1)
+    every = np.full((rows, width), np.nan)
+    for start, outputs in known.items():
+        every[start : start + len(outputs)] = outputs
+    every[list(why)] = np.nan
+    return every, why
 
 
 @dataclass(frozen=True)
 class Probe:
-    """What a first look at the model shows: outputs on the inputs (n, outputs), its rounding, the rows that took, and
-    what is odd about it, if anything."""
+    """A first look at the model: outputs on the inputs (n, outputs), its rounding, the rows that took, and what is odd
+    about it, if anything."""
 
     outputs: Floats
     rounding: Rounding
@@ -209,6 +210,8 @@ class Probe:
 
 
 AGAIN, COMPANY = 6, 19  # so many rows are asked again, each alone and in a batch of so many
+COMPANY_SHARE = 0.05  # of the outputs: more than rounding makes of a row in other company
+SMALL = 2.0**10  # an output that is less than so many tolerances is asked for again: is its own rounding as large?
 
 
 def probe(model: Model, items: Items, batch_rows: int, describe: Callable[[int], str]) -> Probe:
@@ -217,118 +220,79 @@ def probe(model: Model, items: Items, batch_rows: int, describe: Callable[[int],
     The rounding comes from the precision of the outputs and from what a few rows change when they are asked again in
     other company: a float32 network may well hand back float64.
     """
-    give = items.given
     raw = _raw(model, items, batch_rows, describe)
     outputs = raw.astype(np.float64).reshape(len(raw), -1)
-    apart, random, rows = _noise(model, give, outputs, batch_rows, describe)
-    noise = float(apart.max())
+    n_rows = len(items)
+
+    def call_again(rows: Ints, deviation: Floats) -> Floats:
+        """Return answers to rows in a call of their own; how far they lie from the first goes into `deviation`."""
+        nonlocal n_rows
+        n_rows += len(rows)
+        answers = ask(model, items.given(rows), len(rows), lambda row: describe(int(rows[row]))).reshape(len(rows), -1)
+        if answers.shape[1] != outputs.shape[1]:
+            raise ModelError(f"the model gives {answers.shape[1]} outputs a row, but {outputs.shape[1]} for other rows")
+        np.maximum.at(deviation, rows, np.abs(answers - outputs[rows]))
+        return answers
+
+    few = min(AGAIN, len(outputs))
+    deviation = np.zeros((few, outputs.shape[1]))
+    singles = [call_again(np.array([i]), deviation) for i in range(few)]
+    random = bool((call_again(np.array([0]), deviation) != singles[0]).any())  # the very same call
+    call_again(np.arange(min(COMPANY, batch_rows)) % few, deviation)
+    noise = float(deviation.max())
     double = float(np.finfo(np.float64).eps)
     coarse = noise > 1024 * double * float(np.abs(outputs[:AGAIN]).max())  # float32 inside, whatever it hands back
     inside = raw.dtype if raw.dtype in (np.float16, np.float32) else np.float32 if coarse else np.float64
     epsilon = float(np.finfo(inside).eps) if not random else double
     rounding = Rounding(64 * epsilon, 0.0 if random else _power_of_two(16 * noise))
     if noise > 0 and not random:
-        local, more = _local(model, give, outputs, apart, batch_rows, describe)
-        rounding, rows = replace(rounding, local=local), rows + more
+        rounding = replace(rounding, local=_local(call_again, outputs, deviation, batch_rows))
     company = not random and noise > COMPANY_SHARE * float(np.abs(outputs).max())
-    return Probe(
-        outputs,
-        rounding,
-        len(items) + rows,
-        "random" if random else "depends on the batch" if company else None,
-        noise,
-    )
+    odd: Literal["random", "depends on the batch"] | None = "depends on the batch" if company else None
+    return Probe(outputs, rounding, n_rows, "random" if random else odd, noise)
 
 
 def outputs_of(model: Model, items: Items, batch_rows: int, describe: Callable[[int], str]) -> Floats:
-    """The model's outputs on some inputs, (n, outputs)."""
+    """Return the model's outputs on all inputs, (n, outputs)."""
     raw = _raw(model, items, batch_rows, describe)
     return raw.astype(np.float64).reshape(len(raw), -1)
 
 
 def _raw(model: Model, items: Items, batch_rows: int, describe: Callable[[int], str]) -> Array:
-    """The same as the model hands them out."""
-    starts = range(0, len(items), batch_rows)
-    spans = [np.arange(start, min(start + batch_rows, len(items))) for start in starts]
-    parts = [ask(model, items.given(span), len(span), partial(_shifted, describe, int(span[0]))) for span in spans]
+    """Return the outputs on all inputs as the model hands them out."""
+    parts = []
+    for start in range(0, len(items), batch_rows):
+        rows = np.arange(start, min(start + batch_rows, len(items)))
+        parts.append(ask(model, items.given(rows), len(rows), lambda row, start=start: describe(start + row)))  # type: ignore[misc]
     widths = {part.shape[1:] for part in parts}
     if len(widths) > 1:
         raise ModelError(f"the model returned rows of different shapes for different batches: {sorted(widths)}")
     return np.concatenate(parts)
 
 
-COMPANY_SHARE = 0.05  # of the outputs: more than rounding makes of a row in other company
-
-
-def _noise(
-    model: Model, give: Callable[[Ints], Batch], outputs: Floats, batch_rows: int, describe: Callable[[int], str]
-) -> tuple[Floats, bool, int]:
-    """How far answers to the same row lie apart, (rows asked again, outputs), whether the very same call gives two
-    answers, and how many rows that took."""
-    few = min(AGAIN, len(outputs))
-    apart = np.zeros((few, outputs.shape[1]))
-    singles = [_again(model, give, outputs, np.array([i]), apart, describe) for i in range(few)]
-    twice = _again(model, give, outputs, np.array([0]), apart, describe)
-    crowd = np.arange(min(COMPANY, batch_rows)) % few
-    _again(model, give, outputs, crowd, apart, describe)
-    return apart, bool((twice != singles[0]).any()), few + 1 + len(crowd)
-
-
-def _again(
-    model: Model,
-    give: Callable[[Ints], Batch],
-    outputs: Floats,
-    rows: Ints,
-    apart: Floats,
-    describe: Callable[[int], str],
-) -> Floats:
-    """Answers to some rows in a call of their own; how far they lie from the first is noted in `apart`."""
-    answers = ask(model, give(rows), len(rows), lambda row: describe(int(rows[row]))).reshape(len(rows), -1)
-    if answers.shape[1] != outputs.shape[1]:
-        raise ModelError(f"the model gives {answers.shape[1]} outputs a row, but {outputs.shape[1]} for other rows")
-    np.maximum.at(apart, rows, np.abs(answers - outputs[rows]))
-    return answers
-
-
-SMALL = 2.0**10  # an output that is less than so many tolerances is asked for again: is its own rounding as large?
-
-
-def _local(
-    model: Model,
-    give: Callable[[Ints], Batch],
-    outputs: Floats,
-    apart: Floats,
-    batch_rows: int,
-    describe: Callable[[int], str],
-) -> tuple[Floats, int]:
-    """The tolerance of each output near each input (n, outputs), and the rows asked to find it.
+def _local(call_again: Callable[[Ints, Floats], Floats], outputs: Floats, deviation: Floats, batch_rows: int) -> Floats:
+    """Return the tolerance of each output near each input (n, outputs).
 
     The rounding of an output is that of the rows that were asked again. Inputs with an output that is small beside it
     are asked again themselves, in two kinds of company: rows of scale 1 beside rows of scale 1e6, or sums that happen
     to be near zero? What shows no rounding there is still given that of the least of them.
     """
-    tolerance = np.array([_power_of_two(16 * float(one)) for one in apart.max(axis=0)])
+    tolerance = np.array([_power_of_two(16 * float(one)) for one in deviation.max(axis=0)])
     local = np.tile(tolerance, (len(outputs), 1))
     lesser = np.abs(outputs) < SMALL * tolerance
     small = np.flatnonzero(lesser.any(axis=1))[::-1]
-    own, rows, most = np.zeros(outputs.shape), 0, min(COMPANY, batch_rows)
-    own[: len(apart)] = apart
+    every, most = np.zeros(outputs.shape), min(COMPANY, batch_rows)
+    every[: len(deviation)] = deviation
     for size in {most, batch_rows}:
         for a in range(0, len(small), size):
-            part = np.resize(small[a : a + size], max(most, len(small[a : a + size])))
-            _again(model, give, outputs, part, own, describe)
-            rows += len(part)
+            call_again(np.resize(small[a : a + size], max(most, len(small[a : a + size]))), every)
     for output in np.flatnonzero(lesser.any(axis=0)):
-        seen = own[lesser[:, output], output]
-        least = np.quantile(seen[seen > 0], 0.05) if (seen > 0).any() else 0.0
-        local[lesser[:, output], output] = [_power_of_two(16 * float(one)) for one in np.maximum(seen, least)]
-    return local, rows
-
-
-def _shifted(describe: Callable[[int], str], start: int, row: int) -> str:
-    return describe(start + row)
+        noise = every[lesser[:, output], output]
+        least = np.quantile(noise[noise > 0], 0.05) if (noise > 0).any() else 0.0
+        local[lesser[:, output], output] = [_power_of_two(16 * float(one)) for one in np.maximum(noise, least)]
+    return local
 
 
 def _power_of_two(value: float) -> float:
-    """The next power of two: a threshold that does not wander when inputs are added."""
+    """Return the next power of two: a threshold that does not wander when inputs are added."""
     return float(2.0 ** np.ceil(np.log2(value))) if value > 0 else 0.0

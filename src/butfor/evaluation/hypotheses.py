@@ -10,86 +10,22 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
-from butfor.evaluation.items import Items, ListItems, TableItems, Values, same
+from butfor.evaluation.items import Items, ListItems, TableItems, same
 from butfor.evaluation.samplers import ListsSupport, Sampler, info_of
 from butfor.inference.exact import Support
 from butfor.inference.selection import Layers
 from butfor.streams import stream, streams
 from butfor.types import Array, Batch, Floats, InputError, Ints, Item, ModelError, Subset
 
-
-@dataclass(frozen=True)
-class SubsetTree:
-    """Subsets of one input from coarse to fine: the resolution of each, and the place of that which it is a part of."""
-
-    subsets: tuple[Subset, ...]
-    resolution: tuple[int, ...]
-    parent: tuple[int, ...]  # -1: none
-
-
-@runtime_checkable
-class ProposesTree(Protocol):
-    """Proposes subsets that are parts of each other: `tree` of an input has those that it gives when it is called."""
-
-    def tree(self, name: object, item: Item, /) -> SubsetTree: ...
-
-
-def layers_of_trees(trees: Sequence[SubsetTree]) -> Layers:
-    """The layers of images or texts, each with a tree of its own, in the order of their hypotheses."""
-    starts = np.cumsum([0, *(len(tree.parent) for tree in trees)])
-    above = [
-        place + start if place >= 0 else -1 for tree, start in zip(trees, starts, strict=False) for place in tree.parent
-    ]
-    resolution = [level for tree in trees for level in tree.resolution]
-    return Layers(np.array(resolution, np.int64), np.array(above, np.int64), stepwise=True)
-
-
-ENOUGH, ENOUGH_COSTLY = 20, 3  # hypotheses drawn alike before it is said of a sampler
-
-
-class Watch:
-    """Compares draws until two of one hypothesis differ, which is mostly at once.
-
-    Only those that are drawn alike *and* unlike what is observed speak against a sampler: one of words may be sure of
-    the word that stands there. It takes 20 of them, of images 3: no two fills are equal by chance.
-    """
-
-    def __init__(self, costly: bool = False) -> None:
-        self.differ = False
-        self.alike, self._enough = 0, ENOUGH_COSTLY if costly else ENOUGH
-
-    def compare(self, observed: Sequence[Any], drawn: Sequence[Sequence[Any]]) -> None:
-        """What is observed in some inputs, and the draws of each."""
-        for seen, (first, *others) in zip(observed, drawn, strict=True):
-            if self.differ or not others:
-                return
-            self.differ = not all(same(first, other) for other in others)
-            self.alike += not same(seen, first)
-
-    def add(self, differ: bool, alike: int) -> None:
-        """What another watch has seen of other draws."""
-        self.differ |= differ
-        self.alike += alike
-
-    @property
-    def is_degenerate(self) -> bool:
-        """Whether all that was seen was drawn alike, and it was enough."""
-        return not self.differ and self.alike >= self._enough
-
-
 BLOCK_VALUES = 2**18  # values of the inputs of one block; fixes the blocks, so it may never follow batch_rows
 ROUND_VALUES = 2**23  # values of the counterfactuals of one round, likewise
 LIST_DRAWS = 128  # images or texts of one round, likewise
-MOST_COMPARED = 200  # hypotheses whose draws are compared to see whether there is chance in them
-NO_CHANCE = (
-    "this test needs draws that differ, but {sampler!r} always draws the same; draw by chance (wrap an inpainter in "
-    "butfor.image.diversify), or use test='osft'{without} as in the paper, without a guarantee"
-)
+SUPPORT = "support"  # the round of jobs whose counterfactuals are listed
 
 
 @dataclass(frozen=True)
 class Block:
-    """Consecutive inputs that share a subset, and where their hypotheses stand in the table."""
+    """Consecutive inputs that share a subset, and the rows of the table that are their hypotheses."""
 
     subset: Subset
     start: int
@@ -99,15 +35,15 @@ class Block:
 
     @cached_property
     def columns(self) -> slice | Array:
-        """The columns of a table's subset, as a slice where they stand together: NumPy writes them twice as fast."""
+        """The columns of a table's subset, as a slice where they are adjacent: NumPy writes them twice as fast."""
         index = np.asarray(self.subset.index)
-        together = len(index) == 1 or (np.diff(index) == 1).all()
-        return slice(int(index[0]), int(index[-1]) + 1) if together else index
+        adjacent = len(index) == 1 or (np.diff(index) == 1).all()
+        return slice(int(index[0]), int(index[-1]) + 1) if adjacent else index
 
 
 @dataclass(frozen=True)
 class Problem:
-    """Everything that is asked: the inputs, what to redraw in them, by which sampler, from which seed."""
+    """The hypotheses of a run: inputs, what to redraw in them, by which sampler, from which seed."""
 
     items: Items
     input_names: tuple[Any, ...]
@@ -118,7 +54,7 @@ class Problem:
     sampler: Sampler
     seed: int
     round_draws: int
-    watch: Watch | None = None  # compares what is drawn, where that must differ
+    watch: Watch | None = None  # compares draws, where they must differ
     layers: Layers | None = None  # where hypotheses are parts of others
 
     @property
@@ -138,42 +74,34 @@ class Problem:
         return order, np.cumsum([0, *sizes])
 
     def name_of(self, block: Block) -> str:
-        """What a block is called in an error."""
+        """Return the name of a block in an error."""
         return f"subset {block.subset.name!r}" + ("" if self.items.shares_subsets else f" of input {block.key!r}")
 
     def block_of(self, row: int) -> Block:
-        """The block that a hypothesis is in."""
+        """Return the block of a hypothesis."""
         if not self.items.shares_subsets:
             return self.blocks[row]  # one block for each: searching 100,000 of them would take longer than drawing
         return self.blocks[int(self._block_numbers[row])]
 
     @cached_property
     def _block_numbers(self) -> Ints:
-        """The block of every hypothesis (H,)."""
         order, starts = self.block_order
         numbers = np.full(self.size, len(self.blocks))  # of none: an error
         numbers[order] = np.repeat(np.arange(len(self.blocks)), np.diff(starts))
         return numbers
 
 
-def no_chance(problem: Problem) -> InputError:
-    """Why this test has nothing to compare with; the paper's test cannot go from coarse to fine."""
-    without = "" if problem.layers is None else ", without zoom,"
-    return InputError(NO_CHANCE.format(sampler=problem.sampler, without=without))
-
-
 def table_problem(
     items: TableItems, names: Sequence[Any], subsets: Sequence[Subset], sampler: Sampler, seed: int
 ) -> Problem:
-    """Every subset is tested on every row; hypotheses are listed input by input."""
+    """Return hypotheses in which every subset is tested on every row, input by input."""
     count, width = items.values.shape
     items.values.setflags(write=False)  # nobody may write into what is observed
     size = int(np.clip(BLOCK_VALUES // width, 1, 256))
-    starts = range(0, count, size)
     blocks = tuple(
         Block(subset, a, min(a + size, count), a // size, np.arange(a, min(a + size, count)) * len(subsets) + j)
-        for a in starts
-        for j, subset in enumerate(subsets)  # blocks of the same inputs stand together: see batches._evaluate_alike
+        for a in range(0, count, size)
+        for j, subset in enumerate(subsets)
     )
     return Problem(
         items=items,
@@ -191,21 +119,64 @@ def table_problem(
 def list_problem(
     items: ListItems, names: Sequence[Any], subsets: Sequence[Sequence[Subset]], sampler: Sampler, seed: int
 ) -> Problem:
-    """Every input, an image or a text, with subsets of its own; a block is one input with one of them."""
-    pairs = [(i, subset) for i, own in enumerate(subsets) for subset in own]
-    known = {name: place for place, name in enumerate(dict.fromkeys(subset.name for _, subset in pairs))}
-    blocks = tuple(Block(subset, i, i + 1, names[i], np.array([row])) for row, (i, subset) in enumerate(pairs))
+    """Return hypotheses of images or texts, each with its subsets; a block is one input with one of them."""
+    pairs = [(i, subset) for i, of_input in enumerate(subsets) for subset in of_input]
+    numbers = {name: number for number, name in enumerate(dict.fromkeys(subset.name for _, subset in pairs))}
     return Problem(
         items=items,
         input_names=tuple(names),
-        subset_names=tuple(known),
-        blocks=blocks,
+        subset_names=tuple(numbers),
+        blocks=tuple(Block(subset, i, i + 1, names[i], np.array([row])) for row, (i, subset) in enumerate(pairs)),
         input_of=np.array([i for i, _ in pairs], dtype=np.int64),
-        subset_of=np.array([known[subset.name] for _, subset in pairs], dtype=np.int64),
+        subset_of=np.array([numbers[subset.name] for _, subset in pairs], dtype=np.int64),
         sampler=sampler,
         seed=seed,
         round_draws=LIST_DRAWS,
     )
+
+
+class Watch:
+    """Compares draws until two of one hypothesis differ, which is mostly at once.
+
+    Only hypotheses whose draws are equal *and* unlike the observed value speak against a sampler: one of words may be
+    sure of the observed word. It takes 20 of them, of images 3: no two fills are equal by chance.
+    """
+
+    def __init__(self, costly: bool = False) -> None:
+        self.differ, self.alike, self._enough = False, 0, 3 if costly else 20
+
+    def compare(self, observed: Sequence[Any], drawn: Sequence[Sequence[Any]]) -> None:
+        """Compare the draws of each input with each other and with its observed value."""
+        for value, (first, *others) in zip(observed, drawn, strict=True):
+            if self.differ or not others:
+                return
+            self.differ = not all(same(first, other) for other in others)
+            self.alike += not same(value, first)
+
+    @property
+    def is_degenerate(self) -> bool:
+        """Whether all draws were equal, and there were enough of them."""
+        return not self.differ and self.alike >= self._enough
+
+
+def no_chance(problem: Problem) -> InputError:
+    """Return the error of a sampler that always draws the same; the paper's test cannot go from coarse to fine."""
+    without = "" if problem.layers is None else ", without zoom,"
+    return InputError(
+        f"this test needs draws that differ, but {problem.sampler!r} always draws the same; draw by chance (wrap an "
+        f"inpainter in butfor.image.diversify), or use test='osft'{without} as in the paper, without a guarantee"
+    )
+
+
+def always_alike(problem: Problem) -> bool:
+    """Return whether draws beyond the first are the same: for a test that draws once and cannot tell by itself."""
+    watch = Watch(problem.items.costly)
+    for block in problem.blocks[:: max(1, len(problem.blocks) // 200)]:
+        values = draw(problem, Job(block, 2, 0)).values
+        watch.compare(values[::3], [values[k + 1 : k + 3] for k in range(0, len(values), 3)])
+        if watch.differ or watch.is_degenerate:
+            break
+    return watch.is_degenerate
 
 
 @dataclass(frozen=True)
@@ -232,13 +203,13 @@ class Job:
 
     @property
     def count(self) -> int:
-        """How many inputs are evaluated."""
-        some = self.ask if self.keep is None else self.keep
-        return self.block.stop - self.block.start if some is None else len(some)
+        """The number of inputs that are evaluated."""
+        members = self.ask if self.keep is None else self.keep
+        return self.block.stop - self.block.start if members is None else len(members)
 
     @property
     def versions(self) -> int:
-        """Rows per input: the observed one and the draws that are evaluated."""
+        """Evaluations of an input: the observed one and the draws that are evaluated."""
         first, last = self.part or (0, self.draws)
         return last - first + 1
 
@@ -249,91 +220,19 @@ class Job:
 
     @cached_property
     def rows(self) -> Ints:
-        """Where their hypotheses stand in the table."""
+        """The rows of the table that are their hypotheses."""
         return self.block.rows if self.ask is None and self.keep is None else self.block.rows[self.members]
 
 
 def partial_job(block: Block, draws: int, round: str | int, ask: Ints, rows: Ints) -> Job:
-    """The job of some inputs of a block, whose hypotheses are known already: what they are is not looked up again."""
+    """Return a job for inputs of a block whose hypotheses are known: they are not looked up again."""
     job = Job(block, draws, round, ask=ask)
     vars(job).update(rows=rows, inputs=block.start + ask)
     return job
 
 
-@dataclass(frozen=True, eq=False)
-class CounterfactualBatch:
-    """Versions of n inputs, input-major: version 0 is the observed input, 1..K are its counterfactuals.
-
-    Of rows of a table only what differs is here, `values` (n * versions, columns); other inputs are whole.
-    """
-
-    job: Job
-    inputs: Batch
-    values: Any
-    versions: int
-    places: Ints | None = None  # which rows of the job these are, where not all
-    base: tuple[int, ...] | None = None  # equal bases: equal rows but for the subset's columns
-    mass: Floats | None = None  # (n, versions - 1) probabilities of the counterfactuals, where they were listed
-
-    @property
-    def rows(self) -> int:
-        return len(self.inputs) * self.versions
-
-
-def draw_all(problem: Problem, jobs: Iterable[Job]) -> Iterator[CounterfactualBatch]:
-    """The counterfactuals of many jobs, one after the other; their streams are opened together."""
-    left = iter(jobs)
-    while some := list(islice(left, OPENED)):
-        keys = [(job.block.subset.name, job.block.key, job.round) for job in some]
-        # Samplers of images and texts may keep what they draw under their generator's seeds, which only `stream` has.
-        opened = streams(problem.seed, keys) if problem.items.shares_subsets else [None] * len(some)
-        for job, rng in zip(some, opened, strict=True):
-            yield draw(problem, job, rng)
-
-
-OPENED = 128  # streams
-
-
-def draw(problem: Problem, job: Job, rng: np.random.Generator | None = None) -> CounterfactualBatch:
-    """The counterfactuals of one job; calling it again gives the same bits. `rng` is its stream, if open already."""
-    block, items = job.block, problem.items
-    inputs = items.block(block.start, block.stop)
-    if job.ask is not None:
-        inputs = items.take(inputs, job.ask)
-    rng = stream(problem.seed, block.subset.name, block.key, job.round) if rng is None else rng
-    try:
-        drawn = items.draw(problem.sampler, inputs, block.subset, job.draws, rng)
-    except InputError:
-        raise
-    except (Exception, SystemExit) as error:
-        raise ModelError(f"the sampler raised {type(error).__name__} on {problem.name_of(block)}: {error}") from error
-    first, last = job.part or (0, job.draws)
-    if problem.watch is not None and not problem.watch.differ:
-        problem.watch.compare(items.part(inputs, block.subset), items.some(drawn, None, first, last))
-        if problem.watch.is_degenerate and items.costly:  # others are refused when the run is over
-            raise no_chance(problem)
-    if job.keep is not None:
-        inputs = items.take(inputs, job.keep)
-    values = items.splice(inputs, block.subset, items.some(drawn, job.keep, first, last))
-    alike = items.shares_subsets and job.ask is None and job.keep is None
-    base = (block.start, block.stop, last - first) if alike else None
-    return CounterfactualBatch(job, inputs, values, last - first + 1, base=base)
-
-
-def always_alike(problem: Problem) -> bool:
-    """Whether draws beyond the first are the same: for a test that draws once and cannot tell by itself."""
-    watch = Watch(problem.items.costly)
-    for block in problem.blocks[:: max(1, len(problem.blocks) // MOST_COMPARED)]:
-        batch = draw(problem, Job(block, 2, 0))
-        versions = [batch.values[k : k + 3] for k in range(0, batch.rows, 3)]
-        watch.compare([own[0] for own in versions], [own[1:] for own in versions])
-        if watch.differ or watch.is_degenerate:
-            break
-    return watch.is_degenerate
-
-
 def round_sizes(draws: int, most: int) -> list[int]:
-    """How `draws` are split into rounds: small ones first, so that a test that stops early draws little in vain.
+    """Split `draws` into rounds: small ones first, so that a test that stops early draws little in vain.
 
     >>> round_sizes(1000, most=4096), round_sizes(1000, most=300)
     ([128, 512, 360], [128, 300, 300, 272])
@@ -347,12 +246,12 @@ def round_sizes(draws: int, most: int) -> list[int]:
 
 
 def rounds(blocks: Sequence[Block], draws: int, most: int) -> list[Job]:
-    """The jobs that give every input of every block `draws` counterfactuals, at most `most` a round, block by block."""
+    """Return jobs that give every input of every block `draws` counterfactuals, at most `most` a round."""
     return [Job(block, size, number) for block in blocks for number, size in enumerate(round_sizes(draws, most))]
 
 
 def sliced(blocks: Iterable[Block], draws: int, most_draws: int, most_inputs: int) -> Iterator[Job]:
-    """Jobs in which all rounds of some inputs follow each other, at most so many inputs at once."""
+    """Yield jobs in which all rounds of the same inputs follow each other, at most so many inputs at once."""
     for block in blocks:
         jobs, members = rounds([block], draws, most_draws), np.arange(block.stop - block.start)
         if len(members) <= most_inputs:
@@ -362,8 +261,69 @@ def sliced(blocks: Iterable[Block], draws: int, most_draws: int, most_inputs: in
                 yield from (replace(job, keep=members[a : a + most_inputs]) for job in jobs)
 
 
+@dataclass(frozen=True, eq=False)
+class CounterfactualBatch:
+    """Versions of n inputs, input-major: version 0 is the observed input, 1..K are its counterfactuals.
+
+    Of rows of a table only what differs is here, `values` (n * versions, columns); of other inputs everything.
+    """
+
+    job: Job
+    inputs: Batch
+    values: Any
+    positions: Ints | None = None  # which evaluations of the job these are, one of each of `inputs`; None: all
+    support: Support | None = None  # probabilities of the counterfactuals, where they were listed
+
+    @property
+    def versions(self) -> int:
+        return self.job.versions if self.positions is None else 1
+
+    @property
+    def mass(self) -> Floats | None:  # (n, versions - 1)
+        return None if self.support is None else self.support.mass
+
+    @property
+    def n_evaluations(self) -> int:
+        return len(self.inputs) * self.versions
+
+
+def draw_all(problem: Problem, jobs: Iterable[Job]) -> Iterator[CounterfactualBatch]:
+    """Yield the counterfactuals of many jobs; their streams are opened together."""
+    left = iter(jobs)
+    while opened := list(islice(left, 128)):
+        keys = [(job.block.subset.name, job.block.key, job.round) for job in opened]
+        # Samplers of images and texts may keep what they draw under their generator's seeds, which only `stream` has.
+        rngs = streams(problem.seed, keys) if problem.items.shares_subsets else [None] * len(opened)
+        for job, rng in zip(opened, rngs, strict=True):
+            yield draw(problem, job, rng)
+
+
+def draw(problem: Problem, job: Job, rng: np.random.Generator | None = None) -> CounterfactualBatch:
+    """Draw the counterfactuals of one job; again gives the same bits. `rng` is its stream, if open already."""
+    block, items, watch = job.block, problem.items, problem.watch
+    inputs = items.block(block.start, block.stop)
+    if job.ask is not None:
+        inputs = items.take(inputs, job.ask)
+    rng = stream(problem.seed, block.subset.name, block.key, job.round) if rng is None else rng
+    try:
+        drawn = items.draw(problem.sampler, inputs, block.subset, job.draws, rng)
+    except InputError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise ModelError(f"the sampler raised {type(error).__name__} on {problem.name_of(block)}: {error}") from error
+    first, last = job.part or (0, job.draws)
+    if watch is not None and not watch.differ:
+        watch.compare(items.part(inputs, block.subset), items.select_draws(drawn, None, first, last))
+        if watch.is_degenerate and items.costly:  # others are refused when the run is over
+            raise no_chance(problem)
+    if job.keep is not None:
+        inputs = items.take(inputs, job.keep)
+    values = items.splice(inputs, block.subset, items.select_draws(drawn, job.keep, first, last))
+    return CounterfactualBatch(job, inputs, values)
+
+
 def redraw(problem: Problem, row: int, count: int, sizes: Sequence[int], skip: int = 0) -> Batch:
-    """Counterfactuals `skip` to `skip + count` of those that rounds of these sizes gave one hypothesis, whole."""
+    """Return counterfactuals `skip` to `skip + count` of those that rounds of these sizes gave one hypothesis."""
     drawn = sum(sizes) - skip
     if isinstance(count, bool) or not isinstance(count, int | np.integer) or not 1 <= count <= drawn:
         raise InputError(f"n must be between 1 and {drawn} (draws that can be made again), got {count!r}")
@@ -377,31 +337,16 @@ def redraw(problem: Problem, row: int, count: int, sizes: Sequence[int], skip: i
     return problem.items.whole(values[skip : skip + count], inputs, block.subset)
 
 
-SUPPORT = "support"  # the round of jobs that are listed
-USUAL = 64  # values of a list whose length is not known beforehand
-
-
-@dataclass(frozen=True)
-class Listed:
-    """What a sampler lists for one block: the counterfactuals, the mass beside them and the least p-values (n,)."""
-
-    batch: CounterfactualBatch
-    beside: Floats
-    least: Floats
-
-    @property
-    def support(self) -> Support:
-        assert self.batch.mass is not None
-        return Support(self.batch.mass, self.beside, self.least)
+FULL = 1e-9  # a list that leaves no more than this unlisted claims all mass
 
 
 def listing_job(problem: Problem, block: Block) -> Job:
-    """The job that lists a block; how many values that gives is known once it is done."""
-    return Job(block, info_of(problem.sampler).listed or USUAL, SUPPORT)
+    """Return the job that lists a block; how many values that gives is known once it is done."""
+    return Job(block, info_of(problem.sampler).listed or 64, SUPPORT)
 
 
-def listed_block(problem: Problem, block: Block) -> Listed:
-    """What the sampler lists for the inputs of a block."""
+def listed_block(problem: Problem, block: Block) -> CounterfactualBatch:
+    """Return the counterfactuals that the sampler lists for the inputs of a block, with their support."""
     items, sampler, name = problem.items, problem.sampler, f"support of {problem.name_of(block)}"
     assert isinstance(sampler, ListsSupport)
     inputs = items.block(block.start, block.stop)
@@ -411,34 +356,25 @@ def listed_block(problem: Problem, block: Block) -> Listed:
         raise
     except (Exception, SystemExit) as error:
         raise ModelError(f"the {name} raised {type(error).__name__}: {error}") from error
-    mass = _distribution(mass, name)
-    job = Job(block, mass.shape[1], SUPPORT)
-    values = items.splice(inputs, block.subset, drawn)
-    batch = CounterfactualBatch(job, inputs, values, mass.shape[1] + 1, mass=mass)
-    return Listed(batch, _beside(items, values, mass), items.likely(inputs, drawn, mass))
-
-
-def _beside(items: Items, values: Values, mass: Floats) -> Floats:
-    """Mass (n,) that counts against us beside the list: what is not listed or, in a full list, an unlisted input."""
-    unlisted = np.asarray(np.maximum(1 - mass.sum(axis=1), 0))
-    full = unlisted <= FULL
-    if not full.any():
-        return unlisted
-    keys = np.array(items.keys(values), dtype=object).reshape(len(mass), -1)
-    held = ((keys[:, 1:] == keys[:, :1]) & (mass > 0)).any(axis=1)
-    least = np.where(mass > 0, mass, np.inf).min(axis=1)
-    return np.asarray(np.where(full & ~held, least, unlisted))  # without it p could be 0
-
-
-FULL = 1e-9  # a list that leaves no more than this unlisted claims all mass
-
-
-def _distribution(mass: Floats, name: str) -> Floats:
     numbers = mass.dtype.kind in "fiub" and np.isfinite(mass).all() and (mass >= 0).all()
     if not numbers or (mass.sum(axis=1) > 1 + FULL).any() or (mass.sum(axis=1) <= 0).any():
         raise InputError(f"the {name} has probabilities that are no distribution; they must sum to at most 1")
-    return np.asarray(mass, np.float64)
+    mass = np.asarray(mass, np.float64)
+    values = items.splice(inputs, block.subset, drawn)
+    # Mass beside the list that counts against us: what is not listed or, in a full list, the least mass if the
+    # observed value is not among the listed ones; without it p could be 0.
+    beside = np.asarray(np.maximum(1 - mass.sum(axis=1), 0))
+    full = beside <= FULL
+    if full.any():
+        keys = np.array(items.keys(values), dtype=object).reshape(len(mass), -1)
+        lists_observed = ((keys[:, 1:] == keys[:, :1]) & (mass > 0)).any(axis=1)
+        least = np.where(mass > 0, mass, np.inf).min(axis=1)
+        beside = np.asarray(np.where(full & ~lists_observed, least, beside))
+    support = Support(mass, beside, items.likely(inputs, drawn, mass))
+    return CounterfactualBatch(Job(block, mass.shape[1], SUPPORT), inputs, values, support=support)
 
+
+# Subsets that are proposed for each input
 
 Overlap = Literal["refuse", "alone"]
 CheckOverlap = Callable[[Any, Sequence[Subset], Any, Overlap], None]  # name, subsets, input, what to do about it
@@ -450,8 +386,32 @@ class Proposer(Protocol):
     def __call__(self, name: object, item: Item, /) -> Sequence[Subset]: ...
 
 
+@dataclass(frozen=True)
+class SubsetTree:
+    """Subsets of one input from coarse to fine: the resolution of each, and the index of the one it is a part of."""
+
+    subsets: tuple[Subset, ...]
+    resolution: tuple[int, ...]
+    parent: tuple[int, ...]  # -1: none
+
+
+@runtime_checkable
+class ProposesTree(Protocol):
+    """Proposes subsets that are parts of each other: `tree` of an input has those that it gives when it is called."""
+
+    def tree(self, name: object, item: Item, /) -> SubsetTree: ...
+
+
+def layers_of_trees(trees: Sequence[SubsetTree]) -> Layers:
+    """Return the layers of images or texts, each with a tree of its own, in the order of their hypotheses."""
+    starts = np.cumsum([0, *(len(tree.parent) for tree in trees)])
+    pairs = [(parent, start) for tree, start in zip(trees, starts, strict=False) for parent in tree.parent]
+    above = np.array([parent + start if parent >= 0 else -1 for parent, start in pairs], np.int64)
+    return Layers(np.array([k for tree in trees for k in tree.resolution], np.int64), above, stepwise=True)
+
+
 def is_blind(proposer: object) -> bool:
-    """Whether it lays subsets blindly: what is tested was then not picked by what it holds (METHODS 0)."""
+    """Return whether subsets are laid blindly: what is tested was then not picked by what it holds (METHODS 0)."""
     return bool(getattr(proposer, "blind", False))
 
 
@@ -466,17 +426,16 @@ class Together:
 
     @property
     def blind(self) -> bool:
-        """Whether all of them are laid blindly."""
         return all(map(is_blind, self.parts))
 
     def __call__(self, name: object, item: Item) -> list[Subset]:
-        found = unique((subset for part in self.parts for subset in part(name, item)), self.sign)
-        self.check(name, found, item, self.overlap)
-        return found
+        subsets = unique((subset for part in self.parts for subset in part(name, item)), self.sign)
+        self.check(name, subsets, item, self.overlap)
+        return subsets
 
 
 def join(parts: tuple[Proposer, ...], overlap: Overlap, check: CheckOverlap, what: str, sign: str = " ") -> Together:
-    """Several proposers as one; `what` names the input in an error, `sign` stands before a number in a name."""
+    """Return several proposers as one; `what` names the input in an error, `sign` precedes a number in a name."""
     check_overlap_option(overlap)
     for part in parts:
         if not callable(part):
@@ -491,7 +450,7 @@ def check_overlap_option(overlap: str) -> None:
 
 
 def unique(subsets: Iterable[Subset], sign: str = " ") -> list[Subset]:
-    """The same subsets with names of their own: a second "dog" becomes "dog 2", or "dog #2" with that sign.
+    """Return the subsets with different names: a second "dog" becomes "dog 2", or "dog #2" with that sign.
 
     >>> [subset.name for subset in unique([Subset("dog", 0), Subset("cat", 1), Subset("dog", 2)])]
     ['dog', 'cat', 'dog 2']
@@ -512,17 +471,17 @@ def unique(subsets: Iterable[Subset], sign: str = " ") -> list[Subset]:
 
 
 def proposals(what: str, propose: Callable[[Any, Any], Any], name: object, item: Item) -> list[Subset]:
-    """What a proposer gives for one input; a user's function may give anything. `what` names the argument."""
+    """Return what a proposer gives for one input; a user's function may give anything. `what` names the argument."""
     try:
-        found = list(propose(name, item))
+        subsets = list(propose(name, item))
     except InputError:
         raise
     except Exception as error:
         raise ModelError(f"{what} raised {type(error).__name__} on {name!r}: {error}") from error
-    other = [thing for thing in found if not isinstance(thing, Subset)]
-    if other:
-        raise InputError(
-            f"{what} gave {other[0]!r} for {name!r}; a function (name, input) must give a list of butfor.Subset(name, "
-            "index), of a box (x1, y1, x2, y2) or a span (start, end)"
-        )
-    return found
+    for subset in subsets:
+        if not isinstance(subset, Subset):
+            raise InputError(
+                f"{what} gave {subset!r} for {name!r}; a function (name, input) must give a list of "
+                "butfor.Subset(name, index), of a box (x1, y1, x2, y2) or a span (start, end)"
+            )
+    return subsets

@@ -6,10 +6,19 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
-from butfor.evaluation.workers import WorkerState
 from butfor.types import Bools
+
+
+@dataclass(frozen=True)
+class WorkerState:
+    """What a worker has done: tasks, rows given to the model, and seconds that took."""
+
+    name: str  # the process and the thread
+    units: int = 0
+    rows: int = 0
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -17,7 +26,7 @@ class Progress:
     """One report: the stage, model rows (of the stage "report": files) done of how many, and how many are chosen so far
     (None: not known).
 
-    Of a sequential test nobody knows how many rows there will be: `left` is an estimate, made anew after every round.
+    The rows of a sequential test are not known beforehand: `left` is an estimate, made anew after every round.
     """
 
     stage: str
@@ -39,12 +48,12 @@ Report = Callable[[Progress], None]
 
 
 def silent(_: Progress) -> None:
-    """Tell nobody."""
+    """Report nothing."""
 
 
 @contextmanager
 def reporting(progress: bool | Report | None) -> Iterator[Report]:
-    """The callback to call: the user's own, a bar for True, nothing for None or False."""
+    """Give the callback to call: the user's, a bar for True, nothing for None or False."""
     if callable(progress):
         yield progress
     elif progress:
@@ -56,7 +65,7 @@ def reporting(progress: bool | Report | None) -> Iterator[Report]:
 
 @contextmanager
 def bar() -> Iterator[Report]:
-    """A rich progress bar on standard error: rows, rate, time left, discoveries."""
+    """Give the callback of a rich progress bar on standard error: rows, rate, time left, discoveries."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
     from rich.progress import Progress as Bars
@@ -65,7 +74,7 @@ def bar() -> Iterator[Report]:
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
-        TextColumn("{task.fields[what]}  {task.fields[rate]}  {task.fields[found]}"),
+        TextColumn("{task.fields[what]}  {task.fields[rate]}  {task.fields[chosen]}"),
         TimeElapsedColumn(),
         TextColumn("left"),
         TimeRemainingColumn(),
@@ -76,52 +85,47 @@ def bar() -> Iterator[Report]:
         def report(now: Progress) -> None:
             if now.stage not in tasks:
                 what = "files" if now.stage == "report" else "rows"
-                tasks[now.stage] = bars.add_task(now.stage, total=now.total, what=what, rate="", found="")
+                tasks[now.stage] = bars.add_task(now.stage, total=now.total, what=what, rate="", chosen="")
             task = next(task for task in bars.tasks if task.id == tasks[now.stage])
             rate = f"{task.speed:,.0f}/s" if task.speed else ""
-            found = "" if now.chosen is None else f"{now.chosen} chosen"
-            if now.workers:
-                found += f"  {len(now.workers)} workers"
+            chosen = "" if now.chosen is None else f"{now.chosen} chosen"
+            chosen += f"  {len(now.workers)} workers" if now.workers else ""
             total = now.rows + now.left if now.total is None and now.left is not None else now.total
-            bars.update(task.id, completed=now.rows, total=total, rate=rate, found=found)
+            bars.update(task.id, completed=now.rows, total=total, rate=rate, chosen=chosen)
 
         yield report
 
 
 class Meter:
-    """Counts the model's rows over a run and tells the user's callback how far it is."""
+    """Counts the model's rows over a run and reports how far it is."""
 
     def __init__(self, report: Report, rows: int, workers: Callable[[], tuple[WorkerState, ...]] = tuple) -> None:
-        self.rows, self.asked = rows, rows
+        self.rows, self.asked = rows, rows  # evaluated; evaluated or remembered
         self._report, self._workers = report, workers
-        self._began, self._left = time.monotonic(), None  # type: tuple[float, int | None]
-        self._chosen_rows: Bools | None = None
-        self._stage, self._total, self._done, self._chosen = "first look", None, 0, None  # type: tuple[str, int | None, int, int | None]
+        self._chosen: int | None = None
+        self.stage("first look", None)
 
     def stage(self, name: str, total: int | None) -> None:
-        """What follows is another stage, of `total` rows where that is known."""
+        """Begin another stage, of `total` rows where that is known."""
         self._stage, self._total, self._done = name, total, 0
-        self._began, self._left = time.monotonic(), None
+        self._began, self._left = time.monotonic(), None  # type: tuple[float, int | None]
         if name != "effects":  # of the same hypotheses as the test before it; others may be of other ones
-            self._chosen_rows = None
+            self._chosen_rows: Bools | None = None
 
-    def count_requested(self, rows: int) -> None:
-        """So many rows more are asked for, evaluated or remembered."""
-        self.asked += rows
-
-    def count_deduplicated(self, rows: int) -> None:
-        """So many rows more are done without being evaluated: others are equal to them."""
-        self._done += rows
+    def count(self, requested: int, evaluated: int, deduplicated: int) -> None:
+        """Count rows that were requested, given to the model, or done because they are equal to others of a call."""
+        self.asked += requested
+        self._done += deduplicated
+        self.count_evaluated(evaluated)
 
     def count_evaluated(self, rows: int) -> None:
-        """So many rows more are done."""
+        """Count rows that were given to the model."""
         self.rows += rows
         self._done += rows
-        self._left = None if self._left is None else self._left - rows
+        self._left = None if self._left is None else max(self._left - rows, 0)
         if self._report is not silent:
-            now = Progress(self._stage, self._done, self._total, self._chosen, self._chosen_rows)
-            seconds, left = time.monotonic() - self._began, None if self._left is None else max(self._left, 0)
-            self._report(replace(now, seconds=seconds, left=left, workers=self._workers()))
+            now = (self._stage, self._done, self._total, self._chosen, self._chosen_rows)
+            self._report(Progress(*now, time.monotonic() - self._began, self._left, self._workers()))
 
     def set_left(self, rows: int) -> None:
         """About so many rows are left of this stage."""

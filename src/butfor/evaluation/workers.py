@@ -1,11 +1,6 @@
-"""What `workers=` stands for: one process, several threads or processes, or a dask cluster.
+"""What `workers=` stands for: this process, threads, processes, or a dask cluster.
 
-Pools are imported where one is asked for: most runs are done here, and importing them takes as long as NumPy does.
-
-Units on several workers: threads, processes or a cluster; what differs is who opens them and how things travel.
-
-Which jobs a unit holds depends on the run alone, never on the workers, and results are taken in order: so every engine
-gives the same bits. Small units travel together, so that a trip is worth its while; a stage that is not is done here.
+Small tasks travel together in bundles, so that sending them costs little; a stage that is not worth it is done here.
 """
 
 from __future__ import annotations
@@ -18,195 +13,89 @@ import threading
 import time
 import warnings
 import weakref
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Protocol
 
 import cloudpickle
+import numpy as np
 
-from butfor.evaluation.evaluator import (
-    Engine,
-    Serial,
-    Tolerance,
-    UnitResult,
-    Workplace,
-    WorkUnit,
-    evaluate_unit,
-    failed_unit,
-    halves,
-    joined,
-)
+from butfor.evaluation.evaluator import Engine, Serial, Stage, Task, TaskResult, Tolerance, evaluate_task
 from butfor.evaluation.hypotheses import SUPPORT
 from butfor.evaluation.items import TableItems
-from butfor.evaluation.journal import Keeping
-from butfor.types import InputError, Model, ModelError
+from butfor.evaluation.progress import WorkerState
+from butfor.types import Floats, InputError, Model, ModelError
 
-
-@dataclass(frozen=True, eq=False)
-class Trip:
-    """What came of some units, and how long that took."""
-
-    results: tuple[UnitResult, ...]
-    seconds: float
-    worker: str
-
-
-@dataclass(frozen=True)
-class WorkerState:
-    """What a worker has done: units, rows given to the model, and seconds that took."""
-
-    name: str  # the process and the thread
-    units: int = 0
-    rows: int = 0
-    seconds: float = 0.0
-
-    def after(self, trip: Trip) -> WorkerState:
-        """With one trip more."""
-        rows = self.rows + sum(result.rows[1] for result in trip.results)
-        return WorkerState(self.name, self.units + len(trip.results), rows, self.seconds + trip.seconds)
-
-
-FASTER = 1.5  # two threads must do at least so many times as much as one, or processes are used
-EXPECTED = (
-    "workers must be a whole number of at least 1, 'threads:2', 'processes:2', a dask Client or the address of its "
-    "scheduler such as 'tcp://host:8786', got {workers!r}"
-)
+LONGEST = 5  # times the least seconds of a bundle
+MOST_HERE = 0.2  # seconds of a stage that is done here, whoever else is there
+MOST_TASKS = 256  # of one bundle
+AHEAD = 3  # bundles per worker that are under way
+TRIES = 3  # of a bundle whose worker died
+LOST = (BrokenProcessPool, CancelledError)
+DIED = "the worker was lost {tries} times (killed, out of memory or crashed) on a unit with {what}"
 
 
 def engine_for(workers: Any) -> Engine:
-    """The engine that was asked for.
+    """Return the engine that `workers=` names.
 
     >>> engine_for("threads:2")
     2 threads
     """
-    if isinstance(workers, Serial | MeasuredWorkers):
-        return workers  # one that is open already: several runs may share it
-    if isinstance(workers, bool):
-        raise InputError(EXPECTED.format(workers=workers))
-    if isinstance(workers, int):
-        if workers < 1:
-            raise InputError(EXPECTED.format(workers=workers))
-        return Serial() if workers == 1 else MeasuredWorkers(workers)
-    if isinstance(workers, str):
-        if workers.isdecimal():
-            return engine_for(int(workers))
-        named = re.fullmatch(r"(threads|processes):([1-9]\d{0,3})", workers)
-        if named:
-            return _pool(int(named[2]), threads=named[1] == "threads")
-        if "://" not in workers:
-            raise InputError(EXPECTED.format(workers=workers))
-    elif not type(workers).__module__.startswith("distributed"):
-        if isinstance(workers, Engine) and not isinstance(workers, type):
-            return workers  # of somebody else's: see examples/recipes/spark_engine.py
-        raise InputError(EXPECTED.format(workers=workers))
-
-    return WorkerPool(Cluster(workers))
-
-
-def _pool(count: int, *, threads: bool) -> WorkerPool:
-
-    return WorkerPool(Threads(count) if threads else Processes(count))
+    if isinstance(workers, str) and workers.isdecimal():
+        workers = int(workers)
+    if isinstance(workers, int) and not isinstance(workers, bool) and workers >= 1:
+        return Serial() if workers == 1 else WorkerPool(Processes(workers))
+    if isinstance(workers, str) and (named := re.fullmatch(r"(threads|processes):([1-9]\d{0,3})", workers)):
+        return WorkerPool((Threads if named[1] == "threads" else Processes)(int(named[2])))
+    if "://" in workers if isinstance(workers, str) else type(workers).__module__.startswith("distributed"):
+        return WorkerPool(Cluster(workers))
+    if isinstance(workers, Engine) and not isinstance(workers, type):
+        return workers  # one that is open already, or a user's: see examples/recipes/spark_engine.py
+    raise InputError(
+        "workers must be a whole number of at least 1, 'threads:2', 'processes:2', a dask Client or the address of its "
+        f"scheduler such as 'tcp://host:8786', got {workers!r}"
+    )
 
 
 def worker_states(engine: Engine) -> tuple[WorkerState, ...]:
-    """What each worker has done so far; none where the work is done here."""
-    if isinstance(engine, Keeping):
-        return worker_states(engine.engine)
-    if isinstance(engine, MeasuredWorkers):
-        return () if engine.chosen is None else worker_states(engine.chosen)
-    if isinstance(engine, Serial):
-        return ()
-
-    return tuple(engine.states.values()) if isinstance(engine, WorkerPool) else ()
-
-
-class MeasuredWorkers:
-    """Threads where the model and the sampler let each other run, else processes: the first units tell.
-
-    One unit is done alone and two beside each other; what they give is used, so that nothing is asked in vain.
-    """
-
-    def __init__(self, count: int) -> None:
-        self.count = count
-        self.chosen: WorkerPool | None = None
-
-    def __repr__(self) -> str:
-        return f"{self.count} workers" if self.chosen is None else repr(self.chosen)
-
-    def map(self, place: Workplace, units: Iterable[WorkUnit]) -> Iterator[tuple[int, UnitResult]]:
-        """Results as they come."""
-        left, done = iter(units), 0
-        while self.chosen is None and (first := list(islice(left, 3))):
-            yield from enumerate(self._measure(place, first), done)
-            done += len(first)
-        if self.chosen is None:
-            return
-        for number, result in self.chosen.map(place, chain(left)):
-            yield done + number, result
-
-    def _measure(self, place: Workplace, units: list[WorkUnit]) -> list[UnitResult]:
-        """What a few units give; of three that are new to us also how they get on beside each other."""
-        if len(units) < 3 or any(unit.result is not None for unit in units):
-            return [evaluate_unit(place, unit) if unit.result is None else unit.result for unit in units]
-        from concurrent.futures import ThreadPoolExecutor
-
-        start = time.perf_counter()
-        alone = evaluate_unit(place, units[0])
-        middle = time.perf_counter()
-        with ThreadPoolExecutor(2, initializer=one_thread_each) as two:
-            both = list(two.map(partial(evaluate_unit, place), units[1:]))
-        end = time.perf_counter()
-        rate = alone.rows[0] / max(middle - start, 1e-9)
-        together = sum(result.rows[0] for result in both) / max(end - middle, 1e-9)
-        self.chosen = _pool(self.count, threads=together >= FASTER * rate)
-        return [alone, *both]
-
-
-LONGEST = 5  # times the least seconds of a trip
-MOST_HERE = 0.2  # seconds of a stage that is done here, whoever else is there
-MOST_UNITS = 256  # of one trip
-AHEAD = 3  # trips per worker that are under way
-TRIES = 3  # of a trip whose worker died
-DIED = "the worker was lost {tries} times (killed, out of memory or crashed) on a unit with {what}"
-
-
-class Workers(Protocol):
-    """Opens workers, and brings a workplace to them."""
-
-    count: int
-    least_seconds: float  # of one trip, so that the way there and back is little of it
-
-    def submit(self, handle: Any, units: tuple[WorkUnit, ...]) -> Future[Trip]: ...
-    def ship(self, place: Workplace) -> Any: ...
-    def reopen(self) -> None: ...  # after workers were lost
-
-
-def work(place: Workplace, units: tuple[WorkUnit, ...]) -> Trip:
-    """What a worker does."""
-    start = time.perf_counter()
-    done = tuple(evaluate_unit(place, unit) for unit in units)
-    return Trip(done, time.perf_counter() - start, f"{os.getpid()} {threading.current_thread().name}")
-
-
-Numbered = tuple[int, WorkUnit]
+    """Return what each worker has done so far; nothing where the work is done here."""
+    return tuple(getattr(engine, "states", {}).values())
 
 
 @dataclass(frozen=True, eq=False)
-class UnderWay:
-    """Units that a worker has: the how-manieth trip of its stage, and when it began where its worker was free."""
+class Done:
+    """The results of a bundle of tasks, the seconds they took, and the worker."""
 
-    number: int
-    units: tuple[Numbered, ...]
-    began: float | None
+    results: tuple[TaskResult, ...]
+    seconds: float
+    worker: str
 
 
-Flying = dict[Future[Trip], UnderWay]
+class Workers(Protocol):
+    """Opens workers, and brings a stage to them."""
+
+    count: int
+    least_seconds: float  # of one bundle, so that the way there and back is little of it
+
+    def submit(self, handle: Any, tasks: tuple[Task, ...]) -> Future[Done]: ...
+    def ship(self, stage: Stage) -> Any: ...
+    def reopen(self) -> None: ...  # after workers were lost
+
+
+def work(stage: Stage, tasks: tuple[Task, ...]) -> Done:
+    """Evaluate tasks, on a worker."""
+    start = time.perf_counter()
+    results = tuple(evaluate_task(stage, task) for task in tasks)
+    return Done(results, time.perf_counter() - start, f"{os.getpid()} {threading.current_thread().name}")
+
+
+Bundle = tuple[tuple[int, Task], ...]  # tasks with their numbers
+UnderWay = dict[Future[Done], tuple[int, Bundle, float | None]]  # number of the bundle; start, if its worker was free
 
 
 class WorkerPool:
@@ -214,159 +103,167 @@ class WorkerPool:
 
     def __init__(self, workers: Workers) -> None:
         self.workers = workers
-        self._shipped: dict[tuple[object, ...], tuple[Workplace, Any]] = {}
-        self._size = 1  # units of a trip
-        self._way: float | None = None  # seconds there and back, beside the work itself
+        self.states: dict[str, WorkerState] = {}
+        self._shipped: dict[tuple[object, ...], tuple[Stage, Any]] = {}
+        self._size = 1  # tasks of a bundle
+        self._overhead: float | None = None  # seconds of a bundle there and back, beside the work itself
         self._paces: dict[int, tuple[Model, float]] = {}  # seconds of a row of each model
         self._sound = True  # no worker was lost
-        self.states: dict[str, WorkerState] = {}
 
     def __repr__(self) -> str:
         return repr(self.workers)
 
-    def map(self, place: Workplace, units: Iterable[WorkUnit]) -> Iterator[tuple[int, UnitResult]]:
-        """Results as they come; never far ahead of the oldest that is still under way."""
-        every = enumerate(units)
+    def map(self, stage: Stage, tasks: Iterable[Task]) -> Iterator[tuple[int, TaskResult]]:
+        """Yield results as they come; never far ahead of the oldest that is still under way."""
+        every = enumerate(tasks)
         first = list(islice(every, self.workers.count + 1))
-        if self._is_done_here(place, [unit for _, unit in first]):
-            for number, unit in first:
-                yield number, self._here(place, unit) if unit.result is None else unit.result
+        if self._is_done_here(stage, [task for _, task in first]):
+            for number, task in first:
+                if task.result is None:
+                    done = work(stage, (task,))
+                    self._learn(stage, done, None)
+                    yield number, done.results[0]
+                else:
+                    yield number, task.result
             return
-        left, flying = chain(first, every), Flying()
+        left, under_way = chain(first, every), UnderWay()
         number, over = 0, False
         try:
-            while not over or flying:
-                oldest = min((trip.number for trip in flying.values()), default=number)
+            while not over or under_way:
+                oldest = min((bundle[0] for bundle in under_way.values()), default=number)
                 while not over and number - oldest < AHEAD * self.workers.count:
                     bundles, known, over = self._bundles(left)
                     yield from known
                     for bundle in bundles:
-                        began = time.perf_counter() if len(flying) < self.workers.count else None
-                        flying[self._submit(place, bundle)] = UnderWay(number, bundle, began)
+                        began = time.perf_counter() if len(under_way) < self.workers.count else None
+                        under_way[self._submit(stage, bundle)] = (number, bundle, began)
                         number += 1
                         oldest = min(oldest, number - 1)
-                yield from self._arrived(place, flying)
+                if under_way:
+                    yield from self._arrived(stage, under_way)
         finally:
-            for future in flying:
+            for future in under_way:
                 future.cancel()
-            if flying:
-                self._lose()  # stopped or failed: nobody waits for what is under way
+            if under_way:
+                self._reopen()  # stopped or failed: nobody waits for what is under way
 
-    def _is_done_here(self, place: Workplace, units: list[WorkUnit]) -> bool:
-        """Whether a stage is so little that the way to the workers would take longer than their help saves.
+    def _is_done_here(self, stage: Stage, tasks: list[Task]) -> bool:
+        """Return whether a stage is so little that the way to the workers would take longer than their help saves.
 
-        Never where a model may fail: a worker can be lost, we cannot.
+        Never where a model may fail: a worker can be lost, this process cannot.
         """
-        new = [unit for unit in units if unit.result is None]
-        listed = any(unit.jobs[0].round == SUPPORT for unit in new)  # who knows how much
-        if len(units) > self.workers.count or listed or not self._sound or place.tolerance != Tolerance():
+        new = [task for task in tasks if task.result is None]
+        listed = any(task.jobs[0].round == SUPPORT for task in new)  # who knows how much
+        if len(tasks) > self.workers.count or listed or not self._sound or stage.tolerance != Tolerance():
             return False
-        _, pace = self._paces.get(id(place.model), (None, None))
-        if pace is None or self._way is None:
+        _, pace = self._paces.get(id(stage.model), (None, None))
+        if pace is None or self._overhead is None:
             return not new
-        seconds = pace * sum(len(job.members) * job.versions for unit in new for job in unit.jobs)
-        return seconds < MOST_HERE and seconds * (1 - 1 / max(1, len(new))) < self._way
+        seconds = pace * sum(job.count * job.versions for task in new for job in task.jobs)
+        return seconds < MOST_HERE and seconds * (1 - 1 / max(1, len(new))) < self._overhead
 
-    def _here(self, place: Workplace, unit: WorkUnit) -> UnitResult:
-        trip = work(place, (unit,))
-        self._learn(place, trip, None)
-        return trip.results[0]
-
-    def _bundles(
-        self, left: Iterator[Numbered]
-    ) -> tuple[list[tuple[Numbered, ...]], list[tuple[int, UnitResult]], bool]:
-        """The next units, a trip for each worker, results on the way that are known already, and whether that was all.
+    def _bundles(self, left: Iterator[tuple[int, Task]]) -> tuple[list[Bundle], list[tuple[int, TaskResult]], bool]:
+        """Return a bundle for each worker, results on the way that are known already, and whether that was all.
 
         What is left at the end of a stage is shared out evenly: rounds of a sequential test are often small.
         """
-        new: list[Numbered] = []
-        known: list[tuple[int, UnitResult]] = []
-        over, wanted = True, self._size * self.workers.count
-        for place, unit in left:
-            if unit.result is not None:
-                known.append((place, unit.result))
+        new: list[tuple[int, Task]] = []
+        known: list[tuple[int, TaskResult]] = []
+        over = True
+        for number, task in left:
+            if task.result is not None:
+                known.append((number, task.result))
             else:
-                new.append((place, unit))
-            if len(new) >= wanted or len(known) >= MOST_UNITS:
+                new.append((number, task))
+            if len(new) >= self._size * self.workers.count or len(known) >= MOST_TASKS:
                 over = False
                 break
         each = max(1, -(-len(new) // self.workers.count))
         return [tuple(new[start : start + each]) for start in range(0, len(new), each)], known, over
 
-    def _submit(self, place: Workplace, bundle: tuple[Numbered, ...]) -> Future[Trip]:
-        if place.key not in self._shipped:
-            self._shipped[place.key] = (place, self.workers.ship(place))
-        return self.workers.submit(self._shipped[place.key][1], tuple(unit for _, unit in bundle))
+    def _submit(self, stage: Stage, bundle: Bundle) -> Future[Done]:
+        if stage.key not in self._shipped:
+            self._shipped[stage.key] = (stage, self.workers.ship(stage))
+        return self.workers.submit(self._shipped[stage.key][1], tuple(task for _, task in bundle))
 
-    def _arrived(self, place: Workplace, flying: Flying) -> Iterator[tuple[int, UnitResult]]:
-        """Results of the trips that are over; those whose workers died are made again, one at a time."""
-        if not flying:
-            return
-        over, _ = wait(flying, return_when=FIRST_COMPLETED)
-        lost: list[tuple[int, WorkUnit]] = []
-        for future in over:
-            under_way = flying.pop(future)
+    def _arrived(self, stage: Stage, under_way: UnderWay) -> Iterator[tuple[int, TaskResult]]:
+        """Yield results of the bundles that are done; those whose workers died are made again, one at a time."""
+        lost: list[tuple[int, Task]] = []
+        for future in wait(under_way, return_when=FIRST_COMPLETED).done:
+            _, bundle, began = under_way.pop(future)
             try:
-                trip = future.result()
+                done = future.result()
             except LOST:
-                lost += under_way.units
+                lost += bundle
                 continue
-            self._adapt(trip.seconds, len(under_way.units))
-            self._learn(place, trip, under_way.began)
-            yield from zip((number for number, _ in under_way.units), trip.results, strict=True)
+            if done.seconds < self.workers.least_seconds:
+                self._size = min(max(self._size, 2 * len(bundle)), MOST_TASKS)
+            elif done.seconds > LONGEST * self.workers.least_seconds:
+                self._size = max(1, len(bundle) // 2)
+            self._learn(stage, done, began)
+            yield from zip((number for number, _ in bundle), done.results, strict=True)
         if lost:
             self._sound = False
-            for others in flying.values():
-                lost += others.units
-            flying.clear()
-            self._lose()
-            for number, unit in sorted(lost, key=lambda pair: pair[0]):
-                yield number, self._alone(place, unit)
+            for _, bundle, _ in under_way.values():
+                lost += bundle
+            under_way.clear()
+            self._reopen()
+            for number, task in sorted(lost, key=lambda pair: pair[0]):
+                yield number, self._alone(stage, task)
 
-    def _lose(self) -> None:
+    def _learn(self, stage: Stage, done: Done, began: float | None) -> None:
+        """Learn how long a row takes, and the least overhead of bundles that `began` when their worker was free."""
+        state = self.states.get(done.worker, WorkerState(done.worker))
+        self.states[done.worker] = WorkerState(
+            name=done.worker,
+            units=state.units + len(done.results),
+            rows=state.rows + sum(result.rows[1] for result in done.results),
+            seconds=state.seconds + done.seconds,
+        )
+        if requested := sum(result.rows[0] for result in done.results):
+            self._paces[id(stage.model)] = (stage.model, done.seconds / requested)
+        if began is not None:
+            overhead = max(0.0, time.perf_counter() - began - done.seconds)
+            self._overhead = overhead if self._overhead is None else min(self._overhead, overhead)
+
+    def _reopen(self) -> None:
         self.workers.reopen()
         self._shipped.clear()
 
-    def _alone(self, place: Workplace, unit: WorkUnit) -> UnitResult:
-        """One unit by itself, since some unit ends its worker; which one is found out here."""
+    def _alone(self, stage: Stage, task: Task) -> TaskResult:
+        """Evaluate one task by itself, since some task ends its worker; which one is found out here.
+
+        With `skip` its jobs are halved until one is left: its inputs share a stream, and its hypotheses go untested.
+        """
         for _ in range(TRIES):
             try:
-                return self._submit(place, ((0, unit),)).result().results[0]
+                return self._submit(stage, ((0, task),)).result().results[0]
             except LOST:
-                self._lose()
-        if not place.tolerance.skip:
-            raise ModelError(DIED.format(tries=TRIES, what=place.problem.name_of(unit.jobs[0].block)))
-        parts = halves(unit)
-        if len(parts) == 1:
-            return failed_unit(place, unit, DIED.format(tries=TRIES, what="it"))
-        return joined(unit, [self._alone(place, replace(part)) for part in parts])
-
-    def _adapt(self, seconds: float, units: int) -> None:
-        """Longer trips where they were too short, shorter ones where they were long."""
-        if seconds < self.workers.least_seconds:
-            self._size = min(max(self._size, 2 * units), MOST_UNITS)
-        elif seconds > LONGEST * self.workers.least_seconds:
-            self._size = max(1, units // 2)
-
-    def _learn(self, place: Workplace, trip: Trip, began: float | None) -> None:
-        """How long a row takes, and the way of a trip that `began` when its worker was free: what is least stands."""
-        self.states[trip.worker] = self.states.get(trip.worker, WorkerState(trip.worker)).after(trip)
-        rows = sum(result.rows[0] for result in trip.results)
-        if rows:
-            self._paces[id(place.model)] = (place.model, trip.seconds / rows)
-        if began is not None:
-            way = max(0.0, time.perf_counter() - began - trip.seconds)
-            self._way = way if self._way is None else min(self._way, way)
-
-
-LOST: tuple[type[BaseException], ...] = (BrokenProcessPool, CancelledError)
-
-
-HELD = 4  # workplaces that a process keeps at once
-CANNOT_TRAVEL = (
-    "the model, the sampler or a rule cannot be sent to another process ({why}); use workers='threads:{count}', or "
-    "workers=1"
-)
+                self._reopen()
+        jobs = task.jobs
+        if not stage.tolerance.skip:
+            raise ModelError(DIED.format(tries=TRIES, what=stage.problem.name_of(jobs[0].block)))
+        if len(jobs) == 1:
+            why = DIED.format(tries=TRIES, what="it")
+            outputs: tuple[Floats, ...] = (np.zeros((jobs[0].count, jobs[0].versions, stage.n_outputs)),)  # all equal
+            failed = dict.fromkeys(jobs[0].rows.tolist(), why)
+            numbers = ((None,) * len(task.extracts),)
+            result = TaskResult(outputs, numbers, (None,), (0, 0, 0), failed=failed)
+        else:
+            middle = len(jobs) // 2
+            halves = (replace(task, jobs=half, summary=None) for half in (jobs[:middle], jobs[middle:]))
+            one, two = (self._alone(stage, half) for half in halves)
+            outputs = (*one.outputs, *two.outputs)
+            result = TaskResult(
+                outputs=outputs,
+                numbers=(*one.numbers, *two.numbers),
+                supports=(*one.supports, *two.supports),
+                rows=(one.rows[0] + two.rows[0], one.rows[1] + two.rows[1], one.rows[2] + two.rows[2]),
+                news={**one.news, **two.news},
+                chance=(one.chance[0] or two.chance[0], one.chance[1] + two.chance[1]),
+                failed={**one.failed, **two.failed},
+            )
+        return result if task.summary is None else replace(result, outputs=(), summary=task.summary(jobs, outputs))
 
 
 class Threads:
@@ -384,11 +281,18 @@ class Threads:
     def reopen(self) -> None:
         self._executor = ThreadPoolExecutor(self.count, thread_name_prefix="butfor", initializer=one_thread_each)
 
-    def ship(self, place: Workplace) -> Workplace:
-        return place
+    def ship(self, stage: Stage) -> Stage:
+        return stage
 
-    def submit(self, handle: Workplace, units: tuple[WorkUnit, ...]) -> Future[Trip]:
-        return self._executor.submit(work, handle, units)
+    def submit(self, handle: Stage, tasks: tuple[Task, ...]) -> Future[Done]:
+        return self._executor.submit(work, handle, tasks)
+
+
+def one_thread_each() -> None:
+    """Limit this worker to one thread for linear algebra: there are as many workers as there are to be threads."""
+    from threadpoolctl import threadpool_limits
+
+    threadpool_limits(1)
 
 
 class Processes:
@@ -415,134 +319,96 @@ class Processes:
         self._executor = ProcessPoolExecutor(self.count, initializer=begin, timeout=None)
         weakref.finalize(self, self._executor.shutdown, wait=False, kill_workers=True)
 
-    def ship(self, place: Workplace) -> Path:
+    def ship(self, stage: Stage) -> Path:
         """Write it once; each process reads it once."""
         path = self._folder / str(self._files)
         self._files += 1
         try:
-            path.write_bytes(cloudpickle.dumps(place))
+            path.write_bytes(cloudpickle.dumps(stage))
         except Exception as error:  # whatever objects of others raise here
-            raise InputError(CANNOT_TRAVEL.format(why=f"{type(error).__name__}: {error}", count=self.count)) from error
+            raise InputError(
+                "the model, the sampler or a rule cannot be sent to another process "
+                f"({type(error).__name__}: {error}); use workers='threads:{self.count}', or workers=1"
+            ) from error
         return path
 
-    def submit(self, handle: Path, units: tuple[WorkUnit, ...]) -> Future[Trip]:
-        sent: Future[Trip] = self._executor.submit(work_at, handle, cloudpickle.dumps(units))
+    def submit(self, handle: Path, tasks: tuple[Task, ...]) -> Future[Done]:
+        sent: Future[Done] = self._executor.submit(work_at, handle, cloudpickle.dumps(tasks))
         return sent
 
 
 def begin() -> None:
-    """In a new process: Ctrl-C is for the parent, which ends its workers itself; one thread for linear algebra."""
+    """Begin a worker process: Ctrl-C is for the parent, which ends its workers itself."""
     import signal
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     one_thread_each()
 
 
-def one_thread_each() -> None:
-    """Workers are as many as there are to be: no library may start more threads in each of them."""
-    from threadpoolctl import threadpool_limits
-
-    threadpool_limits(1)
+def work_at(path: Path, tasks: bytes) -> Done:
+    """Evaluate tasks in a worker process."""
+    return work(_stage_at(path), cloudpickle.loads(tasks))
 
 
-_PLACES: OrderedDict[Path, Workplace] = OrderedDict()  # in a worker process: read once, used for many units
+@lru_cache(maxsize=4)  # read once, used for many tasks
+def _stage_at(path: Path) -> Stage:
+    return open_stage(path.read_bytes())
 
 
-def work_at(path: Path, units: bytes) -> Trip:
-    """In a worker process: the units, at a workplace that is read from a file the first time."""
-    if path not in _PLACES:
-        _PLACES[path] = opened(path.read_bytes())
-        while len(_PLACES) > HELD:
-            _PLACES.popitem(last=False)
-    return work(_PLACES[path], cloudpickle.loads(units))
-
-
-def opened(content: bytes) -> Workplace:
-    """A workplace that has travelled; nobody may write into what is observed."""
-    place: Workplace = cloudpickle.loads(content)
-    items = place.problem.items
-    if isinstance(items, TableItems):
-        items.values.setflags(write=False)
-    return place
-
-
-DaskClient = Any
-DaskFuture = Any  # dask is not typed
-NEEDS = 'workers={workers!r} needs dask; pip install "butfor[cluster]"'
-RETRIES = 2  # of a task whose worker raised something of the cluster's
+def open_stage(content: bytes) -> Stage:
+    """Return a stage that was sent; nobody may write into what is observed."""
+    stage: Stage = cloudpickle.loads(content)
+    if isinstance(stage.problem.items, TableItems):
+        stage.problem.items.values.setflags(write=False)
+    return stage
 
 
 class Cluster:
-    """A dask.distributed Client of the user's, or one of our own at an address."""
+    """A dask.distributed Client of the user's, or one of ours at an address such as tcp://scheduler:8786."""
 
     least_seconds = 0.3  # a task costs the scheduler and us some 5 ms
 
     def __init__(self, workers: object) -> None:
-        self._client = client_of(workers)
+        try:
+            from distributed import Client
+        except ImportError as error:
+            raise InputError(f'workers={workers!r} needs dask; pip install "butfor[cluster]"') from error
+        try:
+            made: Any = Client if not isinstance(workers, Client) else lambda client, **_: client
+            self._client = made(workers, timeout=10, set_as_default=False)
+        except OSError as error:
+            raise InputError(f"there is no dask scheduler at {workers!r} ({error}); is the address right?") from error
         self.count = max(1, sum(self._client.nthreads().values()))
 
     def __repr__(self) -> str:
         return f"dask with {self.count} threads"
 
     def reopen(self) -> None:
-        """The scheduler looks after its workers itself."""
+        """Leave it to the scheduler, which looks after its workers itself."""
 
-    def ship(self, place: Workplace) -> DaskFuture:
-        content = cloudpickle.dumps(place)
+    def ship(self, stage: Stage) -> Any:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # large: it is sent once
-            return self._client.submit(opened, content, pure=False)
+            return self._client.submit(open_stage, cloudpickle.dumps(stage), pure=False)
 
-    def submit(self, handle: DaskFuture, units: tuple[WorkUnit, ...]) -> Future[Trip]:
-        sent = self._client.submit(work_sent, handle, cloudpickle.dumps(units), pure=False, retries=RETRIES)
-        return as_future(sent)
+    def submit(self, handle: Any, tasks: tuple[Task, ...]) -> Future[Done]:
+        sent = self._client.submit(work_sent, handle, cloudpickle.dumps(tasks), pure=False, retries=2)
+        future: Future[Done] = Future()  # one that the standard library can wait for
+        future.set_running_or_notify_cancel()
 
+        def pass_on(done: Any) -> None:
+            try:
+                future.set_result(done.result())
+            except BaseException as error:  # a worker that was lost too often counts as broken
+                lost = ("KilledWorker", "FutureCancelledError", "CommClosedError", "CancelledError")
+                future.set_exception(BrokenProcessPool(str(error)) if type(error).__name__ in lost else error)
 
-class Limited(threading.local):
-    """On a worker: the workplace for which this thread has been limited, which takes 4 ms."""
-
-    place: weakref.ref[Workplace] | None = None
-
-
-_LIMITED = Limited()
-
-
-def work_sent(place: Workplace, units: bytes) -> Trip:
-    """On a worker of the cluster."""
-    if _LIMITED.place is None or _LIMITED.place() is not place:
-        one_thread_each()  # a new workplace may have brought new libraries
-        _LIMITED.place = weakref.ref(place)
-    return work(place, cloudpickle.loads(units))
+        sent.add_done_callback(pass_on)
+        future.cluster = sent  # type: ignore[attr-defined]  # kept, or dask forgets the task
+        return future
 
 
-def as_future(sent: DaskFuture) -> Future[Trip]:
-    """One that the standard library can wait for; a worker that was lost too often counts as broken."""
-    from concurrent.futures.process import BrokenProcessPool
-
-    made: Future[Trip] = Future()
-    made.set_running_or_notify_cancel()
-
-    def done(over: DaskFuture) -> None:
-        try:
-            made.set_result(over.result())
-        except BaseException as error:
-            lost = type(error).__name__ in ("KilledWorker", "FutureCancelledError", "CommClosedError", "CancelledError")
-            made.set_exception(BrokenProcessPool(str(error)) if lost else error)
-
-    sent.add_done_callback(done)
-    made.cluster = sent  # type: ignore[attr-defined]  # held, or dask forgets the task
-    return made
-
-
-def client_of(workers: object) -> DaskClient:
-    """The user's client, or one for an address such as tcp://scheduler:8786."""
-    try:
-        from distributed import Client
-    except ImportError as error:
-        raise InputError(NEEDS.format(workers=workers)) from error
-    if isinstance(workers, Client):
-        return workers
-    try:
-        return Client(workers, timeout=10, set_as_default=False)  # type: ignore[no-untyped-call, unused-ignore]
-    except OSError as error:
-        raise InputError(f"there is no dask scheduler at {workers!r} ({error}); is the address right?") from error
+def work_sent(stage: Stage, tasks: bytes) -> Done:
+    """Evaluate tasks on a worker of the cluster."""
+    one_thread_each()  # a new stage may have brought new libraries; it takes 4 ms
+    return work(stage, cloudpickle.loads(tasks))

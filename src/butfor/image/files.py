@@ -267,6 +267,14 @@ def folder(
     -------
     ImageFiles
         The images, read one at a time.
+
+    Examples
+    --------
+    >>> import tempfile; from PIL import Image
+    >>> with tempfile.TemporaryDirectory() as path:
+    ...     Image.new("RGB", (3, 2)).save(f"{path}/cat.png")
+    ...     folder(path).names
+    ('cat.png',)
     """
     root = Path(path)
     if not root.is_dir():
@@ -410,12 +418,12 @@ class SameImage:
 
 def list_items(images: Sequence[Image] | None, names: Sequence[object]) -> ListItems:
     """Return the images of a saved run as items; where they are gone, the rest of the result can be used."""
-
-    def gone(*_: object) -> NoReturn:
-        raise InputError("the images of this result are no longer where they were; use butfor.load(..., inputs=...)")
-
-    given = NamedItems(tuple(names), tuple(names), gone) if images is None else images
+    given = NamedItems(tuple(names), tuple(names), _gone) if images is None else images
     return ListItems(given, costly=True, packing=RegionPacking())
+
+
+def _gone(*_: object) -> NoReturn:
+    raise InputError("the images of this result are no longer where they were; use butfor.load(..., inputs=...)")
 
 
 def can_be_read(items: Items) -> bool:

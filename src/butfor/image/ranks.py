@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from butfor.evaluation.evaluator import Evaluator, evaluate
+from butfor.evaluation.evaluator import Evaluator
 from butfor.evaluation.hypotheses import Proposer, is_blind, list_problem, rounds
 from butfor.evaluation.items import ListItems
 from butfor.evaluation.samplers import info_of
@@ -97,7 +97,7 @@ def ranks(
     target = Target("output" if outputs == 1 else "predicted")
     order, spreads = [], []
     rng = np.random.default_rng(seed)
-    for _, answers in evaluate(problem, evaluator, rounds(problem.blocks, draws, draws)):
+    for _, answers in evaluator.outputs(problem, rounds(problem.blocks, draws, draws)):
         values, _ = pick(answers, target, np.arange(1))
         above, ties = (values[:, 1:] > values[:, :1]).sum(), (values[:, 1:] == values[:, :1]).sum()
         if ties == draws:

@@ -3,7 +3,7 @@
 A piece of a column is what lies between two thresholds. Small trees are read by bit masks: a word per tree says which
 of its leaves a piece shuts out. A leaf that no column shuts out is the input's; a leaf that exactly one column shuts
 out is where the input would be if that column had another value: only "and" and "or" of words, for all trees and many
-inputs at once. Trees of more than 64 leaves are walked. Walking alone takes 1.6 to 3.2 times as long on 100 to 500
+inputs at once. Trees of more than 64 leaves are walked. Walking alone takes 1.5 to 3.3 times as long on 100 to 500
 small trees and 100 to 1,000 inputs; masks of large trees would not fit into memory. Leaves are integers, so that
 sums are exact in any order and both ways give the same bits.
 """

@@ -56,7 +56,7 @@ def control(
             forecasts.append(DecisionChances(problem.size, decision))
             decisions.append(decision(seen.outputs))
             watching = (first, forecasts[-1])
-        apart = replace(evaluator, failed={}, seen=watching)  # hypotheses of its own
+        apart = replace(evaluator, failed={}, watchers=watching)  # hypotheses of its own
         done = perform(problem, apart, own, stopping, choice, meter, "control", outcomes=outcomes)
         if done.interrupted:
             raise KeyboardInterrupt  # nothing is decided yet that could be returned

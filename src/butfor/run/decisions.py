@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from butfor.evaluation.evaluator import Evaluator, watch_only
+from butfor.evaluation.evaluator import Evaluator
 from butfor.evaluation.hypotheses import Job, Problem, table_problem
 from butfor.evaluation.items import Items, TableItems
 from butfor.evaluation.progress import Meter
@@ -82,7 +82,7 @@ def decide(
         while (rows := flips.shares(error).undecided(settings.level, alphas, MOST_DRAWS)).size:
             wanted = np.zeros(problem.size, bool)
             wanted[rows] = True
-            watch_only(problem, evaluator, _jobs(problem, wanted, f"decision {number}", size))
+            evaluator.watch(problem, _jobs(problem, wanted, f"decision {number}", size))
             size, number = min(round(size * GROWTH), problem.round_draws), number + 1
     shares = flips.shares(error)
     shares = shares if off is None else replace(shares, off=off(shares.share))
@@ -131,8 +131,8 @@ def sufficiency(
         turned = table_problem(items, problem.input_names, subsets, problem.sampler, problem.seed)
         flips = Flips(turned.size, decision)
         meter.stage("sufficient", None)
-        watching = replace(evaluator, memory=None, seen=(flips,), failed={})
-        watch_only(turned, watching, [Job(block, FIRST_DRAWS, 0) for block in turned.blocks])
+        watching = replace(evaluator, memory=None, watchers=(flips,), failed={})
+        watching.watch(turned, [Job(block, FIRST_DRAWS, 0) for block in turned.blocks])
         other = replace(settings, level=1 - settings.level)
         found = decide(turned, watching, flips, other, None if fit is None else fit(turned), meter)
         rows = (np.arange(len(items))[:, None] * len(problem.subset_names) + np.array(places)).reshape(-1)

@@ -9,7 +9,7 @@ from itertools import chain, groupby
 
 import numpy as np
 
-from butfor.evaluation.evaluator import GROUP_VALUES, Evaluator, evaluate
+from butfor.evaluation.evaluator import GROUP_VALUES, Evaluator
 from butfor.evaluation.hypotheses import Block, Job, Problem, sliced
 from butfor.inference.effects import Effects, mean_interval
 from butfor.inference.holdout import (
@@ -40,10 +40,10 @@ def subset_parts(
 
     `blocks` are those that are wanted; None: all.
     """
-    most = max(1, 64 * GROUP_VALUES // ((draws + 1) * evaluator.outputs))
+    most = max(1, 64 * GROUP_VALUES // ((draws + 1) * evaluator.n_outputs))
     blocks = sorted(problem.blocks if blocks is None else blocks, key=partial(subset_of_block, problem))
     parts: list[Floats] = []
-    for job, outputs in evaluate(problem, evaluator, sliced(blocks, draws, problem.round_draws, most)):
+    for job, outputs in evaluator.outputs(problem, sliced(blocks, draws, problem.round_draws, most)):
         parts.append(outputs if not parts else outputs[:, 1:])
         if sum(part.shape[1] for part in parts) == draws + 1:
             yield job, np.concatenate(parts, axis=1)
@@ -154,11 +154,12 @@ def _listed(problem: Problem, outcomes: Outcomes, blocks: Sequence[Block]) -> It
 
     What cannot be drawn is as observed: it must have no say in which class is tested, nor in what is rounded.
     """
-    for listed, outputs in outcomes.listed(problem, blocks):
-        mass = listed.support.mass
+    for batch, outputs in outcomes.listed(problem, blocks):
+        mass = batch.mass
+        assert mass is not None
         seen = np.concatenate([np.ones((len(mass), 1), bool), mass > 0], axis=1)
         share = mass / np.maximum(mass.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
-        yield listed.batch.job, np.where(seen[:, :, None], outputs, outputs[:, :1]), share
+        yield batch.job, np.where(seen[:, :, None], outputs, outputs[:, :1]), share
 
 
 def mean_effects(
@@ -173,7 +174,7 @@ def mean_effects(
     """Return mean effects over inputs of the chosen subsets from fresh draws: those that chose one would flatter it."""
     gains = np.zeros((len(problem.items), len(chosen)))
     jobs = [Job(block, draws, "effect") for block in problem.blocks if chosen[subset_of_block(problem, block)]]
-    for job, outputs in evaluate(problem, evaluator, jobs):
+    for job, outputs in evaluator.outputs(problem, jobs):
         subset = subset_of_block(problem, job.block)
         values, _ = measure.values(outputs, job.inputs, classes[job.inputs, subset])
         gains[job.inputs, subset] = gain(values, measure)

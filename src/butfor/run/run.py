@@ -518,7 +518,7 @@ def run(context: RunContext, settings: Settings) -> Result:
         keeper = _keeper(context, settings, schedule(problem, settings, start.spec)[1])
         memory = remembering(problem, start.seen.outputs, again=settings.test.name in ("irt", "sequential"))
         watching = (keeper, first) if start.flips is None else (keeper, first, start.flips)
-        evaluator = replace(start.plain, memory=memory, seen=watching)
+        evaluator = replace(start.plain, memory=memory, watchers=watching)
         whole = _reference_outputs(context, evaluator, start.spec)
         known, rest = _whole(context, problem, evaluator, start.spec, start.seen, whole)
         outcomes, meter = start.inside.outcomes, start.meter
@@ -610,7 +610,7 @@ def _answers(
     fit = None if context.reference is None or unused else context.reference.fit(problem)
     decided = over_inputs = None
     if flips is not None and not done.interrupted and not interrupted:
-        watching = replace(evaluator, memory=None, seen=(flips,))
+        watching = replace(evaluator, memory=None, watchers=(flips,))
         off = None
         if checked is not None and checked.verified is not None:
             decisions = flips.decision(start.seen.outputs)

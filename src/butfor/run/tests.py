@@ -15,19 +15,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from butfor.evaluation.evaluator import (
-    GROUP_VALUES,
-    Evaluator,
-    evaluate,
-    evaluate_listed,
-    evaluate_together,
-    summaries,
-)
+from butfor.evaluation.evaluator import GROUP_VALUES, Evaluator
 from butfor.evaluation.hypotheses import (
     Block,
     CounterfactualBatch,
     Job,
-    Listed,
     Problem,
     listing_job,
     partial_job,
@@ -368,7 +360,7 @@ def reduced_sets(
         for job, outputs in accepted_outputs(problem, evaluator, everyone, total, spec.picked, "picked"):
             yield job.rows, reduce(value_set(job.inputs, outputs, spec))
         return
-    most = max(1, 64 * GROUP_VALUES // ((total + 1) * evaluator.outputs))  # inputs whose outputs are all held
+    most = max(1, 64 * GROUP_VALUES // ((total + 1) * evaluator.n_outputs))  # inputs whose outputs are all held
     jobs = sliced(problem.blocks, total, problem.round_draws, most)
     mark = content_digest((spec, total, reduce))
 
@@ -376,7 +368,7 @@ def reduced_sets(
         return ReduceSets(spec.at(np.concatenate([job.inputs for job in unit])), total, reduce, mark)
 
     parts: list[Floats] = []
-    for unit, (before, done, after) in summaries(problem, evaluator, jobs, summary_of):
+    for unit, (before, done, after) in evaluator.summaries(problem, jobs, summary_of):
         parts += before
         if parts and _complete(parts, total):  # it began in a unit before
             last = unit[len(before) - 1]
@@ -438,12 +430,12 @@ def accepted_outputs(
     """
     for block, members in wanted:
         count, lacking = block.stop - block.start, members
-        filled, outputs = np.zeros(count, np.int64), np.empty((count, total + 1, evaluator.outputs))
+        filled, outputs = np.zeros(count, np.int64), np.empty((count, total + 1, evaluator.n_outputs))
         drawn, number = 0, 0
         while lacking.size:
             rate = (filled[lacking].min() + 1) / (drawn + 1)
             batch = int(np.clip((total - filled[lacking].min()) / rate, 16, problem.round_draws))
-            ((_, fresh),) = evaluate(problem, evaluator, [Job(block, batch, f"{label} {number}", ask=lacking)])
+            ((_, fresh),) = evaluator.outputs(problem, [Job(block, batch, f"{label} {number}", ask=lacking)])
             outputs[lacking, 0] = fresh[:, 0]
             accepted = picked.accept(fresh[:, 1:])
             behind = filled[lacking, None] + np.cumsum(accepted, axis=1)  # where each accepted draw goes, from 1
@@ -520,9 +512,9 @@ def early_stop(
     state = EarlyStop(problem.size, draws, delta, gather("p", problem.size, 0, known), drops, choose)
     total, centre = spec.center + draws, None
     if spec.center:  # the pilot draws stand first in the stream, as they do in the fixed-K run
-        centre = np.zeros((problem.size, evaluator.outputs))
+        centre = np.zeros((problem.size, evaluator.n_outputs))
         jobs = _span_jobs(problem, np.ones(problem.size, bool), (0, spec.center), total)
-        for unit, sums in summaries(problem, evaluator, jobs, lambda _: SumOutputs(spec.link)):
+        for unit, sums in evaluator.summaries(problem, jobs, lambda _: SumOutputs(spec.link)):
             for job, one in zip(unit, sums, strict=True):
                 centre[job.rows] += one
         centre /= spec.center
@@ -542,7 +534,7 @@ def early_stop(
         for first, last in sorted({*zip(state.drawn[wanted].tolist(), after[wanted].tolist(), strict=True)}):
             together = wanted & (state.drawn == first)
             jobs = _span_jobs(problem, together, (spec.center + first, spec.center + last), total)
-            for unit, counts in summaries(problem, evaluator, jobs, counts_of):
+            for unit, counts in evaluator.summaries(problem, jobs, counts_of):
                 for job, count in zip(unit, counts, strict=True):
                     state.count(job.rows, *count)
         state.narrow(wanted, after)
@@ -630,9 +622,9 @@ def _pilot_centre(problem: Problem, evaluator: Evaluator, spec: StatisticSpec) -
     """Mean outputs (H, outputs) of the pilot draws, where the statistic has a centre."""
     if not spec.center:
         return None
-    centre = np.empty((problem.size, evaluator.outputs))
+    centre = np.empty((problem.size, evaluator.n_outputs))
     pilots = (Job(block, spec.center, "pilot") for block in problem.blocks)
-    for jobs, means in summaries(problem, evaluator, pilots, lambda _: MeanOutputs(spec.link)):
+    for jobs, means in evaluator.summaries(problem, pilots, lambda _: MeanOutputs(spec.link)):
         centre[np.concatenate([job.rows for job in jobs])] = means
     return centre
 
@@ -660,12 +652,9 @@ def _sequential_round(
     by_part = problem.items.shares_subsets and evaluator.memory is None
     jobs = _open_jobs(problem, test.drawn, test.number, batch, by_part=by_part)
     if spec.picked is not None:
-        for done in evaluate_together(problem, evaluator, jobs):
-            unit, outputs = zip(*done, strict=True)
-            for rows, start, stop in _alike(unit):
-                inputs = np.concatenate([job.inputs for job in unit[start:stop]])
-                drawn = np.concatenate(outputs[start:stop])
-                test.count(rows, *_hits(rows, inputs, drawn, spec, centre), spec.picked.accept(drawn[:, 1:]))
+        for job, outputs in evaluator.outputs(problem, jobs):
+            hits = _hits(job.rows, job.inputs, outputs, spec, centre)
+            test.count(job.rows, *hits, spec.picked.accept(outputs[:, 1:]))
         return
 
     def summary_of(unit: tuple[Job, ...]) -> CountHits:
@@ -673,7 +662,7 @@ def _sequential_round(
         middle = None if centre is None else centre[np.concatenate([job.rows for job in unit])]
         return CountHits(spec.at(inputs), middle, mark)
 
-    for unit, counts in summaries(problem, evaluator, jobs, summary_of):
+    for unit, counts in evaluator.summaries(problem, jobs, summary_of):
         for (rows, _, _), hits in zip(_alike(unit), counts, strict=True):
             test.count(rows, *hits)
 
@@ -748,7 +737,7 @@ class Outcomes(Protocol):
         """Return blocks whose hypotheses it knows, and the others."""
         ...
 
-    def listed(self, problem: Problem, blocks: Sequence[Block]) -> Iterator[tuple[Listed, Floats]]:
+    def listed(self, problem: Problem, blocks: Sequence[Block]) -> Iterator[tuple[CounterfactualBatch, Floats]]:
         """Yield what is listed for these blocks, and outputs (n, versions, outputs), the observed first."""
         ...
 
@@ -766,10 +755,10 @@ def known_outcomes(
     problem: Problem, evaluator: Evaluator, spec: StatisticSpec, blocks: Sequence[Block], outcomes: Outcomes
 ) -> Iterator[PartialEvidence]:
     """Yield exact p-values of the hypotheses of `blocks`; nothing is drawn or evaluated."""
-    for listed, outputs in outcomes.listed(problem, blocks):
-        evaluator.show(problem, listed.batch, outputs)
-        job = listed.batch.job
-        yield listed_evidence(spec, job.rows, job.inputs, outputs, listed.support, draws=0)
+    for batch, outputs in outcomes.listed(problem, blocks):
+        assert batch.support is not None
+        evaluator.show(problem, batch, outputs)
+        yield listed_evidence(spec, batch.job.rows, batch.job.inputs, outputs, batch.support, draws=0)
 
 
 def exact(
@@ -779,7 +768,7 @@ def exact(
 
     A value that is listed twice is evaluated once: tables need a memory in `evaluator`.
     """
-    for job, outputs, support in evaluate_listed(problem, evaluator, [listing_job(problem, block) for block in blocks]):
+    for job, outputs, support in evaluator.listed(problem, [listing_job(problem, block) for block in blocks]):
         yield listed_evidence(spec, job.rows, job.inputs, outputs, support)
 
 
@@ -820,12 +809,12 @@ def ranked_root(
         values[:, 1:-1] = reference[:, columns]
         mass = np.full((len(keep), rows + 1), 1 / (rows + 1))
         job = Job(block, rows + 1, "whole", keep=keep)
-        batch = CounterfactualBatch(job, inputs, values.reshape(-1, len(columns)), rows + 2, mass=mass)
+        support = Support(mass, np.zeros(len(keep)), np.full(len(keep), 1 / (rows + 1)))
+        batch = CounterfactualBatch(job, inputs, values.reshape(-1, len(columns)), support=support)
         observed = outputs[block.start + keep][:, None]
         donors = np.broadcast_to(reference_outputs, (len(keep), *reference_outputs.shape))
         every = np.concatenate([observed, donors, observed], 1)
         show(batch, every)
-        support = Support(mass, np.zeros(len(keep)), np.full(len(keep), 1 / (rows + 1)))
         yield listed_evidence(spec, job.rows, job.inputs, every, support)
 
 
@@ -860,7 +849,7 @@ def fresh_effects(
         return Intervals(link, tuple(classes[job.rows] for job in unit))
 
     jobs = (Job(block, draws, "effect", keep=keep) for block, keep in wanted)
-    for unit, intervals in summaries(problem, evaluator, jobs, summary_of):
+    for unit, intervals in evaluator.summaries(problem, jobs, summary_of):
         for job, estimated in zip(unit, intervals, strict=True):
             put(job.rows, estimated)
     return effects

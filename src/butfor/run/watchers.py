@@ -1,8 +1,8 @@
 """What a run learns from the draws of its test beside the test itself: first estimates, changes of
 decisions, and counterfactuals to show.
 
-A watcher is told of every job of a run, in order. Its `look` sees the counterfactuals where they are drawn and returns
-a few small numbers, which travel; its `note` adds them up.
+A watcher is given numbers of every job of a run, in order. Its `look` makes them where the counterfactuals are drawn: a
+few small ones, which travel; its `note` adds them up.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from butfor.evaluation.evaluator import Seen
-from butfor.evaluation.hypotheses import CounterfactualBatch, Problem
+from butfor.evaluation.hypotheses import CounterfactualBatch, Job, Problem
 from butfor.evaluation.items import size
 from butfor.inference.decisions import Decision, FlipShare, Forecasts, Nearest, changes, decision_chances
 from butfor.inference.effects import Estimates, first_estimates
@@ -39,10 +38,10 @@ class FirstDraws:
         self.look = LookAtFirst(target, averaged, link, replace(rounding, local=None) if large else rounding)
         self._estimates = np.full((5, size), np.nan)
 
-    def note(self, seen: Seen, estimates: Floats | None) -> None:
+    def note(self, job: Job, estimates: Floats | None, *, listed: bool) -> None:  # noqa: ARG002
         """Keep the estimates of a job."""
         if estimates is not None:
-            self._estimates[:, seen.job.rows] = estimates
+            self._estimates[:, job.rows] = estimates
 
     def estimates(self) -> Estimates:
         """Return the estimates of all hypotheses."""
@@ -77,12 +76,12 @@ class Flips:
         self.listed = np.full(size, np.nan)  # the exact share, where the sampler lists all values
         self.nearest: dict[int, Nearest] = {}
 
-    def note(self, seen: Seen, changed: tuple[int, Floats | Ints, NearestChange | None] | None) -> None:
+    def note(self, job: Job, changed: tuple[int, Floats | Ints, NearestChange | None] | None, *, listed: bool) -> None:
         """Count the draws of a job, and keep what is nearer than what is known."""
         if changed is None:  # a unit that nobody could do
             return
-        (draws, share, nearest), rows = changed, seen.job.rows
-        if seen.mass is None:
+        (draws, share, nearest), rows = changed, job.rows
+        if not listed:
             self.draws[rows] += draws
             self.flips[rows] += share.astype(np.int64)
         else:
@@ -131,10 +130,10 @@ class DecisionChances:
     def __init__(self, size: int, decision: Decision) -> None:
         self.look, self._size, self._chances = LookAtDecisions(decision), size, dict[object, Floats]()
 
-    def note(self, seen: Seen, chances: list[tuple[object, Floats]] | None) -> None:
+    def note(self, job: Job, chances: list[tuple[object, Floats]] | None, *, listed: bool) -> None:  # noqa: ARG002
         """Keep the chances of a job."""
         for value, share in chances or ():
-            self._chances.setdefault(value, np.zeros((self._size, 2)))[seen.job.rows] = share
+            self._chances.setdefault(value, np.zeros((self._size, 2)))[job.rows] = share
 
     @staticmethod
     def forecasts(parts: Sequence[DecisionChances], decisions: Array, subsets: int) -> Forecasts:
@@ -193,7 +192,7 @@ class KeepFirst:
 
 
 class Keeper:
-    """Hears of every job of a run; keeps the first counterfactuals of each hypothesis.
+    """Keeps the first counterfactuals of each hypothesis.
 
     `room` counts values: when it is used up nothing more is kept, and what is asked for later is drawn again.
     """
@@ -204,17 +203,17 @@ class Keeper:
 
     @property
     def look(self) -> KeepFirst | None:
-        """What to take of the counterfactuals; nothing when there is no room."""
+        """Takes counterfactuals, as long as there is room."""
         return self._first if self._room > 0 else None
 
-    def note(self, seen: Seen, found: tuple[Any, Floats] | None) -> None:
+    def note(self, job: Job, taken: tuple[Any, Floats] | None, *, listed: bool) -> None:
         """Keep what was taken of a job."""
-        if found is None or self._room <= 0:
+        if taken is None or self._room <= 0:
             return
-        pieces, outputs = found
-        self._chunks.append(Chunk(seen.job.rows, pieces, outputs, seen.mass is not None))
+        pieces, outputs = taken
+        self._chunks.append(Chunk(job.rows, pieces, outputs, listed))
         self._room -= size(pieces) + outputs.size
 
     def kept(self) -> Kept:
-        """What was kept."""
+        """Return all that was kept."""
         return Kept(tuple(self._chunks))

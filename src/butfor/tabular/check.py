@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from butfor.evaluation.calls import probe
-from butfor.evaluation.evaluator import Evaluator, evaluate
+from butfor.evaluation.evaluator import Evaluator
 from butfor.evaluation.hypotheses import Block, Job, Problem, draw, table_problem
 from butfor.evaluation.samplers import ListsSupport, info_of
 from butfor.inference.selection import bh
@@ -462,7 +462,7 @@ def _statistic(model: Wrapped, problem: Problem) -> Statistic:
     evaluator, target = Evaluator(model.call, BATCH_ROWS, width), Target("output" if width == 1 else "predicted")
 
     def values(jobs: Sequence[Job]) -> Iterator[Floats]:
-        for _, outputs in evaluate(problem, evaluator, jobs):
+        for _, outputs in evaluator.outputs(problem, jobs):
             yield seen.rounding.merge_ties(pick(outputs, target, np.arange(len(outputs)))[0])
 
     return values

@@ -16,9 +16,10 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from butfor.evaluation.calls import outputs_of
-from butfor.evaluation.hypotheses import Block, CounterfactualBatch, Job, Listed, Problem, listed_block
+from butfor.evaluation.hypotheses import Block, CounterfactualBatch, Job, Problem, listed_block
 from butfor.evaluation.items import TableItems
 from butfor.evaluation.samplers import method
+from butfor.inference.exact import Support
 from butfor.models.tree_steps import ColumnSplits, StepFunctions, Steps, TreeIndex
 from butfor.models.trees import Ensemble, Readable, Unreadable, rounds_down_to
 from butfor.results.words import Note
@@ -74,7 +75,7 @@ class TreeOutcomes:
             known[key] = column_distribution(problem.sampler, subset, dtype) if alone else None
         return known[key]
 
-    def listed(self, problem: Problem, blocks: Sequence[Block]) -> Iterator[tuple[Listed, Floats]]:
+    def listed(self, problem: Problem, blocks: Sequence[Block]) -> Iterator[tuple[CounterfactualBatch, Floats]]:
         """Yield what is listed of these blocks, and outputs (n, versions, outputs), the observed first."""
         known = {id(block.subset): self._distribution(problem, block.subset) for block in blocks}
         single = [block for block in blocks if known[id(block.subset)] is not None]
@@ -93,7 +94,7 @@ class TreeOutcomes:
 
     def _of_steps(
         self, block: Block, inputs: Array, observed: Array, steps: Steps, chances: StepMass
-    ) -> tuple[Listed, Floats]:
+    ) -> tuple[CounterfactualBatch, Floats]:
         unchanged = steps.observed  # what the step with the observed value has: sums are exact
         sums, mass, values = [unchanged[:, None], steps.sums], [chances.mass], [observed[:, None], chances.values]
         if chances.missing.any():
@@ -108,7 +109,7 @@ class TreeOutcomes:
         drawn = np.concatenate(values, axis=1).astype(inputs.dtype, copy=False)
         return _listed(block, inputs, drawn[:, :, None], np.concatenate(mass, axis=1)), outputs
 
-    def _of_group(self, problem: Problem, block: Block) -> Iterator[tuple[Listed, Floats]]:
+    def _of_group(self, problem: Problem, block: Block) -> Iterator[tuple[CounterfactualBatch, Floats]]:
         """Yield listed values of several columns, or of one with categories, a few inputs at a time."""
         columns, sampler, index = np.asarray(block.subset.index), problem.sampler, self.steps.index
 
@@ -117,8 +118,8 @@ class TreeOutcomes:
 
         if _lists(problem, block.subset):
             listed = listed_block(problem, block)
-            values = listed.batch.values.reshape(len(listed.batch.inputs), listed.batch.versions, -1)
-            yield listed, outputs(listed.batch.inputs, values)
+            values = listed.values.reshape(len(listed.inputs), listed.versions, -1)
+            yield listed, outputs(listed.inputs, values)
             return
         size = max(1, LISTED_VALUES // (_donors(problem, block.subset) or 1) // len(columns))
         for part in _parts(block, size):
@@ -149,14 +150,13 @@ def _donors(problem: Problem, subset: Subset) -> int | None:
     return None if size is None or size >= MOST_DONORS else size + 1
 
 
-def _listed(block: Block, inputs: Array, values: Array, mass: Floats) -> Listed:
+def _listed(block: Block, inputs: Array, values: Array, mass: Floats) -> CounterfactualBatch:
     """Return a list of versions (n, 1 + m, columns), the observed one first."""
     count, versions = values.shape[:2]
-    batch = CounterfactualBatch(
-        Job(block, versions - 1, "trees"), inputs, values.reshape(count * versions, -1), versions, mass=mass
-    )
     tiny = np.full(count, np.finfo(np.float64).tiny)  # no p-value is 0, however far out a distribution goes
-    return Listed(batch, tiny, np.zeros(count))
+    support = Support(mass, tiny, np.zeros(count))
+    job = Job(block, versions - 1, "trees")
+    return CounterfactualBatch(job, inputs, values.reshape(count * versions, -1), support=support)
 
 
 def _parts(block: Block, size: int) -> Iterator[Block]:

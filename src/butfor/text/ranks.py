@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from butfor.evaluation.evaluator import Evaluator, evaluate
+from butfor.evaluation.evaluator import Evaluator
 from butfor.evaluation.hypotheses import list_problem, rounds
 from butfor.evaluation.items import ListItems
 from butfor.evaluation.samplers import Sampler, info_of
@@ -68,9 +68,8 @@ def ranks(
     if outputs > 1:
         raise InputError(f"the model has {outputs} outputs; wrap it to return one: lambda texts: model(texts)[:, 1]")
     positions, rng = [], np.random.default_rng(seed)
-    for _, answers in evaluate(
-        problem, Evaluator(call, batch_rows_of(proposed), 1), rounds(problem.blocks, draws, draws)
-    ):
+    evaluator = Evaluator(call, batch_rows_of(proposed), 1)
+    for _, answers in evaluator.outputs(problem, rounds(problem.blocks, draws, draws)):
         distance = np.abs(answers[0, :, 0] - answers[0, :, 0].mean())  # symmetric in the word and its draws
         if np.ptp(answers) > 0:
             further, ties = int((distance[1:] > distance[0]).sum()), int((distance[1:] == distance[0]).sum())
