@@ -204,7 +204,7 @@ def test_global_with_labels(butfor_in, capsys):
     ]
     result = butfor.load(out / "result.butfor")
     assert said.startswith(result.summary())
-    assert (result.mode, result.inputs) == ("holdout", 600)
+    assert (result.record.test, result.importance.inputs) == ("holdout", 600)
     assert result.record.reference == "600 rows of all.csv"
     assert (out / "importance.png").read_bytes().startswith(b"\x89PNG")
 
@@ -213,7 +213,7 @@ def test_global_against_a_reference(butfor_in, capsys):
     code, _ = butfor_in("global", "--json", data="all.csv", dates="opened", subsets="groups.json", **SPLIT)
     found = json.loads(capsys.readouterr().out)
     assert code == 0
-    assert found["mode"] == "contrast"
+    assert found["record"]["test"] == "contrast"
     assert {row["subset"]: row["chosen"] for row in found["table"]} == {"body": True, "colour": False}
     assert found["record"]["model"] == "m.py:score"
 
