@@ -347,7 +347,7 @@ def test_the_reference_as_a_keyword():
     with pytest.raises(butfor.InputError, match="give reference data to draw from, or a sampler"):
         butfor.explain(by_name, data)
     with pytest.raises(butfor.InputError, match="got a sampler and a reference; give one"):
-        butfor.explain(by_name, data, tabular.gaussian(reference), reference=reference)
+        butfor.explain(by_name, data, reference, sampler=tabular.gaussian(reference))
 
 
 @pytest.mark.parametrize(

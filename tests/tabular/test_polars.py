@@ -51,7 +51,7 @@ def test_global_and_check():
     polars, _ = frames()
     numbers = polars.select("age", pl.col("age").sqrt().alias("root"))
     found = butfor.global_importance(lambda rows: rows["age"], numbers, reference=numbers, y=polars["age"], draws=3)
-    assert found.inputs == 300
+    assert found.record.importance.inputs == 300
     checked = butfor.check_sampler(butfor.tabular.empirical(numbers[:200]), numbers[200:])
     assert not checked.ok
 

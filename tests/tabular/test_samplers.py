@@ -512,7 +512,7 @@ def test_a_sampler_that_writes_into_its_inputs_never_gives_a_wrong_result(kind):
 def test_what_is_no_sampler_is_refused(thing):
     with pytest.raises(butfor.InputError, match="sampler must be a sampler, a callable or reference data"):
         run(thing)
-    with pytest.raises(butfor.InputError, match="give a sampler or reference data to draw from"):
+    with pytest.raises(butfor.InputError, match="give reference data to draw from, or a sampler"):
         run(None)
 
 
