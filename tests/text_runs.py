@@ -9,6 +9,7 @@ import numpy as np
 from butfor.evaluation.hypotheses import list_problem
 from butfor.evaluation.items import ListItems
 from butfor.models import wrap
+from butfor.results.record import TextInputs
 from butfor.results.result import Result
 from butfor.run.run import RunContext, run
 from butfor.settings import Settings
@@ -21,7 +22,8 @@ def explained(bed: TextBed, sampler: Any = None, *, batch_rows: int = 4096, **op
     names = list(bed.inputs)
     items, subsets = ListItems([bed.inputs[name] for name in names]), [bed.subsets[name] for name in names]
     problem = list_problem(items, names, subsets, sampler or bed.sampler, settings.seed)
-    return run(RunContext(problem, wrap(bed.model), "reader", batch_rows, str, list, {}, (3, 2**20)), settings)
+    inputs = TextInputs("words", tuple(bed.inputs[name] for name in names))
+    return run(RunContext(problem, wrap(bed.model), "reader", batch_rows, str, list, inputs, (3, 2**20)), settings)
 
 
 def rates(result: Result, bed: TextBed) -> tuple[float, float]:

@@ -96,15 +96,10 @@ def curved_levels(rows):
     return np.sin(rows[:, 0]) + rows[:, 1]
 
 
-def untimed(notes):
-    """Notes without what a draw takes here, which is read off the clock."""
-    return [note for note in notes if "because of what this costs here" not in str(note)]
-
-
 def same(one, other):
     pd.testing.assert_frame_equal(one.table, other.table, check_exact=True)
     assert (one.rows, one.rows_asked) == (other.rows, other.rows_asked)
-    assert untimed(one.notes) == untimed(other.notes)
+    assert one.notes == other.notes
     assert one.kept.chunks or not other.kept.chunks
     for mine, theirs in zip(one.kept.chunks, other.kept.chunks, strict=True):
         assert (mine.outputs == theirs.outputs).all()

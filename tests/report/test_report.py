@@ -336,7 +336,7 @@ def test_the_report_of_a_contrast_says_what_averages_out(tmp_path):
     inputs, reference = rng.normal(0, 2, (60, 2)), rng.normal(size=(100, 2))
     found = butfor.global_importance(Model(), inputs, reference=reference)
     codes = {note.code: note for note in found.notes}
-    assert list(codes["mixed-classes"].values["called"]) == ["no", "yes"]
+    assert list(codes["mixed-classes"].values["classes"]) == ["no", "yes"]
     assert "target='no'" in str(codes["mixed-classes"])
     assert "ordinary-data" not in codes
     assert "nothing is established" in found.report(tmp_path / "r.html").read_text(encoding="utf-8")

@@ -41,7 +41,7 @@ def test_the_expected_overlap_is_that_of_other_seeds(noise, scale, alternative):
     expected = np.mean([expected_overlap(result) for result in runs])
     assert 0.5 < measured < 0.99
     assert expected == pytest.approx(measured, abs=ERROR)
-    assert f"about {expected_overlap(runs[0]):.0%} of what" in overlap_note(runs[0])[0]
+    assert overlap_note(runs[0])[0].values == {"share": expected_overlap(runs[0])}
 
 
 def test_far_from_the_threshold_all_come_again():

@@ -27,8 +27,8 @@ def test_a_model_with_a_threshold_of_its_own_is_said_to_have_one(columns):
     shown = ROWS[ROWS.a > 0.5]
     count = (model.predict(shown) != (model.predict_proba(shown)[:, 1] > 0.5)).sum()
     (note,) = notes(model, columns)
-    assert f"{WORDS} {count} of {len(shown)} inputs" in note
-    assert "decide=lambda outputs: outputs[:, 1] >= 0.15" in note
+    assert f"{WORDS} {count} of {len(shown)} inputs" in str(note)
+    assert "decide=lambda outputs: outputs[:, 1] >= 0.15" in str(note)
     assert notes(model, columns, decide=lambda outputs: outputs[:, 1] >= 0.15) == []
     assert notes(model.estimator_, columns) == []
 

@@ -9,6 +9,7 @@ import butfor
 from butfor.evaluation.hypotheses import list_problem
 from butfor.evaluation.items import ListItems
 from butfor.models import wrap
+from butfor.results.record import MultimodalInputs
 from butfor.run.run import RunContext, run
 from butfor.settings import Settings
 from butfor.types import Subset
@@ -56,7 +57,8 @@ def classes(text):
 def ran(model, texts, subsets, sampler, batch_rows=64, **settings):
     names = [f"t{i}" for i in range(len(texts))]
     problem = list_problem(ListItems(texts), names, subsets, sampler, 0)
-    context = RunContext(problem, wrap(model), "letters", batch_rows, lambda row: names[row], list, {}, (3, 2**20))
+    inputs = MultimodalInputs(())
+    context = RunContext(problem, wrap(model), "letters", batch_rows, lambda row: names[row], list, inputs, (3, 2**20))
     return run(context, Settings.of({"test": "irt", "effects": None, **settings}))
 
 
@@ -206,7 +208,8 @@ def test_draws_that_repeat_are_asked_once_over_a_run(test):
 @pytest.mark.parametrize("test", ["irt", "sequential"])
 def test_a_list_too_short_to_choose_anything_says_so(test):
     result = explained(Letters("ab", MASS[:2]), test=test)
-    assert [(n.values["most"], n.values["size"]) for n in result.notes if n.code == "list-limits"] == [(0, 192)]
+    (note,) = [note for note in result.notes if note.code == "list-limits"]
+    assert (note.values["most"], note.values["size"]) == (0, 192)
     assert not any(note.code == "list-limits" for note in explained(Letters(), ["ddd"], alpha=0.2).notes)
 
 

@@ -80,7 +80,7 @@ def test_the_acceptance_rate_is_told(test):
         return sums(batch)
 
     (note,) = [note for note in run(rows, model, test=test, seed=3).notes if note.code == "accepted"]
-    rate = float(note.split("%")[0]) / 100
+    rate = note.values["share"]
     outputs = np.concatenate(model_rows)
     drawn = outputs[~np.isin(np.round(outputs, 9), np.round(sums(rows), 9))]
     assert rate == pytest.approx(high(drawn).mean(), abs=2e-3)
@@ -243,7 +243,7 @@ def test_inputs_of_which_few_pass_are_waited_for():
     result = run(rows, picked=lambda outputs: outputs > 3.09, test="few-shot")
     assert result.table.status.isin(["established", "not established"]).all()
     (note,) = [note for note in result.notes if note.code == "accepted"]
-    assert 0.0004 <= float(note.split("%")[0]) / 100 <= 0.003
+    assert 0.0004 <= note.values["share"] <= 0.003
 
 
 @pytest.mark.parametrize("test", ["irt", "few-shot", "sequential"])
