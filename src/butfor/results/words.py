@@ -380,8 +380,8 @@ def _fills_judged(
 IMAGE_NOTES: dict[str, Sentence] = {"files-ignored": _files_ignored, "fills-judged": _fills_judged}
 TEXT_NOTES: dict[str, Sentence] = {
     "unknown-words": (
-        "{unknown} of {tested} words tested are outside the infiller's vocabulary: they were compared with words inside "
-        "it, and the guarantee does not cover them."
+        "{unknown} of {tested} words tested are outside the infiller's vocabulary: they were compared with words "
+        "inside it, and the guarantee does not cover them."
     ),
     "few-foils": "For some spans the pool of foils has only {candidates} candidates; more texts would help.",
     "parsed-phrases": "Phrases are {kind} of spaCy's {model}.",
@@ -392,9 +392,9 @@ TEXT_NOTES: dict[str, Sentence] = {
 }
 MULTIMODAL_NOTES: dict[str, Sentence] = {
     "parts-apart": (
-        "Each part is redrawn given the rest of that part alone. Where parts depend on each other, as a caption does on "
-        "its image, that is not the distribution of the one given the other: use a sampler with whole=True, which is "
-        "shown all parts."
+        "Each part is redrawn given the rest of that part alone. Where parts depend on each other, as a caption does "
+        "on its image, that is not the distribution of the one given the other: use a sampler with whole=True, which "
+        "is shown all parts."
     ),
     "plausible-share": (
         "About {mean:.1%} of the counterfactuals drawn are plausible (least: {least:.1%} for {subset!r}); the others "
@@ -405,8 +405,8 @@ MULTIMODAL_NOTES: dict[str, Sentence] = {
         "there may mean no more than that; leave them out, or lower the threshold."
     ),
     "implausible-regions": (
-        "{below} of {regions} regions are not plausible as they are: no counterfactual can be like them, so a discovery "
-        "there may mean no more than that; leave them out, or lower the threshold."
+        "{below} of {regions} regions are not plausible as they are: no counterfactual can be like them, so a "
+        "discovery there may mean no more than that; leave them out, or lower the threshold."
     ),
     "untested-regions": (
         "{below} of {regions} regions are not plausible as they are (a score below {threshold:g}): no fill can be like "
