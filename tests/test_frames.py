@@ -306,7 +306,7 @@ def check(model, data, sampler):
 )
 def test_other_columns_than_the_model_s_are_refused_before_anything_is_fitted(call, change, message, monkeypatch):
     model, frame = fitted_model()
-    monkeypatch.setattr(sys.modules["butfor.tabular.auto"], "auto", Untouched())
+    monkeypatch.setattr(sys.modules["butfor.tabular.explain"], "auto", Untouched())
     for sampler in (frame, Untouched()):
         with pytest.raises(butfor.InputError, match=message):
             call(model, change(frame), sampler)
@@ -344,7 +344,7 @@ def test_the_reference_as_a_keyword():
     pd.testing.assert_frame_equal(one.table, two.table)
     three = butfor.explain(by_name, data, sampler=tabular.auto(reference), test="irt", draws=29)
     pd.testing.assert_frame_equal(one.table, three.table)
-    with pytest.raises(butfor.InputError, match="give a sampler or reference data"):
+    with pytest.raises(butfor.InputError, match="give reference data to draw from, or a sampler"):
         butfor.explain(by_name, data)
     with pytest.raises(butfor.InputError, match="got a sampler and a reference; give one"):
         butfor.explain(by_name, data, tabular.gaussian(reference), reference=reference)

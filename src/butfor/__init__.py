@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from butfor import models, tabular
 from butfor._version import __version__
+from butfor.combine import combine
 from butfor.evaluation.progress import Progress
 from butfor.evaluation.samplers import SamplerInfo
 from butfor.explain import check_sampler, explain
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from butfor.multimodal.plausible import plausible
     from butfor.tabular.check import SamplerCheck
     from butfor.tabular.global_importance import global_importance
-    from butfor.tabular.stream import StreamedResult, explain_stream
 
 __all__ = [
     "Guarantee",
@@ -36,12 +36,11 @@ __all__ = [
     "SamplerCheck",
     "SamplerInfo",
     "Settings",
-    "StreamedResult",
     "Subset",
     "__version__",
     "check_sampler",
+    "combine",
     "explain",
-    "explain_stream",
     "few_shot",
     "global_importance",
     "image",
@@ -62,8 +61,6 @@ __all__ = [
 
 LATER = {
     "SamplerCheck": "butfor.tabular.check",
-    "StreamedResult": "butfor.tabular.stream",
-    "explain_stream": "butfor.tabular.stream",
     "global_importance": "butfor.tabular.global_importance",
     "plausible": "butfor.multimodal.plausible",
 }

@@ -231,7 +231,7 @@ def test_features_count_what_a_sampler_that_does_not_suit_is_off_by(seed):
     assert not found.chosen[found.resolution > 0].any()
     alone = explain(model, inputs, reference, **asked, control=False).features  # nothing says how far it is off
     assert alone.chosen[alone.resolution > 0].any()
-    contrast = partial(global_importance, model, inputs, reference, seed=seed)
+    contrast = partial(global_importance, model, inputs, reference=reference, seed=seed)
     assert not contrast().chosen.any()
     assert contrast(check=False).chosen.any()
 

@@ -28,8 +28,8 @@ def test_the_defaults_are_those_on_the_page():
     defaults = {name: one.default for name, one in inspect.signature(models.endpoint).parameters.items()}
     for name in ("rows_per_request", "concurrency", "timeout", "patience"):
         assert f"`{name}` ({defaults[name]:g}" in PAGE
-    assert f"after {models.patience.FIRST_CONTACT:g} s" in PAGE
-    assert f"after {models.patience.ATTEMPTS_ON_500} attempts" in PAGE
+    assert f"after {models.remote.FIRST_CONTACT:g} s" in PAGE
+    assert f"after {models.remote.ATTEMPTS_ON_500} attempts" in PAGE
 
 
 @pytest.mark.parametrize("name", models.__all__)

@@ -32,7 +32,8 @@ def folder(tmp_path_factory):
         for command in blocks("sh"):
             program, *arguments = shlex.split(command)
             assert program == "butfor"
-            assert main([*arguments, "--quiet"] if arguments[0] != "report" else arguments) == 0, command
+            quiet = [] if arguments[0] in ("report", "combine") else ["--quiet"]
+            assert main([*arguments, *quiet]) == 0, command
     return place
 
 

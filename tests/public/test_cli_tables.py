@@ -204,7 +204,7 @@ def test_global_with_labels(butfor_in, capsys):
     ]
     result = butfor.load(out / "result.butfor")
     assert said.startswith(result.summary())
-    assert (result.mode, result.inputs) == ("holdout", 600)
+    assert (result.record.test, result.importance.inputs) == ("holdout", 600)
     assert result.record.reference == "600 rows of all.csv"
     assert (out / "importance.png").read_bytes().startswith(b"\x89PNG")
 
@@ -213,7 +213,7 @@ def test_global_against_a_reference(butfor_in, capsys):
     code, _ = butfor_in("global", "--json", data="all.csv", dates="opened", subsets="groups.json", **SPLIT)
     found = json.loads(capsys.readouterr().out)
     assert code == 0
-    assert found["mode"] == "contrast"
+    assert found["record"]["test"] == "contrast"
     assert {row["subset"]: row["chosen"] for row in found["table"]} == {"body": True, "colour": False}
     assert found["record"]["model"] == "m.py:score"
 
@@ -360,3 +360,33 @@ class StrangeScale:
 
     def predict(self, rows):
         return np.zeros(len(rows))
+
+
+def test_combine_writes_what_is_chosen_over_all_files(tmp_path, monkeypatch, capsys):
+    rng = np.random.default_rng(0)
+    monkeypatch.chdir(tmp_path)
+    pd.DataFrame(rng.normal(size=(200, 2)), columns=["a", "b"]).to_csv("old.csv", index=False)
+    (tmp_path / "model.py").write_text("def risk(rows):\n    return rows['a']\n")
+    for k in (1, 2):
+        new = pd.DataFrame(rng.normal([5, 0], 1, size=(30, 2)), columns=["a", "b"])
+        new.assign(id=[f"p{k}{i}" for i in range(30)]).to_csv("new.csv", index=False)
+        asked = [
+            "explain",
+            "--model",
+            "model.py:risk",
+            "--data",
+            "new.csv",
+            "--index",
+            "id",
+            "--quiet",
+            "--test",
+            "irt",
+        ]
+        assert main([*asked, "--reference", "old.csv", "--seed", str(k), "--out", f"run{k}"]) == 0
+    assert main(["combine", "run1", "run2/result.butfor", "--out", "all.csv"]) == 0
+    assert "Table: all.csv" in capsys.readouterr().out
+    read = pd.read_csv("all.csv")
+    assert set(read.file) == {"run1/result.butfor", "run2/result.butfor"}
+    assert "p129" in read.input.tolist()
+    assert main(["combine", "run1", "run1", "--out", "twice.csv"]) == 2
+    assert not (tmp_path / "twice.csv").exists()

@@ -19,7 +19,7 @@ SPACES = {
     "butfor.text": text,
 }
 RULES = ["adaptive", "bh", "bonferroni", "by", "e_bh", "holm", "knockoff_plus", "seqstep"]
-CLASSES = (butfor.Result, butfor.GlobalResult, butfor.SamplerCheck)
+CLASSES = (butfor.Result, butfor.SamplerCheck)
 
 
 def functions():

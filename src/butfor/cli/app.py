@@ -24,7 +24,7 @@ from butfor.cli.options import (
     working,
     written,
 )
-from butfor.cli.tables import check, explain, global_
+from butfor.cli.tables import check, combine, explain, global_
 from butfor.report.write import REPORT, RESULT, write
 from butfor.types import InputError, whole
 
@@ -100,6 +100,7 @@ def demo(*, output: Output, kind: Annotated[str, typer.Argument(help="tabular, i
 
 app.command()(explain)
 app.command("global")(global_)
+app.command()(combine)
 app.command("check-sampler")(check)
 app.command()(image)
 app.command()(text)

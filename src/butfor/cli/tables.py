@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
+import typer
 
 from butfor.cli.options import (
     MODEL,
@@ -26,6 +27,7 @@ from butfor.cli.options import (
     working,
     written,
 )
+from butfor.combine import combine as choose_over
 from butfor.report.write import REPORT, RESULT, TABLE, save_png, write_files
 from butfor.settings import Procedure, few_shot, irt, sequential
 from butfor.tabular.files import SAMPLERS, TableRequest, Tables, read_subsets, read_tables, sampler_named
@@ -323,3 +325,15 @@ def _as_json(checked: SamplerCheck, sampler: str) -> str:
     counts = {"rows": checked.rows, "draws": checked.draws, "left_out": list(checked.left_out)}
     table = loads(checked.table.to_json(orient="records"))
     return dumps({**described, **together, **counts, "notes": list(map(str, checked.notes)), "table": table})
+
+
+def combine(
+    files: Annotated[list[Path], typer.Argument(help="Files written by result.save, or folders with result.butfor.")],
+    out: Annotated[Path, typer.Option(help="Table of what is chosen, .csv or .parquet.")],
+    alpha: Annotated[float, typer.Option(help="Error rate over all files together.")] = 0.1,
+    rule: Annotated[str | None, typer.Option(help="As in explain. Default: that of the runs.")] = None,
+) -> None:
+    """Choose over the results of many runs at once: chunks of a large table, jobs of a cluster."""
+    combined = choose_over([file / RESULT if file.is_dir() else file for file in files], alpha, rule)
+    path = combined.write(out)
+    typer.echo(f"{combined.summary()}\n\nTable: {path}")

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import count
 from math import isfinite
 from typing import Literal, TypeVar
 
@@ -121,18 +122,34 @@ def _is_final(error: Exception) -> bool:
     return isinstance(error, InputError) and not isinstance(error, ModelError)
 
 
+def retry(
+    call: Callable[[], Returned],
+    pause: Callable[[Exception, int], float],
+    sleep: Callable[[float], object] = time.sleep,
+) -> Returned:
+    """Return what a call returns, made again where it fails.
+
+    `pause` gets the error and the number of calls so far, and returns the seconds to wait, or raises.
+    """
+    for attempt in count(1):
+        try:
+            return call()
+        except Exception as error:
+            sleep(pause(error, attempt))
+    raise AssertionError("unreachable")
+
+
 def again(
     call: Callable[[], Returned], tries: int = TRIES, is_final: Callable[[Exception], bool] = _is_final
 ) -> Returned:
     """Return what a call returns, made again where it fails and the error is not final: many faults pass."""
-    for left in range(tries - 1, -1, -1):
-        try:
-            return call()
-        except Exception as error:
-            if left == 0 or is_final(error):
-                raise
-            time.sleep(PAUSE * 2 ** (tries - 1 - left))
-    raise AssertionError("unreachable")
+
+    def pause(error: Exception, attempt: int) -> float:
+        if attempt == tries or is_final(error):
+            raise error
+        return PAUSE * 2.0 ** (attempt - 1)
+
+    return retry(call, pause)
 
 
 def tolerant(

@@ -1,4 +1,4 @@
-"""A model named on a command line -> the black box; nothing of it runs before the user has said that it may."""
+"""Load a model by its name; nothing of it runs before the user has allowed it."""
 
 from __future__ import annotations
 
@@ -44,19 +44,22 @@ def target_named(text: str, classes: Iterable[object] | None) -> object:
 
 
 def attribute_of(path: Path, attribute: str) -> Any:
-    """What is called `attribute` in the Python file; the file is imported, so its code runs."""
+    """Return what is called `attribute` in the Python file; the file is imported, so its code runs."""
     module = _module(path)
-    try:
-        found = getattr(module, attribute)
-    except AttributeError:
-        usable = [name for name, thing in vars(module).items() if _is_own(name, thing, module) and _usable(thing)]
-        has = ", ".join(usable[:8]) or "nothing that can be called"
-        raise InputError(f"{path} has no {attribute!r}; it has {has}") from None
-    return check_usable(found, f"{attribute!r} in {path}")
+    if not hasattr(module, attribute):
+        usable = [
+            name
+            for name, thing in vars(module).items()
+            if not name.startswith("_")
+            and not (isinstance(thing, FunctionType) and thing.__module__ != module.__name__)  # it is imported there
+            and _usable(thing)
+        ]
+        raise InputError(f"{path} has no {attribute!r}; it has {', '.join(usable[:8]) or 'nothing that can be called'}")
+    return check_usable(getattr(module, attribute), f"{attribute!r} in {path}")
 
 
 def _module(path: Path) -> ModuleType:
-    """The file as a module, under a name that cannot take another module's place."""
+    """Import the file as a module, under a name that cannot replace another module."""
     name = "butfor_model_" + re.sub(r"\W", "_", path.stem)
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
@@ -76,13 +79,8 @@ def _module(path: Path) -> ModuleType:
     return module
 
 
-def _is_own(name: str, thing: object, module: ModuleType) -> bool:
-    """Whether the file is the place where it is made, and it is not hidden."""
-    return not name.startswith("_") and not (isinstance(thing, FunctionType) and thing.__module__ != module.__name__)
-
-
 def check_usable(thing: Any, where: str) -> Any:
-    """The thing, if it can be asked for numbers.
+    """Return the thing, if it can be evaluated.
 
     >>> check_usable(3, "that")
     Traceback (most recent call last):
@@ -112,7 +110,7 @@ SUPPORTED = (
 def load_model(
     name: str, *, trust_pickle: bool = False, trusted: Iterable[str] = (), ca_file: str | Path | None = None
 ) -> Any:
-    """The model that `name` points at.
+    """Load the model that `name` points at.
 
     ONNX files hold no code. `file.py:function` imports the file, so its code runs: it can be read first. The ending of
     the name decides which of these is done, never the content: a pickle that is called model.skops is refused, not
@@ -120,10 +118,19 @@ def load_model(
 
     Parameters
     ----------
-    name : a file, `file.py:function`, or an address of the Open Inference Protocol.
-    trust_pickle : unpickling runs code that nobody can read first; that is why it must be asked for.
-    trusted : types that a skops file may make beside those that are known to be harmless.
-    ca_file : certificates to trust of a model at an https address, as in `endpoint`.
+    name : str
+        A file, `file.py:function`, or an address of the Open Inference Protocol.
+    trust_pickle : bool, default=False
+        Unpickling runs code that nobody can read first; that is why it must be allowed.
+    trusted : iterable of str
+        Types that a skops file may make beside those that are known to be harmless.
+    ca_file : str or Path, default=None
+        Certificates to trust of a model at an https address, as in `endpoint`.
+
+    Returns
+    -------
+    object
+        The model, as `butfor.explain` takes it.
 
     Examples
     --------
@@ -180,7 +187,7 @@ def _unpickled(path: Path, trusted: bool) -> Any:
 
 
 def _skops(path: Path, trusted: list[str]) -> Any:
-    """The object in a skops file, made only if all of its types are harmless or trusted."""
+    """Load a skops file, if all of its types are harmless or trusted."""
     with path.open("rb") as file:
         _check_not_pickled(path, file.read(2), "a skops file")
     content = read_bounded(path, "the model", MOST_SKOPS)  # read once: what is looked through is what is loaded
@@ -212,7 +219,7 @@ def _check_schema(content: bytes) -> None:
 
 
 def _visits(node: object, known: dict[str, int]) -> int:
-    """How many parts skops goes through below a node: a part that is named again counts again, and all in it."""
+    """Count the parts that skops visits below a node: a part that is named again counts again, and all in it."""
     if isinstance(node, list):
         return sum(_visits(one, known) for one in node)
     if not isinstance(node, dict):

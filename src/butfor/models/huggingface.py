@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ TASKS = {"ForSequenceClassification": "text-classification", "ForImageClassifica
 def hugging_face(
     model: object, *, batch_rows: int = 32, function_to_apply: str | None = None, device: object = None
 ) -> Wrapped:
-    """A text-classification or image-classification pipeline, or the folder or name of its model, as a black box.
+    """Wrap a text-classification or image-classification pipeline, or the folder or name of its model.
 
     Outputs stand in the order of the model's labels (`config.id2label`). Texts come as a list of strings, cut where the
     model's tokenizer ends; images as a list of uint8 arrays (height, width, 3) or (height, width). Code that comes with
@@ -26,10 +26,19 @@ def hugging_face(
 
     Parameters
     ----------
-    model : the pipeline, or the folder or name of a model.
-    batch_rows : inputs that go through the network at a time.
-    function_to_apply : "softmax", "sigmoid" or "none" (logits); None leaves it to the pipeline.
-    device : of a model that is named: where torch runs it.
+    model : pipeline, str or Path
+        The pipeline, or the folder or name of a model.
+    batch_rows : int, default=32
+        Inputs that go through the network at a time.
+    function_to_apply : {"softmax", "sigmoid", "none"}, default=None
+        "none" gives logits; None leaves it to the pipeline.
+    device : torch.device or str, default=None
+        Where torch runs a model that is named.
+
+    Returns
+    -------
+    Wrapped
+        A model for `butfor.explain`, with an output for each label.
 
     Examples
     --------
@@ -48,7 +57,7 @@ def hugging_face(
             f"the pipeline is for {task}, expected one of {', '.join(PREPARED)}; wrap others in a function"
         )
     one_of("function_to_apply", function_to_apply, ("softmax", "sigmoid", "none", None))
-    labels = tuple(config.id2label[place] for place in range(config.num_labels))
+    labels = tuple(config.id2label[k] for k in range(config.num_labels))
     if len(set(labels)) < len(labels):
         raise InputError(f"two of the model's labels have the same name: {list(labels)}; set model.config.id2label")
     return Wrapped(Classifier(pipeline, labels, batch_rows, function_to_apply), labels)
@@ -68,7 +77,7 @@ def _loaded(name: str, device: object) -> Any:
 
 @dataclass(frozen=True)
 class Classifier:
-    """What `hugging_face` asks."""
+    """The callable that `hugging_face` wraps."""
 
     pipeline: Any
     labels: tuple[str, ...]
@@ -82,13 +91,8 @@ class Classifier:
         if self.function_to_apply is not None:
             options["function_to_apply"] = self.function_to_apply
         answers = self.pipeline(inputs, top_k=len(self.labels), batch_size=self.batch_rows, **options)
-        return np.array([_in_order(answer, self.labels) for answer in answers])
-
-
-def _in_order(answer: list[Mapping[str, Any]], labels: tuple[str, ...]) -> list[float]:
-    """The pipeline sorts labels by score."""
-    scores = {one["label"]: one["score"] for one in answer}
-    return [float(scores[label]) for label in labels]
+        scores = [{one["label"]: float(one["score"]) for one in answer} for answer in answers]  # sorted by score
+        return np.array([[row[label] for label in self.labels] for row in scores])
 
 
 def _texts(batch: list[Any]) -> tuple[list[str], dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""An ONNX file as a black box, run by onnxruntime: there is no Python in it, so loading it runs no code of anybody."""
+"""An ONNX file as a black box, run by onnxruntime: there is no Python in it, so loading it runs no foreign code."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def open_session(
     providers: Sequence[str] = ("CPUExecutionProvider",),
     extra: str = "onnx",
 ) -> Any:
-    """The onnxruntime session of a file; calling it again costs nothing until the file changes.
+    """Open the onnxruntime session of a file; calling it again costs nothing until the file changes.
 
     `what` names the file in an error, `extra` is what to install. `threads` None: OMP_NUM_THREADS if that is set, else
     as many as onnxruntime likes. `arena` keeps memory between calls: faster for one size of inputs, ever more memory
@@ -36,9 +36,12 @@ def open_session(
     """
     path = Path(path).expanduser()
     if not path.is_file():
-        found = "is a directory" if path.is_dir() else "does not exist"
-        raise InputError(f"{what} {path} {found}; give the path of an ONNX file")
-    return _session(str(path), path.stat().st_mtime_ns, _count(threads), arena, tuple(providers), extra)
+        problem = "is a directory" if path.is_dir() else "does not exist"
+        raise InputError(f"{what} {path} {problem}; give the path of an ONNX file")
+    if threads is None:
+        stated = os.environ.get("OMP_NUM_THREADS", "")
+        threads = int(stated) if stated.isdecimal() else 0  # 0: as many as it likes
+    return _session(str(path), path.stat().st_mtime_ns, threads, arena, tuple(providers), extra)
 
 
 def check_threads(threads: object) -> int | None:
@@ -48,13 +51,6 @@ def check_threads(threads: object) -> int | None:
     if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
         raise InputError(f"threads must be at least 1, or None, got {threads!r}")
     return threads
-
-
-def _count(threads: int | None) -> int:
-    if threads is not None:
-        return threads
-    stated = os.environ.get("OMP_NUM_THREADS", "")
-    return int(stated) if stated.isdecimal() else 0  # 0: as many as it likes
 
 
 @lru_cache(maxsize=8)
@@ -92,7 +88,7 @@ def onnx_model(
     threads: int | None = 1,
     providers: Sequence[str] = ("CPUExecutionProvider",),
 ) -> Wrapped:
-    """The ONNX file as a black box.
+    """Wrap an ONNX file.
 
     A file with one input gets the matrix, cast to the type it declares; a file with several gets the columns of a frame
     by name (numbers, or strings as they are; a missing string is ""). A file that takes a fixed number of rows gets
@@ -100,12 +96,23 @@ def onnx_model(
 
     Parameters
     ----------
-    path : the file.
-    output : the name of the output; None is the probabilities that scikit-learn converters write, else the only one.
-    preprocess : from a list of images or texts to the array that the file takes.
-    classes : the names of the outputs; None is those of a ZipMap, else numbers.
-    threads : of onnxruntime; None lets it use every core, or OMP_NUM_THREADS.
-    providers : where onnxruntime runs it.
+    path : str or Path
+        The file.
+    output : str, default=None
+        The name of the output; None is the probabilities that scikit-learn converters write, else the only one.
+    preprocess : callable, default=None
+        From a list of images or texts to the array that the file takes.
+    classes : sequence, default=None
+        The names of the outputs; None is those of a ZipMap, else numbers.
+    threads : int, default=1
+        Of onnxruntime; None lets it use every core, or OMP_NUM_THREADS.
+    providers : sequence of str
+        Where onnxruntime runs it.
+
+    Returns
+    -------
+    Wrapped
+        A model for `butfor.explain`.
 
     Examples
     --------
@@ -118,13 +125,13 @@ def onnx_model(
     chosen = _chosen(session, output, file)
     call = OnnxCall(str(file.absolute()), chosen, preprocess, threads, tuple(providers))
     inputs = session.get_inputs()
-    columns = tuple(found.name for found in inputs) if len(inputs) > 1 else None
+    columns = tuple(one.name for one in inputs) if len(inputs) > 1 else None
     return Wrapped(call, _classes(session, chosen) if classes is None else tuple(classes), columns)
 
 
 def _chosen(session: Any, output: str | None, path: Path) -> str:
-    """The name of the output to use."""
-    outputs = {found.name: found.type for found in session.get_outputs()}
+    """Return the name of the output to use."""
+    outputs = {one.name: one.type for one in session.get_outputs()}
     if output is not None:
         if output not in outputs:
             raise InputError(f"{path} has no output {output!r}; it has {', '.join(outputs)}")
@@ -139,25 +146,23 @@ def _chosen(session: Any, output: str | None, path: Path) -> str:
 
 
 def _classes(session: Any, output: str) -> tuple[Any, ...] | None:
-    """What a ZipMap calls its classes: it says so only of a row, so it is given one of zeros."""
-    if not any(found.name == output and found.type.startswith("seq(map(") for found in session.get_outputs()):
+    """Return the names of a ZipMap's classes: they come with a row only, so it is given one of zeros."""
+    if not any(one.name == output and one.type.startswith("seq(map(") for one in session.get_outputs()):
         return None
     try:
-        row = {found.name: _blank(found) for found in session.get_inputs()}
+        row: dict[str, Array] = {}
+        for one in session.get_inputs():
+            shape = [size if isinstance(size, int) else 1 for size in one.shape]
+            kind = TYPES[one.type]
+            row[one.name] = np.full(shape, "" if kind is np.object_ else 0, dtype=kind)
         return tuple(session.run([output], row)[0][0])
     except Exception:  # the file does not take such a row: its outputs have numbers
         return None
 
 
-def _blank(declared: Any) -> Array:
-    shape = [size if isinstance(size, int) else 1 for size in declared.shape]
-    kind = TYPES[declared.type]
-    return np.full(shape, "", dtype=np.object_) if kind is np.object_ else np.zeros(shape, dtype=kind)
-
-
 @dataclass(frozen=True)
 class OnnxCall:
-    """What `onnx_model` asks."""
+    """The callable that `onnx_model` wraps."""
 
     path: str
     output: str
@@ -167,7 +172,7 @@ class OnnxCall:
 
     @cached_property
     def session(self) -> Any:
-        """Held as long as this is, whatever becomes of the file."""
+        """The session, kept as long as this object, whatever becomes of the file."""
         return open_session(self.path, "the model file", self.threads, providers=self.providers)
 
     def __reduce__(self) -> tuple[Any, ...]:  # a session cannot travel: it is opened again
@@ -180,13 +185,17 @@ class OnnxCall:
         parts = []
         for start, stop in chunks(len(batch), rows or max(len(batch), 1)):
             part = padded(taken(batch, start, stop), rows or 0)
-            found = self.session.run([self.output], self._fed(declared, part))[0]
-            parts.append(_numbers(found)[: stop - start])
+            outputs = self.session.run([self.output], self._fed(declared, part))[0]
+            if isinstance(outputs, list):  # a ZipMap gives a dict per row, all with the same keys
+                outputs = np.array([[row[name] for name in outputs[0]] for row in outputs], dtype=np.float64)
+            elif np.ndim(outputs) == 2 and np.shape(outputs)[1] == 1:
+                outputs = np.asarray(outputs)[:, 0]
+            parts.append(np.asarray(outputs)[: stop - start])
         return np.concatenate(parts)
 
     def _fed(self, declared: list[Any], batch: Batch) -> dict[str, Array]:
         if len(declared) > 1:
-            return {one.name: _column(one, batch, place, len(declared)) for place, one in enumerate(declared)}
+            return {one.name: _column(one, batch, k, len(declared)) for k, one in enumerate(declared)}
         only = declared[0]
         kind = TYPES.get(only.type)
         if self.preprocess is not None:
@@ -200,14 +209,14 @@ class OnnxCall:
         return {only.name: as_type(matrix(batch, "this ONNX file"), kind, only.name)}
 
 
-def _column(declared: Any, batch: Batch, place: int, count: int) -> Array:
-    """One input of several: a column, by name in a frame and by place in a matrix."""
+def _column(declared: Any, batch: Batch, position: int, count: int) -> Array:
+    """Return one input of several: a column, by name in a frame and by position in a matrix."""
     if is_frame(batch):
         if declared.name not in batch.columns:
             raise ModelError(f"the ONNX file needs a column {declared.name!r}; the frame has {list(batch.columns[:8])}")
         column = batch[declared.name]
     elif np.ndim(batch) == 2 and np.shape(batch)[1] == count:
-        column = np.asarray(batch)[:, place]
+        column = np.asarray(batch)[:, position]
     else:
         raise ModelError(f"the ONNX file has {count} inputs; give a frame with these columns, or a matrix this wide")
     kind = TYPES.get(declared.type)
@@ -219,12 +228,3 @@ def _strings(column: object) -> Array:
     values = np.asarray(column)
     gone = column.isna() if is_series(column) else np.zeros(len(values), dtype=bool)
     return np.array(["" if no else str(value) for value, no in zip(values, gone, strict=True)], dtype=np.object_)
-
-
-def _numbers(found: object) -> Array:
-    """(n, outputs), or (n,) for one output; a ZipMap gives a dict per row, all with the same keys."""
-    if isinstance(found, list):
-        names = list(found[0])
-        return np.array([[row[name] for name in names] for row in found], dtype=np.float64)
-    outputs = np.asarray(found)
-    return outputs[:, 0] if outputs.ndim == 2 and outputs.shape[1] == 1 else outputs

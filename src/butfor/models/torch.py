@@ -23,18 +23,30 @@ def torch_module(
     dtype: object = None,
     classes: tuple[object, ...] | None = None,
 ) -> Wrapped:
-    """The module as a black box: in evaluation mode (every part gets its own mode back afterwards), without gradients.
+    """Wrap a module: in evaluation mode (every part gets its own mode back afterwards), without gradients.
 
     Parameters
     ----------
-    module : a `torch.nn.Module`.
-    device : where the module is moved to, for good; None leaves it where it is.
-    batch_rows : rows that go through at a time; None is all that come.
-    preprocess : from a list of images or texts to a tensor or to a dict of the module's arguments.
-    postprocess : from what the module returns to one row per input: `lambda logits: logits.softmax(-1)`. None takes a
-        tensor as it is, of a tuple the first part, of a dict the "logits" or else the first.
-    dtype : of the tensor that rows become; None is that of the module's parameters.
-    classes : the names of the outputs.
+    module : torch.nn.Module
+        The network.
+    device : torch.device or str, default=None
+        Where the module is moved to, for good; None leaves it where it is.
+    batch_rows : int, default=None
+        Rows that go through at a time; None is all that come.
+    preprocess : callable, default=None
+        From a list of images or texts to a tensor or to a dict of the module's arguments.
+    postprocess : callable, default=None
+        From what the module returns to one row per input: `lambda logits: logits.softmax(-1)`. None takes a tensor as
+        it is, of a tuple the first part, of a dict the "logits" or else the first.
+    dtype : torch.dtype, default=None
+        Of the tensor that rows become; None is that of the module's parameters.
+    classes : tuple, default=None
+        The names of the outputs.
+
+    Returns
+    -------
+    Wrapped
+        A model for `butfor.explain`.
 
     Examples
     --------
@@ -55,7 +67,7 @@ def torch_module(
 
 @dataclass(frozen=True)
 class TorchCall:
-    """What `torch_module` asks."""
+    """The callable that `torch_module` wraps."""
 
     module: Any
     device: object

@@ -1,4 +1,4 @@
-"""Any model -> a callable and the labels of its outputs."""
+"""Wrap any model as a callable with the labels of its outputs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def need(module: str, extra: str | None) -> Any:
-    """The module, or one sentence on how to install it: by an extra of butfor's, or by its own name (None).
+    """Import a module, or raise one sentence on how to install it: by an extra of butfor, or by its name (None).
 
     >>> need("json", "nothing").dumps([1])
     '[1]'
@@ -31,20 +31,20 @@ def need(module: str, extra: str | None) -> Any:
     try:
         return import_module(module)
     except ModuleNotFoundError as error:
-        what = module.split(".")[0]
-        if error.name is None or error.name.split(".")[0] != what:
+        package = module.split(".")[0]
+        if error.name is None or error.name.split(".")[0] != package:
             raise  # it is there, and something that it needs is not
-        install = what if extra is None else f"'butfor[{extra}]'"
-        raise InputError(f"this needs {what}, which is not installed; pip install {install}") from error
+        install = package if extra is None else f"'butfor[{extra}]'"
+        raise InputError(f"this needs {package}, which is not installed; pip install {install}") from error
 
 
 def loaded(module: str) -> Any:
-    """The module if somebody has imported it, else None: nobody can hold an object of a library that is not loaded."""
+    """Return a module that is imported already, else None: there is no object of a library that is not loaded."""
     return sys.modules.get(module)
 
 
 def attribute(thing: object, name: str) -> Any:
-    """What a foreign object says of itself, or None; scikit-learn hides what it cannot be asked.
+    """Return an attribute of an object, or None; scikit-learn hides methods that an estimator does not have.
 
     >>> attribute(3, "classes_") is None
     True
@@ -53,7 +53,7 @@ def attribute(thing: object, name: str) -> Any:
 
 
 def one_line(error: object) -> str:
-    """What an error says, in one line.
+    """Return the message of an error in one line.
 
     >>> one_line(ValueError("two\\n  lines"))
     'two lines'
@@ -61,20 +61,25 @@ def one_line(error: object) -> str:
     return " ".join(str(error).split())
 
 
-Ask = Callable[[Batch], Any]  # a method of an estimator
+Method = Callable[[Batch], Any]  # of an estimator
 
 
 @dataclass(frozen=True)
 class Wrapped:
-    """How to ask a model, what its outputs are called, which columns it takes (None: it does not say).
+    """A model as a callable, with the names of its outputs and of the columns it takes (None: not known).
 
     Parameters
     ----------
-    call : a function of a batch of n inputs that returns (n,) or (n, outputs).
-    classes : the names of the outputs.
-    columns : the names of the columns that the model takes, in its order.
-    predict : a function of a batch that returns the class that the model itself decides for, where it has one.
-    decides : False where the outputs are numbers to be predicted, of which the largest is no decision.
+    call : callable
+        A function of a batch of n inputs that returns (n,) or (n, outputs).
+    classes : tuple, default=None
+        The names of the outputs.
+    columns : tuple, default=None
+        The names of the columns that the model takes, in its order.
+    predict : callable, default=None
+        A function of a batch that returns the class that the model itself decides for, where it has one.
+    decides : bool, default=True
+        False where the outputs are numbers to be predicted, of which the largest is no decision.
 
     Examples
     --------
@@ -85,7 +90,7 @@ class Wrapped:
     call: Model
     classes: tuple[Any, ...] | None = None
     columns: tuple[Any, ...] | None = None
-    predict: Ask | None = None
+    predict: Method | None = None
     decides: bool = True
 
     def __call__(self, batch: Batch) -> Any:
@@ -93,15 +98,21 @@ class Wrapped:
 
 
 def wrap(model: object) -> Wrapped:
-    """The best that the model can say: probabilities, else scores, else predictions, else what the callable returns.
+    """Wrap a model by its best output: probabilities, else scores, else predictions, else what the callable returns.
 
-    A classifier has one output per class whatever it can say: probabilities, the decision function (of two classes: the
-    margin and its negative, so that either can be the target), or 1 for the label it predicts and 0 for the others. A
+    A classifier has one output per class in any case: probabilities, the decision function (of two classes: the margin
+    and its negative, so that either can be the target), or 1 for the label it predicts and 0 for the others. A
     classifier of several things at once has one output per thing and class, called "0=yes", "0=no", "1=yes" and so on.
 
     Parameters
     ----------
-    model : a function, a scikit-learn estimator, a Hugging Face pipeline, a torch module, or what is wrapped already.
+    model : object
+        A function, a scikit-learn estimator, a Hugging Face pipeline, a torch module, or what is wrapped already.
+
+    Returns
+    -------
+    Wrapped
+        The model as a callable.
 
     Examples
     --------
@@ -132,7 +143,7 @@ def wrap(model: object) -> Wrapped:
 
 
 def is_estimator(model: object) -> bool:
-    """Whether it can be asked as scikit-learn's models are."""
+    """Tell whether it has the methods of a scikit-learn model."""
     return any(attribute(model, name) is not None for name in ("predict_proba", "decision_function", "predict"))
 
 
@@ -142,7 +153,8 @@ def _estimator(model: object) -> Wrapped:
     probabilities, scores = attribute(model, "predict_proba"), attribute(model, "decision_function")
     several = isinstance(classes, list) and len(classes) > 0 and all(np.ndim(labels) == 1 for labels in classes)
     if probabilities is not None and several:  # one array of classes per output
-        return Wrapped(partial(joined, probabilities), _joined_names(classes), columns)
+        names = [f"{k}={label}" for k, labels in enumerate(classes) for label in np.asarray(labels).tolist()]
+        return Wrapped(partial(joined, probabilities), tuple(names), columns)
     predict = attribute(model, "predict")
     if probabilities is not None:
         return Wrapped(probabilities, _names(classes), columns, predict if classes is not None else None)
@@ -155,17 +167,14 @@ def _estimator(model: object) -> Wrapped:
             )
         return Wrapped(partial(margins, scores), _names(classes), columns)
     if classes is None or several:
-        return Wrapped(predict, None, columns, decides=not _is_regressor(model))
+        base = loaded("sklearn.base")
+        regressor = base is not None and isinstance(_last(model), base.RegressorMixin)
+        return Wrapped(predict, None, columns, decides=not regressor)
     return Wrapped(partial(indicators, predict, np.asarray(classes)), _names(classes), columns)
 
 
-def _is_regressor(model: object) -> bool:
-    base = loaded("sklearn.base")
-    return base is not None and isinstance(_last(model), base.RegressorMixin)
-
-
 def _last(model: object) -> object:
-    """The estimator at the end of a pipeline, or the best one of a search."""
+    """Return the estimator at the end of a pipeline, or the best one of a search."""
     steps = attribute(model, "steps")
     inner = attribute(model, "best_estimator_") or (steps[-1][1] if steps else None)
     return model if inner is None else _last(inner)
@@ -175,12 +184,8 @@ def _names(labels: object) -> tuple[Any, ...] | None:
     return None if labels is None else tuple(np.asarray(labels).tolist())
 
 
-def _joined_names(classes: list[Any]) -> tuple[str, ...]:
-    return tuple(f"{output}={label}" for output, labels in enumerate(classes) for label in np.asarray(labels).tolist())
-
-
-def joined(predict_proba: Ask, batch: Batch) -> Array:
-    """Probabilities of several outputs side by side, (n, classes of the first + classes of the second + ...)."""
+def joined(predict_proba: Method, batch: Batch) -> Array:
+    """Return probabilities of several outputs side by side, (n, classes of the first + classes of the second + ...)."""
     parts = predict_proba(batch)
     if isinstance(parts, list):
         return np.hstack(parts)
@@ -188,20 +193,20 @@ def joined(predict_proba: Ask, batch: Batch) -> Array:
     return np.stack([1 - present, present], axis=2).reshape(len(present), -1)
 
 
-def margins(decision_function: Ask, batch: Batch) -> Array:
-    """A decision function with one column per class; of two classes it is the margin of the second."""
+def margins(decision_function: Method, batch: Batch) -> Array:
+    """Return a decision function with one column per class; of two classes it is the margin of the second."""
     scores = np.asarray(decision_function(batch))
     return np.column_stack([-scores, scores]) if scores.ndim == 1 else scores
 
 
-def indicators(predict: Ask, classes: Array, batch: Batch) -> Array:
-    """1 for the class that is predicted, 0 for the others: labels are no numbers, even where they look like some."""
+def indicators(predict: Method, classes: Array, batch: Batch) -> Array:
+    """Return 1 for the predicted class and 0 for the others: labels are no numbers, even where they look like it."""
     predicted: Array = np.asarray(predict(batch))[:, None] == classes
     return predicted.astype(np.float64)
 
 
 def model_name(model: object) -> str:
-    """What tells a model from others: where a function is defined, or how an object describes itself."""
+    """Return the identity of a model: where a function is defined, or the repr of an object."""
     name = attribute(model, "__qualname__")
     if name is not None:
         return f"{attribute(model, '__module__')}.{name}"
@@ -209,7 +214,7 @@ def model_name(model: object) -> str:
 
 
 def is_frame(batch: object) -> TypeGuard[pd.DataFrame]:
-    """Whether it is a pandas frame, found out without importing pandas.
+    """Tell whether it is a pandas frame, without importing pandas.
 
     >>> is_frame(np.zeros((2, 2)))
     False
@@ -218,7 +223,7 @@ def is_frame(batch: object) -> TypeGuard[pd.DataFrame]:
 
 
 def is_series(data: object) -> TypeGuard[pd.Series[Any]]:
-    """Whether it is a pandas series: a column, or one row."""
+    """Tell whether it is a pandas series: a column, or one row."""
     return attribute(data, "iloc") is not None and attribute(data, "columns") is None
 
 
@@ -232,7 +237,7 @@ def check_aligned(labels: object, data: object, what: str = "y") -> None:
 
 
 def matrix(batch: Batch, who: str) -> Array:
-    """The batch as a matrix of numbers (n, columns); `who` complains of columns that are not numbers.
+    """Return the batch as a matrix of numbers (n, columns); `who` names the model in an error.
 
     >>> matrix([[1, 2]], "this").shape
     (1, 2)
@@ -249,7 +254,7 @@ def matrix(batch: Batch, who: str) -> Array:
 
 
 def chunks(rows: int, most: int) -> list[tuple[int, int]]:
-    """Starts and stops of at most `most` rows each.
+    """Return starts and stops of at most `most` rows each.
 
     >>> chunks(5, 2)
     [(0, 2), (2, 4), (4, 5)]
@@ -258,7 +263,7 @@ def chunks(rows: int, most: int) -> list[tuple[int, int]]:
 
 
 def taken(batch: Batch, start: int, stop: int) -> Batch:
-    """Rows of a matrix, a frame or a list.
+    """Return rows of a matrix, a frame or a list.
 
     >>> taken(["a", "b", "c"], 1, 3)
     ['b', 'c']
@@ -267,7 +272,7 @@ def taken(batch: Batch, start: int, stop: int) -> Batch:
 
 
 def padded(batch: Batch, rows: int) -> Batch:
-    """The batch with its last row repeated until it has so many: for models that take no other number.
+    """Repeat the last row of a batch until it has so many: for models that take no other number.
 
     >>> padded(["a", "b"], 3)
     ['a', 'b', 'b']
@@ -276,12 +281,12 @@ def padded(batch: Batch, rows: int) -> Batch:
         return batch
     if isinstance(batch, list):
         return batch + [batch[-1]] * (rows - len(batch))
-    places = np.minimum(np.arange(rows), len(batch) - 1)
-    return batch.iloc[places] if is_frame(batch) else batch[places]
+    index = np.minimum(np.arange(rows), len(batch) - 1)
+    return batch.iloc[index] if is_frame(batch) else batch[index]
 
 
 def as_type(values: Array, kind: DTypeLike | None, name: str) -> Array:
-    """The values as the type that a model declares for its input `name`; nothing is rounded to be whole.
+    """Cast values to the type that a model declares for its input `name`; nothing is rounded to be whole.
 
     >>> as_type(np.array([1.0, 2.0]), np.int64, "age").tolist()
     [1, 2]

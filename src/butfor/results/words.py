@@ -348,7 +348,55 @@ MODEL_NOTES: dict[str, Sentence] = {
     "sampler, not drawn.",
     "trees-not-read": _trees_not_read,
 }
+_CHECK = "butfor.check_sampler on held-out rows of the reference tells which"
+
+
+def _q(names: Sequence[str]) -> str:
+    """Return three names in quotes, and how many more there are."""
+    return shortened([repr(str(name)) for name in names], 3)
+
+
 TABLE_NOTES: dict[str, Sentence] = {
+    "same-seed": (
+        "Results of the same seed share their random numbers, so their evidence is dependent: give each run its own "
+        "seed."
+    ),
+    "draws-repeat": lambda subsets: (
+        f"Counterfactuals of {_q(subsets)} are the observed values again for most inputs: little can be found there."
+    ),
+    "draws-fractions": lambda subsets: (
+        f"Counterfactuals of {_q(subsets)} have fractions where the data has a few whole numbers only: no real row "
+        "looks like that; use a sampler for mixed columns."
+    ),
+    "draws-independent": lambda subsets: (
+        f"The other columns predict {_q(subsets)} in the data but not in counterfactuals: unless the reference "
+        f"differs in just that, the sampler ignores how columns depend on each other; {_CHECK}."
+    ),
+    "draws-narrow": lambda subsets: (
+        f"Observed values of {_q(subsets)} lie beyond nearly all of their draws at both ends: extreme inputs, or a "
+        f"sampler that is too narrow; {_CHECK}."
+    ),
+    "draws-wide": lambda subsets: (
+        f"Observed values of {_q(subsets)} crowd in the middle of their draws: inputs more alike than the reference, "
+        f"or a sampler that is too wide; {_CHECK}."
+    ),
+    "repeated-inputs": (
+        "Many inputs agree in half of their columns with another input, as several rows of one person do. The promise "
+        "needs independent inputs: name what belongs together with groups=data['person']."
+    ),
+    "index-column": (
+        "Column {column!r} has a different value in every row, all inputs on one side and all of the reference on the "
+        "other, like an index or a time: leave it out, or it will be the answer."
+    ),
+    "exact-means": (
+        "Exact: the model is an ensemble of trees; mean outputs come from its trees and the sampler, not from draws."
+    ),
+    "check-subsets": "{checked} of {subsets} subsets, picked at random, were checked; butfor.check_sampler checks all.",
+    "check-rows": "{used} of {rows} held-out rows were used.",
+    "check-columns": lambda checked, left_out: (
+        f"{checked} of {checked + len(left_out)} columns, picked at random, were checked. Left out: "
+        f"{', '.join(left_out)}. Name columns in subsets= to check those."
+    ),
     "sampler-residual": "Sampler: residual regression, calibrated on left-out reference rows.",
     "copula-outside": "{share:.0%} of the values lie outside the reference, where the copula holds them at its edge: a "
     "column that only follows another one far outside is reported too. copula(reference, beyond='extend') would not "

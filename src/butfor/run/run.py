@@ -1,8 +1,7 @@
-"""One run, whatever the inputs are: a problem and a model -> the test, the selection, the effects, the result.
+"""One run, whatever the inputs are: hypotheses and a model -> the test, the selection, the effects, the result.
 
-Inputs and hypotheses that cannot be tested (`on_error="skip"`): found out, stood in for, and told.
-
-They stay in their family with p = 1, so that what is left out cannot help the others: valid whatever makes them fail.
+Inputs and hypotheses that cannot be tested (`on_error="skip"`) stay in their family with p = 1, so that leaving them
+out cannot help the others: valid whatever makes them fail.
 """
 
 from __future__ import annotations
@@ -10,6 +9,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from hashlib import blake2b
@@ -37,7 +37,6 @@ from butfor.evaluation.journal import Journal, fingerprint, items_digest, journa
 from butfor.evaluation.progress import Meter, Progress, Report, reporting
 from butfor.evaluation.samplers import info_of, method, name_of
 from butfor.evaluation.workers import engine_for, worker_states
-from butfor.inference.decisions import Decision
 from butfor.inference.effects import Effects, Estimates
 from butfor.inference.features import LEAST_INPUTS, Features, Fit, features
 from butfor.inference.selection import Choice
@@ -52,7 +51,6 @@ from butfor.run.control import control
 from butfor.run.decisions import decide, decided_otherwise, sufficiency, watch_decisions
 from butfor.run.proposed import Proposed
 from butfor.run.tests import (
-    Outcomes,
     Performed,
     ReadModel,
     choice_of,
@@ -64,7 +62,7 @@ from butfor.run.tests import (
 )
 from butfor.run.watchers import FirstDraws, Flips, Keeper
 from butfor.settings import Settings
-from butfor.types import Batch, Bools, Floats, InputError, Ints, Model, ReachWarning, median, warn_user
+from butfor.types import Batch, Bools, Floats, InputError, Ints, Model, ReachWarning, warn_user
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,50 +156,29 @@ def record_of(
 def least_p(problem: Problem) -> float:
     """The least p-value that the sampler itself allows: the median over subsets."""
     floor = info_of(problem.sampler).floor
-    return median(np.array([floor(subset) for subset in problem.subsets]))
-
-
-@dataclass(frozen=True, eq=False)
-class Usable:
-    """The problem with stand-ins for inputs that the model fails on, why it does, and the rows that took to ask."""
-
-    problem: Problem
-    failed: dict[int, str]  # hypotheses
-    rows: int = 0
-
-
-def usable(
-    problem: Problem, model: Model, batch_rows: int, describe: Callable[[int], str], tolerance: Tolerance
-) -> Usable:
-    """Ask the model for every input, where those that it fails on are to be skipped."""
-    if not tolerance.skip:
-        return Usable(problem, {})
-    bad = failing_inputs(problem, model, batch_rows, describe, tolerance)
-    if not bad:
-        return Usable(problem, {}, len(problem.items))
-    hypotheses = {row: bad[i] for row, i in enumerate(problem.input_of.tolist()) if i in bad}
-    return Usable(_stood_in(problem, np.array(sorted(bad))), hypotheses, len(problem.items))
+    return float(np.median([floor(subset) for subset in problem.subsets]))
 
 
 def failing_inputs(
     problem: Problem, model: Model, batch_rows: int, describe: Callable[[int], str], tolerance: Tolerance
 ) -> dict[int, str]:
-    """Inputs that the model fails on, and why."""
-    asked, bad = limited(model, tolerance.timeout), dict[int, str]()
+    """Return the inputs that the model fails on, and why."""
+    limited_model, bad = limited(model, tolerance.timeout), dict[int, str]()
     for start in range(0, len(problem.items), batch_rows):
         span = np.arange(start, min(start + batch_rows, len(problem.items)))
         try:
-            _, why = tolerant(asked, problem.items.given(span), len(span), None, lambda row, a=start: describe(a + row))  # type: ignore[misc]
+            name = partial(lambda first, row: describe(first + row), start)
+            _, why = tolerant(limited_model, problem.items.given(span), len(span), None, name)
         except Exception as error:
             if len(span) == len(problem.items):
                 raise
             why = {row: str(error) for row in range(len(span))}
-        bad |= {start + row: said for row, said in why.items()}
+        bad |= {start + row: reason for row, reason in why.items()}
     return bad
 
 
-def _stood_in(problem: Problem, bad: Ints) -> Problem:
-    """Another input in the place of each bad one: what comes of it is not used."""
+def _with_stand_ins(problem: Problem, bad: Ints) -> Problem:
+    """Put a good input in the place of each bad one: what comes of it is not used."""
     items, good = problem.items, int(np.setdiff1d(np.arange(len(problem.items)), bad)[0])
     if isinstance(items, TableItems):
         values = items.values.copy()
@@ -226,10 +203,10 @@ class StandIns(Sequence[Any]):
     def __len__(self) -> int:
         return len(self.inputs)
 
-    def __getitem__(self, place: Any) -> Any:
-        if isinstance(place, slice):
-            return [self[i] for i in range(*place.indices(len(self)))]
-        return self.inputs[self.good if place in self.bad else place]
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        return self.inputs[self.good if index in self.bad else index]
 
 
 def without(estimates: Estimates, rows: Ints) -> Estimates:
@@ -240,16 +217,6 @@ def without(estimates: Estimates, rows: Ints) -> Estimates:
     for name, values in changed.items():
         values[rows] = 0.0 if name in ("gain", "spread") else np.nan
     return Estimates(**changed)
-
-
-class Patient:
-    """A model that is asked again where it fails, and waited for so long only: outside of units."""
-
-    def __init__(self, model: Model, tolerance: Tolerance) -> None:
-        self._model, self._tries = limited(model, tolerance.timeout), TRIES if tolerance.skip else 1
-
-    def __call__(self, batch: Batch) -> Any:
-        return again(lambda: self._model(batch), self._tries)
 
 
 @dataclass(frozen=True, eq=False)
@@ -268,37 +235,48 @@ class Start:
     checked: Control | None
     choice: Choice
     averaged: Target  # what features are of
-    otherwise: list[Note]  # where the model decides by another rule than its largest output
-
-    @property
-    def notes(self) -> tuple[Note, ...]:
-        return (*model_notes(self.seen), *self.otherwise, *map(as_note, self.inside.notes))
+    notes: tuple[Note, ...]
 
 
 def model_notes(seen: Probe) -> list[Note]:
-    """Return a note on a model that gives a row another output when it is asked again."""
+    """Return a note on a model that gives a row another output when it is evaluated again."""
     if seen.odd == "random":
         return [Note("random-model", "warning")]
     values = {"noise": seen.noise, "near": seen.rounding.absolute}
     return [] if seen.odd is None else [Note("batch-dependent-model", "warning", values)]
 
 
+def patient(model: Model, tolerance: Tolerance) -> Model:
+    """Return a model that is called again where it fails, and waited for so long only: outside of tasks."""
+    if tolerance == Tolerance():
+        return model
+    return partial(_called_again, limited(model, tolerance.timeout), TRIES if tolerance.skip else 1)
+
+
+def _called_again(model: Model, tries: int, batch: Batch) -> Any:
+    return again(lambda: model(batch), tries)
+
+
 def start_run(context: RunContext, settings: Settings, problem: Problem, kept: Journal, report: Report) -> Start:
     """Look at the model's outputs and refuse what can be refused; then what the control says of the sampler."""
     tolerance = Tolerance(settings.options.on_error == "skip", settings.options.timeout)
-    model = kept.model if tolerance == Tolerance() else Patient(kept.model, tolerance)
+    model = patient(kept.model, tolerance)
     choice = choice_of(problem, settings, clusters_of_inputs(context, settings))
     size = settings.options.batch_rows or context.batch_rows
-    able = usable(problem, kept.model, size, context.describe, tolerance)
-    problem = able.problem
+    failed, n_evaluations = dict[int, str](), 0
+    if tolerance.skip:
+        bad, n_evaluations = failing_inputs(problem, kept.model, size, context.describe, tolerance), len(problem.items)
+        failed = {row: bad[i] for row, i in enumerate(problem.input_of.tolist()) if i in bad}
+        problem = _with_stand_ins(problem, np.array(sorted(bad))) if bad else problem
     seen = probe(model, problem.items, size, context.describe)
-    spec, target, names = _asked(context, settings, seen)
+    spec, target, names = _statistic(context, settings, seen)
     flips = watch_decisions(problem, settings, seen.outputs, decides=context.wrapped.decides)
-    unasked = flips is None or settings.decide is not None or tolerance != Tolerance()
-    otherwise = [] if unasked else decided_otherwise(context.wrapped, problem.items, seen.outputs, size)
+    notes = model_notes(seen)
+    if flips is not None and settings.decide is None and tolerance == Tolerance():
+        notes += decided_otherwise(context.wrapped, problem.items, seen.outputs, size)
     _fit(problem, report)
     _warn_of_reach(problem, settings, choice)
-    meter = Meter(report, seen.rows + able.rows, partial(worker_states, kept.engine))
+    meter = Meter(report, seen.rows + n_evaluations, partial(worker_states, kept.engine))
     plain = Evaluator(
         context.wrapped.call,
         size,
@@ -306,17 +284,24 @@ def start_run(context: RunContext, settings: Settings, problem: Problem, kept: J
         meter,
         engine=kept.engine,
         tolerance=tolerance,
-        failed=able.failed,
+        failed=failed,
         remembered=model,
     )
     inside = ReadModel() if context.read_model is None else context.read_model(model, seen.outputs)
     if inside.rows:
         meter.count_evaluated(inside.rows)
     averaged = averaged_target(spec.target, seen.outputs, settings.link)
-    decision = None if flips is None else flips.decision
-    checked = _control(context, plain, spec, settings, meter, averaged, decision, inside.outcomes)
-    choice = replace(choice, calibrated=_calibrated(problem, checked))
-    return Start(problem, seen, spec, target, names, flips, plain, meter, inside, checked, choice, averaged, otherwise)
+    reference, checked = context.reference, None
+    labelled = spec.target.kind == "per-input"  # by labels that rows of the reference do not have
+    if settings.control and not labelled and spec.picked is None and reference is not None and reference.controls:
+        decision = None if flips is None else flips.decision
+        problems = reference.controls()
+        if problems:
+            checked = control(problems, plain, spec, settings, meter, averaged, decision, inside.outcomes)
+    if checked is not None and checked.calibrated is not None and not checked.calibrated.all():
+        choice = replace(choice, calibrated=np.asarray(checked.calibrated[problem.subset_of]))
+    every = (*notes, *map(as_note, inside.notes))
+    return Start(problem, seen, spec, target, names, flips, plain, meter, inside, checked, choice, averaged, every)
 
 
 PATIENCE, LONG = 2.0, 300.0  # seconds of fitting after which it is seen how long it will take, and what is long
@@ -352,34 +337,34 @@ def _fit(problem: Problem, report: Report) -> None:
         report(Progress("fitting", len(waiting), len(waiting)))
 
 
-def _asked(
+def _statistic(
     context: RunContext, settings: Settings, seen: Probe
 ) -> tuple[StatisticSpec, object, tuple[Any, ...] | None]:
     """The statistic, the name of its target, and the names of the outputs: all that can be refused is refused here."""
-    outputs = seen.outputs.shape[1]
-    if outputs > 1 and settings.target is None and not context.wrapped.decides:
-        raise InputError(f"the model predicts {outputs} numbers of each row; say which one is asked about: target=0")
-    name, names = target_name(settings.target, outputs), output_names(context.wrapped, outputs)
+    n_outputs, test = seen.outputs.shape[1], settings.test
+    if n_outputs > 1 and settings.target is None and not context.wrapped.decides:
+        raise InputError(f"the model predicts {n_outputs} numbers of each row; name the one to test: target=0")
+    name, names = target_name(settings.target, n_outputs), output_names(context.wrapped, n_outputs)
     target = resolve(name, settings.y, seen.outputs, context.wrapped)
-    return _statistic_spec(settings, name, target, seen, context), name, names
-
-
-def _statistic_spec(
-    settings: Settings, name: object, target: Target, seen: Probe, context: RunContext
-) -> StatisticSpec:
     linked(seen.outputs, settings.link)  # refuses a link that does not fit, before anything is drawn
-    aimed = name in ("predicted", "observed-class")
-    alternative = settings.alternative or ("greater" if aimed else "two-sided")
-    class_of_each = (
-        target.kind == "predicted" and settings.test.name in ("sequential", "irt") and settings.rule != "e-bh"
-    )
-    center = settings.test.center_for(alternative, class_of_each)
+    one_sided = name in ("predicted", "observed-class")
+    alternative = settings.alternative or ("greater" if one_sided else "two-sided")
+    class_of_each = target.kind == "predicted" and test.name in ("sequential", "irt") and settings.rule != "e-bh"
     picked = None if settings.picked is None else Picked(settings.picked)
     if picked is not None and not (passed := picked.passes(seen.outputs)).all():
         row = int(np.flatnonzero(~passed)[0])
         raise InputError(f"picked does not pass {context.describe(row)}; explain only inputs that the rule has picked")
-    margin = float(settings.min_effect or 0.0)
-    return StatisticSpec(target, seen.rounding, alternative, settings.link, center, picked, margin, class_of_each)
+    spec = StatisticSpec(
+        target=target,
+        rounding=seen.rounding,
+        alternative=alternative,
+        link=settings.link,
+        center=test.center_for(alternative, class_of_each),
+        picked=picked,
+        margin=float(settings.min_effect or 0.0),
+        class_of_each=class_of_each,
+    )
+    return spec, name, names
 
 
 def _warn_of_reach(problem: Problem, settings: Settings, choice: Choice) -> None:
@@ -392,46 +377,10 @@ def _warn_of_reach(problem: Problem, settings: Settings, choice: Choice) -> None
             warn_user(str(note), ReachWarning)
 
 
-def _control(
-    context: RunContext,
-    plain: Evaluator,
-    spec: StatisticSpec,
-    settings: Settings,
-    meter: Meter,
-    averaged: Target,
-    decision: Decision | None,
-    outcomes: Outcomes | None,
-) -> Control | None:
-    """The same test on rows of the reference's own kind; None where there are none, or where it is not wanted."""
-    reference = context.reference
-    labelled = spec.target.kind == "per-input"  # by labels that rows of the reference do not have
-    if not settings.control or labelled or spec.picked is not None or reference is None or reference.controls is None:
-        return None
-    problems = reference.controls()
-    if not problems:
-        return None
-    return control(problems, plain, spec, settings, meter, averaged, decision, outcomes)
-
-
-def _calibrated(problem: Problem, checked: Control | None) -> Bools | None:
-    """Of each hypothesis (H,), whether the control found nothing against its subset."""
-    if checked is None or checked.calibrated is None or checked.calibrated.all():
-        return None
-    return np.asarray(checked.calibrated[problem.subset_of])
-
-
 def clusters_of_inputs(context: RunContext, settings: Settings) -> Ints:
     """Equal for inputs (n,) that are equal, or that the user puts together."""
     names = context.problem.input_names
     return cluster_of(settings.groups, names, np.arange(len(names)) if context.alike is None else context.alike)
-
-
-def known_rows(problem: Problem, outcomes: Outcomes | None) -> Bools:
-    """Hypotheses (H,) of which all outcomes are known."""
-    sure = np.zeros(problem.size, bool)
-    for block in [] if outcomes is None else outcomes.split(problem)[0]:
-        sure[block.rows] = True
-    return sure
 
 
 def with_estimates(found: Effects, first: Estimates, fresh: Bools, sure: Bools) -> Effects:
@@ -441,95 +390,73 @@ def with_estimates(found: Effects, first: Estimates, fresh: Bools, sure: Bools) 
     return Effects(effect, low, high, fresh | sure)
 
 
-def with_chance(problem: Problem, settings: Settings) -> Problem:
-    """A sampler that always draws the same has no null to compare with: only the paper's one-shot test may use it.
-
-    Some say so of themselves; others are found out as they draw.
-    """
-    if settings.test.name == "osft":
-        return problem
-    if info_of(problem.sampler).deterministic:
-        raise no_chance(problem)
-    return replace(problem, watch=Watch(problem.items.costly))
-
-
-def check_chance(problem: Problem) -> None:
-    """Refuse a sampler that was found out to draw always the same."""
-    if problem.watch is not None and problem.watch.is_degenerate:
-        raise no_chance(problem)
-
-
-APART = ("options",)  # may be another when a run goes on
-
-
 def manifest(
     problem: Problem, model_name: str, batch_rows: int, settings: Settings, reference: Any = None
 ) -> dict[str, str]:
-    """The version, the settings, and what tells model, data, reference and sampler from others."""
-    told = {"butfor": __version__, "model": model_name, "data": items_digest(problem.items).hex()}
-    if reference is not None:
-        told["reference"] = items_digest(reference).hex()
-    told["sampler"] = _sampler(problem)
-    told["subsets"] = blake2b(repr(problem.subset_names).encode("utf-8", "replace"), digest_size=20).hexdigest()
-    own = {
-        field.name: _setting_text(vars(settings)[field.name]) for field in fields(settings) if field.name not in APART
-    }
-    return told | own | {"batch_rows": str(settings.options.batch_rows or batch_rows)}
+    """Return what a run depends on: version, settings, and digests of model, data, reference and sampler."""
 
+    def digest(text: str) -> str:
+        return blake2b(text.encode("utf-8", "replace"), digest_size=20).hexdigest()
 
-def _setting_text(value: object) -> str:
-    """A setting in words; of labels and groups a digest, of functions their name."""
-    if callable(value) and not isinstance(value, type):
-        return name_of(value)
-    if isinstance(value, str | int | float | bool) or value is None:
-        return repr(value)
-    text = _lasting(value) if not hasattr(value, "__len__") else repr(np.asarray(value, dtype=object).tolist())
-    return text if len(text) <= 200 else blake2b(text.encode("utf-8", "replace"), digest_size=20).hexdigest()
+    def in_words(value: object) -> str:
+        """A setting in words; of labels and groups a digest, of functions their name."""
+        if callable(value) and not isinstance(value, type):
+            return name_of(value)
+        if isinstance(value, str | int | float | bool) or value is None:
+            return repr(value)
+        array = hasattr(value, "__len__")
+        text = repr(np.asarray(value, dtype=object).tolist()) if array else ADDRESS.sub("", repr(value))
+        return text if len(text) <= 200 else digest(text)
 
-
-def _lasting(thing: object) -> str:
-    """A repr without places in memory."""
-    return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(thing))
-
-
-def _sampler(problem: Problem) -> str:
-    """Its name and, where that costs little, what it draws."""
-    said = re.sub(r" at 0x[0-9a-fA-F]+", "", info_of(problem.sampler).identity)
-    made = blake2b(said.encode("utf-8", "replace"), digest_size=20)
-    if not problem.items.costly:
+    sampler = blake2b(ADDRESS.sub("", info_of(problem.sampler).identity).encode("utf-8", "replace"), digest_size=20)
+    if not problem.items.costly:  # what it draws tells samplers of one name apart
         quiet = replace(problem, watch=None)
-        for block in {0: problem.blocks[0], 1: problem.blocks[-1]}.values():
-            try:
-                drawn = draw(quiet, Job(block, 1, "fingerprint")).values
-            except Exception:  # it says so itself when it is used
-                continue
-            made.update(fingerprint(drawn))
-    return made.hexdigest()
+        for block in (problem.blocks[0], problem.blocks[-1]):
+            with suppress(Exception):  # it raises again when it is used
+                sampler.update(fingerprint(draw(quiet, Job(block, 1, "fingerprint")).values))
+    lines = {"butfor": __version__, "model": model_name, "data": items_digest(problem.items).hex()}
+    lines |= {} if reference is None else {"reference": items_digest(reference).hex()}
+    lines |= {"sampler": sampler.hexdigest(), "subsets": digest(repr(problem.subset_names))}
+    names = [field.name for field in fields(settings) if field.name != "options"]  # may be others when a run goes on
+    lines |= {name: in_words(vars(settings)[name]) for name in names}
+    return lines | {"batch_rows": str(settings.options.batch_rows or batch_rows)}
+
+
+ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")  # of an object in memory
 
 
 def run(context: RunContext, settings: Settings) -> Result:
-    """The whole way from a problem to its result: look, check, draw, choose, estimate, decide."""
-    told, engine = partial(_told, context, settings), engine_for(settings.options.workers)
-    answers = journal(engine, context.wrapped.call, settings.options.run_dir, told)
+    """Return the result of a run: look at the model, check the sampler, draw, choose, estimate, decide."""
+    problem, reference = context.problem, context.reference
+    compared = None if reference is None else reference.items
+    lines = partial(manifest, problem, context.model_name, context.batch_rows, settings, compared)
+    answers = journal(engine_for(settings.options.workers), context.wrapped.call, settings.options.run_dir, lines)
     with answers as kept, reporting(settings.options.progress) as report:
-        start = start_run(context, settings, with_chance(context.problem, settings), kept, report)
+        if settings.test.name != "osft":  # a sampler that always draws the same leaves nothing to compare with
+            if info_of(problem.sampler).deterministic:
+                raise no_chance(problem)
+            problem = replace(problem, watch=Watch(problem.items.costly))
+        start = start_run(context, settings, problem, kept, report)
         problem = start.problem
         first = FirstDraws(problem.size, start.spec.target, settings.link, start.spec.rounding, start.averaged)
-        keeper = _keeper(context, settings, schedule(problem, settings, start.spec)[1])
+        count, room = context.keep if settings.picked is None else (0, 0)  # a rule rejects some of what is drawn
+        keeper = Keeper(count, schedule(problem, settings, start.spec)[1], room)
         memory = remembering(problem, start.seen.outputs, again=settings.test.name in ("irt", "sequential"))
         watching = (keeper, first) if start.flips is None else (keeper, first, start.flips)
         evaluator = replace(start.plain, memory=memory, watchers=watching)
-        whole = _reference_outputs(context, evaluator, start.spec)
-        known, rest = _whole(context, problem, evaluator, start.spec, start.seen, whole)
+        reference_outputs, known, rest = _root(context, problem, evaluator, start)
         outcomes, meter = start.inside.outcomes, start.meter
-        sure = known_rows(rest, outcomes)
+        sure = np.zeros(problem.size, bool)  # hypotheses of which all outcomes are known
+        for block in [] if outcomes is None else outcomes.split(rest)[0]:
+            sure[block.rows] = True
         done = perform(rest, evaluator, start.spec, settings, start.choice, meter, known=known, outcomes=outcomes)
-        check_chance(problem)
+        if problem.watch is not None and problem.watch.is_degenerate:
+            raise no_chance(problem)
         estimates = without(first.estimates(), evaluator.untested(problem.size))
         found = _answers(context, settings, start, evaluator, done, estimates, sure)
         failed = failures(evaluator.failed, problem.size)
         notes = [Note("not-tested", "warning", failed)] if evaluator.failed else []
-        notes += [*_looks_picked(start, whole), *map(as_note, _notes(context))]
+        notes += [*_looks_picked(start, reference_outputs), *map(as_note, _notes(context))]
         interrupted = done.interrupted or found.interrupted
         judged = None if interrupted else _judged(context, problem, keeper.kept())
         left = sum(len(block.rows) for block in rest.blocks)
@@ -560,12 +487,6 @@ def run(context: RunContext, settings: Settings) -> Result:
         over_inputs=found.over_inputs,
         run_notes=(*start.notes, *done.notes, *found.notes, *notes),
     )
-
-
-def _told(context: RunContext, settings: Settings) -> dict[str, str]:
-    """What tells this run from others, where it has a run directory."""
-    reference = None if context.reference is None else context.reference.items
-    return manifest(context.problem, context.model_name, context.batch_rows, settings, reference)
 
 
 @dataclass(frozen=True, eq=False)
@@ -629,45 +550,27 @@ def _answers(
     return Answers(chosen, found, decided, over_inputs, tuple(messages), interrupted)
 
 
-def _keeper(context: RunContext, settings: Settings, set_aside: int) -> Keeper:
-    """Keeps counterfactuals for reports; none where inputs were picked: the rule rejects some of what is drawn."""
-    count, room = context.keep if settings.picked is None else (0, 0)
-    return Keeper(count, set_aside, room)
-
-
-def _reference_outputs(context: RunContext, evaluator: Evaluator, spec: StatisticSpec) -> Floats | None:
-    """What the model says of whole rows of the reference (m, outputs); None where nobody needs it."""
+def _root(
+    context: RunContext, problem: Problem, evaluator: Evaluator, start: Start
+) -> tuple[Floats | None, list[PartialEvidence], Problem]:
+    """Outputs of reference rows (m, outputs), evidence on whole inputs from them, and what is left to draw."""
     reference = context.reference
-    if reference is None or reference.root is None or spec.picked is not None:
-        return None
+    if reference is None or reference.root is None or start.spec.picked is not None:
+        return None, [], problem
     outputs = outputs_of(
         evaluator.direct, reference.items, evaluator.batch_rows, lambda row: f"row {row} of the reference"
     )
     evaluator.counter.count_evaluated(len(outputs))
-    return outputs
-
-
-def _whole(
-    context: RunContext,
-    problem: Problem,
-    evaluator: Evaluator,
-    spec: StatisticSpec,
-    seen: Probe,
-    outputs: Floats | None,
-) -> tuple[list[PartialEvidence], Problem]:
-    """Evidence on whole inputs, from the reference's own outputs, and the problem that is left to be drawn."""
-    reference = context.reference
-    if reference is None or reference.root is None or outputs is None:
-        return [], problem
-    rows = reference.items.block(0, len(reference.items))
-    name = problem.subset_names[reference.root]
-    roots = [block for block in problem.blocks if block.subset.name == name]
-    found = [
+    rows, name = reference.items.block(0, len(reference.items)), problem.subset_names[reference.root]
+    show = partial(evaluator.show, problem)
+    evidence = [
         part
-        for block in roots
-        for part in ranked_root(problem, spec, block, seen.outputs, rows, outputs, partial(evaluator.show, problem))
+        for block in problem.blocks
+        if block.subset.name == name
+        for part in ranked_root(problem, start.spec, block, start.seen.outputs, rows, outputs, show)
     ]
-    return found, replace(problem, blocks=tuple(block for block in problem.blocks if block.subset.name != name))
+    rest = replace(problem, blocks=tuple(block for block in problem.blocks if block.subset.name != name))
+    return outputs, evidence, rest
 
 
 def _looks_picked(start: Start, reference: Floats | None) -> list[Note]:

@@ -19,7 +19,7 @@ from starlette.requests import ClientDisconnect
 from starlette.staticfiles import StaticFiles
 
 from butfor._version import __version__
-from butfor.studio.results import ResultPages, compare
+from butfor.studio.results import REPORT_PAGE, TESTED, VIEW, ResultPages, compare
 from butfor.studio.runs import BusyError, RowFilter, RunQueue, RunRequest, RunState, job_of, title_of, view_of_job
 from butfor.studio.security import Access, App, Guard
 from butfor.studio.settings import Kind, StudioSettings, reviews, tissue_png, tumour_table
@@ -209,7 +209,8 @@ async def events(number: str, here: Here) -> StreamingResponse:
 @router.get("/api/runs/{number}/view")
 async def view(number: str, here: Here) -> dict[str, Any]:
     """The result as a page shows it: words, rows, counterfactuals."""
-    return await here.pages.view(number)
+    view: dict[str, Any] = await here.pages.read(number, VIEW)
+    return view
 
 
 @router.get("/api/runs/{number}/pictures/{name}")
@@ -224,7 +225,7 @@ async def picture(number: str, name: str, here: Here) -> FileResponse:
 @router.get("/api/runs/{number}/report")
 async def report(number: str, here: Here, download: bool = False) -> Response:
     """The report, one offline HTML file; as a page it is cut off from everything else of the studio."""
-    path = await here.pages.report(number)
+    path = await here.pages.folder(number) / REPORT_PAGE
     if download:
         return FileResponse(path, media_type="text/html", filename=f"butfor-report-{number[:8]}.html")
     html = path.read_text(encoding="utf-8")
@@ -240,7 +241,7 @@ async def report(number: str, here: Here, download: bool = False) -> Response:
 @router.get("/api/compare")
 async def compared(first: str, second: str, here: Here) -> dict[str, Any]:
     """Two results: what is established in both, in one only, in neither. All are counted, the first 500 listed."""
-    both = await here.pages.tested(first), await here.pages.tested(second)
+    both = await here.pages.read(first, TESTED), await here.pages.read(second, TESTED)
     return await asyncio.to_thread(compare, *both)  # of a million hypotheses it takes seconds
 
 

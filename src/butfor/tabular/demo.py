@@ -1,4 +1,4 @@
-"""The embedded example: what sets malignant breast tumours apart, to a model, from benign ones."""
+"""The embedded example: features by which a model tells malignant breast tumours from benign ones."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ KINDS = {
 
 @dataclass(frozen=True)
 class Demo:
-    """The malignant patients' result, the check on benign ones, how good the model is and how large its reference."""
+    """The result of malignant patients, that of benign ones, the accuracy of the model and the reference size."""
 
     malignant: Result
     benign: Result
@@ -37,8 +37,8 @@ class Demo:
     reference_rows: int
 
     def summary(self) -> str:
-        """What the demo did and found, for a terminal."""
-        benign, found = len(self.benign.input_names), int(self.benign.chosen.sum())
+        """Return the steps and results of the demo, for a terminal."""
+        benign, false = len(self.benign.input_names), int(self.benign.chosen.sum())
         before = (
             f"Scikit-learn's breast-cancer data. A model is fitted on a third of the patients and is right on "
             f"{self.accuracy:.0%} of the others. The reference is {self.reference_rows} benign patients among those: "
@@ -46,7 +46,7 @@ class Demo:
             'malignant ones "malignant", but for their size, their outline, their texture?'
         )
         after = (
-            f"Check: the same call on {benign} other benign patients chooses {found} of {len(self.benign.chosen)}. "
+            f"Check: the same call on {benign} other benign patients chooses {false} of {len(self.benign.chosen)}. "
             "They come from the reference's own population, so a valid test finds (nearly) nothing there."
         )
         return "\n".join([textwrap.fill(before, WIDTH), "", self.malignant.summary(), "", textwrap.fill(after, WIDTH)])
@@ -104,7 +104,7 @@ def measurements(rows: pd.DataFrame) -> dict[str, dict[str, list[str]]]:
 
 
 def _sourced(result: Result, who: str) -> Result:
-    """The result with words on where it came from, for its report."""
+    """Return the result with its sources, for its report."""
     sources = {
         "model": f"HistGradientBoostingClassifier, fitted on {FITTED_ON:.0%} of the patients",
         "data": f"{len(result.input_names)} {who} patients of scikit-learn's breast-cancer data, new to the model",

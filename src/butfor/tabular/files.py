@@ -1,4 +1,4 @@
-"""Files of a command line -> frames and subsets: CSV, Parquet and JSON, read strictly."""
+"""Read tables and subsets from files: CSV, Parquet and JSON, strictly; rows are picked by expressions."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import tokenize
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,31 +32,22 @@ PARQUET = (".parquet", ".pq")
 
 
 def read_table(path: Path, what: str) -> pd.DataFrame:
-    """The table of a CSV or, by its ending, a Parquet file; `what` names it in errors ("data", "reference")."""
+    """Read a CSV or, by its ending, a Parquet file; `what` names it in errors ("data", "reference")."""
     return read_parquet(path, what) if path.suffix.lower() in PARQUET else read_csv(path, what)
 
 
 def read_csv(path: Path, what: str) -> pd.DataFrame:
-    """The table of a UTF-8 CSV file with one header line; `what` names it in errors ("data", "reference").
+    """Read a UTF-8 CSV file with one header line; `what` names it in errors ("data", "reference").
 
     What pandas mends in silence is refused: columns named alike or not at all, lines with too few or too many values.
     """
     import pandas as pd
 
-    check_lines(path, what)
-    try:
-        return pd.read_csv(path, encoding="utf-8", index_col=False, low_memory=False)
-    except (pd.errors.ParserError, ValueError) as error:
-        raise InputError(f"the {what} {path} cannot be read as CSV: {one_line(error)}") from error
-
-
-def check_lines(path: Path, what: str) -> None:
-    """One pass over the file: it exists, is UTF-8, has names and rows, and every line has as many values."""
     try:
         with open(path, encoding="utf-8-sig", newline="") as file:
             lines = csv.reader(file)
             header = next(lines, [])
-            check_header(header, path, what)
+            _check_header(header, path, what)
             rows = 0
             for line in lines:
                 if line and len(line) != len(header):
@@ -72,10 +64,13 @@ def check_lines(path: Path, what: str) -> None:
         raise InputError(f"the {what} {path} cannot be read: {error.strerror}; name a CSV file") from error
     if not rows:
         raise InputError(f"the {what} {path} has a header but no rows; give at least one row")
+    try:
+        return pd.read_csv(path, encoding="utf-8", index_col=False, low_memory=False)
+    except (pd.errors.ParserError, ValueError) as error:
+        raise InputError(f"the {what} {path} cannot be read as CSV: {one_line(error)}") from error
 
 
-def check_header(header: list[str], path: Path, what: str) -> None:
-    """Refuse columns that are named alike or not at all."""
+def _check_header(header: list[str], path: Path, what: str) -> None:
     if not header:
         raise InputError(f"the {what} {path} is empty; expected a header line with column names, then rows")
     if len(header) == 1 and any(mark in header[0] for mark in ";\t|"):
@@ -106,7 +101,7 @@ def _not_utf8(path: Path, what: str) -> InputError:
 
 
 def read_parquet(path: Path, what: str) -> pd.DataFrame:
-    """The table of a Parquet file: dates as times, decimals as numbers, and pandas' own index where it names each row.
+    """Read a Parquet file: dates as times, decimals as numbers, and pandas' own index where it names each row.
 
     What is nested (lists, structures) has no meaning as a feature and is refused.
     """
@@ -118,14 +113,29 @@ def read_parquet(path: Path, what: str) -> pd.DataFrame:
         ) from error
     try:
         with open(path, "rb") as file:
-            table = plain_types(arrow, parquet.ParquetFile(file).read(), path, what)
-        frame: pd.DataFrame = framed(table)
+            table = parquet.ParquetFile(file).read()
+        if nested := [column for column in table.schema if arrow.types.is_nested(column.type)]:
+            name, kind = nested[0].name, nested[0].type
+            raise InputError(f"column {name!r} of the {what} {path} holds {kind}; give columns of single values")
+        decimal, number = arrow.types.is_decimal, arrow.float64()
+        plain = [column.with_type(number) if decimal(column.type) else column for column in table.schema]
+        table = table.cast(arrow.schema(plain, table.schema.metadata))
+        try:
+            frame: pd.DataFrame = table.to_pandas(date_as_object=False)
+        except (
+            KeyError,
+            TypeError,
+            ValueError,
+            AttributeError,
+            RecursionError,
+        ):  # what pandas wrote beside it is broken
+            frame = table.replace_schema_metadata(None).to_pandas(date_as_object=False)
     except OSError as error:
         reason = error.strerror or one_line(error)
         raise InputError(f"the {what} {path} cannot be read: {reason}; name a Parquet file") from error
     except arrow.ArrowException as error:
         raise InputError(f"the {what} {path} cannot be read as Parquet: {one_line(error)}") from error
-    check_header(list(map(str, frame.columns)), path, what)
+    _check_header(list(map(str, frame.columns)), path, what)
     if not len(frame):
         raise InputError(f"the {what} {path} has columns but no rows; give at least one row")
     if frame.index.nlevels == 1 and frame.index.is_unique and not frame.index.hasnans:
@@ -133,64 +143,41 @@ def read_parquet(path: Path, what: str) -> pd.DataFrame:
     return frame.reset_index(drop=frame.index.names == [None])
 
 
-def framed(table: Any) -> pd.DataFrame:
-    """The table as pandas reads it; what pandas itself wrote beside it may be broken, and then is not used."""
-    try:
-        return table.to_pandas(date_as_object=False)  # type: ignore[no-any-return]
-    except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
-        return table.replace_schema_metadata(None).to_pandas(date_as_object=False)  # type: ignore[no-any-return]
-
-
-def plain_types(arrow: Any, table: Any, path: Path, what: str) -> Any:
-    """The table with decimals as numbers; what is nested is refused."""
-    kinds = arrow.types
-    nested = [field for field in table.schema if kinds.is_nested(field.type)]
-    if nested:
-        raise InputError(
-            f"column {nested[0].name!r} of the {what} {path} holds {nested[0].type}; give columns of single values"
-        )
-    plain = [field.with_type(arrow.float64()) if kinds.is_decimal(field.type) else field for field in table.schema]
-    return table.cast(arrow.schema(plain, table.schema.metadata))
-
-
-def read_subsets(path: Path) -> dict[str, Any] | list[Any]:
-    """Groups of columns from JSON: {"name": ["column", ...], ...} or ["column", ["column", "column"], ...]."""
-    try:
-        subsets = parse_json(read_bounded(path, "the subsets").decode("utf-8"), _distinct)
-    except InputError as error:
-        raise error if str(path) in str(error) else InputError(f"the subsets {path} {error}") from error
-    except ValueError as error:  # JSONDecodeError and UnicodeDecodeError
-        raise InputError(f"the subsets {path} are not JSON: {one_line(error)}; {SUBSETS}") from error
-    entries = list(subsets.values()) if isinstance(subsets, dict) else subsets
-    if not isinstance(entries, list) or not all(_names_columns(entry) for entry in entries):
-        raise InputError(f"the subsets {path} hold something other than columns; {SUBSETS}")
-    return subsets  # type: ignore[no-any-return]
-
-
 SUBSETS = (
     'expected {"name": ["column", ...], ...}, a mapping of such mappings, or ["column", ["column", "column"], ...]'
 )
 
 
-def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    if repeated := twice([name for name, _ in pairs]):
-        raise InputError(f"name {', '.join(repeated)} twice; give every subset its own name")
-    return dict(pairs)
+def read_subsets(path: Path) -> dict[str, Any] | list[Any]:
+    """Read groups of columns from JSON: {"name": ["column", ...], ...} or ["column", ["column", "column"], ...]."""
 
+    def distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        if repeated := twice([name for name, _ in pairs]):
+            raise InputError(f"name {', '.join(repeated)} twice; give every subset its own name")
+        return dict(pairs)
 
-def _names_columns(entry: object) -> bool:
-    if isinstance(entry, dict):  # a branch of a tree
-        return bool(entry) and all(map(_names_columns, entry.values()))
-    columns = entry if isinstance(entry, list) else [entry]
-    return all(isinstance(column, str | int) and not isinstance(column, bool) for column in columns)
+    def names_columns(entry: object) -> bool:
+        if isinstance(entry, dict):  # a branch of a tree
+            return bool(entry) and all(map(names_columns, entry.values()))
+        columns = entry if isinstance(entry, list) else [entry]
+        return all(isinstance(column, str | int) and not isinstance(column, bool) for column in columns)
+
+    try:
+        subsets = parse_json(read_bounded(path, "the subsets").decode("utf-8"), distinct)
+    except InputError as error:
+        raise error if str(path) in str(error) else InputError(f"the subsets {path} {error}") from error
+    except ValueError as error:  # JSONDecodeError and UnicodeDecodeError
+        raise InputError(f"the subsets {path} are not JSON: {one_line(error)}; {SUBSETS}") from error
+    entries = list(subsets.values()) if isinstance(subsets, dict) else subsets
+    if not isinstance(entries, list) or not all(map(names_columns, entries)):
+        raise InputError(f"the subsets {path} hold something other than columns; {SUBSETS}")
+    return subsets  # type: ignore[no-any-return]
 
 
 Operand = Any  # a number, a string, or a column of a frame
-
-
 LONGEST, DEEPEST = 5_000, 60  # characters; brackets inside brackets
 LARGEST = 1e300
-CHUNK = 10_000  # texts that a pattern is held against at once
+CHUNK = 10_000  # texts that a pattern is matched with at once
 ARITHMETIC: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -216,15 +203,15 @@ METHODS = (*OF_COLUMNS, "str", *OF_TEXT)
 
 @dataclass(frozen=True)
 class Expression:
-    """A parsed expression; `quoted` are the names in backticks, in the order of their places."""
+    """A parsed expression; `quoted` are the names in backticks, in their order."""
 
     tree: ast.expr
     quoted: tuple[str, ...]
 
     def name(self, node: ast.Name) -> str:
-        """The column that a name stands for."""
-        place = re.fullmatch(r"_quoted_(\d+)_", node.id)
-        return self.quoted[int(place[1])] if place and int(place[1]) < len(self.quoted) else node.id
+        """Return the column that a name stands for."""
+        number = re.fullmatch(r"_quoted_(\d+)_", node.id)
+        return self.quoted[int(number[1])] if number and int(number[1]) < len(self.quoted) else node.id
 
     @property
     def names(self) -> set[str]:
@@ -233,7 +220,7 @@ class Expression:
 
 
 def parse(text: str) -> Expression:
-    """The expression, & and | read as `and` and `or`, as pandas does. Raises ValueError where it is none.
+    """Parse an expression, & and | read as `and` and `or`, as pandas does. Raises ValueError where it is none.
 
     >>> sorted(parse("age > 40 & `blood group` == 'A'").names)
     ['age', 'blood group']
@@ -242,11 +229,11 @@ def parse(text: str) -> Expression:
         raise ValueError(f"it has {len(text)} characters, at most {LONGEST} are read")
     quoted: list[str] = []
 
-    def place(found: re.Match[str]) -> str:
-        quoted.append(found[1])
+    def quote(match: re.Match[str]) -> str:
+        quoted.append(match[1])
         return f" _quoted_{len(quoted) - 1}_ "
 
-    plain = re.sub(r"`([^`]+)`", place, text).strip()
+    plain = re.sub(r"`([^`]+)`", quote, text).strip()
     try:
         words = [
             (tokenize.NAME, JOINERS[word]) if kind == tokenize.OP and word in JOINERS else (kind, word)
@@ -255,16 +242,12 @@ def parse(text: str) -> Expression:
         tree = ast.parse(tokenize.untokenize(words).strip(), mode="eval").body
     except (SyntaxError, tokenize.TokenError, RecursionError, MemoryError, IndexError) as error:
         raise ValueError(str(error)) from error
-    if _depth(tree) > DEEPEST:
+    layer: list[ast.AST] = [tree]
+    for _ in range(DEEPEST):
+        layer = [child for node in layer for child in ast.iter_child_nodes(node)]
+    if layer:
         raise ValueError("it is nested too deeply")
     return Expression(tree, tuple(quoted))
-
-
-def _depth(tree: ast.AST) -> int:
-    layer, depth = [tree], 0
-    while layer:
-        layer, depth = [child for node in layer for child in ast.iter_child_nodes(node)], depth + 1
-    return depth
 
 
 @dataclass(frozen=True, eq=False)
@@ -274,28 +257,25 @@ class Evaluation:
     expression: Expression
     frame: pd.DataFrame
 
-    def __call__(self) -> object:
-        """A column, or a single value where no column is named."""
-        return self._of(self.expression.tree)
-
-    def _of(self, node: ast.expr) -> Operand:
+    def of(self, node: ast.expr) -> Operand:
+        """Return a column, or a single value where no column is named."""
         match node:
             case ast.Constant(value=None | bool() | int() | float() | str()):
                 return node.value
             case ast.Name():
                 return self._column(self.expression.name(node))
             case ast.List() | ast.Tuple() | ast.Set():
-                return [self._of(one) for one in node.elts]
+                return [self.of(one) for one in node.elts]
             case ast.UnaryOp(op=ast.Not() | ast.Invert()):
-                return ~_truth(self._of(node.operand))
+                return ~_truth(self.of(node.operand))
             case ast.UnaryOp(op=ast.USub() | ast.UAdd()):
-                value = _number(self._of(node.operand))
+                value = _number(self.of(node.operand))
                 return -value if isinstance(node.op, ast.USub) else value
             case ast.BoolOp():
-                join = np.logical_and if isinstance(node.op, ast.And) else np.logical_or
-                return _joined(join, [_truth(self._of(one)) for one in node.values])
+                join = operator.and_ if isinstance(node.op, ast.And) else operator.or_
+                return reduce(join, [_truth(self.of(one)) for one in node.values])
             case ast.BinOp(op=op) if type(op) in ARITHMETIC:
-                return _computed(type(op), self._of(node.left), self._of(node.right))
+                return _computed(type(op), self.of(node.left), self.of(node.right))
             case ast.Compare():
                 return self._compared(node)
             case ast.Call(func=ast.Attribute() as function):
@@ -303,17 +283,16 @@ class Evaluation:
         raise TypeError(f"{ast.unparse(node)[:60]} is not allowed here")
 
     def _column(self, name: str) -> Operand:
-        frame = self.frame
-        if name in frame.columns:
-            return frame[name]
-        if name in ("index", frame.index.name):
-            return frame.index.to_series()
+        if name in self.frame.columns:
+            return self.frame[name]
+        if name in ("index", self.frame.index.name):
+            return self.frame.index.to_series()
         raise NameError(f"name {name!r} is not defined")
 
     def _compared(self, node: ast.Compare) -> Operand:
-        parts, left = [], self._of(node.left)
+        parts, left = [], self.of(node.left)
         for op, right_node in zip(node.ops, node.comparators, strict=True):
-            right = self._of(right_node)
+            right = self.of(right_node)
             if isinstance(op, ast.In | ast.NotIn) or (isinstance(right, list) and isinstance(op, ast.Eq | ast.NotEq)):
                 if not is_series(left) or not isinstance(right, list):
                     raise TypeError("write it as column in ['a', 'b']")
@@ -324,22 +303,22 @@ class Evaluation:
             else:
                 raise TypeError(f"{ast.unparse(node)[:60]} compares what cannot be compared")
             left = right
-        return _joined(np.logical_and, parts) if len(parts) > 1 else parts[0]
+        return reduce(operator.and_, parts)
 
     def _called(self, node: ast.Call, function: ast.Attribute) -> Operand:
-        given = [self._of(one) for one in node.args]
-        named = {str(one.arg): self._of(one.value) for one in node.keywords}
+        given = [self.of(one) for one in node.args]
+        named = {str(one.arg): self.of(one.value) for one in node.keywords}
         if any(is_series(value) for value in (*given, *named.values())) and function.attr != "between":
             raise TypeError(f".{function.attr} takes values, not columns")
         if function.attr in OF_COLUMNS:
-            column = self._of(function.value)
+            column = self.of(function.value)
             if not is_series(column):
                 raise TypeError(f".{function.attr} is for a column")
             return operator.methodcaller(function.attr, *given, **named)(column)
         inner = function.value
         if function.attr not in OF_TEXT or not isinstance(inner, ast.Attribute) or inner.attr != "str":
             raise TypeError(f"write column.str.{function.attr}(...)")
-        column = self._of(inner.value)
+        column = self.of(inner.value)
         if not is_series(column) or column.dtype.kind in "fiubmM":
             raise TypeError(f".str.{function.attr} is for a column of text")
         if function.attr == "contains":
@@ -356,15 +335,8 @@ def _truth(value: Operand) -> Operand:
     raise TypeError("`and`, `or` and `not` combine comparisons")
 
 
-def _joined(join: Callable[[Any, Any], Any], parts: list[Any]) -> Operand:
-    found = parts[0]
-    for part in parts[1:]:
-        found = join(found, part)
-    return found
-
-
 def _number(value: Operand) -> Operand:
-    """A number or a column of them: text that is multiplied would take any memory one likes."""
+    """Return a number or a column of them: text that is multiplied would take any amount of memory."""
     if is_series(value) and value.dtype.kind in "fiubmM":
         return value
     if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < LARGEST:
@@ -381,18 +353,18 @@ def _computed(op: type[ast.operator], left: Operand, right: Operand) -> Operand:
 
 
 def _contains(column: pd.Series[Any], pat: str, case: bool = True, regex: bool = True, **_: object) -> pd.Series[Any]:
-    """Which texts of a column a pattern is found in, in bounded time; none that are missing."""
+    """Return which texts of a column match a pattern, in bounded time; none that are missing."""
     if not isinstance(pat, str):
         raise TypeError(".str.contains takes a text")
     pattern = TimedPattern(pat if regex else re.escape(pat), 0 if case else int(re.IGNORECASE))
     levels = [level for level in column.dropna().unique().tolist() if isinstance(level, str)]
     chunks = [levels[start : start + CHUNK] for start in range(0, len(levels), CHUNK)]
-    found = {text for chunk in chunks for text, spans in zip(chunk, pattern.spans(chunk), strict=True) if spans}
-    return column.isin(list(found))
+    matched = {text for chunk in chunks for text, spans in zip(chunk, pattern.spans(chunk), strict=True) if spans}
+    return column.isin(list(matched))
 
 
 def matches(frame: pd.DataFrame, expression: str, option: str) -> Bools:
-    """Which rows an expression is true for; it sees nothing but the columns. `option` names it in errors.
+    """Return which rows an expression is true for; it sees nothing but the columns. `option` names it in errors.
 
     >>> import pandas as pd
     >>> matches(pd.DataFrame({"age": [30, 60], "group": ["a", "b"]}), "age > 40 and group == 'b'", "--data-where")
@@ -405,11 +377,11 @@ def matches(frame: pd.DataFrame, expression: str, option: str) -> Bools:
 
 
 def evaluated(frame: pd.DataFrame, expression: str, option: str) -> Bools:
-    """The same, where it may be true for none."""
+    """Return the same, where it may be true for none."""
     parsed = _parsed(expression, option)
     try:
         with np.errstate(all="ignore"):
-            answer = Evaluation(parsed, frame)()
+            answer = Evaluation(parsed, frame).of(parsed.tree)
     except Exception as error:  # pandas raises a dozen kinds for what a person may mistype
         raise InputError(
             f"{option} {expression!r:.200} cannot be evaluated ({one_line(error)}); the columns are "
@@ -423,7 +395,7 @@ def evaluated(frame: pd.DataFrame, expression: str, option: str) -> Bools:
 
 
 def names_in(expression: str, option: str = "") -> set[str]:
-    """The names in an expression, which may compare, combine and call a few harmless methods only.
+    """Return the names in an expression, which may compare, combine and call a few harmless methods only.
 
     >>> sorted(names_in("age > 40 and `blood group`.isin(['A', 'B'])"))
     ['age', 'blood group']
@@ -449,7 +421,7 @@ def _parsed(expression: str, option: str) -> Expression:
 
 
 def some(names: Sequence[str], most: int = 8) -> str:
-    """A few names for a sentence."""
+    """Return a few names for a sentence."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(f"{name!s:.60}" for name in names[:most]) + more
 
@@ -459,7 +431,7 @@ NAMES = 20  # so many rows that all differ in a column of text: it holds their n
 
 
 def is_text(frame: pd.DataFrame, name: str) -> bool:
-    """Whether a column holds neither numbers nor yes and no nor times.
+    """Tell whether a column holds neither numbers nor yes and no nor times.
 
     >>> import pandas as pd
     >>> is_text(pd.DataFrame({"a": ["x"], "b": [1]}), "a")
@@ -469,43 +441,42 @@ def is_text(frame: pd.DataFrame, name: str) -> bool:
 
 
 def text_columns(frame: pd.DataFrame) -> set[str]:
-    """The columns of text, by the types of all of them at once: a frame may have ten thousand."""
+    """Return the columns of text, by the types of all of them at once: a frame may have ten thousand."""
     return {name for name, dtype in frame.dtypes.items() if dtype.kind not in "fiubmM"}  # type: ignore[misc]
 
 
 def typed(frames: Frames, dates: Sequence[str], categories: Sequence[str]) -> dict[str, pd.DataFrame]:
-    """The frames with text columns read as times or made categories of the same levels in all of them.
+    """Return the frames with text columns read as times or made categories of the same levels in all of them.
 
     >>> import pandas as pd
     >>> typed({"data": pd.DataFrame({"day": ["2024-02-29"]})}, ["day"], [])["data"].day[0]
     Timestamp('2024-02-29 00:00:00')
     """
+    import pandas as pd
+
     changed = {what: frame.copy(deep=False) for what, frame in frames.items()}
     for what, frame in changed.items():
         for name in dates:
             if is_text(frame, name):
                 frame[name] = _times(frame[name], name, what)
     for name in categories:
-        dtype = _category([frame[name] for frame in frames.values() if name in frame.columns])
+        columns = [frame[name].dropna().astype(object) for frame in frames.values() if name in frame.columns]
+        levels = sorted(pd.concat(columns).unique(), key=lambda level: (str(type(level)), level))
         for frame in changed.values():
             if name in frame.columns:
-                frame[name] = frame[name].astype(dtype)
-    return _same_flags(changed)
-
-
-def _same_flags(frames: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
-    """Yes and no are objects to pandas where one is missing; then they are in every frame, so that they stay alike."""
-    import pandas as pd
-
-    def gappy(column: pd.Series[Any]) -> bool:
-        return column.dtype == object and pd.api.types.infer_dtype(column, skipna=True) == "boolean"
-
-    names = {name for frame in frames.values() for name in text_columns(frame) if gappy(frame[name])}
-    for frame in frames.values():
-        for name in names.intersection(frame.columns):
+                frame[name] = frame[name].astype(pd.CategoricalDtype(levels))
+    # Yes and no are objects to pandas where one is missing; then they are in every frame, so that they stay alike.
+    gappy = {
+        name
+        for frame in changed.values()
+        for name in text_columns(frame)
+        if frame[name].dtype == object and pd.api.types.infer_dtype(frame[name], skipna=True) == "boolean"
+    }
+    for frame in changed.values():
+        for name in gappy.intersection(frame.columns):
             if frame[name].dtype == bool:
                 frame[name] = frame[name].astype(object)
-    return frames
+    return changed
 
 
 def _times(column: pd.Series[Any], name: str, what: str) -> pd.Series[Any]:
@@ -515,30 +486,23 @@ def _times(column: pd.Series[Any], name: str, what: str) -> pd.Series[Any]:
         return pd.to_datetime(column, format="ISO8601")
     except ValueError as error:  # also of several offsets from UTC, which one column of pandas cannot hold
         odd = column[pd.to_datetime(column, format="ISO8601", errors="coerce", utc=True).isna() & column.notna()]
-        place = (
+        first = (
             f"{str(odd.iloc[0])[:60]!r} in row {odd.index.tolist()[0]!r}" if len(odd) else "several offsets from UTC"
         )
         raise InputError(
-            f"--dates: column {name!r} of the {what} has {place}; write dates like 2024-02-29 or 2024-02-29T12:00"
+            f"--dates: column {name!r} of the {what} has {first}; write dates like 2024-02-29 or 2024-02-29T12:00"
         ) from error
-
-
-def _category(columns: Sequence[pd.Series[Any]]) -> pd.CategoricalDtype:
-    import pandas as pd
-
-    levels = pd.concat([column.dropna().astype(object) for column in columns]).unique()
-    return pd.CategoricalDtype(sorted(levels, key=lambda level: (str(type(level)), level)))
 
 
 def check_text(columns: Sequence[str], frames: Frames, *, sure: bool) -> None:
     """Refuse columns that are text in one table and numbers in another, and what looks like the rows' names.
 
-    Text that is nearly all numbers, or nearly all different, is said in a warning. `sure` is for columns that the user
-    or the model has named.
+    Text that is nearly all numbers, or nearly all different, is warned of. `sure` is for columns that the user or the
+    model has named.
     """
     texts = {what: text_columns(frame) for what, frame in frames.items()}
     for name in columns:
-        if not any(name in found for found in texts.values()):
+        if not any(name in columns for columns in texts.values()):
             continue  # numbers everywhere
         known = [what for what, frame in frames.items() if frame[name].notna().any()]
         text, other = ([what for what in known if (name in texts[what]) is wanted] for wanted in (True, False))
@@ -552,7 +516,7 @@ def check_text(columns: Sequence[str], frames: Frames, *, sure: bool) -> None:
 
 
 def _odd(frame: pd.DataFrame, name: str) -> str:
-    """The first value that is no number, and its place."""
+    """Return the first value that is no number, and its row."""
     column = frame[name].astype(object)
     odd = column[~_numbers(column) & column.notna()]
     if not len(odd):
@@ -561,7 +525,7 @@ def _odd(frame: pd.DataFrame, name: str) -> str:
 
 
 def _numbers(column: pd.Series[Any]) -> pd.Series[Any]:
-    """Which values are numbers or spell one."""
+    """Return which values are numbers or spell one."""
     import pandas as pd
 
     try:
@@ -597,7 +561,7 @@ def _check_names(name: str, frames: Frames, sure: bool) -> None:
 
 
 def listed(entries: Sequence[str], columns: Collection[str], option: str = "") -> list[str]:
-    """Names as a person gives them: repeated options, each one name or several with commas between.
+    """Split names as a person gives them: repeated options, each one name or several with commas between.
 
     >>> listed(["a,b", "c,d"], ["a", "b", "c,d"])
     ['a', 'b', 'c,d']
@@ -621,7 +585,7 @@ def sampler_named(name: str) -> Callable[[Any], Any]:
 
 @dataclass(frozen=True)
 class TableRequest:
-    """What a person said of rows and columns; `known` is what the model says it was fitted on."""
+    """The rows and columns that a person named; `known` are the columns that the model was fitted on."""
 
     data: Path
     reference: Path | None = None
@@ -631,20 +595,20 @@ class TableRequest:
     drop: Sequence[str] = ()
     index: str | None = None
     truth: str | None = None
-    truth_option: str = "--truth"  # what the option is called where a person gives it
+    truth_option: str = "--truth"  # its name in errors
     clusters: str | None = None
     known: Sequence[str] | None = None
     dates: Sequence[str] = ()
     categories: Sequence[str] = ()
     hold_out: float | None = None  # the data are this share of the reference, taken at random
     itself: bool = False  # the data are their own reference where none is given
-    what: str = "data"  # what the data are called in errors; its first word is that of their options
+    what: str = "data"  # the name of the data in errors; its first word is that of their options
     seed: int = 0
 
 
 @dataclass(frozen=True)
 class Tables:
-    """Data and reference with the model's columns only, labels and clusters if asked for, and words on both."""
+    """Data and reference with the model's columns only, labels and clusters if named, and the source of both."""
 
     data: pd.DataFrame
     reference: pd.DataFrame
@@ -654,55 +618,41 @@ class Tables:
 
 
 def read_tables(request: TableRequest) -> Tables:
-    """Read, split and trim. What was decided for the person is said in a warning."""
-    whole, other = _read(request)
-    picked, compared = _split(whole, other, request)
-    data, reference = whole[picked], (whole if other is None else other)[compared]
-    own = data.index.name  # a Parquet file may bring its own index
-    _check_known([request.index] if request.index not in (None, own) else [], data, "--index: ")
-    truth, clusters = (
-        None if name is None else _labels(name, data, option)
-        for name, option in ((request.truth, request.truth_option), (request.clusters, "--clusters"))
-    )
-    columns = model_columns(data, reference, request)
-    where = f" where {request.reference_where}" if request.reference_where else ""
-    sources = {
-        "data": f"{len(data)} of {len(whole)} rows of {request.data}",
-        "reference": f"{len(reference)} rows of {request.data if other is None else request.reference}{where}",
-    }
-    return Tables(named_rows(data, request.index)[columns], reference[columns], truth, clusters, sources)
-
-
-def _labels(name: str, data: pd.DataFrame, option: str) -> list[Any]:
-    _check_known([name], data, f"{option}: ")
-    return list(data[name].tolist())
-
-
-def _read(request: TableRequest) -> tuple[pd.DataFrame, pd.DataFrame | None]:
-    """The data and, if it is another file, the reference, their columns as the types they are meant to be."""
+    """Read, split and trim the tables of a request. What was decided for the person is warned of."""
     frames = {request.what: read_table(request.data, request.what)}
-    if not same_file(request):
+    same = request.reference is None or (
+        request.reference_where is not None
+        and request.reference.exists()
+        and request.data.exists()
+        and request.reference.samefile(request.data)
+    )
+    if not same:
         frames["reference"] = read_table(request.reference, "reference")  # type: ignore[arg-type]
     everywhere = dict.fromkeys(name for frame in frames.values() for name in frame.columns)
     dates = listed(request.dates, everywhere, "--dates: ")
-    categories = listed(request.categories, everywhere, "--categories: ")
     for name in dates:
         if all(frame[name].dtype.kind in "fiub" for frame in frames.values() if name in frame.columns):
             raise InputError(f"--dates: column {name!r} holds numbers; write dates like 2024-02-29")
-    frames = typed(frames, dates, categories)
-    return frames[request.what], frames.get("reference")
-
-
-def same_file(request: TableRequest) -> bool:
-    """Whether the reference is picked from the data themselves."""
-    if request.reference is None:
-        return True
-    both = request.reference.exists() and request.data.exists()
-    return both and request.reference_where is not None and request.reference.samefile(request.data)
+    frames = typed(frames, dates, listed(request.categories, everywhere, "--categories: "))
+    every, other = frames[request.what], frames.get("reference")
+    picked, compared = _split(every, other, request)
+    data, reference = every[picked], (every if other is None else other)[compared]
+    _check_known([request.index] if request.index not in (None, data.index.name) else [], data, "--index: ")
+    labels: list[list[Any] | None] = []
+    for column, option in ((request.truth, request.truth_option), (request.clusters, "--clusters")):
+        _check_known([] if column is None else [column], data, f"{option}: ")
+        labels.append(None if column is None else list(data[column].tolist()))
+    columns = _model_columns(data, reference, request)
+    where = f" where {request.reference_where}" if request.reference_where else ""
+    sources = {
+        "data": f"{len(data)} of {len(every)} rows of {request.data}",
+        "reference": f"{len(reference)} rows of {request.data if other is None else request.reference}{where}",
+    }
+    return Tables(_named_rows(data, request.index)[columns], reference[columns], labels[0], labels[1], sources)
 
 
 def _split(data: pd.DataFrame, other: pd.DataFrame | None, request: TableRequest) -> tuple[Bools, Bools]:
-    """Which rows of the data are explained, and which of the reference (the data itself if `other` is None)."""
+    """Return which rows of the data are explained, and which are the reference (of the data if `other` is None)."""
     if other is None and request.reference_where is None and request.hold_out is None and not request.itself:
         raise InputError(
             "there is nothing to compare with; give --reference FILE, or --reference-where EXPRESSION to take the "
@@ -735,19 +685,19 @@ def _split(data: pd.DataFrame, other: pd.DataFrame | None, request: TableRequest
 
 
 def _held_out(rows: Bools, share: float, seed: int) -> tuple[Bools, Bools]:
-    """A share of the rows at random, and the others."""
+    """Return a share of the rows at random, and the others."""
     if not 0 < share < 1:
         raise InputError(f"--hold-out must lie strictly between 0 and 1, got {share:g}; 0.2 is a good choice")
     order = stream(seed, "hold-out").permutation(np.flatnonzero(rows))
-    held = np.zeros(len(rows), bool)
-    held[order[: round(share * len(order))]] = True
-    if held.sum() in (0, len(order)):
+    held_out = np.zeros(len(rows), bool)
+    held_out[order[: round(share * len(order))]] = True
+    if held_out.sum() in (0, len(order)):
         raise InputError(f"--hold-out {share:g} of {len(order)} rows leaves none on one side; give more rows")
-    return held, rows & ~held
+    return held_out, rows & ~held_out
 
 
-def model_columns(data: pd.DataFrame, reference: pd.DataFrame, request: TableRequest) -> list[str]:
-    """The columns for the model: those asked for, else those it was fitted on, else all that are not left out."""
+def _model_columns(data: pd.DataFrame, reference: pd.DataFrame, request: TableRequest) -> list[str]:
+    """Return the columns for the model: those named, else those it was fitted on, else all that are not left out."""
     everywhere = {**dict.fromkeys(data.columns), **dict.fromkeys(reference.columns)}
     only, drop = listed(request.features, everywhere), listed(request.drop, everywhere)
     if only and drop:
@@ -758,24 +708,27 @@ def model_columns(data: pd.DataFrame, reference: pd.DataFrame, request: TableReq
         columns = wanted = only or list(request.known or [])
         _check_known(columns, data, "--features: ")
     else:
-        left |= _only_for_picking(data, reference, request, left)
+        # Text named in an expression only picks rows; numbers named there may well be features, so they stay.
+        expressions = [text for text in (request.data_where, request.reference_where) if text is not None]
+        named = {name for text in expressions for name in names_in(text)} - left
+        text = {name for name in named if is_text(data, name) or is_text(reference, name)}
+        if kept := [name for name in data.columns if name in named - text]:
+            warnings.warn(
+                f"{some(kept)} picks rows and goes to the model as well; leave it out with --drop if it should not",
+                stacklevel=2,
+            )
+        left |= text
         columns, wanted = ([name for name in frame.columns if name not in left] for frame in (data, reference))
-    _check_same(columns, wanted, data, reference)
+    lacking = [name for name in columns if name not in reference.columns]
+    extra = [name for name in wanted if name not in data.columns]
+    if lacking or extra:
+        pairs = ((lacking, "data"), (extra, "reference"))
+        differ = "; ".join(f"{some(names)} only in the {where}" for names, where in pairs if names)
+        raise InputError(f"data and reference have other columns ({differ}); give both the same, or use --drop")
+    if not columns:
+        raise InputError("no column is left for the model; drop fewer")
     check_text(columns, {request.what: data, "reference": reference}, sure=sure)
     return columns
-
-
-def _only_for_picking(data: pd.DataFrame, reference: pd.DataFrame, request: TableRequest, left: set[str]) -> set[str]:
-    """Text columns named in an expression; numbers named there may well be features, so they stay."""
-    expressions = [text for text in (request.data_where, request.reference_where) if text is not None]
-    named = {name for text in expressions for name in names_in(text)} - left
-    text = {name for name in named if is_text(data, name) or is_text(reference, name)}
-    if kept := [name for name in data.columns if name in named - text]:
-        warnings.warn(
-            f"{some(kept)} picks rows and goes to the model as well; leave it out with --drop if it should not",
-            stacklevel=2,
-        )
-    return text
 
 
 def _check_known(names: Sequence[str], frame: pd.DataFrame, where: str) -> None:
@@ -783,20 +736,8 @@ def _check_known(names: Sequence[str], frame: pd.DataFrame, where: str) -> None:
         raise InputError(f"{where}the data has no column {unknown[0]!r}; it has {some(list(frame.columns))}")
 
 
-def _check_same(columns: list[str], wanted: list[str], data: pd.DataFrame, reference: pd.DataFrame) -> None:
-    lacking = [name for name in columns if name not in reference.columns]
-    extra = [name for name in wanted if name not in data.columns]
-    only = [f"{some(names)} only in the {where}" for names, where in ((lacking, "data"), (extra, "reference")) if names]
-    if only:
-        raise InputError(
-            f"data and reference have other columns ({'; '.join(only)}); give both the same, or use --drop"
-        )
-    if not columns:
-        raise InputError("no column is left for the model; drop fewer")
-
-
-def named_rows(data: pd.DataFrame, index: str | None) -> pd.DataFrame:
-    """The rows under the names that a column gives them."""
+def _named_rows(data: pd.DataFrame, index: str | None) -> pd.DataFrame:
+    """Return the rows under the names that a column gives them."""
     if index is None or index == data.index.name:
         return data
     names = data[index]

@@ -1,6 +1,4 @@
-"""The public edge for one decision per feature over a whole data set.
-
-What the holdout test needs of a fitted sampler: one that has not seen the row, and the label less what others tell.
+"""Global importance: one decision per feature over a data set.
 
 With labels, Q is the population of the data, of which the data itself is a sample: a row is redrawn by a sampler that
 was fitted on the reference and on all other folds of the data (METHODS 11 (12)).
@@ -51,7 +49,7 @@ from butfor.results.record import CheckRecord, FitKind, ImportanceRecord, RunRec
 from butfor.results.result import Result, importance_result
 from butfor.results.words import Note, as_note
 from butfor.run.holdout import deviations, mean_effects, randomise, randomise_covariance
-from butfor.run.run import Patient, failing_inputs, manifest, model_notes, resolve, target_name
+from butfor.run.run import failing_inputs, manifest, model_notes, patient, resolve, target_name
 from butfor.run.tests import Outcomes, ReadModel
 from butfor.settings import Link, OnError, RunOptions, Settings, documented
 from butfor.streams import stream
@@ -79,300 +77,8 @@ from butfor.types import (
     whole,
 )
 
-FOLDS, FEWEST_FOLDS = 5, 2
-MOST_FITS = 400  # subsets x folds: wide tables get fewer folds
-LEAST_ROWS = 20  # of what a sampler is fitted on
-LEAST_CHECKED, MOST_CHECKED, CHECK_DRAWS = 50, 400, 49  # rows of a check, and draws of each
-MOST_SUBSETS = 30  # that are checked: about 10 s
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class CrossFitted:
-    """A sampler for rows that are known: each is redrawn by the fit of a fold that it is not in."""
-
-    fits: tuple[TableSampler, ...]
-    table: Table
-    folds: Ints  # (n,) the same for equal rows
-
-    def __repr__(self) -> str:
-        first = self.fits[0]
-        return f"{first.name}({first.rows} rows of reference and other folds, {len(self.fits)} folds)"
-
-    @property
-    def why(self) -> Note | None:
-        """Why this sampler and no other."""
-        return self.fits[0].why
-
-    @property
-    def info(self) -> SamplerInfo:
-        """Facts of the first fit."""
-        return replace(info_of(self.fits[0]), identity=repr(self))
-
-    @cached_property
-    def _fold_of(self) -> dict[bytes, int]:
-        return {key: int(fold) for key, fold in zip(_keys(self.table.values), self.folds, strict=True)}
-
-    def __call__(self, inputs: Batch, subset: Subset, draws: int, rng: np.random.Generator) -> Batch:
-        return splice(inputs, subset, draws, rng, self)
-
-    def values(self, inputs: Array, subset: Subset, draws: int, rng: np.random.Generator) -> Array:
-        """New values of the subset's columns, (len(inputs) * draws, columns), input-major."""
-        folds = np.array([self._fold_of.get(key, 0) for key in _keys(inputs)], np.int64)  # no fit knows other rows
-        drawn = np.empty((len(inputs), draws, len(subset.index)), inputs.dtype)
-        for fold in np.unique(folds):
-            rows = np.flatnonzero(folds == fold)
-            drawn[rows] = self.fits[fold].values(inputs[rows], subset, draws, rng).reshape(len(rows), draws, -1)
-        return drawn.reshape(-1, len(subset.index))
-
-    def repeats(self, subset: Subset) -> bool:
-        """Whether draws come again so often that remembering the model's answers pays."""
-        return self.fits[0].repeats(subset)
-
-
-def cross_fitted(sampler: TableSampler, table: Table, alike: Ints, subsets: int, seed: int) -> CrossFitted:
-    """A sampler of the same kind for the rows of `table`: fitted on its reference and the other folds of the table.
-
-    `alike` (n,) is equal for equal rows, which stay together. Where the data stand in the reference, they leave it.
-    """
-    reference = sampler.reference
-    assert reference is not None
-    assert sampler.refit is not None
-    own = sampler.in_reference_order(table.values).astype(reference.values.dtype)
-    other = reference.values[~_repeated(reference.values, own)]
-    _, first, place = np.unique(alike, return_index=True, return_inverse=True)
-    units = np.argsort(np.argsort(first))[place.reshape(-1)]  # numbered as they come, whatever the order of columns
-    different = len(first)
-    count = int(np.clip(MOST_FITS // max(subsets, 1), FEWEST_FOLDS, FOLDS))
-    if len(other) + different * (count - 1) // count < LEAST_ROWS or different < count:
-        raise InputError(
-            f"{len(other)} reference rows and {different} different rows of data are too few to fit a sampler on; "
-            f"give {LEAST_ROWS} or more rows of the population as reference, or a sampler of your own"
-        )
-    folds = stream(seed, "holdout", "folds").permutation(np.arange(different) % count)[units]
-    fits = []
-    for fold in range(count):
-        values = np.concatenate([other, own[folds != fold]])
-        fitted = sampler.refit(replace(reference, values=values, index=tuple(range(len(values))), row_labels=None))
-        fits.append(replace(fitted, order=sampler.order, kinds=sampler.kinds, why=sampler.why))
-    return CrossFitted(tuple(fits), table, folds)
-
-
-def _repeated(reference: Array, data: Array) -> Bools:
-    """Reference rows (m,) that are the data's own: it is the data, or holds every row of data whose rows differ."""
-    if reference.shape == data.shape and np.array_equal(reference, data, equal_nan=True):
-        return np.ones(len(reference), bool)
-    known, held = set(_keys(data)), _keys(reference)
-    found = np.array([key in known for key in held], bool)
-    mostly_different = len(known) > 0.9 * len(data)  # equal rows are then the same ones, and not equal by chance
-    return found if mostly_different and known <= set(held) else np.zeros(len(reference), bool)
-
-
-def _keys(values: Array) -> list[bytes]:
-    """What tells rows apart; all missing values are one."""
-    plain = np.where(np.isnan(values), np.nan, values.astype(np.float64) + 0.0)
-    return [row.tobytes() for row in np.ascontiguousarray(plain)]
-
-
-def check_on(
-    sampler: TableSampler | CrossFitted, table: Table, subsets: Sequence[Subset], seed: int
-) -> SamplerCheck | None:
-    """The check of a sampler on rows that it has not seen; None with too few of them."""
-    count = len(table.values)
-    if count < LEAST_CHECKED:
-        return None
-    rows = np.sort(stream(seed, "holdout", "check").permutation(count)[:MOST_CHECKED])
-    places = np.sort(stream(seed, "holdout", "subsets").permutation(len(subsets))[:MOST_SUBSETS])
-    names = {subsets[place].name: subsets[place].index.tolist() for place in places}
-    found = check_table(sampler, table.show(table.values[rows], rows), subsets=names, draws=CHECK_DRAWS, seed=seed)
-    left_out = tuple(subset.name for subset in subsets if subset.name not in names)
-    if not left_out:
-        return found
-    said = f"{len(names)} of {len(subsets)} subsets, picked at random, were checked; butfor.check_sampler checks all."
-    return replace(found, left_out=left_out, notes=(*found.notes, said))
-
-
-def check_on_reference(
-    sampler: TableSampler | CrossFitted, table: Table, subsets: Sequence[Subset], seed: int
-) -> SamplerCheck | None:
-    """The same on rows of the sampler's own reference, each redrawn by a fit without it; shown as `table` is."""
-    import pandas as pd
-
-    if isinstance(sampler, CrossFitted) or sampler.reference is None or sampler.refit is None:
-        return None
-    count = len(sampler.reference.values)
-    if count < LEAST_CHECKED:
-        return None
-    own = replace(
-        table,
-        values=sampler.in_data_order(sampler.reference.values).astype(table.values.dtype),
-        index=tuple(range(count)),
-        row_labels=None if table.labels is None else pd.RangeIndex(count),
-    )
-    alike = np.unique(own.values, axis=0, return_inverse=True)[1].reshape(-1)
-    return check_on(cross_fitted(sampler, own, alike, len(subsets), seed), own, subsets, seed)
-
-
-def stand_ins_of(sampler: object, table: Table) -> list[list[str]]:
-    """Columns that tell each other, in the reference that the sampler was fitted on; of a known one in the data."""
-    values, fitted = table.values, sampler.fits[0] if isinstance(sampler, CrossFitted) else sampler
-    if isinstance(fitted, TableSampler) and fitted.reference is not None:
-        values = fitted.in_data_order(fitted.reference.values)
-    return stand_ins(replace(table, values=values))
-
-
-@dataclass(frozen=True, eq=False)
-class LabelRest:
-    """What is left of labels when they are regressed on predictions and on the rest of each row (ridge, splines)."""
-
-    table: Table
-    subsets: Sequence[Subset]
-
-    @cached_property
-    def _design(self) -> Design:
-        return Design(reference_rows(self.table))
-
-    def __call__(self, subset: int, left: Floats, predicted: Floats) -> Floats:
-        """The residuals (n, C) of labels less predictions, (n, C) both; it never sees the subset's own columns."""
-        count = len(left)
-        _, rest = self._design.rows.parts(self.subsets[subset])
-        form = self._design.forms(rest, count)[-1]
-        features, _ = self._design.reference(rest, form, np.arange(count))
-        regressions = ridge(np.column_stack([features, *map(_even, predicted.T)]))
-        kept = np.empty_like(left)
-        for k, wanted in enumerate(left.T):
-            penalty = np.array([best_penalty(regressions, wanted)])
-            missed, leverage = (part[:, 0] for part in regressions.left_out(wanted[:, None], penalty))
-            kept[:, k] = missed * (1 - leverage)
-        return kept
-
-
-def _even(values: Floats) -> Floats:
-    """Mean 0 and spread 1, or all 0."""
-    spread = float(values.std())
-    return (values - values.mean()) / spread if spread > 0 else np.zeros_like(values)
-
-
-LEAST_DRAWS = 32  # of each input
-
-
-def fit_known(problem: Problem) -> bool:
-    """Whether the sampler is known to be fitted on a reference."""
-    return isinstance(problem.sampler, TableSampler) and problem.sampler.reference is not None
-
-
-def enough_inputs(alike: Ints) -> bool:
-    """Whether there are so many different inputs that a mean over them is nearly normal."""
-    return len(np.unique(alike)) >= LEAST_INPUTS
-
-
-def fit_on_enough(problem: Problem) -> Fit:
-    """How well the sampler is known; refused where its reference is too small to tell."""
-    fit = fit_of(problem)
-    assert fit is not None
-    if fit.rows < features_LEAST_ROWS:
-        raise InputError(
-            f"the reference has {fit.rows} rows, too few to tell how far off a sampler fitted on them is; give at "
-            f"least {features_LEAST_ROWS}, or a sampler of your own that is right"
-        )
-    return replace(fit, mean_leverage=np.maximum(fit.mean_leverage, 1 / fit.rows))  # a mean of m rows at the least
-
-
-def by_student(
-    problem: Problem,
-    evaluator: Evaluator,
-    measure: Measure,
-    fit: Fit,
-    alike: Ints,
-    draws: int,
-    outcomes: Outcomes | None = None,
-    off: Floats | None = None,
-) -> tuple[GlobalEvidence, Effects]:
-    """p-values and effects with intervals of all subsets; equal inputs (`alike`, (n,)) count as one.
-
-    `off` (S,) is how far rows of the reference's own kind are from their draws on average.
-    """
-    found = deviations(problem, evaluator, measure, draws, outcomes)
-    gain, spread = found.gain.reshape(-1), found.spread.reshape(-1)  # hypotheses stand input by input
-    over = features(Estimates(gain, gain, gain, gain, spread), None, fit, 0.5, alike, off=off)
-    assert over is not None  # there are enough inputs and rows
-    p = np.where(found.varied, one_sided(over.p, over.effect, measure.alternative), 1.0)
-    evidence = GlobalEvidence(p, found.varied, found.statistic, over.effect, found.classes, draws, passes=0)
-    return evidence, Effects(over.effect, over.low, over.high)
-
-
-def off_by(
-    problems: Sequence[Problem],
-    evaluator: Evaluator,
-    measure_of: Callable[[Probe], Measure],
-    draws: int,
-    outcomes: Outcomes | None,
-) -> Floats | None:
-    """How far rows that their samplers have not seen are from their draws on average (S,); None: there are none."""
-    found = []
-    for problem in problems:
-        seen = probe(evaluator.direct, problem.items, evaluator.batch_rows, partial(_row_named, problem))
-        evaluator.counter.count_evaluated(seen.rows)
-        apart = replace(evaluator, memory=None, failed={})  # hypotheses of its own
-        found.append(deviations(problem, apart, measure_of(seen), draws, outcomes).gain)
-    return np.concatenate(found).mean(axis=0) if found else None
-
-
-def _row_named(problem: Problem, row: int) -> str:
-    """What a row of the reference is called in an error."""
-    return f"row {problem.input_names[row]!r} of the reference"
-
-
-def one_sided(p: Floats, effect: Floats, alternative: Alternative) -> Floats:
-    """p-values of one direction from two-sided ones: the law is symmetric.
-
-    >>> one_sided(np.array([0.02, 0.02]), np.array([1.0, -1.0]), "greater")
-    array([0.01, 0.99])
-    """
-    if alternative == "two-sided":
-        return p
-    agrees = effect > 0 if alternative == "greater" else effect < 0
-    return np.where(agrees, p / 2, 1 - p / 2)
-
-
-def aligned_labels(y: object, X: object, count: int) -> Array:
-    import pandas as pd
-
-    labels = np.asarray(y)
-    if labels.ndim == 0 or len(labels) != count:
-        got = "one value" if labels.ndim == 0 else f"{len(labels)} labels"
-        raise InputError(f"y has {got} for {count} rows of data; give one for each row")
-    check_aligned(y, X)
-    missing = pd.isna(labels).reshape(count, -1).any(axis=1)
-    if missing.any():
-        raise InputError(f"y has a missing value in row {int(np.flatnonzero(missing)[0])}; drop rows without a label")
-    return labels
-
-
-def number_labels(y: Array, outputs: int) -> Floats:
-    if outputs != 1:
-        raise InputError(f"loss='squared' needs a model with one output, this one has {outputs}; use loss='log'")
-    if y.ndim != 1 or y.dtype.kind not in "fiub":
-        raise InputError(f"loss='squared' needs y of shape (n,) and numeric, got {y.dtype} of shape {y.shape}")
-    return y.astype(np.float64)
-
-
-def class_labels(y: Array, wrapped: Wrapped, observed: Floats) -> Ints:
-    """Labels as positions of the model's outputs; a single output is the probability of label 1."""
-    outputs = observed.shape[1]
-    if observed.min() < 0 or observed.max() > 1 or (outputs > 1 and np.abs(observed.sum(axis=1) - 1).max() > 1e-3):
-        raise InputError("loss='log' needs class probabilities, the outputs are none; give a function as loss=")
-    known = (0, 1) if outputs == 1 else (wrapped.classes or tuple(range(outputs)))
-    places = {label: place for place, label in enumerate(known)}
-    labels = y.tolist()
-    strange = next((label for label in labels if isinstance(label, list) or label not in places), None)
-    if strange is not None:
-        raise InputError(f"y has the label {strange!r}, which the model does not know; it has {list(known[:8])}")
-    return np.array([places[label] for label in labels])
-
-
 DRAWS, EFFECT_DRAWS = 20, 20
 PASSES, MOST_PASSES = 999, 9_999
-EXACT = "Exact: the model is an ensemble of trees; mean outputs come from its trees and the sampler, not from draws."
 Loss = Literal["squared", "log"] | Callable[[Array, Array], Any]
 NO_REFERENCE = (
     "global_importance without labels compares the data with a reference; give reference data or a sampler, or labels "
@@ -466,40 +172,32 @@ def global_importance(
         fitted = cross_fitted(fitted, table, alike, len(tested), settings.seed)
     problem = table_problem(items_of(table), table.index, tested, fitted, settings.seed)
     inside = read_model(model, wrapped, problem, table, settings) if y is None else None
-    asked = ImportanceRun(problem, table, wrapped, alike, settings, passes, check, model_name(model), inside)
-    told = {"labels": f"digest {content_digest([labels_digest(y), loss, passes]).hex():>40}"}
-    if settings.options.on_error == "skip" and (bad := _failing(asked)):
-        good = np.setdiff1d(np.arange(len(problem.items)), list(bad))
-        rest = named | {"X": _rows(X, good), "y": None if y is None else _rows(y, good)}
-        found = global_importance(**rest)
-        note = Note("inputs-left-out", "warning", failures(bad, len(problem.items)))
-        return replace(found, run_notes=(note, *found.run_notes), rows=found.rows + len(problem.items))
-    return _importance(asked, partial(_measured, X, y, loss), told)
-
-
-def _failing(asked: ImportanceRun) -> dict[int, str]:
-    """Inputs that the model fails on, and why. Left out they say nothing of any subset, as if all their versions were
-    equal; so it is with draws that it fails on, and the observed row stays one of its draws."""
-    settings, size = asked.settings, asked.settings.options.batch_rows or default_batch_rows(asked.table)
-    tolerance = Tolerance(skip=True, timeout=settings.options.timeout)
-    return failing_inputs(asked.problem, asked.wrapped.call, size, partial(name_row, asked.table), tolerance)
+    task = ImportanceRun(problem, table, wrapped, alike, settings, passes, check, model_name(model), inside)
+    if settings.options.on_error == "skip":
+        # Inputs that the model fails on are left out: they say nothing of any subset, as if all their versions were
+        # equal. So it is with draws that it fails on, and the observed row stays one of its draws.
+        size, tolerance = task.batch_rows, Tolerance(skip=True, timeout=settings.options.timeout)
+        if bad := failing_inputs(problem, wrapped.call, size, partial(name_row, table), tolerance):
+            good = np.setdiff1d(np.arange(len(problem.items)), list(bad))
+            rest = named | {"X": _rows(X, good), "y": None if y is None else _rows(y, good)}
+            result = global_importance(**rest)
+            note = Note("inputs-left-out", "warning", failures(bad, len(problem.items)))
+            return replace(result, run_notes=(note, *result.run_notes), rows=result.rows + len(problem.items))
+    labels = None if y is None else content_digest(np.asarray(y, dtype=object).tolist())
+    about = {"labels": f"digest {content_digest([labels, loss, passes]).hex():>40}"}
+    return _importance(task, partial(_measured, X, y, loss), about)
 
 
 def _rows(given: Any, rows: Ints) -> Any:
-    """Some rows of an array, a frame, a series or a list."""
+    """Return some rows of an array, a frame, a series or a list."""
     if hasattr(given, "iloc"):
         return given.iloc[rows]
     return given[rows.tolist()] if hasattr(given, "columns") else np.asarray(given)[rows]
 
 
-def labels_digest(y: object) -> bytes | None:
-    """What tells labels from others."""
-    return None if y is None else content_digest(np.asarray(y, dtype=object).tolist())
-
-
 @dataclass(frozen=True, eq=False)
 class ImportanceRun:
-    """All that a call says, read."""
+    """The arguments of a call, checked."""
 
     problem: Problem
     table: Table
@@ -509,12 +207,16 @@ class ImportanceRun:
     passes: int | None
     check: bool
     model_name: str
-    read_model: Callable[[Model, Floats], ReadModel] | None  # how to look into it; None: it has to be asked
+    read_model: Callable[[Model, Floats], ReadModel] | None  # how to read it; None: it has to be evaluated
+
+    @property
+    def batch_rows(self) -> int:
+        return self.settings.options.batch_rows or default_batch_rows(self.table)
 
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """What is summed over inputs, and what the record says of it."""
+    """The measure that is summed over inputs, and its fields of the record."""
 
     measure: Measure
     described: dict[str, Any]
@@ -522,28 +224,30 @@ class Measured:
 
 
 def _importance(
-    asked: ImportanceRun, measured_of: Callable[[Settings, Probe, Wrapped], Measured], told: dict[str, str]
+    task: ImportanceRun, measured_of: Callable[[Settings, Probe, Wrapped], Measured], about: dict[str, str]
 ) -> Result:
-    problem, settings, call = asked.problem, asked.settings, asked.wrapped.call
-    size = settings.options.batch_rows or default_batch_rows(asked.table)
-    tolerance = Tolerance(settings.options.on_error == "skip", settings.options.timeout)
+    problem, settings, call, size = task.problem, task.settings, task.wrapped.call, task.batch_rows
+    options = settings.options
+    tolerance = Tolerance(options.on_error == "skip", options.timeout)
 
-    def all_told() -> dict[str, str]:
-        return manifest(problem, asked.model_name, size, settings) | told
+    def described() -> dict[str, str]:
+        return manifest(problem, task.model_name, size, settings) | about
 
-    answers = journal(engine_for(settings.options.workers), call, settings.options.run_dir, all_told)
-    with answers as kept, reporting(settings.options.progress) as report:
-        model = kept.model if tolerance == Tolerance() else Patient(kept.model, tolerance)
-        seen = probe(model, problem.items, size, partial(name_row, asked.table))
-        measured = measured_of(settings, seen, asked.wrapped)
-        plan = _plan(asked, measured, seen)
+    with (
+        journal(engine_for(options.workers), call, options.run_dir, described) as kept,
+        reporting(options.progress) as report,
+    ):
+        model = patient(kept.model, tolerance)
+        seen = probe(model, problem.items, size, partial(name_row, task.table))
+        measured = measured_of(settings, seen, task.wrapped)
+        plan = _plan(task, measured, seen)
         warned = [] if plan.passes == 0 else _warn_of_reach(plan.passes, settings, len(problem.subset_names))
         meter = Meter(report, seen.rows + plan.inside.rows, partial(worker_states, kept.engine))
         memory, failed = remembering(problem, seen.outputs), dict[int, str]()
         evaluator = Evaluator(call, size, seen.outputs.shape[1], meter, memory, engine=kept.engine)
         evaluator = replace(evaluator, tolerance=tolerance, failed=failed, remembered=model)
-        found = _checked(asked, measured, meter)
-        result = _tested(asked, evaluator, measured, plan, meter, found)
+        check = _checked(task, measured, meter)
+        result = _tested(task, evaluator, measured, plan, meter, check)
         kept.finish()
     if failed:
         warned.append(Note("pairs-left-out", "warning", failures(failed, problem.size)))
@@ -552,16 +256,16 @@ def _importance(
 
 
 def _record(
-    asked: ImportanceRun, plan: Plan, described: dict[str, Any], passes: int, check: SamplerCheck | None
+    task: ImportanceRun, plan: Plan, described: dict[str, Any], passes: int, check: SamplerCheck | None
 ) -> RunRecord:
-    problem, sampler, outcomes = asked.problem, asked.problem.sampler, plan.inside.outcomes
+    problem, sampler, outcomes = task.problem, task.problem.sampler, plan.inside.outcomes
     importance = ImportanceRecord(
         inputs=len(problem.items),
         passes=passes,
         fit=plan.fit,
         loss=described.pop("loss", None),
         classes=described.pop("classes", ()),
-        stand_ins=tuple(map(tuple, stand_ins_of(sampler, asked.table))),
+        stand_ins=tuple(map(tuple, stand_ins_of(sampler, task.table))),
         why=str(sampler.why) if isinstance(sampler, TableSampler | CrossFitted) and sampler.why else None,
         check=None
         if check is None
@@ -569,8 +273,8 @@ def _record(
     )
     return RunRecord(
         draws=plan.draws,
-        seed=asked.settings.seed,
-        inputs=asked.table.record(),
+        seed=task.settings.seed,
+        inputs=task.table.record(),
         exact=0 if outcomes is None else len({id(block.subset) for block in outcomes.split(problem)[0]}),
         sampler=repr(sampler),
         dependence_ignored=info_of(sampler).ignores_dependence,
@@ -580,15 +284,15 @@ def _record(
     )
 
 
-def _checked(asked: ImportanceRun, measured: Measured, meter: Meter) -> SamplerCheck | None:
-    """The check of a fitted sampler on rows that it has not seen: with labels those of the data."""
-    sampler, seed = asked.problem.sampler, asked.settings.seed
-    if not asked.check or not isinstance(sampler, TableSampler | CrossFitted):
+def _checked(task: ImportanceRun, measured: Measured, meter: Meter) -> SamplerCheck | None:
+    """Check a fitted sampler on rows that it has not seen: with labels those of the data."""
+    sampler, seed = task.problem.sampler, task.settings.seed
+    if not task.check or not isinstance(sampler, TableSampler | CrossFitted):
         return None
     meter.stage("check", None)
     if measured.described["test"] == "contrast":
-        return check_on_reference(sampler, asked.table, asked.problem.subsets, seed)
-    return check_on(sampler, asked.table, asked.problem.subsets, seed)
+        return check_on_reference(sampler, task.table, task.problem.subsets, seed)
+    return check_on(sampler, task.table, task.problem.subsets, seed)
 
 
 UNREAD = ReadModel()
@@ -596,7 +300,7 @@ UNREAD = ReadModel()
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """How subsets are tested; effects come from draws of their own where the test gives none."""
+    """The test of the subsets; effects come from draws of their own where the test gives none."""
 
     run: Callable[[Evaluator], tuple[GlobalEvidence, Effects | None]]
     draws: int
@@ -605,34 +309,42 @@ class Plan:
     inside: ReadModel = UNREAD
 
 
-def _plan(asked: ImportanceRun, measured: Measured, seen: Probe) -> Plan:
-    """The test that suits the sampler: known, or fitted."""
-    problem, settings, measure = asked.problem, asked.settings, measured.measure
+def _plan(task: ImportanceRun, measured: Measured, seen: Probe) -> Plan:
+    """Return the test for the sampler: known, or fitted."""
+    problem, settings, measure = task.problem, task.settings, measured.measure
     draws = settings.draws_for(problem.size)
-    fitted = isinstance(problem.sampler, CrossFitted) or fit_known(problem)
-    if fitted and measured.described["test"] == "contrast" and enough_inputs(asked.alike):
+    crossed, test = isinstance(problem.sampler, CrossFitted), measured.described["test"]
+    fitted = crossed or (isinstance(problem.sampler, TableSampler) and problem.sampler.reference is not None)
+    if fitted and test == "contrast" and len(np.unique(task.alike)) >= LEAST_INPUTS:  # a mean is nearly normal
         draws = max(draws, LEAST_DRAWS)
-        fit = fit_on_enough(problem)
-        inside = UNREAD if asked.read_model is None else asked.read_model(asked.wrapped.call, seen.outputs)
+        fit = fit_of(problem)
+        assert fit is not None
+        if fit.rows < features_LEAST_ROWS:
+            raise InputError(
+                f"the reference has {fit.rows} rows, too few to tell how far off a sampler fitted on them is; give at "
+                f"least {features_LEAST_ROWS}, or a sampler of your own that is right"
+            )
+        fit = replace(fit, mean_leverage=np.maximum(fit.mean_leverage, 1 / fit.rows))  # a mean of m rows at the least
+        inside = UNREAD if task.read_model is None else task.read_model(task.wrapped.call, seen.outputs)
         outcomes = inside.outcomes
         if outcomes is not None:
-            inside = replace(inside, notes=(EXACT,))
+            inside = replace(inside, notes=(Note("exact-means", "info"),))
             draws = draws if outcomes.split(problem)[1] else 0
 
         def contrasted(made: Evaluator) -> tuple[GlobalEvidence, Effects]:
-            held = (
-                held_out_problems(problem.sampler, asked.table, problem.subsets, settings.seed) if asked.check else []
-            )
-            off = off_by(held, made, lambda own: _contrast(None, settings, own, asked.wrapped).measure, draws, outcomes)
-            return by_student(problem, made, measure, fit, asked.alike, draws, outcomes, off)
+            off = _off(task, made, draws, outcomes) if task.check else None
+            return _student(task, made, measure, fit, draws, outcomes, off)
 
         return Plan(contrasted, draws, 0, "counted", inside)
     needed = passes_needed(settings.rule, settings.alpha, len(problem.subset_names))
-    passes = int(np.clip(needed, PASSES, MOST_PASSES)) if asked.passes is None else asked.passes
-    score, kind = measured.score, _fit_kind(problem, fitted, measured.described["test"])
+    passes = int(np.clip(needed, PASSES, MOST_PASSES)) if task.passes is None else task.passes
+    score = measured.score
+    kind: FitKind = "cross-fitted" if crossed else "known"
+    if fitted and not crossed:
+        kind = "reference alone" if test == "holdout" else "taken as right"
     if not fitted or score is None:
         return Plan(lambda made: (randomise(problem, made, measure, draws, passes), None), draws, passes, kind)
-    rest = LabelRest(asked.table, problem.subsets)
+    rest = LabelRest(task.table, problem.subsets)
 
     def run(made: Evaluator) -> tuple[GlobalEvidence, None]:
         return randomise_covariance(problem, made, measure, score, seen.rounding, rest, draws, passes), None
@@ -640,22 +352,14 @@ def _plan(asked: ImportanceRun, measured: Measured, seen: Probe) -> Plan:
     return Plan(run, draws, passes, kind)
 
 
-def _fit_kind(problem: Problem, fitted: bool, test: str) -> FitKind:
-    if isinstance(problem.sampler, CrossFitted):
-        return "cross-fitted"
-    if not fitted:
-        return "known"
-    return "reference alone" if test == "holdout" else "taken as right"
-
-
 def _tested(
-    asked: ImportanceRun, evaluator: Evaluator, measured: Measured, plan: Plan, meter: Meter, check: SamplerCheck | None
+    task: ImportanceRun, evaluator: Evaluator, measured: Measured, plan: Plan, meter: Meter, check: SamplerCheck | None
 ) -> Result:
     """Return the evidence on each subset, which are chosen by it, and their effects; none on which the check failed."""
-    problem, settings, draws, known = asked.problem, asked.settings, plan.draws, evaluator.memory is None
+    problem, settings, draws, known = task.problem, task.settings, plan.draws, evaluator.memory is None
     meter.stage("global", problem.size * (draws + len(round_sizes(draws, problem.round_draws))) if known else None)
     evidence, effects = plan.run(evaluator)
-    record = _record(asked, plan, measured.described, evidence.passes, check)
+    record = _record(task, plan, measured.described, evidence.passes, check)
     first = no_effects(len(evidence.p)) if effects is None else effects
     result = importance_result(problem, record, evidence, first, alpha=settings.alpha, rule=settings.rule, check=check)
     count = int(result.chosen.sum())
@@ -670,38 +374,69 @@ def _tested(
 
 
 def _measured(X: object, y: object, loss: Loss | None, settings: Settings, seen: Probe, wrapped: Wrapped) -> Measured:
-    """What is summed over inputs: the loss where there are labels, else the output."""
+    """Return what is summed over inputs: the loss where there are labels, else the output."""
     if y is None:
         return _contrast(loss, settings, seen, wrapped)
     for name in ("target", "link", "alternative"):
         value = vars(settings)[name]
         if value is not None:
             raise InputError(f"{name} is for the contrast without labels, got {name}={value!r} with y; drop it")
-    return _holdout(aligned_labels(y, X, len(seen.outputs)), loss, seen, wrapped)
+    return _holdout(_aligned(y, X, len(seen.outputs)), loss, seen, wrapped)
+
+
+def _aligned(y: object, X: object, count: int) -> Array:
+    """Return labels as an array, one for each row."""
+    import pandas as pd
+
+    labels = np.asarray(y)
+    if labels.ndim == 0 or len(labels) != count:
+        got = "one value" if labels.ndim == 0 else f"{len(labels)} labels"
+        raise InputError(f"y has {got} for {count} rows of data; give one for each row")
+    check_aligned(y, X)
+    missing = pd.isna(labels).reshape(count, -1).any(axis=1)
+    if missing.any():
+        raise InputError(f"y has a missing value in row {int(np.flatnonzero(missing)[0])}; drop rows without a label")
+    return labels
 
 
 def _holdout(y: Array, loss: Loss | None, seen: Probe, wrapped: Wrapped) -> Measured:
-    observed = seen.outputs
-    outputs = observed.shape[1]
+    observed, outputs = seen.outputs, seen.outputs.shape[1]
     name = ("squared" if outputs == 1 else "log") if loss is None else loss
-    measured, score = _loss(name, y, wrapped, observed)
+    if not callable(name):
+        one_of("loss", name, ("squared", "log"))
+    measured: LossFunction
+    score: LabelScore | None = None
+    if callable(name):
+        measured = user_loss(name, y)
+    elif name == "log":
+        classes = _class_labels(y, wrapped, observed)
+        measured, score = log_loss(classes), log_score(classes, outputs)
+    else:
+        if outputs != 1:
+            raise InputError(f"loss='squared' needs a model with one output, this one has {outputs}; use loss='log'")
+        if y.ndim != 1 or y.dtype.kind not in "fiub":
+            raise InputError(f"loss='squared' needs y of shape (n,) and numeric, got {y.dtype} of shape {y.shape}")
+        measured, score = squared_loss(y.astype(np.float64)), squared_score(y.astype(np.float64))
     every = np.arange(len(observed))
-    whole_run, half = measured(every, observed[:, None, :]), measured(every[::2], observed[::2, None, :])
-    if not np.allclose(whole_run[::2], half, rtol=1e-6, atol=1e-12):
+    all_rows, half = measured(every, observed[:, None, :]), measured(every[::2], observed[::2, None, :])
+    if not np.allclose(all_rows[::2], half, rtol=1e-6, atol=1e-12):
         raise InputError("loss gives a row another value when other rows are left out; it must look at each row alone")
     described = {"test": "holdout", "loss": name_of(name) if callable(name) else name}
     return Measured(holdout(measured, seen.rounding), described, score)
 
 
-def _loss(name: Loss, y: Array, wrapped: Wrapped, observed: Floats) -> tuple[LossFunction, LabelScore | None]:
-    if callable(name):
-        return user_loss(name, y), None
-    one_of("loss", name, ("squared", "log"))
-    if name == "log":
-        classes = class_labels(y, wrapped, observed)
-        return log_loss(classes), log_score(classes, observed.shape[1])
-    numbers = number_labels(y, observed.shape[1])
-    return squared_loss(numbers), squared_score(numbers)
+def _class_labels(y: Array, wrapped: Wrapped, observed: Floats) -> Ints:
+    """Return labels as positions of the model's outputs; a single output is the probability of label 1."""
+    outputs = observed.shape[1]
+    if observed.min() < 0 or observed.max() > 1 or (outputs > 1 and np.abs(observed.sum(axis=1) - 1).max() > 1e-3):
+        raise InputError("loss='log' needs class probabilities, the outputs are none; give a function as loss=")
+    known = (0, 1) if outputs == 1 else (wrapped.classes or tuple(range(outputs)))
+    position = {label: k for k, label in enumerate(known)}
+    labels = y.tolist()
+    strange = next((label for label in labels if isinstance(label, list) or label not in position), None)
+    if strange is not None:
+        raise InputError(f"y has the label {strange!r}, which the model does not know; it has {list(known[:8])}")
+    return np.array([position[label] for label in labels])
 
 
 def _contrast(loss: Loss | None, settings: Settings, seen: Probe, wrapped: Wrapped) -> Measured:
@@ -718,14 +453,9 @@ def _contrast(loss: Loss | None, settings: Settings, seen: Probe, wrapped: Wrapp
     described = {"test": "contrast", "target": name, "link": link, "alternative": direction}
     if aim.kind == "predicted":
         called = np.unique(seen.outputs.argmax(axis=1)).tolist()
-        described["classes"] = tuple(_label(wrapped, place) for place in called)
+        labels = [k if wrapped.classes is None else wrapped.classes[k] for k in called]
+        described["classes"] = tuple(label.item() if isinstance(label, np.generic) else label for label in labels)
     return Measured(contrast(aim, link, seen.rounding, direction), described)
-
-
-def _label(wrapped: Wrapped, place: int) -> object:
-    """What `target` names a class by."""
-    label = place if wrapped.classes is None else wrapped.classes[place]
-    return label.item() if isinstance(label, np.generic) else label
 
 
 def _warn_of_reach(passes: int, settings: Settings, subsets: int) -> list[Note]:
@@ -736,3 +466,228 @@ def _warn_of_reach(passes: int, settings: Settings, subsets: int) -> list[Note]:
     note = Note("passes-limit", "limit", {**values, "alpha": settings.alpha, "needed": needed})
     warn_user(str(note), ReachWarning)
     return [note]
+
+
+LEAST_DRAWS = 32  # of each input
+
+
+def _student(
+    task: ImportanceRun,
+    evaluator: Evaluator,
+    measure: Measure,
+    fit: Fit,
+    draws: int,
+    outcomes: Outcomes | None,
+    off: Floats | None,
+) -> tuple[GlobalEvidence, Effects]:
+    """Return p-values and effects with intervals of all subsets by Student's t; equal inputs count as one.
+
+    `off` (S,) is how far rows of the reference's own kind are from their draws on average.
+    """
+    moved = deviations(task.problem, evaluator, measure, draws, outcomes)
+    gain, spread = moved.gain.reshape(-1), moved.spread.reshape(-1)  # hypotheses stand input by input
+    over = features(Estimates(gain, gain, gain, gain, spread), None, fit, 0.5, task.alike, off=off)
+    assert over is not None  # there are enough inputs and rows
+    p = np.where(moved.varied, one_sided(over.p, over.effect, measure.alternative), 1.0)
+    evidence = GlobalEvidence(p, moved.varied, moved.statistic, over.effect, moved.classes, draws, passes=0)
+    return evidence, Effects(over.effect, over.low, over.high)
+
+
+def _off(task: ImportanceRun, evaluator: Evaluator, draws: int, outcomes: Outcomes | None) -> Floats | None:
+    """Return how far rows that their samplers have not seen are from their draws on average (S,); None: no rows."""
+    gains = []
+    sampler, subsets, seed = task.problem.sampler, task.problem.subsets, task.settings.seed
+    for problem in held_out_problems(sampler, task.table, subsets, seed):
+        names = problem.input_names
+        seen = probe(
+            evaluator.direct,
+            problem.items,
+            evaluator.batch_rows,
+            lambda row, names=names: f"row {names[row]!r} of the reference",  # type: ignore[misc]
+        )
+        evaluator.counter.count_evaluated(seen.rows)
+        apart = replace(evaluator, memory=None, failed={})  # hypotheses of its own
+        measure = _contrast(None, task.settings, seen, task.wrapped).measure
+        gains.append(deviations(problem, apart, measure, draws, outcomes).gain)
+    return np.concatenate(gains).mean(axis=0) if gains else None
+
+
+def one_sided(p: Floats, effect: Floats, alternative: Alternative) -> Floats:
+    """Return p-values of one direction from two-sided ones of a symmetric distribution.
+
+    >>> one_sided(np.array([0.02, 0.02]), np.array([1.0, -1.0]), "greater")
+    array([0.01, 0.99])
+    """
+    if alternative == "two-sided":
+        return p
+    agrees = effect > 0 if alternative == "greater" else effect < 0
+    return np.where(agrees, p / 2, 1 - p / 2)
+
+
+FOLDS, FEWEST_FOLDS = 5, 2
+MOST_FITS = 400  # subsets x folds: wide tables get fewer folds
+LEAST_ROWS = 20  # of what a sampler is fitted on
+LEAST_CHECKED, MOST_CHECKED, CHECK_DRAWS = 50, 400, 49  # rows of a check, and draws of each
+MOST_SUBSETS = 30  # that are checked: about 10 s
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CrossFitted:
+    """A sampler for rows that are known: each is redrawn by the fit of a fold that it is not in."""
+
+    fits: tuple[TableSampler, ...]
+    table: Table
+    folds: Ints  # (n,) the same for equal rows
+
+    def __repr__(self) -> str:
+        first = self.fits[0]
+        return f"{first.name}({first.rows} rows of reference and other folds, {len(self.fits)} folds)"
+
+    @property
+    def why(self) -> Note | None:
+        """The reason for this sampler."""
+        return self.fits[0].why
+
+    @property
+    def info(self) -> SamplerInfo:
+        """Facts of the first fit."""
+        return replace(info_of(self.fits[0]), identity=repr(self))
+
+    @cached_property
+    def _fold_of(self) -> dict[bytes, int]:
+        return {key: int(fold) for key, fold in zip(_keys(self.table.values), self.folds, strict=True)}
+
+    def __call__(self, inputs: Batch, subset: Subset, draws: int, rng: np.random.Generator) -> Batch:
+        return splice(inputs, subset, draws, rng, self)
+
+    def values(self, inputs: Array, subset: Subset, draws: int, rng: np.random.Generator) -> Array:
+        """Return new values of the subset's columns, (len(inputs) * draws, columns), input-major."""
+        folds = np.array([self._fold_of.get(key, 0) for key in _keys(inputs)], np.int64)  # no fit knows other rows
+        drawn = np.empty((len(inputs), draws, len(subset.index)), inputs.dtype)
+        for fold in np.unique(folds):
+            rows = np.flatnonzero(folds == fold)
+            drawn[rows] = self.fits[fold].values(inputs[rows], subset, draws, rng).reshape(len(rows), draws, -1)
+        return drawn.reshape(-1, len(subset.index))
+
+    def repeats(self, subset: Subset) -> bool:
+        """Tell whether draws repeat so often that remembering the model's answers pays."""
+        return self.fits[0].repeats(subset)
+
+
+def cross_fitted(sampler: TableSampler, table: Table, alike: Ints, subsets: int, seed: int) -> CrossFitted:
+    """Return a sampler of the same kind for the rows of `table`: fitted on its reference and the other folds.
+
+    `alike` (n,) is equal for equal rows, which stay together. Where the data stand in the reference, they leave it.
+    """
+    reference = sampler.reference
+    assert reference is not None
+    assert sampler.refit is not None
+    data = sampler.in_reference_order(table.values).astype(reference.values.dtype)
+    other = reference.values[~_repeated(reference.values, data)]
+    _, first, unit = np.unique(alike, return_index=True, return_inverse=True)
+    units = np.argsort(np.argsort(first))[unit.reshape(-1)]  # numbered as they come, whatever the order of columns
+    different = len(first)
+    count = int(np.clip(MOST_FITS // max(subsets, 1), FEWEST_FOLDS, FOLDS))
+    if len(other) + different * (count - 1) // count < LEAST_ROWS or different < count:
+        raise InputError(
+            f"{len(other)} reference rows and {different} different rows of data are too few to fit a sampler on; "
+            f"give {LEAST_ROWS} or more rows of the population as reference, or a sampler of your own"
+        )
+    folds = stream(seed, "holdout", "folds").permutation(np.arange(different) % count)[units]
+    fits = []
+    for fold in range(count):
+        values = np.concatenate([other, data[folds != fold]])
+        fitted = sampler.refit(replace(reference, values=values, index=tuple(range(len(values))), row_labels=None))
+        fits.append(replace(fitted, order=sampler.order, kinds=sampler.kinds, why=sampler.why))
+    return CrossFitted(tuple(fits), table, folds)
+
+
+def _repeated(reference: Array, data: Array) -> Bools:
+    """Return which reference rows (m,) are data: it is the data, or holds every row of data whose rows differ."""
+    if reference.shape == data.shape and np.array_equal(reference, data, equal_nan=True):
+        return np.ones(len(reference), bool)
+    known, keys = set(_keys(data)), _keys(reference)
+    mostly_different = len(known) > 0.9 * len(data)  # equal rows are then the same ones, and not equal by chance
+    if mostly_different and known <= set(keys):
+        return np.array([key in known for key in keys], bool)
+    return np.zeros(len(reference), bool)
+
+
+def _keys(values: Array) -> list[bytes]:
+    """Return keys by which rows are compared; all missing values are one."""
+    plain = np.where(np.isnan(values), np.nan, values.astype(np.float64) + 0.0)
+    return [row.tobytes() for row in np.ascontiguousarray(plain)]
+
+
+def check_on(
+    sampler: TableSampler | CrossFitted, table: Table, subsets: Sequence[Subset], seed: int
+) -> SamplerCheck | None:
+    """Check a sampler on rows that it has not seen; None with too few of them."""
+    count = len(table.values)
+    if count < LEAST_CHECKED:
+        return None
+    rows = np.sort(stream(seed, "holdout", "check").permutation(count)[:MOST_CHECKED])
+    picked = np.sort(stream(seed, "holdout", "subsets").permutation(len(subsets))[:MOST_SUBSETS])
+    names = {subsets[k].name: subsets[k].index.tolist() for k in picked}
+    check = check_table(sampler, table.show(table.values[rows], rows), subsets=names, draws=CHECK_DRAWS, seed=seed)
+    left_out = tuple(subset.name for subset in subsets if subset.name not in names)
+    if not left_out:
+        return check
+    note = Note("check-subsets", "info", {"checked": len(names), "subsets": len(subsets)})
+    return replace(check, left_out=left_out, notes=(*check.notes, note))
+
+
+def check_on_reference(
+    sampler: TableSampler | CrossFitted, table: Table, subsets: Sequence[Subset], seed: int
+) -> SamplerCheck | None:
+    """Check a sampler on rows of its own reference, each redrawn by a fit without it; shown as `table` is."""
+    import pandas as pd
+
+    if isinstance(sampler, CrossFitted) or sampler.reference is None or sampler.refit is None:
+        return None
+    count = len(sampler.reference.values)
+    if count < LEAST_CHECKED:
+        return None
+    rows = replace(
+        table,
+        values=sampler.in_data_order(sampler.reference.values).astype(table.values.dtype),
+        index=tuple(range(count)),
+        row_labels=None if table.labels is None else pd.RangeIndex(count),
+    )
+    alike = np.unique(rows.values, axis=0, return_inverse=True)[1].reshape(-1)
+    return check_on(cross_fitted(sampler, rows, alike, len(subsets), seed), rows, subsets, seed)
+
+
+def stand_ins_of(sampler: object, table: Table) -> list[list[str]]:
+    """Return columns that repeat each other in the reference of the sampler; of a known one in the data."""
+    values, fitted = table.values, sampler.fits[0] if isinstance(sampler, CrossFitted) else sampler
+    if isinstance(fitted, TableSampler) and fitted.reference is not None:
+        values = fitted.in_data_order(fitted.reference.values)
+    return stand_ins(replace(table, values=values))
+
+
+@dataclass(frozen=True, eq=False)
+class LabelRest:
+    """Residuals of labels regressed on predictions and on the rest of each row (ridge, splines)."""
+
+    table: Table
+    subsets: Sequence[Subset]
+
+    @cached_property
+    def _design(self) -> Design:
+        return Design(reference_rows(self.table))
+
+    def __call__(self, subset: int, left: Floats, predicted: Floats) -> Floats:
+        """Return the residuals (n, C) of labels less predictions, (n, C) both; it never sees the subset's columns."""
+        count = len(left)
+        scaled = [(column - column.mean()) / (float(column.std()) or 1.0) for column in predicted.T]
+        _, rest = self._design.rows.parts(self.subsets[subset])
+        form = self._design.forms(rest, count)[-1]
+        features, _ = self._design.reference(rest, form, np.arange(count))
+        regressions = ridge(np.column_stack([features, *scaled]))
+        residuals = np.empty_like(left)
+        for k, wanted in enumerate(left.T):
+            penalty = np.array([best_penalty(regressions, wanted)])
+            missed, leverage = (part[:, 0] for part in regressions.left_out(wanted[:, None], penalty))
+            residuals[:, k] = missed * (1 - leverage)
+        return residuals

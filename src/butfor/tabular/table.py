@@ -1,4 +1,4 @@
-"""Arrays and frames -> one matrix with names, and back to the type the user's model expects."""
+"""Tables: arrays and frames as one matrix with names, and back to the type that the user's model expects."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ EXACT = 2**53  # whole numbers beyond it have no float64 of their own
 
 @dataclass(frozen=True, eq=False)
 class ColumnType:
-    """How a column was given, and what its numbers stand for. Missing values are NaN in every kind.
+    """The type of a column as it was given, and the meaning of its numbers. Missing values are NaN in every kind.
 
     `levels` of a category: code i stands for level i. Levels of the reference come first, those that only the data
     has behind them, so that a sampler and the data it is used on share their codes.
@@ -47,64 +47,49 @@ class ColumnType:
 
     @property
     def limits(self) -> tuple[float, float] | None:
-        """The least and largest number that a column of whole numbers holds when it is shown; None of any other."""
+        """The least and largest number that a column of whole numbers can hold; None of any other."""
         if self.dtype is None or self.dtype.kind not in "iub":
             return None
         if self.dtype.kind == "b":
             return 0.0, 1.0
-        held = np.iinfo(self.dtype.type)
-        return max(float(held.min), -float(EXACT)), min(float(held.max), float(EXACT))
+        bounds = np.iinfo(self.dtype.type)
+        return max(float(bounds.min), -float(EXACT)), min(float(bounds.max), float(EXACT))
 
     def show(self, values: Floats) -> Any:
-        """The numbers as a column of the frame's own type; a type that cannot hold a missing value gives way."""
+        """Return the numbers as a column of the frame's own type; a type without missing values gives way to them."""
+        if self.kind in ("number", "flag") and (self.dtype is None or self.dtype == values.dtype):
+            return values
+        import pandas as pd
+
+        missing, dtype = np.isnan(values), self.dtype
         if self.kind == "category":
-            return self._categories(values)
+            codes = np.where(missing, -1, values).astype(np.int64)
+            if not isinstance(dtype, pd.CategoricalDtype):
+                levels = self.levels.array.take(codes, allow_fill=True)
+                return pd.Series(levels, dtype=dtype)  # an array of objects might be taken for text
+            index = dtype.categories.get_indexer(self.levels)
+            if (index < 0).any():  # the reference has levels that the data's type does not name
+                dtype = pd.CategoricalDtype(dtype.categories.append(self.levels[index < 0]), dtype.ordered)
+                index = dtype.categories.get_indexer(self.levels)
+            return pd.Categorical.from_codes(np.append(index, -1)[codes], dtype=dtype)
         if self.kind == "time":
-            return self._times(values)
-        return values if self.dtype is None or self.dtype == values.dtype else self._numbers(values)
-
-    def _categories(self, values: Floats) -> Any:
-        import pandas as pd
-
-        codes = np.where(np.isnan(values), -1, values).astype(np.int64)
-        if not isinstance(self.dtype, pd.CategoricalDtype):
-            levels = self.levels.array.take(codes, allow_fill=True)
-            return pd.Series(levels, dtype=self.dtype)  # an array of objects might be taken for text
-        dtype = self.dtype
-        places = dtype.categories.get_indexer(self.levels)
-        if (places < 0).any():  # the reference has levels that the data's type does not name
-            dtype = pd.CategoricalDtype(dtype.categories.append(self.levels[places < 0]), dtype.ordered)
-            places = dtype.categories.get_indexer(self.levels)
-        return pd.Categorical.from_codes(np.append(places, -1)[codes], dtype=dtype)
-
-    def _times(self, values: Floats) -> Any:
-        import pandas as pd
-
-        missing = np.isnan(values)
-        whole = np.rint(np.where(missing, 0, values)).astype(np.int64)
-        naive = "timedelta64[us]" if self.dtype.kind == "m" else "datetime64[us]"
-        times = pd.Series(whole.view(naive)).mask(missing)
-        if isinstance(self.dtype, pd.DatetimeTZDtype):
-            times = times.dt.tz_localize("UTC")
-        return times.astype(self.dtype).array
-
-    def _numbers(self, values: Floats) -> Any:
-        import pandas as pd
-
-        missing = np.isnan(values)
-        if self.dtype.kind in "iub":
+            whole = np.rint(np.where(missing, 0, values)).astype(np.int64)
+            naive = "timedelta64[us]" if dtype.kind == "m" else "datetime64[us]"
+            times = pd.Series(whole.view(naive)).mask(missing)
+            return (times.dt.tz_localize("UTC") if isinstance(dtype, pd.DatetimeTZDtype) else times).astype(dtype).array
+        if dtype.kind in "iub":
             values = np.rint(values)
-        if isinstance(self.dtype, np.dtype):
-            return values.astype(self.dtype) if self.dtype.kind == "f" or not missing.any() else values
-        if isinstance(self.dtype, pd.SparseDtype):
-            return pd.arrays.SparseArray(values.astype(self.dtype.subtype), dtype=self.dtype)
-        held = pd.array(np.where(missing, 0, values).astype(self.dtype.numpy_dtype), dtype=self.dtype)
-        held[missing] = None
-        return held
+        if isinstance(dtype, np.dtype):
+            return values.astype(dtype) if dtype.kind == "f" or not missing.any() else values
+        if isinstance(dtype, pd.SparseDtype):
+            return pd.arrays.SparseArray(values.astype(dtype.subtype), dtype=dtype)
+        shown = pd.array(np.where(missing, 0, values).astype(dtype.numpy_dtype), dtype=dtype)
+        shown[missing] = None
+        return shown
 
 
 def encode(series: pd.Series[Any], name: str, what: str, like: ColumnType | None) -> tuple[ColumnType, Floats]:
-    """A column of a frame and its numbers; `like` is the same column of the reference, whose codes are kept."""
+    """Return a column of a frame as its type and numbers; `like` is the same column of the reference."""
     dtype: Any = series.dtype
     kind = BY_CODE.get(dtype.kind, "category")  # pandas' own categories are "O"
     if like is not None and like.kind != kind and {like.kind, kind} != {"number", "flag"}:
@@ -116,7 +101,14 @@ def encode(series: pd.Series[Any], name: str, what: str, like: ColumnType | None
         )
     if kind == "category":
         return _coded(series, name, what, None if like is None else like.levels)
-    numbers = _as_microseconds(series, name, what) if kind == "time" else series
+    numbers = series
+    if kind == "time":
+        coarse = series.dt.as_unit("us")
+        if not (coarse == series)[series.notna()].all():  # what is finer could not be given back
+            raise InputError(
+                f"column {name!r} of the {what} has times finer than a microsecond; round them with .dt.round('us')"
+            )
+        numbers = coarse.astype("int64").astype(np.float64).mask(coarse.isna())
     values = np.asarray(numbers.to_numpy(dtype=np.float64, na_value=np.nan))
     if dtype.kind in "iu" and len(values) and np.nanmax(np.abs(values), initial=0) > EXACT:
         raise InputError(
@@ -131,8 +123,8 @@ def _coded(series: pd.Series[Any], name: str, what: str, known: pd.Index[Any] | 
 
     fixed = series.dtype.categories if isinstance(series.dtype, pd.CategoricalDtype) else None
     try:
-        own: pd.Index[Any] = pd.Index(series.dropna().unique()) if fixed is None else fixed
-        levels = own if known is None else known.append(own[known.get_indexer(own) < 0])
+        here: pd.Index[Any] = pd.Index(series.dropna().unique()) if fixed is None else fixed
+        levels = here if known is None else known.append(here[known.get_indexer(here) < 0])
         codes = levels.get_indexer(pd.Index(series.array)).astype(np.float64)
     except TypeError as error:
         raise InputError(
@@ -140,17 +132,6 @@ def _coded(series: pd.Series[Any], name: str, what: str, known: pd.Index[Any] | 
         ) from error
     codes[series.isna().to_numpy()] = np.nan
     return ColumnType("category", series.dtype, levels), codes
-
-
-def _as_microseconds(series: pd.Series[Any], name: str, what: str) -> pd.Series[Any]:
-    """Times as a float column; what is finer than a microsecond could not be given back."""
-    coarse = series.dt.as_unit("us")
-    if not (coarse == series)[series.notna()].all():
-        raise InputError(
-            f"column {name!r} of the {what} has times finer than a microsecond; round them with .dt.round('us')"
-        )
-    numbers: pd.Series[Any] = coarse.astype("int64").astype(np.float64)
-    return numbers.mask(coarse.isna())
 
 
 def _plain(level: object) -> Scalar:
@@ -176,7 +157,7 @@ ColumnTypes = Mapping[str, ColumnType]
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A matrix (n, columns), the names of rows and columns, what the columns stand for, and how the table was given."""
+    """A matrix (n, columns) with the names of rows and columns, the types of columns, and how the table was given."""
 
     values: Array
     columns: tuple[str, ...]
@@ -186,7 +167,7 @@ class Table:
     row_labels: pd.Index[Any] | None = None
 
     def show(self, values: Array, rows: Ints | None = None) -> Batch:
-        """A matrix as the user would write it: a frame of the same column types, or an array of the same type.
+        """Return a matrix as the user would write it: a frame of the same column types, or an array of the same type.
 
         `rows` are the positions of the inputs that the rows of the matrix come from: they keep those labels.
         """
@@ -210,7 +191,7 @@ class Table:
         return first if all(column.dtype is first or column.dtype == first for column in self.kinds) else None
 
     def take(self, rows: Ints) -> Table:
-        """The same table with some of its rows."""
+        """Return the same table with some of its rows."""
         labels = None if self.row_labels is None else self.row_labels.take(rows)
         return replace(self, values=self.values[rows], index=tuple(self.index[i] for i in rows), row_labels=labels)
 
@@ -223,16 +204,16 @@ class Table:
 
     @property
     def named_kinds(self) -> dict[str, ColumnType] | None:
-        """What each column stands for, by name; None for an array, whose columns have no names of their own."""
+        """The type of each column, by name; None for an array, whose columns have no names of their own."""
         return None if self.labels is None else dict(zip(self.columns, self.kinds, strict=True))
 
     def has(self, *kinds: str) -> list[str]:
-        """Names of the columns of these kinds."""
+        """Return the names of the columns of these kinds."""
         return [name for name, column in zip(self.columns, self.kinds, strict=True) if column.kind in kinds]
 
 
 def items_of(table: Table) -> TableItems:
-    """The rows of a table, with the types, the column names and the row labels of the user's for the model."""
+    """Return the rows of a table, for the model with the user's types, column names and row labels."""
     plain = table.labels is None and table.kinds[0].dtype is None
     return TableItems(table.values, None if plain else table.show)
 
@@ -250,8 +231,8 @@ def table_of(record: TableInputs, values: Array, index: tuple[Any, ...]) -> Tabl
 
 def check_cells(table: Table, values: Array, columns: Ints) -> None:
     """Raise ValueError at numbers (n, columns) that no level or time of their column stands for: files hold any."""
-    for place, j in enumerate(columns.tolist()):
-        column, cells = table.kinds[j], values[:, place]
+    for j, cells in zip(columns.tolist(), values.T, strict=True):
+        column = table.kinds[j]
         known = cells[~np.isnan(cells)]
         if column.kind == "category" and not ((known >= 0) & (known < len(column.levels)) & (known % 1 == 0)).all():
             raise ValueError(f"column {table.columns[j]!r} has categories without a name")
@@ -262,32 +243,27 @@ def check_cells(table: Table, values: Array, columns: Ints) -> None:
 
 
 def is_lazy(data: object) -> bool:
-    """Whether it is polars' promise of a frame."""
+    """Tell whether it is a LazyFrame of polars, which holds no rows yet."""
     return type(data).__name__ == "LazyFrame"
 
 
 def as_frame(data: object, what: str, like: ColumnTypes | None = None) -> object:
-    """pandas' own of a frame of another library and of one row; what is no frame as it is."""
+    """Return a frame of another library, or one row, as a frame of pandas; what is no frame as it is."""
     if is_lazy(data):
         raise InputError(f"the {what} is a LazyFrame, which holds no rows yet; give it as .collect()")
-    if is_series(data):
-        return _one_row(data, like or {})
+    if is_series(data):  # one row, as frame.iloc[0] gives it: its columns have lost their types
+        frame = data.to_frame().T.infer_objects()
+        for label, dtype in frame.dtypes.items():
+            known = (like or {}).get(str(label))
+            if known is not None and known.dtype is not None and known.dtype != dtype:
+                frame[label] = _typed(frame[label], known.dtype)
+        return frame
     to_pandas = None if is_frame(data) else attribute(data, "to_pandas")  # of polars, pyarrow
     return data if to_pandas is None else to_pandas()
 
 
-def _one_row(row: pd.Series[Any], like: ColumnTypes) -> pd.DataFrame:
-    """One row, as `frame.iloc[0]` gives it: its columns have lost their types, which the reference knows."""
-    frame = row.to_frame().T.infer_objects()
-    for label, dtype in frame.dtypes.items():
-        known = like.get(str(label))
-        if known is not None and known.dtype is not None and known.dtype != dtype:
-            frame[label] = _typed(frame[label], known.dtype)
-    return frame
-
-
 def _typed(column: pd.Series[Any], dtype: Any) -> pd.Series[Any]:
-    """A column of one value as this type, unless that cannot hold it."""
+    """Return a column of one value as this type, unless that cannot hold it."""
     import pandas as pd
 
     value = column.iloc[0]
@@ -302,7 +278,7 @@ def _typed(column: pd.Series[Any], dtype: Any) -> pd.Series[Any]:
 
 
 def as_table(data: object, what: str, *, empty: bool = False, like: ColumnTypes | None = None) -> Table:
-    """The user's table, checked; `what` names it in errors ("data", "reference").
+    """Return the user's table, checked; `what` names it in errors ("data", "reference").
 
     `like` are the columns of a sampler's reference: categories then have the codes they have there.
     """
@@ -321,7 +297,7 @@ def as_table(data: object, what: str, *, empty: bool = False, like: ColumnTypes 
 
 
 def twice(names: Sequence[str]) -> list[str]:
-    """Names that come more than once."""
+    """Return the names that come more than once."""
     return sorted(name for name, count in Counter(names).items() if count > 1)
 
 
@@ -362,21 +338,19 @@ def _from_array(data: object, what: str) -> Table:
 
 
 def check_complete(table: Table, what: str, *, missing: bool = False) -> None:
-    """Raise at the first infinite value, and at the first missing one unless they are allowed, naming its place."""
+    """Raise at the first infinite value, and at the first missing one unless allowed, naming row and column."""
     bad = np.isinf(table.values) if missing else ~np.isfinite(table.values)
     if not bad.any():
         return
     row, column = np.argwhere(bad)[0]
     value = table.values[row, column]
-    place = f"the {what} has {value} in row {table.index[row]!r}, column {table.columns[column]!r}"
-    if missing or np.isinf(value):
-        raise InputError(f"{place}; mend or drop it")
     hint = "fill or drop it, or use butfor.tabular.forest or neighbours, which know missing values"
-    raise InputError(f"{place}; {hint}")
+    hint = "mend or drop it" if missing or np.isinf(value) else hint
+    raise InputError(f"the {what} has {value} in row {table.index[row]!r}, column {table.columns[column]!r}; {hint}")
 
 
 def numbers_of(reference: object, sampler: str) -> Table:
-    """The reference of a sampler that computes with its columns: numbers only, all of them there, two rows or more.
+    """Return the reference of a sampler that computes with columns: numbers only, none missing, two rows or more.
 
     `sampler` is what it is called in errors ("a Gaussian").
     """
@@ -393,7 +367,7 @@ def numbers_of(reference: object, sampler: str) -> Table:
 
 
 def constant(name: str, value: float, sampler: str) -> InputError:
-    """What to do about a column that does not vary."""
+    """Return the error of a column that does not vary."""
     return InputError(
         f"column {name!r} of the reference is constant ({value:g}): {sampler} cannot redraw it; drop the column from "
         "data and reference, or use butfor.tabular.empirical"
@@ -403,19 +377,27 @@ def constant(name: str, value: float, sampler: str) -> InputError:
 MIXING = ("Normalizer",)  # one output per input, by name too, but each of them made of all inputs
 INDICATOR = "missingindicator_"  # how scikit-learn's imputers name the flags they add
 Names = tuple[str, ...] | None  # of columns, where they are known
+Owners = tuple[str, ...]  # the group that each column belongs to
 
 
 def groups_from_encoder(encoder: object, *, positions: bool = False) -> dict[str, list[Any]]:
-    """Encoded columns by raw column, for `subsets=`: {"colour": ["colour_blue", "colour_red"], "age": ["age"]}.
+    """Return encoded columns by raw column, for `subsets=`: {"colour": ["colour_blue", "colour_red"], "age": ["age"]}.
 
     Every encoded column is in exactly one group. Columns that a transformer makes of several raw ones (PCA) are one
     group with the transformer's name.
 
     Parameters
     ----------
-    encoder : a fitted scikit-learn ColumnTransformer, OneHotEncoder or other transformer, or a Pipeline of them, whose
-        last step may be the model: then the columns are those that the model gets.
-    positions : give numbers, for tables without names, in place of the names of `get_feature_names_out()`.
+    encoder : transformer or Pipeline
+        A fitted scikit-learn ColumnTransformer, OneHotEncoder or other transformer, or a Pipeline of them, whose last
+        step may be the model: then the columns are those that the model gets.
+    positions : bool, default=False
+        Give numbers, for tables without names, in place of the names of `get_feature_names_out()`.
+
+    Returns
+    -------
+    dict
+        For each raw column, or transformer that mixes several, the columns made of it.
 
     Examples
     --------
@@ -425,28 +407,16 @@ def groups_from_encoder(encoder: object, *, positions: bool = False) -> dict[str
     {'colour': ['colour_blue', 'colour_red'], 'size': ['size_M', 'size_S']}
     """
     raw = _raw_names(encoder)
-    made = _through(encoder, EncodedColumns(raw, raw), "", None)
-    if made.names is None and not positions:
+    names, owners = _through(encoder, raw, raw, "", None)
+    if names is None and not positions:
         raise InputError(
             f"{type(encoder).__name__} cannot name the columns it makes, since a step of it has no "
             "get_feature_names_out; ask for positions=True"
         )
     groups: dict[str, list[Any]] = {}
-    for place, owner in enumerate(made.owners):
-        groups.setdefault(owner, []).append(place if positions or made.names is None else made.names[place])
+    for position, owner in enumerate(owners):
+        groups.setdefault(owner, []).append(position if positions or names is None else names[position])
     return groups
-
-
-@dataclass(frozen=True)
-class EncodedColumns:
-    """Columns on their way through an encoder: what each is called, if that is known, and whose group it belongs to."""
-
-    names: Names
-    owners: tuple[str, ...]
-
-    def take(self, places: Sequence[int]) -> EncodedColumns:
-        names = None if self.names is None else tuple(self.names[i] for i in places)
-        return EncodedColumns(names, tuple(self.owners[i] for i in places))
 
 
 def _raw_names(encoder: object) -> tuple[str, ...]:
@@ -459,98 +429,83 @@ def _raw_names(encoder: object) -> tuple[str, ...]:
     return tuple(f"x{i}" for i in range(count)) if names is None else tuple(map(str, names))
 
 
-def _through(step: Any, columns: EncodedColumns, name: str, width: int | None) -> EncodedColumns:
-    """The columns after one step, which is called `name` and makes `width` columns where that is known."""
+def _through(step: Any, names: Names, owners: Owners, name: str, width: int | None) -> tuple[Names, Owners]:
+    """Return names, if known, and raw columns of what one step makes of columns with these.
+
+    The step is called `name` and makes `width` columns where that is known.
+    """
+
+    def apart(part: str) -> str:
+        return f"{part} (transformer)" if part in owners else part
+
     if step is None or isinstance(step, str):  # "passthrough"
-        return columns
+        return names, owners
     if (steps := attribute(step, "steps")) is not None:
         *others, last = steps
         is_model = last[1] is not None and not isinstance(last[1], str) and attribute(last[1], "transform") is None
-        for own, part in others if is_model else steps:
-            columns = _through(part, columns, name or _apart(own, columns.owners), None)
-        return columns
-    if attribute(step, "output_indices_") is not None:
-        return _side_by_side(step, columns)
-    names = _names_out(step, columns.names)
-    width = len(names) if names is not None else width
+        for label, part in others if is_model else steps:
+            names, owners = _through(part, names, owners, name or apart(label), None)
+        return names, owners
+    try:
+        given = None if names is None else np.asarray(names, dtype=object)
+        made: Names = tuple(map(str, step.get_feature_names_out(given)))
+    except (AttributeError, ValueError, TypeError, NotImplementedError):
+        made = None
+    if attribute(step, "output_indices_") is not None:  # a ColumnTransformer: parts side by side
+        raw, spans = _raw_names(step), step.output_indices_
+        found = [""] * max((span.stop for span in spans.values()), default=0)
+        for part, transformer, chosen in step.transformers_:
+            span = spans.get(part, slice(0, 0))
+            if span.stop > span.start:
+                inside = _positions(chosen, raw)
+                some = None if names is None else tuple(names[i] for i in inside)
+                of_part = tuple(owners[i] for i in inside)
+                found[span] = _through(transformer, some, of_part, apart(part), span.stop - span.start)[1]
+        return made, tuple(found)
+    width = len(made) if made is not None else width
     if width is None:
         raise InputError(
             f"step {name or type(step).__name__!r} does not say how many columns it makes; give the steps before it"
         )
-    return EncodedColumns(names, _owners(step, columns, name or type(step).__name__, names, width))
-
-
-def _side_by_side(step: Any, columns: EncodedColumns) -> EncodedColumns:
-    """A ColumnTransformer: each part gets some columns, and what the parts make stands side by side."""
-    raw = _raw_names(step)
-    places = {part: range(where.start, where.stop) for part, where in step.output_indices_.items()}
-    owners = [""] * max((where.stop for where in places.values()), default=0)
-    for part, transformer, chosen in step.transformers_:
-        where = places.get(part, range(0))
-        if len(where):
-            given = columns.take(_positions(chosen, raw))
-            made = _through(transformer, given, _apart(part, columns.owners), len(where))
-            owners[where.start : where.stop] = made.owners
-    return EncodedColumns(_names_out(step, columns.names), tuple(owners))
-
-
-def _apart(part: str, taken: Sequence[str]) -> str:
-    return f"{part} (transformer)" if part in taken else part
+    return made, _owners(step, names, owners, name or type(step).__name__, made, width)
 
 
 def _positions(chosen: Any, names: Sequence[str]) -> list[int]:
-    """Columns as a ColumnTransformer may name them: one or several, by name, position, slice or mask."""
+    """Return columns as a ColumnTransformer may name them: one or several, by name, position, slice or mask."""
     if isinstance(chosen, slice) and isinstance(chosen.start or chosen.stop, str):
         first = 0 if chosen.start is None else names.index(chosen.start)
         last = len(names) - 1 if chosen.stop is None else names.index(chosen.stop)  # by name the end is part of it
         return list(range(first, last + 1, chosen.step or 1))
     if isinstance(chosen, slice | int):
-        return [int(place) for place in np.atleast_1d(np.arange(len(names))[chosen])]
-    listed = [chosen] if isinstance(chosen, str) else list(chosen)
-    if all(isinstance(column, bool | np.bool_) for column in listed):
-        return [place for place, taken in enumerate(listed) if taken]
-    return [names.index(column) if isinstance(column, str) else int(column) % len(names) for column in listed]
+        return [int(position) for position in np.atleast_1d(np.arange(len(names))[chosen])]
+    columns = [chosen] if isinstance(chosen, str) else list(chosen)
+    if all(isinstance(column, bool | np.bool_) for column in columns):
+        return [position for position, wanted in enumerate(columns) if wanted]
+    return [names.index(column) if isinstance(column, str) else int(column) % len(names) for column in columns]
 
 
-def _names_out(step: Any, names: Names) -> Names:
-    given = None if names is None else np.asarray(names, dtype=object)
-    try:
-        return tuple(map(str, step.get_feature_names_out(given)))
-    except (AttributeError, ValueError, TypeError, NotImplementedError):
-        return None
-
-
-def _owners(step: Any, columns: EncodedColumns, name: str, names: Names, width: int) -> tuple[str, ...]:
-    """Whose each of the columns is that one transformer makes."""
-    if len(set(columns.owners)) == 1:
-        return columns.owners[:1] * width
-    if type(step).__name__ in MIXING:
+def _owners(step: Any, names: Names, owners: Owners, name: str, made: Names, width: int) -> Owners:
+    """Return the raw column of each of the columns that one transformer makes; its name where there are several."""
+    if len(set(owners)) == 1:
+        return owners[:1] * width
+    kind, counts = type(step).__name__, list[int]()  # columns that each input becomes, one input after the other
+    if kind in MIXING:
         return (name,) * width
-    counts = _counts(step)
-    if counts is not None and len(counts) == len(columns.owners) and sum(counts) == width:
-        return tuple(np.repeat(np.array(columns.owners, dtype=object), counts))
-    owner = dict(zip(columns.names or (), columns.owners, strict=False))
-    found = [owner.get(one, owner.get(one.removeprefix(INDICATOR))) for one in names or ()]
-    return tuple(map(str, found)) if found and None not in found else (name,) * width
-
-
-def _counts(step: Any) -> list[int] | None:
-    """How many columns each input becomes, where a transformer makes several of each, one input after the other."""
-    kind = type(step).__name__
     if kind == "OneHotEncoder":
-        return [_levels(step, i) for i in range(len(step.categories_))]
-    if kind == "KBinsDiscretizer":
-        return [1 if step.encode == "ordinal" else int(bins) for bins in step.n_bins_]
-    if kind == "SplineTransformer":
-        return [step.n_features_out_ // step.n_features_in_] * step.n_features_in_
-    if kind == "TargetEncoder" and step.target_type_ == "multiclass":
-        return [len(step.classes_)] * step.n_features_in_
-    return None
-
-
-def _levels(encoder: Any, column: int) -> int:
-    """Columns that a OneHotEncoder makes of one: infrequent levels share one, and one may be dropped."""
-    rare = (attribute(encoder, "infrequent_categories_") or {column: None})[column]
-    shared = 0 if rare is None or not len(rare) else len(rare) - 1
-    dropped = encoder.drop_idx_ is not None and encoder.drop_idx_[column] is not None
-    return len(encoder.categories_[column]) - shared - dropped
+        rare = attribute(step, "infrequent_categories_") or [None] * len(step.categories_)
+        dropped = [False] * len(rare) if step.drop_idx_ is None else [one is not None for one in step.drop_idx_]
+        for levels, few, less in zip(
+            step.categories_, rare, dropped, strict=True
+        ):  # infrequent levels share one column
+            counts.append(len(levels) - (0 if few is None or not len(few) else len(few) - 1) - less)
+    elif kind == "KBinsDiscretizer":
+        counts = [1 if step.encode == "ordinal" else int(bins) for bins in step.n_bins_]
+    elif kind == "SplineTransformer":
+        counts = [step.n_features_out_ // step.n_features_in_] * step.n_features_in_
+    elif kind == "TargetEncoder" and step.target_type_ == "multiclass":
+        counts = [len(step.classes_)] * step.n_features_in_
+    if len(counts) == len(owners) and sum(counts) == width:
+        return tuple(np.repeat(np.array(owners, dtype=object), counts))
+    owner = dict(zip(names or (), owners, strict=False))
+    found = [owner.get(one, owner.get(one.removeprefix(INDICATOR))) for one in made or ()]
+    return tuple(map(str, found)) if found and None not in found else (name,) * width

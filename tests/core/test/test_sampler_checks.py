@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import binom, kstest
 
 from butfor.tabular.calibration import RankCheck, check_ranks, pattern, ranks, smooth_p, told_apart
-from butfor.tabular.check import verdicts
+from butfor.tabular.check import SubsetCheck, _verdicts
 
 
 def rng(seed=0):
@@ -67,6 +67,10 @@ def test_coverage_is_nominal_for_a_right_sampler_and_low_for_a_narrow_one():
     assert check_ranks(pool, rng()).coverage_90 < 0.75
 
 
+def subset_check(ranked, auc_p=1.0):
+    return SubsetCheck(ranked, (), 0.5, auc_p, None, None)
+
+
 @pytest.mark.parametrize(("scale", "said"), [(1.0, "ok"), (0.6, "too narrow"), (1.7, "too wide")])
 def test_groups_are_judged_by_their_distance(scale, said):
     source = rng(6)
@@ -74,7 +78,7 @@ def test_groups_are_judged_by_their_distance(scale, said):
     pool = source.normal(size=(400, 100, 3)) @ mix
     pool[:, 1:] *= scale
     found = check_ranks(pool, source)
-    assert verdicts([found], [], 0.01)[0] == [said]
+    assert _verdicts([subset_check(found)], 0.01) == [said]
     assert (found.coverage_50 - 0.5) * (scale - 1) >= 0 or scale == 1
 
 
@@ -91,22 +95,19 @@ def test_constant_columns_do_no_harm():
     assert pattern(np.full(10, 0.5)) == "too wide"
 
 
-def check(p, looks="too narrow"):
-    return RankCheck(p, looks, 0.5, 0.9, np.zeros(1))
+def check(p, auc_p=1.0):
+    return subset_check(RankCheck(p, "too narrow", 0.5, 0.9, np.zeros(1)), auc_p)
 
 
 def test_a_verdict_follows_the_clearest_sign():
-    ranked = [check(1e-9), check(0.5), check(1e-4), check(0.5)]
-    trees = np.array([1e-3, 1e-9, 1e-9, 0.6])
-    called, p = verdicts(ranked, [trees], 0.01)
-    assert called == ["too narrow", "off-manifold", "off-manifold", "ok"]
-    np.testing.assert_allclose(p, [2e-9, 2e-9, 2e-9, 1.0])
+    checks = [check(1e-9, 1e-3), check(0.5, 1e-9), check(1e-4, 1e-9), check(0.5, 0.6)]
+    assert _verdicts(checks, 0.01) == ["too narrow", "off-manifold", "off-manifold", "ok"]
 
 
 def test_a_right_sampler_is_called_wrong_at_most_at_alpha():
     source = rng(8)
     wrong = sum(
-        verdicts([check(p) for p in source.random(5)], [source.random(5)], 0.05)[0] != ["ok"] * 5 for _ in range(2000)
+        _verdicts([check(p, auc_p) for p, auc_p in source.random((5, 2))], 0.05) != ["ok"] * 5 for _ in range(2000)
     )
     assert wrong <= binom.isf(1e-6, 2000, 0.05)
     assert wrong >= 50
