@@ -55,7 +55,7 @@ def load(
     --------
     >>> import tempfile
     >>> import butfor
-    >>> bed = butfor.simulate.bed("additive", seed=0)
+    >>> bed = butfor.simulate.bed("linear", seed=0)
     >>> result = butfor.explain(bed.model, bed.inputs[:3], bed.sampler)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     again = butfor.load(result.save(Path(folder) / "result.butfor"))

@@ -119,6 +119,10 @@ BROKEN = (
 )  # what zipfile, zlib and NumPy raise on damaged files
 
 
+class TooLarge(ValueError):
+    """A file would unpack to more than is read."""
+
+
 @contextmanager
 def opened(file: Any, size: int, most: int | None = None) -> Iterator[zipfile.ZipFile]:
     """Open a zip whose members are of a reasonable number and size and not encrypted; ValueError otherwise.
@@ -136,7 +140,7 @@ def opened(file: Any, size: int, most: int | None = None) -> Iterator[zipfile.Zi
                 raise ValueError(f"its part {member.filename!r} is packed in another way than zip files usually are")
         total, allowed = sum(member.file_size for member in members), most or max(FLOOR, TIMES * size)
         if total > allowed:
-            raise ValueError(
+            raise TooLarge(
                 f"its {size / 1e6:,.1f} MB unpack to {total / 1e6:,.0f} MB, at most {allowed / 1e6:,.0f} MB are read"
             )
         yield archive

@@ -29,7 +29,7 @@ from butfor.results.record import Count, ImageInputs, RunRecord, Scalar, plain, 
 from butfor.results.result import Chunk, Control, Decided, Kept, Result, Stay
 from butfor.results.words import Note, as_note
 from butfor.types import Array, Bools, Family, Floats, InputError, Ints
-from butfor.untrusted import BROKEN, FLOOR, TIMES, array_in, opened, parse_json, sentence, unpacked
+from butfor.untrusted import BROKEN, FLOOR, TIMES, TooLarge, array_in, opened, parse_json, sentence, unpacked
 
 FACTS, ARRAY_FILE = "facts.json", "arrays.npz"
 MOST_BYTES = 700_000_000  # unpacked; larger ones are read by those who ask for it
@@ -257,7 +257,7 @@ def read_file(path: Path, most_bytes: int | None = None) -> tuple[dict[str, Any]
     except FileNotFoundError as error:
         raise InputError(f"{path} does not exist; give a file written by result.save") from error
     except BROKEN as error:
-        larger = ", or a larger most_bytes= to butfor.load" if "are read" in str(error) else ""
+        larger = ", or a larger most_bytes= to butfor.load" if isinstance(error, TooLarge) else ""
         raise sentence(f"{path} is not a saved butfor result", error, f"{GIVE}{larger}") from error
     if not isinstance(facts, dict) or (facts.get("format") == FORMAT and "record" not in facts):
         raise InputError(f"{path} is not a saved butfor result; {GIVE}")
