@@ -32,7 +32,7 @@ class Graph:
 
     @property
     def digest(self) -> str:
-        """A short hash of the file's bytes: a renamed network is the same network."""
+        """Hash the file's bytes: a renamed network is the same network."""
         return _digest(str(self.path), self.path.stat().st_mtime_ns)
 
     def run(self, feeds: dict[str, Array]) -> list[Array]:
@@ -116,7 +116,6 @@ def settle_seam(image: Image, fill: Image, mask: Bools, feather: float, filled: 
 
 
 def to_size(array: Array, width: int, height: int) -> Array:
-    """Resize an image or a mask of shares, averaging where it shrinks."""
     cv2 = need("cv2", "image")
     method = cv2.INTER_AREA if width < array.shape[1] else cv2.INTER_LINEAR
     return np.asarray(cv2.resize(array, (width, height), interpolation=method))
@@ -263,6 +262,10 @@ class OpenCV:
     def __repr__(self) -> str:
         return f"{self.method}(radius={self.radius:g})"
 
+    def __post_init__(self) -> None:
+        if isinstance(self.radius, bool) or not isinstance(self.radius, int | float) or not 1 <= self.radius <= 100:
+            raise InputError(f"radius must be a number of pixels between 1 and 100, got {self.radius!r}")
+
     def __call__(self, inputs: Sequence[Image], subset: Subset, draws: int, rng: np.random.Generator) -> list[Image]:
         return fill_each(inputs, subset, draws, rng, self.fill, once=True)
 
@@ -274,7 +277,7 @@ class OpenCV:
         part[hole > 0] = 0  # hide the content of the hole from OpenCV
         flag = cv2.INPAINT_TELEA if self.method == "telea" else cv2.INPAINT_NS
         out = image.copy()
-        out[around] = cv2.inpaint(part, hole, self.radius, flag)
+        out[around] = cv2.inpaint(part, hole, float(self.radius), flag)
         return out
 
 
@@ -298,7 +301,7 @@ def telea(radius: float = 3.0) -> OpenCV:
     >>> telea()
     telea(radius=3)
     """
-    return OpenCV("telea", _checked(radius))
+    return OpenCV("telea", radius)
 
 
 def navier_stokes(radius: float = 3.0) -> OpenCV:
@@ -319,13 +322,7 @@ def navier_stokes(radius: float = 3.0) -> OpenCV:
     >>> navier_stokes()
     navier_stokes(radius=3)
     """
-    return OpenCV("navier_stokes", _checked(radius))
-
-
-def _checked(radius: float) -> float:
-    if isinstance(radius, bool) or not isinstance(radius, int | float) or not 1 <= radius <= 100:
-        raise InputError(f"radius must be a number of pixels between 1 and 100, got {radius!r}")
-    return float(radius)
+    return OpenCV("navier_stokes", radius)
 
 
 @dataclass(frozen=True, eq=False)

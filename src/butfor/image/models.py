@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -165,18 +166,12 @@ PRESETS: dict[str, Preprocess] = {
 
 def as_preprocess(given: object) -> Prepare:
     """Return a preset by name, or any function from a list of images to a batch."""
-    if isinstance(given, str):
-        if given not in PRESETS:
-            raise InputError(
-                f"unknown preprocessing {given!r}; presets are {', '.join(PRESETS)}, or use preprocess(...)"
-            )
-        return PRESETS[given]
-    if not callable(given):
+    if isinstance(given, str) and given not in PRESETS:
+        raise InputError(f"unknown preprocessing {given!r}; presets are {', '.join(PRESETS)}, or use preprocess(...)")
+    prepare = PRESETS[given] if isinstance(given, str) else given
+    if not callable(prepare):
         raise InputError(f"preprocess must be a preset's name or a function images -> batch, got {given!r}")
-    return given
-
-
-Outputs = NDArray[np.float32]  # (n, classes)
+    return prepare
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,7 +186,7 @@ class ImageClassifier:
     def __repr__(self) -> str:
         return self.name
 
-    def __call__(self, images: Sequence[Image]) -> Outputs:
+    def __call__(self, images: Sequence[Image]) -> NDArray[np.float32]:  # (n, classes)
         given = list(images)
         if not given:
             raise InputError("a classifier was asked about no images; give at least one")
@@ -209,18 +204,11 @@ class ImageClassifier:
         return np.concatenate(parts)
 
 
-@dataclass(frozen=True)
-class OnnxNetwork:
-    """The first output of an ONNX file; a network for a fixed number of images gets that number."""
-
-    graph: Graph
-    prepare: Prepare
-    fixed: int | None
-
-    def __call__(self, images: Sequence[Image]) -> Array:
-        entry = self.graph.session.get_inputs()[0]
-        missing = 0 if self.fixed is None else self.fixed - len(images)
-        return self.graph.run({entry.name: self.prepare([*images, *[images[0]] * missing])})[0][: len(images)]
+def _onnx_outputs(graph: Graph, prepare: Prepare, fixed: int | None, images: Sequence[Image]) -> Array:
+    """Return the first output of an ONNX file; a network for a fixed number of images gets that number."""
+    missing = 0 if fixed is None else fixed - len(images)
+    name = graph.session.get_inputs()[0].name
+    return graph.run({name: prepare([*images, *[images[0]] * missing])})[0][: len(images)]
 
 
 def fitted_to(preset: Preprocess, shape: Sequence[object]) -> Preprocess:
@@ -251,8 +239,8 @@ def onnx_classifier(
     path : str or Path
         A file with one input, (n, 3, height, width); its first output is taken.
     preprocess : str or callable
-        A preset ("whole", "crop", "imagenet-whole", ...), which takes its size and the order of channels from the file,
-        what `butfor.image.preprocess(...)` returns, or any function from a list of images to the batch.
+        A preset ("whole", "crop", "imagenet-whole", ...) at the file's size, `butfor.image.preprocess(...)`, or any
+        function from a list of images to the batch.
     classes : list, str or Path, optional
         Names of the classes, or a JSON or text file of them.
     batch : int
@@ -290,7 +278,7 @@ def onnx_classifier(
     if names is not None and isinstance(count, int) and len(names) != count:
         raise InputError(f"{graph.path.name} has {count} outputs but {len(names)} class names were given")
     fixed = wanted[0] if isinstance(wanted[0], int) else None
-    network = OnnxNetwork(graph, prepare, fixed)
+    network = partial(_onnx_outputs, graph, prepare, fixed)
     return ImageClassifier(f"onnx_classifier({graph.path.name})", network, names, fixed or whole("batch", batch, 1))
 
 
@@ -360,13 +348,8 @@ def torchvision_model(
         torch = need("torch", "torch")
         return torch.stack([transform(torch.from_numpy(image.copy()).permute(2, 0, 1)) for image in images])
 
-    return torch_classifier(
-        module,
-        transformed if preprocess is None else preprocess,
-        classes=loaded.meta.get("categories"),
-        batch=batch,
-        device=device,
-    )
+    prepare, classes = transformed if preprocess is None else preprocess, loaded.meta.get("categories")
+    return torch_classifier(module, prepare, classes=classes, batch=batch, device=device)
 
 
 def huggingface_classifier(pipe: Any, *, batch: int = 8, device: str = "cpu") -> ImageClassifier:

@@ -43,8 +43,17 @@ def border(image: Image, mask: Bools) -> Floats:
     around = at(grown(bounds(mask), BAND + 2, *mask.shape))
     inside, pixels = mask[around], image[around].reshape(-1, 3)
     edge = _edge_of(np.packbits(inside).tobytes(), inside.shape)
+
+    def jumps(pairs: tuple[tuple[Ints, Ints], ...]) -> tuple[float, int]:
+        """Return the sum of jumps in lightness between pairs of pixels, and the number of pairs."""
+        total = 0.0
+        for indices in pairs:
+            one, other = (pixels[index].astype(np.float32).mean(axis=1) for index in indices)
+            total += float(np.abs(other - one).sum())
+        return total, sum(len(first) for first, _ in pairs)
+
     seam = 0.0  # log ratio of jumps between neighbouring pixels across the edge to those beside it
-    (across, crossing), (beside, near) = (_jumps(pixels, pairs) for pairs in (edge.crossing, edge.near))
+    (across, crossing), (beside, near) = jumps(edge.crossing), jumps(edge.near)
     if crossing and near:
         seam = float(np.log((across / crossing + FLOOR) / (beside / near + FLOOR)))
     grey = pixels.astype(np.float32) @ np.array([0.299, 0.587, 0.114], np.float32)
@@ -58,30 +67,18 @@ def border(image: Image, mask: Bools) -> Floats:
     if usable.sum() < 3:  # hardly any edge inside the image
         return np.array([seam, 0.0, 0.0])
     sharpness = np.median(np.log(inner[usable] + 0.5) - np.log(outer[usable] + 0.5))
-    return np.array([seam, -float(sharpness), _colour_step(pixels, edge)])
-
-
-def _jumps(pixels: Image, pairs: tuple[tuple[Ints, Ints], ...]) -> tuple[float, int]:
-    """Return the sum of jumps in lightness between pairs of pixels, and the number of pairs."""
-    total = 0.0
-    for indices in pairs:
-        one, other = (pixels[index].astype(np.float32).mean(axis=1) for index in indices)
-        total += float(np.abs(other - one).sum())
-    return total, sum(len(first) for first, _ in pairs)
-
-
-def _colour_step(pixels: Image, edge: Edge) -> float:
-    """Return how far colours move across the edge in all sectors alike, relative to how far they move beside it."""
+    # how far colours move across the edge in all sectors alike, relative to how far they move beside it
     channels = pixels[edge.band].astype(np.float64)
     inner, outer, within, without = (
         np.stack([group.means(channels[:, k]) for k in range(3)], axis=1) for group in edge.colours
     )
-    beside = [np.linalg.norm(one - other, axis=1) for one, other in ((inner, within), (outer, without))]
-    steps, usual = inner - outer, np.mean(beside, axis=0)
+    sides = [np.linalg.norm(one - other, axis=1) for one, other in ((inner, within), (outer, without))]
+    steps, usual = inner - outer, np.mean(sides, axis=0)
     usable = np.isfinite(steps).all(axis=1) & np.isfinite(usual)
-    if usable.sum() < 3:
-        return 0.0
-    return float(np.linalg.norm(np.median(steps[usable], axis=0)) / (np.median(usual[usable]) + 2))
+    colour = 0.0
+    if usable.sum() >= 3:
+        colour = float(np.linalg.norm(np.median(steps[usable], axis=0)) / (np.median(usual[usable]) + 2))
+    return np.array([seam, -float(sharpness), colour])
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +90,6 @@ class Group:
     count: Floats  # (SECTORS,) NaN where there are too few
 
     def means(self, values: Array) -> Floats:
-        """Return means by sector (SECTORS,) of values of all pixels of the band."""
         return np.asarray(np.bincount(self.sector, values[self.index], SECTORS) / self.count)
 
 
@@ -175,7 +171,7 @@ WINDOWS, LIKE = 1200, 100  # candidate patches, and the number of them that a fi
 ENOUGH = 60  # regions of other images of a run, from which on a fill is ranked among those
 SHAPES = (1.0, 0.7, 0.5, 0.35, 0.25, 0.18)  # sizes of the real patches, as shares of the region's
 LARGE = 0.6  # of the largest of them: an edge of few pixels says less than one of many
-LEAST_SIDE = 64  # pixels of images whose fills can be judged: smaller ones have no texture
+LEAST_SIDE = 64  # pixels of images whose fills can be judged
 MOST_REGIONS = 200  # of a run that are judged, spread evenly
 
 
@@ -217,8 +213,7 @@ class Judge:
         return Plausibility(score, texture, seam, sharpness, colour)
 
 
-def oddness(image: Image, mask: Bools, texture: Texture) -> Floats:
-    """Return four numbers (4,), large where a region looks odd: seam, sharpness, colour, texture."""
+def oddness(image: Image, mask: Bools, texture: Texture) -> Floats:  # (4,) seam, sharpness, colour, texture
     return np.array([*border(image, mask), texture.distance(image, mask)])
 
 
@@ -327,8 +322,7 @@ def among(images: Sequence[Image], subsets: Sequence[Sequence[Subset]]) -> RunJu
 
 
 def can_judge(image: Image, subset: Subset) -> bool:
-    """Return True for a region of an image that is large enough to have a texture."""
-    return min(image.shape[:2]) >= LEAST_SIDE and is_region(subset)
+    return min(image.shape[:2]) >= LEAST_SIDE and is_region(subset)  # smaller images have no texture
 
 
 def _digest(image: Image) -> bytes:
@@ -350,7 +344,6 @@ class Texture:
     real: Floats  # (n,) their distances
 
     def distance(self, image: Image, mask: Bools) -> float:
-        """Return how unlike them a region is."""
         near = at(grown(bounds(mask), 8, *mask.shape))
         inner = _summary(_maps(image[near])[:, mask[near]].mean(axis=1))
         return float((((inner - self.around - self.centre) / self.spread) ** 2).sum())
