@@ -210,10 +210,7 @@ class ImageFiles(Sequence[Image]):
 
 def recent_image(path: Path, longest: int | None, most_pixels: int) -> Image:
     """Read a file's image, read-only; the last two stay in memory until they change on disk."""
-    try:
-        changed = path.stat().st_mtime_ns
-    except OSError:
-        changed = 0  # read_image says what is the matter
+    changed = path.stat().st_mtime_ns if path.exists() else 0  # read_image raises
     return _recent(path, changed, longest, most_pixels)
 
 
@@ -329,10 +326,7 @@ def load_items(images: Any) -> NamedItems:
 
 
 def source_record(boxes: str, items: NamedItems, pixels: Mapping[str, str]) -> ImageInputs:
-    """Return where the images are, if all are files, how they were read, and the checksum of each.
-
-    With it `butfor.load` opens them again and checks that they are still the same.
-    """
+    """Return the files, if all are files, and checksums: `butfor.load` opens them again and checks them."""
     files = tuple(str(source.absolute()) for source in items.sources if isinstance(source, Path))
     opener = items.open
     assert isinstance(opener, OpenImage)
@@ -345,8 +339,7 @@ def images_of(
 ) -> Sequence[Image] | None:
     """Return the images of a saved run, as given or from their files; None where those are gone.
 
-    A result from somebody else may name any file of the disk: where `images_in` lists folders, none outside of them is
-    opened, through whatever link.
+    A result from somebody else may name any file: with `images_in` none outside those folders is opened.
     """
     if inputs is not None:
         given = load_items(inputs)
@@ -404,7 +397,6 @@ def _gone(*_: object) -> NoReturn:  # not nested: results are pickled
 
 
 def can_be_read(items: Items) -> bool:
-    """Return True if all images of a result exist and have not changed."""
     try:
         for index in range(len(items)):
             items.block(index, index + 1)
@@ -432,7 +424,6 @@ def region(index: object) -> object:
 
 
 def check_kept(pieces: Sequence[Array]) -> None:
-    """Raise ValueError at stored counterfactuals that are not pixels."""
     for piece in pieces:
         if piece.dtype != np.uint8 or piece.ndim not in (3, 4) or piece.shape[-1] != 3:
             raise ValueError(f"a counterfactual is {piece.dtype} of shape {piece.shape}, not pixels")

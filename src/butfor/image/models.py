@@ -36,7 +36,6 @@ class Preprocess:
     channels_last: bool
 
     def __call__(self, images: Sequence[Image]) -> NDArray[np.float32]:
-        """Return the batch, float32 (n, 3, size, size), or (n, size, size, 3) with `channels_last`."""
         batch = np.empty((len(images), 3, self.size, self.size), np.float32)
         recent: list[Fitted] = []  # the image and its last counterfactual: most of the next one is in one of them
         for k, image in enumerate(images):
@@ -50,10 +49,8 @@ class Preprocess:
     def _fitted(self, image: Image, recent: Sequence[Fitted]) -> Fitted:
         """Return the image at its size, the same to the bit whichever images came before it.
 
-        Rows are resized first, each by itself, and columns then, each by itself. A counterfactual differs from its
-        image in one region: only the rows and columns that differ are resized anew. Pillow's resize takes this order up
-        to version 12; from 13 on it takes columns first where an image shrinks more in height than in width, which with
-        bicubic interpolation can differ by a few grey levels. This is the same with every version.
+        Rows are resized first, then columns, each by itself: only those that differ from a recent image are resized
+        anew. Pillow 13 takes columns first where an image shrinks more in height; this is the same with every version.
         """
         check_image(image)
         last, rows = None, None  # the recent image that differs in the fewest rows, and those rows
@@ -97,7 +94,6 @@ Fitted = tuple[Image, Image, Image]  # an image, the same at the network's width
 
 
 def _extent(flags: Bools) -> slice | None:
-    """Return the slice from the first to the last that is set."""
     index = np.flatnonzero(flags)
     return slice(int(index[0]), int(index[-1]) + 1) if index.size else None
 
@@ -118,8 +114,8 @@ def preprocess(
     size : int
         Pixels of both sides.
     crop : float, optional
-        None squeezes the entire image into size x size, so that every region counts; a number such as 224/256 takes the
-        square in the middle whose side is that share of the shorter side: regions outside it can never matter.
+        None squeezes the entire image into size x size; a number such as 224/256 takes the square in the middle whose
+        side is that share of the shorter side: regions outside it can never matter.
     interpolation : {"nearest", "bilinear", "bicubic"}
         Of Pillow.
     mean, scale : float or tuple of float
@@ -324,8 +320,7 @@ def torchvision_model(
     weights : str
         Torchvision downloads them if they are not there yet.
     preprocess : str or callable, optional
-        By default that of the weights' training, which crops the middle: a preset such as "inception-whole" lets every
-        region count.
+        By default that of the weights, which crops the middle; with "inception-whole" every region counts.
     batch, device : optional
         As in `torch_classifier`.
 
@@ -397,17 +392,16 @@ def class_names(given: object) -> tuple[str, ...] | None:
     source = "the class names"
     if isinstance(given, str | Path):
         path, source = Path(given), f"the file of class names {given}"
+        suffix = path.suffix.lower()
         if not path.is_file():
             raise InputError(f"{source} does not exist")
-        if path.suffix.lower() not in (".json", ".txt", ".names", ".labels", ".csv", ""):
+        if suffix not in (".json", ".txt", ".names", ".labels", ".csv", ""):
             raise InputError(f"class names come from a JSON file, or a text file with one a line, got {path.name}")
-        if path.suffix.lower() == ".json":
-            given = read_json(path, "the file of class names")
-        else:
-            try:
-                given = read_bounded(path, "the file of class names").decode("utf-8").splitlines()
-            except UnicodeDecodeError as error:
-                raise InputError(f"{source} cannot be read: {error}") from error
+        try:
+            content = None if suffix == ".json" else read_bounded(path, "the file of class names").decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise InputError(f"{source} cannot be read: {error}") from error
+        given = read_json(path, "the file of class names") if content is None else content.splitlines()
     if isinstance(given, Mapping):
         if not all(str(key).isascii() and str(key).isdecimal() and len(str(key)) < 10 for key in given):
             raise InputError(f'{source} must have numbers for keys, {{"0": name, "1": name}}, got {list(given)[:3]}')

@@ -101,11 +101,10 @@ def photograph(image: Image, marks: Sequence[Mark] = (), *, side: int = SIDE) ->
 
 
 def resized(image: Image, scale: float) -> Picture:
-    """Return the image at another size; much enlarged ones keep their pixels."""
     from PIL import Image as Pictures
 
     size = max(1, round(image.shape[1] * scale)), max(1, round(image.shape[0] * scale))
-    method = Pictures.Resampling.BICUBIC if scale < 4 else Pictures.Resampling.NEAREST
+    method = Pictures.Resampling.BICUBIC if scale < 4 else Pictures.Resampling.NEAREST  # keep the pixels
     return Pictures.fromarray(np.ascontiguousarray(image)).resize(size, method)
 
 
@@ -404,7 +403,6 @@ def _region(result: Result, row: int, image: Image, observed: Floats, logits: bo
 
 
 def marked_photograph(result: Result, index: int, side: int = SIDE) -> Image:
-    """Draw an image of the run with its regions outlined and the number of each inside it."""
     image: Image = result.problem.items.block(index, index + 1)[0]
     lit, marks = lit_and_marks(result, image, np.flatnonzero(result.input_of == index))
     return photograph(lit, marks, side=side)
@@ -443,12 +441,10 @@ def lit_and_marks(result: Result, image: Image, rows: Ints) -> tuple[Image, list
 
 
 def shows_effects(result: Result) -> bool:
-    """Return True if the number in a region is its effect: where every region of the run has one."""
     return bool(np.isfinite(result.effects.effect).all())
 
 
 def number_words(result: Result) -> str:
-    """Explain the number in a region."""
     if not shows_effects(result):
         return STATISTICS.get(result.evidence.kind, f"its {result.evidence.kind}")
     link = {"logit": "log-odds", "log": "logarithm of the output"}.get(str(result.record.link))
