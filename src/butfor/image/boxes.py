@@ -27,11 +27,9 @@ Corners = tuple[float, float, float, float]
 Units = Literal["pixel", "relative"]
 Form = Literal["corners", "xywh"]
 FARTHEST = 1e9  # pixels
-MOST_XML = 8_000_000  # bytes: parsed, it takes thirty times as much
 
 
 def is_zoom(boxes: object) -> bool:
-    """Return True if `boxes=` goes from coarse to fine."""
     return isinstance(boxes, ProposesTree) or (isinstance(boxes, str) and boxes == "zoom")
 
 
@@ -82,7 +80,6 @@ def as_proposer(given: object, seed: int, names: Sequence[str] = (), *, whole: b
 
 
 def _first(given: object) -> object:
-    """Return the first leaf of nested lists and mappings."""
     if isinstance(given, str) or not isinstance(given, Mapping | Sequence):
         return given
     inner = given.values() if isinstance(given, Mapping) else given
@@ -107,9 +104,8 @@ def boxes(
     Parameters
     ----------
     source : list, dict, str or Path
-        A list of boxes or a mapping {box name: box} for every image, a mapping {image name: such a list or mapping}, or
-        a file: our JSON ({"boxes": {image name: [box, ...]}}, a box being four numbers or {"name", "box"}), COCO JSON,
-        VOC or labelImg XML, or a folder of XML files.
+        A list of boxes or {box name: box} for every image, {image name: such a list or mapping}, or a file: JSON
+        ({"boxes": {image name: [four numbers or {"name", "box"}, ...]}}), COCO, VOC or labelImg, or a folder of XML.
     units : {"pixel", "relative"}, optional
         By default numbers between 0 and 1 with a fraction among them are shares of width and height.
     form : {"corners", "xywh"}
@@ -222,9 +218,8 @@ def _finite(value: Any) -> float:
 
 def _size(*sides: Any) -> tuple[int, int] | None:
     width, height = (int(_finite(side or 0)) for side in sides)
-    for side, length in zip(sides, (width, height), strict=True):
-        if length < 0:
-            raise ValueError(f"the side {side!r:.40}")
+    if width < 0 or height < 0:
+        raise ValueError(f"the side {sides[width >= 0]!r:.40}")
     return (width, height) if width and height else None
 
 
@@ -235,7 +230,7 @@ def _voc(path: Path) -> tuple[str, Drawn]:
         raise ValueError("it declares a document type, which files of boxes do without")
 
     try:
-        content = read_bounded(path, "the file of boxes", MOST_XML)
+        content = read_bounded(path, "the file of boxes", 8_000_000)  # bytes: parsed, it takes thirty times as much
         scan = ParserCreate()
         scan.StartDoctypeDeclHandler = refuse  # a few lines of entities unfold to gigabytes
         scan.Parse(content, True)
@@ -273,8 +268,7 @@ def _entries(source: object, of: str) -> tuple[tuple[str | None, Corners], ...]:
         pairs = [(box.get("name"), box.get("box")) if isinstance(box, Mapping) else (None, box) for box in source]
     else:
         raise InputError(f"the boxes of {of} must be a list of boxes, got {type(source).__name__}")
-    entries = []
-    for name, box in pairs:
+    for _, box in pairs:
         if not is_corners(box) or not all(abs(side) < FARTHEST for side in box):
             try:
                 shown = " ".join(f"{box!r:.80}".split())
@@ -282,9 +276,7 @@ def _entries(source: object, of: str) -> tuple[tuple[str | None, Corners], ...]:
                 shown = "a list inside lists without end"
             advice = "; give masks with butfor.image.masks" if isinstance(box, np.ndarray) and box.ndim == 2 else ""
             raise InputError(f"a box of {of} is {shown}; expected four finite numbers x1, y1, x2, y2{advice}")
-        x1, y1, x2, y2 = (float(value) for value in box)
-        entries.append((None if name is None else str(name), (x1, y1, x2, y2)))
-    return tuple(entries)
+    return tuple((None if name is None else str(name), cast("Corners", tuple(map(float, box)))) for name, box in pairs)
 
 
 def _in_pixels(units: Units | None, form: Form, name: str, image: Image, drawn: Drawn) -> Iterator[Subset]:
@@ -474,9 +466,8 @@ def detected_boxes(
         raise InputError(f"detector must be a function image -> (boxes, scores), got {type(detector).__name__}")
     if not 0 <= area[0] < area[1] <= 1:
         raise InputError(f"area must be two shares of the image, smaller first, got {area!r}")
-    return DetectedBoxes(
-        detector, (float(area[0]), float(area[1])), random_boxes(seed=seed, tries=tries) if random else None
-    )
+    beside = random_boxes(seed=seed, tries=tries) if random else None
+    return DetectedBoxes(detector, (float(area[0]), float(area[1])), beside)
 
 
 @dataclass(frozen=True)
@@ -573,21 +564,19 @@ def _decoded(output: Array, confidence: float) -> tuple[Floats, Floats, Ints]:
     return np.concatenate([centre - half, centre + half], axis=1), best[sure], labels[sure].astype(np.int64)
 
 
-Mask = Array | str | Path  # (height, width), or a PNG file
-Labelled = tuple[tuple[str, Mask], ...]  # the masks of one image with their names
+Labelled = tuple[tuple[str, Array | str | Path], ...]  # names and masks (height, width), or PNG files, of one image
 
 
 def masks(source: object, *, overlap: Overlap = "refuse") -> GivenRegions:
     """Test regions of any shape in each image.
 
-    A mask is a boolean array (height, width), an array in which everything above 0 belongs to the region, or a PNG file
-    of that kind (above half of white, or 1 in a file of 0 and 1).
+    A mask is an array (height, width), True or above 0 in the region, or a PNG file (above half of white, or 1 of 0/1).
 
     Parameters
     ----------
     source : list, dict, str or Path
-        A list or a mapping {region name: mask} for every image, a mapping {image name: such a list or mapping}, or a
-        folder with one folder of PNG files per image (named like the image, with or without its suffix).
+        A list or {region name: mask} for every image, {image name: such a list or mapping}, or a folder with a folder
+        of PNG files per image (named like the image, with or without its suffix).
     overlap : {"refuse", "alone"}
         Refuse masks that overlap, or test each of them alone.
 
@@ -642,7 +631,7 @@ def _labelled(given: object, of: str) -> Labelled:
     return tuple(pairs)
 
 
-def _is_one_mask(value: object) -> TypeGuard[Mask]:
+def _is_one_mask(value: object) -> bool:
     return isinstance(value, str | Path) or (isinstance(value, np.ndarray) and value.ndim == 2)
 
 

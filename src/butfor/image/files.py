@@ -369,7 +369,7 @@ def images_of(
 
 @dataclass(frozen=True)
 class SameImage:
-    """Opens an image of a saved run as the run read it: one that has changed counts as gone."""
+    """Opens an image of a saved run; one that has changed counts as gone."""
 
     open: OpenImage
     pixels: Mapping[Path, str]

@@ -19,7 +19,7 @@ from butfor.types import Array, Batch, Bools, InputError, ModelError, one_of, wh
 from butfor.untrusted import read_bounded, read_json
 
 Interpolation = Literal["nearest", "bilinear", "bicubic"]
-Levels = float | tuple[float, float, float]  # grey levels, one for all channels or one for each
+Levels = float | tuple[float, float, float]  # grey, of all channels or of each
 Prepare = Callable[[Sequence[Image]], Batch]  # images -> the batch that a network takes
 IMAGENET_MEAN, IMAGENET_SCALE = (123.675, 116.28, 103.53), (58.395, 57.12, 57.375)
 

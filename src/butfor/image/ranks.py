@@ -25,17 +25,9 @@ from butfor.types import Bools, InputError, Subset, whole
 
 @dataclass(frozen=True, eq=False)
 class Ranks(Places):
-    """Number of real patches that rank first (largest output), second, ... last among their draws. Made by `ranks`.
+    """Counts of real patches that rank first (largest output), second, ... among their draws. Made by `ranks`."""
 
-    Parameters
-    ----------
-    counts : ndarray
-        Real patches by rank.
-    median_spread : float
-        Median over regions of the standard deviation of the output over draws.
-    """
-
-    median_spread: float
+    median_spread: float  # over regions, of the standard deviation of the output over draws
 
     what = "patches"
 
@@ -54,9 +46,8 @@ def ranks(
 ) -> Ranks:
     """Rank each real patch among draws of the sampler, by the output of the symmetric predicted class.
 
-    Important patches rank first. Those that are not important have any rank, so an excess of low ranks says that fills
-    are not like photographs, whatever the model relies on. Ties are broken at random, and regions where no draw changes
-    the output are left out.
+    Important patches rank first, the others anywhere: an excess of low ranks says that fills are not like photographs,
+    whatever the model relies on. Ties are broken at random; regions where no draw changes the output are left out.
 
     Parameters
     ----------
@@ -109,7 +100,7 @@ def ranks(
     return Ranks(np.bincount(order, minlength=draws + 1), float(np.median(spreads)))
 
 
-DIAGONALS = ((-1, -1), (1, -1), (-1, 1), (1, 1))  # left up, right up, left down, right down: the paper's order
+DIAGONALS = ((-1, -1), (1, -1), (-1, 1), (1, 1))  # across, down: the paper's order
 
 
 @dataclass(frozen=True)
@@ -154,18 +145,10 @@ def shift(subset: Subset, across: int, down: int, height: int, width: int) -> Su
 
 @dataclass(frozen=True, eq=False)
 class Sensitivity:
-    """A run and four with its regions moved diagonally. Made by `sensitivity`.
+    """A run and four with its regions moved diagonally. Made by `sensitivity`."""
 
-    Parameters
-    ----------
-    results : tuple of Result
-        Of the five runs, the one with the regions as given first.
-    pixels : int
-        Distance by which the regions were moved.
-    """
-
-    results: tuple[Result, ...]
-    pixels: int
+    results: tuple[Result, ...]  # of the five runs, the one with the regions as given first
+    pixels: int  # by which the regions were moved
 
     def __repr__(self) -> str:
         return f"<Sensitivity: mean pairwise IOU {self.iou:.3f} over {len(self.results)} runs>"

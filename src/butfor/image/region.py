@@ -129,8 +129,7 @@ def fill_each(
 ) -> list[Image]:
     """Return `draws` counterfactuals of each image, input-major: only the pixels of the mask come from `fill`.
 
-    Fills take their randomness from `rng` one after the other, so the first draws do not depend on how many follow.
-    `once` is for deterministic fills, which are computed once for all copies.
+    The first draws do not depend on the number that follows. Deterministic fills are computed `once` for all copies.
     """
     out: list[Image] = []
     for image in inputs if draws else []:
@@ -333,8 +332,7 @@ class GivenRegions:
 def check_overlap(name: str, subsets: Sequence[Subset], image: Image, overlap: Overlap, by: str = "together") -> None:
     """Raise where regions of one image share more than 2 % of the smaller one, warn where they share less.
 
-    Overlapping regions are not separate hypotheses: what is important in one is important in the other. `by` is the
-    function whose `overlap=` the user may set.
+    What is important in one is important in the other. `by` is the function whose `overlap=` the user may set.
     """
     if overlap == "alone":
         return
@@ -419,8 +417,8 @@ class Zoom:
 def zoom(least: int | None = None, *, whole: bool = False) -> Zoom:
     """Locate what matters from coarse to fine: quarters, then quarters of those that were chosen, and so on.
 
-    The false discovery rate is controlled at every resolution over its cells: cells that are not drawn count as p = 1
-    there. It needs p-values: `test="sequential"`, which is the default with it, or "irt".
+    The false discovery rate is controlled at every resolution over its cells: those not drawn count as p = 1. It needs
+    p-values: `test="sequential"`, which is the default with it, or "irt".
 
     Parameters
     ----------
