@@ -10,10 +10,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from butfor.simulate.about_model import SHARE, copied_rows, tree_rows
-from butfor.simulate.known import LINEAR_SHARE, LINEAR_SHIFT, linear_covariance
-from butfor.simulate.paper import PAIRS, WIDTH, mixture, paper_beta
-from butfor.simulate.texts import FOREIGN, PLACE, READ, WORDS, Chain, drawn, laws
+from butfor.simulate.tables import (
+    LINEAR_SHARE,
+    LINEAR_SHIFT,
+    PAIRS,
+    SHARE,
+    WIDTH,
+    copied_rows,
+    linear_covariance,
+    mixture,
+    paper_beta,
+    tree_rows,
+)
+from butfor.simulate.texts import FOREIGN, INDEX, READ, WORDS, Chain, drawn, start_and_steps
 from butfor.streams import stream
 from butfor.types import Bools, Floats, InputError, Ints, Subset
 
@@ -42,7 +51,7 @@ def _paper(seed: int, count: int, signals: bool, *, width: int, correlated: bool
 
 
 def _linear(seed: int, count: int, signals: bool) -> Floats:
-    """As `known.linear_gaussian` makes them, many at a time."""
+    """As `linear_gaussian` makes them, many at a time."""
     rng, covariance = stream(seed, "population", "linear", signals), linear_covariance()
     parts = [min(CHUNK, count - start) for start in range(0, count, CHUNK)]
     return np.concatenate([_given_shifted(part, LINEAR_SHARE * signals, covariance, rng) for part in parts])
@@ -129,7 +138,7 @@ def documents(
     <DocumentBed: 20 documents, 123 true signals>
     """
     rng = stream(seed, "documents")
-    chain = Chain(*(0.95 * mass + 0.05 / len(WORDS) for mass in laws(rng)))
+    chain = Chain(*(0.95 * mass + 0.05 / len(WORDS) for mass in start_and_steps(rng)))
     worth = np.append(rng.normal(0, 0.6, len(WORDS)), [strength, -strength])
     known, texts, signals = (*WORDS, *FOREIGN), {}, {}
     for number in range(inputs):
@@ -179,7 +188,7 @@ class SpanSampler:
             words = [(begin + m.start(), begin + m.end()) for m in WORD.finditer(text[begin:stop])]
             inside = np.array([start <= a and b <= end for a, b in words])
             if inside.any():
-                numbers = np.array([PLACE.get(text[a:b].lower(), -1) for a, b in words])
+                numbers = np.array([INDEX.get(text[a:b].lower(), -1) for a, b in words])
                 for row, part in zip(self._words(numbers, inside, draws, rng), parts, strict=True):
                     before = done
                     for (a, b), word in zip(np.array(words)[inside].tolist(), row, strict=True):

@@ -10,7 +10,7 @@ import numpy as np
 
 from benchmarks.figures import Figures
 from butfor import Result, explain, tabular
-from butfor.simulate.known import known_normal
+from butfor.simulate.tables import known_normal
 from butfor.streams import stream
 from butfor.tabular.splice import from_values
 from butfor.types import Array, Bools, Floats

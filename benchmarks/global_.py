@@ -14,7 +14,7 @@ import numpy as np
 
 from benchmarks.figures import Figures, correlated, mean_error, mean_rates
 from butfor import Result, global_importance, simulate
-from butfor.simulate.models import sum_of_abs
+from butfor.simulate.network import sum_of_abs
 from butfor.tabular import gaussian
 from butfor.types import Array, Bools, Floats
 

@@ -12,8 +12,8 @@ import numpy as np
 from benchmarks.figures import Figures, slope
 from butfor import InputError, explain, few_shot, irt, tabular
 from butfor.evaluation.samplers import Sampler
-from butfor.simulate.models import sum_of_abs
-from butfor.simulate.samplers import normal
+from butfor.simulate.network import sum_of_abs
+from butfor.simulate.tables import normal
 from butfor.streams import stream
 from butfor.types import Floats
 

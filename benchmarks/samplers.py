@@ -20,7 +20,7 @@ import numpy as np
 
 from benchmarks.figures import Figures, checked_names, mean_rates
 from butfor import ReachWarning, check_sampler, explain, tabular
-from butfor.simulate.known import linear_covariance, linear_gaussian
+from butfor.simulate.tables import linear_covariance, linear_gaussian
 from butfor.streams import stream
 from butfor.tabular import empirical, from_values, gaussian
 from butfor.tabular.splice import TableSampler

@@ -20,8 +20,8 @@ from benchmarks.figures import Figures, checked_names, memory
 from butfor import combine, explain, irt, tabular
 from butfor.evaluation.samplers import Sampler
 from butfor.evaluation.workers import engine_for
-from butfor.simulate.models import sum_of_abs
-from butfor.simulate.samplers import normal
+from butfor.simulate.network import sum_of_abs
+from butfor.simulate.tables import normal
 from butfor.streams import stream
 from butfor.types import Array, Batch, Floats
 

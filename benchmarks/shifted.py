@@ -16,7 +16,7 @@ import numpy as np
 
 from benchmarks.figures import Figures, rates
 from butfor import Result, explain
-from butfor.simulate.known import known_normal
+from butfor.simulate.tables import known_normal
 from butfor.streams import stream
 from butfor.tabular import copula, gaussian, neighbours, residual
 from butfor.tabular.gaussian import Gaussian

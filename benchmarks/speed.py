@@ -20,9 +20,8 @@ from benchmarks.figures import ROOT, Figures, Timed, assets_folder, memory
 from butfor import ReachWarning, explain, image, irt, simulate, tabular
 from butfor.models.onnx import onnx_model
 from butfor.models.wrap import need
-from butfor.simulate.models import sum_of_abs
-from butfor.simulate.network import predict
-from butfor.simulate.samplers import normal
+from butfor.simulate.network import predict, sum_of_abs
+from butfor.simulate.tables import normal
 from butfor.streams import stream
 from butfor.types import Array, Batch, Floats, ModelError, Subset
 

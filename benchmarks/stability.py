@@ -15,8 +15,8 @@ from benchmarks.speed import boosted
 from benchmarks.texts import REVIEWS as REVIEW_FILE
 from benchmarks.texts import short_reviews
 from butfor import explain, irt, simulate, text
-from butfor.simulate.models import sum_of_abs
-from butfor.simulate.paper import paper_inputs
+from butfor.simulate.network import sum_of_abs
+from butfor.simulate.tables import paper_inputs
 from butfor.types import Array, Batch, Bools, Floats, InputError
 
 SEEDS = 10

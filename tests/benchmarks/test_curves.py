@@ -11,7 +11,7 @@ from benchmarks.attributions import one_test, task_of
 from benchmarks.beds import POPULATIONS, population
 from benchmarks.figures import installed, markdown, rates
 from butfor import simulate
-from butfor.simulate import about_model, network
+from butfor.simulate import network, tables
 from butfor.types import InputError, Subset
 
 LEVELS = np.array([0.0, 0.1, 0.25, 0.5])
@@ -66,12 +66,12 @@ def test_null_p_values_of_the_new_beds_are_valid(name: str) -> None:
 def test_a_copy_contradicts_its_column_but_is_never_chosen() -> None:
     task = task_of("copies", 0)
     chosen = one_test(task, "sequential").chosen.reshape(task.inputs.shape)
-    assert chosen[:, : about_model.COPY_PAIRS].sum() > 100
-    assert not chosen[:, about_model.COPY_PAIRS :].any()
+    assert chosen[:, : tables.COPY_PAIRS].sum() > 100
+    assert not chosen[:, tables.COPY_PAIRS :].any()
 
 
 def test_grid_draws_have_the_listed_law() -> None:
-    law = about_model.GridPairs(2, 0.5)
+    law = tables.GridPairs(2, 0.5)
     inputs = np.array([[0.0, 1.0, 2.0, -1.0]])
     subset = Subset("x0", np.array([0]))
     values, mass = law.support(inputs, subset)

@@ -8,7 +8,7 @@ import butfor
 from benchmarks.decisions import COVARIANCE, one_run, run, true_flip
 from benchmarks.figures import markdown
 from butfor.inference.decisions import Forecasts
-from butfor.simulate.known import known_normal
+from butfor.simulate.tables import known_normal
 from butfor.tabular.residual import sampler
 from butfor.tabular.splice import from_values
 from butfor.types import Subset

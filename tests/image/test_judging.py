@@ -171,7 +171,7 @@ def test_fills_that_fail_are_drawn_again_and_what_is_left_counts_against_a_disco
     asked.clear()
     assert all((fill == smear).all() for fill in only([smear], subset, 4, np.random.default_rng(0)))
     assert not asked  # a region that does not pass as it is is not drawn at all
-    assert "not tested" in only.notes([smear], [[subset]], 0)[0]
+    assert only.notes([smear], [[subset]], 0)[0].code == "untested-regions"
 
 
 @pytest.mark.parametrize("box", [(0, 0, 220, 160), (0, 0, 219, 160), (5, 5, 6, 6), (0, 0, 30, 30), (10, 0, 200, 159)])

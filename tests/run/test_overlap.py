@@ -8,7 +8,7 @@ import pytest
 
 from butfor import explain, tabular
 from butfor.run.overlap import SequentialCounts, expected_overlap, overlap_note, simulated
-from butfor.simulate.samplers import independent
+from butfor.simulate.tables import independent
 
 ERROR = 0.05  # of the expected overlap, on average over seeds
 OPTIONS = {"test": "sequential", "rule": "bh", "effects": None, "control": False, "subsets": "columns"}
@@ -23,7 +23,7 @@ def normal(shape, rng):
 
 
 def redrawn(law):
-    return tabular.from_values(partial(independent, law=law))
+    return tabular.from_values(partial(independent, distribution=law))
 
 
 @pytest.mark.parametrize("alternative", ["two-sided", "greater"])

@@ -9,7 +9,7 @@ import pytest
 
 import butfor
 from butfor.inference.selection import knockoff_plus
-from butfor.simulate import BEDS, bed, paper
+from butfor.simulate import BEDS, bed, tables
 from butfor.types import Subset
 
 SHAPES = {
@@ -117,18 +117,18 @@ def test_paired_model_by_brute_force() -> None:
 
 
 def test_the_two_kinds_of_inputs() -> None:
-    rows, signal, beta = paper.paper_inputs(0, 20_000, 25, 0.3, correlated=True)
+    rows, signal, beta = tables.paper_inputs(0, 20_000, 25, 0.3, correlated=True)
     assert beta is not None
     mean = rows @ np.triu(np.tile(beta[:, None], (1, 25)), 1)  # column i: sum over j < i of beta_j x_j
     left = np.where(signal, rows - 4, rows - mean)
     assert abs(left.mean()) < 0.01
     assert abs(left.std() - 1) < 0.01
-    betas = np.concatenate([paper.paper_inputs(s, 1, 25, 0.3, correlated=True)[2] for s in range(400)])
+    betas = np.concatenate([tables.paper_inputs(s, 1, 25, 0.3, correlated=True)[2] for s in range(400)])
     assert betas.std() == pytest.approx(0.25, rel=0.03)
 
 
 def test_a_seed_has_the_same_inputs_with_and_without_training_error() -> None:
-    rows, signal, _ = paper.paper_inputs(5, 100, 25, 0.3, correlated=True)
+    rows, signal, _ = tables.paper_inputs(5, 100, 25, 0.3, correlated=True)
     np.testing.assert_array_equal(bed("sum-of-abs-correlated", 5).inputs, rows)
     np.testing.assert_array_equal(bed("sum-of-abs-correlated", 5).truth, signal)
 

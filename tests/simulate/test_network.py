@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from butfor.simulate import bed, network, paper
-from butfor.simulate.models import sum_of_abs
+from butfor.simulate import bed, network, tables
+from butfor.simulate.network import sum_of_abs
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +24,7 @@ def _use_cache(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_error_on_new_rows_and_a_whole_cache_file(cache: Path) -> None:
     made = bed("correlated-network", 0)
     beta = made.sampler.function.keywords["beta"]  # type: ignore[attr-defined]
-    rows, _ = paper.mixture(100_000, 25, 0.3, beta, np.random.default_rng(1))
+    rows, _ = tables.mixture(100_000, 25, 0.3, beta, np.random.default_rng(1))
     assert np.mean((made.model(rows) - sum_of_abs(rows)) ** 2) <= 0.03
     assert [path.name for path in cache.iterdir()] == [f"network-{network.RECIPE}-correlated-0.npz"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from butfor.simulate import bed, paper
+from butfor.simulate import bed, tables
 from butfor.types import Subset
 
 NAMES = ("sum-of-abs-independent", "sum-of-abs-correlated", "linear", "clones", "parity")
@@ -34,7 +34,7 @@ def test_appending_inputs_leaves_the_draws_of_the_others(name: str, columns: lis
 
 @pytest.mark.parametrize("column", [0, 1, 24])
 def test_correlated_mean_comes_from_the_values_the_row_has(column: int) -> None:
-    _, _, beta = paper.paper_inputs(0, 1, 25, 0.3, correlated=True)
+    _, _, beta = tables.paper_inputs(0, 1, 25, 0.3, correlated=True)
     assert beta is not None
     inputs = bed("sum-of-abs-correlated", 0).inputs
     drawn = draws("sum-of-abs-correlated", [column], 40_000)
@@ -43,7 +43,7 @@ def test_correlated_mean_comes_from_the_values_the_row_has(column: int) -> None:
 
 
 def test_a_group_follows_its_own_new_values() -> None:
-    _, _, beta = paper.paper_inputs(0, 1, 25, 0.3, correlated=True)
+    _, _, beta = tables.paper_inputs(0, 1, 25, 0.3, correlated=True)
     assert beta is not None
     inputs = bed("sum-of-abs-correlated", 0).inputs
     late, early = draws("sum-of-abs-correlated", [9, 4], 100_000).T  # given in any order

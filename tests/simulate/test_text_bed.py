@@ -7,7 +7,7 @@ import pytest
 
 import butfor
 from butfor.simulate import bed
-from butfor.simulate.texts import FOREIGN, LENGTH, PLACE, WORDS, Chain, Markov, filled, sentences, word_subsets
+from butfor.simulate.texts import FOREIGN, INDEX, LENGTH, WORDS, Chain, Markov, filled, sentences, word_subsets
 
 SMALL = Chain(np.array([0.5, 0.3, 0.2]), np.array([[0.1, 0.6, 0.3], [0.5, 0.2, 0.3], [0.3, 0.3, 0.4]]))
 
@@ -85,7 +85,7 @@ def test_words_have_names_of_their_own():
         ("bal #2", (8, 11)),
     ]
     assert filled("bal bel", butfor.Subset("bel", (4, 7)), "kur") == "bal kur"
-    assert PLACE["bal"] == 0
+    assert INDEX["bal"] == 0
 
 
 def test_the_reader_reads_some_places_and_may_round():

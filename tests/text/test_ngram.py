@@ -58,7 +58,7 @@ def test_perplexity_on_held_out_texts_comes_near_that_of_the_true_law(language):
     chain, corpus, held_out = language
     exact = Markov(chain)
     logs = [
-        np.log(exact.law(text, subset)[WORDS.index(text[slice(*subset.index)])])
+        np.log(exact.conditional(text, subset)[WORDS.index(text[slice(*subset.index)])])
         for text in held_out
         for subset in word_subsets(text)
     ]
@@ -79,7 +79,7 @@ def test_its_law_is_near_the_true_one_where_the_corpus_is_large(language):
     for text in held_out[:20]:
         subset = word_subsets(text)[5]
         mass = learnt.probabilities(text, subset)
-        gaps.append(np.abs(exact.law(text, subset) - [mass[word] for word in WORDS]).sum() / 2)
+        gaps.append(np.abs(exact.conditional(text, subset) - [mass[word] for word in WORDS]).sum() / 2)
     assert np.mean(gaps) < 0.1
 
 

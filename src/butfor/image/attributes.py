@@ -128,26 +128,24 @@ class WithAttributes:
     def __call__(
         self, inputs: Sequence[Image], subset: Subset, draws: int, rng: np.random.Generator
     ) -> Sequence[Image]:
-        if isinstance(subset.index, Attribute):
-            return [transformed(image, subset.index, rng) for image in inputs for _ in range(draws)]
-        made: Sequence[Image] = self.inpainter(inputs, subset, draws, rng)
-        return made
+        if not isinstance(subset.index, Attribute):
+            drawn: Sequence[Image] = self.inpainter(inputs, subset, draws, rng)
+            return drawn
+        name, out = subset.index.name, []
+        for image in (image for image in inputs for _ in range(draws)):
+            check_image(image)
+            try:
+                made = subset.index.transform(image.copy(), rng)  # a user's function may write into its argument
+            except Exception as error:
+                raise ModelError(f"attribute {name!r} raised {type(error).__name__}: {error}") from error
+            if not isinstance(made, np.ndarray) or made.dtype != np.uint8 or made.shape != image.shape:
+                raise ModelError(f"attribute {name!r} returned {described(made)}, expected uint8 {image.shape}")
+            out.append(np.ascontiguousarray(made))
+        return out
 
     def notes(self, inputs: Sequence[Image], subsets: Sequence[Sequence[Subset]], seed: int) -> list[Any]:
         regions = [list(filter(is_region, of_image)) for of_image in subsets]
         return self.inpainter.notes(inputs, regions, seed) if isinstance(self.inpainter, HasNotes) else []
-
-
-def transformed(image: Image, attribute: Attribute, rng: np.random.Generator) -> Image:
-    """Return the image with another version of an attribute, checked: the function may be the user's."""
-    check_image(image)
-    try:
-        made = attribute.transform(image.copy(), rng)  # a user's function may write into its argument
-    except Exception as error:
-        raise ModelError(f"attribute {attribute.name!r} raised {type(error).__name__}: {error}") from error
-    if not isinstance(made, np.ndarray) or made.dtype != np.uint8 or made.shape != image.shape:
-        raise ModelError(f"attribute {attribute.name!r} returned {described(made)}, expected uint8 {image.shape}")
-    return np.ascontiguousarray(made)
 
 
 def with_attributes(sampler: Sampler, subsets: Sequence[Sequence[Subset]]) -> Sampler:

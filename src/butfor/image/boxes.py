@@ -27,11 +27,9 @@ Corners = tuple[float, float, float, float]
 Units = Literal["pixel", "relative"]
 Form = Literal["corners", "xywh"]
 FARTHEST = 1e9  # pixels
-MOST_XML = 8_000_000  # bytes: parsed, it takes thirty times as much
 
 
 def is_zoom(boxes: object) -> bool:
-    """Return True if `boxes=` goes from coarse to fine."""
     return isinstance(boxes, ProposesTree) or (isinstance(boxes, str) and boxes == "zoom")
 
 
@@ -60,7 +58,18 @@ def as_proposer(given: object, seed: int, names: Sequence[str] = (), *, whole: b
         if not Path(given).exists():
             raise InputError(f"boxes is {str(given)!r}, neither a file nor one of {', '.join(by_name)}")
         return masks(given) if holds_masks(Path(given)) else boxes(given)
-    if isinstance(given, Sequence | np.ndarray) and len(given) > 0 and all(map(_is_list_of_regions, given)):
+
+    def lists_regions(entry: object) -> bool:  # four numbers are one box, an array may be one mask
+        if isinstance(entry, Mapping):
+            return "box" not in entry  # {"name": ..., "box": ...} is one box
+        if isinstance(entry, np.ndarray):
+            return entry.shape[1:] == (4,) and not _is_mask(entry)
+        if isinstance(entry, str) or not isinstance(entry, Sequence):
+            return False
+        first = entry[0] if entry else ()
+        return _is_mask(first) or (isinstance(first, Mapping | Sequence | np.ndarray) and not isinstance(first, str))
+
+    if isinstance(given, Sequence | np.ndarray) and len(given) > 0 and all(map(lists_regions, given)):
         if len(given) != len(names):
             raise InputError(
                 f"boxes has lists of boxes for {len(given)} images, but there are {len(names)}; give one list for each "
@@ -70,20 +79,7 @@ def as_proposer(given: object, seed: int, names: Sequence[str] = (), *, whole: b
     return masks(given) if _is_mask(_first(given)) else boxes(given)
 
 
-def _is_list_of_regions(entry: object) -> bool:
-    """Return True for a list of boxes or masks: four numbers are one box, an array may be one mask."""
-    if isinstance(entry, Mapping):
-        return "box" not in entry  # {"name": ..., "box": ...} is one box
-    if isinstance(entry, np.ndarray):
-        return entry.shape[1:] == (4,) and not _is_mask(entry)
-    if isinstance(entry, str) or not isinstance(entry, Sequence):
-        return False
-    first = entry[0] if entry else ()
-    return _is_mask(first) or (isinstance(first, Mapping | Sequence | np.ndarray) and not isinstance(first, str))
-
-
 def _first(given: object) -> object:
-    """Return the first leaf of nested lists and mappings."""
     if isinstance(given, str) or not isinstance(given, Mapping | Sequence):
         return given
     inner = given.values() if isinstance(given, Mapping) else given
@@ -93,9 +89,9 @@ def _first(given: object) -> object:
 def _is_mask(given: object) -> bool:
     if isinstance(given, str | Path):
         return Path(given).suffix.lower() == ".png"
-    if not isinstance(given, np.ndarray):
-        return False
-    return bool(given.dtype == np.bool_) or (given.ndim == 2 and given.shape[1] != 4 and given.dtype == np.uint8)
+    return isinstance(given, np.ndarray) and bool(
+        given.dtype == np.bool_ or (given.ndim == 2 and given.shape[1] != 4 and given.dtype == np.uint8)
+    )
 
 
 def boxes(
@@ -103,15 +99,13 @@ def boxes(
 ) -> GivenRegions:
     """Test boxes x1, y1, x2, y2 (half-open) in each image.
 
-    A box that reaches over the edge is clipped, with a warning; one without area, or outside, is refused: corners in
-    the wrong order are most often x, y, width, height.
+    A box that crosses the edge is clipped, with a warning; one without area, or outside, is refused.
 
     Parameters
     ----------
     source : list, dict, str or Path
-        A list of boxes or a mapping {box name: box} for every image, a mapping {image name: such a list or mapping}, or
-        a file: our JSON ({"boxes": {image name: [box, ...]}}, a box being four numbers or {"name", "box"}), COCO JSON,
-        VOC or labelImg XML, or a folder of XML files.
+        A list of boxes or {box name: box} for every image, {image name: such a list or mapping}, or a file: JSON
+        ({"boxes": {image name: [four numbers or {"name", "box"}, ...]}}), COCO, VOC or labelImg, or a folder of XML.
     units : {"pixel", "relative"}, optional
         By default numbers between 0 and 1 with a fraction among them are shares of width and height.
     form : {"corners", "xywh"}
@@ -137,7 +131,7 @@ def boxes(
     if isinstance(source, str | Path):
         if form != "corners":
             raise InputError("a file of boxes says its own form; leave form='xywh' out")
-        by_image = _read_boxes(Path(source))
+        by_image = _read_boxes(Path(source))  # name -> Drawn
     elif isinstance(source, Mapping) and not any(is_corners(value) for value in source.values()):
         by_image = {str(name): Drawn(_entries(given, f"image {name!r}")) for name, given in source.items()}
     else:
@@ -175,7 +169,6 @@ def _read_boxes(path: Path) -> dict[str, Drawn]:
     content = read_json(path, "the file of boxes")
     if isinstance(content, Mapping) and "annotations" in content and "images" in content:
         return _coco(content, path)
-    # {"boxes": {image: [[x1, y1, x2, y2] or {"name": ..., "box": [...]}, ...]}, "units": "pixel" or "relative"}
     units = content.get("units") if isinstance(content, Mapping) else None
     by_image = content.get("boxes", content) if isinstance(content, Mapping) else None
     if not isinstance(by_image, Mapping) or not by_image or units not in (None, "pixel", "relative"):
@@ -204,13 +197,10 @@ def _coco(content: Mapping[str, Any], path: Path) -> dict[str, Drawn]:
             x, y, width, height = (_finite(value) for value in annotation["bbox"])
             label = labels.get(annotation.get("category_id"))
             boxes[annotation["image_id"]].append((label, (x, y, x + width, y + height)))
-        drawn = [
-            (
-                str(image["file_name"]),
-                Drawn(tuple(boxes[image["id"]]), _size(image.get("width"), image.get("height")), "pixel"),
-            )
-            for image in content["images"]
-        ]
+        drawn = []
+        for image in content["images"]:
+            size = _size(image.get("width"), image.get("height"))
+            drawn.append((str(image["file_name"]), Drawn(tuple(boxes[image["id"]]), size, "pixel")))
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise InputError(
             f"the COCO file {path} lacks or garbles {one_line(error)[:200]}; expected images with id and file_name, "
@@ -220,18 +210,16 @@ def _coco(content: Mapping[str, Any], path: Path) -> dict[str, Drawn]:
 
 
 def _finite(value: Any) -> float:
-    """Return a plausible position of a pixel: VOC and COCO files may hold inf and NaN."""
     number = float(value)
-    if not abs(number) < FARTHEST:  # True for NaN, too
+    if not abs(number) < FARTHEST:  # VOC and COCO files may hold inf, and NaN
         raise ValueError(f"the number {value!r:.40}")
     return number
 
 
 def _size(*sides: Any) -> tuple[int, int] | None:
     width, height = (int(_finite(side or 0)) for side in sides)
-    for side, length in zip(sides, (width, height), strict=True):
-        if length < 0:
-            raise ValueError(f"the side {side!r:.40}")
+    if width < 0 or height < 0:
+        raise ValueError(f"the side {sides[width >= 0]!r:.40}")
     return (width, height) if width and height else None
 
 
@@ -242,7 +230,7 @@ def _voc(path: Path) -> tuple[str, Drawn]:
         raise ValueError("it declares a document type, which files of boxes do without")
 
     try:
-        content = read_bounded(path, "the file of boxes", MOST_XML)
+        content = read_bounded(path, "the file of boxes", 8_000_000)  # bytes: parsed, it takes thirty times as much
         scan = ParserCreate()
         scan.StartDoctypeDeclHandler = refuse  # a few lines of entities unfold to gigabytes
         scan.Parse(content, True)
@@ -265,7 +253,6 @@ def _voc(path: Path) -> tuple[str, Drawn]:
 
 
 def is_corners(value: object) -> TypeGuard[Collection[float]]:
-    """Return True for four numbers."""
     if not isinstance(value, Collection) or isinstance(value, str | bytes | Mapping) or len(value) != 4:
         return False
     return all(isinstance(number, int | float | np.number) and not isinstance(number, bool) for number in value)
@@ -281,8 +268,7 @@ def _entries(source: object, of: str) -> tuple[tuple[str | None, Corners], ...]:
         pairs = [(box.get("name"), box.get("box")) if isinstance(box, Mapping) else (None, box) for box in source]
     else:
         raise InputError(f"the boxes of {of} must be a list of boxes, got {type(source).__name__}")
-    entries = []
-    for name, box in pairs:
+    for _, box in pairs:
         if not is_corners(box) or not all(abs(side) < FARTHEST for side in box):
             try:
                 shown = " ".join(f"{box!r:.80}".split())
@@ -290,14 +276,18 @@ def _entries(source: object, of: str) -> tuple[tuple[str | None, Corners], ...]:
                 shown = "a list inside lists without end"
             advice = "; give masks with butfor.image.masks" if isinstance(box, np.ndarray) and box.ndim == 2 else ""
             raise InputError(f"a box of {of} is {shown}; expected four finite numbers x1, y1, x2, y2{advice}")
-        x1, y1, x2, y2 = (float(value) for value in box)
-        entries.append((None if name is None else str(name), (x1, y1, x2, y2)))
-    return tuple(entries)
+    return tuple((None if name is None else str(name), cast("Corners", tuple(map(float, box)))) for name, box in pairs)
 
 
 def _in_pixels(units: Units | None, form: Form, name: str, image: Image, drawn: Drawn) -> Iterator[Subset]:
-    """Yield the boxes of one image in its pixels."""
+    """Yield the boxes of one image in its pixels.
+
+    Without units, numbers that all lie between 0 and 1 with a fraction among them are relative.
+    """
     height, width = image.shape[:2]
+    values = np.array([corners for _, corners in drawn.boxes]).reshape(-1, 4)
+    chosen = units or drawn.units or "pixel"
+    guessed = not (units or drawn.units) and (values % 1).any() and values.min() > -1 and values.max() < 2
     for number, (given, corners) in enumerate(drawn.boxes, start=1):
         label = given or f"box {number}"
         what, shown = f"box {label!r} of image {name!r}", "(" + ", ".join(f"{value:g}" for value in corners) + ")"
@@ -309,8 +299,14 @@ def _in_pixels(units: Units | None, form: Form, name: str, image: Image, drawn: 
                 f"{what} is {shown}, which has no area as x1, y1, x2, y2; order its corners, or use form='xywh' if it "
                 "is x, y, width, height"
             )
+        if guessed and (values.min() < 0 or values.max() > 1):
+            worst = values.min() if values.min() < 0 else values.max()
+            raise InputError(
+                f"the boxes of image {name!r} look like shares of its width and height, which must lie between 0 and "
+                f"1, but one is {worst:g}; correct it, or use units='pixel' if they are pixels"
+            )
         across, down = 1.0, 1.0
-        if (units or drawn.units or _guessed_units(name, drawn)) == "relative":
+        if guessed or chosen == "relative":
             if max(x2, y2) > 2 or min(x1, y1) < -1:
                 raise InputError(
                     f"{what} is {shown}, expected shares of the width and height between 0 and 1; use units='pixel'"
@@ -336,20 +332,6 @@ def _in_pixels(units: Units | None, form: Form, name: str, image: Image, drawn: 
         yield Subset(label, clipped)
 
 
-def _guessed_units(name: str, drawn: Drawn) -> Units:
-    """Return "relative" if all numbers lie between 0 and 1 and one of them is a fraction."""
-    values = np.array([corners for _, corners in drawn.boxes])
-    if not (values % 1).any() or values.min() <= -1 or values.max() >= 2:
-        return "pixel"
-    if values.min() < 0 or values.max() > 1:
-        worst = values.min() if values.min() < 0 else values.max()
-        raise InputError(
-            f"the boxes of image {name!r} look like shares of its width and height, which must lie between 0 and 1, "
-            f"but one is {worst:g}; correct it, or use units='pixel' if they are pixels"
-        )
-    return "relative"
-
-
 Detector = Callable[[Image], Any]  # image -> boxes (n, 4) and scores (n,), and names (n) if it has them
 
 
@@ -362,29 +344,23 @@ class RandomBoxes:
 
     blind = True  # chosen without looking at the image
 
-    def __call__(self, name: object, image: Image) -> list[Subset]:
-        return self.beside([], str(name), image)
-
-    def beside(self, kept: Sequence[Box], name: str, image: Image) -> list[Subset]:
+    def __call__(self, name: object, image: Image, kept: Sequence[Box] = ()) -> list[Subset]:
         """Return boxes that overlap neither each other nor those in `kept`, out of `tries`.
 
         Sides are uniform between a quarter and a half of the image's, positions uniform where the box fits.
         """
+        rng = stream(self.seed, "random boxes", str(name))
         height, width = image.shape[:2]
-        rng = stream(self.seed, "random boxes", name)
-
-        def side(length: int) -> int:
-            least = -(-length // 4)
-            return int(rng.integers(least, max(least, length // 2) + 1))
-
-        subsets: list[Subset] = []
+        boxes = list(kept)
         for _ in range(self.tries):
-            across, down = side(width), side(height)
+            across, down = (
+                int(rng.integers(-(-length // 4), max(-(-length // 4), length // 2) + 1)) for length in (width, height)
+            )
             x, y = int(rng.integers(width - across + 1)), int(rng.integers(height - down + 1))
             box = (x, y, x + across, y + down)
-            if not any(overlapping(box, other) for other in (*kept, *(subset.index for subset in subsets))):
-                subsets.append(Subset(f"random {len(subsets) + 1}", box))
-        return subsets
+            if not any(overlapping(box, other) for other in boxes):
+                boxes.append(box)
+        return [Subset(f"random {k}", box) for k, box in enumerate(boxes[len(kept) :], start=1)]
 
 
 def overlapping(a: Box, b: Box) -> bool:
@@ -430,7 +406,20 @@ class DetectedBoxes:
 
     def __call__(self, name: object, image: Image) -> list[Subset]:
         height, width = image.shape[:2]
-        boxes, scores, labels = _detections(self.detector, str(name), image)
+        try:
+            answer = self.detector(image)
+            boxes = np.asarray(answer[0], np.float64).reshape(-1, 4)
+            scores = np.asarray(answer[1], np.float64).reshape(-1)
+            labels = [str(label) for label in answer[2]] if len(answer) > 2 and answer[2] is not None else None
+        except Exception as error:
+            raise ModelError(
+                f"the detector failed on image {str(name)!r} ({type(error).__name__}: {error}); it must return boxes "
+                "(n, 4) and scores (n,)"
+            ) from error
+        if len(boxes) != len(scores) or (labels is not None and len(labels) != len(scores)):
+            raise ModelError(f"the detector gave {len(boxes)} boxes but {len(scores)} scores for image {str(name)!r}")
+        if not (np.isfinite(boxes).all() and np.isfinite(scores).all()):
+            raise ModelError(f"the detector gave boxes or scores that are not finite for image {str(name)!r}")
         kept: list[Box] = []
         subsets: list[Subset] = []
         for i in np.argsort(-scores, kind="stable"):
@@ -443,37 +432,13 @@ class DetectedBoxes:
                 score = scores[i]
                 shown = f"{score:.2f}".removeprefix("0") if 0 <= score <= 1 else f"{score:.3g}"  # ".87"
                 subsets.append(Subset(f"{labels[i]} {shown}" if labels else f"detected {len(kept)}", box))
-        return unique(subsets + (self.random.beside(kept, str(name), image) if self.random else []))
-
-
-def _detections(detector: Detector, name: str, image: Image) -> tuple[Floats, Floats, list[str] | None]:
-    """Return the boxes (n, 4), scores (n,) and names, if any, of a detector, checked."""
-    try:
-        answer = detector(image)
-        boxes, scores = (
-            np.asarray(answer[0], np.float64).reshape(-1, 4),
-            np.asarray(answer[1], np.float64).reshape(-1),
-        )
-        labels = [str(label) for label in answer[2]] if len(answer) > 2 and answer[2] is not None else None
-    except Exception as error:
-        raise ModelError(
-            f"the detector failed on image {name!r} ({type(error).__name__}: {error}); it must return boxes (n, 4) and "
-            "scores (n,)"
-        ) from error
-    if len(boxes) != len(scores) or (labels is not None and len(labels) != len(scores)):
-        raise ModelError(f"the detector gave {len(boxes)} boxes but {len(scores)} scores for image {name!r}")
-    if not (np.isfinite(boxes).all() and np.isfinite(scores).all()):
-        raise ModelError(f"the detector gave boxes or scores that are not finite for image {name!r}")
-    return boxes, scores, labels
+        return unique(subsets + (self.random(name, image, kept) if self.random else []))
 
 
 def detected_boxes(
     detector: Detector, *, area: tuple[float, float] = (0.1, 0.5), random: bool = True, seed: int = 0, tries: int = 100
 ) -> DetectedBoxes:
-    """Choose boxes as the paper's appendix does, without a person.
-
-    The detector's boxes by descending score, each kept if it overlaps none kept so far; then random ones that overlap
-    nothing.
+    """Choose a detector's boxes by descending score that overlap none before them, as the paper's appendix does.
 
     Parameters
     ----------
@@ -501,9 +466,8 @@ def detected_boxes(
         raise InputError(f"detector must be a function image -> (boxes, scores), got {type(detector).__name__}")
     if not 0 <= area[0] < area[1] <= 1:
         raise InputError(f"area must be two shares of the image, smaller first, got {area!r}")
-    return DetectedBoxes(
-        detector, (float(area[0]), float(area[1])), random_boxes(seed=seed, tries=tries) if random else None
-    )
+    beside = random_boxes(seed=seed, tries=tries) if random else None
+    return DetectedBoxes(detector, (float(area[0]), float(area[1])), beside)
 
 
 @dataclass(frozen=True)
@@ -528,9 +492,8 @@ class Yolo:
         across, down = max(1, round(width * scale)), max(1, round(height * scale))
         left, top = (side - across) // 2, (side - down) // 2
         square = np.full((side, side, 3), 114, np.uint8)  # the grey that YOLO networks are trained to see around images
-        square[top : top + down, left : left + across] = cv2.resize(
-            image, (across, down), interpolation=cv2.INTER_LINEAR
-        )
+        small = cv2.resize(image, (across, down), interpolation=cv2.INTER_LINEAR)
+        square[top : top + down, left : left + across] = small
         feed = np.ascontiguousarray(square.transpose(2, 0, 1)[None], dtype=np.float32) / 255
         boxes, scores, labels = _decoded(self.graph.run({entry.name: feed})[0], self.confidence)
         kept = np.zeros(0, np.int64)
@@ -564,7 +527,7 @@ def onnx_yolo(
     confidence : float
         Boxes with a smaller score are dropped.
     overlap : float
-        Of two boxes of the same class whose intersection over union exceeds this, the one with the larger score stays.
+        Of two boxes of a class with a larger intersection over union, the one with the larger score stays.
     classes : list, str or Path, optional
         Names of the classes, or a JSON or text file of them.
     threads : int, optional
@@ -587,7 +550,6 @@ def onnx_yolo(
 
 
 def _decoded(output: Array, confidence: float) -> tuple[Floats, Floats, Ints]:
-    """Return corners, scores and classes of the candidates with enough confidence."""
     rows = output[0].astype(np.float64) if output.ndim == 3 else np.zeros((0, 0))
     if rows.shape[0] < rows.shape[1]:  # (4 + classes, n): YOLOv8
         rows = rows.T
@@ -602,21 +564,19 @@ def _decoded(output: Array, confidence: float) -> tuple[Floats, Floats, Ints]:
     return np.concatenate([centre - half, centre + half], axis=1), best[sure], labels[sure].astype(np.int64)
 
 
-Mask = Array | str | Path  # (height, width), or a PNG file
-Labelled = tuple[tuple[str, Mask], ...]  # the masks of one image with their names
+Labelled = tuple[tuple[str, Array | str | Path], ...]  # names and masks (height, width), or PNG files, of one image
 
 
 def masks(source: object, *, overlap: Overlap = "refuse") -> GivenRegions:
     """Test regions of any shape in each image.
 
-    A mask is a boolean array (height, width), an array in which everything above 0 belongs to the region, or a PNG file
-    of that kind (above half of white, or 1 in a file of 0 and 1).
+    A mask is an array (height, width), True or above 0 in the region, or a PNG file (above half of white, or 1 of 0/1).
 
     Parameters
     ----------
     source : list, dict, str or Path
-        A list or a mapping {region name: mask} for every image, a mapping {image name: such a list or mapping}, or a
-        folder with one folder of PNG files per image (named like the image, with or without its suffix).
+        A list or {region name: mask} for every image, {image name: such a list or mapping}, or a folder with a folder
+        of PNG files per image (named like the image, with or without its suffix).
     overlap : {"refuse", "alone"}
         Refuse masks that overlap, or test each of them alone.
 
@@ -655,7 +615,6 @@ def masks(source: object, *, overlap: Overlap = "refuse") -> GivenRegions:
 
 
 def _labelled(given: object, of: str) -> Labelled:
-    """Return names and masks from a list or a mapping of them."""
     if isinstance(given, np.ndarray) and given.ndim == 2:
         raise InputError(f"the masks of {of} are a single array; put it into a list")
     if isinstance(given, Mapping):
@@ -672,7 +631,7 @@ def _labelled(given: object, of: str) -> Labelled:
     return tuple(pairs)
 
 
-def _is_one_mask(value: object) -> TypeGuard[Mask]:
+def _is_one_mask(value: object) -> bool:
     return isinstance(value, str | Path) or (isinstance(value, np.ndarray) and value.ndim == 2)
 
 
@@ -682,7 +641,6 @@ def holds_masks(path: Path) -> bool:
 
 
 def _mask_pixels(name: str, image: Image, drawn: Labelled) -> Iterator[Subset]:
-    """Yield the masks of one image, of its size."""
     height, width = image.shape[:2]
     for label, mask in drawn:
         if isinstance(mask, str | Path):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import os
@@ -42,7 +41,6 @@ class Cached:
         return self.sampler.notes(inputs, subsets, seed) if isinstance(self.sampler, HasNotes) else []
 
     def for_run(self, items: Sequence[Image], subsets: Sequence[Sequence[Subset]]) -> Cached:
-        """Follow a sampler that adapts to the run: its draws there are stored under another name."""
         inner = self.sampler.for_run(items, subsets) if isinstance(self.sampler, SeesRun) else self.sampler
         return self if inner is self.sampler else Cached(inner, self.folder, f"{self.name} | {info_of(inner).identity}")
 
@@ -93,9 +91,8 @@ class Cached:
 def cached(sampler: Sampler, folder: str | Path, *, name: str | None = None) -> Cached:
     """Keep a sampler's fills on disk: another alpha, test or model then costs no inpainting.
 
-    The key of a fill is the image's bytes, the region's pixels, the sampler's identity and the state of the random
-    stream (not for deterministic samplers), so that changed inputs are drawn anew. Only the box around the region is
-    stored, as PNG.
+    The key of a fill is the image, the region's pixels, the sampler's identity and the state of the random stream (not
+    for deterministic samplers). Only the box around the region is stored, as PNG.
 
     Parameters
     ----------
@@ -128,7 +125,6 @@ def cached(sampler: Sampler, folder: str | Path, *, name: str | None = None) -> 
 
 
 def _state(rng: np.random.Generator) -> State:
-    """Return everything that decides what `rng` and its children give next."""
     seeds = rng.bit_generator.seed_seq
     if not isinstance(seeds, np.random.SeedSequence):
         return {"bits": rng.bit_generator.state, "seeds": None, "spawned": 0}
@@ -170,18 +166,17 @@ def _write(file: Path, part: Image, rng: np.random.Generator | None) -> None:
     info = PngInfo()
     if rng is not None:
         info.add_text("state", _as_json(_state(rng)))
+    beside = None
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         handle, beside = tempfile.mkstemp(dir=file.parent, suffix=".part")
-        try:
-            with os.fdopen(handle, "wb") as out:
-                Pictures.fromarray(np.ascontiguousarray(part)).save(out, "PNG", compress_level=1, pnginfo=info)
-            os.replace(beside, file)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(beside)
-            raise
+        with os.fdopen(handle, "wb") as out:
+            Pictures.fromarray(np.ascontiguousarray(part)).save(out, "PNG", compress_level=1, pnginfo=info)
+        os.replace(beside, file)
     except OSError as error:
         raise InputError(
             f"a fill cannot be kept in {file.parent}: {error}; choose another folder for cached"
         ) from error
+    finally:
+        if beside is not None:
+            Path(beside).unlink(missing_ok=True)  # of a write that failed

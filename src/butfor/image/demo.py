@@ -18,7 +18,6 @@ from butfor.settings import few_shot
 from butfor.types import Array, Floats, Ints, Subset
 
 ENLARGED = 4  # factor by which the 8 x 8 pixels are enlarged, to be looked at
-LIKE = 60  # reference digits that a patch may come from
 
 
 @dataclass(frozen=True)
@@ -30,7 +29,6 @@ class ImageDemo:
     before: str
 
     def summary(self) -> str:
-        """Return the introduction, the result and the check, for a terminal."""
         after = (
             f"Check: the same call on {len(self.check.input_names)} held-out eights chooses "
             f"{int(self.check.chosen.sum())} of {len(self.check.chosen)} squares. They come from the reference's "
@@ -65,21 +63,12 @@ def trained(seed: int) -> tuple[Digits, Image, Image, Ints, Ints]:
     from sklearn.model_selection import train_test_split
     from sklearn.neural_network import MLPClassifier
 
-    pixels, labels = load_digits(return_X_y=True)
-    pictures = np.stack([enlarged(row) for row in pixels])
+    pixels, labels = load_digits(return_X_y=True)  # 64 shades from 0 to 16
+    grey = (255 - np.rint(pixels.reshape(-1, 8, 8) * 255 / 16)).astype(np.uint8)  # black on white
+    pictures = np.repeat(grey.repeat(ENLARGED, axis=1).repeat(ENLARGED, axis=2)[..., None], 3, axis=3)
     seen, held_out, known, truth = train_test_split(pictures, labels, test_size=0.5, stratify=labels, random_state=seed)
     network = MLPClassifier((64,), alpha=1.0, max_iter=1000, random_state=seed).fit(features(seen), known)
     return Digits(network), seen, held_out, known, truth
-
-
-def enlarged(row: Floats) -> Image:
-    """Return a picture, black on white, of 64 shades from 0 to 16.
-
-    >>> enlarged(np.zeros(64)).shape, int(enlarged(np.full(64, 16.0)).max())
-    ((32, 32, 3), 0)
-    """
-    grey = (255 - np.rint(row.reshape(8, 8) * 255 / 16)).astype(np.uint8)
-    return np.repeat(np.kron(grey, np.ones((ENLARGED, ENLARGED), np.uint8))[:, :, None], 3, axis=2)
 
 
 def features(images: Sequence[Image]) -> Floats:
@@ -117,7 +106,7 @@ class Alike:
         for image in inputs:
             apart = np.abs(self.reference.astype(np.int16) - image.astype(np.int16)).astype(np.int64)
             apart[:, *where] = 0
-            likest = np.argsort(apart.sum(axis=(1, 2, 3)), kind="stable")[:LIKE]
+            likest = np.argsort(apart.sum(axis=(1, 2, 3)), kind="stable")[:60]
             for donor in rng.choice(likest, draws):
                 made = image.copy()
                 made[where] = self.reference[donor][where]

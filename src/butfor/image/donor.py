@@ -57,6 +57,7 @@ class Donor:
         self, image: Image, mask: Bools, rng: np.random.Generator, known: dict[tuple[int | None, bool], Patches]
     ) -> Image:
         """Return one fill: a patch of the image itself (source None) or of a reference image, pasted and blended."""
+        cv2 = need("cv2", "image")
         source = None
         if self.reference is None:
             check_context(image, mask, "donor")
@@ -72,18 +73,29 @@ class Donor:
         least = patches.cost.min()
         weight = np.exp(-(patches.cost - least) / (self.spread * (least + 25.0)))  # 25: five grey levels
         index = np.searchsorted(np.cumsum(weight), rng.random() * weight.sum(), side="right")
-        return _pasted(image, mask, patches, patches.corners[min(int(index), len(weight) - 1)])
+        window, (across, down) = _window(mask), patches.size
+        x, y = patches.corners[min(int(index), len(weight) - 1)].tolist()
+        piece = patches.image[at((x, y, x + across, y + down))]
+        piece = piece[:, ::-1] if flip else piece
+        height, width = mask[window].shape
+        if (across, down) != (width, height):
+            method = cv2.INTER_AREA if across > width else cv2.INTER_CUBIC
+            resized = cv2.resize(np.ascontiguousarray(piece), (width, height), interpolation=method)
+            piece = np.asarray(resized, np.uint8).reshape(height, width, 3)
+        filled = image.copy()
+        filled[window] = piece
+        x1, y1, x2, y2 = bounds(mask)
+        return settle_seam(image, filled, mask, feather=max(4.0, min(x2 - x1, y2 - y1) / 4))
 
 
 @dataclass(frozen=True, eq=False)
 class Patches:
-    """Candidate patches for a hole: corners (n, 2), misfits (n,), and the size and orientation of all of them."""
+    """Candidate patches for a hole: corners (n, 2), misfits (n,), and the size of all of them."""
 
     corners: Ints
     cost: Floats
     size: tuple[int, int]  # width, height
     image: Image  # the source
-    flip: bool
 
 
 def _window(mask: Bools) -> tuple[slice, slice]:
@@ -95,6 +107,7 @@ def _window(mask: Bools) -> tuple[slice, slice]:
 
 def _patches(image: Image, mask: Bools, source: Image, forbidden: Bools | None, flip: bool) -> Patches:
     """Return the patches of `source` that touch nothing forbidden, and how well each fits the ring around the hole."""
+    cv2 = need("cv2", "image")
     window, (height, width) = _window(mask), source.shape[:2]
     down, across = mask[window].shape
     summed = integral(np.zeros((height, width), np.bool_) if forbidden is None else forbidden)
@@ -109,21 +122,16 @@ def _patches(image: Image, mask: Bools, source: Image, forbidden: Bools | None, 
         if len(corners) >= ENOUGH or size == (1, 1) or (len(corners) and forbidden is None):
             break
         scale *= 0.75
-    return Patches(corners, _misfit(image[window], ~mask[window], source, corners, size, flip), size, source, flip)
-
-
-def _misfit(window: Image, ring: Bools, source: Image, corners: Ints, size: tuple[int, int], flip: bool) -> Floats:
-    """Return the mean squared difference of the ring around the hole from the same pixels of each patch, coarsely."""
-    cv2 = need("cv2", "image")
+    ring = ~mask[window]
     if not ring.any():
-        return np.zeros(len(corners))
-    height, width = source.shape[:2]
+        return Patches(corners, np.zeros(len(corners)), size, source)
+    # the mean squared difference of the ring around the hole from the same pixels of each patch, coarsely
     coarse = min(1.0, max(COARSE / max(height, width), 12 / min(size)))
     small = cv2.resize(source, None, fx=coarse, fy=coarse, interpolation=cv2.INTER_AREA)
     side = [max(1, min(round(length * coarse), limit)) for length, limit in zip(size, small.shape[1::-1], strict=True)]
     weight = cv2.resize(ring.astype(np.float32), side, interpolation=cv2.INTER_AREA)
     # only the surroundings are compared: the hole's content is taken out before shrinking
-    template = cv2.resize(window * ring[..., None].astype(np.float32), side, interpolation=cv2.INTER_AREA)
+    template = cv2.resize(image[window] * ring[..., None].astype(np.float32), side, interpolation=cv2.INTER_AREA)
     template = template / np.maximum(weight, 1e-6)[..., None]
     if flip:
         template, weight = template[:, ::-1], weight[:, ::-1]
@@ -133,36 +141,17 @@ def _misfit(window: Image, ring: Bools, source: Image, corners: Ints, size: tupl
     template = np.ascontiguousarray(template, dtype=np.float32)
     squares = cv2.matchTemplate(small.astype(np.float32), template, cv2.TM_SQDIFF, mask=known)
     index = np.minimum(np.rint(corners * coarse).astype(int), np.array(squares.shape[::-1]) - 1)
-    return np.asarray(np.maximum(np.asarray(squares, np.float64)[index[:, 1], index[:, 0]], 0) / known.sum())
-
-
-def _pasted(image: Image, mask: Bools, patches: Patches, corner: Ints) -> Image:
-    cv2 = need("cv2", "image")
-    window, (across, down) = _window(mask), patches.size
-    x, y = corner.tolist()
-    piece = patches.image[at((x, y, x + across, y + down))]
-    if patches.flip:
-        piece = piece[:, ::-1]
-    height, width = mask[window].shape
-    if (across, down) != (width, height):
-        method = cv2.INTER_AREA if across > width else cv2.INTER_CUBIC
-        resized = cv2.resize(np.ascontiguousarray(piece), (width, height), interpolation=method)
-        piece = np.asarray(resized, np.uint8).reshape(height, width, 3)
-    filled = image.copy()
-    filled[window] = piece
-    x1, y1, x2, y2 = bounds(mask)
-    return settle_seam(image, filled, mask, feather=max(4.0, min(x2 - x1, y2 - y1) / 4))
+    cost = np.maximum(np.asarray(squares, np.float64)[index[:, 1], index[:, 0]], 0) / known.sum()
+    return Patches(corners, np.asarray(cost), size, source)
 
 
 def donor(reference: Sequence[Image] | Image | None = None, *, spread: float = 0.5, own: float | None = None) -> Donor:
     """Fill a hole in a few milliseconds with a real patch from elsewhere, matched on the ring around the hole.
 
     Patches come from the rest of the image and, half of the time, from the reference. The seam is blended away inside
-    the hole. Where the rest of the image has no room for a patch of that size, a smaller one is enlarged.
-
-    A patch of the image itself may show the very thing that was removed, when there is more of it: with a reference
-    and `own=0` the question is "but for this, if something of other images were there", which finds more of large
-    objects and of several that are alike.
+    the hole. Where the image has no room for a patch of that size, a smaller one is enlarged. A patch of the image
+    itself may show another instance of what was removed: a reference and `own=0` find more of large objects and of
+    several that are alike.
 
     Parameters
     ----------

@@ -31,8 +31,6 @@ from butfor.run.run import RunContext, check_zoom, run, with_layers
 from butfor.settings import EffectsOf, Link, OnError, Procedure, RunOptions, Settings, default_test, documented
 from butfor.types import Alternative, Family, InputError, Subset
 
-BATCH_VALUES, MOST_IMAGES = 2**26, 32  # of a batch that the model gets where the user does not say: 64 MB
-KEEP = (3, 2**28)  # counterfactuals kept for each hypothesis, and values of all of them
 WORDS = Words(one="image", many="images", argument="boxes", nothing="no region", sign=" ")
 
 
@@ -131,19 +129,13 @@ def explain(
     pixels: dict[str, str] = {}
     proposed = propose_regions(given, proposer, settings.options.on_error, whole=whole, pixels=pixels)
     drawing = prepared(sampler, proposed, fills)
-    items = ListItems(
-        proposed.items,
-        None if info_of(drawing).changes_subset_only else check_drawn,
-        costly=True,
-        packing=RegionPacking(),
-    )
+    check = None if info_of(drawing).changes_subset_only else check_drawn
+    items = ListItems(proposed.items, check, costly=True, packing=RegionPacking())
     problem = list_problem(items, proposed.names, proposed.subsets, drawing, settings.seed)
 
     def notes() -> list[Note]:
-        of_sampler = (
-            drawing.notes(proposed.items, proposed.subsets, settings.seed) if isinstance(drawing, HasNotes) else []
-        )
-        return [*proposed.notes, *map(as_note, of_sampler)]
+        given = (proposed.items, proposed.subsets, settings.seed)
+        return [*proposed.notes, *map(as_note, drawing.notes(*given) if isinstance(drawing, HasNotes) else [])]
 
     context = RunContext(
         problem=with_layers(problem, proposer, proposed),
@@ -154,7 +146,7 @@ def explain(
         sampler_notes=notes,
         inputs=source_record(repr(proposer), proposed.items, pixels),
         data_dependent=not is_blind(proposer),
-        keep=KEEP,
+        keep=(3, 2**28),  # counterfactuals of each hypothesis, and values of all of them
         kept_notes=fills_judged,
     )
     result = run(context, settings.for_inputs(given.names, proposed.names))
@@ -214,4 +206,4 @@ def prepared(sampler: Any, proposed: Proposed, fills: str | Path | None) -> Samp
 
 def batch_images(proposed: Proposed) -> int:
     """Return the number of images the model gets at a time where the user does not say."""
-    return int(np.clip(BATCH_VALUES // max(1, proposed.largest), 1, MOST_IMAGES))
+    return int(np.clip(2**26 // max(1, proposed.largest), 1, 32))  # 64 MB

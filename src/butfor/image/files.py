@@ -41,8 +41,7 @@ def read_image(path: str | Path, *, longest: int | None = None, most_pixels: int
     path : str or Path
         The file.
     longest : int, optional
-        Shrink images whose longer side has more pixels. Boxes in pixels are then those of the smaller image, unless
-        their file says on which size they were drawn (COCO and VOC do).
+        Shrink images whose longer side has more pixels; boxes of COCO and VOC files are scaled, others are not.
     most_pixels : int
         Larger images are refused, unless they are shrunk.
 
@@ -62,6 +61,20 @@ def read_image(path: str | Path, *, longest: int | None = None, most_pixels: int
     from PIL import Image as Pictures
     from PIL import ImageOps, UnidentifiedImageError
 
+    def shrunk(picture: Picture, longest: int) -> Picture:
+        scale, mode = longest / max(picture.size), picture.mode
+        if scale >= 1:
+            return picture
+        exif = picture.getexif()
+        wide = None if mode != "P" else "RGBA" if "transparency" in picture.info else "RGB"
+        small = (picture.convert(wide) if wide else picture).resize(
+            (max(1, round(picture.width * scale)), max(1, round(picture.height * scale))),
+            Pictures.Resampling.BICUBIC if not mode.startswith("I") else Pictures.Resampling.NEAREST,
+            reducing_gap=3.0,
+        )
+        small.info["exif"] = exif.tobytes()  # the rotation is applied after shrinking
+        return small
+
     path = Path(path)
     if not path.is_file():
         raise InputError(f"the image {path} {'is a directory' if path.is_dir() else 'does not exist'}; give a file")
@@ -74,7 +87,7 @@ def read_image(path: str | Path, *, longest: int | None = None, most_pixels: int
                     if longest < 1:
                         raise InputError(f"longest must be at least 1 pixel, got {longest}")
                     picture.draft(None, (longest, longest))  # JPEG decodes to about the right size at once
-                    return _rgb(ImageOps.exif_transpose(_shrunk(picture, longest)), str(path))
+                    return _rgb(ImageOps.exif_transpose(shrunk(picture, longest)), str(path))
                 if width * height > most_pixels:
                     raise InputError(
                         f"the image {path} has {width} x {height} = {width * height / 1e6:.0f} million pixels, more "
@@ -82,31 +95,14 @@ def read_image(path: str | Path, *, longest: int | None = None, most_pixels: int
                         "longest=2048, or raise most_pixels"
                     )
                 return _rgb(ImageOps.exif_transpose(picture), str(path))
+    except InputError:
+        raise
     except Pictures.DecompressionBombError as error:
         raise InputError(f"the image {path} is far too large ({error}); shrink it first") from error
     except UnidentifiedImageError as error:
         raise InputError(f"{path} is not an image that Pillow can read; save it as PNG or JPEG") from error
     except (OSError, SyntaxError, ValueError, EOFError, IndexError) as error:
-        if isinstance(error, InputError):
-            raise
         raise InputError(f"the image {path} is broken or cut short: {one_line(error)}") from error
-
-
-def _shrunk(picture: Picture, longest: int) -> Picture:
-    scale = longest / max(picture.size)
-    if scale >= 1:
-        return picture
-    from PIL.Image import Resampling
-
-    exif = picture.getexif()
-    wide = "RGBA" if picture.mode == "P" and "transparency" in picture.info else "RGB" if picture.mode == "P" else None
-    small = (picture.convert(wide) if wide else picture).resize(
-        (max(1, round(picture.width * scale)), max(1, round(picture.height * scale))),
-        Resampling.BICUBIC if not picture.mode.startswith("I") else Resampling.NEAREST,
-        reducing_gap=3.0,
-    )
-    small.info["exif"] = exif.tobytes()  # the rotation is applied after shrinking
-    return small
 
 
 def _rgb(picture: Picture, name: str) -> Image:
@@ -128,20 +124,13 @@ def _rgb(picture: Picture, name: str) -> Image:
 
 
 def checksum(image: Image) -> str:
-    """Return a short hash of the pixels.
-
-    >>> one = np.zeros((2, 3, 3), np.uint8)
-    >>> checksum(one) == checksum(one.copy()) != checksum(one + 1)
-    True
-    """
     key = blake2b(str(image.shape).encode(), digest_size=8)
     key.update(np.ascontiguousarray(image).data)
     return key.hexdigest()
 
 
 def is_pillow(thing: object) -> TypeGuard[Picture]:
-    """Return True for a Pillow image, which cannot exist while Pillow is not loaded."""
-    pillow = loaded("PIL.Image")
+    pillow = loaded("PIL.Image")  # no Pillow image can exist while Pillow is not loaded
     return pillow is not None and isinstance(thing, pillow.Image)
 
 
@@ -192,25 +181,13 @@ def as_image(thing: object) -> Image:
 
 @dataclass(frozen=True)
 class ImageFiles(Sequence[Image]):
-    """A sequence of images on disk, each read when it is needed.
-
-    Parameters
-    ----------
-    paths : tuple of Path
-        The files.
-    names : tuple of str
-        Their names.
-    longest, most_pixels : int
-        As in `read_image`.
-    ignored : tuple of str
-        Files of the folder that are not images.
-    """
+    """A sequence of images on disk, each read when it is needed. Made by `folder`."""
 
     paths: tuple[Path, ...]
     names: tuple[str, ...]
-    longest: int | None = None
+    longest: int | None = None  # as in `read_image`
     most_pixels: int = MOST_PIXELS
-    ignored: tuple[str, ...] = ()
+    ignored: tuple[str, ...] = ()  # files of the folder that are not images
 
     def __repr__(self) -> str:
         return f"ImageFiles({len(self.paths)} images)"
@@ -233,10 +210,7 @@ class ImageFiles(Sequence[Image]):
 
 def recent_image(path: Path, longest: int | None, most_pixels: int) -> Image:
     """Read a file's image, read-only; the last two stay in memory until they change on disk."""
-    try:
-        changed = path.stat().st_mtime_ns
-    except OSError:
-        changed = 0  # read_image says what is the matter
+    changed = path.stat().st_mtime_ns if path.exists() else 0  # read_image raises
     return _recent(path, changed, longest, most_pixels)
 
 
@@ -352,10 +326,7 @@ def load_items(images: Any) -> NamedItems:
 
 
 def source_record(boxes: str, items: NamedItems, pixels: Mapping[str, str]) -> ImageInputs:
-    """Return where the images are, if all are files, how they were read, and the checksum of each.
-
-    With it `butfor.load` opens them again and checks that they are still the same.
-    """
+    """Return the files, if all are files, and checksums: `butfor.load` opens them again and checks them."""
     files = tuple(str(source.absolute()) for source in items.sources if isinstance(source, Path))
     opener = items.open
     assert isinstance(opener, OpenImage)
@@ -368,8 +339,7 @@ def images_of(
 ) -> Sequence[Image] | None:
     """Return the images of a saved run, as given or from their files; None where those are gone.
 
-    A result from somebody else may name any file of the disk: where `images_in` lists folders, none outside of them is
-    opened, through whatever link.
+    A result from somebody else may name any file: with `images_in` none outside those folders is opened.
     """
     if inputs is not None:
         given = load_items(inputs)
@@ -399,7 +369,7 @@ def images_of(
 
 @dataclass(frozen=True)
 class SameImage:
-    """Opens an image of a saved run as the run read it: one that has changed counts as gone."""
+    """Opens an image of a saved run; one that has changed counts as gone."""
 
     open: OpenImage
     pixels: Mapping[Path, str]
@@ -422,12 +392,11 @@ def list_items(images: Sequence[Image] | None, names: Sequence[object]) -> ListI
     return ListItems(given, costly=True, packing=RegionPacking())
 
 
-def _gone(*_: object) -> NoReturn:
+def _gone(*_: object) -> NoReturn:  # not nested: results are pickled
     raise InputError("the images of this result are no longer where they were; use butfor.load(..., inputs=...)")
 
 
 def can_be_read(items: Items) -> bool:
-    """Return True if all images of a result exist and have not changed."""
     try:
         for index in range(len(items)):
             items.block(index, index + 1)
@@ -455,7 +424,6 @@ def region(index: object) -> object:
 
 
 def check_kept(pieces: Sequence[Array]) -> None:
-    """Raise ValueError at stored counterfactuals that are not pixels."""
     for piece in pieces:
         if piece.dtype != np.uint8 or piece.ndim not in (3, 4) or piece.shape[-1] != 3:
             raise ValueError(f"a counterfactual is {piece.dtype} of shape {piece.shape}, not pixels")

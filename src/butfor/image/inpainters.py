@@ -32,7 +32,7 @@ class Graph:
 
     @property
     def digest(self) -> str:
-        """A short hash of the file's bytes: a renamed network is the same network."""
+        """Hash the file's bytes: a renamed network is the same network."""
         return _digest(str(self.path), self.path.stat().st_mtime_ns)
 
     def run(self, feeds: dict[str, Array]) -> list[Array]:
@@ -80,10 +80,9 @@ def empty(image: Image, mask: Bools) -> Image:
 
 
 def settle_seam(image: Image, fill: Image, mask: Bools, feather: float, filled: Bools | None = None) -> Image:
-    """Blend `fill` into `image` along the inner edge of the hole, so that no seam is seen.
+    """Blend `fill` into `image` along the inner edge of the hole, without using its content, so that no seam is seen.
 
-    Where `fill` also covers a ring outside the hole (`filled`, all around if None), its error there is carried inwards,
-    ever more smoothly, and fades over `feather` pixels. The content of the hole is not used.
+    The error of `fill` in a ring outside the hole (`filled`, all around if None) fades inwards over `feather` pixels.
 
     >>> dark, light = np.zeros((9, 9, 3), np.uint8), np.full((9, 9, 3), 40, np.uint8)
     >>> hole = np.pad(np.ones((5, 5), bool), 2)
@@ -116,14 +115,12 @@ def settle_seam(image: Image, fill: Image, mask: Bools, feather: float, filled: 
 
 
 def to_size(array: Array, width: int, height: int) -> Array:
-    """Resize an image or a mask of shares, averaging where it shrinks."""
     cv2 = need("cv2", "image")
     method = cv2.INTER_AREA if width < array.shape[1] else cv2.INTER_LINEAR
     return np.asarray(cv2.resize(array, (width, height), interpolation=method))
 
 
 Convention = Literal["migan", "lama"]
-KEPT_VALUES = 2**23  # of a photograph: memory for a larger one is given back
 
 
 @dataclass(frozen=True)
@@ -160,7 +157,6 @@ class OnnxInpainter:
         return np.asarray(np.clip(result, 0, 255), np.uint8)
 
     def _lama(self, image: Image, mask: Bools) -> Image:
-        """Fill from the surroundings of the hole at the network's size, or at any in steps of eight pixels."""
         cv2 = need("cv2", "image")
         height, width = mask.shape
         box: Box = (0, 0, width, height)
@@ -189,9 +185,8 @@ class OnnxInpainter:
         return out
 
     def _run(self, pixels: Array, mask: Array) -> Array:
-        """Return the network's output for one image, (height, width, 3)."""
         fixed = self.convention == "migan" or self.side is not None  # one size inside: keeping memory saves a quarter
-        graph = replace(self.graph, arena=fixed and pixels.size <= KEPT_VALUES)
+        graph = replace(self.graph, arena=fixed and pixels.size <= 2**23)  # memory for a larger one is given back
         result = graph.run({self.image_input: pixels, self.mask_input: mask})[0]
         if result.shape != pixels.shape:
             raise ModelError(f"{graph.path.name} returned shape {result.shape} for an image {pixels.shape}")
@@ -203,9 +198,8 @@ def onnx_inpainter(
 ) -> OnnxInpainter:
     """Fill the hole with an inpainting network in ONNX. Deterministic: see `diversify`.
 
-    The network gets the image as it is, as published results were made. Networks that resize before they mask then let
-    the hole's content seep into the fill, so that `Q(x_S | x_-S)` depends on `x_S`: MI-GAN's fills change by 10 to 45
-    grey levels with it.
+    The network gets the image as it is, as in published results. In networks that resize before they mask, `Q(x_S |
+    x_-S)` then depends on `x_S`: MI-GAN's fills change by 10 to 45 grey levels with it.
 
     Parameters
     ----------
@@ -213,8 +207,7 @@ def onnx_inpainter(
         An ONNX file with the inputs of MI-GAN's pipeline or of LaMa.
     convention : {"migan", "lama"}, optional
         "migan" takes image and mask as uint8 of any size, mask 255 where pixels are known; "lama" takes both as
-        float32, the image from 0 to 1 and the mask 1 in the hole (the part of the image around the hole is fitted to a
-        fixed size). By default it is read from the file's inputs.
+        float32, the image from 0 to 1 and the mask 1 in the hole. By default it is read from the file's inputs.
     blind : bool
         Empty the hole first; `diversify`, which a test with a guarantee needs, always does that.
     threads : int, optional
@@ -263,6 +256,10 @@ class OpenCV:
     def __repr__(self) -> str:
         return f"{self.method}(radius={self.radius:g})"
 
+    def __post_init__(self) -> None:
+        if isinstance(self.radius, bool) or not isinstance(self.radius, int | float) or not 1 <= self.radius <= 100:
+            raise InputError(f"radius must be a number of pixels between 1 and 100, got {self.radius!r}")
+
     def __call__(self, inputs: Sequence[Image], subset: Subset, draws: int, rng: np.random.Generator) -> list[Image]:
         return fill_each(inputs, subset, draws, rng, self.fill, once=True)
 
@@ -274,7 +271,7 @@ class OpenCV:
         part[hole > 0] = 0  # hide the content of the hole from OpenCV
         flag = cv2.INPAINT_TELEA if self.method == "telea" else cv2.INPAINT_NS
         out = image.copy()
-        out[around] = cv2.inpaint(part, hole, self.radius, flag)
+        out[around] = cv2.inpaint(part, hole, float(self.radius), flag)
         return out
 
 
@@ -298,7 +295,7 @@ def telea(radius: float = 3.0) -> OpenCV:
     >>> telea()
     telea(radius=3)
     """
-    return OpenCV("telea", _checked(radius))
+    return OpenCV("telea", radius)
 
 
 def navier_stokes(radius: float = 3.0) -> OpenCV:
@@ -319,13 +316,7 @@ def navier_stokes(radius: float = 3.0) -> OpenCV:
     >>> navier_stokes()
     navier_stokes(radius=3)
     """
-    return OpenCV("navier_stokes", _checked(radius))
-
-
-def _checked(radius: float) -> float:
-    if isinstance(radius, bool) or not isinstance(radius, int | float) or not 1 <= radius <= 100:
-        raise InputError(f"radius must be a number of pixels between 1 and 100, got {radius!r}")
-    return float(radius)
+    return OpenCV("navier_stokes", radius)
 
 
 @dataclass(frozen=True, eq=False)
@@ -346,17 +337,15 @@ class DiffusersInpainter:
 
     @property
     def identity(self) -> str:
-        """With the pipeline's source; `cached` requires a name where that is unknown."""
         if isinstance(self.pipe, str):
             return repr(self)
         source = getattr(getattr(self.pipe, "config", None), "_name_or_path", None)
-        return f"{self!r} from {source}" if source else f"{self!r} at 0x{id(self.pipe):x}"
+        return f"{self!r} from {source}" if source else f"{self!r} at 0x{id(self.pipe):x}"  # `cached` refuses the last
 
     def __call__(self, inputs: Sequence[Image], subset: Subset, draws: int, rng: np.random.Generator) -> list[Image]:
         return fill_each(inputs, subset, draws, rng, self.fill)
 
     def fill(self, image: Image, mask: Bools, rng: np.random.Generator) -> Image:
-        """Return one draw, made at the pipeline's size with a generator seeded from `rng`."""
         if isinstance(self.pipe, str):
             need("diffusers", None)  # it brings torch along: one sentence for both
         torch = need("torch", "hugging-face")
@@ -393,9 +382,7 @@ def _loaded(name: str) -> Any:
 def diffusers_inpainter(
     pipe: object, *, prompt: str = "", side: int | None = 512, **options: object
 ) -> DiffusersInpainter:
-    """Draw from a diffusers inpainting pipeline, each draw from the run's random stream.
-
-    The hole is emptied before the pipeline gets it.
+    """Draw from a diffusers inpainting pipeline, which gets the image with the hole emptied.
 
     Parameters
     ----------
@@ -427,9 +414,6 @@ def diffusers_inpainter(
     if taken:
         raise InputError(f"{', '.join(sorted(taken))} cannot be set: the sampler gives them to the pipeline itself")
     return DiffusersInpainter(pipe, str(prompt), side, dict(options))
-
-
-RING = 16  # pixels around the hole that get the noise
 
 
 @dataclass(frozen=True)
@@ -464,7 +448,6 @@ class Diversify:
         return fill_each(inputs, subset, draws, rng, fill)
 
     def fill(self, image: Image, mask: Bools, rng: np.random.Generator, name: str = "hole") -> Image:
-        """Return one fill: the image flipped, scaled, with noise around the hole and the hole a little larger."""
         cv2 = need("cv2", "image")
         flip, scale = self.flip and rng.random() < 0.5, rng.uniform(*self.scale)
         pixels, spread = int(rng.integers(self.grow + 1)), rng.uniform(0, self.noise)
@@ -474,7 +457,7 @@ class Diversify:
             larger = cv2.dilate(mask.astype(np.uint8), kernel) > 0
             larger = mask if larger.all() else larger
         shown, hole = empty(image, larger), larger
-        around = at(grown(bounds(larger), RING, *larger.shape))
+        around = at(grown(bounds(larger), 16, *larger.shape))  # pixels around the hole get the noise
         part, ring = shown[around], ~larger[around]
         noise = rng.standard_normal((*ring.shape, 3), dtype=np.float32) * spread
         part[ring] = np.clip(np.rint(part[ring] + noise[ring]), 0, 255).astype(np.uint8)
@@ -500,9 +483,8 @@ def diversify(
 ) -> Diversify:
     """Make the draws of a deterministic inpainter differ, so that irt, sequential and few-shot can run on it.
 
-    For every draw the inpainter gets a slightly different picture, with the hole emptied. The fill is pasted into the
-    hole proper, and its error just outside fades over a few pixels inside: no seam. How far the draws spread is a
-    choice: look at them in the report, and at `butfor.check_sampler`.
+    For every draw the inpainter gets a slightly different picture, with the hole emptied; the seam is blended away
+    inside the hole. The spread of the draws is a choice: look at them in the report, and at `butfor.check_sampler`.
 
     Parameters
     ----------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,7 +19,7 @@ from butfor.types import Array, Batch, Bools, InputError, ModelError, one_of, wh
 from butfor.untrusted import read_bounded, read_json
 
 Interpolation = Literal["nearest", "bilinear", "bicubic"]
-Levels = float | tuple[float, float, float]  # grey levels, one for all channels or one for each
+Levels = float | tuple[float, float, float]  # grey, of all channels or of each
 Prepare = Callable[[Sequence[Image]], Batch]  # images -> the batch that a network takes
 IMAGENET_MEAN, IMAGENET_SCALE = (123.675, 116.28, 103.53), (58.395, 57.12, 57.375)
 
@@ -35,7 +36,6 @@ class Preprocess:
     channels_last: bool
 
     def __call__(self, images: Sequence[Image]) -> NDArray[np.float32]:
-        """Return the batch, float32 (n, 3, size, size), or (n, size, size, 3) with `channels_last`."""
         batch = np.empty((len(images), 3, self.size, self.size), np.float32)
         recent: list[Fitted] = []  # the image and its last counterfactual: most of the next one is in one of them
         for k, image in enumerate(images):
@@ -49,10 +49,8 @@ class Preprocess:
     def _fitted(self, image: Image, recent: Sequence[Fitted]) -> Fitted:
         """Return the image at its size, the same to the bit whichever images came before it.
 
-        Rows are resized first, each by itself, and columns then, each by itself. A counterfactual differs from its
-        image in one region: only the rows and columns that differ are resized anew. Pillow's resize takes this order up
-        to version 12; from 13 on it takes columns first where an image shrinks more in height than in width, which with
-        bicubic interpolation can differ by a few grey levels. This is the same with every version.
+        Rows are resized first, then columns, each by itself: only those that differ from a recent image are resized
+        anew. Pillow 13 takes columns first where an image shrinks more in height; this is the same with every version.
         """
         check_image(image)
         last, rows = None, None  # the recent image that differs in the fewest rows, and those rows
@@ -96,7 +94,6 @@ Fitted = tuple[Image, Image, Image]  # an image, the same at the network's width
 
 
 def _extent(flags: Bools) -> slice | None:
-    """Return the slice from the first to the last that is set."""
     index = np.flatnonzero(flags)
     return slice(int(index[0]), int(index[-1]) + 1) if index.size else None
 
@@ -117,8 +114,8 @@ def preprocess(
     size : int
         Pixels of both sides.
     crop : float, optional
-        None squeezes the entire image into size x size, so that every region counts; a number such as 224/256 takes the
-        square in the middle whose side is that share of the shorter side: regions outside it can never matter.
+        None squeezes the entire image into size x size; a number such as 224/256 takes the square in the middle whose
+        side is that share of the shorter side: regions outside it can never matter.
     interpolation : {"nearest", "bilinear", "bicubic"}
         Of Pillow.
     mean, scale : float or tuple of float
@@ -165,18 +162,12 @@ PRESETS: dict[str, Preprocess] = {
 
 def as_preprocess(given: object) -> Prepare:
     """Return a preset by name, or any function from a list of images to a batch."""
-    if isinstance(given, str):
-        if given not in PRESETS:
-            raise InputError(
-                f"unknown preprocessing {given!r}; presets are {', '.join(PRESETS)}, or use preprocess(...)"
-            )
-        return PRESETS[given]
-    if not callable(given):
+    if isinstance(given, str) and given not in PRESETS:
+        raise InputError(f"unknown preprocessing {given!r}; presets are {', '.join(PRESETS)}, or use preprocess(...)")
+    prepare = PRESETS[given] if isinstance(given, str) else given
+    if not callable(prepare):
         raise InputError(f"preprocess must be a preset's name or a function images -> batch, got {given!r}")
-    return given
-
-
-Outputs = NDArray[np.float32]  # (n, classes)
+    return prepare
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,7 +182,7 @@ class ImageClassifier:
     def __repr__(self) -> str:
         return self.name
 
-    def __call__(self, images: Sequence[Image]) -> Outputs:
+    def __call__(self, images: Sequence[Image]) -> NDArray[np.float32]:  # (n, classes)
         given = list(images)
         if not given:
             raise InputError("a classifier was asked about no images; give at least one")
@@ -209,18 +200,11 @@ class ImageClassifier:
         return np.concatenate(parts)
 
 
-@dataclass(frozen=True)
-class OnnxNetwork:
-    """The first output of an ONNX file; a network for a fixed number of images gets that number."""
-
-    graph: Graph
-    prepare: Prepare
-    fixed: int | None
-
-    def __call__(self, images: Sequence[Image]) -> Array:
-        entry = self.graph.session.get_inputs()[0]
-        missing = 0 if self.fixed is None else self.fixed - len(images)
-        return self.graph.run({entry.name: self.prepare([*images, *[images[0]] * missing])})[0][: len(images)]
+def _onnx_outputs(graph: Graph, prepare: Prepare, fixed: int | None, images: Sequence[Image]) -> Array:
+    """Return the first output of an ONNX file; a network for a fixed number of images gets that number."""
+    missing = 0 if fixed is None else fixed - len(images)
+    name = graph.session.get_inputs()[0].name
+    return graph.run({name: prepare([*images, *[images[0]] * missing])})[0][: len(images)]
 
 
 def fitted_to(preset: Preprocess, shape: Sequence[object]) -> Preprocess:
@@ -251,8 +235,8 @@ def onnx_classifier(
     path : str or Path
         A file with one input, (n, 3, height, width); its first output is taken.
     preprocess : str or callable
-        A preset ("whole", "crop", "imagenet-whole", ...), which takes its size and the order of channels from the file,
-        what `butfor.image.preprocess(...)` returns, or any function from a list of images to the batch.
+        A preset ("whole", "crop", "imagenet-whole", ...) at the file's size, `butfor.image.preprocess(...)`, or any
+        function from a list of images to the batch.
     classes : list, str or Path, optional
         Names of the classes, or a JSON or text file of them.
     batch : int
@@ -290,7 +274,7 @@ def onnx_classifier(
     if names is not None and isinstance(count, int) and len(names) != count:
         raise InputError(f"{graph.path.name} has {count} outputs but {len(names)} class names were given")
     fixed = wanted[0] if isinstance(wanted[0], int) else None
-    network = OnnxNetwork(graph, prepare, fixed)
+    network = partial(_onnx_outputs, graph, prepare, fixed)
     return ImageClassifier(f"onnx_classifier({graph.path.name})", network, names, fixed or whole("batch", batch, 1))
 
 
@@ -336,8 +320,7 @@ def torchvision_model(
     weights : str
         Torchvision downloads them if they are not there yet.
     preprocess : str or callable, optional
-        By default that of the weights' training, which crops the middle: a preset such as "inception-whole" lets every
-        region count.
+        By default that of the weights, which crops the middle; with "inception-whole" every region counts.
     batch, device : optional
         As in `torch_classifier`.
 
@@ -360,13 +343,8 @@ def torchvision_model(
         torch = need("torch", "torch")
         return torch.stack([transform(torch.from_numpy(image.copy()).permute(2, 0, 1)) for image in images])
 
-    return torch_classifier(
-        module,
-        transformed if preprocess is None else preprocess,
-        classes=loaded.meta.get("categories"),
-        batch=batch,
-        device=device,
-    )
+    prepare, classes = transformed if preprocess is None else preprocess, loaded.meta.get("categories")
+    return torch_classifier(module, prepare, classes=classes, batch=batch, device=device)
 
 
 def huggingface_classifier(pipe: Any, *, batch: int = 8, device: str = "cpu") -> ImageClassifier:
@@ -414,17 +392,16 @@ def class_names(given: object) -> tuple[str, ...] | None:
     source = "the class names"
     if isinstance(given, str | Path):
         path, source = Path(given), f"the file of class names {given}"
+        suffix = path.suffix.lower()
         if not path.is_file():
             raise InputError(f"{source} does not exist")
-        if path.suffix.lower() not in (".json", ".txt", ".names", ".labels", ".csv", ""):
+        if suffix not in (".json", ".txt", ".names", ".labels", ".csv", ""):
             raise InputError(f"class names come from a JSON file, or a text file with one a line, got {path.name}")
-        if path.suffix.lower() == ".json":
-            given = read_json(path, "the file of class names")
-        else:
-            try:
-                given = read_bounded(path, "the file of class names").decode("utf-8").splitlines()
-            except UnicodeDecodeError as error:
-                raise InputError(f"{source} cannot be read: {error}") from error
+        try:
+            content = None if suffix == ".json" else read_bounded(path, "the file of class names").decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise InputError(f"{source} cannot be read: {error}") from error
+        given = read_json(path, "the file of class names") if content is None else content.splitlines()
     if isinstance(given, Mapping):
         if not all(str(key).isascii() and str(key).isdecimal() and len(str(key)) < 10 for key in given):
             raise InputError(f'{source} must have numbers for keys, {{"0": name, "1": name}}, got {list(given)[:3]}')

@@ -9,38 +9,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from butfor import image
 from butfor.evaluation.hypotheses import Overlap, Proposer
 from butfor.evaluation.samplers import Sampler, info_of
-from butfor.image.attributes import attributes as of_whole_images
-from butfor.image.boxes import boxes as boxes_of
-from butfor.image.boxes import detected_boxes, holds_masks, masks, onnx_yolo, random_boxes
-from butfor.image.cache import cached
-from butfor.image.donor import donor
-from butfor.image.inpainters import (
-    diffusers_inpainter,
-    navier_stokes,
-    onnx_inpainter,
-    open_graph,
-    telea,
-)
-from butfor.image.inpainters import (
-    diversify as diversified,
-)
-from butfor.image.models import (
-    Preprocess,
-    as_preprocess,
-    class_names,
-    fitted_to,
-    huggingface_classifier,
-    onnx_classifier,
-    torchvision_model,
-)
-from butfor.image.region import grid, superpixels, together, zoom
+from butfor.image.boxes import holds_masks
+from butfor.image.inpainters import open_graph
+from butfor.image.models import Preprocess, as_preprocess, class_names, fitted_to
 from butfor.models import Wrapped
 from butfor.models.files import file_of, function_at
 from butfor.types import InputError, whole
 
-INPAINTERS: dict[str, Callable[[], Sampler]] = {"donor": donor, "telea": telea, "navier-stokes": navier_stokes}
+INPAINTERS: dict[str, Callable[[], Sampler]] = {
+    "donor": image.donor,
+    "telea": image.telea,
+    "navier-stokes": image.navier_stokes,
+}
 
 
 def model_named(
@@ -56,14 +39,23 @@ def model_named(
     """Return the model of file.onnx, file.py:function, hf:NAME or a folder, or the name of a torchvision model."""
     if model.lower().endswith(".onnx"):
         prepared: object = preprocess or "whole"
-        levels = {name: _levels(name, text) for name, text in (("mean", mean), ("scale", scale)) if text is not None}
+        levels: dict[str, Any] = {}
+        for name, text in (("mean", mean), ("scale", scale)):
+            if text is not None:
+                try:
+                    given = [float(part) for part in text.split(",")]
+                except ValueError:
+                    given = []
+                if len(given) not in (1, 3) or (name == "scale" and 0 in given):
+                    raise InputError(f"--{name} is {text!r}, expected one number or three such as 123.7,116.3,103.5")
+                levels[name] = tuple(given * 3 if len(given) == 1 else given)
         if size is not None or levels:
             preset = as_preprocess(prepared)
             assert isinstance(preset, Preprocess)
             if size is None:
                 preset = fitted_to(preset, open_graph(model, threads).session.get_inputs()[0].shape)
-            prepared = replace(preset, size=whole("--size", size or preset.size, 1), **levels)  # type: ignore[arg-type]
-        return onnx_classifier(model, prepared, classes=classes, threads=threads)
+            prepared = replace(preset, size=whole("--size", size or preset.size, 1), **levels)
+        return image.onnx_classifier(model, prepared, classes=classes, threads=threads)
     if (size, mean, scale) != (None, None, None):
         raise InputError(f"--size, --mean and --scale are for .onnx files, got --model {model}; leave them out")
     if ".py:" in model:
@@ -75,21 +67,10 @@ def model_named(
     if model.startswith("hf:") or Path(model).is_dir():
         if preprocess is not None:
             raise InputError("--preprocess does not go with a Hugging Face classifier, which has its own")
-        return huggingface_classifier(model.removeprefix("hf:"))
+        return image.huggingface_classifier(model.removeprefix("hf:"))
     if "/" in model or Path(model).suffix:
         raise InputError(f"--model is {model!r}, expected file.onnx, file.py:function, hf:NAME or a torchvision model")
-    return torchvision_model(model, preprocess=preprocess)
-
-
-def _levels(name: str, text: str) -> tuple[float, ...]:
-    """Return three grey levels, written as one number or as three."""
-    try:
-        levels = [float(part) for part in text.split(",")]
-    except ValueError:
-        levels = []
-    if len(levels) not in (1, 3) or (name == "scale" and 0 in levels):
-        raise InputError(f"--{name} is {text!r}, expected one number or three such as 123.7,116.3,103.5")
-    return tuple(levels * 3 if len(levels) == 1 else levels)
+    return image.torchvision_model(model, preprocess=preprocess)
 
 
 def sampler_named(
@@ -101,9 +82,9 @@ def sampler_named(
     if sampler in INPAINTERS:
         made = INPAINTERS[sampler]()
     elif sampler.lower().endswith(".onnx"):
-        made = onnx_inpainter(sampler, threads=threads)
+        made = image.onnx_inpainter(sampler, threads=threads)
     elif sampler.startswith("diffusers:"):
-        made = diffusers_inpainter(sampler.removeprefix("diffusers:"))
+        made = image.diffusers_inpainter(sampler.removeprefix("diffusers:"))
     elif ".py:" in sampler:
         made = function_at(sampler)
         name = f"{sampler.rpartition(':')[2]} of {hashlib.sha256(file_of(sampler).read_bytes()).hexdigest()}"
@@ -112,13 +93,13 @@ def sampler_named(
             f"--sampler must be {', '.join(INPAINTERS)}, file.onnx, file.py:function or diffusers:NAME, got {sampler!r}"
         )
     if diversify:
-        made, name = diversified(made), None if name is None else f"diversified {name}"
+        made, name = image.diversify(made), None if name is None else f"diversified {name}"
     if info_of(made).deterministic and test not in (None, "osft"):
         raise InputError(
             f"--test {test} needs draws that differ, but {sampler} always fills alike; add --diversify, or use --test "
             "osft as in the paper, without a guarantee"
         )
-    return cached(made, fills, name=name)
+    return image.cached(made, fills, name=name)
 
 
 def regions_named(
@@ -137,17 +118,17 @@ def regions_named(
         raise InputError("--boxes auto and --detector file.onnx go together; without a detector use --boxes random")
     regions: Proposer
     if detector is not None:
-        regions = detected_boxes(onnx_yolo(detector, classes=detector_classes), seed=seed)
+        regions = image.detected_boxes(image.onnx_yolo(detector, classes=detector_classes), seed=seed)
     elif boxes == "random":
-        regions = random_boxes(seed=seed)
+        regions = image.random_boxes(seed=seed)
     elif match := re.fullmatch(r"grid(?::(\d+)(?:x(\d+))?)?", boxes):
-        regions = grid(int(match[1] or 3), None if match[2] is None else int(match[2]))
+        regions = image.grid(int(match[1] or 3), None if match[2] is None else int(match[2]))
     elif match := re.fullmatch(r"zoom(?::(\d+))?", boxes):
-        regions = zoom(None if match[1] is None else int(match[1]))
+        regions = image.zoom(None if match[1] is None else int(match[1]))
     elif match := re.fullmatch(r"superpixels(?::(\d+))?", boxes):
-        regions = superpixels(int(match[1] or 30))
+        regions = image.superpixels(int(match[1] or 30))
     elif Path(boxes).exists():
-        regions = (masks if holds_masks(Path(boxes)) else boxes_of)(boxes, overlap=overlap)
+        regions = (image.masks if holds_masks(Path(boxes)) else image.boxes)(boxes, overlap=overlap)
     else:
         raise InputError(
             f"--boxes is {boxes!r}, neither a file nor auto, random, grid, grid:4x5, zoom, superpixels or "
@@ -155,4 +136,4 @@ def regions_named(
         )
     if attributes is None:
         return regions
-    return together(regions, of_whole_images(*attributes.split(",")), overlap=overlap)
+    return image.together(regions, image.attributes(*attributes.split(",")), overlap=overlap)

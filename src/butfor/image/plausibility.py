@@ -20,8 +20,7 @@ from butfor.results.words import Note
 from butfor.types import Array, Bools, Floats, Ints, Subset
 
 FLOOR = 4.0  # grey levels: differences that nobody sees count for nothing
-BAND, STRIP, SECTORS = 6, 2, 32  # pixels beside the edge, those next to it, and parts of the edge
-LEAST = 6  # pixels of a part on either side
+BAND, SECTORS = 6, 32  # pixels beside the edge, and parts of the edge
 
 
 def border(image: Image, mask: Bools) -> Floats:
@@ -43,8 +42,17 @@ def border(image: Image, mask: Bools) -> Floats:
     around = at(grown(bounds(mask), BAND + 2, *mask.shape))
     inside, pixels = mask[around], image[around].reshape(-1, 3)
     edge = _edge_of(np.packbits(inside).tobytes(), inside.shape)
+
+    def jumps(pairs: tuple[tuple[Ints, Ints], ...]) -> tuple[float, int]:
+        """Return the sum of jumps in lightness between pairs of pixels, and the number of pairs."""
+        total = 0.0
+        for indices in pairs:
+            one, other = (pixels[index].astype(np.float32).mean(axis=1) for index in indices)
+            total += float(np.abs(other - one).sum())
+        return total, sum(len(first) for first, _ in pairs)
+
     seam = 0.0  # log ratio of jumps between neighbouring pixels across the edge to those beside it
-    (across, crossing), (beside, near) = (_jumps(pixels, pairs) for pairs in (edge.crossing, edge.near))
+    (across, crossing), (beside, near) = jumps(edge.crossing), jumps(edge.near)
     if crossing and near:
         seam = float(np.log((across / crossing + FLOOR) / (beside / near + FLOOR)))
     grey = pixels.astype(np.float32) @ np.array([0.299, 0.587, 0.114], np.float32)
@@ -58,30 +66,18 @@ def border(image: Image, mask: Bools) -> Floats:
     if usable.sum() < 3:  # hardly any edge inside the image
         return np.array([seam, 0.0, 0.0])
     sharpness = np.median(np.log(inner[usable] + 0.5) - np.log(outer[usable] + 0.5))
-    return np.array([seam, -float(sharpness), _colour_step(pixels, edge)])
-
-
-def _jumps(pixels: Image, pairs: tuple[tuple[Ints, Ints], ...]) -> tuple[float, int]:
-    """Return the sum of jumps in lightness between pairs of pixels, and the number of pairs."""
-    total = 0.0
-    for indices in pairs:
-        one, other = (pixels[index].astype(np.float32).mean(axis=1) for index in indices)
-        total += float(np.abs(other - one).sum())
-    return total, sum(len(first) for first, _ in pairs)
-
-
-def _colour_step(pixels: Image, edge: Edge) -> float:
-    """Return how far colours move across the edge in all sectors alike, relative to how far they move beside it."""
+    # how far colours move across the edge in all sectors alike, relative to how far they move beside it
     channels = pixels[edge.band].astype(np.float64)
     inner, outer, within, without = (
         np.stack([group.means(channels[:, k]) for k in range(3)], axis=1) for group in edge.colours
     )
-    beside = [np.linalg.norm(one - other, axis=1) for one, other in ((inner, within), (outer, without))]
-    steps, usual = inner - outer, np.mean(beside, axis=0)
+    sides = [np.linalg.norm(one - other, axis=1) for one, other in ((inner, within), (outer, without))]
+    steps, usual = inner - outer, np.mean(sides, axis=0)
     usable = np.isfinite(steps).all(axis=1) & np.isfinite(usual)
-    if usable.sum() < 3:
-        return 0.0
-    return float(np.linalg.norm(np.median(steps[usable], axis=0)) / (np.median(usual[usable]) + 2))
+    colour = 0.0
+    if usable.sum() >= 3:
+        colour = float(np.linalg.norm(np.median(steps[usable], axis=0)) / (np.median(usual[usable]) + 2))
+    return np.array([seam, -float(sharpness), colour])
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +89,6 @@ class Group:
     count: Floats  # (SECTORS,) NaN where there are too few
 
     def means(self, values: Array) -> Floats:
-        """Return means by sector (SECTORS,) of values of all pixels of the band."""
         return np.asarray(np.bincount(self.sector, values[self.index], SECTORS) / self.count)
 
 
@@ -113,9 +108,9 @@ class Edge:
 def _edge_of(packed: bytes, shape: tuple[int, int]) -> Edge:
     height, width = shape
     inside = np.unpackbits(np.frombuffer(packed, np.uint8), count=height * width).reshape(shape).astype(bool)
-    band, strip = _near(inside, BAND), _near(inside, STRIP)
+    band = _near(inside, BAND)
     rows, columns = np.nonzero(band)
-    side, close = inside[band], strip[band]
+    side, close = inside[band], _near(inside, 2)[band]
     left, top, right, bottom = bounds(inside)
     y = (rows - (top + bottom - 1) / 2) / max(1, bottom - top)
     x = (columns - (left + right - 1) / 2) / max(1, right - left)
@@ -123,7 +118,7 @@ def _edge_of(packed: bytes, shape: tuple[int, int]) -> Edge:
 
     def group(used: Bools) -> Group:
         count = np.bincount(sector[used], minlength=SECTORS).astype(float)
-        count[count < LEAST] = np.nan
+        count[count < 6] = np.nan
         return Group(np.flatnonzero(used), sector[used], count)
 
     right_of, below = np.minimum(columns + 1, width - 1), np.minimum(rows + 1, height - 1)
@@ -133,14 +128,9 @@ def _edge_of(packed: bytes, shape: tuple[int, int]) -> Edge:
     )
     known = beside[0][1] | beside[1][1]
     crossing, near = zip(*(_pairs(inside, axis) for axis in (0, 1)), strict=True)
-    return Edge(
-        rows * width + columns,
-        beside,
-        (group(side & known), group(~side & known)),
-        (group(side & close), group(~side & close), group(side & ~close), group(~side & ~close)),
-        crossing,
-        near,
-    )
+    sides = group(side & known), group(~side & known)
+    colours = group(side & close), group(~side & close), group(side & ~close), group(~side & ~close)
+    return Edge(rows * width + columns, beside, sides, colours, crossing, near)
 
 
 def _near(inside: Bools, width: int) -> Bools:
@@ -171,12 +161,8 @@ def _pairs(inside: Bools, axis: int) -> tuple[tuple[Ints, Ints], tuple[Ints, Int
 
 
 FLAG = 0.05  # scores below this are flagged
-WINDOWS, LIKE = 1200, 100  # candidate patches, and the number of them that a fill is ranked among
+LIKE = 100  # real patches that a fill is ranked among
 ENOUGH = 60  # regions of other images of a run, from which on a fill is ranked among those
-SHAPES = (1.0, 0.7, 0.5, 0.35, 0.25, 0.18)  # sizes of the real patches, as shares of the region's
-LARGE = 0.6  # of the largest of them: an edge of few pixels says less than one of many
-LEAST_SIDE = 64  # pixels of images whose fills can be judged: smaller ones have no texture
-MOST_REGIONS = 200  # of a run that are judged, spread evenly
 
 
 @dataclass(frozen=True)
@@ -217,8 +203,7 @@ class Judge:
         return Plausibility(score, texture, seam, sharpness, colour)
 
 
-def oddness(image: Image, mask: Bools, texture: Texture) -> Floats:
-    """Return four numbers (4,), large where a region looks odd: seam, sharpness, colour, texture."""
+def oddness(image: Image, mask: Bools, texture: Texture) -> Floats:  # (4,) seam, sharpness, colour, texture
     return np.array([*border(image, mask), texture.distance(image, mask)])
 
 
@@ -243,15 +228,14 @@ def conformal(odd: Floats, real: Floats) -> tuple[float, list[float]]:
 def judge(image: Image, subset: Subset) -> Judge:
     """Score counterfactuals of one region of one image: `judge(image, subset)(counterfactuals)`.
 
-    The score is the share of real patches that look at least as odd: 0.02 means that hardly any does. Odd is a jump, a
-    loss of detail or a change of colour along the region's edge beyond what there is beside it. Real patches are those
-    of the same image outside the region, of its shape where there is room for them. The content of the region itself is
-    not used. The judge finds smears and seams, not what only a person would see: a second airship is as plausible to it
-    as the first.
+    The score is the share of real patches of the same image, outside the region and of its shape where there is room,
+    that look at least as odd: 0.02 means that hardly any does. Odd is a jump, a loss of detail or a change of colour
+    along the region's edge beyond what there is beside it. The judge detects smears and seams, not what only a person
+    would see: a second airship is as plausible to it as the first.
 
-    People draw boxes around what stands out, and that alone does not make it odd: so a texture unlike that just outside
-    has a number (`judge(image, subset).look(fill).texture`), but is no part of this score. In a run with 60 regions and
-    more in other images a fill is ranked among the real content of those, by its edge and by its texture.
+    People draw boxes around what differs from its surroundings, and that alone is not odd: so a texture unlike that
+    just outside has a number (`judge(image, subset).look(fill).texture`), but is no part of this score. In a run with
+    60 regions and more in other images a fill is ranked among the real content of those, by its edge and its texture.
     `butfor.plausible(sampler, butfor.image.judge, 0.05)` accepts only fills that score at least so much.
 
     Parameters
@@ -280,7 +264,7 @@ def judge(image: Image, subset: Subset) -> Judge:
     if texture is None:
         return Judge(mask, None, np.zeros((0, 4)))
     across = texture.boxes[:, 2] - texture.boxes[:, 0]
-    large = across >= LARGE * across.max()
+    large = across >= 0.6 * across.max()  # an edge of few pixels says less than one of many
     edges = []
     for x1, y1, x2, y2 in texture.boxes[large].tolist():
         left, top, right, bottom = grown((x1, y1, x2, y2), 8, *image.shape[:2])
@@ -327,8 +311,7 @@ def among(images: Sequence[Image], subsets: Sequence[Sequence[Subset]]) -> RunJu
 
 
 def can_judge(image: Image, subset: Subset) -> bool:
-    """Return True for a region of an image that is large enough to have a texture."""
-    return min(image.shape[:2]) >= LEAST_SIDE and is_region(subset)
+    return min(image.shape[:2]) >= 64 and is_region(subset)  # smaller images have no texture
 
 
 def _digest(image: Image) -> bytes:
@@ -350,7 +333,6 @@ class Texture:
     real: Floats  # (n,) their distances
 
     def distance(self, image: Image, mask: Bools) -> float:
-        """Return how unlike them a region is."""
         near = at(grown(bounds(mask), 8, *mask.shape))
         inner = _summary(_maps(image[near])[:, mask[near]].mean(axis=1))
         return float((((inner - self.around - self.centre) / self.spread) ** 2).sum())
@@ -384,7 +366,7 @@ def texture_around(image: Image, mask: Bools) -> Texture | None:
 
 
 def _maps(image: Image) -> Floats:
-    """Return seven maps (7, height, width): energies at three scales, the two moments of contrast, colour."""
+    # (7, height, width): energies at three scales, the two moments of contrast, colour
     cv2 = need("cv2", "image")
     pixels = image.astype(np.float32)
     grey = pixels @ np.array([0.299, 0.587, 0.114], np.float32)
@@ -410,9 +392,9 @@ def _patches(box: Box, mask: Bools) -> Ints:
     """Return real patches (n, 4) that touch nothing of the region, of its shape and smaller, spread evenly."""
     height, width = mask.shape
     taken = integral(mask)
-    step = max(1, int(np.sqrt(height * width / WINDOWS)))
+    step = max(1, int(np.sqrt(height * width / 1200)))
     patches = [np.zeros((0, 4), np.int64)]
-    for share in SHAPES:
+    for share in (1.0, 0.7, 0.5, 0.35, 0.25, 0.18):
         across, down = (max(6, round(share * side)) for side in (box[2] - box[0], box[3] - box[1]))
         margin = int(_margin(across, down))
         x = np.arange(margin, width - across - margin + 1, step)
@@ -437,7 +419,7 @@ def fills_judged(problem: Problem, kept: Kept) -> Note | None:
     rows = [row for row in range(problem.size) if row in kept and can_judge(*region(row))]
     if not rows:
         return None
-    rows = [rows[k] for k in np.unique(np.linspace(0, len(rows) - 1, MOST_REGIONS).astype(int)).tolist()]
+    rows = [rows[k] for k in np.unique(np.linspace(0, len(rows) - 1, 200).astype(int)).tolist()]
     by_image: dict[int, tuple[Image, list[Subset]]] = {}
     for row in rows:
         image, subset = region(row)

@@ -25,17 +25,9 @@ from butfor.types import Bools, InputError, Subset, whole
 
 @dataclass(frozen=True, eq=False)
 class Ranks(Places):
-    """Number of real patches that rank first (largest output), second, ... last among their draws. Made by `ranks`.
+    """Counts of real patches that rank first (largest output), second, ... among their draws. Made by `ranks`."""
 
-    Parameters
-    ----------
-    counts : ndarray
-        Real patches by rank.
-    median_spread : float
-        Median over regions of the standard deviation of the output over draws.
-    """
-
-    median_spread: float
+    median_spread: float  # over regions, of the standard deviation of the output over draws
 
     what = "patches"
 
@@ -54,9 +46,8 @@ def ranks(
 ) -> Ranks:
     """Rank each real patch among draws of the sampler, by the output of the symmetric predicted class.
 
-    Important patches rank first. Those that are not important have any rank, so an excess of low ranks says that fills
-    are not like photographs, whatever the model relies on. Ties are broken at random, and regions where no draw changes
-    the output are left out.
+    Important patches rank first, the others anywhere: an excess of low ranks says that fills are not like photographs,
+    whatever the model relies on. Ties are broken at random; regions where no draw changes the output are left out.
 
     Parameters
     ----------
@@ -109,7 +100,7 @@ def ranks(
     return Ranks(np.bincount(order, minlength=draws + 1), float(np.median(spreads)))
 
 
-DIAGONALS = ((-1, -1), (1, -1), (-1, 1), (1, 1))  # left up, right up, left down, right down: the paper's order
+DIAGONALS = ((-1, -1), (1, -1), (-1, 1), (1, 1))  # across, down: the paper's order
 
 
 @dataclass(frozen=True)
@@ -144,31 +135,20 @@ def shift(subset: Subset, across: int, down: int, height: int, width: int) -> Su
         return Subset(subset.name, (x1 + across, y1 + down, x2 + across, y2 + down))
     if not is_mask(index):
         return subset
-
-    def slices(step: int, length: int) -> tuple[slice, slice]:
-        step = int(np.clip(step, -length, length))
-        return slice(max(step, 0), length + min(step, 0)), slice(max(-step, 0), length + min(-step, 0))
-
+    rows, columns = np.nonzero(index)
+    rows, columns = rows + down, columns + across
+    inside = (rows >= 0) & (rows < height) & (columns >= 0) & (columns < width)
     moved = np.zeros_like(index)
-    (to_rows, rows), (to_columns, columns) = slices(down, height), slices(across, width)
-    moved[to_rows, to_columns] = index[rows, columns]
+    moved[rows[inside], columns[inside]] = True
     return Subset(subset.name, moved if moved.any() else index)
 
 
 @dataclass(frozen=True, eq=False)
 class Sensitivity:
-    """A run and four with its regions moved diagonally. Made by `sensitivity`.
+    """A run and four with its regions moved diagonally. Made by `sensitivity`."""
 
-    Parameters
-    ----------
-    results : tuple of Result
-        Of the five runs, the one with the regions as given first.
-    pixels : int
-        How far the regions were moved.
-    """
-
-    results: tuple[Result, ...]
-    pixels: int
+    results: tuple[Result, ...]  # of the five runs, the one with the regions as given first
+    pixels: int  # by which the regions were moved
 
     def __repr__(self) -> str:
         return f"<Sensitivity: mean pairwise IOU {self.iou:.3f} over {len(self.results)} runs>"
@@ -180,11 +160,9 @@ class Sensitivity:
     @property
     def iou(self) -> float:
         """Mean over pairs of runs: hypotheses chosen by both over those chosen by either; 1 if nothing ever is."""
-        ratios = []
-        for one, other in combinations(self.selections, 2):
-            either = int((one | other).sum())
-            ratios.append(int((one & other).sum()) / either if either else 1.0)
-        return float(np.mean(ratios))
+        pairs = combinations(self.selections, 2)
+        counts = [(int((one & other).sum()), int((one | other).sum())) for one, other in pairs]
+        return float(np.mean([both / either if either else 1.0 for both, either in counts]))
 
     @property
     def always(self) -> Bools:
@@ -192,34 +170,16 @@ class Sensitivity:
         return np.asarray(np.all(self.selections, axis=0))
 
     def select(self, alpha: float) -> Sensitivity:
-        """Return the same runs at another alpha, without new draws.
-
-        Parameters
-        ----------
-        alpha : float
-            The level.
-
-        Returns
-        -------
-        Sensitivity
-            With other selections.
-        """
+        """Return the same runs at another alpha, without new draws."""
         return Sensitivity(tuple(result.select(alpha=alpha) for result in self.results), self.pixels)
 
     def summary(self) -> str:
-        """Return one sentence.
-
-        Returns
-        -------
-        str
-            The number of regions chosen in each run, and the mean pairwise IOU.
-        """
-        counts = [int(chosen.sum()) for chosen in self.selections]
-        moved = ", ".join(map(str, counts[1:]))
+        """Return one sentence: the number of regions chosen in each run, and the mean pairwise IOU."""
+        first, *moved = (int(chosen.sum()) for chosen in self.selections)
         return (
             f"Sensitivity: with every region moved by {self.pixels} {'pixel' if self.pixels == 1 else 'pixels'} "
-            f"diagonally, {moved} are chosen instead of {counts[0]}; {int(self.always.sum())} are chosen every time; "
-            f"mean pairwise IOU {self.iou:.3f}."
+            f"diagonally, {', '.join(map(str, moved))} are chosen instead of {first}; {int(self.always.sum())} are "
+            f"chosen every time; mean pairwise IOU {self.iou:.3f}."
         )
 
 
@@ -235,7 +195,7 @@ def sensitivity(
     model, images, sampler, boxes : object
         As in `explain`.
     pixels : int
-        How far the regions are moved.
+        Distance by which the regions are moved.
     **settings : object
         Those of `explain`; with `fills` the first run costs nothing if it was made before.
 

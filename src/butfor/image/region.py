@@ -37,17 +37,14 @@ class Attribute:
 
 
 def is_box(index: object) -> TypeGuard[Box]:
-    """Return True for a box (x1, y1, x2, y2)."""
     return isinstance(index, tuple) and len(index) == 4
 
 
 def is_mask(index: object) -> TypeGuard[Bools]:
-    """Return True for a mask, a boolean array (height, width)."""
     return isinstance(index, np.ndarray) and index.dtype == np.bool_ and index.ndim == 2
 
 
-def is_region(subset: Subset) -> bool:
-    """Return True for a part of the image, False for an attribute of all of it."""
+def is_region(subset: Subset) -> bool:  # and not an attribute of the entire image
     return is_box(subset.index) or is_mask(subset.index)
 
 
@@ -57,7 +54,7 @@ def mask_of(subset: Subset, height: int, width: int) -> Bools:
     >>> mask_of(Subset("box 1", (0, 0, 2, 1)), 2, 3).astype(int).tolist()
     [[1, 1, 0], [0, 0, 0]]
     """
-    index = subset.index
+    index, mask = subset.index, np.zeros((height, width), np.bool_)
     if is_mask(index):
         if index.shape != (height, width):
             raise InputError(
@@ -65,26 +62,24 @@ def mask_of(subset: Subset, height: int, width: int) -> Bools:
                 f"{height}; make the mask from this very image"
             )
         return np.asarray(index)
-    mask = np.zeros((height, width), np.bool_)
-    if is_box(index):
-        x1, y1, x2, y2 = index
-        if not (0 <= x1 < x2 <= width and 0 <= y1 < y2 <= height):
-            raise InputError(
-                f"box {subset.name!r} is {index} but the image has {width} x {height} pixels; a box is x1, y1, x2, y2 "
-                "with 0 <= x1 < x2 <= width and 0 <= y1 < y2 <= height"
-            )
-        mask[at(index)] = True
-        return mask
     if isinstance(index, Attribute):
         return ~mask
-    raise InputError(
-        f"subset {subset.name!r} has the index {index!r}; expected a box (x1, y1, x2, y2), a boolean array (height, "
-        "width) or an attribute"
-    )
+    if not is_box(index):
+        raise InputError(
+            f"subset {subset.name!r} has the index {index!r}; expected a box (x1, y1, x2, y2), a boolean array "
+            "(height, width) or an attribute"
+        )
+    x1, y1, x2, y2 = index
+    if not (0 <= x1 < x2 <= width and 0 <= y1 < y2 <= height):
+        raise InputError(
+            f"box {subset.name!r} is {index} but the image has {width} x {height} pixels; a box is x1, y1, x2, y2 "
+            "with 0 <= x1 < x2 <= width and 0 <= y1 < y2 <= height"
+        )
+    mask[at(index)] = True
+    return mask
 
 
 def at(box: Box) -> tuple[slice, slice]:
-    """Return the slices of a box in an array (height, width, ...)."""
     x1, y1, x2, y2 = box
     return slice(y1, y2), slice(x1, x2)
 
@@ -134,8 +129,7 @@ def fill_each(
 ) -> list[Image]:
     """Return `draws` counterfactuals of each image, input-major: only the pixels of the mask come from `fill`.
 
-    Fills take their randomness from `rng` one after the other, so the first draws do not depend on how many follow.
-    `once` is for deterministic fills, which are computed once for all copies.
+    The first draws do not depend on the number that follows. Deterministic fills are computed `once` for all copies.
     """
     out: list[Image] = []
     for image in inputs if draws else []:
@@ -164,7 +158,6 @@ def check_image(image: object) -> None:
 
 
 def described(thing: object) -> str:
-    """Return the type and shape of what came in place of an image, for an error."""
     return f"{thing.dtype} {thing.shape}" if isinstance(thing, np.ndarray) else type(thing).__name__
 
 
@@ -277,9 +270,6 @@ def superpixels(
     return Superpixels(whole_number("count", count, 1), method, float(compactness))
 
 
-SLIGHT = 0.02  # of the smaller region: two boxes drawn by hand that touch
-
-
 def together(*parts: Proposer, overlap: Overlap = "refuse") -> Together:
     """Test the subsets of all `parts` in one run: boxes and attributes, say. Attributes overlap with nothing.
 
@@ -325,32 +315,24 @@ class GivenRegions:
         return f"{self.what}({sum(map(len, self.by_image.values()))} in {len(self.by_image)} images)"
 
     def __call__(self, name: object, image: Image) -> list[Subset]:
-        drawn = self.everywhere or self._of(str(name))
-        regions = unique(self.subsets(str(name), image, drawn))
-        check_overlap(str(name), regions, image, self.overlap, self.what)
+        name, by_image = str(name), self.by_image or {}
+        # names are looked up with and without folder and suffix; COCO writes "imgs/cat.jpg"
+        keys = [key for key in (name, Path(name).name, Path(name).stem) if key in by_image][:1]
+        keys = keys or [key for key in by_image if key.endswith(f"/{name}")]
+        if not self.everywhere and len(keys) > 1:
+            raise InputError(f"the {self.what} of image {name!r} may be those of {' or '.join(keys)}; name it as there")
+        if not self.everywhere and not keys:
+            known = ", ".join(list(by_image)[:5]) + (", ..." if len(by_image) > 5 else "")
+            raise InputError(f"there are no {self.what} for image {name!r}; {self.what} are given for {known}")
+        regions = unique(self.subsets(name, image, self.everywhere or by_image[keys[0]]))
+        check_overlap(name, regions, image, self.overlap, self.what)
         return regions
-
-    def _of(self, name: str) -> Any:
-        """Look an image up by its name, with or without its folder and its suffix."""
-        by_image = self.by_image or {}
-        for key in (name, Path(name).name, Path(name).stem):
-            if key in by_image:
-                return by_image[key]
-        deeper = [key for key in by_image if key.endswith(f"/{name}")]  # COCO writes "imgs/cat.jpg"
-        if len(deeper) == 1:
-            return by_image[deeper[0]]
-        if deeper:
-            keys = " or ".join(deeper)
-            raise InputError(f"the {self.what} of image {name!r} may be those of {keys}; name it as there")
-        known = ", ".join(list(by_image)[:5]) + (", ..." if len(by_image) > 5 else "")
-        raise InputError(f"there are no {self.what} for image {name!r}; {self.what} are given for {known}")
 
 
 def check_overlap(name: str, subsets: Sequence[Subset], image: Image, overlap: Overlap, by: str = "together") -> None:
     """Raise where regions of one image share more than 2 % of the smaller one, warn where they share less.
 
-    Overlapping regions are not separate hypotheses: what is important in one is important in the other. `by` is the
-    function whose `overlap=` the user may set.
+    What is important in one is important in the other. `by` is the function whose `overlap=` the user may set.
     """
     if overlap == "alone":
         return
@@ -364,7 +346,7 @@ def check_overlap(name: str, subsets: Sequence[Subset], image: Image, overlap: O
             one, other = (mask_of(subset, *image.shape[:2]) for subset in (first, second))
             pixels, smaller = int(np.count_nonzero(one & other)), max(1, min(int(one.sum()), int(other.sum())))
         share = pixels / smaller
-        if share > SLIGHT:
+        if share > 0.02:  # less where two boxes drawn by hand touch
             raise InputError(
                 f"regions {first.name!r} and {second.name!r} of image {name!r} overlap by {share:.0%} of the "
                 "smaller one; draw them apart, or test them anyway, each alone: "
@@ -389,13 +371,10 @@ def integral(values: Array) -> Array:
 
 
 def box_sums(summed: Array, x1: Ints, y1: Ints, x2: Ints, y2: Ints) -> Array:
-    """Return the sums over boxes from a summed-area table."""
     return np.asarray(summed[..., y2, x2] - summed[..., y1, x2] - summed[..., y2, x1] + summed[..., y1, x1])
 
 
 WHOLE = "the whole picture"
-FINEST = 8  # cells along each side, at most, where no least size is given
-LEAST = 8  # pixels along a side, likewise
 
 
 @dataclass(frozen=True)
@@ -414,7 +393,7 @@ class Zoom:
         """Return the cells of all resolutions of one image, the coarsest first."""
         height, width = image.shape[:2]
         side = min(height, width)
-        least = max(LEAST, -(-side // FINEST)) if self.least is None else self.least
+        least = max(8, -(-side // 8)) if self.least is None else self.least  # pixels
         depth = int(np.log2(max(1, side / least)) + 1e-9)
         if depth < 1:
             raise InputError(
@@ -438,8 +417,8 @@ class Zoom:
 def zoom(least: int | None = None, *, whole: bool = False) -> Zoom:
     """Locate what matters from coarse to fine: quarters, then quarters of those that were chosen, and so on.
 
-    The false discovery rate is controlled at every resolution over its cells: cells that are not drawn count as p = 1
-    there. It needs p-values: `test="sequential"`, which is the default with it, or "irt".
+    The false discovery rate is controlled at every resolution over its cells: those not drawn count as p = 1. It needs
+    p-values: `test="sequential"`, which is the default with it, or "irt".
 
     Parameters
     ----------
@@ -483,9 +462,7 @@ def check_drawn(image: Image, drawn: object, subset: Subset) -> None:
     same = all(np.array_equal(drawn[part], image[part]) for part in around)
     inside = at((x1, y1, x2, y2))
     beside = ~mask[inside]  # empty for a box, which is quickly seen
-    if same and beside.any():
-        same = not ((drawn[inside] != image[inside]).any(axis=2) & beside).any()
-    if not same:
+    if not same or (beside.any() and ((drawn[inside] != image[inside]).any(axis=2) & beside).any()):
         raise ModelError(
             f"the sampler changed pixels outside subset {subset.name!r}; only the region may change, so paste what it "
             "makes: np.where(mask[..., None], made, image)"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from io import BytesIO
@@ -59,9 +59,9 @@ class Mark:
 def photograph(image: Image, marks: Sequence[Mark] = (), *, side: int = SIDE) -> Image:
     """Draw the photograph with its regions outlined, blue if chosen and grey if not, and the text of each inside it.
 
-    A text that does not fit into its region is made smaller, or stands beside it where there is no other region, or is
-    left out; attributes of the entire image are listed below. The longer side of the picture has `side` pixels whatever
-    the image's size, so that lines and letters are always readable.
+    A text that does not fit into its region is made smaller, or put beside it where there is no other region, or left
+    out; attributes of the entire image are listed below. The longer side of the picture has `side` pixels whatever the
+    image's size, so that lines and letters are always readable.
 
     >>> photograph(np.zeros((30, 40, 3), np.uint8), [Mark(Subset("box 1", (5, 5, 20, 20)), "1.2", True)]).shape
     (540, 720, 3)
@@ -74,12 +74,19 @@ def photograph(image: Image, marks: Sequence[Mark] = (), *, side: int = SIDE) ->
     pen = ImageDraw.Draw(picture)
     line = max(2, round(side / 240))
     regions = [mark for mark in marks if is_region(mark.subset)]
-    areas = [mask_of(mark.subset, *image.shape[:2]).sum() for mark in regions]
-    order = sorted(range(len(regions)), key=lambda k: -areas[k])  # small ones over large ones
+    pixels = [mask_of(mark.subset, *image.shape[:2]) for mark in regions]
+    order = sorted(range(len(regions)), key=lambda k: -pixels[k].sum())  # small ones over large ones
     owner = np.full((picture.height, picture.width), NOBODY)
     for k in order:
-        inside = _pixels(regions[k], image, scale, line, picture.size)
-        _outline(picture, pen, regions[k], inside, line)
+        if is_mask(regions[k].subset.index):
+            grey = Pictures.fromarray(pixels[k].astype(np.uint8) * 255)
+            inside = np.asarray(grey.resize(picture.size, Pictures.Resampling.BILINEAR)) > 127
+        else:
+            x1, y1, x2, y2 = (round(value * scale) for value in regions[k].subset.index)
+            inside = np.zeros(owner.shape, np.bool_)  # a dot is made large enough to be seen
+            inside[y1 : max(y2, y1 + 2 * line), x1 : max(x2, x1 + 2 * line)] = True
+        if inside.any():
+            _outline(picture, pen, regions[k], inside, line)
         owner[inside] = k
     for k in reversed(order):  # small ones have less room for their text
         _label(pen, regions[k], k, owner, line)
@@ -94,31 +101,14 @@ def photograph(image: Image, marks: Sequence[Mark] = (), *, side: int = SIDE) ->
 
 
 def resized(image: Image, scale: float) -> Picture:
-    """Return the image at another size; much enlarged ones keep their pixels."""
     from PIL import Image as Pictures
 
     size = max(1, round(image.shape[1] * scale)), max(1, round(image.shape[0] * scale))
-    method = Pictures.Resampling.BICUBIC if scale < 4 else Pictures.Resampling.NEAREST
+    method = Pictures.Resampling.BICUBIC if scale < 4 else Pictures.Resampling.NEAREST  # keep the pixels
     return Pictures.fromarray(np.ascontiguousarray(image)).resize(size, method)
 
 
-def _pixels(mark: Mark, image: Image, scale: float, line: int, size: tuple[int, int]) -> Bools:
-    """Return the region in the scaled picture; a dot is made large enough to be seen."""
-    mask = mask_of(mark.subset, *image.shape[:2])
-    if is_mask(mark.subset.index):
-        from PIL import Image as Pictures
-
-        grey = Pictures.fromarray(mask.astype(np.uint8) * 255).resize(size, Pictures.Resampling.BILINEAR)
-        return np.asarray(grey) > 127
-    inside = np.zeros((size[1], size[0]), np.bool_)
-    x1, y1, x2, y2 = (round(value * scale) for value in mark.subset.index)
-    inside[y1 : max(y2, y1 + 2 * line), x1 : max(x2, x1 + 2 * line)] = True
-    return inside
-
-
 def _outline(picture: Picture, pen: ImageDraw, mark: Mark, inside: Bools, line: int) -> None:
-    if not inside.any():
-        return
     if is_box(mark.subset.index):
         x1, y1, x2, y2 = bounds(inside)
         if min(x2 - x1, y2 - y1) < 3:  # no room for two lines: an image of one row, or a dot at the edge
@@ -153,12 +143,21 @@ def _label(pen: ImageDraw, mark: Mark, k: int, owner: Ints, line: int) -> None:
     region = owner == k
     if not mark.text or not region.any():
         return
-    box = bounds(region)
-    aim = None if is_mask(mark.subset.index) else (box[0] + line, box[1] + line)
+    x1, y1, x2, y2 = box = bounds(region)
+    aim = None if is_mask(mark.subset.index) else (x1 + line, y1 + line)
+
+    def beside(width: int, height: int) -> tuple[int, int] | None:
+        """Return where a plate covers no region and touches its own: above, below, to the right or to the left."""
+        for x, y in ((x1, y1 - height), (x1, y2), (x2, y1), (x1 - width, y1)):
+            x, y = max(0, min(x, owner.shape[1] - width)), max(0, min(y, owner.shape[0] - height))
+            ground = owner[y : y + height, x : x + width]
+            if ground.shape == (height, width) and (ground == NOBODY).all():
+                return x, y
+        return None
+
+    finders: list[Callable[[int, int], tuple[int, int] | None]] = [partial(_within, region, box, aim), beside]
     largest = max(12, round(max(owner.shape) / 32))
-    within, beside = partial(_within, region, box, aim), partial(_beside, owner, box)
-    large, small = range(largest, 11, -2), (10, 9)
-    for find, size in (*product((within, beside), large), *product((within, beside), small)):
+    for find, size in (*product(finders, range(largest, 11, -2)), *product(finders, (10, 9))):
         left, top, right, bottom = pen.textbbox((0, 0), mark.text, font=font_of(size))
         pad = max(1, round(size / 7))
         width, height = int(right - left) + 2 * pad, int(bottom - top) + 2 * pad
@@ -185,17 +184,6 @@ def _within(region: Bools, box: Box, aim: tuple[int, int] | None, width: int, he
         x, y = aim[0] - box[0], aim[1] - box[1]
     nearest = np.argmin((xs - x) ** 2 + (ys - y) ** 2)
     return box[0] + int(xs[nearest]), box[1] + int(ys[nearest])
-
-
-def _beside(owner: Ints, box: Box, width: int, height: int) -> tuple[int, int] | None:
-    """Return where a plate covers no region and touches its own: above, below, to the right or to the left of it."""
-    x1, y1, x2, y2 = box
-    for x, y in ((x1, y1 - height), (x1, y2), (x2, y1), (x1 - width, y1)):
-        x, y = max(0, min(x, owner.shape[1] - width)), max(0, min(y, owner.shape[0] - height))
-        ground = owner[y : y + height, x : x + width]
-        if ground.shape == (height, width) and (ground == NOBODY).all():
-            return x, y
-    return None
 
 
 def _chips(marks: Sequence[Mark], width: int) -> Picture:
@@ -275,13 +263,13 @@ class Region:
     name: str
     chosen: bool
     statistic: str
-    inside: str  # the same without its name, as it stands in the picture
+    inside: str  # the same without its name, as in the picture
     output: str  # the class that the values are of
     value: str
     where: tuple[float, float, float, float] | None  # x, y, width, height in percent of the image
     mask: str | None
     tiles: tuple[Tile, ...]
-    butfor: str = ""  # how often the image would have been called something else
+    butfor: str = ""  # the share of draws on which the image would have been called something else
 
 
 @dataclass(frozen=True)
@@ -350,10 +338,9 @@ def _photograph(result: Result, index: int, position: int, logits: bool, label: 
     shown = rows[first] if len(rows) > MOST_REGIONS else rows
     observed = result.outputs[index]
     observed = softmax(observed[None])[0] if logits else observed
-    if result.output_names is None:
-        prediction = f"output {number(observed[0])}"
-    else:
-        best = int(observed.argmax())
+    best = int(observed.argmax())
+    prediction = f"output {number(observed[0])}"
+    if result.output_names is not None:
         prediction = f"{_class_name(result.output_names[best])}, {label} {observed[best]:.3f}"
     detailed = position <= DETAILED
     return Photograph(
@@ -372,15 +359,23 @@ def _photograph(result: Result, index: int, position: int, logits: bool, label: 
 
 
 def _region(result: Result, row: int, image: Image, observed: Floats, logits: bool, detailed: bool) -> Region:
+    from PIL import Image as Files
+
     subset, label = result.problem.block_of(row).subset, int(result.evidence.classes[row])
     column = label if len(observed) > 1 else 0
     inside = _inside(result, row).replace("-", "−")
     kind = "p-value" if result.evidence.kind == "p" else result.evidence.kind
-    where = None
+    where = overlay = None
     if is_box(subset.index):
         height, width = image.shape[:2]
         x1, y1, x2, y2 = subset.index
         where = 100 * x1 / width, 100 * y1 / height, 100 * (x2 - x1) / width, 100 * (y2 - y1) / height
+    elif is_mask(subset.index) and detailed:  # grey inside and clear outside
+        mask = Files.fromarray(mask_of(subset, *image.shape[:2]).astype(np.uint8) * 255)
+        size = resized(image, TILE / max(image.shape[:2])).size
+        clear = Files.new("LA", size, (214, 0))
+        clear.putalpha(mask.resize(size))
+        overlay = _uri(clear, "PNG")
 
     def value(outputs: Floats) -> str:
         return f"{outputs[column]:.3f}" if len(outputs) > 1 else number(outputs[0])
@@ -401,14 +396,13 @@ def _region(result: Result, row: int, image: Image, observed: Floats, logits: bo
         output="" if result.output_names is None else _class_name(result.output_names[label]).split(",")[0],
         value=value(observed),
         where=where,
-        mask=_overlay(subset, image) if detailed else None,
+        mask=overlay,
         tiles=tiles,
         butfor=flip_sentence(result, row) if result.decided is not None else "",
     )
 
 
 def marked_photograph(result: Result, index: int, side: int = SIDE) -> Image:
-    """Draw an image of the run with its regions outlined and the number of each inside it."""
     image: Image = result.problem.items.block(index, index + 1)[0]
     lit, marks = lit_and_marks(result, image, np.flatnonzero(result.input_of == index))
     return photograph(lit, marks, side=side)
@@ -443,17 +437,14 @@ def lit_and_marks(result: Result, image: Image, rows: Ints) -> tuple[Image, list
         depth = layers.resolution[row] / deepest
         cells.append(Cell(result.problem.block_of(row).subset, depth, bool(effect[row] < 0), estimate))
     cells.sort(key=lambda cell: cell.estimate is not None)  # veils over what is chosen at the same resolution
-    finest = layers.finest(result.chosen)
-    return heat(image, cells), marks(row for row in chosen if finest[row])
+    return heat(image, cells), marks(row for row in chosen if layers.finest(result.chosen)[row])
 
 
 def shows_effects(result: Result) -> bool:
-    """Return True if the number in a region is its effect: where every region of the run has one."""
     return bool(np.isfinite(result.effects.effect).all())
 
 
 def number_words(result: Result) -> str:
-    """Explain the number in a region."""
     if not shows_effects(result):
         return STATISTICS.get(result.evidence.kind, f"its {result.evidence.kind}")
     link = {"logit": "log-odds", "log": "logarithm of the output"}.get(str(result.record.link))
@@ -474,30 +465,11 @@ def _class_name(name: object) -> str:
     return f"class {name}" if str(name).isdigit() else str(name)
 
 
-def _overlay(subset: Subset, image: Image) -> str | None:
-    """Return the mask as a picture that is grey inside and clear outside."""
-    if not is_mask(subset.index):
-        return None
-    from PIL import Image as Files
-
-    mask = mask_of(subset, *image.shape[:2])
-    small = Files.fromarray(mask.astype(np.uint8) * 255).resize(resized(image, TILE / max(image.shape[:2])).size)
-    out = Files.new("LA", small.size, (214, 0))
-    out.putalpha(small)
-    return _uri(out, "PNG")
-
-
 def picture_of(image: Image) -> str:
-    """Return a small picture of an image as a data URI."""
     return jpeg(np.asarray(resized(image, TILE / max(image.shape[:2]))))
 
 
 def jpeg(picture: Image) -> str:
-    """Return a picture as a data URI.
-
-    >>> jpeg(np.zeros((2, 2, 3), np.uint8))[:23]
-    'data:image/jpeg;base64,'
-    """
     from PIL import Image as Files
 
     return _uri(Files.fromarray(picture), "JPEG", quality=82)

@@ -6,35 +6,32 @@ from collections.abc import Callable
 from functools import partial
 from typing import Literal, overload
 
-from butfor.simulate import about_model, known, paper
-from butfor.simulate.beds import Bed
+from butfor.simulate import tables
 from butfor.simulate.images import ImageBed, textures
+from butfor.simulate.tables import Bed
 from butfor.simulate.texts import TextBed, sentences
 from butfor.types import InputError, whole
 
 __all__ = ["BEDS", "Bed", "ImageBed", "TextBed", "bed"]
 
 BEDS: dict[str, Callable[[str, int], Bed]] = {
-    "independent-discontinuous": partial(paper.discontinuous, correlated=False),
-    "correlated-discontinuous": partial(paper.discontinuous, correlated=True),
-    "independent-network": partial(paper.network, correlated=False),
-    "correlated-network": partial(paper.network, correlated=True),
-    "sum-of-abs-independent": partial(paper.absolute, correlated=False),
-    "sum-of-abs-correlated": partial(paper.absolute, correlated=True),
+    "independent-discontinuous": partial(tables.discontinuous, correlated=False),
+    "correlated-discontinuous": partial(tables.discontinuous, correlated=True),
+    "independent-network": partial(tables.network, correlated=False),
+    "correlated-network": partial(tables.network, correlated=True),
+    "sum-of-abs-independent": partial(tables.absolute, correlated=False),
+    "sum-of-abs-correlated": partial(tables.absolute, correlated=True),
     # 10^5 hypotheses, about 1,000 of them true
-    "sparse": partial(paper.absolute, correlated=False, inputs=4000, share=0.01),
-    "linear": known.linear_gaussian,
-    "interactions": known.interactions,
-    "few": known.few,
-    "clones": known.clones,
-    "parity": known.parities,
-    "global-contrast": known.global_contrast,
-    "boosted-trees": about_model.boosted_trees,
-    "copies": about_model.copies,
+    "sparse": partial(tables.absolute, correlated=False, inputs=4000, share=0.01),
+    "linear": tables.linear_gaussian,
+    "interactions": tables.interactions,
+    "few": tables.few,
+    "clones": tables.clones,
+    "parity": tables.parities,
+    "global-contrast": tables.global_contrast,
+    "boosted-trees": tables.boosted_trees,
+    "copies": tables.copies,
 }
-
-
-IMAGES = {"textures": textures}
 TEXTS: dict[str, Callable[[str, int], TextBed]] = {
     "sentences": sentences,
     "sentences-tied": partial(sentences, tied=True),
@@ -54,13 +51,20 @@ def bed(name: str, seed: int = 0) -> Bed: ...
 
 
 def bed(name: str, seed: int = 0) -> Bed | ImageBed | TextBed:
-    """The bed of that name for one run: `.inputs`, `.model`, `.sampler` and `.truth`, all fixed by the seed.
+    """Return the bed of that name for one run: `.inputs`, `.model`, `.sampler` and `.truth`, all fixed by the seed.
 
     Parameters
     ----------
-    name : "textures" has images and their `.boxes`, "sentences" and "sentences-tied" have texts and their `.subsets`;
+    name : str
+        "textures" has images and their `.boxes`, "sentences" and "sentences-tied" have texts and their `.subsets`;
         those of `BEDS` are tables.
-    seed : the same seed gives the same bed.
+    seed : int
+        The same seed gives the same bed.
+
+    Returns
+    -------
+    Bed, ImageBed or TextBed
+        Inputs, model, sampler and truth.
 
     Examples
     --------
@@ -70,8 +74,8 @@ def bed(name: str, seed: int = 0) -> Bed | ImageBed | TextBed:
     <TextBed 'sentences': 30 texts, 12 words, 55 true signals>
     """
     seed = whole("seed", seed, 0)
-    if name in IMAGES:
-        return IMAGES[name](seed)
+    if name == "textures":
+        return textures(seed)
     if name not in {**BEDS, **TEXTS}:
-        raise InputError(f"unknown bed {name!r}; choose one of {', '.join([*BEDS, *IMAGES, *TEXTS])}")
+        raise InputError(f"unknown bed {name!r}; choose one of {', '.join([*BEDS, 'textures', *TEXTS])}")
     return TEXTS[name](name, seed) if name in TEXTS else BEDS[name](name, seed)

@@ -1,4 +1,4 @@
-"""A bed of images whose answer is known: textures, a classifier that looks at some patches only, an exact sampler."""
+"""A bed of images whose answer is known: textures, a classifier that uses every other patch, an exact sampler."""
 
 from __future__ import annotations
 
@@ -35,43 +35,30 @@ class ImageBed:
 def textures(seed: int = 0, *, inputs: int = 20, side: int = 4, share: float = 0.3, extent: int = 0) -> ImageBed:
     """Squares of plain noise, some with stripes; Q is plain noise, pixel by pixel.
 
-    The classifier ("striped", "plain") adds up how strong the stripes of every other square are. Plain squares have
-    exactly the law Q, whatever stands around them. True: striped, and looked at.
+    The classifier ("striped", "plain") adds up the strength of the stripes of every other square. Plain squares have
+    exactly the distribution Q, whatever is around them. True: striped, and used. There are side x side squares in each
+    image, and a `share` of them has stripes; with an `extent` they are one block of so many squares across and down.
 
-    Parameters
-    ----------
-    seed : the same seed gives the same images.
-    inputs : how many images.
-    side : squares of each image, side x side.
-    share : of the squares that have stripes.
-    extent : where it is not 0, stripes stand together: in one place of so many squares across and down in each image.
-
-    Examples
-    --------
     >>> textures(1)
     <ImageBed 'textures': 20 images, 16 boxes, 46 true signals>
     """
     rng = stream(seed, "textures")
-    striped = _objects(inputs, side, extent, rng) if extent else rng.random((inputs, side * side)) < share
+    if extent:
+        blocks = np.zeros((inputs, side, side), bool)
+        for block, (y, x) in zip(blocks, rng.integers(0, side - extent + 1, (inputs, 2)), strict=True):
+            block[y : y + extent, x : x + extent] = True
+    striped = blocks.reshape(inputs, -1) if extent else rng.random((inputs, side * side)) < share
     heights = rng.uniform(1.0, 5.0, striped.shape) * striped  # grey levels
-    places = [(x * PATCH, y * PATCH, (x + 1) * PATCH, (y + 1) * PATCH) for y in range(side) for x in range(side)]
+    squares = [(x * PATCH, y * PATCH, (x + 1) * PATCH, (y + 1) * PATCH) for y in range(side) for x in range(side)]
     images = {}
-    for number, own in enumerate(heights):
+    for number, of_image in enumerate(heights, start=1):
         image = PLAIN.pixels((side * PATCH, side * PATCH, 3), rng)
-        for place, height in zip(places, own, strict=True):
-            image[at(place)] = np.rint(image[at(place)] + height * STRIPES[:, None, None]).astype(np.uint8)
-        images[f"texture {number + 1}"] = image
+        for box, height in zip(squares, of_image, strict=True):
+            image[at(box)] = np.rint(image[at(box)] + height * STRIPES[:, None, None]).astype(np.uint8)
+        images[f"texture {number}"] = image
     used = np.arange(side * side) % 2 == 0
-    boxes = {f"square {j + 1}": place for j, place in enumerate(places)}
+    boxes = {f"square {j}": box for j, box in enumerate(squares, start=1)}
     return ImageBed("textures", images, boxes, Stripes(side, used), PLAIN, striped & used)
-
-
-def _objects(inputs: int, side: int, extent: int, rng: np.random.Generator) -> Bools:
-    """One object in each image: which squares it covers, (inputs, side * side)."""
-    found = np.zeros((inputs, side, side), bool)
-    for own, (y, x) in zip(found, rng.integers(0, side - extent + 1, (inputs, 2)), strict=True):
-        own[y : y + extent, x : x + extent] = True
-    return found.reshape(inputs, -1)
 
 
 STRIPES = np.where(np.arange(PATCH) % 2 == 0, 1.0, -1.0)
@@ -98,13 +85,14 @@ class Noise:
 
 
 PLAIN = Noise(LOW, HIGH)  # the exact sampler: squares are independent, so x_S given the rest is plain texture
-MIDDLE = (LOW + HIGH) // 2
-smear = Noise(MIDDLE - 2, MIDDLE + 2)  # wrong the way a poor inpainter is: nearly flat where real squares are rough
+smear = Noise(
+    (LOW + HIGH) // 2 - 2, (LOW + HIGH) // 2 + 2
+)  # wrong the way a poor inpainter is: nearly flat where real squares are rough
 
 
 @dataclass(frozen=True, eq=False)
 class Stripes:
-    """A classifier: the strength of stripes summed over the squares it looks at, against a threshold."""
+    """A classifier: the strength of stripes summed over the squares it uses, against a threshold."""
 
     side: int
     used: Bools  # (side * side,)

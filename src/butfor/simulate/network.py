@@ -1,4 +1,4 @@
-"""The paper's network: 25-100-100-1 ReLU, trained on a bed's own inputs to sum |x_j|, once per run, in NumPy alone."""
+"""The paper's network: 25-100-100-1 ReLU, trained on the inputs of a bed to sum |x_j|, once per run, in NumPy alone."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from butfor.report.write import write_files
-from butfor.simulate.models import sum_of_abs
 from butfor.streams import stream
 from butfor.types import Batch, Floats, InputError
 
@@ -29,8 +28,17 @@ POOL = 2**17  # rows drawn at a time; no row is seen twice
 LARGEST_ERROR = 0.03  # METHODS 1: mean squared error on rows that were not trained on
 
 
+def sum_of_abs(rows: Batch) -> Floats:
+    """Return sum_j |x_j|, which the network is trained to return.
+
+    >>> sum_of_abs(np.array([[1.0, -2.0]]))
+    array([3.])
+    """
+    return np.asarray(np.abs(rows).sum(axis=1))
+
+
 def predict(rows: Batch, weights: tuple[Floats, ...]) -> Floats:
-    """Outputs (n,) of the network on rows (n, 25), in float64."""
+    """Return the outputs (n,) of the network on rows (n, 25), in float64."""
     first, first_bias, second, second_bias, last, last_bias = weights
     hidden = rows @ first
     hidden += first_bias
@@ -42,7 +50,7 @@ def predict(rows: Batch, weights: tuple[Floats, ...]) -> Floats:
 
 
 def trained(distribution: str, seed: int, draw: Draw) -> tuple[Floats, ...]:
-    """Weights of the network of one run, from the cache on disk or trained now (some seconds).
+    """Return the weights of the network of one run, from the cache on disk or trained now (some seconds).
 
     The cache is the folder BUTFOR_CACHE, or `butfor` in the user's cache folder. Training is repeatable on one
     machine; another machine's arithmetic leads to another network, just as good.
@@ -51,12 +59,14 @@ def trained(distribution: str, seed: int, draw: Draw) -> tuple[Floats, ...]:
     weights = _read(path)
     if weights is None:
         weights = train(distribution, seed, draw)
-        _write(path, weights)
+        arrays = {f"w{i}": w for i, w in enumerate(weights)}
+        with suppress(InputError):  # a folder that cannot be written costs time, not the run
+            # Two workers may train the same network: no file is ever incomplete.
+            write_files({path.name: lambda part: np.savez(part, allow_pickle=False, **arrays)}, path.parent)
     return weights
 
 
 def cache_folder() -> Path:
-    """Where trained weights are kept between sessions."""
     systems = {"win32": ("LOCALAPPDATA", "AppData/Local"), "darwin": ("", "Library/Caches")}
     variable, usual = systems.get(sys.platform, ("XDG_CACHE_HOME", ".cache"))
     home = Path(os.environ.get(variable) or Path.home() / usual)
@@ -64,7 +74,7 @@ def cache_folder() -> Path:
 
 
 def _read(path: Path) -> tuple[Floats, ...] | None:
-    """Cached weights; None where there are none or the file is damaged: they can be trained again."""
+    """Return cached weights; None where there are none or the file is damaged: they can be trained again."""
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
             weights = tuple(np.asarray(stored[f"w{i}"], np.float64) for i in range(len(_shapes())))
@@ -74,19 +84,12 @@ def _read(path: Path) -> tuple[Floats, ...] | None:
     return weights if fits else None
 
 
-def _write(path: Path, weights: tuple[Floats, ...]) -> None:
-    arrays = {f"w{i}": w for i, w in enumerate(weights)}
-    with suppress(InputError):  # a folder that cannot be written costs time, not the run
-        # Two workers may train the same network: the file is always whole.
-        write_files({path.name: lambda part: np.savez(part, allow_pickle=False, **arrays)}, path.parent)
-
-
 def _shapes() -> tuple[tuple[int, ...], ...]:
     return tuple(shape for a, b in pairwise(SIZES) for shape in ((a, b), (b,)))
 
 
 def train(distribution: str, seed: int, draw: Draw) -> tuple[Floats, ...]:
-    """Weights whose error on rows that were not trained on is at most LARGEST_ERROR; one cycle or two get there."""
+    """Return weights whose error on rows not trained on is at most LARGEST_ERROR: one cycle or two."""
     from threadpoolctl import threadpool_limits
 
     rng = stream(seed, "network", distribution)
@@ -103,7 +106,13 @@ def train(distribution: str, seed: int, draw: Draw) -> tuple[Floats, ...]:
     flat, parts = _start(rng)
     with threadpool_limits(1):  # the bits then do not depend on the number of cores, and small products are faster
         for _ in range(MOST_CYCLES):
-            _cycle(flat, parts, scaled)
+            moments = np.zeros((2, flat.size), np.float32)
+            for step in range(STEPS):
+                start = step * BATCH % POOL
+                if start == 0:
+                    inputs, targets = scaled(POOL)
+                gradient = _gradient(parts, inputs[start : start + BATCH], targets[start : start + BATCH])
+                _adam(flat, moments, gradient, step)
             first, bias, second, second_bias, last, last_bias = (part.astype(np.float64) for part in parts)
             first = first / spread  # the weights for rows and responses as they are
             weights = first, bias - middle @ first, second, second_bias, last * deviation, last_bias * deviation + mean
@@ -113,19 +122,8 @@ def train(distribution: str, seed: int, draw: Draw) -> tuple[Floats, ...]:
     raise RuntimeError(f"the network of distribution {distribution!r}, seed {seed}, kept an error of {error:.3g}")
 
 
-def _cycle(flat: Singles, parts: list[Singles], scaled: Callable[[int], tuple[Singles, Singles]]) -> None:
-    """One cycle of training, in place: STEPS batches of fresh rows and responses."""
-    moments = np.zeros((2, flat.size), np.float32)
-    for step in range(STEPS):
-        at = step * BATCH % POOL
-        if at == 0:
-            inputs, targets = scaled(POOL)
-        gradient = _gradient(parts, inputs[at : at + BATCH], targets[at : at + BATCH])
-        _adam(flat, moments, gradient, step, _rate(step / STEPS))
-
-
 def _start(rng: np.random.Generator) -> tuple[Singles, list[Singles]]:
-    """He's initial weights as one vector, and views of it in the shapes of the layers."""
+    """Return He's initial weights as one vector, and views of it in the shapes of the layers."""
     shapes = _shapes()
     ends = np.cumsum([0, *(int(np.prod(shape)) for shape in shapes)])
     flat = np.zeros(ends[-1], np.float32)
@@ -136,7 +134,7 @@ def _start(rng: np.random.Generator) -> tuple[Singles, list[Singles]]:
 
 
 def _gradient(parts: list[Singles], inputs: Singles, targets: Singles) -> Singles:
-    """Gradient of the mean squared error, in the order of the weights."""
+    """Return the gradient of the mean squared error, in the order of the weights."""
     first, first_bias, second, second_bias, last, last_bias = parts
     one = np.maximum(inputs @ first + first_bias, 0)
     two = np.maximum(one @ second + second_bias, 0)
@@ -147,17 +145,17 @@ def _gradient(parts: list[Singles], inputs: Singles, targets: Singles) -> Single
     return np.concatenate([part for below, back in layers for part in ((below.T @ back).ravel(), back.sum(axis=0))])
 
 
-def _adam(flat: Singles, moments: Singles, gradient: Singles, step: int, rate: float) -> None:
-    """One step of Adam (Kingma & Ba 2015, beta 0.9 and 0.99), in place."""
+def _adam(flat: Singles, moments: Singles, gradient: Singles, step: int) -> None:
+    """Take one step of Adam (Kingma & Ba 2015, beta 0.9 and 0.99), in place.
+
+    The learning rate rises linearly to its peak and falls along half a cosine.
+    """
+    done = step / STEPS
+    rate = PEAK * done / WARM_UP
+    if done >= WARM_UP:
+        rate = PEAK * 0.5 * (1 + float(np.cos(np.pi * (done - WARM_UP) / (1 - WARM_UP))))
     first, second = moments
     first += np.float32(0.1) * (gradient - first)
     second += np.float32(0.01) * (gradient * gradient - second)
     size = np.sqrt(second / np.float32(1 - 0.99 ** (step + 1))) + np.float32(1e-8)
     flat -= np.float32(rate / (1 - 0.9 ** (step + 1))) * first / size
-
-
-def _rate(done: float) -> float:
-    """Learning rate after a share of the steps: a linear rise to the peak, then half a cosine down to nothing."""
-    if done < WARM_UP:
-        return PEAK * done / WARM_UP
-    return PEAK * 0.5 * (1 + float(np.cos(np.pi * (done - WARM_UP) / (1 - WARM_UP))))
