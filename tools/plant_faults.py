@@ -67,7 +67,6 @@ def _begun(case: str, folder: Path, name: str) -> int:
 
 
 def _run_case(case: str, name: str) -> None:
-    from butfor import settings
     from butfor.evaluation.journal import until_written
     from faults import test_engines as runs
 
@@ -89,9 +88,8 @@ def _run_case(case: str, name: str) -> None:
 
     for model in MODELS:
         setattr(runs, model, counted(getattr(runs, model)))
-    settings.DEFAULTS["run_dir"] = "run"
     with until_written():  # as the commands do: the journal goes when the table is there
-        runs.CASES[case](1).table.to_pickle(f"{name}.part")
+        runs.CASES[case](1, run_dir="run").table.to_pickle(f"{name}.part")
         Path(f"{name}.part").rename(f"{name}.table")
 
 

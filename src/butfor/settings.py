@@ -198,8 +198,8 @@ class RunOptions:
     Parameters
     ----------
     workers : int, str or dask Client, default 1
-        Workers on this machine (threads or processes, whichever is measured to be faster; "threads:2" and
-        "processes:2" say which), a dask Client, or the address of its scheduler, "tcp://host:8786".
+        Processes on this machine ("threads:2" for threads: the model need not be pickled then, and must let others
+        run while it computes), a dask Client, or the address of its scheduler, "tcp://host:8786".
     run_dir : str or path-like, optional
         A folder that keeps finished work until the run ends: after a crash, a kill or an endpoint that went away the
         same call goes on from there. Another run in the same folder is refused.

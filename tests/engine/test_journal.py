@@ -269,7 +269,7 @@ def test_a_damaged_record_is_said_and_asked_again(tmp_path):
     with pytest.raises(butfor.ModelError):
         run(Box(most=9000), tmp_path, test="irt", draws=99)
     base = sqlite3.connect(tmp_path / FILE)
-    assert base.execute("UPDATE bundles SET body = zeroblob(100)").rowcount > 0
+    assert base.execute("UPDATE records SET body = zeroblob(100) WHERE length(key) = 20").rowcount > 0
     base.commit()
     base.close()
     whole = butfor.explain(Box(), INPUTS, SAMPLER, batch_rows=50, test="irt", draws=99)
@@ -320,7 +320,7 @@ def test_collections_come_back_as_they_were(many):
     assert [one.shape for one in back[2]] == [one.shape for one in mixed]
 
 
-def test_units_that_are_written_together_come_back_one_by_one(tmp_path):
+def test_tasks_that_are_written_together_come_back_one_by_one(tmp_path):
     def result(number):
         counts = (np.full((2, 3), number % 2 == 0), np.arange(2.0) + number)
         sample = (0, np.arange(2), np.full((2, 2, 1), 0.1 * number))

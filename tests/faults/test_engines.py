@@ -53,19 +53,19 @@ def both(batch):
 
 
 def table(**settings):
-    return lambda workers: butfor.explain(curved, INPUTS, REFERENCE, workers=workers, **settings)
+    return lambda workers, **more: butfor.explain(curved, INPUTS, REFERENCE, workers=workers, **settings, **more)
 
 
 def words():
     return butfor.text.ngram(TEXTS * 3)
 
 
-def mixed(workers):
+def mixed(workers, **more):
     inputs = [{"image": image, "caption": text} for image, text in zip(IMAGES, TEXTS, strict=False)]
     box = butfor.Subset("corner", (0, 0, 6, 6))
     subsets = {"image": [box], "caption": lambda _, text: [butfor.Subset("first", (0, text.index(" ")))]}
     samplers = {"image": butfor.image.donor(), "caption": words()}
-    return butfor.multimodal.explain(both, inputs, samplers=samplers, subsets=subsets, workers=workers)
+    return butfor.multimodal.explain(both, inputs, samplers=samplers, subsets=subsets, workers=workers, **more)
 
 
 CASES = {
@@ -77,16 +77,20 @@ CASES = {
     "osft": table(test="osft"),
     "e-bh": table(test="irt", draws=50, rule="e-bh"),
     "picked": table(test="sequential", picked=lambda outputs: outputs > -2),
-    "classes": lambda workers: butfor.explain(several, INPUTS, REFERENCE, workers=workers),
-    "exact": lambda workers: butfor.explain(
-        curved_levels, LEVELS[:30], butfor.tabular.empirical(LEVELS), test="sequential", workers=workers
+    "classes": lambda workers, **more: butfor.explain(several, INPUTS, REFERENCE, workers=workers, **more),
+    "exact": lambda workers, **more: butfor.explain(
+        curved_levels, LEVELS[:30], butfor.tabular.empirical(LEVELS), test="sequential", workers=workers, **more
     ),
-    "repeats": lambda workers: butfor.explain(
-        curved_levels, LEVELS[:30], butfor.tabular.empirical(LEVELS), test="irt", draws=300, workers=workers
+    "repeats": lambda workers, **more: butfor.explain(
+        curved_levels, LEVELS[:30], butfor.tabular.empirical(LEVELS), test="irt", draws=300, workers=workers, **more
     ),
-    "image": lambda workers: butfor.image.explain(bright, IMAGES, butfor.image.donor(), workers=workers),
-    "text": lambda workers: butfor.text.explain(fine, TEXTS, words(), workers=workers),
-    "text, sequential": lambda workers: butfor.text.explain(fine, TEXTS, words(), test="sequential", workers=workers),
+    "image": lambda workers, **more: butfor.image.explain(
+        bright, IMAGES, butfor.image.donor(), workers=workers, **more
+    ),
+    "text": lambda workers, **more: butfor.text.explain(fine, TEXTS, words(), workers=workers, **more),
+    "text, sequential": lambda workers, **more: butfor.text.explain(
+        fine, TEXTS, words(), test="sequential", workers=workers, **more
+    ),
     "multimodal": mixed,
 }
 
@@ -247,10 +251,8 @@ def wrap(model):
     return counted
 for name in ("curved", "several", "curved_levels", "bright", "fine", "both"):
     setattr(t, name, wrap(getattr(t, name)))
-import butfor.settings as settings
-settings.DEFAULTS["run_dir"] = "run"
 print("begun", flush=True)
-found = t.CASES[sys.argv[2]](1)
+found = t.CASES[sys.argv[2]](1, run_dir="run")
 found.table.to_pickle("table")
 print(rows[0], found.rows, flush=True)
 """

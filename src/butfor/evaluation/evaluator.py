@@ -45,18 +45,9 @@ MOST_REMEMBERED = 2**20  # answers; what comes again after that is evaluated aga
 
 Key = tuple[int, bytes]  # a hypothesis, and what tells its versions apart
 Extract = Callable[[Problem, CounterfactualBatch, Floats], Any]  # a few small numbers
-Summary = Callable[[tuple[Job, ...], tuple[Floats, ...]], Any]  # what a stage needs of a task's outputs: counts, means
-
-
-@runtime_checkable
-class HasMark(Protocol):
-    """A summary whose numbers are cut out of those of a stage: `mark` is the digest of them all.
-
-    With the jobs it tells the summary from all others, and a journal need not read the numbers of every task.
-    """
-
-    @property
-    def mark(self) -> bytes: ...
+# What a stage needs of a task's outputs: counts, means. A summary whose numbers are cut out of those of the stage may
+# have a `mark`, the digest of them all: with the jobs it tells the summary from all others in a journal.
+Summary = Callable[[tuple[Job, ...], tuple[Floats, ...]], Any]
 
 
 class Watcher(Protocol):
@@ -641,8 +632,12 @@ def _sources(pieces: list[Piece]) -> Ints:
         return np.repeat(np.concatenate([batch.job.inputs for batch, _, _ in pieces]), versions)
     sources = []
     for batch, start, stop in pieces:
-        positions = np.arange(start, stop) if batch.positions is None else batch.positions[start:stop]
-        sources.append(batch.job.inputs[positions // batch.job.versions])
+        inputs, versions = batch.job.inputs, batch.job.versions
+        if batch.positions is None:
+            first, last = start // versions, -(-stop // versions)
+            sources.append(np.repeat(inputs[first:last], versions)[start - first * versions : stop - first * versions])
+        else:
+            sources.append(inputs[batch.positions[start:stop] // versions])
     return np.concatenate(sources)
 
 

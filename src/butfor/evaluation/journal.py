@@ -3,8 +3,7 @@
 A task is known by all that it computes, and the directory by all that the run depends on: what differs is refused by
 name. A random sample of the journal is evaluated again, so that a model changed in between is noticed.
 
-The file is sqlite, locked by one process. Single records have a key; results of tasks are many and small: all of a
-second are one bundle. Each record and bundle has a checksum.
+The file is sqlite, locked by one process: records by key, each with a checksum, those of a second in one transaction.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ import json
 import random
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
@@ -26,7 +25,7 @@ from zlib import crc32
 
 import numpy as np
 
-from butfor.evaluation.evaluator import Engine, HasMark, Stage, Task, TaskResult, evaluate_task
+from butfor.evaluation.evaluator import Engine, Stage, Task, TaskResult, evaluate_task
 from butfor.evaluation.hypotheses import Block
 from butfor.evaluation.items import Items, content_digest, digest
 from butfor.evaluation.progress import WorkerState
@@ -36,7 +35,7 @@ from butfor.types import Array, Batch, InputError, Model, ModelError, warn_user
 FILE, FORMAT = "journal.sqlite", 4
 FILES = (FILE, f"{FILE}-wal", f"{FILE}-shm", f"{FILE}-journal")  # that sqlite makes
 COMMAND = "command.json"  # how the command line was called, for `butfor resume`
-KEY = 20  # bytes of the key of a task
+KEY = 20  # bytes of the key of a task; keys of other records are of other lengths
 SECONDS, BYTES = 1.0, 2**24  # records of at most so long, or of so many bytes, are written together
 AGAIN, MOST_AGAIN, EACH = 3, 64, 50  # one of so many tasks of a former run is evaluated again, at least and at most
 MANIFEST = b"manifest"
@@ -115,22 +114,16 @@ def decode(content: bytes) -> Any:
     return restore(json.loads(content[8:start]))
 
 
-def encode_results(results: Sequence[TaskResult]) -> bytes:
-    """Return the bytes of results of tasks."""
-    fields = []
-    for result in results:
-        supports = tuple(None if one is None else (one.mass, one.beside, one.least) for one in result.supports)
-        fields.append([*(vars(result) | {"supports": supports}).values()])
-    return encode(fields)
+def encode_result(result: TaskResult) -> bytes:
+    """Return the bytes of the result of a task."""
+    supports = tuple(None if one is None else (one.mass, one.beside, one.least) for one in result.supports)
+    return encode([*(vars(result) | {"supports": supports}).values()])
 
 
-def decode_results(content: bytes) -> list[TaskResult]:
-    """Return results from their bytes."""
-    results = (TaskResult(*fields) for fields in decode(content))
-    return [
-        replace(result, supports=tuple(None if one is None else Support(*one) for one in result.supports))  # type: ignore[misc]
-        for result in results
-    ]
+def decode_result(content: bytes) -> TaskResult:
+    """Return the result of a task from its bytes."""
+    outputs, numbers, supports, *others = decode(content)
+    return TaskResult(outputs, numbers, tuple(None if one is None else Support(*one) for one in supports), *others)
 
 
 class Store:
@@ -170,19 +163,15 @@ class Store:
                 "PRAGMA wal_autocheckpoint=0",  # once, at the end: not everything twice
                 "BEGIN EXCLUSIVE",  # others are refused from here on, until we close or die
                 "CREATE TABLE IF NOT EXISTS records (key BLOB PRIMARY KEY, body BLOB, digest BLOB)",
-                "CREATE TABLE IF NOT EXISTS bundles (number INTEGER PRIMARY KEY, keys BLOB, body BLOB, digest BLOB)",
                 "COMMIT",
                 "PRAGMA synchronous=NORMAL",
                 "SELECT count(*) FROM records",
-                "SELECT count(*) FROM bundles",
             ):
                 self._base.execute(statement).fetchone()
         except BaseException:
             self._base.close()
             raise
         self._in_transaction = False
-        self._bundle_of: dict[bytes, int] | None = None  # the bundle that a task is in, by its key
-        self._last: tuple[int, dict[bytes, TaskResult]] = (-1, {})  # the bundle that was read last
 
     def _begin_again(self) -> None:
         """Replace a file that sqlite cannot read at all, with a warning."""
@@ -212,43 +201,26 @@ class Store:
         self.dropped += 1
 
     def count(self) -> int:
-        """Return the number of records and bundles, counted up to two; tasks that wait are one."""
-        return len(self._fetch("SELECT 1 FROM records UNION ALL SELECT 1 FROM bundles LIMIT 2")) + bool(self._waiting)
+        """Return the number of records, counted up to two; tasks that wait are one."""
+        return len(self._fetch("SELECT 1 FROM records LIMIT 2")) + bool(self._waiting)
 
     def units(self) -> list[bytes]:
         """Return the keys of all tasks."""
-        return list(self._bundles)
-
-    @property
-    def _bundles(self) -> dict[bytes, int]:
-        if self._bundle_of is None:
-            rows = self._fetch("SELECT number, keys FROM bundles ORDER BY number")
-            self._bundle_of = {key: number for number, keys in rows for key in _split_keys(keys)}
-        return self._bundle_of
+        return [key for (key,) in self._fetch("SELECT key FROM records WHERE length(key) = ? ORDER BY rowid", KEY)]
 
     def unit(self, key: bytes) -> TaskResult | None:
         """Return the result of a task; None where it is not there, or damaged."""
-        number = self._bundles.get(key)
-        if number is None:
-            return None
-        if self._last[0] != number:
-            rows = self._fetch("SELECT keys, body, digest FROM bundles WHERE number = ?", number)
-            if not rows or not _is_intact(*rows[0]):
-                self._bundle_of = {one: other for one, other in self._bundles.items() if other != number}
-                self._warn("a record is not what was written")
-                self._fetch("DELETE FROM bundles WHERE number = ?", number)
-                return None
-            self._last = number, dict(zip(_split_keys(rows[0][0]), decode_results(rows[0][1]), strict=True))
-        return self._last[1].get(key)
+        body = self.get(key)
+        return None if body is None else decode_result(body)
 
     def get(self, key: bytes) -> bytes | None:
         """Return the record of a key; None where there is none, or a damaged one."""
-        rows = self._fetch("SELECT key, body, digest FROM records WHERE key = ?", key)
-        if rows and not _is_intact(*rows[0]):
+        for body, checksum in self._fetch("SELECT body, digest FROM records WHERE key = ?", key):
+            if isinstance(body, bytes) and checksum == _checksum(key, body):
+                return body
             self._warn("a record is not what was written")
             self._fetch("DELETE FROM records WHERE key = ?", key)
-            return None
-        return rows[0][1] if rows else None
+        return None
 
     def put_soon(self, key: Callable[[], bytes], result: TaskResult, size: int) -> None:
         """Keep the result of a task: it is written with others, a second after the last ones or at the end."""
@@ -259,17 +231,15 @@ class Store:
 
     def put(self, key: bytes, body: bytes) -> None:
         """Keep a record; it is on disk within a second."""
-        self._insert("INSERT OR REPLACE INTO records VALUES (?, ?, ?)", key, body)
+        self._insert(key, body)
         if not self._waiting and time.monotonic() - self._since > SECONDS:
             self.write()
 
     def write(self) -> None:
         """Write the tasks that wait."""
         waiting, self._waiting = self._waiting, []
-        if waiting:
-            keys = b"".join([key() for key, _ in waiting])
-            body = encode_results([result for _, result in waiting])
-            self._insert("INSERT INTO bundles (keys, body, digest) VALUES (?, ?, ?)", keys, body)
+        for key, result in waiting:
+            self._insert(key(), encode_result(result))
         self._since, self._bytes = time.monotonic(), 0
         try:
             if self._in_transaction:
@@ -278,18 +248,18 @@ class Store:
         except sqlite3.DatabaseError as error:
             raise InputError(DISK.format(folder=self.folder, error=error)) from error
 
-    def _insert(self, statement: str, key: bytes, body: bytes) -> None:
+    def _insert(self, key: bytes, body: bytes) -> None:
         try:
             if not self._in_transaction:
                 self._base.execute("BEGIN")
                 self._in_transaction = True
-            self._base.execute(statement, (key, body, _checksum(key, body)))
+            self._base.execute("INSERT OR REPLACE INTO records VALUES (?, ?, ?)", (key, body, _checksum(key, body)))
         except sqlite3.DatabaseError as error:
             if _code(error) not in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
                 raise InputError(DISK.format(folder=self.folder, error=error)) from error
             self._base.close()
             self._begin_again()
-            self._insert(statement, key, body)
+            self._insert(key, body)
 
     def close(self, *, needed: bool = True) -> None:
         """Write what can be written, and let others in; nothing is written where it is not `needed` any more."""
@@ -307,20 +277,9 @@ def _code(error: sqlite3.Error) -> int:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF  # without what extends it
 
 
-def _split_keys(keys: object) -> list[bytes]:
-    """Return the keys of the tasks of a bundle; none where they are damaged."""
-    if not isinstance(keys, bytes) or len(keys) % KEY:
-        return []
-    return [keys[start : start + KEY] for start in range(0, len(keys), KEY)]
-
-
 def _checksum(key: bytes, body: bytes) -> bytes:
     """Tell damage from what was written; it need not withstand malice."""
     return len(body).to_bytes(8, "little") + crc32(body, crc32(key)).to_bytes(4, "little")
-
-
-def _is_intact(key: object, body: object, checksum: object) -> bool:
-    return isinstance(key, bytes) and isinstance(body, bytes) and checksum == _checksum(key, body)
 
 
 def holds_units(folder: Path) -> bool:
@@ -329,7 +288,7 @@ def holds_units(folder: Path) -> bool:
         return False
     try:
         with closing(sqlite3.connect(folder / FILE, timeout=0)) as base:
-            return base.execute("SELECT 1 FROM bundles LIMIT 1").fetchone() is not None
+            return base.execute("SELECT 1 FROM records WHERE length(key) = ?", (KEY,)).fetchone() is not None
     except sqlite3.DatabaseError:
         return True  # in use, or damaged: not ours to throw away
 
@@ -499,7 +458,8 @@ class Recording:
         made.update(repr([None if extract is None else type(extract).__name__ for extract in task.extracts]).encode())
         if task.known:
             made.update(repr({row: sorted(known) for row, known in task.known.items()}).encode())
-        made.update(task.summary.mark if isinstance(task.summary, HasMark) else content_digest(task.summary))
+        mark = getattr(task.summary, "mark", None)
+        made.update(content_digest(task.summary) if mark is None else mark)
         return made.digest()
 
     def _compare(self, stage: Stage, task: Task, then: TaskResult) -> None:

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from butfor.models.trees import Ensemble
-from butfor.types import Array, Bools, Floats, Ints, distinct
+from butfor.types import Array, Bools, Floats, Ints
 
 WALKED_AT_ONCE = 2**16  # pairs of rows and trees that are walked at a time: they stay in the cache
 LEAVES_DROPPED = 3  # steps after which pairs that have come to a leaf are left out
@@ -62,7 +62,7 @@ class TreeIndex:
         """The distinct thresholds of each column, sorted, or its categories."""
         splits = self.splits
         return tuple(
-            splits.categories[j] if j in splits.categories else distinct(splits.threshold[nodes])
+            splits.categories[j] if j in splits.categories else np.unique(splits.threshold[nodes])
             for j, nodes in enumerate(self.nodes_of)
         )
 

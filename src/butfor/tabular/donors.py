@@ -16,7 +16,7 @@ from hashlib import blake2b
 import numpy as np
 
 from butfor.tabular.table import Table, as_table, check_complete
-from butfor.types import Array, Bools, Floats, Ints, Subset, distinct, median
+from butfor.types import Array, Bools, Floats, Ints, Subset
 
 MOST_CATEGORIES = 16  # that a description tells apart, the most frequent ones
 
@@ -56,7 +56,7 @@ class ReferenceRows:
     @cached_property
     def distinct(self) -> Ints:
         """The number of different values of each column, (d,)."""
-        return np.array([len(distinct(column)) for column in self.values.T])
+        return np.array([len(np.unique(column)) for column in self.values.T])
 
     def repeats(self, subset: Subset) -> bool:
         """Return whether values of these columns come again so often that remembering the model's answers pays."""
@@ -111,7 +111,7 @@ def describe(rows: ReferenceRows, columns: Ints) -> Description:
     missing = np.isnan(chosen)
     present = [x[~gaps] if not gaps.all() else np.zeros(1) for x, gaps in zip(chosen.T, missing.T, strict=True)]
     low, span = np.array([x.min() for x in present]), np.array([np.ptp(x) or 1.0 for x in present])
-    middle = (np.array([median(x) for x in present]) - low) / span
+    middle = (np.array([np.median(x) for x in present]) - low) / span
     categories = tuple(
         frequent(x, MOST_CATEGORIES) if rows.categorical[j] else None for x, j in zip(present, columns, strict=True)
     )

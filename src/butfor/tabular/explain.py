@@ -30,7 +30,7 @@ from butfor.tabular.residual import residual
 from butfor.tabular.splice import Conditional, TableSampler, align_columns, bind_model, bind_sampler, is_data
 from butfor.tabular.subsets import ColumnTree, column_subsets, column_tree, is_nested, named_tree, stand_still
 from butfor.tabular.table import Table, as_frame, as_table, items_of
-from butfor.types import Array, Batch, Bools, Floats, InputError, Ints, Model, Subset, distinct
+from butfor.types import Array, Batch, Bools, Floats, InputError, Ints, Model, Subset
 
 KEEP = (3, 2**22)  # counterfactuals of each hypothesis that are kept, and the values of all of them
 ONE_LABEL = (
@@ -56,7 +56,7 @@ def explain(model: object, X: object, sampler: object, subsets: object, options:
     alike = np.unique(table.values, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
     named = alike if settings.groups is None else np.asarray(settings.groups, dtype=object).astype(str)
     learns = settings.test.name == "sequential" or (settings.test.name == "irt" and not settings.test.early_stop)
-    learns &= info_of(fitted).calibrated and len(distinct(named)) >= LEAST_CLUSTERS and settings.family == "run"
+    learns &= info_of(fitted).calibrated and len(np.unique(named)) >= LEAST_CLUSTERS and settings.family == "run"
     if learns and options.get("rule") is None:
         settings = replace(settings, rule="adaptive")  # METHODS 12
     items = replace(items_of(table), spans=_spans(table, fitted))

@@ -1,4 +1,4 @@
-"""The memory that batches are written on: who keeps a batch never sees it change, who writes into it changes nothing."""
+"""The memory that batches are written on: who keeps one never sees it change, who writes into one changes nothing."""
 
 import numpy as np
 import pandas as pd

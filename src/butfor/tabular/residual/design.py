@@ -18,7 +18,7 @@ import numpy as np
 
 from butfor.streams import stream
 from butfor.tabular.donors import ReferenceRows, frequent
-from butfor.types import Array, Floats, Ints, distinct, median, quantiles
+from butfor.types import Array, Floats, Ints
 
 POWERS = np.linspace(0, 2, 21)  # below 0 the inverse of Yeo-Johnson explodes, above 2 that of the negative side
 MOST_LOG = 700.0  # exp of more is infinite
@@ -174,14 +174,14 @@ def basis_of(values: Floats, categorical: bool, form: Form, power: float) -> Bas
     missing = np.isnan(values)
     present = values[~missing]
     gaps = bool(missing.any() and len(present))
-    levels = distinct(present)
+    levels = np.unique(present)
     if len(levels) < 2:
         return Basis(None, gaps=gaps)
     if categorical:
         flags = frequent(present, MOST_FLAGS)
         return Basis(None, categories=flags[1:] if len(flags) == 2 else flags, gaps=gaps)
     power = power if form != "plain" and len(levels) > FEW_VALUES else 1.0
-    transform = PowerTransform(median(present), float(present.std()), power)
+    transform = PowerTransform(float(np.median(present)), float(present.std()), power)
     x = transform(present)
     mean, scale = float(x.mean()), float(x.std())
     if form != "curved" or len(levels) == 2:
@@ -204,7 +204,7 @@ def _splines(x: Floats, knots: Floats) -> Floats:
 
 def _orthogonal_splines(x: Floats) -> tuple[Floats | None, Floats | None]:
     """Return knots, and the matrix that makes splines of spread 1 which neither x nor each other explain."""
-    knots = distinct(quantiles(x, KNOTS))
+    knots = np.unique(np.quantile(x, KNOTS))
     if len(knots) < 3:
         return None, None
     columns = np.column_stack([np.ones_like(x), x, _splines(x, knots)])
@@ -277,12 +277,12 @@ class Design:
         """Return the power under which a column of numbers looks most normal."""
         present = self.present(j)
         present = present[self.subsample(len(present), SHAPED_ON)]
-        return best_power((present - median(present)) / (present.std() or 1.0))
+        return best_power((present - np.median(present)) / (present.std() or 1.0))
 
     def transforms(self, j: int) -> list[PowerTransform]:
         """Return the transforms to try for a column: none, a power, and the logarithm where all is positive."""
         present, power = self.present(j), self.once(self.power, j)
-        centre, scale = median(present), float(present.std()) or 1.0
+        centre, scale = float(np.median(present)), float(present.std()) or 1.0
         tried = [PowerTransform(centre, scale)]
         if power != 1.0:
             tried.append(PowerTransform(centre, scale, power))

@@ -13,7 +13,7 @@ import numpy as np
 
 from butfor.tabular.donors import lower_ends, round_limits
 from butfor.tabular.residual.design import Design, Form, Grid, PowerTransform
-from butfor.types import Array, Floats, Ints, quantiles
+from butfor.types import Array, Floats, Ints
 
 PENALTIES = 10.0 ** np.arange(-5, 2.5, 0.5)  # times the number of features, which have spread 1
 LEAST_VARIANCE = 1e-10  # axes along which features vary less, relative to the largest, are left out
@@ -236,7 +236,7 @@ def crps(transform: PowerTransform, values: Floats, means: Floats, spreads: Floa
     if len(values) > SCORED:
         scored = np.linspace(0, len(values) - 1, SCORED).astype(np.int64)
         values, means, spreads = values[scored], means[scored], spreads[scored]
-    drawn = transform.inverse(means[:, None] + spreads[:, None] * quantiles(residuals, QUANTILES))
+    drawn = transform.inverse(means[:, None] + spreads[:, None] * np.quantile(residuals, QUANTILES))
     over = values[:, None] - drawn
     losses = QUANTILES * over
     over *= QUANTILES - 1
@@ -435,7 +435,7 @@ def _with_rivals(predictors: Predictors, fit: NumericFit, rivals: list[Candidate
     features = {form: predictors.features(form) for form in fit.forms}
     mean = fit.line.means(features[fit.form])
     offsets = tuple(fit.distances(mean, features).mean(axis=1).tolist())
-    usual = float(quantiles(fit.apart(mean, features), np.array([USUAL]))[0])
+    usual = float(np.quantile(fit.apart(mean, features), USUAL))
     fit = replace(fit, usual=usual, offsets=offsets)
     return replace(fit, residuals=fit.residuals / np.sqrt(1 + fit.apart(mean, features)))
 
