@@ -21,7 +21,7 @@ from benchmarks.attributions import ALPHA, ALPHAS, ALTERNATIVES, ATTRIBUTIONS, T
 from benchmarks.figures import Figures, ProgressTo, checked_names, installed, mean_error, rates
 from butfor import InputError, Progress
 from butfor.evaluation.progress import reporting
-from butfor.report.write import write_files
+from butfor.results.io import write_files
 from butfor.types import Alternative, Bools, Floats
 
 PAPER = ("correlated-discontinuous", "independent-discontinuous", "correlated-network", "independent-network")

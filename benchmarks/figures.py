@@ -21,7 +21,7 @@ import numpy as np
 from butfor import InputError, Progress, Subset, __version__
 from butfor.evaluation.progress import Report, reporting
 from butfor.evaluation.samplers import RefusesInputs, SamplerInfo, info_of, method
-from butfor.report.write import write_files
+from butfor.results.io import write_files
 from butfor.types import Bools, Floats
 
 Figures = dict[str, Any]  # what a study measured, as JSON can hold it

@@ -24,7 +24,8 @@ FOLDERS = [  # a folder imports only folders before it; those of one line know n
     ("tabular",),
     ("image", "text"),
     ("multimodal",),
-    ("explain", "load", "combine"),
+    ("explain", "load"),
+    ("combine",),
     ("simulate",),
     ("plots",),
     ("report",),
@@ -35,7 +36,18 @@ FOLDERS = [  # a folder imports only folders before it; those of one line know n
 ]
 RANK = {folder: rank for rank, line in enumerate(FOLDERS) for folder in line}
 INSIDE_METHODS = {"results": ("plots", "report"), "tabular": ("plots",)}  # what offers pictures or pages of itself
-RUNS = {"explain", "inputs", "demo", "ranks", "sensitivity", "global_importance", "check", "boxes", "files"}
+RUNS = {
+    "exact_trees",
+    "explain",
+    "inputs",
+    "demo",
+    "ranks",
+    "sensitivity",
+    "global_importance",
+    "check",
+    "boxes",
+    "files",
+}
 
 
 def tree():

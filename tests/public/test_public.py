@@ -146,12 +146,12 @@ def test_explain_takes_its_settings_by_name():
     assert [name for name, kind in kinds.items() if kind is inspect.Parameter.POSITIONAL_OR_KEYWORD][:3] == [
         "model",
         "X",
-        "sampler",
+        "reference",
     ]
     assert all(kind is inspect.Parameter.KEYWORD_ONLY for kind in list(kinds.values())[3:])
     for name in ("subsets", "test", "alternative", "rule", "family", "target", "y", "link", "alpha", "draws", "seed"):
         assert name in kinds
-    for name in ("batch_rows", "progress", "effects", "reference", "rng", "picked", "run_dir", "on_error"):
+    for name in ("batch_rows", "progress", "effects", "sampler", "rng", "picked", "run_dir", "on_error"):
         assert name in kinds
 
 

@@ -28,7 +28,8 @@ from butfor.cli.options import (
     written,
 )
 from butfor.combine import combine as choose_over
-from butfor.report.write import REPORT, RESULT, TABLE, save_png, write_files
+from butfor.report.write import REPORT, RESULT, TABLE, save_png
+from butfor.results.io import write_files
 from butfor.settings import Procedure, few_shot, irt, sequential
 from butfor.tabular.files import SAMPLERS, TableRequest, Tables, read_subsets, read_tables, sampler_named
 from butfor.types import InputError

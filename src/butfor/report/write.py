@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import os
 import re
 import tempfile
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from butfor.report.content import content, global_content
-from butfor.results.io import write_whole
+from butfor.results.io import write_files, write_whole
 from butfor.results.result import Result
 from butfor.types import InputError
 
@@ -70,38 +68,6 @@ def write_folder(result: Result, out: Path) -> None:
         REPORT: lambda path: write(result, path),
     }
     write_files(files, out)
-
-
-def write_files(files: Mapping[str, Callable[[Path], Any]], out: Path) -> None:
-    """Write files into `out` by the function that writes each of them: all of them appear, or none does."""
-    created = not out.exists()
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".part-", dir=out) as stage:
-            for name, write_one in files.items():
-                write_one(Path(stage) / name)
-                _to_disk(Path(stage) / name)
-            for name in files:
-                os.replace(Path(stage) / name, out / name)
-            _to_disk(out)
-    except BaseException as error:
-        if created:
-            with suppress(OSError):
-                out.rmdir()  # what else is there, as a run directory, stays
-        if isinstance(error, OSError):
-            raise InputError(f"cannot write into {out}: {error.strerror or error}; name another folder") from error
-        raise
-
-
-def _to_disk(path: Path) -> None:
-    """Wait until a file, or the listing of a folder, is on disk: what it came from is deleted next."""
-    if path.is_dir() and os.name == "nt":
-        return  # folders cannot be opened there
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def save_png(plot: Callable[[Any], object], path: Path, lines: int) -> None:

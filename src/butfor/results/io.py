@@ -7,8 +7,10 @@ import io
 import json
 import math
 import os
+import tempfile
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from pathlib import Path
@@ -410,3 +412,35 @@ def unpack(facts: Facts, arrays: dict[str, Array], problem: Problem) -> Result:
         difference=arrays.get("difference", np.zeros(0)),
         check=None if importance is None else importance.check,
     )
+
+
+def write_files(files: Mapping[str, Callable[[Path], Any]], out: Path) -> None:
+    """Write files into `out` by the function that writes each of them: all of them appear, or none does."""
+    created = not out.exists()
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".part-", dir=out) as stage:
+            for name, write_one in files.items():
+                write_one(Path(stage) / name)
+                _to_disk(Path(stage) / name)
+            for name in files:
+                os.replace(Path(stage) / name, out / name)
+            _to_disk(out)
+    except BaseException as error:
+        if created:
+            with suppress(OSError):
+                out.rmdir()  # what else is there, as a run directory, stays
+        if isinstance(error, OSError):
+            raise InputError(f"cannot write into {out}: {error.strerror or error}; name another folder") from error
+        raise
+
+
+def _to_disk(path: Path) -> None:
+    """Wait until a file, or the listing of a folder, is on disk: what it came from is deleted next."""
+    if path.is_dir() and os.name == "nt":
+        return  # folders cannot be opened there
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -24,7 +24,7 @@ def notes_of(result: Result) -> tuple[Note, ...]:
     record, chosen = result.record, result.chosen
     if record.importance is not None:
         return (*result.run_notes, *_of_importance(result))
-    size = largest_family(result.choice_for(result.alpha, result.rule, result.family).groups, len(chosen))
+    size = largest_family(result._choice_for(result.alpha, result.rule, result.family).groups, len(chosen))
     limits = reach(record.test, result.rule, result.alpha, size, record.draws, record.h or 1, record.floor)
     if record.interrupted:
         return (*limits, *result.run_notes, *_never_varies(result))
@@ -243,7 +243,7 @@ def _of_importance(result: Result) -> list[Note]:
         notes.append(Note("mixed-classes", "limit", {"classes": list(importance.classes)}))
     columns = result.record.columns
     inside = [{columns[j] for j in subset.index.tolist()} for subset in result.problem.subsets]
-    withheld = result.choose(result.alpha, result.rule, result.family, withhold=False) & result.rejected
+    withheld = result._choose(result.alpha, result.rule, result.family, withhold=False) & result.rejected
     if withheld.any():
         notes.append(Note("withheld", "warning", {"names": [result.subset_names[j] for j in np.flatnonzero(withheld)]}))
     in_chosen = set().union(*(inside[j] for j in np.flatnonzero(chosen)))

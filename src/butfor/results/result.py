@@ -411,11 +411,11 @@ class Result:
                 "a run with early_stop=True stopped drawing once its own decisions were settled; run it again with the "
                 "new alpha, rule or family, or without early_stop"
             )
-        chosen, choice = self.choose(alpha, rule, family), self.choice_for(alpha, rule, family)
+        chosen, choice = self._choose(alpha, rule, family), self._choice_for(alpha, rule, family)
         effects = self.effects.without(chosen)
         return replace(self, alpha=alpha, rule=rule, family=family, chosen=chosen, choice=choice, effects=effects)
 
-    def choice_for(self, alpha: float, rule: str, family: str) -> Choice:
+    def _choice_for(self, alpha: float, rule: str, family: str) -> Choice:
         """Return how the same hypotheses are chosen at another level or by another rule.
 
         Weights that a sequential run learned from its first draws stay as they are; others are learned anew.
@@ -425,13 +425,13 @@ class Result:
             return Choice(rule, alpha, families, self.problem.layers, draws=self.record.draws)
         return replace(self.choice, rule=rule, alpha=alpha, families=families)
 
-    def choose(self, alpha: float, rule: str, family: Family, *, withhold: bool = True) -> Bools:
+    def _choose(self, alpha: float, rule: str, family: Family, *, withhold: bool = True) -> Bools:
         """Return what is chosen (H,); with `withhold` what the check rejects counts as p = 1, which keeps p valid."""
         evidence = self.evidence.scaled
         if withhold and self.check is not None:
             evidence = np.where(self.rejected, 1.0, evidence)
         tested = family_members(self.evidence, rule, family, self.n_inputs)
-        return self.choice_for(alpha, rule, family).chosen(evidence, tested)
+        return self._choice_for(alpha, rule, family).chosen(evidence, tested)
 
     def counterfactuals(self, input: object, subset: str, n: int = 3) -> Batch:
         """Return the first `n` counterfactuals that this run drew for one hypothesis, as it kept them.
@@ -668,7 +668,7 @@ def importance_result(
         difference=evidence.difference,
         check=check,
     )
-    return replace(result, chosen=result.choose(alpha, rule, "run"))
+    return replace(result, chosen=result._choose(alpha, rule, "run"))
 
 
 def columns(result: Result) -> dict[str, Array]:

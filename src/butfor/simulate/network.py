@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from butfor.report.write import write_files
+from butfor.results.io import write_files
 from butfor.streams import stream
 from butfor.types import Batch, Floats, InputError
 
