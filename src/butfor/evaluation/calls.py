@@ -291,8 +291,8 @@ def _local(call_again: Callable[[Ints, Floats], Floats], outputs: Floats, deviat
     """Return the tolerance of each output near each input (n, outputs).
 
     The rounding of an output is that of the rows that were evaluated again. Inputs with an output that is small beside
-    it are evaluated again themselves, in two kinds of company: rows of scale 1 beside rows of scale 1e6, or sums that happen
-    to be near zero? What shows no rounding there is still given that of the least of them.
+    it are evaluated again themselves, in two kinds of company: rows of scale 1 beside rows of scale 1e6, or sums that
+    happen to be near zero? What shows no rounding there is still given that of the least of them.
     """
     tolerance = np.array([_power_of_two(16 * float(one)) for one in deviation.max(axis=0)])
     local = np.tile(tolerance, (len(outputs), 1))
