@@ -123,10 +123,9 @@ def cluster(count: int, only: str) -> int:
     import distributed
 
     import butfor.evaluation.evaluator as batches
-    import butfor.evaluation.workers as pool
     from faults import test_engines as runs
 
-    batches.LEAST_ROWS, batches.CALLS, pool.MOST_HERE = 200, 0, 0.0  # many units, all of them done by workers
+    batches.LEAST_ROWS, batches.CALLS = 200, 0  # many tasks
     plain, bad = {name: getattr(runs, name) for name in MODELS}, 0
     patient = {"distributed.scheduler.allowed-failures": 100, "distributed.comm.timeouts.connect": "180s"}
     dask.config.set(patient)  # of a worker that starts on a busy machine, too

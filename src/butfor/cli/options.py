@@ -95,8 +95,8 @@ HELPS = {  # where the library takes an object or a function
     "decide": 'The decision that is explained: an expression of the output, "output >= 0.4", or of class names, '
     '"malignant > 0.3". Default: the predicted class where there are several outputs.',
     "picked": 'The rule by which inputs were picked by their output, if they were: "output >= 0.9".',
-    "workers": "1, a number of workers (threads or processes, whichever is measured to be faster), threads:2, "
-    "processes:2, or the address of a dask scheduler, tcp://host:8786. The result is the same.",
+    "workers": "1, a number of processes, threads:2, processes:2, or the address of a dask scheduler, "
+    "tcp://host:8786. The result is the same.",
     "run_dir": "Folder that keeps what is finished until the run is done, so that the same command, or butfor resume, "
     "continues a run that was interrupted. Default: OUT/run.",
 }

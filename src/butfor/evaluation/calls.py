@@ -158,7 +158,7 @@ def tolerant(
     """Return outputs (rows, outputs), NaN in rows that the model fails on, and why; halves find out which they are.
 
     All rows and single ones are asked again where that may help, halves are not. `width` is how many outputs there
-    must be; None: as many as come, and then some must: of a model that was never heard it fails on all.
+    must be; None: as many as the model returns, an error where it fails on every row.
     """
     why: dict[int, str] = {}
     known: dict[int, Floats] = {}
@@ -223,18 +223,18 @@ class Probe:
     rounding: Rounding
     rows: int
     odd: Literal["random", "depends on the batch"] | None
-    noise: float = 0.0  # by how much a row changes when it is asked again
+    noise: float = 0.0  # by how much a row changes when it is evaluated again
 
 
-AGAIN, COMPANY = 6, 19  # so many rows are asked again, each alone and in a batch of so many
+AGAIN, COMPANY = 6, 19  # so many rows are evaluated again, each alone and in a batch of so many
 COMPANY_SHARE = 0.05  # of the outputs: more than rounding makes of a row in other company
-SMALL = 2.0**10  # an output that is less than so many tolerances is asked for again: is its own rounding as large?
+SMALL = 2.0**10  # an output less than so many tolerances is evaluated again: is its rounding as large?
 
 
 def probe(model: Model, items: Items, batch_rows: int, describe: Callable[[int], str]) -> Probe:
-    """Ask the model for the observed inputs, and see how much its arithmetic moves a row that is asked twice.
+    """Evaluate the observed inputs, and see how much arithmetic moves a row that is evaluated twice.
 
-    The rounding comes from the precision of the outputs and from what a few rows change when they are asked again in
+    The rounding comes from the precision of the outputs and from what a few rows change when they are evaluated in
     other company: a float32 network may well hand back float64.
     """
     raw = _raw(model, items, batch_rows, describe)
@@ -242,7 +242,7 @@ def probe(model: Model, items: Items, batch_rows: int, describe: Callable[[int],
     n_rows = len(items)
 
     def call_again(rows: Ints, deviation: Floats) -> Floats:
-        """Return answers to rows in a call of their own; how far they lie from the first goes into `deviation`."""
+        """Return the outputs of another call on rows; how far they lie from the first goes into `deviation`."""
         nonlocal n_rows
         n_rows += len(rows)
         answers = ask(model, items.given(rows), len(rows), lambda row: describe(int(rows[row]))).reshape(len(rows), -1)
@@ -290,9 +290,9 @@ def _raw(model: Model, items: Items, batch_rows: int, describe: Callable[[int], 
 def _local(call_again: Callable[[Ints, Floats], Floats], outputs: Floats, deviation: Floats, batch_rows: int) -> Floats:
     """Return the tolerance of each output near each input (n, outputs).
 
-    The rounding of an output is that of the rows that were asked again. Inputs with an output that is small beside it
-    are asked again themselves, in two kinds of company: rows of scale 1 beside rows of scale 1e6, or sums that happen
-    to be near zero? What shows no rounding there is still given that of the least of them.
+    The rounding of an output is that of the rows that were evaluated again. Inputs with an output that is small beside
+    it are evaluated again themselves, in two kinds of company: rows of scale 1 beside rows of scale 1e6, or sums that
+    happen to be near zero? What shows no rounding there is still given that of the least of them.
     """
     tolerance = np.array([_power_of_two(16 * float(one)) for one in deviation.max(axis=0)])
     local = np.tile(tolerance, (len(outputs), 1))

@@ -110,8 +110,8 @@ def remembering(problem: Problem, observed: Floats, again: bool = True) -> Memor
 class Buffer(threading.local):
     """Memory for one batch at a time, one for each thread: new memory for each takes up to a quarter longer.
 
-    A model may keep its batch, or a part of it. It is given an array of its own over the memory, which NumPy's views
-    refer to: a weak reference tells whether anybody still does, and then the next batch gets new memory.
+    A model may keep its batch, or a part of it. It is given an array over the memory that nobody else has, which
+    NumPy's views refer to: a weak reference shows whether any is left, and then the next batch gets new memory.
     """
 
     def __init__(self) -> None:
@@ -185,7 +185,7 @@ class TaskResult:
     chance: tuple[bool, int] = (False, 0)  # whether draws differ, and how many were equal
     failed: dict[int, str] = field(default_factory=dict)  # hypotheses that the model or sampler failed on, and why
     summary: Any = None  # arrays, and tuples of them
-    sample: tuple[int, Ints, Floats] | None = None  # a job, some of its inputs, and their outputs: to compare with
+    sample: tuple[int, Ints, Floats] | None = None  # a job, a few of its inputs, and their outputs: to compare with
 
 
 @runtime_checkable
@@ -307,14 +307,14 @@ class Evaluator:
                 )
                 yield waiting[number]
 
-        turn = 0
+        following = 0
         for number, result in self.engine.map(stage, tasks()):
             done[number] = result
-            while turn in done:
-                task, ready = waiting.pop(turn), done.pop(turn)
+            while following in done:
+                task, ready = waiting.pop(following), done.pop(following)
                 self._record(problem, task, ready)
                 yield task, ready
-                turn += 1
+                following += 1
 
     def _groups(self, problem: Problem, jobs: Iterable[Job]) -> Iterator[tuple[Job, ...]]:
         """Yield the jobs of each task.
@@ -446,7 +446,7 @@ def _draw_if_possible(
 
 
 class Unchanged:
-    """The sampler in place of one that fails: it changes nothing."""
+    """Replaces a sampler that fails: it changes nothing."""
 
     info = SamplerInfo("unchanged", takes_missing=True)
 
@@ -608,7 +608,7 @@ def _row_packs(batches: list[CounterfactualBatch], batch_rows: int) -> Iterator[
 def _item_packs(work: Work, batch_rows: int) -> Iterator[list[tuple[CounterfactualBatch, Floats, list[Hashable]]]]:
     """Yield batches with at most `batch_rows` different items together, with keys of the items; a larger one alone.
 
-    Texts are told apart by their characters; anything else is taken to differ.
+    Texts differ by their characters; anything else is taken to differ.
     """
     pack: list[tuple[CounterfactualBatch, Floats, list[Hashable]]] = []
     different: set[Hashable] = set()

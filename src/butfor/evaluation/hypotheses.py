@@ -403,7 +403,7 @@ class ProposesTree(Protocol):
 
 
 def layers_of_trees(trees: Sequence[SubsetTree]) -> Layers:
-    """Return the layers of images or texts, each with a tree of its own, in the order of their hypotheses."""
+    """Return the layers of images or texts, each with its tree, in the order of their hypotheses."""
     starts = np.cumsum([0, *(len(tree.parent) for tree in trees)])
     pairs = [(parent, start) for tree, start in zip(trees, starts, strict=False) for parent in tree.parent]
     above = np.array([parent + start if parent >= 0 else -1 for parent, start in pairs], np.int64)

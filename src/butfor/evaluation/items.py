@@ -150,7 +150,7 @@ class Items(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class TableItems:
-    """Rows of one matrix; `show` gives them the user's types, names and labels, where they have some."""
+    """Rows of one matrix; `show` gives them the user's types, names and labels."""
 
     values: Array  # (n, columns)
     show: Callable[[Array, Ints | None], Batch] | None = None  # rows, and the inputs they come from

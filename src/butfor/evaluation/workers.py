@@ -26,13 +26,11 @@ import cloudpickle
 import numpy as np
 
 from butfor.evaluation.evaluator import Engine, Serial, Stage, Task, TaskResult, Tolerance, evaluate_task
-from butfor.evaluation.hypotheses import SUPPORT
 from butfor.evaluation.items import TableItems
 from butfor.evaluation.progress import WorkerState
-from butfor.types import Floats, InputError, Model, ModelError
+from butfor.types import Floats, InputError, ModelError
 
 LONGEST = 5  # times the least seconds of a bundle
-MOST_HERE = 0.2  # seconds of a stage that is done here, whoever else is there
 MOST_TASKS = 256  # of one bundle
 AHEAD = 3  # bundles per worker that are under way
 TRIES = 3  # of a bundle whose worker died
@@ -95,7 +93,7 @@ def work(stage: Stage, tasks: tuple[Task, ...]) -> Done:
 
 
 Bundle = tuple[tuple[int, Task], ...]  # tasks with their numbers
-UnderWay = dict[Future[Done], tuple[int, Bundle, float | None]]  # number of the bundle; start, if its worker was free
+UnderWay = dict[Future[Done], tuple[int, Bundle]]  # bundles with their numbers
 
 
 class WorkerPool:
@@ -106,8 +104,6 @@ class WorkerPool:
         self.states: dict[str, WorkerState] = {}
         self._shipped: dict[tuple[object, ...], tuple[Stage, Any]] = {}
         self._size = 1  # tasks of a bundle
-        self._overhead: float | None = None  # seconds of a bundle there and back, beside the work itself
-        self._paces: dict[int, tuple[Model, float]] = {}  # seconds of a row of each model
         self._sound = True  # no worker was lost
 
     def __repr__(self) -> str:
@@ -116,15 +112,11 @@ class WorkerPool:
     def map(self, stage: Stage, tasks: Iterable[Task]) -> Iterator[tuple[int, TaskResult]]:
         """Yield results as they come; never far ahead of the oldest that is still under way."""
         every = enumerate(tasks)
-        first = list(islice(every, self.workers.count + 1))
-        if self._is_done_here(stage, [task for _, task in first]):
+        first = list(islice(every, 2))
+        if len(first) < 2 and self._sound and stage.tolerance == Tolerance():
+            # nothing to share; not where a model may fail: a worker can be lost, this process cannot
             for number, task in first:
-                if task.result is None:
-                    done = work(stage, (task,))
-                    self._learn(stage, done, None)
-                    yield number, done.results[0]
-                else:
-                    yield number, task.result
+                yield number, evaluate_task(stage, task) if task.result is None else task.result
             return
         left, under_way = chain(first, every), UnderWay()
         number, over = 0, False
@@ -135,8 +127,7 @@ class WorkerPool:
                     bundles, known, over = self._bundles(left)
                     yield from known
                     for bundle in bundles:
-                        began = time.perf_counter() if len(under_way) < self.workers.count else None
-                        under_way[self._submit(stage, bundle)] = (number, bundle, began)
+                        under_way[self._submit(stage, bundle)] = (number, bundle)
                         number += 1
                         oldest = min(oldest, number - 1)
                 if under_way:
@@ -146,21 +137,6 @@ class WorkerPool:
                 future.cancel()
             if under_way:
                 self._reopen()  # stopped or failed: nobody waits for what is under way
-
-    def _is_done_here(self, stage: Stage, tasks: list[Task]) -> bool:
-        """Return whether a stage is so little that the way to the workers would take longer than their help saves.
-
-        Never where a model may fail: a worker can be lost, this process cannot.
-        """
-        new = [task for task in tasks if task.result is None]
-        listed = any(task.jobs[0].round == SUPPORT for task in new)  # who knows how much
-        if len(tasks) > self.workers.count or listed or not self._sound or stage.tolerance != Tolerance():
-            return False
-        _, pace = self._paces.get(id(stage.model), (None, None))
-        if pace is None or self._overhead is None:
-            return not new
-        seconds = pace * sum(job.count * job.versions for task in new for job in task.jobs)
-        return seconds < MOST_HERE and seconds * (1 - 1 / max(1, len(new))) < self._overhead
 
     def _bundles(self, left: Iterator[tuple[int, Task]]) -> tuple[list[Bundle], list[tuple[int, TaskResult]], bool]:
         """Return a bundle for each worker, results on the way that are known already, and whether that was all.
@@ -190,7 +166,7 @@ class WorkerPool:
         """Yield results of the bundles that are done; those whose workers died are made again, one at a time."""
         lost: list[tuple[int, Task]] = []
         for future in wait(under_way, return_when=FIRST_COMPLETED).done:
-            _, bundle, began = under_way.pop(future)
+            _, bundle = under_way.pop(future)
             try:
                 done = future.result()
             except LOST:
@@ -200,38 +176,29 @@ class WorkerPool:
                 self._size = min(max(self._size, 2 * len(bundle)), MOST_TASKS)
             elif done.seconds > LONGEST * self.workers.least_seconds:
                 self._size = max(1, len(bundle) // 2)
-            self._learn(stage, done, began)
+            state = self.states.get(done.worker, WorkerState(done.worker))
+            self.states[done.worker] = WorkerState(
+                name=done.worker,
+                units=state.units + len(bundle),
+                rows=state.rows + sum(result.rows[1] for result in done.results),
+                seconds=state.seconds + done.seconds,
+            )
             yield from zip((number for number, _ in bundle), done.results, strict=True)
         if lost:
             self._sound = False
-            for _, bundle, _ in under_way.values():
+            for _, bundle in under_way.values():
                 lost += bundle
             under_way.clear()
             self._reopen()
             for number, task in sorted(lost, key=lambda pair: pair[0]):
                 yield number, self._alone(stage, task)
 
-    def _learn(self, stage: Stage, done: Done, began: float | None) -> None:
-        """Learn how long a row takes, and the least overhead of bundles that `began` when their worker was free."""
-        state = self.states.get(done.worker, WorkerState(done.worker))
-        self.states[done.worker] = WorkerState(
-            name=done.worker,
-            units=state.units + len(done.results),
-            rows=state.rows + sum(result.rows[1] for result in done.results),
-            seconds=state.seconds + done.seconds,
-        )
-        if requested := sum(result.rows[0] for result in done.results):
-            self._paces[id(stage.model)] = (stage.model, done.seconds / requested)
-        if began is not None:
-            overhead = max(0.0, time.perf_counter() - began - done.seconds)
-            self._overhead = overhead if self._overhead is None else min(self._overhead, overhead)
-
     def _reopen(self) -> None:
         self.workers.reopen()
         self._shipped.clear()
 
     def _alone(self, stage: Stage, task: Task) -> TaskResult:
-        """Evaluate one task by itself, since some task ends its worker; which one is found out here.
+        """Evaluate one task by itself, to see whether it is the one that ends its worker.
 
         With `skip` its jobs are halved until one is left: its inputs share a stream, and its hypotheses go untested.
         """
@@ -366,7 +333,7 @@ def open_stage(content: bytes) -> Stage:
 class Cluster:
     """A dask.distributed Client of the user's, or one of ours at an address such as tcp://scheduler:8786."""
 
-    least_seconds = 0.3  # a task costs the scheduler and us some 5 ms
+    least_seconds = 0.3  # a submission costs the scheduler and us about 5 ms
 
     def __init__(self, workers: object) -> None:
         try:
