@@ -94,17 +94,11 @@ class Plausible:
         return made
 
     def unfit(self, item: object) -> str | None:
-        """Return why the inner sampler cannot take an input; None if it can."""
         return self.sampler.unfit(item) if isinstance(self.sampler, RefusesInputs) else None
 
     def passes(self, inputs: Batch) -> Bools:
         """Return which inputs, or counterfactuals, pass the filter, (n,)."""
         return self._scores(inputs) >= self.threshold
-
-    def acceptance(self, inputs: Batch, subset: Subset, draws: int, rng: np.random.Generator) -> Floats:
-        """Return the share of `draws` unfiltered draws of each input that pass, (n,)."""
-        whole = self.sampler(inputs, subset, draws, rng)
-        return np.asarray(self.passes(whole).reshape(len(inputs), draws).mean(axis=1))
 
     def notes(self, inputs: Batch, subsets: Sequence[Any], seed: int) -> list[Note]:
         """Return how many draws pass, and how many inputs or regions would not pass themselves."""
@@ -112,11 +106,10 @@ class Plausible:
         notes = list(map(as_note, inner))
         if not all(isinstance(subset, Subset) for subset in subsets):
             return [*notes, *self._implausible_regions(inputs, subsets)]
-        few = take(inputs, slice(PILOT_INPUTS))
-        rates = {
-            subset.name: float(self.acceptance(few, subset, PILOT_DRAWS, stream(seed, "plausible", subset.name)).mean())
-            for subset in subsets
-        }
+        few, rates = take(inputs, slice(PILOT_INPUTS)), {}
+        for subset in subsets:  # the share of unfiltered draws that pass, by input
+            drawn = self.sampler(few, subset, PILOT_DRAWS, stream(seed, "plausible", subset.name))
+            rates[subset.name] = float(self.passes(drawn).reshape(len(few), PILOT_DRAWS).mean(axis=1).mean())
         least = min(rates, key=lambda name: rates[name])
         mean = float(np.mean(list(rates.values())))
         notes = [*notes, Note("plausible-share", "info", {"mean": mean, "least": rates[least], "subset": least})]
@@ -180,7 +173,15 @@ class Plausible:
             passed[lacking] += good.sum(axis=1)
             proposed += size
             lacking = lacking[passed[lacking] < draws]
-        return take(_join(parts), np.argsort(np.concatenate(positions), kind="stable"))
+        order = np.argsort(np.concatenate(positions), kind="stable")
+        if is_frame(parts[0]):
+            import pandas as pd
+
+            return take(pd.concat(parts, ignore_index=True), order)
+        joined = (
+            np.concatenate(parts) if isinstance(parts[0], np.ndarray) else [item for part in parts for item in part]
+        )
+        return take(joined, order)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -291,13 +292,3 @@ def take(batch: Batch, positions: slice | list[int] | Ints) -> Batch:
     if isinstance(batch, np.ndarray) or isinstance(positions, slice):
         return batch[positions]
     return [batch[i] for i in positions]
-
-
-def _join(parts: list[Batch]) -> Batch:
-    if is_frame(parts[0]):
-        import pandas as pd
-
-        return pd.concat(parts, ignore_index=True)
-    if isinstance(parts[0], np.ndarray):
-        return np.concatenate(parts)
-    return [item for part in parts for item in part]

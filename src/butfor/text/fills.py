@@ -29,11 +29,9 @@ class Shape:
     top_p: float | None = None
 
     def __str__(self) -> str:
-        """Return the arguments that are not the default."""
-        parts = [] if self.temperature == 1 else [f"temperature={self.temperature:g}"]
-        parts += [] if self.top_k is None else [f"top_k={self.top_k}"]
-        parts += [] if self.top_p is None else [f"top_p={self.top_p:g}"]
-        return ", ".join(parts)
+        given = {"temperature": self.temperature, "top_k": self.top_k, "top_p": self.top_p}
+        shown = {name: value for name, value in given.items() if value != getattr(Shape, name)}
+        return ", ".join(f"{name}={value if isinstance(value, int) else f'{value:g}'}" for name, value in shown.items())
 
     def probabilities(self, logits: Array) -> Floats:
         """Return the probabilities (m, V) of log-odds (m, V)."""
@@ -145,13 +143,11 @@ def list_spans(sampler: OpensSpans, inputs: Sequence[str], subset: Subset) -> tu
 
 
 def lists_short(sampler: OpensSpans, subset: Subset) -> bool:
-    """Return whether the likeliest fills of a subset are listed: with `listed` above 0, and a short span."""
     start, end = subset.index
     return bool(sampler.listed > 0 and end - start <= LISTED_CHARACTERS)
 
 
 def always_repeats(_: OpensSpans, subset: Subset) -> bool:  # noqa: ARG001
-    """Return True: the same words are drawn again and again."""
     return True
 
 
@@ -248,7 +244,6 @@ class Recent(Generic[Value]):
         self._known: OrderedDict[Hashable, Value] = OrderedDict()
 
     def get(self, key: Hashable, make: Callable[[], Value]) -> Value:
-        """Return the value of `key`, made if it is not there."""
         if key in self._known:
             self._known.move_to_end(key)
             return self._known[key]
