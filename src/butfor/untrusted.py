@@ -24,7 +24,6 @@ from butfor.types import Array, InputError
 MOST_MEMORY = 640_000_000  # bytes that parsed JSON may take, by an estimate from above
 MOST_FILE = 256_000_000  # bytes of a file of texts, boxes, spans or names
 DEEPEST = 64  # brackets inside brackets: whoever walks through what was parsed may do so by recursion
-CONTAINER, ENTRY, VALUE = 88, 124, 60  # bytes of an empty list, of a key beside its value, of a number or short string
 
 
 def parse_json(
@@ -48,7 +47,8 @@ def parse_json(
         raise ValueError(f"it is nested {depth} deep, at most {deepest} are read")
     wide = 1 if raw.isascii() and b"\\u" not in raw else 4  # one rare character makes a string so wide
     containers, entries, values = int((steps > 0).sum()), plain.count(b":"), plain.count(b",")
-    memory = wide * len(raw) + CONTAINER * containers + ENTRY * entries + VALUE * values
+    # bytes of an empty list, of a key beside its value, of a number or short string
+    memory = wide * len(raw) + 88 * containers + 124 * entries + 60 * values
     if memory > MOST_MEMORY:
         raise ValueError(f"it would take about {memory / 1e6:,.0f} MB, at most {MOST_MEMORY / 1e6:,.0f} MB are read")
     try:

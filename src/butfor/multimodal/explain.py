@@ -187,7 +187,18 @@ def explain(
                 f"{type(samplers[part]).__name__}"
             )
     sampler = PartsSampler({part: samplers[part] for part in subsets})
-    proposed = [_proposed(name, item, subsets) for name, item in zip(names, items, strict=True)]
+    proposed: list[list[Subset]] = []
+    for name, item in zip(names, items, strict=True):
+        proposed.append([])
+        for part, given in subsets.items():
+            if part not in item:
+                raise InputError(f"input {name!r} has the parts {sorted(item)}, but subsets asks for {part!r}")
+            for subset in given(name, item[part]) if callable(given) else given:
+                if not isinstance(subset, Subset):
+                    raise InputError(f"subsets of {part!r} must be butfor.Subset, got {type(subset).__name__}")
+                proposed[-1].append(Subset(f"{part}: {subset.name}", (part, subset.index)))
+        if len({subset.name for subset in proposed[-1]}) < len(proposed[-1]):
+            raise InputError(f"two subsets of input {name!r} have the same name; give each its own")
     if not any(proposed):
         raise InputError("none of the inputs has anything to test; see subsets")
     check = None if info_of(sampler).changes_subset_only else check_drawn
@@ -238,17 +249,3 @@ def _named(inputs: Any) -> tuple[list[str], list[Parts]]:
             array.setflags(write=False)
         items.append(views)
     return [name if isinstance(name, str) else f"input {name}" for name, _ in pairs], items
-
-
-def _proposed(name: str, item: Parts, subsets: Mapping[str, Any]) -> list[Subset]:
-    out = []
-    for part, given in subsets.items():
-        if part not in item:
-            raise InputError(f"input {name!r} has the parts {sorted(item)}, but subsets asks for {part!r}")
-        for subset in given(name, item[part]) if callable(given) else given:
-            if not isinstance(subset, Subset):
-                raise InputError(f"subsets of {part!r} must be butfor.Subset, got {type(subset).__name__}")
-            out.append(Subset(f"{part}: {subset.name}", (part, subset.index)))
-    if len({subset.name for subset in out}) < len(out):
-        raise InputError(f"two subsets of input {name!r} have the same name; give each its own")
-    return out

@@ -33,7 +33,6 @@ from butfor.types import Floats, InputError, Ints, Subset, whole
 
 Kind = tuple[bool, bool]  # begins a word, has a letter or digit
 KEPT = 16  # texts, and batches of distributions, that are remembered
-KEPT_CAUSAL = 64  # distributions of a causal model that are remembered
 NEAR = 32  # characters for each piece that is read: more than it can have
 
 
@@ -374,7 +373,7 @@ def masked_lm(
         if not counts or total <= 0 or any(weight < 0 for weight in given.values()):
             raise InputError(f"lengths must be numbers of pieces, or a mapping number -> weight, got {lengths!r}")
         weights = tuple((count, float(weight) / total) for count, weight in zip(counts, given.values(), strict=True))
-    language, shape = language_model(model, tokenizer, "masked", device), fills.shape(temperature, top_k, top_p)
+    language, shape = language_model(model, tokenizer, "masked", device), fills.Shape(temperature, top_k, top_p)
     listed, sweeps, batch = whole("listed", listed, 0), whole("sweeps", sweeps, 0), whole("batch", batch, 1)
     window = None if window is None else whole("window", window, 1)
     limited = None if among is None else frozenset(str(word).lower() for word in among)
@@ -466,7 +465,7 @@ class CausalLM:
     left: int
     right: int
     batch: int
-    _masses: fills.Recent[tuple[Ints, Floats]] = field(default_factory=lambda: fills.Recent(KEPT_CAUSAL), repr=False)
+    _masses: fills.Recent[tuple[Ints, Floats]] = field(default_factory=lambda: fills.Recent(64), repr=False)
 
     changes_subset_only = True
     dear = True
@@ -597,6 +596,6 @@ def causal_lm(
     >>> causal_lm("gpt2", top_p=0.9)  # loaded when it is first needed
     causal_lm('gpt2', top_p=0.9, candidates=100, left=64, right=8)
     """
-    language, shape = language_model(model, tokenizer, "causal", device), fills.shape(temperature, top_k, top_p)
+    language, shape = language_model(model, tokenizer, "causal", device), fills.Shape(temperature, top_k, top_p)
     listed, candidates, left = whole("listed", listed, 0), whole("candidates", candidates, 1), whole("left", left, 1)
     return CausalLM(language, shape, listed, candidates, left, whole("right", right, 0), whole("batch", batch, 1))

@@ -112,10 +112,8 @@ def sampler_named(
 
 def units_named(units: str, *, tokenizer: object, overlap: Overlap = "refuse") -> Proposer:
     """Return the units of word, wordpiece, sentence, phrase, match:PATTERN, or a JSON file of spans."""
-    if units in ("word", "sentence"):
-        return words() if units == "word" else sentences()
-    if units == "phrase":
-        return phrases(overlap=overlap)
+    if units in ("word", "sentence", "phrase"):
+        return words() if units == "word" else sentences() if units == "sentence" else phrases(overlap=overlap)
     if units.startswith("wordpiece"):
         return wordpieces(units.partition(":")[2] or tokenizer)
     if units.startswith("match:"):

@@ -21,7 +21,6 @@ from butfor.text.segment import Span, case_of, cased, check_texts, is_word, rewr
 from butfor.types import Floats, InputError, Ints, Subset, whole
 
 UNKNOWN, EDGE = 0, 1  # numbers of a word that is not in the vocabulary and of the edge of a text
-KEPT_TEXTS, KEPT_DISTRIBUTIONS = 8, 64  # remembered of the last texts and words, only to save time
 
 
 class CountColumn(NamedTuple):
@@ -148,8 +147,8 @@ class NGram:
     order: int
     listed: int
     _numbers: dict[str, int] = field(repr=False)
-    _texts: Recent[tuple[list[Span], Ints]] = field(default_factory=lambda: Recent(KEPT_TEXTS), repr=False)
-    _distributions: Recent[Floats] = field(default_factory=lambda: Recent(KEPT_DISTRIBUTIONS), repr=False)
+    _texts: Recent[tuple[list[Span], Ints]] = field(default_factory=lambda: Recent(8), repr=False)
+    _distributions: Recent[Floats] = field(default_factory=lambda: Recent(64), repr=False)
 
     changes_subset_only = True
     __call__ = draw_spans

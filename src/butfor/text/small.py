@@ -296,7 +296,7 @@ def small_infiller(
             raise InputError(f"among has {len(ids)} words that the infiller knows; give at least 2 of them")
         name = "'plain'" if among == "plain" else f"{len(ids)} words"
     limits = whole("listed", listed, 0), whole("sweeps", sweeps, 0)
-    return SmallInfiller(fills.shape(temperature, top_k, top_p), *limits, name, ids, check_threads(threads))
+    return SmallInfiller(fills.Shape(temperature, top_k, top_p), *limits, name, ids, check_threads(threads))
 
 
 def plain_words() -> frozenset[str]:
