@@ -23,7 +23,6 @@ from butfor.types import InputError, ModelError, Subset
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-LONE = re.compile("[\ud800-\udfff]")
 Span = tuple[int, int]  # character offsets into a text, half-open
 
 
@@ -150,7 +149,7 @@ def encodable(text: str) -> str:
     >>> encodable("a\\ud800b")
     'a�b'
     """
-    return text if text.isascii() else LONE.sub("�", text)  # called for every row: the first costs nothing
+    return text if text.isascii() else re.sub("[\ud800-\udfff]", "�", text)  # for every row: the first costs nothing
 
 
 def lettered(text: str) -> bool:

@@ -28,7 +28,6 @@ from butfor.text.segment import (
 from butfor.types import InputError, Subset, one_of, whole
 from butfor.untrusted import TimedPattern, read_json
 
-LONGEST_NAME = 60
 SIGN = " #"  # before the number of a name that comes again: "good #2"
 
 
@@ -92,9 +91,8 @@ def named(text: str, spans: Iterable[Span]) -> list[Subset]:
 
 
 def label(words: str) -> str:
-    """Return words on one line, shortened to 60 characters."""
     line = " ".join(encodable(words).split())
-    return line if len(line) <= LONGEST_NAME else line[: LONGEST_NAME - 1].rstrip() + "…"
+    return line if len(line) <= 60 else line[:59].rstrip() + "…"
 
 
 def check_overlap(name: object, subsets: Sequence[Subset], _: str, overlap: Overlap, by: str = "together") -> None:
@@ -311,17 +309,16 @@ def spans(source: Any, *, overlap: Overlap = "refuse") -> Spans:
         source = read_json(Path(source), "the file of spans")
         source = source["spans"] if isinstance(source, dict) and set(source) == {"spans"} else source
 
-    def entries(given: object, where: str) -> list[Named]:
-        if isinstance(given, Mapping) and _span(given) is None:
-            return [(str(name), entry(value, where)[1]) for name, value in given.items()]
-        if _span(given) is not None or isinstance(given, str) or not isinstance(given, Sequence):
+    def entries(given: Any, where: str) -> list[Named]:
+        by_name = isinstance(given, Mapping) and _span(given) is None
+        if not by_name and (_span(given) is not None or isinstance(given, str) or not isinstance(given, Sequence)):
             raise InputError(f"the spans of {where} are {given!r:.80}, expected a list of them; {FORM}")
-        return [entry(value, where) for value in given]
-
-    def entry(value: object, where: str) -> Named:
-        if (span := _span(value)) is None:
-            raise InputError(f"one of the spans of {where} is {value!r:.80}; {FORM}")
-        return span
+        out: list[Named] = []
+        for name, value in given.items() if by_name else ((None, value) for value in given):
+            if (span := _span(value)) is None:
+                raise InputError(f"one of the spans of {where} is {value!r:.80}; {FORM}")
+            out.append((str(name), span[1]) if by_name else span)
+        return out
 
     if isinstance(source, Mapping) and source and all(_span(value) is None for value in source.values()):
         return Spans({str(name): entries(given, f"text {name!r}") for name, given in source.items()}, overlap)
@@ -332,7 +329,6 @@ def spans(source: Any, *, overlap: Overlap = "refuse") -> Spans:
 
 
 def _span(value: object) -> Named | None:
-    """Return a span and its name, if it has one; None where this is no span."""
     name: object = None
     match value:
         case {"start": SupportsIndex() as start, "end": SupportsIndex() as end, **rest}:

@@ -9,7 +9,7 @@ import io
 import os
 import re
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -27,9 +27,7 @@ if TYPE_CHECKING:
 
 Kind = Literal["", "tested", "up", "down", "both", "chosen"]  # both: two directions; chosen: direction not known
 MOST, AROUND = 4000, 240  # characters of a text that are shown; of a longer one, around each chosen piece
-BREAK = re.compile(r"(<br\s*/?>)", re.IGNORECASE)
 LINKS = {"logit": "log-odds", "log": "logarithm"}
-MOST_MOVED = 24  # characters that a cut may move to stand between two words
 UNITS = {
     "wordpiece": ("piece of a word", "pieces of words"),
     "word": ("word", "words"),
@@ -110,19 +108,18 @@ def pieces(result: Result, index: int, rows: Sequence[int], toward: Ints) -> lis
     Spans that overlap (each tested alone) give a piece for every combination. WordPieces of one word are one piece.
     """
     text = text_of(result, index)
-    edges, begins, ends = {0, len(text)}, dict[int, list[int]](), dict[int, list[int]]()
+    begins, ends = defaultdict[int, list[int]](list), defaultdict[int, list[int]](list)
     for row in rows:
         start, end = span_of(text, result.problem.blocks[row].subset)
-        edges |= {start, end}
-        begins.setdefault(start, []).append(row)
-        ends.setdefault(end, []).append(row)
+        begins[start].append(row)
+        ends[end].append(row)
 
     def kind(rows: Iterable[int]) -> Kind:
         return kind_of({int(toward[row]) for row in rows if result.chosen[row]}, bool(rows))
 
     cut: list[Piece] = []
     covering: set[int] = set()
-    for start, end in pairwise(sorted(edges)):
+    for start, end in pairwise(sorted({0, len(text), *begins, *ends})):
         covering = (covering - set(ends.get(start, ()))) | set(begins.get(start, ()))
         cut.append(Piece(start, end, tuple(sorted(covering)), kind(covering)))
     if unit_of(result) != "wordpiece":
@@ -181,7 +178,7 @@ def window(text: str, start: int, end: int, around: int) -> Span:
     def edge(cut: int, inner: int, away: int) -> int:  # the nearest cut between two words, away from the span
         if cut in (0, len(text)):
             return cut
-        for near in range(cut, cut + away * MOST_MOVED, away):
+        for near in range(cut, cut + away * 24, away):
             if not 0 < near < len(text):
                 return max(0, min(near, len(text)))
             if text[near if away > 0 else near - 1].isspace():
@@ -228,7 +225,7 @@ def stretches(result: Result, toward: Ints, index: int, rows: Sequence[int], mos
             continue
         parts: list[tuple[str, Kind | str]] = []
         for a, b, kind in piece.parts or ((piece.start, piece.end, piece.kind),):
-            split = enumerate(BREAK.split(text[a:b]))  # line breaks of HTML that are spelt out stand apart
+            split = enumerate(re.split(r"(?i)(<br\s*/?>)", text[a:b]))  # line breaks that are spelt out stand apart
             parts += [(part, "break" if k % 2 else kind) for k, part in split if part]
         tips = tuple(tip(row, piece.kind != "tested") for row in piece.rows)
         out.append(Stretch(piece.kind, tuple(parts), tips))
@@ -336,7 +333,6 @@ MOST_MARKED = 40  # texts in a notebook
 MOST_LINES = 2000  # characters of a text in a terminal
 SIGNS: dict[Kind, str] = {"up": "+", "down": "−", "both": "±", "chosen": "*"}
 STYLES: dict[Kind, str] = {"up": "bold blue", "down": "bold yellow", "both": "bold magenta", "chosen": "bold"}
-CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 LOOK: dict[Kind, tuple[str, str]] = {  # the sign before the word, and its style: no colour without another sign of it
     "up": ("▲", "background:#e1ebfd;border-bottom:3px solid #155cd6"),
     "down": ("▼", "background:#fdebd3;border-bottom:3px dashed #b45309"),
@@ -393,7 +389,8 @@ def harmless(text: str) -> str:
     >>> harmless("a\\x1b[2Jb\\r\\nc")
     'a�[2Jb\\nc'
     """
-    return CONTROL.sub("�", text.replace("\r\n", "\n").replace("\r", "\n"))
+    steering = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+    return re.sub(steering, "�", text.replace("\r\n", "\n").replace("\r", "\n"))
 
 
 def found_in(result: Result, most: int = 3) -> str:
