@@ -99,8 +99,7 @@ class Plausible:
     def unfit(self, item: object) -> str | None:
         return self.sampler.unfit(item) if isinstance(self.sampler, RefusesInputs) else None
 
-    def passes(self, inputs: Batch) -> Bools:
-        """Return which inputs, or counterfactuals, pass the filter, (n,)."""
+    def passes(self, inputs: Batch) -> Bools:  # (n,)
         return self._scores(inputs) >= self.threshold
 
     def notes(self, inputs: Batch, subsets: Sequence[Any], seed: int) -> list[Note]:

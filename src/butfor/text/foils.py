@@ -149,7 +149,6 @@ class Outline:
         return max(0, bisect_right(self.words, span[1], key=itemgetter(1)) - before)
 
     def key(self, span: Span) -> Key:
-        """Return the kind of a span, its class of lengths and its position."""
         first = bisect_right(self.sentences, (span[0], -1))
         last, end = bisect_right(self.sentences, (span[1], -1)) - 1, len(self.sentences) - 1
         size = bisect_right(LENGTHS, max(1, self.count(span)))
@@ -160,7 +159,6 @@ class Outline:
         return ("sentence" if first == last else "passage"), size, 0 if first == 0 else 2 if last == end else 1
 
     def spans(self, kind: Kind, size: int) -> Iterator[Span]:
-        """Yield the spans of one kind and about one length."""
         if kind == "text" and self.sentences:
             yield self.sentences[0][0], self.sentences[-1][1]
         elif kind == "sentence":

@@ -199,9 +199,7 @@ class NGram:
             )
         return WordPositions((start, end), [spans[i] for i in inside], inside, numbers)
 
-    def _distribution(self, text: str, positions: WordPositions, begun: tuple[str, ...]) -> Floats:
-        """Return the probabilities of the next word, given the words before it that are filled already, (fills,)."""
-
+    def _distribution(self, text: str, positions: WordPositions, begun: tuple[str, ...]) -> Floats:  # (fills,)
         def make() -> Floats:
             numbers, indices = positions.numbers.copy(), positions.indices
             numbers[indices[: len(begun)]] = [self._numbers[word] for word in begun]
