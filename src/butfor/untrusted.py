@@ -24,10 +24,6 @@ from butfor.types import Array, InputError
 MOST_MEMORY = 640_000_000  # bytes that parsed JSON may take, by an estimate from above
 MOST_FILE = 256_000_000  # bytes of a file of texts, boxes, spans or names
 DEEPEST = 64  # brackets inside brackets: whoever walks through what was parsed may do so by recursion
-STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
-OPEN, BRACKETS = b"[{", b"[]{}"
-REST = bytes(set(range(256)) - set(BRACKETS))
-CONTAINER, ENTRY, VALUE = 88, 124, 60  # bytes of an empty list, of a key beside its value, of a number or short string
 
 
 def parse_json(
@@ -42,26 +38,23 @@ def parse_json(
     ValueError: it is nested 100000 deep, at most 64 are read
     """
     raw = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
-    _check_structure(raw, deepest)
+    # brackets, commas and colons outside of strings bound depth and memory; UTF-16 reads as UTF-8 does
+    plain = re.sub(rb'"(?:[^"\\]|\\.)*+"', b"", raw.replace(b"\0", b""), flags=re.DOTALL)
+    brackets = np.frombuffer(plain.translate(None, bytes(set(range(256)) - set(b"[]{}"))), np.uint8)
+    steps = np.where((brackets == ord("[")) | (brackets == ord("{")), 1, -1).astype(np.int32)
+    depth = int(np.cumsum(steps, dtype=np.int32).max(initial=0))
+    if depth > deepest:
+        raise ValueError(f"it is nested {depth} deep, at most {deepest} are read")
+    wide = 1 if raw.isascii() and b"\\u" not in raw else 4  # one rare character makes a string so wide
+    containers, entries, values = int((steps > 0).sum()), plain.count(b":"), plain.count(b",")
+    # bytes of an empty list, of a key beside its value, of a number or short string
+    memory = wide * len(raw) + 88 * containers + 124 * entries + 60 * values
+    if memory > MOST_MEMORY:
+        raise ValueError(f"it would take about {memory / 1e6:,.0f} MB, at most {MOST_MEMORY / 1e6:,.0f} MB are read")
     try:
         return json.loads(content, object_pairs_hook=hook)
     except RecursionError as error:  # pragma: no cover (the depth was checked)
         raise ValueError("it is nested too deeply") from error
-
-
-def _check_structure(raw: bytes, most: int) -> None:
-    """Bound depth and memory by the brackets, commas and colons outside of strings; UTF-16 reads as UTF-8 does."""
-    plain = STRING.sub(b"", raw.replace(b"\0", b""))
-    brackets = np.frombuffer(plain.translate(None, REST), np.uint8)
-    steps = np.where((brackets == OPEN[0]) | (brackets == OPEN[1]), 1, -1).astype(np.int32)
-    deepest = int(np.cumsum(steps, dtype=np.int32).max(initial=0))
-    if deepest > most:
-        raise ValueError(f"it is nested {deepest} deep, at most {most} are read")
-    wide = 1 if raw.isascii() and b"\\u" not in raw else 4  # one rare character makes a string so wide
-    containers, entries, values = int((steps > 0).sum()), plain.count(b":"), plain.count(b",")
-    memory = wide * len(raw) + CONTAINER * containers + ENTRY * entries + VALUE * values
-    if memory > MOST_MEMORY:
-        raise ValueError(f"it would take about {memory / 1e6:,.0f} MB, at most {MOST_MEMORY / 1e6:,.0f} MB are read")
 
 
 def read_bounded(path: Path, what: str, most: int = MOST_FILE) -> bytes:
@@ -101,22 +94,8 @@ def read_json(path: Path, what: str, most: int = MOST_FILE) -> Any:
 FLOOR = 128_000_000  # bytes that any file may unpack to
 TIMES = 30  # and above that, so many times its own size: numbers shrink to a third or a tenth, bombs to a thousandth
 MOST_MEMBERS = 100_000
-METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-BROKEN = (
-    zipfile.BadZipFile,
-    zlib.error,
-    ArithmeticError,
-    AttributeError,
-    EOFError,
-    LookupError,
-    MemoryError,
-    NotImplementedError,
-    OSError,
-    RecursionError,
-    RuntimeError,
-    TypeError,
-    ValueError,
-)  # what zipfile, zlib and NumPy raise on damaged files
+_BUILTIN = (ArithmeticError, AttributeError, EOFError, LookupError, MemoryError, OSError, RuntimeError, TypeError)
+BROKEN = (zipfile.BadZipFile, zlib.error, *_BUILTIN, ValueError)  # zipfile, zlib and NumPy raise these on damaged files
 
 
 class TooLarge(ValueError):
@@ -136,7 +115,7 @@ def opened(file: Any, size: int, most: int | None = None) -> Iterator[zipfile.Zi
         for member in members:
             if member.flag_bits & 0x1:
                 raise ValueError(f"its part {member.filename!r} is encrypted")
-            if member.compress_type not in METHODS:
+            if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
                 raise ValueError(f"its part {member.filename!r} is packed in another way than zip files usually are")
         total, allowed = sum(member.file_size for member in members), most or max(FLOOR, TIMES * size)
         if total > allowed:

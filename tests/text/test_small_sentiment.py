@@ -62,7 +62,8 @@ def test_every_piece_is_in_one_sentence():
 
 def test_a_shorter_reach_would_be_noticed(monkeypatch):
     monkeypatch.setattr(module, "MARGIN_STATE", 2)
-    monkeypatch.setattr(module, "_cache", lambda name: {})
+    monkeypatch.setattr(module, "POOLED", {})
+    monkeypatch.setattr(module, "PIECES", {})
     assert abs(MODEL([LONG])[0] - whole(LONG)) > 1e-5
 
 
@@ -74,7 +75,8 @@ def test_only_what_changed_is_read(monkeypatch):
         return ask(name, threads, feeds, **options)
 
     known = {}
-    monkeypatch.setattr(module, "_cache", lambda name: known if name == "pooled" else {})
+    monkeypatch.setattr(module, "POOLED", known)
+    monkeypatch.setattr(module, "PIECES", {})
     monkeypatch.setattr(module, "ask", counted)
     MODEL([LONG])
     assert sum(read) > 700

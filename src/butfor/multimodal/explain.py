@@ -45,17 +45,13 @@ class PartsSampler:
             ignores_dependence=any(info.ignores_dependence for info in infos),
             takes_missing=any(info.takes_missing for info in infos),
             changes_subset_only=all(info.changes_subset_only for info in infos),
-            floor=self._floor,
+            floor=lambda subset: info_of(self._of(subset)[1]).floor(self._of(subset)[2]),
         )
 
     def _of(self, subset: Subset) -> tuple[str, Sampler, Subset]:
         """Return the part of a subset, its sampler, and the subset as that sampler knows it."""
         part, index = subset.index
         return part, self.samplers[part], Subset(subset.name.removeprefix(f"{part}: "), index)
-
-    def _floor(self, subset: Subset) -> float:
-        _, sampler, inner = self._of(subset)
-        return info_of(sampler).floor(inner)
 
     def __call__(self, inputs: Sequence[Parts], subset: Subset, draws: int, rng: np.random.Generator) -> list[Parts]:
         part, sampler, inner = self._of(subset)
@@ -68,23 +64,19 @@ class PartsSampler:
         return [{**item, part: value} for item, value in zip(repeated, fresh, strict=True)]
 
     def lists(self, subset: Subset) -> bool:
-        """Return whether the sampler of its part can list a subset."""
         _, sampler, inner = self._of(subset)
         return isinstance(sampler, ListsSupport) and bool(sampler.lists(inner))
 
     def repeats(self, subset: Subset) -> bool:
-        """Return whether the draws of its part repeat."""
         _, sampler, inner = self._of(subset)
         repeats = method(sampler, "repeats")
         return (repeats is not None and bool(repeats(inner))) or self.lists(subset)
 
     def support(self, inputs: Sequence[Parts], subset: Subset) -> tuple[list[list[Parts]], Floats]:
-        """Return the list of the sampler of the part, each with the other parts as they are."""
         part, sampler, inner = self._of(subset)
         assert isinstance(sampler, ListsSupport)
         if info_of(sampler).whole:
-            listed, mass = sampler.support(inputs, inner)
-            return listed, mass
+            return sampler.support(inputs, inner)
         versions, mass = sampler.support([item[part] for item in inputs], inner)
         return [[{**x, part: v} for v in row] for x, row in zip(inputs, versions, strict=True)], mass
 
@@ -100,8 +92,6 @@ class PartsSampler:
         return notes
 
 
-BATCH_VALUES = 2**26  # values of the inputs that the model is given at a time: 64 MB of images
-MOST_ROWS = 256
 KEEP = (3, 2**27)  # counterfactuals of each hypothesis that are kept, and the values of all of them
 
 
@@ -186,21 +176,41 @@ def explain(
     """
     settings = Settings.of(locals(), test="few-shot")
     names, items = _named(inputs)
-    sampler = _combined(samplers, subsets)
-    proposed = [_proposed(name, item, subsets) for name, item in zip(names, items, strict=True)]
+    if not isinstance(samplers, Mapping) or not isinstance(subsets, Mapping):
+        raise InputError("samplers and subsets must be mappings, part -> sampler and part -> what to test in it")
+    if not subsets or any(part not in samplers for part in subsets):
+        raise InputError(f"samplers has {list(samplers)} but subsets {list(subsets)}; give a sampler for each part")
+    for part in subsets:
+        if not callable(samplers[part]) or ":" in part:
+            raise InputError(
+                f"part {part!r} needs a name without a colon and a sampler (inputs, subset, draws, rng) -> inputs, got "
+                f"{type(samplers[part]).__name__}"
+            )
+    sampler = PartsSampler({part: samplers[part] for part in subsets})
+    proposed: list[list[Subset]] = []
+    for name, item in zip(names, items, strict=True):
+        proposed.append([])
+        for part, given in subsets.items():
+            if part not in item:
+                raise InputError(f"input {name!r} has the parts {sorted(item)}, but subsets asks for {part!r}")
+            for subset in given(name, item[part]) if callable(given) else given:
+                if not isinstance(subset, Subset):
+                    raise InputError(f"subsets of {part!r} must be butfor.Subset, got {type(subset).__name__}")
+                proposed[-1].append(Subset(f"{part}: {subset.name}", (part, subset.index)))
+        if len({subset.name for subset in proposed[-1]}) < len(proposed[-1]):
+            raise InputError(f"two subsets of input {name!r} have the same name; give each its own")
     if not any(proposed):
         raise InputError("none of the inputs has anything to test; see subsets")
-    data_dependent = any(callable(given) and not is_blind(given) for given in subsets.values())
     check = None if info_of(sampler).changes_subset_only else check_drawn
     context = RunContext(
         problem=list_problem(ListItems(items, check), names, proposed, sampler, settings.seed),
         wrapped=wrap(model),
         model_name=model_name(model),
-        batch_rows=int(np.clip(BATCH_VALUES // max(1, *map(size, items)), 1, MOST_ROWS)),
+        batch_rows=int(np.clip(2**26 // max(1, *map(size, items)), 1, 256)),  # 64 MB of images at a time
         describe=lambda row: f"input {names[row]!r}",
         sampler_notes=partial(sampler.notes, items, proposed, settings.seed),
         inputs=MultimodalInputs(tuple(sampler.samplers)),
-        data_dependent=data_dependent,
+        data_dependent=any(callable(given) and not is_blind(given) for given in subsets.values()),
         keep=KEEP,
     )
     return run(context, settings)
@@ -235,38 +245,7 @@ def _named(inputs: Any) -> tuple[list[str], list[Parts]]:
                 "{'image': array, 'caption': text}; give a list of them, or a mapping name -> input"
             )
         views = {part: value.view() if isinstance(value, np.ndarray) else value for part, value in item.items()}
-        for value in views.values():
-            if isinstance(value, np.ndarray):
-                value.setflags(write=False)
+        for array in (value for value in views.values() if isinstance(value, np.ndarray)):
+            array.setflags(write=False)
         items.append(views)
     return [name if isinstance(name, str) else f"input {name}" for name, _ in pairs], items
-
-
-def _combined(samplers: Mapping[str, Any], subsets: Mapping[str, Any]) -> PartsSampler:
-    """Return one sampler of all parts, after checking that each part that is tested has one."""
-    if not isinstance(samplers, Mapping) or not isinstance(subsets, Mapping):
-        raise InputError("samplers and subsets must be mappings, part -> sampler and part -> what to test in it")
-    if not subsets or any(part not in samplers for part in subsets):
-        raise InputError(f"samplers has {list(samplers)} but subsets {list(subsets)}; give a sampler for each part")
-    for part in subsets:
-        if not callable(samplers[part]) or ":" in part:
-            raise InputError(
-                f"part {part!r} needs a name without a colon and a sampler (inputs, subset, draws, rng) -> inputs, got "
-                f"{type(samplers[part]).__name__}"
-            )
-    return PartsSampler({part: samplers[part] for part in subsets})
-
-
-def _proposed(name: str, item: Parts, subsets: Mapping[str, Any]) -> list[Subset]:
-    """Return the subsets of one input, named after their parts."""
-    out = []
-    for part, given in subsets.items():
-        if part not in item:
-            raise InputError(f"input {name!r} has the parts {sorted(item)}, but subsets asks for {part!r}")
-        for subset in given(name, item[part]) if callable(given) else given:
-            if not isinstance(subset, Subset):
-                raise InputError(f"subsets of {part!r} must be butfor.Subset, got {type(subset).__name__}")
-            out.append(Subset(f"{part}: {subset.name}", (part, subset.index)))
-    if len({subset.name for subset in out}) < len(out):
-        raise InputError(f"two subsets of input {name!r} have the same name; give each its own")
-    return out

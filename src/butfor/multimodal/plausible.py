@@ -16,7 +16,6 @@ from butfor.streams import stream
 from butfor.tabular.splice import shown_as, splice
 from butfor.types import Array, Batch, Bools, Floats, InputError, Ints, ModelError, Subset, whole
 
-SCORE_ROWS = {True: 10_000, False: 256}  # rows of a table, or images and texts, given to the score at a time
 PILOT_INPUTS, PILOT_DRAWS = 64, 16
 Score = Callable[..., Any]  # a batch of n inputs -> array (n,)
 Propose = Callable[[Ints, int, np.random.Generator], tuple[Batch, Batch]]  # members, draws -> what is new, and whole
@@ -48,8 +47,12 @@ class Plausible:
     @property
     def info(self) -> SamplerInfo:
         """That of the inner sampler under another identity; nothing is listed."""
-        inner = info_of(self.sampler)
-        identity = f"plausible({inner.identity}, {_lasting(self.score)} >= {self.threshold:g}, tries={self.tries})"
+        inner, score = info_of(self.sampler), self.score
+        if not isinstance(score, FunctionType):
+            name = info_of(score).identity
+        else:  # the name of an importable function, or the repr with its address
+            name = f"{score.__module__}.{score.__qualname__}" if "<" not in score.__qualname__ else repr(score)
+        identity = f"plausible({inner.identity}, {name} >= {self.threshold:g}, tries={self.tries})"
         return replace(inner, identity=identity, listed=0)
 
     def __call__(self, inputs: Batch, subset: Subset, draws: int, rng: np.random.Generator) -> Batch:
@@ -94,29 +97,31 @@ class Plausible:
         return made
 
     def unfit(self, item: object) -> str | None:
-        """Return why the inner sampler cannot take an input; None if it can."""
         return self.sampler.unfit(item) if isinstance(self.sampler, RefusesInputs) else None
 
-    def passes(self, inputs: Batch) -> Bools:
-        """Return which inputs, or counterfactuals, pass the filter, (n,)."""
+    def passes(self, inputs: Batch) -> Bools:  # (n,)
         return self._scores(inputs) >= self.threshold
-
-    def acceptance(self, inputs: Batch, subset: Subset, draws: int, rng: np.random.Generator) -> Floats:
-        """Return the share of `draws` unfiltered draws of each input that pass, (n,)."""
-        whole = self.sampler(inputs, subset, draws, rng)
-        return np.asarray(self.passes(whole).reshape(len(inputs), draws).mean(axis=1))
 
     def notes(self, inputs: Batch, subsets: Sequence[Any], seed: int) -> list[Note]:
         """Return how many draws pass, and how many inputs or regions would not pass themselves."""
         inner = self.sampler.notes(inputs, subsets, seed) if isinstance(self.sampler, HasNotes) else []
         notes = list(map(as_note, inner))
-        if not all(isinstance(subset, Subset) for subset in subsets):
-            return [*notes, *self._implausible_regions(inputs, subsets)]
-        few = take(inputs, slice(PILOT_INPUTS))
-        rates = {
-            subset.name: float(self.acceptance(few, subset, PILOT_DRAWS, stream(seed, "plausible", subset.name)).mean())
-            for subset in subsets
-        }
+        if not all(isinstance(subset, Subset) for subset in subsets):  # one list for each image or text
+            values: dict[str, Any] = {"regions": sum(map(len, subsets))}
+            if isinstance(self.score, JudgesRegions):
+                pairs = ((one, subset) for one, tested in zip(inputs, subsets, strict=True) for subset in tested)
+                scores = (replace(self, score=self.score(one, subset))._scores([one])[0] for one, subset in pairs)
+                below = sum(not score >= self.threshold for score in scores)
+                note = Note("untested-regions", "limit", {**values, "below": below, "threshold": self.threshold})
+            else:
+                passed = self.passes(list(inputs))
+                below = sum(len(tested) for tested, good in zip(subsets, passed, strict=True) if not good)
+                note = Note("implausible-regions", "warning", {**values, "below": below})
+            return [*notes, note] if below else notes
+        few, rates = take(inputs, slice(PILOT_INPUTS)), {}
+        for subset in subsets:  # the share of unfiltered draws that pass, by input
+            drawn = self.sampler(few, subset, PILOT_DRAWS, stream(seed, "plausible", subset.name))
+            rates[subset.name] = float(self.passes(drawn).reshape(len(few), PILOT_DRAWS).mean(axis=1).mean())
         least = min(rates, key=lambda name: rates[name])
         mean = float(np.mean(list(rates.values())))
         notes = [*notes, Note("plausible-share", "info", {"mean": mean, "least": rates[least], "subset": least})]
@@ -125,24 +130,10 @@ class Plausible:
             notes.append(Note("implausible-inputs", "warning", {"below": below, "inputs": len(inputs)}))
         return notes
 
-    def _implausible_regions(self, inputs: Sequence[Any], subsets: Sequence[Sequence[Subset]]) -> list[Note]:
-        """Return a note on the hypotheses about an input, or region, that is not plausible itself."""
-        values: dict[str, Any] = {"regions": sum(map(len, subsets))}
-        if isinstance(self.score, JudgesRegions):
-            pairs = ((one, subset) for one, tested in zip(inputs, subsets, strict=True) for subset in tested)
-            scores = (replace(self, score=self.score(one, subset))._scores([one])[0] for one, subset in pairs)
-            below = sum(not score >= self.threshold for score in scores)
-            note = Note("untested-regions", "limit", {**values, "below": below, "threshold": self.threshold})
-        else:
-            passed = self.passes(list(inputs))
-            below = sum(len(tested) for tested, good in zip(subsets, passed, strict=True) if not good)
-            note = Note("implausible-regions", "warning", {**values, "below": below})
-        return [note] if below else []
-
     def _scores(self, batch: Batch) -> Floats:
         if self.show is not None and isinstance(batch, np.ndarray):
             batch = self.show(batch)
-        size = SCORE_ROWS[is_frame(batch) or isinstance(batch, np.ndarray)]
+        size = 10_000 if is_frame(batch) or isinstance(batch, np.ndarray) else 256  # rows of a table; images and texts
         parts = [_ask(self.score, take(batch, slice(a, a + size))) for a in range(0, len(batch), size)]
         return np.concatenate(parts) if parts else np.zeros(0)
 
@@ -180,7 +171,15 @@ class Plausible:
             passed[lacking] += good.sum(axis=1)
             proposed += size
             lacking = lacking[passed[lacking] < draws]
-        return take(_join(parts), np.argsort(np.concatenate(positions), kind="stable"))
+        order = np.argsort(np.concatenate(positions), kind="stable")
+        if is_frame(parts[0]):
+            import pandas as pd
+
+            return take(pd.concat(parts, ignore_index=True), order)
+        joined = (
+            np.concatenate(parts) if isinstance(parts[0], np.ndarray) else [item for part in parts for item in part]
+        )
+        return take(joined, order)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -259,13 +258,6 @@ def plausible(sampler: Sampler, score: Score, threshold: float, *, tries: int | 
     return made(sampler, score, float(threshold), count)
 
 
-def _lasting(score: Score) -> str:
-    """Return the identity of a score, the name of an importable function, or the repr with its address."""
-    if isinstance(score, FunctionType):
-        return f"{score.__module__}.{score.__qualname__}" if "<" not in score.__qualname__ else repr(score)
-    return info_of(score).identity
-
-
 def _ask(score: Score, batch: Batch) -> Floats:
     try:
         scores = np.asarray(score(batch), dtype=np.float64)
@@ -291,13 +283,3 @@ def take(batch: Batch, positions: slice | list[int] | Ints) -> Batch:
     if isinstance(batch, np.ndarray) or isinstance(positions, slice):
         return batch[positions]
     return [batch[i] for i in positions]
-
-
-def _join(parts: list[Batch]) -> Batch:
-    if is_frame(parts[0]):
-        import pandas as pd
-
-        return pd.concat(parts, ignore_index=True)
-    if isinstance(parts[0], np.ndarray):
-        return np.concatenate(parts)
-    return [item for part in parts for item in part]

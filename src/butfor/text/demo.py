@@ -37,7 +37,6 @@ class TextDemo:
     check: Result
 
     def told(self, *, colour: bool | None = None) -> str:
-        """Return what the demo did and found, for a terminal."""
         texts = [rendered(self.found, name, colour=colour) for name in self.found.input_names]
         after = AFTER.format(chosen=int(self.check.chosen.sum()), tested=len(self.check.chosen))
         parts = [textwrap.fill(BEFORE, WIDTH), self.found.summary(), f"{LEGEND}:", *texts]

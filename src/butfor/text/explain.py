@@ -62,24 +62,21 @@ def load_items(texts: Any) -> NamedItems:
     whole = (int, np.integer)
     names = [int(one) if isinstance(one, whole) and not isinstance(one, bool) else str(one) for one in labels]
     check_names(names, "texts", " (reset_index gives a Series new ones)")
+
+    def as_text(name: object, source: object) -> str:
+        if isinstance(source, str):
+            return str(source)
+        if isinstance(source, UnreadableFile):
+            raise InputError(source.why)
+        missing = source is None or (isinstance(source, float) and np.isnan(source))
+        kind = "missing" if missing else f"of type {type(source).__name__}"
+        raise InputError(f"text {name!r} is {kind}, expected a string; leave it out, or on_error='skip'")
+
     return NamedItems(tuple(names), values, as_text)
 
 
-def as_text(name: object, source: object) -> str:
-    """Return the text itself, after checking that it is one."""
-    if isinstance(source, str):
-        return str(source)
-    if isinstance(source, UnreadableFile):
-        raise InputError(source.why)
-    missing = source is None or (isinstance(source, float) and np.isnan(source))
-    kind = "missing" if missing else f"of type {type(source).__name__}"
-    raise InputError(f"text {name!r} is {kind}, expected a string; leave it out, or on_error='skip'")
-
-
 def as_proposer(units: Any, tokenizer: object = None, *, whole: bool = False) -> Proposer:
-    """Return the proposer of spans; the tokenizer is that of the sampler, for "wordpiece".
-
-    "zoom" begins with the whole text where the sampler can redraw the `whole`.
+    """Return the proposer of spans; `tokenizer` is for "wordpiece", and `whole` lets "zoom" begin with the whole text.
 
     >>> [subset.name for subset in as_proposer("word")("review", "Good film.")]
     ['Good', 'film']
@@ -100,10 +97,7 @@ def as_proposer(units: Any, tokenizer: object = None, *, whole: bool = False) ->
     return spans(units)
 
 
-BATCH_CHARACTERS = 2**22  # of the texts that the model is given at a time
-MOST_ROWS = 256
 KEEP = (8, 2**26)  # counterfactuals of each hypothesis that are kept, and the characters of all of them
-WORDS = Words("text", "texts", "units", "nothing", SIGN)
 
 
 @documented
@@ -142,13 +136,10 @@ def explain(
 ) -> Result:
     """Find the words of each text that the classifier relies on: those but for which its output would be surprising.
 
-    A word is chosen if the output is surprising beside what the sampler would put in its place: the sampler is what you
-    compare against. Where the texts are of the very kind it was trained on, there is nothing to discover (an angry
-    review says "awful", as they do); a sampler of other texts is then the better one, such as `ngram` of the other
-    class.
-
-    Texts without a word are left out with a note; `on_error="skip"` also leaves out those that cannot be used: no
-    string, too long for the model, not in the sampler's language.
+    A word is chosen if the output is surprising beside what the sampler would put in its place. Where the texts are of
+    the very kind it was trained on, there is nothing to discover (an angry review says "awful", as they do); use a
+    sampler of other texts then, such as `ngram` of the other class. Texts without a word are left out with a note;
+    `on_error="skip"` also leaves out those that are no string, too long for the model or not in the sampler's language.
 
     `test=None` is "sequential". A sampler of which a draw costs much (`masked_lm`, `causal_lm`) gets "few-shot" (with
     1/alpha draws a word), or `butfor.sequential(h=1)` with fewer than 10 texts or `family="input"`, where few-shot
@@ -238,9 +229,10 @@ def propose_spans(given: NamedItems, proposer: Proposer, on_error: OnError, judg
         for reason in filter(None, refused):
             raise InputError(f"text {name!r} cannot be tested: {reason}")
 
-    return propose(given, proposer, WORDS, on_error, check, warning=TextWarning)
+    called = Words("text", "texts", "units", "nothing", SIGN)
+    return propose(given, proposer, called, on_error, check, warning=TextWarning)
 
 
 def batch_rows_of(proposed: Proposed) -> int:
     """Return the texts that the model gets at a time by default: about four million characters of them."""
-    return int(np.clip(BATCH_CHARACTERS // proposed.largest, 16, MOST_ROWS))
+    return int(np.clip(2**22 // proposed.largest, 16, 256))

@@ -18,7 +18,6 @@ from butfor.untrusted import MOST_FILE, parse_json, read_bounded
 
 USUAL = ("text", "review", "sentence", "content", "body", "comment", "document")  # names of a column of texts
 FORMS = "expected a .csv, .tsv, .jsonl, .json or .txt file, a directory of .txt files, or - for standard input"
-Entries = list[Any] | dict[str, Any]  # texts, or objects that hold one; or texts by name
 
 
 def read_texts(
@@ -52,12 +51,11 @@ def read_texts(
     ...     read_texts(Path(folder, "reviews.csv"), name="id")
     {'7': 'Good.', '9': 'Bad.'}
     """
-    texts: dict[int | str, str] = {}
-    for key, text in load_texts(source, column=column, name=name, whole=whole).items():
+    texts = load_texts(source, column=column, name=name, whole=whole)
+    for text in texts.values():
         if isinstance(text, UnreadableFile):
             raise InputError(text.why)
-        texts[key] = text
-    return texts
+    return {key: str(text) for key, text in texts.items()}
 
 
 @dataclass(frozen=True)
@@ -77,7 +75,21 @@ def load_texts(
         return {where: content} if whole else _named(_lines(content, where), column, name, where)
     path, where = Path(source).expanduser(), str(source)
     if path.is_dir():
-        return _folder(path)
+
+        def natural(file: Path) -> tuple[list[tuple[int, str]], str]:  # b2 before b10
+            parts = re.findall(r"\d+|\D+", file.name.lower())
+            return [(int(part), "") if part.isdecimal() else (-1, part) for part in parts], file.name
+
+        texts: dict[int | str, str | UnreadableFile] = {}
+        files = [file for file in path.iterdir() if file.suffix.lower() == ".txt" and not file.name.startswith(".")]
+        for file in sorted(files, key=natural):
+            try:
+                texts[file.name] = _decoded(read_bounded(file, "the text"), str(file))
+            except InputError as error:
+                texts[file.name] = UnreadableFile(str(error))
+        if not texts:
+            raise InputError(f"the directory {path} has no .txt files; {FORMS}")
+        return texts
     if not path.is_file():
         raise InputError(f"the texts {source} do not exist; {FORMS}")
     if path.suffix.lower() not in READERS:
@@ -88,6 +100,8 @@ def load_texts(
             raise InputError(f"whole is for .txt files and standard input, not for {source}; drop it")
         return {path.name: content}
     entries = READERS[path.suffix.lower()](content, where)
+    if not isinstance(entries, dict | list):
+        raise InputError(f"{where} holds {type(entries).__name__}, expected a list of texts or objects")
     if isinstance(entries, dict):
         return {str(key): _string(value, f"{key!r} of {where}") for key, value in entries.items()}
     return _named(entries, column, name, where)
@@ -99,25 +113,6 @@ def _decoded(raw: bytes, where: str) -> str:
     except UnicodeDecodeError as error:
         line = raw[: error.start].count(b"\n") + 1
         raise InputError(f"{where} is not UTF-8 (line {line}); save it as UTF-8") from error
-
-
-def _folder(path: Path) -> dict[int | str, str | UnreadableFile]:
-    """Return the files of a folder in their natural order: b2 before b10."""
-
-    def natural(name: str) -> tuple[list[tuple[int, str]], str]:
-        parts = re.findall(r"\d+|\D+", name.lower())
-        return [(int(part), "") if part.isdecimal() else (-1, part) for part in parts], name
-
-    texts: dict[int | str, str | UnreadableFile] = {}
-    files = [file for file in path.iterdir() if file.suffix.lower() == ".txt" and not file.name.startswith(".")]
-    for file in sorted(files, key=lambda file: natural(file.name)):
-        try:
-            texts[file.name] = _decoded(read_bounded(file, "the text"), str(file))
-        except InputError as error:
-            texts[file.name] = UnreadableFile(str(error))
-    if not texts:
-        raise InputError(f"the directory {path} has no .txt files; {FORMS}")
-    return texts
 
 
 def _table(delimiter: str, content: str, where: str) -> list[Any]:
@@ -140,12 +135,10 @@ def _table(delimiter: str, content: str, where: str) -> list[Any]:
 
 
 def _repeated(names: Iterable[str]) -> str | None:
-    """Return a name that comes more than once."""
     return next((name for name, count in Counter(names).items() if count > 1), None)
 
 
 def _lines(content: str, where: str) -> list[Any]:
-    """Return one text a line; JSON lines if the first one is an object."""
     if content.lstrip().startswith("{"):
         return _json_lines(content, where)
     return [line for line in content.splitlines() if line.strip()]
@@ -153,17 +146,10 @@ def _lines(content: str, where: str) -> list[Any]:
 
 def _json_lines(content: str, where: str) -> list[Any]:
     lines = [(number, line) for number, line in enumerate(content.split("\n"), start=1) if line.strip()]
-    return [_parsed(line, f"line {number} of {where}") for number, line in lines]
+    return [_parsed(line, f"line {number} of {where}", "") for number, line in lines]
 
 
-def _json(content: str, where: str) -> Entries:
-    value = _parsed(content, where, "; call it .jsonl if it has one object a line")
-    if not isinstance(value, dict | list):
-        raise InputError(f"{where} holds {type(value).__name__}, expected a list of texts or objects")
-    return value
-
-
-def _parsed(content: str, where: str, hint: str = "") -> object:
+def _parsed(content: str, where: str, hint: str = "; call it .jsonl if it has one object a line") -> Any:
     def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         if (twice := _repeated(key for key, _ in pairs)) is not None:
             raise InputError(f"has the key {twice!r} twice in one object; keys must differ")
@@ -177,18 +163,17 @@ def _parsed(content: str, where: str, hint: str = "") -> object:
         raise InputError(f"{where} is not JSON: {error}{hint}") from error
 
 
-READERS: dict[str, Callable[[str, str], Entries]] = {  # content, its source -> entries
+READERS: dict[str, Callable[[str, str], Any]] = {  # content, its source -> texts, objects with one, or texts by name
     ".csv": partial(_table, ","),
     ".tsv": partial(_table, "\t"),
     ".jsonl": _json_lines,
     ".ndjson": _json_lines,
-    ".json": _json,
+    ".json": _parsed,
     ".txt": _lines,
 }
 
 
 def _named(entries: list[Any], column: str | None, name: str | None, where: str) -> dict[int | str, str]:
-    """Return texts by the names that their objects give them, or by their numbers."""
     texts: dict[int | str, str] = {}
     for number, entry in enumerate(entries, start=1):
         what = f"entry {number} of {where}"

@@ -17,8 +17,6 @@ import numpy as np
 from butfor.text.segment import check_texts, span_of
 from butfor.types import Array, Floats, InputError, Ints, Subset, whole
 
-LISTED_CHARACTERS = 40  # of longer spans no list of likely fills holds a mass worth listing
-
 
 @dataclass(frozen=True)
 class Shape:
@@ -28,12 +26,22 @@ class Shape:
     top_k: int | None = None
     top_p: float | None = None
 
+    def __post_init__(self) -> None:
+        heat, share = (
+            float(value) if isinstance(value, int | float | np.number) and not isinstance(value, bool) else math.nan
+            for value in (self.temperature, self.top_p)
+        )
+        if not 0 < heat < math.inf:
+            raise InputError(f"temperature must be a number above 0, got {self.temperature!r}")
+        if self.top_p is not None and not 0 < share <= 1:
+            raise InputError(f"top_p must be a share above 0 and at most 1, or None, got {self.top_p!r}")
+        if self.top_k is not None:
+            whole("top_k", self.top_k, 1)
+
     def __str__(self) -> str:
-        """Return the arguments that are not the default."""
-        parts = [] if self.temperature == 1 else [f"temperature={self.temperature:g}"]
-        parts += [] if self.top_k is None else [f"top_k={self.top_k}"]
-        parts += [] if self.top_p is None else [f"top_p={self.top_p:g}"]
-        return ", ".join(parts)
+        given = {"temperature": self.temperature, "top_k": self.top_k, "top_p": self.top_p}
+        shown = {name: value for name, value in given.items() if value != getattr(Shape, name)}
+        return ", ".join(f"{name}={value if name == 'top_k' else f'{value:g}'}" for name, value in shown.items())
 
     def probabilities(self, logits: Array) -> Floats:
         """Return the probabilities (m, V) of log-odds (m, V)."""
@@ -54,21 +62,6 @@ class Shape:
         np.put_along_axis(cut, order, np.where(kept, ranked, 0.0), axis=1)
         cut /= cut.sum(axis=1, keepdims=True)
         return cut
-
-
-def shape(temperature: object, top_k: object, top_p: object) -> Shape:
-    """Return the arguments of a sampler, checked."""
-
-    def number(value: object) -> float | None:
-        valid = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-        return float(value) if valid else None  # type: ignore[arg-type]
-
-    heat, share = number(temperature), number(top_p)
-    if heat is None or not 0 < heat < math.inf:
-        raise InputError(f"temperature must be a number above 0, got {temperature!r}")
-    if top_p is not None and (share is None or not 0 < share <= 1):
-        raise InputError(f"top_p must be a share above 0 and at most 1, or None, got {top_p!r}")
-    return Shape(heat, None if top_k is None else whole("top_k", top_k, 1), share)
 
 
 def drawn(mass: Floats, uniform: Floats) -> Ints:
@@ -96,8 +89,6 @@ def spelled(name: str, *parts: str, **options: object) -> str:
 
 
 class Filling(Protocol):
-    """A span of one text that can be filled."""
-
     @property
     def width(self) -> int: ...  # uniform numbers per draw
     def fills(self, numbers: Floats) -> list[str]: ...  # (draws, width) -> the characters of the span, for each draw
@@ -105,8 +96,6 @@ class Filling(Protocol):
 
 
 class OpensSpans(Protocol):
-    """A sampler of spans."""
-
     @property
     def listed(self) -> int: ...
     def open(self, text: str, subset: Subset) -> Filling: ...
@@ -145,13 +134,11 @@ def list_spans(sampler: OpensSpans, inputs: Sequence[str], subset: Subset) -> tu
 
 
 def lists_short(sampler: OpensSpans, subset: Subset) -> bool:
-    """Return whether the likeliest fills of a subset are listed: with `listed` above 0, and a short span."""
-    start, end = subset.index
-    return bool(sampler.listed > 0 and end - start <= LISTED_CHARACTERS)
+    start, end = subset.index  # no list of likely fills of a longer span has a mass worth listing
+    return bool(sampler.listed > 0 and end - start <= 40)
 
 
 def always_repeats(_: OpensSpans, subset: Subset) -> bool:  # noqa: ARG001
-    """Return True: the same words are drawn again and again."""
     return True
 
 
@@ -248,7 +235,6 @@ class Recent(Generic[Value]):
         self._known: OrderedDict[Hashable, Value] = OrderedDict()
 
     def get(self, key: Hashable, make: Callable[[], Value]) -> Value:
-        """Return the value of `key`, made if it is not there."""
         if key in self._known:
             self._known.move_to_end(key)
             return self._known[key]

@@ -21,9 +21,7 @@ from butfor.text.segment import Span, check_texts, sentence_spans, span_of, word
 from butfor.types import InputError, Subset, whole
 
 Kind = Literal["part", "sentence", "passage", "text"]
-Key = tuple[
-    Kind, int, int
-]  # the kind of a span, its class of lengths, its position: 0 first, 1 inside, 2 last, 3 alone
+Key = tuple[Kind, int, int]  # kind of a span, its class of lengths, its position: 0 first, 1 inside, 2 last, 3 alone
 Candidate = tuple[int, Span]  # the number of a text of the pool, and a span of it
 LENGTHS = (1, 2, 3, 4, 5, 6, 8, 10, 13, 17, 22, 28, 36, 46, 60, 80, 110, 150, 200, 280, 400, 560, 800, 1200, 2000, 4000)
 ENOUGH = 30  # candidates of the same position; with fewer, those of any position do, and of the next lengths
@@ -55,7 +53,6 @@ class Foils:
 
     @cached_property
     def outlines(self) -> tuple[Outline, ...]:
-        """Sentences and words of the texts of the pool."""
         return tuple(map(outline, self.pool))
 
     @cached_property
@@ -82,7 +79,11 @@ class Foils:
                 fill = text[start:end]
                 if pick < len(candidates):
                     number, (a, b) = candidates[pick]
-                    fill = _in_case(self.pool[number][a:b], fill)
+                    fill, first = self.pool[number][a:b], next(filter(str.isalpha, fill), "")
+                    at = next((index for index, letter in enumerate(fill) if letter.isalpha()), 0)
+                    if first and fill[at].isalpha() and fill[at].isupper() != first.isupper():  # case is conditioned on
+                        other = fill[at].upper() if first.isupper() else fill[at].lower()
+                        fill = fill[:at] + other + fill[at + 1 :]
                 out.append(text[:start] + fill + text[end:])
         return out
 
@@ -117,7 +118,6 @@ class Foils:
         return self._by_key.get(key, [])
 
     def repeats(self, _: Subset) -> bool:
-        """Return True: there are only so many spans."""
         return True
 
     def notes(self, inputs: Sequence[str], subsets: Sequence[Sequence[Subset]], seed: int) -> list[Note]:
@@ -133,7 +133,6 @@ class Foils:
         return notes if least >= ENOUGH else [Note("few-foils", "limit", {"candidates": int(least)}), *notes]
 
     def unfit(self, item: str) -> str | None:
-        """Return why the sampler of words is not for a text; None if it is."""
         return self.words.unfit(item) if isinstance(self.words, RefusesInputs) else None
 
 
@@ -146,12 +145,10 @@ class Outline:
     until: tuple[int, ...]  # words before each sentence, and in all
 
     def count(self, span: Span) -> int:
-        """Return the number of words in a span."""
         before = bisect_right(self.words, (span[0], -1))
         return max(0, bisect_right(self.words, span[1], key=itemgetter(1)) - before)
 
     def key(self, span: Span) -> Key:
-        """Return the kind of a span, its class of lengths and its position."""
         first = bisect_right(self.sentences, (span[0], -1))
         last, end = bisect_right(self.sentences, (span[1], -1)) - 1, len(self.sentences) - 1
         size = bisect_right(LENGTHS, max(1, self.count(span)))
@@ -162,7 +159,6 @@ class Outline:
         return ("sentence" if first == last else "passage"), size, 0 if first == 0 else 2 if last == end else 1
 
     def spans(self, kind: Kind, size: int) -> Iterator[Span]:
-        """Yield the spans of one kind and about one length."""
         if kind == "text" and self.sentences:
             yield self.sentences[0][0], self.sentences[-1][1]
         elif kind == "sentence":
@@ -180,21 +176,9 @@ class Outline:
 
 
 def outline(text: str) -> Outline:
-    """Return the sentences and words of a text."""
-    sentences = tuple(sentence_spans(text))
-    words = tuple(word_spans(text))
+    sentences, words = tuple(sentence_spans(text)), tuple(word_spans(text))
     counts = [bisect_right(words, (b, -1)) - bisect_right(words, (a, -1)) for a, b in sentences]
     return Outline(sentences, words, tuple(accumulate(counts, initial=0)))
-
-
-def _in_case(fill: str, observed: str) -> str:
-    """Return a fill with a capital or small letter first, as observed: case is conditioned on, and not tested."""
-    first = next((letter for letter in observed if letter.isalpha()), "")
-    at = next((index for index, letter in enumerate(fill) if letter.isalpha()), None)
-    if at is None or not first or fill[at].isupper() == first.isupper():
-        return fill
-    other = fill[at].upper() if first.isupper() else fill[at].lower()
-    return fill[:at] + other + fill[at + 1 :]
 
 
 def foils(pool: Iterable[str], *, words: Any = None, longest_word: int = 1) -> Foils:

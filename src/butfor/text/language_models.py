@@ -1,8 +1,4 @@
-"""Samplers: masked and causal language models of transformers.
-
-A masked model redraws the pieces of a span given the text on both sides. A causal one reads to the left only: its
-candidates for a word are rescored by the text that follows.
-"""
+"""Samplers: masked and causal language models of transformers."""
 
 from __future__ import annotations
 
@@ -36,9 +32,7 @@ from butfor.text.segment import (
 from butfor.types import Floats, InputError, Ints, Subset, whole
 
 Kind = tuple[bool, bool]  # begins a word, has a letter or digit
-Lengths = tuple[tuple[int, float], ...]  # numbers of pieces and their probabilities
 KEPT = 16  # texts, and batches of distributions, that are remembered
-KEPT_CAUSAL = 64  # distributions of a causal model that are remembered
 NEAR = 32  # characters for each piece that is read: more than it can have
 
 
@@ -68,7 +62,6 @@ class PieceTable:
 
     @cached_property
     def inner_words(self) -> Ints:
-        """Pieces with a letter or digit, whether they begin a word or continue one."""
         return np.sort(np.concatenate([self.options[True, True], self.options[False, True]]))
 
 
@@ -89,8 +82,19 @@ def piece_table(tokens: Tokens, size: int) -> PieceTable:
     kinds = set().union(*(types(stored.get(name)) for name in ("pre_tokenizer", "decoder", "normalizer")))
     prefix = (stored.get("model") or {}).get("continuing_subword_prefix") or ""
     lower = inner.encode("A", add_special_tokens=False).ids == inner.encode("a", add_special_tokens=False).ids
-    if "ByteLevel" in kinds:
-        sign, read = "Ġ", _byte_level
+    if "ByteLevel" in kinds:  # GPT-2 writes every byte as one printable character
+        printable = [*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)]
+        others = [byte for byte in range(256) if byte not in printable]
+        codes = {chr(byte): byte for byte in printable} | {chr(256 + i): byte for i, byte in enumerate(others)}
+
+        def byte_level(name: str) -> str | None:  # None: not complete characters, or a space among them
+            try:
+                text = bytes(codes[character] for character in name).decode("utf-8")
+            except (KeyError, UnicodeDecodeError):
+                return None
+            return None if any(character.isspace() for character in text) else text
+
+        sign, read = "Ġ", byte_level
     elif "Metaspace" in kinds or any(name is not None and name.startswith("▁") for name in raw):
         sign, read = "▁", lambda name: None if name.startswith("<0x") or "▁" in name else name
     else:
@@ -99,25 +103,6 @@ def piece_table(tokens: Tokens, size: int) -> PieceTable:
         return PieceTable(tuple(plain), tuple(begins), False, lower)
     reads = [None if name is None else read(name.removeprefix(sign)) for name in raw]
     return PieceTable(tuple(reads), tuple(name is not None and name.startswith(sign) for name in raw), True, lower)
-
-
-def _byte_alphabet() -> dict[str, int]:
-    """Return GPT-2's printable stand-ins for bytes."""
-    plain = [*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)]
-    others = [byte for byte in range(256) if byte not in plain]
-    return {chr(byte): byte for byte in plain} | {chr(256 + index): byte for index, byte in enumerate(others)}
-
-
-BYTES = _byte_alphabet()
-
-
-def _byte_level(name: str) -> str | None:
-    """Return a byte-level piece as text, if it is complete characters without a space."""
-    try:
-        read = bytes(BYTES[character] for character in name).decode("utf-8")
-    except (KeyError, UnicodeDecodeError):
-        return None
-    return None if any(character.isspace() for character in read) else read
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,8 +124,8 @@ class LanguageModel:
     def _parts(self) -> tuple[Any, Any]:
         if isinstance(self.source, str):
             name = {"masked": "AutoModelForMaskedLM", "causal": "AutoModelForCausalLM"}[self.kind]
-            what = f"{self.kind} language model"
-            return load_pretrained(name, self.source, self.tokenizer_source, self.device, what)
+            given = (self.tokenizer_source, self.device, f"{self.kind} language model")
+            return load_pretrained(name, self.source, *given)
         return self.source.eval(), self.tokenizer_source
 
     @property
@@ -180,7 +165,6 @@ class LanguageModel:
     def logits(self, rows: Sequence[Ints], indices: Sequence[int], options: Sequence[Ints]) -> list[Floats]:
         """Return the log-odds of `options` at one index of each row; rows are of one length."""
         torch = need("torch", "hugging-face")
-
         ids = torch.tensor(np.stack(rows), device=self.model.device)
         with torch.inference_mode():
             out = self.model(input_ids=ids, attention_mask=torch.ones_like(ids)).logits
@@ -213,7 +197,7 @@ class MaskedLM:
     shape: fills.Shape
     listed: int
     sweeps: int
-    lengths: Lengths | None
+    lengths: tuple[tuple[int, float], ...] | None  # numbers of pieces and their probabilities
     window: int | None
     batch: int
     among: frozenset[str] | None = None
@@ -236,29 +220,17 @@ class MaskedLM:
 
     @property
     def tokenizer(self) -> Any:
-        """The tokenizer of the language model."""
         return self.language.tokenizer
 
     @cached_property
     def _table(self) -> PieceTable:
-        """The pieces of the language model, with those that may be drawn."""
-        table = self.language.table
-        if self.among is None:
-            return table
-        limited = replace(table, among=self.among)
-        if len(limited.options[True, True]) < 2:
+        table = replace(self.language.table, among=self.among)
+        if self.among is not None and len(table.options[True, True]) < 2:
             raise InputError("among has fewer than 2 words that are one piece of the model; give more of them")
-        return limited
+        return table
 
     def open(self, text: str, subset: Subset) -> fills.Filling:
-        """Return the masked span."""
         pieces = self._texts.get(text, lambda: self.language.tokens.encode([text], special=False)[0])
-        hole = self._hole(text, subset, pieces)
-        if self.lengths is None:
-            return self._blank(hole)
-        return AnyLength([(self._blank(hole.resized(count)), share) for count, share in self.lengths])
-
-    def _hole(self, text: str, subset: Subset, pieces: Pieces) -> Hole:
         span, table = span_of(text, subset), self._table
         ids = np.array(pieces.ids, np.int64)
         spans = [trimmed(text, piece) for piece in pieces.spans]
@@ -286,53 +258,52 @@ class MaskedLM:
             slots.append(Slot((a, b), table.kind(int(ids[index])), case_of(text, a, b) if table.lower else None))
         keep = np.setdiff1d(np.arange(len(ids)), [index for index in inside if index not in firsts])
         masks, observed = np.searchsorted(keep, chosen).tolist(), ids[keep]
-        masked = _masked(observed, masks, self.language.mask)
-        return Hole(table, text, span, observed, masked, masks, slots, apart=len(keep) < len(ids))
+        masked = observed.copy()
+        masked[masks] = self.language.mask
+        hole = Hole(table, text, span, observed, masked, masks, slots, apart=len(keep) < len(ids))
+        if self.lengths is None:
+            return self._blank(hole)
+        return AnyLength([(self._blank(hole.resized(count)), share) for count, share in self.lengths])
 
     def _blank(self, hole: Hole) -> fills.Blank:
-        return fills.Blank(
-            options=hole.options,
-            masked=lambda: (hole.ids, hole.masks),
-            mass=lambda rows, index, which: self._mass(rows, index, hole.options[which]),
-            alone=partial(self._alone, hole),
-            written=hole.written,
-            sweeps=self.sweeps,
-        )
-
-    def _alone(self, hole: Hole) -> Floats:
-        """Return the distribution of one piece; its neighbours', of which one is likely next, come with it."""
         mask, table, ids = hole.masks[0], self._table, hole.observed
-        if hole.apart or self.batch == 1 or not table.kind(int(ids[mask]))[1]:
-            return np.asarray(self._mass(hole.ids[None], mask, hole.options[0])[0])
         number = mask // self.batch
 
         def batch() -> dict[int, Floats]:
             near = range(number * self.batch, min((number + 1) * self.batch, len(ids)))
             kinds = {index: kind for index in near if (kind := table.kind(int(ids[index])))[1]}
             options = [table.options[kind] for kind in kinds.values()]
-            rows = [_masked(ids, [index], self.language.mask) for index in kinds]
+            rows = [np.where(np.arange(len(ids)) == index, self.language.mask, ids) for index in kinds]
             logits = self._logits(rows, list(kinds), options)
             return {index: self.shape.probabilities(row[None])[0] for index, row in zip(kinds, logits, strict=True)}
 
-        return self._masses.get((hole.text, number), batch)[mask]
+        def alone() -> Floats:  # the distributions of its neighbours, of which one is likely next, come with it
+            if hole.apart or self.batch == 1 or not table.kind(int(ids[mask]))[1]:
+                return np.asarray(self._mass(hole.ids[None], mask, hole.options[0])[0])
+            return self._masses.get((hole.text, number), batch)[mask]
+
+        return fills.Blank(
+            options=hole.options,
+            masked=lambda: (hole.ids, hole.masks),
+            mass=lambda rows, index, which: self._mass(rows, index, hole.options[which]),
+            alone=alone,
+            written=hole.written,
+            sweeps=self.sweeps,
+        )
 
     def _mass(self, rows: Ints, index: int, options: Ints) -> Floats:
         """Return distributions over the options at one index of each row, (rows, options)."""
-        parts = []
-        for start in range(0, len(rows), self.batch):
-            batch = rows[start : start + self.batch]
-            parts += self._logits(batch, [index] * len(batch), [options] * len(batch))
-        return self.shape.probabilities(np.stack(parts))
+        batches = [rows[start : start + self.batch] for start in range(0, len(rows), self.batch)]
+        parts = [self._logits(batch, [index] * len(batch), [options] * len(batch)) for batch in batches]
+        return self.shape.probabilities(np.concatenate(parts))
 
     def _logits(self, rows: Sequence[Ints] | Ints, indices: list[int], options: list[Ints]) -> list[Floats]:
         """Return the log-odds, reading each row in full or as much around its mask as the model takes."""
         left, right = self.language.edges
         near, masks = [], []
         for row, index in zip(rows, indices, strict=True):
-            limits = [len(row), self.window]
-            if self.language.limit is not None:
-                limits.append(self.language.limit - len(left) - len(right))
-            room = min(limit for limit in limits if limit is not None)
+            limit = None if self.language.limit is None else self.language.limit - len(left) - len(right)
+            room = min(most for most in (len(row), self.window, limit) if most is not None)
             begin = int(np.clip(index - room // 2, 0, len(row) - room))
             near.append(np.concatenate([left, row[begin : begin + room], right]).astype(np.int64))
             masks.append(index - begin + len(left))
@@ -356,10 +327,10 @@ def masked_lm(
 ) -> MaskedLM:
     """Redraw the pieces of a span, given the text on both sides, from a masked language model.
 
-    The pieces of the span that have a letter or digit are masked together and filled from left to right. Every piece
-    keeps its kind, beginning a word or continuing one, and what stands between the pieces stays: their number is
-    conditioned on, unless `lengths` lets it vary. A model that knows no case writes its fills in the case of the
-    observed words. Longer texts than the model takes are read in a window around each masked piece, never cut off.
+    The pieces of the span with a letter or digit are masked together and filled from left to right. Every piece keeps
+    its kind, beginning a word or continuing one; their number is conditioned on, unless `lengths` lets it vary. A model
+    that knows no case writes its fills in the case of the observed words. Texts longer than the model takes are read
+    in a window around each masked piece, never cut off.
 
     Parameters
     ----------
@@ -394,7 +365,7 @@ def masked_lm(
     >>> masked_lm("bert-base-uncased", top_k=50, sweeps=2)  # loaded when it is first needed
     masked_lm('bert-base-uncased', top_k=50, sweeps=2)
     """
-    weights: Lengths | None = None
+    weights = None
     if lengths is not None:
         given = dict(lengths) if isinstance(lengths, Mapping) else dict.fromkeys(np.atleast_1d(lengths).tolist(), 1.0)
         counts = [whole("each of lengths", count, 1) for count in given]
@@ -402,16 +373,11 @@ def masked_lm(
         if not counts or total <= 0 or any(weight < 0 for weight in given.values()):
             raise InputError(f"lengths must be numbers of pieces, or a mapping number -> weight, got {lengths!r}")
         weights = tuple((count, float(weight) / total) for count, weight in zip(counts, given.values(), strict=True))
-    return MaskedLM(
-        language_model(model, tokenizer, "masked", device),
-        fills.shape(temperature, top_k, top_p),
-        whole("listed", listed, 0),
-        whole("sweeps", sweeps, 0),
-        weights,
-        None if window is None else whole("window", window, 1),
-        whole("batch", batch, 1),
-        None if among is None else frozenset(str(word).lower() for word in among),
-    )
+    language, shape = language_model(model, tokenizer, "masked", device), fills.Shape(temperature, top_k, top_p)
+    listed, sweeps, batch = whole("listed", listed, 0), whole("sweeps", sweeps, 0), whole("batch", batch, 1)
+    window = None if window is None else whole("window", window, 1)
+    limited = None if among is None else frozenset(str(word).lower() for word in among)
+    return MaskedLM(language, shape, listed, sweeps, weights, window, batch, limited)
 
 
 @dataclass(frozen=True, eq=False)
@@ -426,12 +392,13 @@ class AnyLength:
 
     def fills(self, numbers: Floats) -> list[str]:
         which = fills.drawn(np.array([share for _, share in self.parts]), numbers[:, 0])
-        out: dict[int, str] = {}
+        out = [""] * len(numbers)
         for part, (blank, _) in enumerate(self.parts):
             rows = np.flatnonzero(which == part)
             filled = blank.fills(numbers[rows, 1 : 1 + blank.width]) if len(rows) else []
-            out |= dict(zip(rows.tolist(), filled, strict=True))
-        return [out[row] for row in range(len(numbers))]
+            for row, fill in zip(rows, filled, strict=True):
+                out[row] = fill
+        return out
 
     def likeliest(self, count: int) -> tuple[list[str], Floats]:
         lists = [blank.likeliest(count) for blank, _ in self.parts]
@@ -469,8 +436,7 @@ class Hole:
         first, *others = (self.table.options[slot.kind] for slot in self.slots)
         return [first, *([self.table.inner_words] * len(others) if self.sized else others)]
 
-    def resized(self, count: int) -> Hole:
-        """Return the same span with another number of masks, which replace all of its pieces."""
+    def resized(self, count: int) -> Hole:  # other masks, which replace all pieces of the span
         begin, end = self.masks[0], self.masks[-1] + 1
         ids = np.concatenate([self.ids[:begin], np.full(count, self.ids[begin]), self.ids[end:]])
         first = self.slots[0]
@@ -480,19 +446,12 @@ class Hole:
         return replace(self, ids=ids, masks=masks, slots=slots, apart=True, sized=True)
 
     def written(self, pieces: Sequence[int]) -> str:
-        """Return the characters of the span with other pieces in it."""
         pairs = zip((str(self.table.reads[piece]) for piece in pieces), self.slots, strict=True)
         words = [read if slot.case is None else cased(read, slot.case) for read, slot in pairs]
         if self.sized:
             spaces = ["", *(" " if self.table.begins[piece] else "" for piece in pieces[1:])]
             return "".join(part for pair in zip(spaces, words, strict=True) for part in pair)
         return rewritten(self.text, self.span, [slot.span for slot in self.slots], words)
-
-
-def _masked(ids: Ints, indices: Sequence[int], mask: int) -> Ints:
-    out = ids.copy()
-    out[list(indices)] = mask
-    return out
 
 
 @dataclass(frozen=True, eq=False)
@@ -506,7 +465,7 @@ class CausalLM:
     left: int
     right: int
     batch: int
-    _masses: fills.Recent[tuple[Ints, Floats]] = field(default_factory=lambda: fills.Recent(KEPT_CAUSAL), repr=False)
+    _masses: fills.Recent[tuple[Ints, Floats]] = field(default_factory=lambda: fills.Recent(64), repr=False)
 
     changes_subset_only = True
     dear = True
@@ -516,17 +475,15 @@ class CausalLM:
     support = fills.list_spans
 
     def __repr__(self) -> str:
-        read = f"candidates={self.candidates}, left={self.left}, right={self.right}"
         listed = f"listed={self.listed}" if self.listed else ""
+        read = f"candidates={self.candidates}, left={self.left}, right={self.right}"
         return fills.spelled("causal_lm", repr(self.language), str(self.shape), listed, read)
 
     @property
     def tokenizer(self) -> Any:
-        """The tokenizer of the language model."""
         return self.language.tokenizer
 
     def open(self, text: str, subset: Subset) -> fills.WordByWord:
-        """Return the words of the span, each to be drawn given those before it."""
         start, end = span_of(text, subset)
         words = [(start + a, start + b) for a, b in word_spans(text[start:end])]
         if not words:
@@ -552,10 +509,9 @@ class CausalLM:
         return fills.WordByWord(len(words), following, partial(rewritten, text, (start, end), words))
 
     def _distribution(self, before: str, after: str) -> tuple[Ints, Floats]:
-        """Return the words that may stand between two texts, and the probability of each."""
-        table, tokens = self.language.table, self.language.tokens
+        table = self.language.table
         spaced = table.spaced and before.endswith(" ")
-        encoded, follows = tokens.encode([before[:-1] if spaced else before, after], special=False)
+        encoded, follows = self.language.tokens.encode([before[:-1] if spaced else before, after], special=False)
         right = np.array(follows.ids[: self.right], np.int64)
         room = self.left if self.language.limit is None else min(self.left, self.language.limit - len(right) - 1)
         left = np.array([*self._start, *encoded.ids][-max(1, room) :], np.int64)
@@ -567,10 +523,8 @@ class CausalLM:
         scores = logits[best] + self._right_scores(left, options[best], right)
         return options[best], self.shape.probabilities(scores[None])[0]
 
-    def _right_scores(self, left: Ints, options: Ints, right: Ints) -> Floats:
-        """Return log p(right | left, word) for each word."""
+    def _right_scores(self, left: Ints, options: Ints, right: Ints) -> Floats:  # log p(right | left, word)
         torch = need("torch", "hugging-face")
-
         rows = torch.tensor(np.array([[*left, option, *right] for option in options]))
         model, parts = self.language.model, []
         for start in range(0, len(rows), self.batch):
@@ -615,13 +569,11 @@ def causal_lm(
 ) -> CausalLM:
     """Redraw words from a causal language model such as GPT-2: those that fit the left, rescored by what follows.
 
-    A word is drawn among the `candidates` likeliest after what stands before it, each one piece that is a word, with
-    probability proportional to p(word | left) p(right | left, word). In a span of several words all but the last are
-    drawn by what is on their left only, since what follows them is not there yet; what stands between them stays. Case
-    is that of the model, unless it knows none.
-
-    Limits: a masked language model reads both sides at once and is better and far cheaper: here each word costs
-    `candidates` rows. A word that is not among the candidates may look surprising for that alone.
+    A word is drawn among the `candidates` likeliest after its left, each one piece that is a word, with probability
+    proportional to p(word | left) p(right | left, word). In a span of several words all but the last are drawn by their
+    left only; what stands between them stays. Case is that of the model, unless it knows none. Limits: a masked model
+    is better and far cheaper, since here each word costs `candidates` rows; a word that is not among them may look
+    surprising for that alone.
 
     Parameters
     ----------
@@ -644,12 +596,6 @@ def causal_lm(
     >>> causal_lm("gpt2", top_p=0.9)  # loaded when it is first needed
     causal_lm('gpt2', top_p=0.9, candidates=100, left=64, right=8)
     """
-    return CausalLM(
-        language_model(model, tokenizer, "causal", device),
-        fills.shape(temperature, top_k, top_p),
-        whole("listed", listed, 0),
-        whole("candidates", candidates, 1),
-        whole("left", left, 1),
-        whole("right", right, 0),
-        whole("batch", batch, 1),
-    )
+    language, shape = language_model(model, tokenizer, "causal", device), fills.Shape(temperature, top_k, top_p)
+    listed, candidates, left = whole("listed", listed, 0), whole("candidates", candidates, 1), whole("left", left, 1)
+    return CausalLM(language, shape, listed, candidates, left, whole("right", right, 0), whole("batch", batch, 1))

@@ -106,7 +106,6 @@ class HuggingFaceClassifier:
 
     @cached_property
     def classes(self) -> tuple[str, ...] | None:
-        """The model's labels, in the order of its outputs."""
         config = self._parts[0].config
         labels = tuple(str(config.id2label[label]) for label in range(config.num_labels))
         if len(set(labels)) < len(labels):
@@ -115,11 +114,9 @@ class HuggingFaceClassifier:
 
     @cached_property
     def limit(self) -> int | None:
-        """Pieces that the model takes, special ones included; None: any number."""
         return piece_limit(*self._parts)
 
     def unfit(self, item: str) -> str | None:
-        """Return why the model cannot take a text; None if it can."""
         return None if self.truncate else too_long(self._encoded([item])[0], self.limit)
 
     def __call__(self, texts: Sequence[str]) -> Outputs:
@@ -132,7 +129,6 @@ class HuggingFaceClassifier:
 
     def _ask(self, rows: list[Row]) -> Outputs:
         torch = need("torch", "hugging-face")
-
         model, tokenizer = self._parts
         if tokenizer.pad_token_id is None and len(rows) > 1:  # GPT-2 has no padding: one at a time
             return np.concatenate([self._ask([row]) for row in rows])
@@ -213,24 +209,20 @@ def answers(rows: Sequence[Row], limit: int | None, whom: str, ask: Callable[[li
         if reason := too_long(row, limit):
             raise InputError(f"a text cannot be given to {whom}: {reason}")
     lengths = [len(row["input_ids"]) for row in rows]
-    order = sorted(range(len(rows)), key=lambda row: lengths[row])
-    out: Array | None = None
+    order = np.argsort(lengths, kind="stable").tolist()
+    out: Array = np.zeros(0, np.float32)
     while order:
         batch = order[-max(1, BATCH_PIECES // max(1, lengths[order[-1]])) :]
         del order[-len(batch) :]
         outputs = np.asarray(ask([rows[row] for row in batch]))
-        if out is None:
-            out = np.zeros((len(rows), *outputs.shape[1:]), outputs.dtype)
+        out = out if len(out) else np.zeros((len(rows), *outputs.shape[1:]), outputs.dtype)
         out[batch] = outputs
-    if out is None:
-        return np.zeros(0, np.float32)
     return out[:, 0] if out.ndim == 2 and out.shape[1] == 1 else out
 
 
 def too_long(row: Row, limit: int | None) -> str | None:
     """Return why a model cannot take a text; None if it can."""
-    pieces = len(row["input_ids"])
-    if limit is None or pieces <= limit:
+    if limit is None or (pieces := len(row["input_ids"])) <= limit:
         return None
     return (
         f"it has {pieces} pieces and the model takes at most {limit}, so what stands after them would not be tested; "
@@ -249,13 +241,6 @@ def scored(logits: Array, function: str) -> Array:
 
 
 TYPES: dict[str, Any] = {"tensor(int64)": np.int64, "tensor(int32)": np.int32}
-MEANINGS = {  # part of the name of an input, the first that fits -> which input it is
-    "mask": "attention_mask",
-    "type": "token_type_ids",
-    "segment": "token_type_ids",
-    "id": "input_ids",
-    "token": "input_ids",
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -274,11 +259,9 @@ class OnnxTextClassifier:
 
     @property
     def session(self) -> Any:
-        """The network, opened once per process."""
         return open_session(self.path, threads=self.threads, extra="text")
 
     def unfit(self, item: str) -> str | None:
-        """Return why the network cannot take a text; None if it can."""
         return too_long(self._rows([item])[0], self.limit)
 
     def __call__(self, texts: Sequence[str]) -> Outputs:
@@ -309,8 +292,10 @@ class OnnxTextClassifier:
 
 
 def _meaning(name: str, inputs: int) -> str:
-    """Return which of the three usual inputs an input of a network is."""
-    meanings = [meaning for part, meaning in MEANINGS.items() if part in name.lower()]
+    """Return which of the three usual inputs an input of a network is, by the first part of its name that fits."""
+    types, ids = "token_type_ids", "input_ids"
+    known = {"mask": "attention_mask", "type": types, "segment": types, "id": ids, "token": ids}
+    meanings = [meaning for part, meaning in known.items() if part in name.lower()]
     if not meanings and inputs > 1:
         raise InputError(f"the network's input {name!r} is none of input_ids, attention_mask, token_type_ids")
     return meanings[0] if meanings else "input_ids"
@@ -325,9 +310,7 @@ def onnx_text_classifier(
     function: Function = "none",
     threads: int | None = None,
 ) -> OnnxTextClassifier:
-    """Load a classifier from an ONNX file with the inputs input_ids and, optionally, attention_mask, token_type_ids.
-
-    Its first output is taken.
+    """Load an ONNX file with the inputs input_ids, attention_mask and token_type_ids, or fewer; takes its first output.
 
     Parameters
     ----------

@@ -77,11 +77,23 @@ def sampler_named(
     shape: dict[str, Any] = {name: value for name, value in given.items() if value is not None}  # of the distribution
     kind, _, source = sampler.partition(":")
     if sampler == "small-infiller":
-        return small_infiller(among=_words(among), threads=threads, listed=listed, **shape)
+        drawn: Any = among  # None, "plain", or a file
+        if among not in (None, "plain"):
+            try:
+                drawn = read_bounded(Path(str(among)), "the file of words").decode("utf-8").split()
+            except ValueError as error:
+                raise InputError(f"--among must be plain or a text file of words, got {among!r}: {error}") from error
+        return small_infiller(among=drawn, threads=threads, listed=listed, **shape)
     if among is not None or threads is not None:
         raise InputError("--among and --threads are for small-infiller")
     if Path(sampler).is_dir():
-        kind, source = "causal-lm" if _is_causal(sampler) else "masked-lm", sampler
+        config = Path(sampler) / "config.json"
+        if not config.is_file():
+            raise InputError(f"the folder {sampler} has no config.json; expected a language model of transformers")
+        read = read_json(config, "the config of the language model")
+        kinds = read.get("architectures") if isinstance(read, dict) else None
+        ends = [str(kind).endswith(("ForCausalLM", "LMHeadModel")) for kind in kinds] if isinstance(kinds, list) else []
+        kind, source = "causal-lm" if any(ends) else "masked-lm", sampler
     if kind in LANGUAGE_MODELS and source:
         return LANGUAGE_MODELS[kind](source, listed=listed, **shape)
     if kind == "ngram" and source:
@@ -98,33 +110,10 @@ def sampler_named(
     )
 
 
-def _words(among: str | None) -> Any:
-    """Return None, "plain", or the words of a file."""
-    if among in (None, "plain"):
-        return among
-    try:
-        return read_bounded(Path(str(among)), "the file of words").decode("utf-8").split()
-    except ValueError as error:
-        raise InputError(f"--among must be plain or a text file of words, got {among!r}: {error}") from error
-
-
-def _is_causal(folder: str) -> bool:
-    """Read from its config whether the language model of a folder is causal; the others are masked."""
-    config = Path(folder) / "config.json"
-    if not config.is_file():
-        raise InputError(f"the folder {folder} has no config.json; expected a language model of transformers")
-    read = read_json(config, "the config of the language model")
-    kinds = read.get("architectures") if isinstance(read, dict) else None
-    kinds = kinds if isinstance(kinds, list) else []
-    return any(str(kind).endswith(("ForCausalLM", "LMHeadModel")) for kind in kinds)
-
-
 def units_named(units: str, *, tokenizer: object, overlap: Overlap = "refuse") -> Proposer:
     """Return the units of word, wordpiece, sentence, phrase, match:PATTERN, or a JSON file of spans."""
-    if units in ("word", "sentence"):
-        return words() if units == "word" else sentences()
-    if units == "phrase":
-        return phrases(overlap=overlap)
+    if units in ("word", "sentence", "phrase"):
+        return words() if units == "word" else sentences() if units == "sentence" else phrases(overlap=overlap)
     if units.startswith("wordpiece"):
         return wordpieces(units.partition(":")[2] or tokenizer)
     if units.startswith("match:"):

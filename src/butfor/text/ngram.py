@@ -21,7 +21,6 @@ from butfor.text.segment import Span, case_of, cased, check_texts, is_word, rewr
 from butfor.types import Floats, InputError, Ints, Subset, whole
 
 UNKNOWN, EDGE = 0, 1  # numbers of a word that is not in the vocabulary and of the edge of a text
-KEPT_TEXTS, KEPT_DISTRIBUTIONS = 8, 64  # remembered of the last texts and words, only to save time
 
 
 class CountColumn(NamedTuple):
@@ -148,8 +147,8 @@ class NGram:
     order: int
     listed: int
     _numbers: dict[str, int] = field(repr=False)
-    _texts: Recent[tuple[list[Span], Ints]] = field(default_factory=lambda: Recent(KEPT_TEXTS), repr=False)
-    _distributions: Recent[Floats] = field(default_factory=lambda: Recent(KEPT_DISTRIBUTIONS), repr=False)
+    _texts: Recent[tuple[list[Span], Ints]] = field(default_factory=lambda: Recent(8), repr=False)
+    _distributions: Recent[Floats] = field(default_factory=lambda: Recent(64), repr=False)
 
     changes_subset_only = True
     __call__ = draw_spans
@@ -158,7 +157,6 @@ class NGram:
 
     @cached_property
     def _known(self) -> tuple[str, ...]:
-        """The words that may be drawn."""
         return tuple(self.words[number] for number in self.fills)
 
     def __repr__(self) -> str:
@@ -166,76 +164,25 @@ class NGram:
         return f"ngram({len(self.fills):,} words, order={self.order}{listed})"
 
     def lists(self, _: Subset) -> bool:
-        """Return whether the likeliest fills are listed."""
         return self.listed > 0
 
     def open(self, text: str, subset: Subset) -> WordByWord:
-        """Return the words of the span, each to be drawn given those before it."""
         positions = self._positions(text, subset)
 
         def written(words: Sequence[str]) -> str:
-            pairs = zip(positions.spans, words, strict=True)
-            return rewritten(
-                text, positions.span, positions.spans, [cased(word, case_of(text, *span)) for span, word in pairs]
-            )
+            fills = [cased(word, case_of(text, *span)) for span, word in zip(positions.spans, words, strict=True)]
+            return rewritten(text, positions.span, positions.spans, fills)
 
         following = lambda begun: (self._known, self._distribution(text, positions, begun))  # noqa: E731
         return WordByWord(len(positions.spans), following, written)
 
     def probabilities(self, text: str, subset: Subset) -> dict[str, float]:
-        """Return Q of every word at a subset of one word, the likeliest first.
-
-        Parameters
-        ----------
-        text : str
-            The text.
-        subset : Subset
-            A span of one word of it.
-
-        Returns
-        -------
-        dict of str to float
-            The probability of each word.
-        """
+        """Return the probability of every word at a subset of one word, the likeliest first."""
         positions = self._positions(text, subset)
         if len(positions.spans) != 1:
             raise InputError(f"subset {subset.name!r} holds {len(positions.spans)} words; give one")
         mass = self._distribution(text, positions, ())
         return {self._known[i]: float(mass[i]) for i in np.argsort(-mass, kind="stable")}
-
-    def scores(self, texts: Sequence[str]) -> dict[str, float]:
-        """Return how well the known words of texts are predicted from the rest of their text.
-
-        Parameters
-        ----------
-        texts : sequence of str
-            Texts of its language that are not in the corpus.
-
-        Returns
-        -------
-        dict of str to float
-            words, known (the share of words that it knows), top1, top5 (ties count against it) and perplexity.
-        """
-        logs, ranks, total = [], [], 0
-        for text in check_texts(texts):
-            for span in (span for span in word_tokens(text) if is_word(text, span)):
-                total += 1
-                number = self._numbers.get(text[slice(*span)].lower(), UNKNOWN)
-                if number != UNKNOWN:
-                    mass = self._distribution(text, self._positions(text, Subset("", span)), ())
-                    observed = mass[np.searchsorted(self.fills, number)]
-                    logs.append(np.log(observed))
-                    ranks.append(int((mass >= observed).sum()) - 1)
-        if not logs:
-            raise InputError("none of the words of these texts are known to the n-gram; give texts of its language")
-        above = np.array(ranks)
-        return {
-            "words": len(logs),
-            "known": len(logs) / total,
-            "top1": float((above == 0).mean()),
-            "top5": float((above < 5).mean()),
-            "perplexity": float(np.exp(-np.mean(logs))),
-        }
 
     def _positions(self, text: str, subset: Subset) -> WordPositions:
         def read() -> tuple[list[Span], Ints]:
@@ -252,9 +199,7 @@ class NGram:
             )
         return WordPositions((start, end), [spans[i] for i in inside], inside, numbers)
 
-    def _distribution(self, text: str, positions: WordPositions, begun: tuple[str, ...]) -> Floats:
-        """Return the probabilities of the next word, given the words before it that are filled already, (fills,)."""
-
+    def _distribution(self, text: str, positions: WordPositions, begun: tuple[str, ...]) -> Floats:  # (fills,)
         def make() -> Floats:
             numbers, indices = positions.numbers.copy(), positions.indices
             numbers[indices[: len(begun)]] = [self._numbers[word] for word in begun]

@@ -23,7 +23,6 @@ from butfor.types import InputError, ModelError, Subset
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-LONE = re.compile("[\ud800-\udfff]")
 Span = tuple[int, int]  # character offsets into a text, half-open
 
 
@@ -48,12 +47,10 @@ def replaced(text: str, subset: Subset, fill: str) -> str:
 
     Parameters
     ----------
-    text : str
-        The text.
+    text, fill : str
+        The text, and the replacement.
     subset : Subset
         Its index is the span (start, end) to replace.
-    fill : str
-        The replacement.
 
     Returns
     -------
@@ -74,10 +71,8 @@ def changed(text: str, other: str, subset: Subset) -> str:
 
     Parameters
     ----------
-    text : str
-        The observed text.
-    other : str
-        One of its counterfactuals.
+    text, other : str
+        The observed text, and one of its counterfactuals.
     subset : Subset
         Its index is the span (start, end) that was redrawn.
 
@@ -99,11 +94,9 @@ class SpanPacking:
     """Keeps of a counterfactual only the characters of its span."""
 
     def cut(self, observed: str, counterfactual: str, subset: Subset) -> str:
-        """Return what is kept of a counterfactual."""
         return changed(observed, counterfactual, subset)
 
     def restore(self, observed: str, piece: str, subset: Subset) -> str:
-        """Return the counterfactual again."""
         return replaced(observed, subset, piece)
 
 
@@ -156,11 +149,10 @@ def encodable(text: str) -> str:
     >>> encodable("a\\ud800b")
     'a�b'
     """
-    return text if text.isascii() else LONE.sub("�", text)  # called for every row: the first costs nothing
+    return text if text.isascii() else re.sub("[\ud800-\udfff]", "�", text)  # for every row: the first costs nothing
 
 
 def lettered(text: str) -> bool:
-    """Return whether a text has a letter or digit."""
     return any(character.isalnum() for character in text)
 
 
@@ -255,7 +247,6 @@ _ABBREVIATIONS = (
     "mr mrs ms dr prof st jr sr vs etc eg ie e.g i.e cf al fig no vol inc ltd co corp dept est approx gen col sgt capt "
     "lt rev hon pres gov sen rep u.s u.k a.m p.m ca bzw z.b d.h"
 )
-ABBREVIATIONS = frozenset(_ABBREVIATIONS.split())
 _END = re.compile(
     rf"(?P<tag>(?:{TAG})(?:\s*(?:{TAG}))*)|(?P<blank>\r?\n[^\S\n]*\r?\n\s*)|(?P<wide>[。！？｡]+[」』”’）]*)"
     r"|(?P<stop>[.!?…؟।]+[\"'”’»)\]]*(?=\s|$|<))"
@@ -291,18 +282,16 @@ def sentence_spans(text: str) -> list[Span]:
         start, end = match.span()
         before = re.search(r"[\w.]+$", text[max(0, start - 20) : start])
         word = "" if before is None else before[0]
-        abbreviated = word.lower() in ABBREVIATIONS
+        abbreviated = word.lower() in _ABBREVIATIONS.split()
+        ends = match["wide"] is not None
         if (stop := match["stop"]) is not None:
             initial = len(word) == 1 and word.isupper() and word != "I"
-            goes_on = text[end : end + 40].lstrip()[:1].islower() or (stop == "." and (abbreviated or initial))
-            if not goes_on:
-                cuts.append((end, end))
-        elif match["wide"] is not None:
-            cuts.append((end, end))
+            ends = not (text[end : end + 40].lstrip()[:1].islower() or (stop == "." and (abbreviated or initial)))
         elif match["close"] is not None:  # no space after it: "fine.The"
-            if text[start - 1].islower() and text[end].isupper() and not abbreviated:
-                cuts.append((end, end))
-        elif match["blank"] is not None or re.match(r"</?(?:br|p|div|li|h[1-6]|hr|tr|td)\b", match[0], re.IGNORECASE):
+            ends = text[start - 1].islower() and text[end].isupper() and not abbreviated
+        if ends:
+            cuts.append((end, end))
+        elif match["blank"] or re.match(r"</?(?:br|p|div|li|h[1-6]|hr|tr|td)\b", match[0], re.IGNORECASE):
             cuts.append((start, end))
     return _between(text, cuts)
 
@@ -325,12 +314,6 @@ def trimmed(text: str, span: Span) -> Span:
     return start + len(inside) - len(inside.lstrip()), end - (len(inside) - len(inside.rstrip()))
 
 
-_PARAGRAPH = re.compile(
-    r"(?:<br\s*/?>\s*){2,}|</?(?:p|div|li|h[1-6]|hr|tr|blockquote|section|article)\b[^<>]*>|\r?\n[^\S\n]*\r?\n\s*",
-    re.IGNORECASE,
-)
-
-
 def paragraph_spans(text: str) -> list[Span]:
     """Return the paragraphs that have a word: they end at blank lines, at two <br /> in a row, at tags of blocks.
 
@@ -338,12 +321,9 @@ def paragraph_spans(text: str) -> list[Span]:
     >>> [text[a:b] for a, b in paragraph_spans(text)]
     ['Dull.', 'But short!', 'The end.']
     """
-    return _between(text, [match.span() for match in _PARAGRAPH.finditer(text)])
-
-
-@lru_cache(maxsize=1)
-def _mark() -> re.Pattern[str]:
-    return re.compile(f"[{marks()}]")
+    blocks = r"</?(?:p|div|li|h[1-6]|hr|tr|blockquote|section|article)\b[^<>]*>"
+    ends = rf"(?:<br\s*/?>\s*){{2,}}|{blocks}|\r?\n[^\S\n]*\r?\n\s*"
+    return _between(text, [match.span() for match in re.finditer(ends, text, re.IGNORECASE)])
 
 
 def splits_character(text: str, index: int) -> bool:
@@ -359,7 +339,7 @@ def splits_character(text: str, index: int) -> bool:
         return after == "\n"
     if before.isspace():
         return False
-    if _mark().match(after):
+    if unicodedata.category(after)[0] == "M" or after in JOINERS or "\U0001f3fb" <= after <= "\U0001f3ff":
         return True
     if before == "\u200d":  # a joiner between two emoji
         modifiers = f"{JOINERS}\ufe0f\U0001f3fb\U0001f3fc\U0001f3fd\U0001f3fe\U0001f3ff"
@@ -453,7 +433,6 @@ class Tokens:
         return self.name
 
     def encode(self, texts: Sequence[str], special: bool = True) -> list[Pieces]:
-        """Return all pieces of each text, without truncation."""
         encoded = self.inner.encode_batch([encodable(text) for text in texts], add_special_tokens=special)
         return [Pieces(e.ids, e.type_ids, e.offsets, [mask == 1 for mask in e.special_tokens_mask]) for e in encoded]
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache, partial
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,7 +58,6 @@ class Vocabulary(NamedTuple):
 
 @lru_cache(maxsize=1)
 def vocabulary() -> Vocabulary:
-    """Return the pieces that the networks read and fill."""
     tokens = tokenizer()
     pieces = tuple(str(tokens.id_to_token(piece)) for piece in range(tokens.get_vocab_size()))
     letters = np.array([lettered(piece) for piece in pieces])
@@ -71,7 +70,6 @@ def vocabulary() -> Vocabulary:
 
 @lru_cache(maxsize=1)
 def tokenizer() -> Tokenizer:
-    """Return the tokenizer of the embedded networks."""
     made: Tokenizer = need("tokenizers", "text").Tokenizer.from_file(str(WEIGHTS / "tokenizer.json"))
     return made
 
@@ -82,7 +80,6 @@ def pieces_of(texts: Sequence[str]) -> list[Encoding]:
 
 
 def ids_of(encoding: Encoding) -> Ints:
-    """Return the pieces of a text by number."""
     ids = np.array(encoding.ids, np.int64)
     ids[ids <= EDGE] = UNK  # a text that says "[MASK]" masks nothing
     return ids
@@ -134,12 +131,10 @@ class SmallInfiller:
         return fills.Recent(max(8, KEPT_BYTES // (4 * WINDOW * len(self.words))))
 
     def __repr__(self) -> str:
-        return fills.spelled(
-            "small_infiller", str(self.shape), listed=self.listed, sweeps=self.sweeps, among=self.among
-        )
+        options = {"listed": self.listed, "sweeps": self.sweeps, "among": self.among}
+        return fills.spelled("small_infiller", str(self.shape), **options)
 
     def unfit(self, item: str) -> str | None:
-        """Return why this sampler is not for a text; None if it is."""
         encoded, words = _encoded(item), word_spans(item)
         unknown = np.zeros(len(item) + 2, np.int64)  # by character
         for start, end in zip(encoded.first[encoded.ids == UNK], encoded.last[encoded.ids == UNK], strict=True):
@@ -154,27 +149,41 @@ class SmallInfiller:
         )
 
     def notes(self, inputs: Sequence[str], subsets: Sequence[Sequence[Subset]], seed: int) -> list[Note]:  # noqa: ARG002
-        """Return how many of the words tested this sampler could not have drawn."""
         unknown = 0
         for text, tested in zip(inputs, subsets, strict=True):
             several = _encoded(text).several
             unknown += sum(tuple(subset.index) in several for subset in tested)
-        if not unknown:
-            return []
-        return [Note("unknown-words", "warning", {"unknown": unknown, "tested": sum(map(len, subsets))})]
+        note = Note("unknown-words", "warning", {"unknown": unknown, "tested": sum(map(len, subsets))})
+        return [note] if unknown else []
 
     def open(self, text: str, subset: Subset) -> fills.Blank:
-        """Return the span with each word masked."""
-        span, units = span_of(text, subset), units_in(text, subset)
+        span = start, end = span_of(text, subset)
+        words = [(start + a, start + b) for a, b in word_spans(text[start:end])]
+        if not words:
+            raise InputError(
+                f"subset {subset.name!r} ({start}, {end}) has no word in it, and small_infiller redraws words; test "
+                "spans with a letter or digit"
+            )
+
+        def goes_on(cut: int) -> bool:  # whether a word continues over a cut
+            if text[cut - 1].isspace() or text[cut].isspace():
+                return False
+            return any(a < min(cut, 2) < b for a, b in word_spans(text[max(0, cut - 2) : cut + 2]))
+
+        units = []
+        for a, b in words:
+            begins = a == 0 or a > start or not goes_on(a)
+            ends = b == len(text) or b < end or not goes_on(b)
+            units.append(TextUnit((a, b), case_of(text, a, b), begins, ends))
 
         def written(pieces: Sequence[int]) -> str:
             known = vocabulary().pieces
-            words = [cased(known[p].removeprefix("##"), unit.case) for unit, p in zip(units, pieces, strict=True)]
-            return words[0] if len(words) == 1 else rewritten(text, span, [unit.span for unit in units], words)
+            drawn = [cased(known[p].removeprefix("##"), unit.case) for unit, p in zip(units, pieces, strict=True)]
+            return drawn[0] if len(drawn) == 1 else rewritten(text, span, words, drawn)
 
         return fills.Blank(
             options=[self._options(unit) for unit in units],
-            masked=partial(masked, text, span, [unit.span for unit in units]),
+            masked=partial(masked, text, span, words),
             mass=lambda rows, index, which: self._mass(rows, index, units[which]),
             alone=partial(self._alone, text, units[0]),
             written=written,
@@ -182,11 +191,9 @@ class SmallInfiller:
         )
 
     def _options(self, unit: TextUnit) -> Ints:
-        """Return the pieces that may stand in place of a unit."""
         return self.words if unit.starts else vocabulary().inside
 
-    def _alone(self, text: str, unit: TextUnit) -> Floats:
-        """Return the probability of each word that may stand in place of one word, (words,)."""
+    def _alone(self, text: str, unit: TextUnit) -> Floats:  # (words,)
         if unit.starts and unit.ends:
             encoded = self._texts.get(text, lambda: _encoded(text))
             if (index := encoded.single(unit.span)) is not None:  # one pass gives those of all its neighbours, too
@@ -199,8 +206,13 @@ class SmallInfiller:
                 number = encoded.several[unit.span]
                 first = number // ROWS * ROWS
                 spans = list(encoded.several)[first : first + ROWS]
-                batch = self._batches.get((text, number // ROWS), lambda: self._several(text, spans))
-                return np.asarray(batch[number % ROWS])
+
+                def make() -> Floats:
+                    rows = [masked(text, span, [span]) for span in spans]
+                    logits = _logits_near([(ids, index) for ids, (index,) in rows], self.threads)
+                    return self.shape.probabilities(logits[:, self.words])
+
+                return np.asarray(self._batches.get((text, number // ROWS), make)[number % ROWS])
         ids, (index,) = masked(text, unit.span, [unit.span])
         return np.asarray(self._mass(ids[None], index, unit)[0])
 
@@ -217,13 +229,7 @@ class SmallInfiller:
         rows[wanted] = np.arange(len(wanted))
         return rows, mass.astype(np.float32)
 
-    def _several(self, text: str, spans: Sequence[Span]) -> Floats:
-        rows = [masked(text, span, [span]) for span in spans]
-        logits = _logits_near([(ids, index) for ids, (index,) in rows], self.threads)
-        return self.shape.probabilities(logits[:, self.words])
-
-    def _mass(self, rows: Ints, index: int, unit: TextUnit) -> Floats:
-        """Return distributions over the words of a unit at one index of each row, (rows, words)."""
+    def _mass(self, rows: Ints, index: int, unit: TextUnit) -> Floats:  # (rows, words)
         ids = self._options(unit)
         batches = [[(row, index) for row in rows[a : a + ROWS]] for a in range(0, len(rows), ROWS)]
         parts = [_logits_near(batch, self.threads)[:, ids] for batch in batches]
@@ -242,20 +248,18 @@ def small_infiller(
 ) -> SmallInfiller:
     """Redraw words of English text, given the words on both sides, from a distribution over 8,000 words.
 
-    A word is redrawn as one word, whatever it was: the network sees that a word stands there, not which one nor how
-    many pieces it has. It draws lower-case words, which are written in the case of the observed one (small, Capital,
-    ALL CAPITALS): case is conditioned on, and not tested. In a span of several words everything between the words
-    stays, and the words are drawn from left to right. A span that begins inside a word gets pieces that continue one.
+    A word is redrawn as one word: the network sees that a word stands there, not which one nor how many pieces it has.
+    Draws are written in the case of the observed word (small, Capital, ALL CAPITALS), which is conditioned on. In a
+    span of several words everything between the words stays, and the words are drawn from left to right. A span that
+    begins inside a word gets pieces that continue one.
 
-    The sampler is the foil: what it may draw decides what is surprising. Trained on film reviews and reading one, this
-    one expects its praise or blame, and every word of a review may well be a draw of it: then no null is false, and
-    there are no discoveries. With `among="plain"` it draws only the 4,323 words that are as common in praise as in
-    blame (training/plain_words.py): plain words of a text are still exchangeable with their draws, so they are the
-    nulls, and words of opinion are what a run discovers.
+    The sampler decides what is surprising. Trained on film reviews, this one expects praise or blame in a review, every
+    word of which may well be a draw: then no null is false, and there are no discoveries. With `among="plain"` it draws
+    only the 4,323 words that are as common in praise as in blame (training/plain_words.py): plain words of a text are
+    still exchangeable with their draws, so they are the nulls, and words of opinion are what a run discovers.
 
-    Limits: it was trained on film reviews. A word outside its vocabulary is redrawn from the words inside, so that it
-    may look surprising for being rare. Texts in scripts it does not know are refused. Distributions of the last few
-    texts are remembered; drawing is the same bits with or without.
+    Limits: a word outside its vocabulary is redrawn from the words inside, so that it may look surprising for being
+    rare. Texts in scripts it does not know are refused.
 
     Parameters
     ----------
@@ -292,11 +296,10 @@ def small_infiller(
             raise InputError(f"among has {len(ids)} words that the infiller knows; give at least 2 of them")
         name = "'plain'" if among == "plain" else f"{len(ids)} words"
     limits = whole("listed", listed, 0), whole("sweeps", sweeps, 0)
-    return SmallInfiller(fills.shape(temperature, top_k, top_p), *limits, name, ids, check_threads(threads))
+    return SmallInfiller(fills.Shape(temperature, top_k, top_p), *limits, name, ids, check_threads(threads))
 
 
 def plain_words() -> frozenset[str]:
-    """Return the words that are in about as many good as bad reviews for training."""
     return frozenset((WEIGHTS / "plain.txt").read_text(encoding="utf-8").split())
 
 
@@ -310,7 +313,6 @@ class Encoded:
     several: dict[Span, int]  # with their number
 
     def single(self, span: Span) -> int | None:
-        """Return the index of the piece that is a word; None if it is several."""
         index = int(np.searchsorted(self.first, span[0]))
         if index >= len(self.ids) or (self.first[index], self.last[index]) != span:
             return None
@@ -332,29 +334,6 @@ class TextUnit(NamedTuple):
     case: Case
     starts: bool  # where a word begins
     ends: bool  # where a word ends
-
-
-def units_in(text: str, subset: Subset) -> list[TextUnit]:
-    """Return the words of a span, each with the case that its fills get."""
-
-    def goes_on(cut: int) -> bool:  # whether a word continues over a cut
-        if text[cut - 1].isspace() or text[cut].isspace():
-            return False
-        return any(a < min(cut, 2) < b for a, b in word_spans(text[max(0, cut - 2) : cut + 2]))
-
-    start, end = span_of(text, subset)
-    spans = [(start + a, start + b) for a, b in word_spans(text[start:end])]
-    if not spans:
-        raise InputError(
-            f"subset {subset.name!r} ({start}, {end}) has no word in it, and small_infiller redraws words; test spans "
-            "with a letter or digit"
-        )
-    units = []
-    for a, b in spans:
-        begins = a == 0 or a > start or not goes_on(a)
-        ends = b == len(text) or b < end or not goes_on(b)
-        units.append(TextUnit((a, b), case_of(text, a, b), begins, ends))
-    return units
 
 
 def masked(text: str, span: Span, words: Sequence[Span]) -> tuple[Ints, list[int]]:
@@ -418,12 +397,11 @@ class SmallSentiment:
 
     def _answers(self, rows: Sequence[Ints]) -> Float32s:
         texts = [_sentences(row) for row in rows]
-        known = remembered(_cache("pooled"), texts, MOST_SENTENCES, partial(_pooled, self.threads))
-        joined = []
+        known = remembered(POOLED, texts, partial(_pooled, self.threads))
+        joined, sums_end = [], HEADS * (WIDTH + 1)
         for sentences in texts:
             pooled = np.array([known[sentence] for sentence in sentences])
-            sums, most = pooled[:, : HEADS * (WIDTH + 1)], pooled[:, HEADS * (WIDTH + 1) :]
-            joined.append(np.concatenate([sums.sum(axis=0), most.max(axis=0)]))
+            joined.append(np.concatenate([pooled[:, :sums_end].sum(axis=0), pooled[:, sums_end:].max(axis=0)]))
         sums, weights, most = np.split(np.array(joined), [HEADS * WIDTH, HEADS * (WIDTH + 1)], axis=1)
         means = sums.reshape(-1, HEADS, WIDTH) / weights[:, :, None]
         return ask("sentiment_head", self.threads, {"means": means, "most": most}, arena=True)
@@ -455,9 +433,7 @@ def small_sentiment(*, threads: int | None = None) -> SmallSentiment:
 
 def _sentences(row: Ints) -> list[bytes]:
     """Return the pieces of each sentence or few, with those around them that their states depend on."""
-    framed = np.zeros(
-        len(row) + 2 * MARGIN_STATE, np.int16
-    )  # PAD is 0: its state is none, as beyond the ends of a text
+    framed = np.zeros(len(row) + 2 * MARGIN_STATE, np.int16)  # PAD is 0: no state, as beyond the ends of a text
     framed[MARGIN_STATE:-MARGIN_STATE] = row
     content, cuts = framed.tobytes(), [0]
     for end in (np.flatnonzero(vocabulary().ends[row[:-1]]) + 1).tolist():
@@ -472,14 +448,13 @@ def _pooled(threads: int | None, sentences: Sequence[bytes]) -> list[Float32s]:
     Sentences stand in one row: no state depends on pieces beyond those around its sentence.
     """
     batches: list[list[bytes]] = []
-    room = 0
+    room = -1
     for sentence in sentences:
-        size = len(sentence) // 2
-        if size > room or not batches:
+        if len(sentence) // 2 > room:
             batches.append([])
             room = BATCH_PIECES
         batches[-1].append(sentence)
-        room -= size
+        room -= len(sentence) // 2
     pooled: list[Float32s] = []
     for batch in batches:
         ids = np.frombuffer(b"".join(batch), np.int16).astype(np.int64)
@@ -495,20 +470,18 @@ def _pooled(threads: int | None, sentences: Sequence[bytes]) -> list[Float32s]:
     return pooled
 
 
-@lru_cache
-def _cache(name: str) -> dict[Any, Any]:  # noqa: ARG001
-    """Return the values remembered under a name, only to save time."""
-    return {}
+POOLED: dict[bytes, Float32s] = {}  # caches, only to save time
+PIECES: dict[str, Ints] = {}
 
 
 def remembered(
-    cache: dict[Part, Made], groups: Sequence[Sequence[Part]], most: int, make: Callable[[Sequence[Part]], list[Made]]
+    cache: dict[Part, Made], groups: Sequence[Sequence[Part]], make: Callable[[Sequence[Part]], list[Made]]
 ) -> dict[Part, Made]:
-    """Return the values of all parts, made where the cache does not have them; it keeps at most so many."""
+    """Return the values of all parts, made where the cache does not have them."""
     known = {part: cache.get(part) for parts in groups for part in parts}  # another thread may empty the cache
     fresh = [part for part, value in known.items() if value is None]
     made = dict(zip(fresh, make(fresh), strict=True))
-    if len(cache) + len(made) > most:
+    if len(cache) + len(made) > MOST_SENTENCES:
         cache.clear()
     cache.update(made)
     return {part: value for part, value in known.items() if value is not None} | made
@@ -520,13 +493,9 @@ def numbers_of(texts: Sequence[str]) -> list[Ints]:
     No piece spans a space, so what stands between a full stop with a space and the next is encoded once.
     """
 
-    def encode(sentences: Sequence[str]) -> list[Ints]:
-        encodings = tokenizer().encode_batch(list(sentences), add_special_tokens=False)
-        return [ids_of(encoding) for encoding in encodings]
-
     parts = []
     for text in texts:
         *others, last = encodable(text).split(". ")
         parts.append([*(sentence + "." for sentence in others), last])
-    known = remembered(_cache("pieces"), parts, MOST_SENTENCES, encode)
+    known = remembered(PIECES, parts, lambda fresh: list(map(ids_of, pieces_of(fresh))))
     return [np.concatenate([known[sentence] for sentence in sentences]) for sentences in parts]

@@ -28,7 +28,6 @@ from butfor.text.segment import (
 from butfor.types import InputError, Subset, one_of, whole
 from butfor.untrusted import TimedPattern, read_json
 
-LONGEST_NAME = 60
 SIGN = " #"  # before the number of a name that comes again: "good #2"
 
 
@@ -54,7 +53,6 @@ class SpanProposer:
         return subsets
 
     def notes(self, inputs: Sequence[str], subsets: Sequence[Sequence[Subset]], seed: int) -> list[Note]:  # noqa: ARG002
-        """Return how the spans were found, where that is not plain."""
         return [] if self.note is None else [self.note]
 
 
@@ -93,9 +91,8 @@ def named(text: str, spans: Iterable[Span]) -> list[Subset]:
 
 
 def label(words: str) -> str:
-    """Return words on one line, shortened to 60 characters."""
     line = " ".join(encodable(words).split())
-    return line if len(line) <= LONGEST_NAME else line[: LONGEST_NAME - 1].rstrip() + "…"
+    return line if len(line) <= 60 else line[:59].rstrip() + "…"
 
 
 def check_overlap(name: object, subsets: Sequence[Subset], _: str, overlap: Overlap, by: str = "together") -> None:
@@ -184,20 +181,19 @@ def matches(pattern: str | re.Pattern[str], *, ignore_case: bool = True, overlap
         timed = TimedPattern(source, flags)  # type: ignore[arg-type]
     except InputError as error:
         raise InputError(f"matches needs a regular expression, got {pattern!r:.200}: {error}") from error
-    return SpanProposer(f"matches({source!r})", partial(_matching, timed), blind=False, overlap=overlap)
 
+    def find(text: str) -> dict[Span, None]:  # each match once, in their order
+        out: dict[Span, None] = {}
+        for start, end in timed.spans([text])[0]:
+            if start < end:
+                while splits_character(text, start):
+                    start -= 1
+                while splits_character(text, end):
+                    end += 1
+                out[start, end] = None
+        return out
 
-def _matching(pattern: TimedPattern, text: str) -> dict[Span, None]:
-    """Return the matches, each once, in their order."""
-    out: dict[Span, None] = {}
-    for start, end in pattern.spans([text])[0]:
-        if start < end:
-            while splits_character(text, start):
-                start -= 1
-            while splits_character(text, end):
-                end += 1
-            out[start, end] = None
-    return out
+    return SpanProposer(f"matches({source!r})", find, blind=False, overlap=overlap)
 
 
 def wordpieces(tokenizer: object = None) -> SpanProposer:
@@ -254,8 +250,7 @@ class Spans:
     overlap: Overlap
 
     @property
-    def blind(self) -> bool:
-        """True if they are the same for every text: what is tested was then not picked by its content."""
+    def blind(self) -> bool:  # the same for every text, so not picked by its content
         return None in self.by_text
 
     def __repr__(self) -> str:
@@ -314,17 +309,16 @@ def spans(source: Any, *, overlap: Overlap = "refuse") -> Spans:
         source = read_json(Path(source), "the file of spans")
         source = source["spans"] if isinstance(source, dict) and set(source) == {"spans"} else source
 
-    def entries(given: object, where: str) -> list[Named]:
-        if isinstance(given, Mapping) and _span(given) is None:
-            return [(str(name), entry(value, where)[1]) for name, value in given.items()]
-        if _span(given) is not None or isinstance(given, str) or not isinstance(given, Sequence):
+    def entries(given: Any, where: str) -> list[Named]:
+        by_name = isinstance(given, Mapping) and _span(given) is None
+        if not by_name and (_span(given) is not None or isinstance(given, str) or not isinstance(given, Sequence)):
             raise InputError(f"the spans of {where} are {given!r:.80}, expected a list of them; {FORM}")
-        return [entry(value, where) for value in given]
-
-    def entry(value: object, where: str) -> Named:
-        if (span := _span(value)) is None:
-            raise InputError(f"one of the spans of {where} is {value!r:.80}; {FORM}")
-        return span
+        out: list[Named] = []
+        for name, value in given.items() if by_name else ((None, value) for value in given):
+            if (span := _span(value)) is None:
+                raise InputError(f"one of the spans of {where} is {value!r:.80}; {FORM}")
+            out.append((str(name), span[1]) if by_name else span)
+        return out
 
     if isinstance(source, Mapping) and source and all(_span(value) is None for value in source.values()):
         return Spans({str(name): entries(given, f"text {name!r}") for name, given in source.items()}, overlap)
@@ -335,7 +329,6 @@ def spans(source: Any, *, overlap: Overlap = "refuse") -> Spans:
 
 
 def _span(value: object) -> Named | None:
-    """Return a span and its name, if it has one; None where this is no span."""
     name: object = None
     match value:
         case {"start": SupportsIndex() as start, "end": SupportsIndex() as end, **rest}:
@@ -351,7 +344,6 @@ def _span(value: object) -> Named | None:
     return None if name is None else str(name), (int(start), int(end))
 
 
-Kind = Literal["noun chunks", "subtrees"]
 MODELS = ("en_core_web_sm", "en_core_web_md", "en_core_web_lg", "en_core_web_trf")
 # English words that begin a phrase, and words that belong to none
 _OPENERS = (
@@ -370,22 +362,15 @@ OPENERS, BREAKERS = frozenset(_OPENERS.split()), frozenset(_BREAKERS.split())
 
 
 def phrases(
-    kind: Kind = "noun chunks",
-    *,
-    model: str | None = None,
-    rules: bool = False,
-    overlap: Overlap = "refuse",
-    longest: int = 12,
+    *, model: str | None = None, rules: bool = False, overlap: Overlap = "refuse", longest: int = 12
 ) -> SpanProposer:
-    """Propose phrases: spaCy's noun chunks or the subtrees of its parse, or runs of words found by rules.
+    """Propose phrases: spaCy's noun chunks, or runs of words by rules.
 
     Rules are for English: runs of content words with their article between function words and punctuation. `repr` and
     the result's notes say which of them was used.
 
     Parameters
     ----------
-    kind : {"noun chunks", "subtrees"}
-        "subtrees" are the largest ones of at most `longest` words, and need spaCy.
     model : str, optional
         A pipeline of spaCy's; None takes an English one if there is one, and rules otherwise.
     rules : bool
@@ -393,7 +378,7 @@ def phrases(
     overlap : {"refuse", "alone"}
         "refuse" spans that overlap, or test them anyway, each "alone".
     longest : int
-        Words that a phrase may have.
+        Words that a phrase by rules may have.
 
     Returns
     -------
@@ -406,29 +391,24 @@ def phrases(
     >>> [subset.name for subset in phrases(rules=True)("review", text)]
     ['The old man', 'the sea', 'very well cast']
     """
-    one_of("kind", kind, get_args(Kind))
     whole("longest", longest, 1)
     if model is not None:
         _pipeline(model)
     parser = model if model is not None or rules else installed()
     if parser is not None:
-        note = Note("parsed-phrases", "info", {"kind": kind, "model": parser})
-        find = partial(_parsed, parser, kind, longest)
-        return SpanProposer(f"phrases({kind!r}, spaCy {parser})", find, False, overlap, note)
-    if kind == "subtrees":
-        raise InputError(
-            "subtrees need spaCy and a model of it; pip install spacy && python -m spacy download en_core_web_sm, or "
-            "use kind='noun chunks'"
-        )
+        note = Note("parsed-phrases", "info", {"kind": "noun chunks", "model": parser})
+
+        def find(text: str) -> list[Span]:
+            return [(chunk.start_char, chunk.end_char) for chunk in _pipeline(parser)(encodable(text)).noun_chunks]
+
+        return SpanProposer(f"phrases('noun chunks', spaCy {parser})", find, False, overlap, note)
     note = Note("phrases-by-rules", "info")
-    return SpanProposer(f"phrases({kind!r}, by rules)", partial(_chunks, longest), False, overlap, note)
+    return SpanProposer("phrases('noun chunks', by rules)", partial(_chunks, longest), False, overlap, note)
 
 
 def installed() -> str | None:
     """Return the first English model of spaCy that is installed."""
-    if find_spec("spacy") is None:
-        return None
-    return next((name for name in MODELS if find_spec(name) is not None), None)
+    return next((name for name in MODELS if find_spec("spacy") and find_spec(name)), None)
 
 
 @lru_cache(maxsize=2)
@@ -437,23 +417,6 @@ def _pipeline(name: str) -> Any:
         return need("spacy", None).load(name)
     except OSError as error:
         raise InputError(f"spaCy has no model {name!r}; python -m spacy download {name}") from error
-
-
-def _parsed(model: str, kind: Kind, longest: int, text: str) -> list[Span]:
-    """Return the phrases of spaCy's parse."""
-    parsed = _pipeline(model)(encodable(text))
-    if kind == "noun chunks":
-        return [(chunk.start_char, chunk.end_char) for chunk in parsed.noun_chunks]
-
-    def subtrees(token: Any) -> list[Span]:  # the largest ones that are contiguous and have at most `longest` words
-        below = list(token.subtree)
-        contiguous = below[-1].i - below[0].i + 1 == len(below)
-        if contiguous and len(below) <= longest:
-            kept = [one for one in below if not one.is_punct and not one.is_space]
-            return [(kept[0].idx, kept[-1].idx + len(kept[-1]))] if kept else []
-        return [span for child in token.children for span in subtrees(child)]
-
-    return sorted(span for sentence in parsed.sents for span in subtrees(sentence.root))
 
 
 def _chunks(longest: int, text: str) -> list[Span]:

@@ -9,7 +9,7 @@ import io
 import os
 import re
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -26,10 +26,8 @@ if TYPE_CHECKING:
     from butfor.results.result import Result
 
 Kind = Literal["", "tested", "up", "down", "both", "chosen"]  # both: two directions; chosen: direction not known
-MOST, AROUND = 4000, 240  # characters of a text that are shown; of a longer one, around what was chosen
-BREAK = re.compile(r"(<br\s*/?>)", re.IGNORECASE)
+MOST, AROUND = 4000, 240  # characters of a text that are shown; of a longer one, around each chosen piece
 LINKS = {"logit": "log-odds", "log": "logarithm"}
-MOST_MOVED = 24  # characters that a cut may move to stand between two words
 UNITS = {
     "wordpiece": ("piece of a word", "pieces of words"),
     "word": ("word", "words"),
@@ -60,7 +58,6 @@ class Gap:
 
 
 def text_of(result: Result, index: int) -> str:
-    """Return the text of one input."""
     (text,) = result.problem.items.block(index, index + 1)
     return str(text)
 
@@ -111,37 +108,32 @@ def pieces(result: Result, index: int, rows: Sequence[int], toward: Ints) -> lis
     Spans that overlap (each tested alone) give a piece for every combination. WordPieces of one word are one piece.
     """
     text = text_of(result, index)
-    edges, begins, ends = {0, len(text)}, dict[int, list[int]](), dict[int, list[int]]()
+    begins, ends = defaultdict[int, list[int]](list), defaultdict[int, list[int]](list)
     for row in rows:
         start, end = span_of(text, result.problem.blocks[row].subset)
-        edges |= {start, end}
-        begins.setdefault(start, []).append(row)
-        ends.setdefault(end, []).append(row)
+        begins[start].append(row)
+        ends[end].append(row)
 
     def kind(rows: Iterable[int]) -> Kind:
         return kind_of({int(toward[row]) for row in rows if result.chosen[row]}, bool(rows))
 
     cut: list[Piece] = []
     covering: set[int] = set()
-    for start, end in pairwise(sorted(edges)):
+    for start, end in pairwise(sorted({0, len(text), *begins, *ends})):
         covering = (covering - set(ends.get(start, ()))) | set(begins.get(start, ()))
         cut.append(Piece(start, end, tuple(sorted(covering)), kind(covering)))
     if unit_of(result) != "wordpiece":
         return cut
     inside = {cut for start, end in word_spans(text) for cut in range(start + 1, end)}
-    groups: list[list[Piece]] = []
+    joined: list[Piece] = []
     for piece in cut:
-        if groups and piece.rows and groups[-1][-1].rows and piece.start in inside:
-            groups[-1].append(piece)
-        else:
-            groups.append([piece])
-    joined = []
-    for group in groups:
-        covered = tuple(dict.fromkeys(row for piece in group for row in piece.rows))
-        parts = tuple((piece.start, piece.end, piece.kind) for piece in group)
-        joined.append(
-            group[0] if len(group) == 1 else Piece(group[0].start, group[-1].end, covered, kind(covered), parts)
-        )
+        if joined and piece.rows and joined[-1].rows and piece.start in inside:
+            last = joined.pop()
+            covered = tuple(dict.fromkeys(last.rows + piece.rows))
+            parts = last.parts or ((last.start, last.end, last.kind),)
+            parts = (*parts, (piece.start, piece.end, piece.kind))
+            piece = Piece(last.start, piece.end, covered, kind(covered), parts)
+        joined.append(piece)
     return joined
 
 
@@ -183,11 +175,10 @@ def window(text: str, start: int, end: int, around: int) -> Span:
     'first minute, a dreadful film to sit'
     """
 
-    def edge(cut: int, inner: int, away: int) -> int:
-        """Return the cut between two words that is nearest, seen from the span; never inside of a character."""
+    def edge(cut: int, inner: int, away: int) -> int:  # the nearest cut between two words, away from the span
         if cut in (0, len(text)):
             return cut
-        for near in range(cut, cut + away * MOST_MOVED, away):
+        for near in range(cut, cut + away * 24, away):
             if not 0 < near < len(text):
                 return max(0, min(near, len(text)))
             if text[near if away > 0 else near - 1].isspace():
@@ -210,7 +201,6 @@ class Stretch:
 
     @property
     def text(self) -> str:
-        """All of its characters."""
         return "".join(part for part, _ in self.parts)
 
 
@@ -221,9 +211,8 @@ def stretches(result: Result, toward: Ints, index: int, rows: Sequence[int], mos
     def tip(row: int, long: bool) -> str:  # of a hypothesis that was not chosen only its evidence
         if not long:
             return statistic(result, row)
-        value, link = float(result.evidence.observed[row]), result.record.link
         chosen = "chosen" if result.chosen[row] else "not chosen"
-        output = f"{output_of(result, row) or 'output'} {number(_unlinked(value, link))}"
+        output = f"{output_of(result, row) or 'output'} {_output(result, row)}"
         name = result.problem.block_of(row).subset.name
         name = name if len(name) <= 60 else f"{name[:57]}…"
         return ", ".join(filter(None, (f"{name}: {chosen}", statistic(result, row), effect(result, row), output)))
@@ -236,16 +225,16 @@ def stretches(result: Result, toward: Ints, index: int, rows: Sequence[int], mos
             continue
         parts: list[tuple[str, Kind | str]] = []
         for a, b, kind in piece.parts or ((piece.start, piece.end, piece.kind),):
-            split = enumerate(BREAK.split(text[a:b]))  # line breaks of HTML that are spelt out stand apart
+            split = enumerate(re.split(r"(?i)(<br\s*/?>)", text[a:b]))  # line breaks that are spelt out stand apart
             parts += [(part, "break" if k % 2 else kind) for k, part in split if part]
         tips = tuple(tip(row, piece.kind != "tested") for row in piece.rows)
         out.append(Stretch(piece.kind, tuple(parts), tips))
     return tuple(out)
 
 
-def _unlinked(value: float, link: str | None) -> float:
-    """Return an output as the model gives it."""
-    return float(1 / (1 + np.exp(-value)) if link == "logit" else np.exp(value) if link == "log" else value)
+def _output(result: Result, row: int) -> str:  # on the scale of the model
+    value, link = float(result.evidence.observed[row]), result.record.link
+    return number(float(1 / (1 + np.exp(-value)) if link == "logit" else np.exp(value) if link == "log" else value))
 
 
 def statistic(result: Result, row: int) -> str:
@@ -344,7 +333,6 @@ MOST_MARKED = 40  # texts in a notebook
 MOST_LINES = 2000  # characters of a text in a terminal
 SIGNS: dict[Kind, str] = {"up": "+", "down": "−", "both": "±", "chosen": "*"}
 STYLES: dict[Kind, str] = {"up": "bold blue", "down": "bold yellow", "both": "bold magenta", "chosen": "bold"}
-CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 LOOK: dict[Kind, tuple[str, str]] = {  # the sign before the word, and its style: no colour without another sign of it
     "up": ("▲", "background:#e1ebfd;border-bottom:3px solid #155cd6"),
     "down": ("▼", "background:#fdebd3;border-bottom:3px dashed #b45309"),
@@ -366,9 +354,8 @@ def rendered(result: Result, input: object, *, colour: bool | None = None, width
     index = _checked_index(result, input)
     rows = np.flatnonzero(result.input_of == index).tolist()
     heading = f"{harmless(str(input))}: {int(result.chosen[rows].sum())} of {len(rows)} chosen"
-    values = [(row, number(_unlinked(float(result.evidence.observed[row]), result.record.link))) for row in rows]
-    if len({(int(result.evidence.classes[row]), value) for row, value in values}) == 1:  # one output was tested
-        heading += f", {output_of(result, values[0][0]) or 'output'} {values[0][1]}"
+    if len({(int(result.evidence.classes[row]), _output(result, row)) for row in rows}) == 1:  # one output was tested
+        heading += f", {output_of(result, rows[0]) or 'output'} {_output(result, rows[0])}"
     cut = stretches(result, directions(result), index, rows, MOST_LINES)
     line = Text() if cut else Text("(an empty text)", style="dim")
     for stretch in cut:
@@ -402,7 +389,8 @@ def harmless(text: str) -> str:
     >>> harmless("a\\x1b[2Jb\\r\\nc")
     'a�[2Jb\\nc'
     """
-    return CONTROL.sub("�", text.replace("\r\n", "\n").replace("\r", "\n"))
+    steering = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+    return re.sub(steering, "�", text.replace("\r\n", "\n").replace("\r", "\n"))
 
 
 def found_in(result: Result, most: int = 3) -> str:
@@ -451,22 +439,17 @@ class Marked:
         for name in self.inputs:
             index = result.input_names.index(name)
             rows = np.flatnonzero(result.input_of == index).tolist()
+            body = ""
+            for stretch in stretches(result, toward, index, rows):
+                words, tip = escape(harmless(stretch.text)), escape(harmless("\n".join(stretch.tip)))
+                if stretch.kind in LOOK:
+                    sign, style = LOOK[stretch.kind]
+                    words = f'<mark style="color:inherit;{style}" title="{tip}"><small>{sign}</small>{words}</mark>'
+                body += f"<i>[… {escape(stretch.gap)} …]</i>" if stretch.gap else words
             chosen = f"{int(result.chosen[rows].sum())} of {len(rows)} chosen"
-            body = "".join(map(_html, stretches(result, toward, index, rows)))
             out += f"<p><b>{escape(harmless(str(name)))}</b>: {chosen}</p>"
             out += f'<p dir="auto" style="white-space:pre-wrap;max-width:48em">{body}</p>'
         return out
-
-
-def _html(stretch: Stretch) -> str:
-    if stretch.gap:
-        return f"<i>[… {escape(stretch.gap)} …]</i>"
-    words = escape(harmless(stretch.text))
-    if stretch.kind not in LOOK:
-        return words
-    sign, style = LOOK[stretch.kind]
-    tip = escape(harmless("\n".join(stretch.tip)))
-    return f'<mark style="color:inherit;{style}" title="{tip}"><small>{sign}</small>{words}</mark>'
 
 
 def marked(result: Result, input: object = None) -> Marked:
@@ -610,6 +593,12 @@ def marked_texts(result: Result) -> Texts | None:
     counts = [count for count in word_counts(result) if count.chosen]
     repeated = [count for count in counts if count.chosen > 1][:MOST_COUNTED]
     repeated = repeated if len(repeated) >= LEAST_COUNTED else []
+    counted = []
+    for one in repeated:
+        parts = (one.up, one.down, one.chosen - one.up - one.down)
+        widths = (100 * max(0, part) / repeated[0].chosen for part in parts)
+        effect = number(one.effect, sign=True)
+        counted.append(Counted(one.word, one.chosen, one.tested, one.up, one.down, effect, *widths))
     outputs = {output_of(result, int(row)) for row in np.flatnonzero(result.chosen)}
     spans = [result.problem.block_of(row).subset.index for index in shown for row in rows[index]]
     letters = sum(len("".join(text_of(result, index).split())) for index in shown)
@@ -617,7 +606,7 @@ def marked_texts(result: Result) -> Texts | None:
         texts=tuple(texts),
         more=len(result.input_names) - len(shown),
         page=PAGE,
-        counted=tuple(_counted(count, repeated[0].chosen) for count in repeated),
+        counted=tuple(counted),
         more_counted=len(counts) - len(repeated) if repeated else 0,
         unit=UNITS.get(unit_of(result), ("part", "parts")),
         joined=unit_of(result) == "wordpiece",
@@ -629,19 +618,11 @@ def marked_texts(result: Result) -> Texts | None:
     )
 
 
-def _counted(count: WordCount, most: int) -> Counted:
-    parts = (count.up, count.down, count.chosen - count.up - count.down)
-    widths = (100 * max(0, part) / most for part in parts)
-    effect = number(count.effect, sign=True)
-    return Counted(count.word, count.chosen, count.tested, count.up, count.down, effect, *widths)
-
-
 def _text(result: Result, toward: Ints, index: int, rows: Sequence[int], done: int) -> Text:
     """Return one text; `done` words have been shown with their counterfactuals before."""
 
     def strength(row: int) -> tuple[float, float]:
-        value = float(result.evidence.values[row])
-        size = abs(float(np.nan_to_num(result.effects.effect[row])))
+        value, size = float(result.evidence.values[row]), abs(float(np.nan_to_num(result.effects.effect[row])))
         return value if result.evidence.kind == "p" else -value, -size
 
     chosen = [row for row in rows if result.chosen[row]]
@@ -649,15 +630,13 @@ def _text(result: Result, toward: Ints, index: int, rows: Sequence[int], done: i
     kept = [row for row in sorted(strongest) if row in result.kept and not result.record.picked]
     parts = [result.outputs[index : index + 1], *(result.kept.outputs(row)[:LOOKED_AT] for row in kept)]
     together = np.concatenate(parts)
-    values = probabilities(together) if together.shape[1] else together  # an old file has no outputs
+    values = probabilities(together) if together.shape[1] else together  # a file may have no outputs
     (observed,), *others = np.split(values, np.cumsum([len(part) for part in parts])[:-1])
     words = tuple(_word(result, toward, row, observed, outputs) for row, outputs in zip(kept, others, strict=True))
-    output = ""
-    if len(observed) == 1 or (len(observed) and result.output_names is None):
-        output = f"the model's output is {number(observed[0])}"
-    elif len(observed):
+    output = f"the model's output is {number(observed[0])}" if len(observed) else ""
+    if len(observed) > 1 and result.output_names is not None:
         best = int(observed.argmax())
-        output = f"the model says {result.output_names[best]}, probability {observed[best]:.3f}"  # type: ignore[index]
+        output = f"the model says {result.output_names[best]}, probability {observed[best]:.3f}"
     return Text(
         name=str(result.input_names[index]),
         output=output,
