@@ -116,7 +116,7 @@ def one_run(rows: int | None, how: How, seed: int, edge: float = 1.0, test: str 
 
 
 def _compared(result: Result, inputs: Floats, edge: float) -> Covered:
-    index = {block.subset.name: np.asarray(block.subset.index) for block in result.problem.blocks}
+    index = {block.subset.name: np.asarray(block.subset.index) for block in result.hypotheses.blocks}
     q = np.stack([true_flip(inputs, index[name], edge) for name in result.subset_names], axis=1).reshape(-1)
     decided = result.decided
     assert decided is not None

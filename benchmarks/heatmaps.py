@@ -171,7 +171,7 @@ def zoomed(album: Album, seed: int) -> tuple[dict[str, Shown], dict[str, Shown]]
     with warnings.catch_warnings(action="ignore"):  # reach is not the point here
         result = image.explain(album.model, album.images, album.sampler, boxes=album.zoom, **options)
     seconds = (time.process_time() - start) / len(album.images)
-    layers, effect = result.problem.layers, np.nan_to_num(result.effects.effect)
+    layers, effect = result.hypotheses.layers, np.nan_to_num(result.effects.effect)
     assert layers is not None
     drawn = result.evidence.draws > 0
     return (
@@ -182,10 +182,10 @@ def zoomed(album: Album, seed: int) -> tuple[dict[str, Shown], dict[str, Shown]]
 
 def _cells(result: Result, place: int, seconds: float, which: Bools, strength: Array) -> Shown:
     """Some cells of a picture, each as strongly marked as is said (H,); the finest counts where several lie."""
-    pixels = result.problem.items.block(place, place + 1)[0]
+    pixels = result.hypotheses.items.block(place, place + 1)[0]
     marked = np.zeros(pixels.shape[:2])
     for row in np.flatnonzero(which & (result.input_of == place)):  # coarse ones come first
-        marked[mask_of(result.problem.block_of(int(row)).subset, *pixels.shape[:2])] = strength[row]
+        marked[mask_of(result.hypotheses.block_of(int(row)).subset, *pixels.shape[:2])] = strength[row]
     return Shown(marked, marked_photograph(result, place), seconds)
 
 

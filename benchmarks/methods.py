@@ -9,7 +9,7 @@ import numpy as np
 
 from benchmarks.figures import Figures, ProgressTo, each, mean_error, rates
 from butfor import ReachWarning, Result, explain, few_shot, irt, osft, sequential, simulate
-from butfor.evaluation.hypotheses import draw, rounds, table_problem
+from butfor.evaluation.hypotheses import draw, rounds, table_hypotheses
 from butfor.evaluation.items import TableItems
 from butfor.inference.selection import bh
 from butfor.settings import Procedure
@@ -79,10 +79,10 @@ def fixed_p_values(bed: Bed, seed: int) -> Floats:
     if bed.name not in SUM_OF_ABS:
         return _explained(bed, irt(FIXED), 0.1, seed).evidence.values
     subsets = [Subset(f"x{j}", np.array([j])) for j in range(bed.inputs.shape[1])]
-    problem = table_problem(TableItems(bed.inputs), range(len(bed.inputs)), subsets, bed.sampler, seed)
-    hits: Ints = np.zeros(problem.size, np.int64)
-    for job in rounds(problem.blocks, FIXED, problem.round_draws):
-        size = np.abs(draw(problem, job).values.reshape(-1, job.versions))
+    hypotheses = table_hypotheses(TableItems(bed.inputs), range(len(bed.inputs)), subsets, bed.sampler, seed)
+    hits: Ints = np.zeros(hypotheses.size, np.int64)
+    for job in rounds(hypotheses.blocks, FIXED, hypotheses.round_draws):
+        size = np.abs(draw(hypotheses, job).values.reshape(-1, job.versions))
         hits[job.rows] += (size[:, 1:] >= size[:, :1]).sum(axis=1)
     return np.asarray((1 + hits) / (FIXED + 1))
 

@@ -50,7 +50,7 @@ def run(splits: int = 20, seed: int = 0, only: tuple[str, ...] = ()) -> Figures:
 def _answered(question: Question) -> Figures:
     start = process_time()
     result = _explained(question, question.inputs)
-    layers = result.problem.layers
+    layers = result.hypotheses.layers
     assert layers is not None
     features, decided = result.features, result.decided
     below = layers.resolution > 0
@@ -84,13 +84,13 @@ def _inputs(result: Result, marked: Bools) -> int:
 
 
 def _single(result: Result) -> Bools:
-    sizes = {block.subset.name: len(block.subset.index) for block in result.problem.blocks}
+    sizes = {block.subset.name: len(block.subset.index) for block in result.hypotheses.blocks}
     return np.array([sizes[name] == 1 for name in result.subset_names])[result.subset_of]
 
 
 def _most(result: Result) -> str:
     """The finest subset that is chosen for most inputs."""
-    layers = result.problem.layers
+    layers = result.hypotheses.layers
     assert layers is not None
     count = np.bincount(result.subset_of[layers.finest(result.chosen)], minlength=len(result.subset_names))
     return f"{result.subset_names[int(count.argmax())]} ({count.max()})" if count.any() else ""

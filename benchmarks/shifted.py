@@ -142,7 +142,7 @@ def one_run(
 
 def _null(result: Result, shifted: Bools) -> Bools:
     """Which hypotheses are true nulls (H,): their subset holds no column that was drawn from elsewhere."""
-    index = {block.subset.name: np.asarray(block.subset.index) for block in result.problem.blocks}
+    index = {block.subset.name: np.asarray(block.subset.index) for block in result.hypotheses.blocks}
     firsts = [[g for g in range(GROUPS) if 3 * g in index[name]] for name in result.subset_names]
     pairs = zip(result.input_of, result.subset_of, strict=True)
     return np.array([not shifted[i, firsts[j]].any() for i, j in pairs])

@@ -16,7 +16,7 @@ import numpy as np
 from benchmarks.figures import Figures, installed, memory, slope
 from butfor import explain, tabular
 from butfor.evaluation.evaluator import Evaluator
-from butfor.evaluation.hypotheses import Problem, table_problem
+from butfor.evaluation.hypotheses import Hypotheses, table_hypotheses
 from butfor.evaluation.progress import Meter
 from butfor.inference.statistics import Rounding, StatisticSpec, Target
 from butfor.models.trees import readable
@@ -110,23 +110,23 @@ def grown(run: Callable[[], object]) -> float | None:
 def alone(task: TreeTask) -> Floats:
     """The p-values (n, columns) and nothing else: the trees are read and checked, every column is tested."""
     table, sampler = bind_sampler(task.inputs, task.sampler)
-    problem = table_problem(items_of(table), table.index, column_subsets(table, None), sampler, 0)
-    values = np.ones(problem.size)
-    for part in _tested(task.model, problem, table):
+    hypotheses = table_hypotheses(items_of(table), table.index, column_subsets(table, None), sampler, 0)
+    values = np.ones(hypotheses.size)
+    for part in _tested(task.model, hypotheses, table):
         values[part.rows] = part.values
     return values.reshape(len(task.inputs), -1)
 
 
-def _tested(model: Any, problem: Problem, table: Table) -> Any:
+def _tested(model: Any, hypotheses: Hypotheses, table: Table) -> Any:
     trees = readable(model)
     assert trees is not None
     outputs, size = model.predict_proba(table.values), default_batch_rows(table)
-    read = read_trees(trees, problem, table, None, size, model.predict_proba, outputs)
+    read = read_trees(trees, hypotheses, table, None, size, model.predict_proba, outputs)
     assert read.outcomes is not None
     rounding = Rounding(64 * float(np.finfo(np.float64).eps), 0.0)
     spec = StatisticSpec(Target("predicted"), rounding, "greater", class_of_each=True)
     evaluator = Evaluator(model.predict_proba, size, outputs.shape[1], Meter(lambda _: None, 0))
-    return known_outcomes(problem, evaluator, spec, read.outcomes.split(problem)[0], read.outcomes)
+    return known_outcomes(hypotheses, evaluator, spec, read.outcomes.split(hypotheses)[0], read.outcomes)
 
 
 def attributed(task: TreeTask, background: Floats | None) -> object:

@@ -37,7 +37,7 @@ def image_run(seed: int, *, flat: bool = False, draws: int = 4000, h: int = 10, 
     options: Figures = {"boxes": boxes, "test": sequential(h, draws=draws), "target": 0, "decide": False, "seed": seed}
     result = _quietly(image.explain, bed, **options)
     truth = {name: squares.reshape(SIDE, SIDE) for name, squares in zip(bed.inputs, bed.truth, strict=True)}
-    hypotheses = zip(result.problem.blocks, result.input_of, strict=True)
+    hypotheses = zip(result.hypotheses.blocks, result.input_of, strict=True)
     cells = [(result.input_names[i], np.array(block.subset.index) // PATCH) for block, i in hypotheses]
     return result, np.array([truth[name][y1:y2, x1:x2].any() for name, (x1, y1, x2, y2) in cells])
 
@@ -49,7 +49,7 @@ def text_run(
     bed = documents(seed, inputs=inputs, strength=1.0, density=1.0) if weak else documents(seed, inputs=inputs)
     units = "word" if flat else "zoom"
     result = _quietly(text.explain, bed, units=units, test=sequential(h, draws=draws), effects=None, seed=seed)
-    hypotheses = zip(result.problem.blocks, result.input_of, strict=True)
+    hypotheses = zip(result.hypotheses.blocks, result.input_of, strict=True)
     return result, np.array([bed.truth(result.input_names[i], block.subset.index) for block, i in hypotheses])
 
 
@@ -112,7 +112,7 @@ def by_resolution(runs: Sequence[Run], chosen: Callable[[Result], Bools] | None 
 
 def left_out(result: Result) -> Bools:
     """Choose by the planted fault: at each resolution a family of those alone that were drawn."""
-    layers, chosen = result.problem.layers, np.zeros(len(result.chosen), bool)
+    layers, chosen = result.hypotheses.layers, np.zeros(len(result.chosen), bool)
     assert layers is not None
     for level in np.unique(layers.resolution):
         rows = np.flatnonzero((layers.resolution == level) & (result.evidence.draws > 0))

@@ -163,7 +163,7 @@ def _result(path):
         if result.decided is not None:
             result.nearest(*where)
         if row in result.kept and not result.record.picked:
-            result.kept.whole(result.problem, row, 1)
+            result.kept.whole(result.hypotheses, row, 1)
     result.select(alpha=0.2)
 
 

@@ -112,7 +112,7 @@ def test_a_result_comes_back_from_a_file(tmp_path):
     result = bed.explained(alpha=ALPHA)
     path = result.save(tmp_path / "r.butfor")
     for inputs in (list(bed.inputs.values()), bed.inputs):
-        again = butfor.load(path, result.problem.sampler, inputs)
+        again = butfor.load(path, result.hypotheses.sampler, inputs)
         pd.testing.assert_frame_equal(again.table, result.table)
         one, other = (r.counterfactuals("sentence 1", "image: square 2", n=1)[0] for r in (result, again))
         assert (one["image"] == other["image"]).all()

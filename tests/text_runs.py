@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from butfor.evaluation.hypotheses import list_problem
+from butfor.evaluation.hypotheses import list_hypotheses
 from butfor.evaluation.items import ListItems
 from butfor.models import wrap
 from butfor.results.record import TextInputs
@@ -21,9 +21,9 @@ def explained(bed: TextBed, sampler: Any = None, *, batch_rows: int = 4096, **op
     settings = Settings.of({"alternative": "two-sided", "effects": None, **options})
     names = list(bed.inputs)
     items, subsets = ListItems([bed.inputs[name] for name in names]), [bed.subsets[name] for name in names]
-    problem = list_problem(items, names, subsets, sampler or bed.sampler, settings.seed)
+    hypotheses = list_hypotheses(items, names, subsets, sampler or bed.sampler, settings.seed)
     inputs = TextInputs("words", tuple(bed.inputs[name] for name in names))
-    return run(RunContext(problem, wrap(bed.model), "reader", batch_rows, str, list, inputs, (3, 2**20)), settings)
+    return run(RunContext(hypotheses, wrap(bed.model), "reader", batch_rows, str, list, inputs, (3, 2**20)), settings)
 
 
 def rates(result: Result, bed: TextBed) -> tuple[float, float]:

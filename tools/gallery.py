@@ -151,7 +151,7 @@ def main(wanted: list[str]) -> None:
         shap_plots(question, result)
         shap_of_media()
     if not wanted or {"plots", "reports"} & set(wanted):
-        pictures, texts = digits(count=8).found, text_demo().found
+        pictures, texts = digits(count=8).result, text_demo().result
         if not wanted or "plots" in wanted:
             plots(result, pictures, texts, question.model)
         if not wanted or "reports" in wanted:

@@ -67,7 +67,7 @@ LATER = {
 
 
 def __getattr__(name: str) -> object:
-    """What a run on a table and the help do not need is loaded when it is first asked for."""
+    """Load what a run on a table and the help do not need when it is first used."""
     if name in ("image", "multimodal", "plots", "simulate", "text"):
         return import_module(f"butfor.{name}")
     if name in LATER:

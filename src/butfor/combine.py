@@ -210,14 +210,14 @@ def _settings(result: Result, rule: str) -> dict[str, Any]:
         **{name: getattr(result.record, name) for name in SETTINGS},
         "evidence": kind,
         "draws": result.record.draws if kind == "w" else None,  # rivals of a few-shot competition
-        "zoom": result.problem.layers is not None,
+        "zoom": result.hypotheses.layers is not None,
         "subsets": result.subset_names if rule.startswith("adaptive") else None,  # weights are of subsets
     }
 
 
 def _evidence(result: Result, rule: str, hypotheses: int, inputs: int) -> dict[str, Array]:
     """Return the arrays (H,) that the rule needs; so many hypotheses and inputs are in the results before."""
-    evidence, choice, layers = result.evidence, result.choice, result.problem.layers
+    evidence, choice, layers = result.evidence, result.choice, result.hypotheses.layers
     assert choice is not None
     kept: dict[str, Array] = {"values": evidence.scaled, "varied": evidence.varied, "drawable": evidence.drawable}
     if choice.calibrated is not None:
@@ -239,8 +239,8 @@ def _guarantee(promises: Sequence[Guarantee], rule: str, same_seed: bool, filter
     dropped, shared = Note("filtered", "warning"), Note("same-seed", "warning")
     caveats = [caveat for one in promises for caveat in one.caveats if caveat != dropped]
     distinct = [caveat for k, caveat in enumerate(caveats) if caveat not in caveats[:k]]
-    told = (*((dropped,) if filtered else ()), *distinct)
+    caveats_told = (*((dropped,) if filtered else ()), *distinct)
     over = f"{weakest.family}, {len(promises)} results taken together"
     if same_seed and rule in INDEPENDENT:
-        return Guarantee("nothing", weakest.level, over, str(shared).rstrip("."), "nobody", told, "same-seed")
-    return replace(weakest, family=over, caveats=(shared, *told) if same_seed else told)
+        return Guarantee("nothing", weakest.level, over, str(shared).rstrip("."), "nobody", caveats_told, "same-seed")
+    return replace(weakest, family=over, caveats=(shared, *caveats_told) if same_seed else caveats_told)

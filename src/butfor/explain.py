@@ -154,6 +154,11 @@ def check_sampler(
     seed : the same seed gives the same check.
     progress : True for a bar on standard error, or a function that is called with a `butfor.Progress`.
 
+    Returns
+    -------
+    SamplerCheck or Ranks
+        With `ok`, `summary()` and `plot()`; of tables with a verdict for each subset.
+
     Examples
     --------
     >>> rng = np.random.default_rng(0)
@@ -193,7 +198,7 @@ def check_sampler(
 
 
 def modality(inputs: Any) -> Modality:
-    """What `inputs` are, by their type and that of the first of them; a table where nothing else fits.
+    """Return the modality of inputs, by their type and that of the first of them; a table where nothing else fits.
 
     Texts: a list, mapping, Series or array of strings. Images: a list or mapping of arrays of two dimensions and more,
     of Pillow images or of paths, one uint8 array of four dimensions, or what `butfor.image.folder` opens.

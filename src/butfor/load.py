@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from butfor.evaluation.hypotheses import Problem, list_problem, table_problem
+from butfor.evaluation.hypotheses import Hypotheses, list_hypotheses, table_hypotheses
 from butfor.evaluation.items import ListItems
 from butfor.evaluation.samplers import Sampler
 from butfor.results.io import GIVE, Facts, checked, counterfactual_arrays, read_file, read_index, unpack
@@ -74,15 +74,15 @@ def load(
                     else "a table, which is in the file"
                 )
                 raise InputError(f"inputs= is for images and texts, and this result is of {what}; leave inputs= out")
-            return unpack(facts, arrays, _table_problem(facts, arrays, sampler))
-        return unpack(facts, arrays, _list_problem(facts, arrays, sampler, _inputs(inputs, facts, images_in)))
+            return unpack(facts, arrays, _table_hypotheses(facts, arrays, sampler))
+        return unpack(facts, arrays, _list_hypotheses(facts, arrays, sampler, _inputs(inputs, facts, images_in)))
     except InputError:
         raise
     except BROKEN as error:
         raise sentence(f"{file} is not a whole butfor result", error, GIVE) from error
 
 
-def _table_problem(facts: Facts, arrays: dict[str, Array], sampler: Any) -> Problem:
+def _table_hypotheses(facts: Facts, arrays: dict[str, Array], sampler: Any) -> Hypotheses:
     record = facts.record
     assert isinstance(record.inputs, TableInputs)
     if "inputs" not in arrays:
@@ -94,7 +94,7 @@ def _table_problem(facts: Facts, arrays: dict[str, Array], sampler: Any) -> Prob
     if sampler is not None:
         shown = table.show(table.values, np.arange(len(table.values)))
         table, fitted = bind_sampler(shown, sampler)
-    return table_problem(items_of(table), table.index, subsets, fitted, record.seed)
+    return table_hypotheses(items_of(table), table.index, subsets, fitted, record.seed)
 
 
 def _check_table(table: Table, subsets: Sequence[Subset], arrays: dict[str, Array]) -> None:
@@ -117,8 +117,8 @@ def _check_table(table: Table, subsets: Sequence[Subset], arrays: dict[str, Arra
         check_cells(table, pieces, index)
 
 
-def _list_problem(facts: Facts, arrays: dict[str, Array], sampler: Any, inputs: Sequence[Any] | None) -> Problem:
-    """Return the problem of a run on images, texts or inputs of several parts."""
+def _list_hypotheses(facts: Facts, arrays: dict[str, Array], sampler: Any, inputs: Sequence[Any] | None) -> Hypotheses:
+    """Return the hypotheses of a run on images, texts or inputs of several parts."""
     names, record = facts.input_names, facts.record
     subsets: list[list[Subset]] = [[] for _ in names]
     for row, (name, index) in zip(facts.owners or (), facts.subsets, strict=True):
@@ -133,7 +133,7 @@ def _list_problem(facts: Facts, arrays: dict[str, Array], sampler: Any, inputs: 
         subsets = [[Subset(one.name, region(one.index)) for one in inside] for inside in subsets]
         check_kept([pieces for _, _, pieces in counterfactual_arrays(arrays)])
         drawing = with_attributes(usable, subsets)
-        return list_problem(list_items(inputs, names), names, subsets, drawing, record.seed)
+        return list_hypotheses(list_items(inputs, names), names, subsets, drawing, record.seed)
     if isinstance(record.inputs, TextInputs):
         from butfor.text.segment import SpanPacking, span_of
 
@@ -144,8 +144,8 @@ def _list_problem(facts: Facts, arrays: dict[str, Array], sampler: Any, inputs: 
                 span_of(text, subset)
                 if not all(type(end) is int for end in subset.index):
                     raise ValueError(f"its subset {subset.name!r:.60} is no span of characters")
-        return list_problem(ListItems(inputs, packing=SpanPacking()), names, subsets, usable, record.seed)
-    return list_problem(ListItems(inputs or [None] * len(names)), names, subsets, usable, record.seed)
+        return list_hypotheses(ListItems(inputs, packing=SpanPacking()), names, subsets, usable, record.seed)
+    return list_hypotheses(ListItems(inputs or [None] * len(names)), names, subsets, usable, record.seed)
 
 
 def _inputs(given: Any, facts: Facts, images_in: Sequence[str | Path] | None) -> Sequence[Any] | None:

@@ -72,6 +72,11 @@ def irt(
     delta : with early_stop, the probability that the answer is another; 0 always agrees.
     center : pilot draws whose mean is the centre of a two-sided statistic; None is 16, the paper has 1.
 
+    Returns
+    -------
+    Procedure
+        For `test=`.
+
     Examples
     --------
     >>> irt(99, early_stop=True).delta
@@ -95,6 +100,11 @@ def sequential(h: int = 10, *, draws: int | None = None, center: int | None = No
     draws : the most counterfactuals of one hypothesis; None is what a lone signal needs, to 100,000.
     center : pilot draws whose mean is the centre of a two-sided statistic; None is 16.
 
+    Returns
+    -------
+    Procedure
+        For `test=`.
+
     Examples
     --------
     >>> sequential(h=20).name
@@ -116,6 +126,11 @@ def few_shot(draws: int | None = None, *, scale: Literal["shrunk"] | None = None
     draws : decoys per hypothesis; None is 1 / alpha, at least 3.
     scale : "shrunk" where subsets differ much in scale.
 
+    Returns
+    -------
+    Procedure
+        For `test=`.
+
     Examples
     --------
     >>> few_shot(5).draws
@@ -131,6 +146,11 @@ def osft(*, center: int | None = None) -> Procedure:
     Parameters
     ----------
     center : pilot draws whose mean is the centre of a two-sided statistic; None is 1, as in the paper.
+
+    Returns
+    -------
+    Procedure
+        For `test=`.
 
     Examples
     --------
@@ -241,7 +261,7 @@ LONGEST_TIMEOUT = 10**9  # seconds: a clock cannot count many more
 
 @dataclass(frozen=True, eq=False)
 class Settings:
-    """What a run is asked for.
+    """Settings of a run: what is asked.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Speed: what is measured, on a small problem; the real figures come from `python -m benchmarks speed`."""
+"""Speed: what is measured, on a small hypotheses; the real figures come from `python -m benchmarks speed`."""
 
 from __future__ import annotations
 

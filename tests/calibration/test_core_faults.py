@@ -6,7 +6,7 @@ from scipy.stats import binom
 
 import butfor
 from butfor.evaluation.evaluator import Evaluator
-from butfor.evaluation.hypotheses import table_problem
+from butfor.evaluation.hypotheses import table_hypotheses
 from butfor.evaluation.items import TableItems
 from butfor.inference.few_shot import competition
 from butfor.inference.irt import p_fixed
@@ -161,18 +161,18 @@ def discontinuous(seed):
     rows[rng.uniform(size=rows.shape) < 0.04] = 4
     subsets = [Subset(f"x{j}", (j,)) for j in range(10)]
     sampler = butfor.tabular.from_values(lambda rows, subset, count, rng: rng.normal(size=(len(rows) * count, 1)))
-    problem = table_problem(TableItems(rows), range(12), subsets, sampler, seed)
-    return problem, Evaluator(lambda batch: (batch > 3).sum(axis=1) * 1.0, 10_000, 1)
+    hypotheses = table_hypotheses(TableItems(rows), range(12), subsets, sampler, seed)
+    return hypotheses, Evaluator(lambda batch: (batch > 3).sum(axis=1) * 1.0, 10_000, 1)
 
 
 def differing(drops, runs=50, draws=200, delta=0.01):
     """Runs in which stopping early decides otherwise than all draws do, and the share of their rows that were drawn."""
     spec, differ, share = StatisticSpec(Target("output"), Rounding(1e-14, 0.0), "greater"), 0, []
     for seed in range(runs):
-        problem, evaluator = discontinuous(seed)
-        full = irt(problem, evaluator, spec, draws)
+        hypotheses, evaluator = discontinuous(seed)
+        full = irt(hypotheses, evaluator, spec, draws)
         early = early_stop(
-            problem,
+            hypotheses,
             evaluator,
             spec,
             draws,
@@ -181,7 +181,7 @@ def differing(drops, runs=50, draws=200, delta=0.01):
             lambda _: None,
             drops=drops,
         )
-        assert draws > 200 or full.varied.sum() < problem.size / 2
+        assert draws > 200 or full.varied.sum() < hypotheses.size / 2
         chosen = (select(one.values, 0.1, "bh", one.varied) for one in (full, early))
         differ += int((next(chosen) != next(chosen)).any())
         share.append(early.draws.sum() / full.draws.sum())

@@ -6,7 +6,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestRegress
 
 from butfor import explain
 from butfor.evaluation.evaluator import Evaluator
-from butfor.evaluation.hypotheses import table_problem
+from butfor.evaluation.hypotheses import table_hypotheses
 from butfor.evaluation.progress import Meter
 from butfor.inference import exact as listed
 from butfor.inference.statistics import Rounding, StatisticSpec, Target
@@ -49,12 +49,12 @@ def null_p_values(bed, rows, kind, runs):
     for run in range(runs):
         rng = np.random.default_rng([run, rows])
         table, sampler = bind_sampler(BEDS[bed](rng, INPUTS), residual(BEDS[bed](rng, rows)))
-        problem = table_problem(items_of(table), table.index, [_one(run % 3)], sampler, 0)
+        hypotheses = table_hypotheses(items_of(table), table.index, [_one(run % 3)], sampler, 0)
         if outcomes is None:
-            read = read_trees(readable(model), problem, table, None, 1000, ask, ask(table.values))
+            read = read_trees(readable(model), hypotheses, table, None, 1000, ask, ask(table.values))
             outcomes = read.outcomes
         evaluator = Evaluator(ask, 1000, 1, Meter(lambda _: None, 0))
-        (part,) = known_outcomes(problem, evaluator, spec, outcomes.split(problem)[0], outcomes)
+        (part,) = known_outcomes(hypotheses, evaluator, spec, outcomes.split(hypotheses)[0], outcomes)
         found.append(part.values)
     return np.concatenate(found)
 

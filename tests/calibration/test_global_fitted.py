@@ -43,8 +43,8 @@ def test_contrast_counts_the_error_of_the_fit(model, margin):
     assert null_runs(20, model, margin) <= binom.isf(1e-4, 20, ALPHA)
 
 
-def without_fit(problem):
-    found = fitted_contrast.fit_of(problem)
+def without_fit(hypotheses):
+    found = fitted_contrast.fit_of(hypotheses)
     return replace(found, mean_leverage=0 * found.mean_leverage)
 
 

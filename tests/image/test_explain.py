@@ -188,7 +188,7 @@ def test_masks_are_stored(tmp_path):
     mask[:8, :8] = True
     result = run(pictures(), boxes={"corner": mask}, alpha=0.2)
     again = butfor.load(result.save(tmp_path / "r.butfor"), bi.donor(), pictures())
-    assert (again.problem.blocks[0].subset.index == mask).all()
+    assert (again.hypotheses.blocks[0].subset.index == mask).all()
     assert (again.counterfactuals("image 1", "corner")[0] == result.counterfactuals("image 1", "corner")[0]).all()
 
 
@@ -282,7 +282,7 @@ def test_boxes_of_each_image_in_their_order():
     with pytest.warns(bi.RegionWarning, match="'image 2'"):
         named = run(pictures(), boxes=by_name, alpha=0.2)
     pd.testing.assert_frame_equal(found.table, named.table)
-    where = [(found.input_names[block.start], block.subset.index) for block in found.problem.blocks]
+    where = [(found.input_names[block.start], block.subset.index) for block in found.hypotheses.blocks]
     assert where == [(name, box) for name, own in by_name.items() for box in own]
 
 
@@ -298,14 +298,14 @@ def test_boxes_of_each_image_in_their_order():
 )
 def test_lists_of_boxes_come_in_many_ways(each):
     found = run(pictures(2), boxes=each, test="osft", alpha=0.5)
-    assert [block.subset.index for block in found.problem.blocks] == [CORNER, CORNER]
+    assert [block.subset.index for block in found.hypotheses.blocks] == [CORNER, CORNER]
     assert found.record.inputs.boxes == "boxes(2 in 2 images)"
 
 
 @pytest.mark.parametrize("everywhere", [[CORNER], [list(CORNER)], np.array([CORNER]), [{"name": "a", "box": CORNER}]])
 def test_four_numbers_are_a_box_of_every_image(everywhere):
     found = run(pictures(2), boxes=everywhere, test="osft", alpha=0.5)
-    assert [block.subset.index for block in found.problem.blocks] == [CORNER, CORNER]
+    assert [block.subset.index for block in found.hypotheses.blocks] == [CORNER, CORNER]
     assert found.record.inputs.boxes == "boxes(1 for every image)"
 
 
@@ -314,9 +314,9 @@ def test_masks_of_each_image_in_their_order():
     mask[:8, :8] = True
     with pytest.warns(bi.RegionWarning, match="'image 1'"):
         found = run(pictures(2), boxes=[[], [mask, mask[::-1]]], test="osft", alpha=0.5)
-    assert [block.start for block in found.problem.blocks] == [0, 0]
+    assert [block.start for block in found.hypotheses.blocks] == [0, 0]
     assert found.input_names == ("image 2",)
-    assert (found.problem.blocks[0].subset.index == mask).all()
+    assert (found.hypotheses.blocks[0].subset.index == mask).all()
 
 
 @pytest.mark.parametrize(
@@ -340,7 +340,7 @@ def test_lists_of_boxes_go_through_every_call():
     moved = bi.sensitivity(
         corner, pictures(), bi.donor(), boxes=each, alternative="greater", alpha=0.2, test="few-shot"
     )
-    assert moved.results[1].problem.blocks[0].subset.index == CORNER  # at the edge it cannot move
+    assert moved.results[1].hypotheses.blocks[0].subset.index == CORNER  # at the edge it cannot move
     one = butfor.explain(corner, pictures(), bi.donor(), subsets=each, test="few-shot")
     assert one.table.subset.tolist() == ["box 1"] * 10
 

@@ -218,7 +218,7 @@ def test_one_image_is_shrunk_as_a_folder_is(place, capsys):
     Files.fromarray(np.zeros((60, 90, 3), np.uint8)).save(place / "wide.png")
     one = ["--images", str(place / "wide.png"), "--longest", "30", "--boxes", "grid:2x2", "--test", "osft", "--quiet"]
     assert main(["image", "--model", f"{place}/m.py:classes", *one, "--out", str(place / "o")]) == 0
-    assert butfor.load(place / "o" / "result.butfor").problem.items.inputs[0].shape == (20, 30, 3)
+    assert butfor.load(place / "o" / "result.butfor").hypotheses.items.inputs[0].shape == (20, 30, 3)
 
 
 def test_a_network_of_260_pixels_needs_no_size_from_the_shell(place, capsys):

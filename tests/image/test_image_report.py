@@ -252,7 +252,7 @@ def test_the_demo_finds_where_an_eight_is_closed_and_nothing_in_eights():
     from butfor.image.demo import digits
 
     demo = digits(count=24)
-    often = demo.found.table[demo.found.chosen].subset.value_counts()
+    often = demo.result.table[demo.result.chosen].subset.value_counts()
     assert set(often.index[:2]) == {"row 2 column 2", "row 3 column 2"}
     assert demo.check.chosen.mean() < 0.02
     assert "held-out eights chooses" in demo.summary()

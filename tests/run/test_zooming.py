@@ -21,7 +21,7 @@ def found():
 
 
 def test_a_part_is_drawn_only_where_its_whole_was_chosen(found):
-    layers, drawn = found.problem.layers, found.evidence.draws > 0
+    layers, drawn = found.hypotheses.layers, found.evidence.draws > 0
     has = layers.parent >= 0
     above = layers.parent[has]
     allowed = found.chosen[above] | (layers.resolution[above] == 0)  # the whole is looked through
@@ -34,7 +34,7 @@ def test_a_part_is_drawn_only_where_its_whole_was_chosen(found):
 
 
 def test_what_is_chosen_has_chosen_ancestors_up_to_the_whole(found):
-    layers = found.problem.layers
+    layers = found.hypotheses.layers
     deep = found.chosen & (layers.resolution > 1)
     assert deep.any()
     assert found.chosen[layers.parent[deep]].all()
@@ -43,7 +43,7 @@ def test_what_is_chosen_has_chosen_ancestors_up_to_the_whole(found):
 
 def test_a_smaller_alpha_does_not_keep_parts_of_what_it_drops(found):
     less = found.select(alpha=0.03)
-    layers = found.problem.layers
+    layers = found.hypotheses.layers
     deep = less.chosen & (layers.resolution > 1)
     assert less.chosen[layers.parent[deep]].all()
     assert less.chosen.sum() < found.chosen.sum()
@@ -53,8 +53,8 @@ def test_a_file_keeps_the_layers(found, tmp_path):
     path = tmp_path / "zoom.butfor"
     found.save(path)
     again = butfor.load(path)
-    assert again.problem.layers.stepwise
-    assert (again.problem.layers.parent == found.problem.layers.parent).all()
+    assert again.hypotheses.layers.stepwise
+    assert (again.hypotheses.layers.parent == found.hypotheses.layers.parent).all()
     assert (again.select(alpha=0.05).chosen == found.select(alpha=0.05).chosen).all()
 
 
@@ -131,7 +131,7 @@ def test_a_fixed_number_of_draws_goes_from_coarse_to_fine_too():
         bed.model, bed.inputs, bed.sampler, boxes=zoom(8, whole=True), test=butfor.irt(199), target=0, decide=False
     )
     assert set(np.unique(fixed.evidence.draws)) == {0, 199}
-    assert fixed.problem.layers.parent.tolist() == result.problem.layers.parent.tolist()
+    assert fixed.hypotheses.layers.parent.tolist() == result.hypotheses.layers.parent.tolist()
 
 
 def test_what_is_reached():

@@ -113,8 +113,8 @@ def test_from_coarse_to_fine_one_file_is_one_run(tmp_path):
     parts = [butfor.explain(model, DATA[a : a + 30], REFERENCE, seed=a, bounds=True) for a in (0, 30, 60)]
     found = butfor.combine(parts)
     for part, chosen in zip(parts, found.chosen, strict=True):
-        above = part.problem.layers.parent
-        inner = chosen & (part.problem.layers.resolution > 1)
+        above = part.hypotheses.layers.parent
+        inner = chosen & (part.hypotheses.layers.resolution > 1)
         assert chosen[above[inner]].all()  # a part is chosen only where what it is a part of is
     assert sum(map(sum, found.chosen)) > 30
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from butfor.evaluation.hypotheses import table_problem
+from butfor.evaluation.hypotheses import table_hypotheses
 from butfor.evaluation.items import TableItems
 from butfor.results.notes import nearly_all
 from butfor.tabular import auto, empirical, from_values, gaussian
@@ -19,8 +19,8 @@ def notes(inputs, sampler, controlled=False):
     """Codes and subsets of the notes of a run on these inputs."""
     subsets = [Subset(f"x{j}", np.array([j])) for j in range(inputs.shape[1])]
     reference = sampler.reference if isinstance(sampler, TableSampler) else None
-    problem = table_problem(TableItems(inputs.copy()), range(len(inputs)), subsets, sampler, 0)
-    made = draw_notes(problem, None if reference is None else reference.values, controlled)
+    hypotheses = table_hypotheses(TableItems(inputs.copy()), range(len(inputs)), subsets, sampler, 0)
+    made = draw_notes(hypotheses, None if reference is None else reference.values, controlled)
     assert all(str(note) for note in made)
     return {note.code: note.values["subsets"] for note in made}
 

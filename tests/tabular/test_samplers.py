@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import butfor
-from butfor.evaluation.hypotheses import Job, draw, table_problem
+from butfor.evaluation.hypotheses import Job, draw, table_hypotheses
 from butfor.evaluation.samplers import SamplerInfo, info_of
 from butfor.tabular.splice import table_sampler
 from butfor.tabular.table import as_table, items_of
@@ -238,8 +238,8 @@ def test_the_type_of_numbers_in_a_run(name_of_sampler, dtype):
     values = np.round(INPUTS * 10).astype(dtype)
     table = as_table(values, "data")
     fitted = table_sampler(SAMPLERS[name_of_sampler](REFERENCE * 10), table)
-    problem = table_problem(items_of(table), table.index, SUBSETS[:1], fitted, 0)
-    assert draw(problem, Job(problem.blocks[0], 3, 0)).values.dtype == (
+    hypotheses = table_hypotheses(items_of(table), table.index, SUBSETS[:1], fitted, 0)
+    assert draw(hypotheses, Job(hypotheses.blocks[0], 3, 0)).values.dtype == (
         np.float32 if dtype == np.float32 else np.float64
     )
 
@@ -259,9 +259,9 @@ def test_a_run_gives_the_same_as_the_sampler_itself(name_of_sampler):
         draws=5,
         alternative="greater",
     )
-    problem = result.problem
-    block = next(block for block in problem.blocks if block.subset.name == "x2")
-    drawn = draw(problem, Job(block, 5, 0)).values.reshape(6, 6)[:, 1:]
+    hypotheses = result.hypotheses
+    block = next(block for block in hypotheses.blocks if block.subset.name == "x2")
+    drawn = draw(hypotheses, Job(block, 5, 0)).values.reshape(6, 6)[:, 1:]
     for i in range(6):
         shown = result.counterfactuals(i, "x2", n=5)
         np.testing.assert_array_equal(shown[:, 2], drawn[i])

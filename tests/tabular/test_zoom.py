@@ -119,7 +119,7 @@ def test_a_run_with_a_column_that_stands_still(reference):
 
 def test_what_the_decision_hangs_on_is_the_first_reason(shifted):
     """Though a part of it is chosen, which the decision does not hang on."""
-    names, layers = shifted.subset_names, shifted.problem.layers
+    names, layers = shifted.subset_names, shifted.hypotheses.layers
     group, part = names.index("area, perimeter, radius"), names.index("noise")
     child = next(row for row in range(len(names)) if layers.parent[row] == group)
     size = len(shifted.chosen)
@@ -182,7 +182,7 @@ def test_evidence_is_found_at_the_resolution_where_it_is(shifted):
     assert group.chosen.mean() > 0.5
     assert table.chosen[table.subset == ALL].mean() > 0.9
     assert not table.chosen[table.subset.isin(["noise", "age", "years", "age, years"])].any()
-    parents = shifted.problem.layers.parent
+    parents = shifted.hypotheses.layers.parent
     assert all(shifted.chosen[parents[row]] for row in np.flatnonzero(shifted.chosen) if parents[row] >= 0)
 
 

@@ -60,7 +60,7 @@ def test_nothing_that_is_shown_asks_the_model_or_the_sampler(test, tmp_path):
 def test_what_is_shown_is_what_the_run_drew_and_heard():
     result = bt.explain(model, TEXTS, plain, alpha=0.3)
     for row in np.flatnonzero(result.chosen):
-        texts = result.kept.whole(result.problem, row)
+        texts = result.kept.whole(result.hypotheses, row)
         np.testing.assert_array_equal(result.kept.outputs(row)[:, 0], model(texts))
         name, subset = result.input_names[result.input_of[row]], result.subset_names[result.subset_of[row]]
         assert result.counterfactuals(name, subset, n=len(texts)) == texts

@@ -233,7 +233,7 @@ def test_a_saved_result_takes_its_own_texts_only(sampler, tmp_path):
     named = {"a": REVIEWS[0], "b": REVIEWS[1]}
     path = bt.explain(bad, named, sampler).save(tmp_path / "r.butfor")
     for inputs in ({"b": REVIEWS[1], "a": REVIEWS[0], "more": "x"}, REVIEWS[:2], pd.Series(named), None):
-        assert list(butfor.load(path, inputs=inputs).problem.items.inputs) == REVIEWS[:2]
+        assert list(butfor.load(path, inputs=inputs).hypotheses.items.inputs) == REVIEWS[:2]
     with pytest.raises(InputError, match="has an input 'b', which the inputs given lack"):
         butfor.load(path, inputs={"a": REVIEWS[0]})
     other = REVIEWS[1].replace("f", "g")

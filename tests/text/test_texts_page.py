@@ -41,7 +41,7 @@ def scope(tmp_path_factory):
 def test_the_examples_run_and_find_what_the_page_says(scope):
     assert {"wonderful", "perfect"} <= set(scope["result"].table.subset[scope["result"].chosen])
     assert scope["few"].chosen.any()
-    assert scope["one"].problem.items.inputs[0][2:18] == "wonderful little"
+    assert scope["one"].hypotheses.items.inputs[0][2:18] == "wonderful little"
     assert len(scope["counts"]) == len({name.split(" #")[0].lower() for name in scope["result"].subset_names})
 
 

@@ -277,7 +277,7 @@ def test_lone_surrogates_can_be_written(tmp_path):
     write_folder(found, tmp_path)
     assert "half �" in (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "half \\ud800" in (tmp_path / "table.csv").read_text(encoding="utf-8")
-    assert butfor.load(tmp_path / "result.butfor").problem.items.inputs[0] == "A lovely \ud801 day"
+    assert butfor.load(tmp_path / "result.butfor").hypotheses.items.inputs[0] == "A lovely \ud801 day"
     rendered(found, "half \ud800", colour=False).encode("utf-8")
 
 
@@ -312,11 +312,11 @@ def test_without_discoveries(tmp_path):
 
 def with_empty(result):
     """The result with one text more that is empty, as a user's own modality might have it."""
-    problem = result.problem
-    items = replace(problem.items, inputs=[*problem.items.inputs, ""])
-    problem = replace(problem, items=items, input_names=(*problem.input_names, "empty"))
+    hypotheses = result.hypotheses
+    items = replace(hypotheses.items, inputs=[*hypotheses.items.inputs, ""])
+    hypotheses = replace(hypotheses, items=items, input_names=(*hypotheses.input_names, "empty"))
     outputs = np.vstack([result.outputs, [[0.0]]])
-    return replace(result, problem=problem, input_names=problem.input_names, outputs=outputs)
+    return replace(result, hypotheses=hypotheses, input_names=hypotheses.input_names, outputs=outputs)
 
 
 def test_an_empty_text(result):
@@ -375,11 +375,11 @@ def test_shortened_accounts_for_every_character():
     rows = np.flatnonzero(found.input_of == 0).tolist()
     cut = pieces(found, 0, rows, np.ones(len(found.chosen), int))
     for most in (50, 500, 5000):
-        short = shortened(found.problem.items.inputs[0], cut, most)
+        short = shortened(found.hypotheses.items.inputs[0], cut, most)
         kept = sum(piece.end - piece.start for piece in short if not isinstance(piece, Gap))
         assert kept <= most
         gaps = [gap for gap in short if isinstance(gap, Gap)]
-        assert kept + sum(gap.characters for gap in gaps) == len(found.problem.items.inputs[0])
+        assert kept + sum(gap.characters for gap in gaps) == len(found.hypotheses.items.inputs[0])
         marks = {row for piece in short if not isinstance(piece, Gap) for row in piece.rows if found.chosen[row]}
         assert len(marks) + sum(gap.chosen for gap in gaps) == found.chosen[rows].sum()
 
@@ -511,8 +511,8 @@ def test_the_report_of_a_large_run_does_not_search_for_every_word():
             self.__dict__["rows"] = value
 
     found = explained([f"A lovely film number {k} of many and more" for k in range(60)])
-    blocks = tuple(Counting(b.subset, b.start, b.stop, b.key, b.rows) for b in found.problem.blocks)
-    found = replace(found, problem=replace(found.problem, blocks=blocks))
+    blocks = tuple(Counting(b.subset, b.start, b.stop, b.key, b.rows) for b in found.hypotheses.blocks)
+    found = replace(found, hypotheses=replace(found.hypotheses, blocks=blocks))
     looked.clear()
     marked_texts(found)
     assert len(looked) < 10 * len(blocks)
@@ -522,10 +522,10 @@ def test_the_demo_shows_words_of_opinion_beside_plain_ones_and_next_to_nothing_b
     from butfor.text.demo import REVIEWS, text_demo
 
     demo = text_demo()
-    chosen = set(demo.found.table[demo.found.chosen].subset)
+    chosen = set(demo.result.table[demo.result.chosen].subset)
     assert len(chosen & {"wonderful", "excellent", "loved", "perfect", "waste", "mess", "awful", "worst", "poor"}) >= 6
     assert demo.check.chosen.mean() < 0.03
-    told = demo.told(colour=False)
+    told = demo.marked(colour=False)
     assert all(name in told for name in REVIEWS)
     assert f"chooses {demo.check.chosen.sum()} of {len(demo.check.chosen)} words" in " ".join(told.split())
 

@@ -86,12 +86,12 @@ def demo(*, output: Output, kind: Annotated[str, typer.Argument(help="tabular, i
             from butfor.image.demo import digits
 
             threes = digits(output.seed, progress=progress)
-            result, words, as_json = threes.found, threes.summary, threes.found.to_json
+            result, words, as_json = threes.result, threes.summary, threes.result.to_json
         elif kind == "text":
             from butfor.text.demo import text_demo
 
             reviews = text_demo(output.seed, progress=progress)
-            result, words, as_json = reviews.found, reviews.told, reviews.found.to_json
+            result, words, as_json = reviews.result, reviews.marked, reviews.result.to_json
         else:
             raise InputError(f"there is no demo {kind!r} in this version; use tabular, image or text")
         written(result, output)
@@ -173,7 +173,7 @@ def report(
     if result.modality == "image" and (folder / REPORT).exists():
         from butfor.image.files import can_be_read
 
-        if not can_be_read(result.problem.items):
+        if not can_be_read(result.hypotheses.items):
             raise InputError(
                 f"the images of {folder / RESULT} cannot be read from their files any more, and {REPORT} has pictures: "
                 "it was kept; put the images back, or delete it for a report without pictures"

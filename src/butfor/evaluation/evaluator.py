@@ -23,8 +23,8 @@ from butfor.evaluation.calls import TRIES, again, ask, limited, tolerant, within
 from butfor.evaluation.hypotheses import (
     SUPPORT,
     CounterfactualBatch,
+    Hypotheses,
     Job,
-    Problem,
     Watch,
     draw,
     draw_all,
@@ -44,7 +44,7 @@ QUICK = 0.1  # seconds of a task below which the next may have twice the rows, w
 MOST_REMEMBERED = 2**20  # answers; what comes again after that is evaluated again
 
 Key = tuple[int, bytes]  # a hypothesis, and what tells its versions apart
-Extract = Callable[[Problem, CounterfactualBatch, Floats], Any]  # a few small numbers
+Extract = Callable[[Hypotheses, CounterfactualBatch, Floats], Any]  # a few small numbers
 # What a stage needs of a task's outputs: counts, means. A summary whose numbers are cut out of those of the stage may
 # have a `mark`, the digest of them all: with the jobs it tells the summary from all others in a journal.
 Summary = Callable[[tuple[Job, ...], tuple[Floats, ...]], Any]
@@ -93,17 +93,17 @@ class Memory:
             self.count += 1
 
 
-def remembering(problem: Problem, observed: Floats, again: bool = True) -> Memory | None:
+def remembering(hypotheses: Hypotheses, observed: Floats, again: bool = True) -> Memory | None:
     """Return a memory for the subsets whose draws the sampler says repeat (or can be listed); None: there are none.
 
     Nor is there one for images and texts where a hypothesis is not drawn for `again`: equal texts of a call are one
     row of it anyway.
     """
-    if not (again or problem.items.shares_subsets):
+    if not (again or hypotheses.items.shares_subsets):
         return None
-    repeats = method(problem.sampler, "repeats") or method(problem.sampler, "lists") or (lambda _: False)
-    never = {subset.name for subset in problem.subsets if not repeats(subset)}
-    names = frozenset(subset.name for subset in problem.subsets) - never
+    repeats = method(hypotheses.sampler, "repeats") or method(hypotheses.sampler, "lists") or (lambda _: False)
+    never = {subset.name for subset in hypotheses.subsets if not repeats(subset)}
+    names = frozenset(subset.name for subset in hypotheses.subsets) - never
     return Memory(observed, names) if names else None
 
 
@@ -139,12 +139,12 @@ class Buffer(threading.local):
 
 @dataclass(frozen=True, eq=False)
 class Stage:
-    """What all tasks of a stage share: it is large, so it travels to a worker once.
+    """The part that all tasks of a stage share: it is large, so it travels to a worker once.
 
     `observed` (n, outputs) are the outputs on the inputs, for subsets whose draws are `repeating`.
     """
 
-    problem: Problem  # without its blocks: they come with the jobs
+    hypotheses: Hypotheses  # without its blocks: they come with the jobs
     model: Model
     batch_rows: int
     n_outputs: int
@@ -156,9 +156,9 @@ class Stage:
     @property
     def key(self) -> tuple[object, ...]:
         """Equal for equal stages, as long as one of them exists."""
-        problem = self.problem
-        parts = (problem.items, problem.sampler, self.model, self.observed, problem.input_names)
-        return (*map(id, parts), problem.seed, self.batch_rows, self.n_outputs, self.repeating, self.tolerance)
+        hypotheses = self.hypotheses
+        parts = (hypotheses.items, hypotheses.sampler, self.model, self.observed, hypotheses.input_names)
+        return (*map(id, parts), hypotheses.seed, self.batch_rows, self.n_outputs, self.repeating, self.tolerance)
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,41 +228,41 @@ class Evaluator:
         """The model, to be called here and now."""
         return self.model if self.remembered is None else self.remembered
 
-    def outputs(self, problem: Problem, jobs: Iterable[Job]) -> Iterator[tuple[Job, Floats]]:
+    def outputs(self, hypotheses: Hypotheses, jobs: Iterable[Job]) -> Iterator[tuple[Job, Floats]]:
         """Yield each job with its outputs (inputs, versions, outputs), version 0 being the observed input.
 
         The observed row is evaluated in the same calls as its counterfactuals: a BLAS row predicted in another batch
         may differ in its last bits (METHODS 6). Rows of several small jobs share a call; rows of a large one are split.
         """
-        for task, result in self._results(problem, jobs):
+        for task, result in self._results(hypotheses, jobs):
             yield from zip(task.jobs, result.outputs, strict=True)
 
-    def listed(self, problem: Problem, jobs: Iterable[Job]) -> Iterator[tuple[Job, Floats, Support]]:
+    def listed(self, hypotheses: Hypotheses, jobs: Iterable[Job]) -> Iterator[tuple[Job, Floats, Support]]:
         """Yield jobs whose counterfactuals are listed, with their outputs and probabilities."""
-        for task, result in self._results(problem, jobs):
+        for task, result in self._results(hypotheses, jobs):
             for job, outputs, support in zip(task.jobs, result.outputs, result.supports, strict=True):
                 assert support is not None
                 yield replace(job, draws=support.mass.shape[1]), outputs, support
 
     def summaries(
-        self, problem: Problem, jobs: Iterable[Job], summary_of: Callable[[tuple[Job, ...]], Summary]
+        self, hypotheses: Hypotheses, jobs: Iterable[Job], summary_of: Callable[[tuple[Job, ...]], Summary]
     ) -> Iterator[tuple[tuple[Job, ...], Any]]:
         """Yield jobs that are evaluated together, and a summary of their outputs, which is made where they are.
 
         `summary_of` gives the function that does so for these jobs, with all that it needs and no more: it travels.
         """
-        for task, result in self._results(problem, jobs, summary_of):
+        for task, result in self._results(hypotheses, jobs, summary_of):
             yield task.jobs, result.summary
 
-    def watch(self, problem: Problem, jobs: Iterable[Job]) -> None:
+    def watch(self, hypotheses: Hypotheses, jobs: Iterable[Job]) -> None:
         """Evaluate jobs for the watchers alone."""
-        for _ in self._results(problem, jobs, lambda _: no_summary):
+        for _ in self._results(hypotheses, jobs, lambda _: no_summary):
             pass
 
-    def show(self, problem: Problem, batch: CounterfactualBatch, outputs: Floats) -> None:
+    def show(self, hypotheses: Hypotheses, batch: CounterfactualBatch, outputs: Floats) -> None:
         """Give the watchers numbers of a batch whose outputs are known."""
         for watcher in self.watchers:
-            numbers = None if watcher.look is None else watcher.look(problem, batch, outputs)
+            numbers = None if watcher.look is None else watcher.look(hypotheses, batch, outputs)
             watcher.note(batch.job, numbers, listed=batch.support is not None)
 
     def untested(self, size: int) -> Ints:
@@ -271,7 +271,7 @@ class Evaluator:
 
     def _results(
         self,
-        problem: Problem,
+        hypotheses: Hypotheses,
         jobs: Iterable[Job],
         summary_of: Callable[[tuple[Job, ...]], Summary] | None = None,
     ) -> Iterator[tuple[Task, TaskResult]]:
@@ -282,8 +282,8 @@ class Evaluator:
             memory.known.clear()
             memory.count = 0
         stage = Stage(
-            problem=replace(
-                problem, blocks=(), subset_names=(), input_of=none, subset_of=none, watch=None, layers=None
+            hypotheses=replace(
+                hypotheses, blocks=(), subset_names=(), input_of=none, subset_of=none, watch=None, layers=None
             ),
             model=self.model,
             batch_rows=self.batch_rows,
@@ -297,12 +297,12 @@ class Evaluator:
         done: dict[int, TaskResult] = {}
 
         def tasks() -> Iterator[Task]:
-            for number, group in enumerate(self._groups(problem, jobs)):
+            for number, group in enumerate(self._groups(hypotheses, jobs)):
                 waiting[number] = Task(
                     jobs=group,
                     extracts=tuple(watcher.look for watcher in self.watchers),
                     summary=None if summary_of is None else summary_of(group),
-                    watched=problem.watch is not None and not problem.watch.differ,
+                    watched=hypotheses.watch is not None and not hypotheses.watch.differ,
                     known={} if memory is None else memory.of(group),
                 )
                 yield waiting[number]
@@ -312,11 +312,11 @@ class Evaluator:
             done[number] = result
             while following in done:
                 task, ready = waiting.pop(following), done.pop(following)
-                self._record(problem, task, ready)
+                self._record(hypotheses, task, ready)
                 yield task, ready
                 following += 1
 
-    def _groups(self, problem: Problem, jobs: Iterable[Job]) -> Iterator[tuple[Job, ...]]:
+    def _groups(self, hypotheses: Hypotheses, jobs: Iterable[Job]) -> Iterator[tuple[Job, ...]]:
         """Yield the jobs of each task.
 
         Where draws cost much a task is one call of the model, so that little is lost with it. Where they repeat, all
@@ -325,11 +325,11 @@ class Evaluator:
         group: list[Job] = []
         rows, values, n_large = 0, 0, 0
         usual = room = max(CALLS * self.batch_rows, LEAST_ROWS)
-        costly = problem.items.costly
+        costly = hypotheses.items.costly
         grows = isinstance(self.engine, Serial) and self.memory is None
         for job in jobs:
             count = job.count * job.versions
-            is_large = problem.items.shares_subsets and job.ask is job.keep is None and count > self.batch_rows
+            is_large = hypotheses.items.shares_subsets and job.ask is job.keep is None and count > self.batch_rows
             is_large &= job.round != SUPPORT
             together = bool(group) and self.memory is not None and job.block is group[-1].block
             all_large = n_large == len(group)  # none of them shares a call, so their number may depend on the clock
@@ -346,22 +346,22 @@ class Evaluator:
             group.append(job)
             rows += count
             if not costly:
-                values += count * max(self.n_outputs, problem.items.size(job.block.start, job.block.subset))
+                values += count * max(self.n_outputs, hypotheses.items.size(job.block.start, job.block.subset))
                 n_large += is_large
         if group:
             yield tuple(group)
 
-    def _record(self, problem: Problem, task: Task, result: TaskResult) -> None:
+    def _record(self, hypotheses: Hypotheses, task: Task, result: TaskResult) -> None:
         """Count, remember and pass on the result of a task."""
         self.counter.count(*result.rows)
         if self.memory is not None:
             self.memory.learn(result.news)
         self.failed.update(result.failed)
-        if problem.watch is not None:
-            problem.watch.differ |= result.chance[0]
-            problem.watch.alike += result.chance[1]
-            if problem.watch.is_degenerate and problem.items.costly:  # others are refused when the run is over
-                raise no_chance(problem)
+        if hypotheses.watch is not None:
+            hypotheses.watch.differ |= result.chance[0]
+            hypotheses.watch.alike += result.chance[1]
+            if hypotheses.watch.is_degenerate and hypotheses.items.costly:  # others are refused when the run is over
+                raise no_chance(hypotheses)
         for job, support, numbers in zip(task.jobs, result.supports, result.numbers, strict=True):
             done = job if support is None else replace(job, draws=support.mass.shape[1])
             for watcher, number in zip(self.watchers, numbers, strict=True):
@@ -375,12 +375,12 @@ def no_summary(jobs: tuple[Job, ...], outputs: tuple[Floats, ...]) -> None:
 def evaluate_task(stage: Stage, task: Task) -> TaskResult:
     """Return the outputs of all jobs of a task, and what is kept of their counterfactuals; the same bits everywhere."""
     calls = _Calls(stage, task.known)
-    watch = Watch(stage.problem.items.costly) if task.watched else None
-    problem = replace(stage.problem, watch=watch)
+    watch = Watch(stage.hypotheses.items.costly) if task.watched else None
+    hypotheses = replace(stage.hypotheses, watch=watch)
     if stage.tolerance == Tolerance():
-        batches = list(_draw_or_list(problem, task.jobs))
+        batches = list(_draw_or_list(hypotheses, task.jobs))
     else:
-        batches = list(_draw_if_possible(problem, stage.tolerance, task.jobs, calls.failed))
+        batches = list(_draw_if_possible(hypotheses, stage.tolerance, task.jobs, calls.failed))
     outputs = calls.outputs(batches)
     if stage.tolerance.skip:
         for batch, of_batch in zip(batches, outputs, strict=True):
@@ -392,7 +392,7 @@ def evaluate_task(stage: Stage, task: Task) -> TaskResult:
     return TaskResult(
         outputs=outputs if task.summary is None else (),
         numbers=tuple(
-            tuple([None if extract is None else extract(stage.problem, *pair) for extract in task.extracts])
+            tuple([None if extract is None else extract(stage.hypotheses, *pair) for extract in task.extracts])
             for pair in zip(batches, outputs, strict=True)
         ),
         supports=tuple(batch.support for batch in batches),
@@ -401,7 +401,7 @@ def evaluate_task(stage: Stage, task: Task) -> TaskResult:
         chance=(False, 0) if watch is None else (watch.differ, watch.alike),
         failed=calls.failed,
         summary=None if task.summary is None else task.summary(task.jobs, outputs),
-        sample=None if task.summary is None else _sample(problem.seed, task.jobs, outputs),
+        sample=None if task.summary is None else _sample(hypotheses.seed, task.jobs, outputs),
     )
 
 
@@ -419,26 +419,26 @@ def _sample(seed: int, jobs: tuple[Job, ...], outputs: tuple[Floats, ...]) -> tu
     return number, inputs, outputs[number][inputs]
 
 
-def _draw_or_list(problem: Problem, jobs: tuple[Job, ...]) -> Iterator[CounterfactualBatch]:
+def _draw_or_list(hypotheses: Hypotheses, jobs: tuple[Job, ...]) -> Iterator[CounterfactualBatch]:
     if jobs[0].round == SUPPORT:
-        return (listed_block(problem, job.block) for job in jobs)
-    return draw_all(problem, jobs)
+        return (listed_block(hypotheses, job.block) for job in jobs)
+    return draw_all(hypotheses, jobs)
 
 
 def _draw_if_possible(
-    problem: Problem, tolerance: Tolerance, jobs: tuple[Job, ...], failed: dict[int, str]
+    hypotheses: Hypotheses, tolerance: Tolerance, jobs: tuple[Job, ...], failed: dict[int, str]
 ) -> Iterator[CounterfactualBatch]:
     """Draw where the sampler may take only so long, or fail: what it cannot draw is left as it is observed."""
     for job in jobs:
-        draw_job = partial(lambda job: next(_draw_or_list(problem, (job,))), job)
+        draw_job = partial(lambda job: next(_draw_or_list(hypotheses, (job,))), job)
         try:
             yield again(partial(within, tolerance.timeout, draw_job), TRIES if tolerance.skip else 1)
         except (TimeoutError, ModelError) as error:
             if not tolerance.skip:
-                slow = f"the sampler gave {error} on {problem.name_of(job.block)}"
+                slow = f"the sampler gave {error} on {hypotheses.name_of(job.block)}"
                 raise ModelError(slow if isinstance(error, TimeoutError) else str(error)) from error
             failed.update(dict.fromkeys(job.rows.tolist(), f"the sampler failed: {error}"))
-            batch = draw(replace(problem, sampler=Unchanged(), watch=None), job)
+            batch = draw(replace(hypotheses, sampler=Unchanged(), watch=None), job)
             if job.round == SUPPORT:
                 mass = np.full((len(job.rows), job.draws), 1 / job.draws)
                 batch = replace(batch, support=Support(mass, np.zeros(len(mass)), np.zeros(len(mass))))
@@ -465,7 +465,7 @@ class _Calls:
     """The calls of the model for one task."""
 
     def __init__(self, stage: Stage, known: dict[int, dict[bytes, Floats]]) -> None:
-        self.stage, self.items, self.known = stage, stage.problem.items, known
+        self.stage, self.items, self.known = stage, stage.hypotheses.items, known
         self.requested, self.evaluated, self.deduplicated = 0, 0, 0
         self.news: dict[Key, Floats] = {}
         self.failed: dict[int, str] = {}
@@ -565,7 +565,7 @@ class _Calls:
 
         def describe(row: int) -> str:
             job, position, version = _located(pieces, row)
-            name = f"input {self.stage.problem.input_names[int(job.inputs[position])]!r}"
+            name = f"input {self.stage.hypotheses.input_names[int(job.inputs[position])]!r}"
             return f"counterfactual {version} of {name}, subset {job.block.subset.name!r}" if version else name
 
         if tolerance.skip:

@@ -42,7 +42,7 @@ class Block:
 
 
 @dataclass(frozen=True)
-class Problem:
+class Hypotheses:
     """The hypotheses of a run: inputs, what to redraw in them, by which sampler, from which seed."""
 
     items: Items
@@ -91,9 +91,9 @@ class Problem:
         return numbers
 
 
-def table_problem(
+def table_hypotheses(
     items: TableItems, names: Sequence[Any], subsets: Sequence[Subset], sampler: Sampler, seed: int
-) -> Problem:
+) -> Hypotheses:
     """Return hypotheses in which every subset is tested on every row, input by input."""
     count, width = items.values.shape
     items.values.setflags(write=False)  # nobody may write into what is observed
@@ -103,7 +103,7 @@ def table_problem(
         for a in range(0, count, size)
         for j, subset in enumerate(subsets)
     )
-    return Problem(
+    return Hypotheses(
         items=items,
         input_names=tuple(names),
         subset_names=tuple(subset.name for subset in subsets),
@@ -116,13 +116,13 @@ def table_problem(
     )
 
 
-def list_problem(
+def list_hypotheses(
     items: ListItems, names: Sequence[Any], subsets: Sequence[Sequence[Subset]], sampler: Sampler, seed: int
-) -> Problem:
+) -> Hypotheses:
     """Return hypotheses of images or texts, each with its subsets; a block is one input with one of them."""
     pairs = [(i, subset) for i, of_input in enumerate(subsets) for subset in of_input]
     numbers = {name: number for number, name in enumerate(dict.fromkeys(subset.name for _, subset in pairs))}
-    return Problem(
+    return Hypotheses(
         items=items,
         input_names=tuple(names),
         subset_names=tuple(numbers),
@@ -159,20 +159,20 @@ class Watch:
         return not self.differ and self.alike >= self._enough
 
 
-def no_chance(problem: Problem) -> InputError:
+def no_chance(hypotheses: Hypotheses) -> InputError:
     """Return the error of a sampler that always draws the same; the paper's test cannot go from coarse to fine."""
-    without = "" if problem.layers is None else ", without zoom,"
+    without = "" if hypotheses.layers is None else ", without zoom,"
     return InputError(
-        f"this test needs draws that differ, but {problem.sampler!r} always draws the same; draw by chance (wrap an "
+        f"this test needs draws that differ, but {hypotheses.sampler!r} always draws the same; draw by chance (wrap an "
         f"inpainter in butfor.image.diversify), or use test='osft'{without} as in the paper, without a guarantee"
     )
 
 
-def always_alike(problem: Problem) -> bool:
+def always_alike(hypotheses: Hypotheses) -> bool:
     """Return whether draws beyond the first are the same: for a test that draws once and cannot tell by itself."""
-    watch = Watch(problem.items.costly)
-    for block in problem.blocks[:: max(1, len(problem.blocks) // 200)]:
-        values = draw(problem, Job(block, 2, 0)).values
+    watch = Watch(hypotheses.items.costly)
+    for block in hypotheses.blocks[:: max(1, len(hypotheses.blocks) // 200)]:
+        values = draw(hypotheses, Job(block, 2, 0)).values
         watch.compare(values[::3], [values[k + 1 : k + 3] for k in range(0, len(values), 3)])
         if watch.differ or watch.is_degenerate:
             break
@@ -287,67 +287,69 @@ class CounterfactualBatch:
         return len(self.inputs) * self.versions
 
 
-def draw_all(problem: Problem, jobs: Iterable[Job]) -> Iterator[CounterfactualBatch]:
+def draw_all(hypotheses: Hypotheses, jobs: Iterable[Job]) -> Iterator[CounterfactualBatch]:
     """Yield the counterfactuals of many jobs; their streams are opened together."""
     left = iter(jobs)
     while opened := list(islice(left, 128)):
         keys = [(job.block.subset.name, job.block.key, job.round) for job in opened]
         # Samplers of images and texts may keep what they draw under their generator's seeds, which only `stream` has.
-        rngs = streams(problem.seed, keys) if problem.items.shares_subsets else [None] * len(opened)
+        rngs = streams(hypotheses.seed, keys) if hypotheses.items.shares_subsets else [None] * len(opened)
         for job, rng in zip(opened, rngs, strict=True):
-            yield draw(problem, job, rng)
+            yield draw(hypotheses, job, rng)
 
 
-def draw(problem: Problem, job: Job, rng: np.random.Generator | None = None) -> CounterfactualBatch:
+def draw(hypotheses: Hypotheses, job: Job, rng: np.random.Generator | None = None) -> CounterfactualBatch:
     """Draw the counterfactuals of one job; again gives the same bits. `rng` is its stream, if open already."""
-    block, items, watch = job.block, problem.items, problem.watch
+    block, items, watch = job.block, hypotheses.items, hypotheses.watch
     inputs = items.block(block.start, block.stop)
     if job.ask is not None:
         inputs = items.take(inputs, job.ask)
-    rng = stream(problem.seed, block.subset.name, block.key, job.round) if rng is None else rng
+    rng = stream(hypotheses.seed, block.subset.name, block.key, job.round) if rng is None else rng
     try:
-        drawn = items.draw(problem.sampler, inputs, block.subset, job.draws, rng)
+        drawn = items.draw(hypotheses.sampler, inputs, block.subset, job.draws, rng)
     except InputError:
         raise
     except (Exception, SystemExit) as error:
-        raise ModelError(f"the sampler raised {type(error).__name__} on {problem.name_of(block)}: {error}") from error
+        raise ModelError(
+            f"the sampler raised {type(error).__name__} on {hypotheses.name_of(block)}: {error}"
+        ) from error
     first, last = job.part or (0, job.draws)
     if watch is not None and not watch.differ:
         watch.compare(items.part(inputs, block.subset), items.select_draws(drawn, None, first, last))
         if watch.is_degenerate and items.costly:  # others are refused when the run is over
-            raise no_chance(problem)
+            raise no_chance(hypotheses)
     if job.keep is not None:
         inputs = items.take(inputs, job.keep)
     values = items.splice(inputs, block.subset, items.select_draws(drawn, job.keep, first, last))
     return CounterfactualBatch(job, inputs, values)
 
 
-def redraw(problem: Problem, row: int, count: int, sizes: Sequence[int], skip: int = 0) -> Batch:
+def redraw(hypotheses: Hypotheses, row: int, count: int, sizes: Sequence[int], skip: int = 0) -> Batch:
     """Return counterfactuals `skip` to `skip + count` of those that rounds of these sizes gave one hypothesis."""
     drawn = sum(sizes) - skip
     if isinstance(count, bool) or not isinstance(count, int | np.integer) or not 1 <= count <= drawn:
         raise InputError(f"n must be between 1 and {drawn} (draws that can be made again), got {count!r}")
-    block = problem.block_of(row)
+    block = hypotheses.block_of(row)
     position = np.flatnonzero(block.rows == row)
     values: list[Any] = []
     for number, size in enumerate(sizes):
         if len(values) < skip + count:
-            values.extend(draw(problem, Job(block, size, number, keep=position)).values[1:])
-    inputs = problem.items.take(problem.items.block(block.start, block.stop), position)
-    return problem.items.whole(values[skip : skip + count], inputs, block.subset)
+            values.extend(draw(hypotheses, Job(block, size, number, keep=position)).values[1:])
+    inputs = hypotheses.items.take(hypotheses.items.block(block.start, block.stop), position)
+    return hypotheses.items.whole(values[skip : skip + count], inputs, block.subset)
 
 
 FULL = 1e-9  # a list that leaves no more than this unlisted claims all mass
 
 
-def listing_job(problem: Problem, block: Block) -> Job:
+def listing_job(hypotheses: Hypotheses, block: Block) -> Job:
     """Return the job that lists a block; how many values that gives is known once it is done."""
-    return Job(block, info_of(problem.sampler).listed or 64, SUPPORT)
+    return Job(block, info_of(hypotheses.sampler).listed or 64, SUPPORT)
 
 
-def listed_block(problem: Problem, block: Block) -> CounterfactualBatch:
+def listed_block(hypotheses: Hypotheses, block: Block) -> CounterfactualBatch:
     """Return the counterfactuals that the sampler lists for the inputs of a block, with their support."""
-    items, sampler, name = problem.items, problem.sampler, f"support of {problem.name_of(block)}"
+    items, sampler, name = hypotheses.items, hypotheses.sampler, f"support of {hypotheses.name_of(block)}"
     assert isinstance(sampler, ListsSupport)
     inputs = items.block(block.start, block.stop)
     try:

@@ -437,11 +437,17 @@ class Recording:
         Digests of stages, items and blocks are kept beside them, so that none takes the identity of another.
         """
         if stage.key not in self._stages:
-            problem = stage.problem
-            if id(problem.items) not in self._items:
-                self._items[id(problem.items)] = (problem.items, items_digest(problem.items))
-            shared = (problem.seed, stage.batch_rows, stage.n_outputs, sorted(stage.repeating), problem.round_draws)
-            self._stages[stage.key] = (stage, repr(shared).encode() + self._items[id(problem.items)][1])
+            hypotheses = stage.hypotheses
+            if id(hypotheses.items) not in self._items:
+                self._items[id(hypotheses.items)] = (hypotheses.items, items_digest(hypotheses.items))
+            shared = (
+                hypotheses.seed,
+                stage.batch_rows,
+                stage.n_outputs,
+                sorted(stage.repeating),
+                hypotheses.round_draws,
+            )
+            self._stages[stage.key] = (stage, repr(shared).encode() + self._items[id(hypotheses.items)][1])
         for job in task.jobs:
             if id(job.block) not in self._blocks:
                 block = job.block

@@ -13,7 +13,7 @@ from butfor.types import Bools
 
 @dataclass(frozen=True)
 class WorkerState:
-    """What a worker has done: tasks, rows given to the model, and seconds that took."""
+    """The work of one worker: tasks, rows given to the model, and seconds that took."""
 
     name: str  # the process and the thread
     units: int = 0

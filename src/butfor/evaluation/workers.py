@@ -1,4 +1,4 @@
-"""What `workers=` stands for: this process, threads, processes, or a dask cluster.
+"""Workers, by `workers=`: this process, threads, processes, or a dask cluster.
 
 Small tasks travel together in bundles, so that sending them costs little; a stage that is not worth it is done here.
 """
@@ -209,7 +209,7 @@ class WorkerPool:
                 self._reopen()
         jobs = task.jobs
         if not stage.tolerance.skip:
-            raise ModelError(DIED.format(tries=TRIES, what=stage.problem.name_of(jobs[0].block)))
+            raise ModelError(DIED.format(tries=TRIES, what=stage.hypotheses.name_of(jobs[0].block)))
         if len(jobs) == 1:
             why = DIED.format(tries=TRIES, what="it")
             outputs: tuple[Floats, ...] = (np.zeros((jobs[0].count, jobs[0].versions, stage.n_outputs)),)  # all equal
@@ -325,8 +325,8 @@ def _stage_at(path: Path) -> Stage:
 def open_stage(content: bytes) -> Stage:
     """Return a stage that was sent; nobody may write into what is observed."""
     stage: Stage = cloudpickle.loads(content)
-    if isinstance(stage.problem.items, TableItems):
-        stage.problem.items.values.setflags(write=False)
+    if isinstance(stage.hypotheses.items, TableItems):
+        stage.hypotheses.items.values.setflags(write=False)
     return stage
 
 

@@ -24,7 +24,7 @@ ENLARGED = 4  # factor by which the 8 x 8 pixels are enlarged, to be looked at
 class ImageDemo:
     """The result on threes, a check on eights, in which nothing is to be discovered, and an introduction."""
 
-    found: Result
+    result: Result
     check: Result
     before: str
 
@@ -34,7 +34,8 @@ class ImageDemo:
             f"{int(self.check.chosen.sum())} of {len(self.check.chosen)} squares. They come from the reference's "
             "own population, so a valid test finds (nearly) nothing there."
         )
-        return "\n".join([textwrap.fill(self.before, WIDTH), "", self.found.summary(), "", textwrap.fill(after, WIDTH)])
+        before, after = textwrap.fill(self.before, WIDTH), textwrap.fill(after, WIDTH)
+        return "\n".join([before, "", self.result.summary(), "", after])
 
 
 def digits(seed: int = 0, progress: bool | Callable[[Progress], None] | None = None, count: int = 24) -> ImageDemo:

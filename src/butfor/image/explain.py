@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from butfor.evaluation.hypotheses import Proposer, is_blind, list_problem
+from butfor.evaluation.hypotheses import Proposer, is_blind, list_hypotheses
 from butfor.evaluation.items import ListItems
 from butfor.evaluation.progress import Progress
 from butfor.evaluation.samplers import HasNotes, Sampler, SeesRun, info_of
@@ -131,14 +131,14 @@ def explain(
     drawing = prepared(sampler, proposed, fills)
     check = None if info_of(drawing).changes_subset_only else check_drawn
     items = ListItems(proposed.items, check, costly=True, packing=RegionPacking())
-    problem = list_problem(items, proposed.names, proposed.subsets, drawing, settings.seed)
+    hypotheses = list_hypotheses(items, proposed.names, proposed.subsets, drawing, settings.seed)
 
     def notes() -> list[Note]:
         given = (proposed.items, proposed.subsets, settings.seed)
         return [*proposed.notes, *map(as_note, drawing.notes(*given) if isinstance(drawing, HasNotes) else [])]
 
     context = RunContext(
-        problem=with_layers(problem, proposer, proposed),
+        hypotheses=with_layers(hypotheses, proposer, proposed),
         wrapped=wrapped,
         model_name=model_name(model),
         batch_rows=batch_images(proposed),

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from butfor.evaluation.hypotheses import Problem
+from butfor.evaluation.hypotheses import Hypotheses
 from butfor.evaluation.samplers import SamplerInfo
 from butfor.image.inpainters import empty
 from butfor.image.region import Box, Image, at, bounds, box_sums, grown, integral, is_region, mask_of
@@ -409,27 +409,27 @@ def _patches(box: Box, mask: Bools) -> Ints:
     return np.concatenate(patches)
 
 
-def fills_judged(problem: Problem, kept: Kept) -> Note | None:
+def fills_judged(hypotheses: Hypotheses, kept: Kept) -> Note | None:
     """Return a note on the fills that were kept; None where none can be judged."""
 
     def region(row: int) -> tuple[Image, Subset]:
-        index = int(problem.input_of[row])
-        return problem.items.block(index, index + 1)[0], problem.block_of(row).subset
+        index = int(hypotheses.input_of[row])
+        return hypotheses.items.block(index, index + 1)[0], hypotheses.block_of(row).subset
 
-    rows = [row for row in range(problem.size) if row in kept and can_judge(*region(row))]
+    rows = [row for row in range(hypotheses.size) if row in kept and can_judge(*region(row))]
     if not rows:
         return None
     rows = [rows[k] for k in np.unique(np.linspace(0, len(rows) - 1, 200).astype(int)).tolist()]
     by_image: dict[int, tuple[Image, list[Subset]]] = {}
     for row in rows:
         image, subset = region(row)
-        by_image.setdefault(int(problem.input_of[row]), (image, []))[1].append(subset)
+        by_image.setdefault(int(hypotheses.input_of[row]), (image, []))[1].append(subset)
     in_run = among([image for image, _ in by_image.values()], [subsets for _, subsets in by_image.values()])
     odd = fills = real = same = 0
     for row in rows:
         image, subset = region(row)
         scores: Judge = (judge if in_run is None else in_run)(image, subset)
-        made = list(kept.whole(problem, row))
+        made = list(kept.whole(hypotheses, row))
         new = [fill for fill in made if not np.array_equal(fill, image)]
         same += len(made) - len(new)
         flagged = scores([image, *new]) < FLAG

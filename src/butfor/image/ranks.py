@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from butfor.evaluation.evaluator import Evaluator
-from butfor.evaluation.hypotheses import Proposer, is_blind, list_problem, rounds
+from butfor.evaluation.hypotheses import Proposer, is_blind, list_hypotheses, rounds
 from butfor.evaluation.items import ListItems
 from butfor.evaluation.samplers import info_of
 from butfor.image.boxes import as_proposer
@@ -81,14 +81,14 @@ def ranks(
     given = load_items(images)
     proposed = propose_regions(given, as_proposer(boxes, seed, given.names), on_error)
     drawing = prepared(sampler, proposed, fills)
-    problem = list_problem(ListItems(proposed.items), proposed.names, proposed.subsets, drawing, seed)
+    hypotheses = list_hypotheses(ListItems(proposed.items), proposed.names, proposed.subsets, drawing, seed)
     call = classifier(model).call
     outputs = np.asarray(call([proposed.items[0]])).reshape(1, -1).shape[1]
     evaluator = Evaluator(call, batch_rows or batch_images(proposed), outputs)
     target = Target("output" if outputs == 1 else "predicted")
     order, spreads = [], []
     rng = np.random.default_rng(seed)
-    for _, answers in evaluator.outputs(problem, rounds(problem.blocks, draws, draws)):
+    for _, answers in evaluator.outputs(hypotheses, rounds(hypotheses.blocks, draws, draws)):
         values, _ = pick(answers, target, np.arange(1))
         above, ties = (values[:, 1:] > values[:, :1]).sum(), (values[:, 1:] == values[:, :1]).sum()
         if ties == draws:

@@ -325,13 +325,13 @@ def pictures(result: Result) -> Pictures | None:
         number="Effect" if shows_effects(result) else EVIDENCE.get(result.evidence.kind, result.evidence.kind),
         page=PAGE,
         drawn=any(region.tiles for photo in photographs for region in photo.regions),
-        zoomed=result.problem.layers is not None,
+        zoomed=result.hypotheses.layers is not None,
         estimated=bool(np.isfinite(result.effects.effect[~result.chosen]).any()),
     )
 
 
 def _photograph(result: Result, index: int, position: int, logits: bool, label: str) -> Photograph:
-    image: Image = result.problem.items.block(index, index + 1)[0]
+    image: Image = result.hypotheses.items.block(index, index + 1)[0]
     rows = np.flatnonzero(result.input_of == index)
     lit, marks = lit_and_marks(result, image, rows)
     first = np.argsort(~result.chosen[rows], kind="stable")[:MOST_REGIONS]
@@ -361,7 +361,7 @@ def _photograph(result: Result, index: int, position: int, logits: bool, label: 
 def _region(result: Result, row: int, image: Image, observed: Floats, logits: bool, detailed: bool) -> Region:
     from PIL import Image as Files
 
-    subset, label = result.problem.block_of(row).subset, int(result.evidence.classes[row])
+    subset, label = result.hypotheses.block_of(row).subset, int(result.evidence.classes[row])
     column = label if len(observed) > 1 else 0
     inside = _inside(result, row).replace("-", "−")
     kind = "p-value" if result.evidence.kind == "p" else result.evidence.kind
@@ -382,7 +382,7 @@ def _region(result: Result, row: int, image: Image, observed: Floats, logits: bo
 
     tiles: tuple[Tile, ...] = ()
     if detailed and row in result.kept and not result.record.picked:  # most draws of picked inputs are rejected
-        drawn: list[Image] = list(result.kept.whole(result.problem, row, MOST_DRAWS))
+        drawn: list[Image] = list(result.kept.whole(result.hypotheses, row, MOST_DRAWS))
         outputs = result.kept.outputs(row)[: len(drawn)]
         tiles = tuple(
             Tile(picture_of(made), value(output), change(output[column] - observed[column]))
@@ -403,7 +403,7 @@ def _region(result: Result, row: int, image: Image, observed: Floats, logits: bo
 
 
 def marked_photograph(result: Result, index: int, side: int = SIDE) -> Image:
-    image: Image = result.problem.items.block(index, index + 1)[0]
+    image: Image = result.hypotheses.items.block(index, index + 1)[0]
     lit, marks = lit_and_marks(result, image, np.flatnonzero(result.input_of == index))
     return photograph(lit, marks, side=side)
 
@@ -417,10 +417,11 @@ def lit_and_marks(result: Result, image: Image, rows: Ints) -> tuple[Image, list
 
     def marks(shown: Iterable[int]) -> list[Mark]:
         return [
-            Mark(result.problem.block_of(row).subset, _inside(result, row), bool(result.chosen[row])) for row in shown
+            Mark(result.hypotheses.block_of(row).subset, _inside(result, row), bool(result.chosen[row]))
+            for row in shown
         ]
 
-    layers = result.problem.layers
+    layers = result.hypotheses.layers
     if layers is None:
         return image, marks(rows.tolist())
     deepest, effect = max(1, int(layers.resolution.max())), result.effects.effect
@@ -435,7 +436,7 @@ def lit_and_marks(result: Result, image: Image, rows: Ints) -> tuple[Image, list
         else:
             continue
         depth = layers.resolution[row] / deepest
-        cells.append(Cell(result.problem.block_of(row).subset, depth, bool(effect[row] < 0), estimate))
+        cells.append(Cell(result.hypotheses.block_of(row).subset, depth, bool(effect[row] < 0), estimate))
     cells.sort(key=lambda cell: cell.estimate is not None)  # veils over what is chosen at the same resolution
     return heat(image, cells), marks(row for row in chosen if layers.finest(result.chosen)[row])
 

@@ -60,23 +60,23 @@ class Learner:
         self.step = np.empty(len(p), np.int64)
         self.step[order] = np.cumsum(new) - 1  # (H,)
 
-    def weights(self, others: Bools, own: Bools, clusters: Ints, rng: np.random.Generator) -> Floats:
+    def weights(self, others: Bools, members: Bools, clusters: Ints, rng: np.random.Generator) -> Floats:
         """Weights of `own` with mean 1, from the p-values of `others` only."""
         share = self._share(others, clusters, rng)
-        return 1 - share + share * self._learned(others, own)
+        return 1 - share + share * self._learned(others, members)
 
     def _share(self, others: Bools, clusters: Ints, rng: np.random.Generator) -> float:
         """How far to trust the weights: the share that finds most, learned on one half of the others for the other."""
         half = (rng.permutation(int(clusters.max()) + 1) % 2)[clusters]
-        found = np.zeros(len(SHARES))
+        discoveries = np.zeros(len(SHARES))
         for k in (0, 1):
             test = others & (half == k)
             learned = self._learned(others & (half != k), test)
-            found += [_count(self.p[test] / (1 - share + share * learned), self.alpha) for share in SHARES]
-        return SHARES[int(found.argmax())]  # the smallest of equals
+            discoveries += [_count(self.p[test] / (1 - share + share * learned), self.alpha) for share in SHARES]
+        return SHARES[int(discoveries.argmax())]  # the smallest of equals
 
-    def _learned(self, others: Bools, own: Bools) -> Floats:
-        learned = self._thresholds(others)[self.labels[own]]
+    def _learned(self, others: Bools, members: Bools) -> Floats:
+        learned = self._thresholds(others)[self.labels[members]]
         mean = learned.mean() if learned.size else 0.0
         return learned / mean if mean > 0 else np.ones(learned.size)
 
@@ -92,11 +92,11 @@ class Learner:
         edges, x, y, first = _hull(self.steps[there], self.label_of_step[there], times[there], size)
         steep = np.argsort(-y / x, kind="stable")
         edges, x, y, first = edges[steep], x[steep], y[steep], first[steep]
-        spent, found = np.cumsum(x), np.cumsum(y + first)  # n t and #{p <= t}, over all labels
+        spent, discoveries = np.cumsum(x), np.cumsum(y + first)  # n t and #{p <= t}, over all labels
         taken = np.searchsorted(-y / x, -PENALTIES, side="left")  # edges that are steeper than each penalty
         taken = taken[taken > 0] - 1
         for level in (self.alpha, 2 * self.alpha, 4 * self.alpha):
-            fits = taken[spent[taken] <= level * found[taken]]
+            fits = taken[spent[taken] <= level * discoveries[taken]]
             if fits.size:
                 last = int(fits.max()) + 1
                 budget = np.bincount(edges[:last], x[:last], minlength=self.count)
@@ -209,8 +209,8 @@ def _weights_without(learner: Learner, fold: Ints, k: int, blocks: Ints, rng: np
     """Weights (H,) of fold k from all other folds, and of every other fold from those that are neither it nor k."""
     weights = np.ones(len(fold))
     for part in range(FOLDS):
-        own = fold == part
-        weights[own] = learner.weights((fold != k) & ~own, own, blocks, rng)
+        members = fold == part
+        weights[members] = learner.weights((fold != k) & ~members, members, blocks, rng)
     return weights
 
 
@@ -227,22 +227,24 @@ def _nulls(p: Floats, weights: Floats, fold: Ints, k: int, blocks: Ints) -> Floa
     return np.asarray((2 * most[fold] + above[fold] - mine) / (size[fold] / 2))
 
 
-def _count_without(ratio: Floats, nulls: Floats, own: Bools, blocks: Ints, alpha: float) -> Floats:
+def _count_without(ratio: Floats, nulls: Floats, members: Bools, blocks: Ints, alpha: float) -> Floats:
     """r_b (H,) of the fold's blocks from P / W: less than what BH chooses where the own block has no say, 0 elsewhere.
 
     BH chooses r, the largest with #{P / W <= alpha r / (m pi)} >= r: going down from m, the first that stands. Of other
     folds pi is their own; the whole fold of b is counted at pi_b, as the pi of its other blocks have seen b.
     """
-    outside, inside = np.sort((ratio * nulls)[~own]), np.sort(ratio[own])
-    count = np.full(own.sum(), float(len(ratio)))
+    outside, inside = np.sort((ratio * nulls)[~members]), np.sort(ratio[members])
+    count = np.full(members.sum(), float(len(ratio)))
     while True:
         reach = alpha * count / len(ratio)
-        near = reach / nulls[own]
-        mine = np.bincount(blocks[own], ratio[own] <= near)[blocks[own]]
+        near = reach / nulls[members]
+        mine = np.bincount(blocks[members], ratio[members] <= near)[blocks[members]]
         fewer = outside.searchsorted(reach, "right") + inside.searchsorted(near, "right") - mine
         if (fewer == count).all():
             break
         count = fewer
     result = np.zeros(len(ratio))
-    result[own] = np.maximum(0.7 * count, count - 2.5 * np.sqrt(count))  # e-BH drops what counts on more than there is
+    result[members] = np.maximum(
+        0.7 * count, count - 2.5 * np.sqrt(count)
+    )  # e-BH drops what counts on more than there is
     return result

@@ -34,12 +34,12 @@ class Bounds:
         order = np.lexsort((self.cost, groups))
         counts = np.bincount(groups, minlength=size)
         starts = np.cumsum(counts) - counts
-        found = np.zeros(size)
+        by_set = np.zeros(size)
         if len(order):
             rank = np.arange(1, len(order) + 1) - starts[groups[order]]
             filled = counts > 0
-            found[filled] = np.maximum.reduceat(rank - self.cost[order] + 1, starts[filled])
-        return np.maximum(found, 0).astype(np.int64)
+            by_set[filled] = np.maximum.reduceat(rank - self.cost[order] + 1, starts[filled])
+        return np.maximum(by_set, 0).astype(np.int64)
 
 
 def simes_bounds(p: ArrayLike, confidence: float = 0.95) -> Bounds:

@@ -183,8 +183,8 @@ class Forecasts:
             for subset in np.unique(subset_of).tolist():
                 rows = known[(decisions[input_of[known]] == value) & (subset_of[known] == subset)]
                 if rows.size:
-                    own = np.zeros((len(true), 2)) if chance is None else chance[:, subset]
-                    off[rows] = forecast_gap(own, true, 1 - share[rows])
+                    by_subset = np.zeros((len(true), 2)) if chance is None else chance[:, subset]
+                    off[rows] = forecast_gap(by_subset, true, 1 - share[rows])
         return off
 
 

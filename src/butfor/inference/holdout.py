@@ -43,7 +43,7 @@ Loss = Callable[[Ints, Floats], Floats]  # inputs (n,), outputs (n, versions, ou
 
 @dataclass(frozen=True)
 class Measure:
-    """What is summed over inputs: one number per version, which direction is surprising, and the sign of its effect."""
+    """A sum over inputs: one number per version, which direction is surprising, and the sign of its effect."""
 
     values: Callable[[Floats, Ints, Ints | None], tuple[Floats, Ints]]  # outputs, inputs, classes -> values, classes
     alternative: Alternative
@@ -146,7 +146,7 @@ def passes_needed(rule: str, alpha: float, subsets: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class LabelScore:
-    """What a loss compares: labels as numbers, and outputs as predictions of them and on the scale of the loss."""
+    """The two sides of a loss: labels as numbers, and outputs as predictions of them and on the scale of the loss."""
 
     truth: Floats  # (inputs, C)
     predicted: Callable[[Floats], Floats]  # outputs (n, versions, outputs) -> (n, versions, C)

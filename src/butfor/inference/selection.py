@@ -395,7 +395,7 @@ class Layers:
     stepwise: bool = False  # a part is drawn only where what it is a part of was chosen; what is not drawn has p = 1
 
     def reached(self, chosen: Bools, passing: Bools | None = None) -> Bools:
-        """What may be chosen (H,) where these are: parts of them, parts of a whole, and what is no part.
+        """Return what may be chosen (H,) where these are: parts of them, parts of a whole, and what is no part.
 
         The whole is looked through: what its parts do to the output may cancel in it. So is what is `passing` (H,).
 
@@ -407,7 +407,7 @@ class Layers:
         return reached
 
     def top_down(self, choose: Callable[[Bools, Bools], Bools], passing: Bools | None = None) -> Bools:
-        """What is chosen (H,), one resolution after the other, from the whole down.
+        """Return what is chosen (H,), one resolution after the other, from the whole down.
 
         `choose` gets which hypotheses are of a resolution, and which of them are parts of something chosen (H,).
 
@@ -459,7 +459,7 @@ def layers_of_table(resolution: Ints, parent: Ints, inputs: int) -> Layers:
 
 @dataclass(frozen=True, eq=False)
 class LearningUnits:
-    """What weights are learned over (H,): inputs that may depend on each other, and hypotheses that are alike."""
+    """Units that weights are learned over (H,): inputs that may depend on each other, and hypotheses that are alike."""
 
     cluster: Ints
     label: Ints
@@ -483,15 +483,15 @@ class Choice:
         """Chosen hypotheses (H,)."""
         if self.layers is None:
             return self.in_families(evidence, tested)
-        own = self.after_pilot(evidence, tested) if self.weights is None else self  # weights are learned from all
+        weighted = self.after_pilot(evidence, tested) if self.weights is None else self  # weights are learned from all
 
         def choose(level: Bools, reached: Bools) -> Bools:
-            return own.in_families(self._without(evidence, reached), tested & level)
+            return weighted.in_families(self._without(evidence, reached), tested & level)
 
         return self.layers.top_down(choose, self._passing)
 
     def waiting(self, evidence: Floats, tested: Bools, chosen: Bools) -> Bools:
-        """What only its larger parts keep from being chosen (H,) where these are, so that drawing it can wait.
+        """Return what only its larger parts keep from being chosen (H,), so that drawing it can wait.
 
         Once a larger part is chosen it may need more draws: what else waits then counts in its family as p = 1.
         """
@@ -516,7 +516,7 @@ class Choice:
         return np.where(reached, evidence, 0.0 if self.rule == "e-bh" else 1.0)
 
     def in_families(self, evidence: Floats, tested: Bools) -> Bools:
-        """What the rule rejects (H,), whether or not the larger parts are chosen."""
+        """Return what the rule rejects (H,), whether or not the larger parts are chosen."""
         if self.calibrated is not None:
             tested = tested & self.calibrated
         if self.rule not in ("adaptive", "adaptive-strict"):

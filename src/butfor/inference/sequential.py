@@ -97,7 +97,7 @@ class Sequential:
 
     @property
     def drawn(self) -> Bools:
-        """What the next batch is drawn for (H,)."""
+        """Hypotheses that the next batch is drawn for (H,)."""
         return self.open & ~self.waiting
 
     def next_batch(self) -> int:

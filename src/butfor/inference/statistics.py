@@ -203,7 +203,7 @@ class Picked:
 
 @dataclass(frozen=True)
 class StatisticSpec:
-    """What is computed for every hypothesis: which number, on which scale, in which direction, around which centre."""
+    """The statistic of every hypothesis: which number, on which scale, in which direction, around which centre."""
 
     target: Target
     rounding: Rounding
@@ -320,7 +320,7 @@ EvidenceKind = Literal["p", "z", "w", "e"]
 
 @dataclass(frozen=True)
 class Evidence:
-    """What a test has of every hypothesis."""
+    """The evidence of a test, one entry per hypothesis."""
 
     kind: EvidenceKind
     values: Floats  # (H,)

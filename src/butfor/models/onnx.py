@@ -36,8 +36,8 @@ def open_session(
     """
     path = Path(path).expanduser()
     if not path.is_file():
-        problem = "is a directory" if path.is_dir() else "does not exist"
-        raise InputError(f"{what} {path} {problem}; give the path of an ONNX file")
+        fault = "is a directory" if path.is_dir() else "does not exist"
+        raise InputError(f"{what} {path} {fault}; give the path of an ONNX file")
     if threads is None:
         stated = os.environ.get("OMP_NUM_THREADS", "")
         threads = int(stated) if stated.isdecimal() else 0  # 0: as many as it likes

@@ -267,8 +267,10 @@ def answered(
             raise ModelError(f"the model at {address} failed {attempts} times over; {why}")
         if not (status >= 500 or status == 429 or "not ready" in text or (status == 404 and served)):
             raise (NotThere if status == 404 else Refused)(f"the model at {address} refused the request; {why}")
-        asked = response.headers.get("retry-after", "")
-        raise _Failed(why, min(float(asked), LONGEST_WAIT) if asked.isascii() and asked.isdecimal() else 0.0)
+        retry_after = response.headers.get("retry-after", "")
+        raise _Failed(
+            why, min(float(retry_after), LONGEST_WAIT) if retry_after.isascii() and retry_after.isdecimal() else 0.0
+        )
 
     def pause(error: Exception, attempt: int) -> float:
         if not isinstance(error, _Failed):

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from butfor.evaluation.hypotheses import is_blind, list_problem
+from butfor.evaluation.hypotheses import is_blind, list_hypotheses
 from butfor.evaluation.items import ListItems, same, size
 from butfor.evaluation.progress import Progress
 from butfor.evaluation.samplers import HasNotes, ListsSupport, Sampler, SamplerInfo, info_of, method
@@ -203,7 +203,7 @@ def explain(
         raise InputError("none of the inputs has anything to test; see subsets")
     check = None if info_of(sampler).changes_subset_only else check_drawn
     context = RunContext(
-        problem=list_problem(ListItems(items, check), names, proposed, sampler, settings.seed),
+        hypotheses=list_hypotheses(ListItems(items, check), names, proposed, sampler, settings.seed),
         wrapped=wrap(model),
         model_name=model_name(model),
         batch_rows=int(np.clip(2**26 // max(1, *map(size, items)), 1, 256)),  # 64 MB of images at a time

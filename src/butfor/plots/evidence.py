@@ -143,7 +143,7 @@ def pvalues(result: Result, *, ax: Axes | None = None) -> Axes:
     ax.plot(rank, rank / (len(rank) + 1), color=INK, linewidth=0.7, linestyle=":", label="by chance alone")
     ax.scatter(rank[~sure], p[~sure], s=4, color=REST, linewidths=0, label="not established")
     ax.scatter(rank[sure], p[sure], s=7, color=CHOSEN, linewidths=0, label="established")
-    if result.rule == "bh" and result.family == "run" and result.problem.layers is None:
+    if result.rule == "bh" and result.family == "run" and result.hypotheses.layers is None:
         ax.plot(rank, result.alpha * rank / len(rank), color=OTHER, label=f"bh at {result.alpha:g}")
     elif sure.any():
         largest = float(p[sure].max())

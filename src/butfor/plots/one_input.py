@@ -312,8 +312,8 @@ def resolutions(result: Result, input: object = None, *, ax: Axes | None = None)
     """
     from matplotlib.patches import Rectangle
 
-    layers, size = result.problem.layers, len(result.subset_names)
-    if layers is not None and result.problem.size != size * len(result.input_names):
+    layers, size = result.hypotheses.layers, len(result.subset_names)
+    if layers is not None and result.hypotheses.size != size * len(result.input_names):
         raise InputError(
             "each input of this run has subsets of its own, and no tree is common to all; see result.report"
         )

@@ -19,7 +19,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 
 import numpy as np
 
-from butfor.evaluation.hypotheses import Problem
+from butfor.evaluation.hypotheses import Hypotheses
 from butfor.evaluation.items import TableItems
 from butfor.inference.decisions import Nearest
 from butfor.inference.effects import Effects
@@ -99,24 +99,28 @@ def _array_types(part: str) -> dict[str, Any]:
 
 def pack(result: Result) -> tuple[dict[str, Any], dict[str, Array]]:
     """Return the JSON and the arrays of a result."""
-    problem, choice, decided, control = result.problem, result.choice, result.decided, result.control
-    is_table = isinstance(problem.items, TableItems)
+    hypotheses, choice, decided, control = result.hypotheses, result.choice, result.decided, result.control
+    is_table = isinstance(hypotheses.items, TableItems)
     parts = {
         "evidence": result.evidence,
         "effects": result.effects,
         "decided": decided,
         "stay": None if decided is None else decided.stay,
-        "layers": problem.layers,
+        "layers": hypotheses.layers,
         "units": None if choice is None else choice.units,
         "features": result.over_inputs,
         "control": control,
     }
     weights, nulls = (None, None) if choice is None or choice.weights is None else choice.weights
     arrays = {
-        **{f"{part}.{name}": getattr(held, name, None) for part, held in parts.items() for name in _array_types(part)},
+        **{
+            f"{part}.{name}": getattr(record_part, name, None)
+            for part, record_part in parts.items()
+            for name in _array_types(part)
+        },
         **{name: getattr(result, name) for name in ("input_of", "subset_of", "chosen", "outputs")},
         "difference": result.difference if result.is_global else None,
-        "inputs": problem.items.values if isinstance(problem.items, TableItems) else None,
+        "inputs": hypotheses.items.values if isinstance(hypotheses.items, TableItems) else None,
         "weights": weights,
         "nulls": nulls,
         "floor": None if choice is None else choice.floor,
@@ -125,7 +129,7 @@ def pack(result: Result) -> tuple[dict[str, Any], dict[str, Array]]:
     arrays = {name: array for name, array in arrays.items() if array is not None}
     texts, kept, nearest = _pack_counterfactuals(result, arrays)
     names = result.output_names
-    subsets = problem.subsets if is_table else [block.subset for block in problem.blocks]
+    subsets = hypotheses.subsets if is_table else [block.subset for block in hypotheses.blocks]
     facts = Facts(
         record=result.record,
         kind=result.evidence.kind,
@@ -136,7 +140,7 @@ def pack(result: Result) -> tuple[dict[str, Any], dict[str, Array]]:
         family=result.family,
         rows=result.rows,
         subsets=tuple((subset.name, plain_index(subset.index)) for subset in subsets),
-        owners=None if is_table else tuple(block.start for block in problem.blocks),
+        owners=None if is_table else tuple(block.start for block in hypotheses.blocks),
         rows_asked=result.rows_asked,
         output_names=None if names is None else tuple(map(_plain_name, names)),
         run_notes=tuple(map(as_note, result.run_notes)),
@@ -358,10 +362,10 @@ def counterfactual_arrays(arrays: Mapping[str, Array]) -> Iterator[tuple[str, in
             yield name, int(row), array
 
 
-def unpack(facts: Facts, arrays: dict[str, Array], problem: Problem) -> Result:
+def unpack(facts: Facts, arrays: dict[str, Array], hypotheses: Hypotheses) -> Result:
     """Return the result that `pack` was given; its content is checked before."""
-    same = all(np.array_equal(getattr(problem, name), arrays[name]) for name in ("input_of", "subset_of"))
-    if not same or problem.subset_names != facts.subset_names:
+    same = all(np.array_equal(getattr(hypotheses, name), arrays[name]) for name in ("input_of", "subset_of"))
+    if not same or hypotheses.subset_names != facts.subset_names:
         raise ValueError("its hypotheses are not those of its inputs and subsets")
 
     def part(name: str, **more: Any) -> Any:
@@ -370,9 +374,9 @@ def unpack(facts: Facts, arrays: dict[str, Array], problem: Problem) -> Result:
         return PARTS[name][0](**given, **more) if given else None
 
     layers = part(
-        "layers", stepwise=not problem.items.shares_subsets
+        "layers", stepwise=not hypotheses.items.shares_subsets
     )  # parts of texts are drawn where these are chosen
-    problem, importance = replace(problem, layers=layers), facts.record.importance
+    hypotheses, importance = replace(hypotheses, layers=layers), facts.record.importance
     pieces = facts.texts | {f"{name} {row}": array for name, row, array in counterfactual_arrays(arrays)}
     rows = [int(key.removeprefix("kept ")) for key in pieces if key.startswith("kept ")]
     chunks = (
@@ -402,7 +406,7 @@ def unpack(facts: Facts, arrays: dict[str, Array], problem: Problem) -> Result:
         evidence=part("evidence", kind=facts.kind),
         effects=part("effects"),
         chosen=arrays["chosen"],
-        problem=problem,
+        hypotheses=hypotheses,
         outputs=arrays["outputs"],
         kept=Kept(tuple(chunks)),
         choice=choice,

@@ -55,7 +55,7 @@ def chooses_nothing(limit: Note) -> bool:
 def _never_varies(result: Result) -> list[Note]:
     """Return a note where the user's rule decides alike on all inputs and on all of the reference, whole rows of which
     are drawn at resolution 0."""
-    layers, decided = result.problem.layers, result.decided
+    layers, decided = result.hypotheses.layers, result.decided
     if decided is None or not result.record.user_decision or layers is None or result.modality != "table":
         return []
     whole_rows = decided.share[layers.resolution == 0]
@@ -242,7 +242,7 @@ def _of_importance(result: Result) -> list[Note]:
     if len(importance.classes) > 1:
         notes.append(Note("mixed-classes", "limit", {"classes": list(importance.classes)}))
     columns = result.record.columns
-    inside = [{columns[j] for j in subset.index.tolist()} for subset in result.problem.subsets]
+    inside = [{columns[j] for j in subset.index.tolist()} for subset in result.hypotheses.subsets]
     withheld = result._choose(result.alpha, result.rule, result.family, withhold=False) & result.rejected
     if withheld.any():
         notes.append(Note("withheld", "warning", {"names": [result.subset_names[j] for j in np.flatnonzero(withheld)]}))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from butfor.evaluation.hypotheses import Problem, redraw, table_problem
+from butfor.evaluation.hypotheses import Hypotheses, redraw, table_hypotheses
 from butfor.evaluation.items import TableItems
 from butfor.inference.bounds import simes_bounds
 from butfor.inference.decisions import Forecasts, Nearest
@@ -87,13 +87,15 @@ class Kept:
         chunk, i = self._index[row]
         return np.asarray(chunk.outputs[i])
 
-    def whole(self, problem: Problem, row: int, count: int | None = None) -> Batch:
+    def whole(self, hypotheses: Hypotheses, row: int, count: int | None = None) -> Batch:
         """Return the first counterfactuals of one hypothesis as whole inputs; none if they were not kept."""
         if row not in self:
             return []
-        subset = problem.block_of(row).subset
-        inputs = problem.items.block(int(problem.input_of[row]), int(problem.input_of[row]) + 1)
-        return problem.items.whole(problem.items.unpack(self.pieces(row)[:count], inputs[0], subset), inputs, subset)
+        subset = hypotheses.block_of(row).subset
+        inputs = hypotheses.items.block(int(hypotheses.input_of[row]), int(hypotheses.input_of[row]) + 1)
+        return hypotheses.items.whole(
+            hypotheses.items.unpack(self.pieces(row)[:count], inputs[0], subset), inputs, subset
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,7 +190,7 @@ class Result:
     rule: str
     family: Family
     rows: int
-    problem: Problem
+    hypotheses: Hypotheses
     outputs: Floats  # (inputs, outputs) of the model on the inputs
     record: RunRecord
     kept: Kept = field(default_factory=Kept)
@@ -248,7 +250,7 @@ class Result:
             self.family,
             self.alpha,
             filtered=self.unchanging > 0,
-            layered=self.problem.layers is not None,
+            layered=self.hypotheses.layers is not None,
             few_inputs=len(self.input_names) < LEAST_INPUTS,
             doubted=() if calibrated is None else names[~calibrated].tolist(),
             check_failed=check_failed,
@@ -376,7 +378,7 @@ class Result:
         nearest = self.decided.nearest.get(row)
         if nearest is None:
             return None
-        items, block, position = self.problem.items, self.problem.block_of(row), int(self.input_of[row])
+        items, block, position = self.hypotheses.items, self.hypotheses.block_of(row), int(self.input_of[row])
         inputs = items.block(position, position + 1)
         made = items.unpack([nearest.piece], inputs[0], block.subset)
         return items.shown(items.whole(np.asarray(made) if items.shares_subsets else made, inputs, block.subset))
@@ -422,7 +424,7 @@ class Result:
         """
         families = self.input_of if family == "input" else None
         if self.choice is None:
-            return Choice(rule, alpha, families, self.problem.layers, draws=self.record.draws)
+            return Choice(rule, alpha, families, self.hypotheses.layers, draws=self.record.draws)
         return replace(self.choice, rule=rule, alpha=alpha, families=families)
 
     def _choose(self, alpha: float, rule: str, family: Family, *, withhold: bool = True) -> Bools:
@@ -460,10 +462,10 @@ class Result:
         row = self.row(input, subset)
         counts = isinstance(n, int | np.integer) and not isinstance(n, bool)
         drawn = counts and n > 0 and not self.kept.listed(row)
-        batch = self.kept.whole(self.problem, row, n) if drawn else []
+        batch = self.kept.whole(self.hypotheses, row, n) if drawn else []
         if not drawn or len(batch) != n:
-            batch = redraw(self.problem, row, n, list(self.record.rounds), self.record.set_aside)
-        return self.problem.items.shown(batch)
+            batch = redraw(self.hypotheses, row, n, list(self.record.rounds), self.record.set_aside)
+        return self.hypotheses.items.shown(batch)
 
     def row(self, input: object, subset: str) -> int:
         """Return the position of a hypothesis in the table.
@@ -626,7 +628,7 @@ def _listed(names: tuple[Any, ...], most: int = 8) -> str:
 
 
 def importance_result(
-    problem: Problem,
+    hypotheses: Hypotheses,
     record: RunRecord,
     evidence: GlobalEvidence,
     effects: Effects,
@@ -635,12 +637,12 @@ def importance_result(
     rule: str,
     check: Check | None,
 ) -> Result:
-    """Return the result of the global question: every subset of `problem` once, on one pseudo-input."""
+    """Return the result of the global question: every subset of `hypotheses` once, on one pseudo-input."""
     count, name = len(evidence.p), "all inputs"
     pseudo = TableItems(np.full((1, len(record.columns)), np.nan))
     result = Result(
         input_names=(name,),
-        subset_names=problem.subset_names,
+        subset_names=hypotheses.subset_names,
         input_of=np.zeros(count, np.int64),
         subset_of=np.arange(count),
         evidence=Evidence(
@@ -662,7 +664,7 @@ def importance_result(
         rule=rule,
         family="run",
         rows=0,
-        problem=table_problem(pseudo, (name,), problem.subsets, problem.sampler, record.seed),
+        hypotheses=table_hypotheses(pseudo, (name,), hypotheses.subsets, hypotheses.sampler, record.seed),
         outputs=np.zeros((1, 0)),
         record=record,
         difference=evidence.difference,
@@ -700,17 +702,17 @@ def columns(result: Result) -> dict[str, Array]:
 
 
 def _resolutions(result: Result) -> Ints:
-    layers = result.problem.layers
+    layers = result.hypotheses.layers
     return np.zeros(len(result.chosen), np.int64) if layers is None else layers.resolution
 
 
 def _values(result: Result) -> Array:
     """Return what is observed in the subset: of single columns of a table; None elsewhere."""
-    problem, values = result.problem, np.full(len(result.chosen), None, dtype=object)
-    if not isinstance(problem.items, TableItems):
+    hypotheses, values = result.hypotheses, np.full(len(result.chosen), None, dtype=object)
+    if not isinstance(hypotheses.items, TableItems):
         return values
-    cells = np.asarray(problem.items.shown(problem.items.values), dtype=object)
-    single = {subset.name: int(subset.index[0]) for subset in problem.subsets if len(subset.index) == 1}
+    cells = np.asarray(hypotheses.items.shown(hypotheses.items.values), dtype=object)
+    single = {subset.name: int(subset.index[0]) for subset in hypotheses.subsets if len(subset.index) == 1}
     for position, name in enumerate(result.subset_names):
         if name in single:
             rows = result.subset_of == position

@@ -172,7 +172,7 @@ def flip_sentence(result: Result, row: int) -> str:
 
 def finest_of(result: Result, marked: Bools) -> Bools:
     """Return those marked (H,) of which no part is marked."""
-    layers = result.problem.layers
+    layers = result.hypotheses.layers
     return marked if layers is None else layers.finest(marked)
 
 
@@ -184,7 +184,7 @@ def reasons(result: Result, position: int, k: int) -> dict[str, Array]:
     """
     from butfor.results.result import names_column
 
-    of_input, decided, layers = np.flatnonzero(result.input_of == position), result.decided, result.problem.layers
+    of_input, decided, layers = np.flatnonzero(result.input_of == position), result.decided, result.hypotheses.layers
     share = np.zeros(len(result.chosen)) if decided is None else np.nan_to_num(decided.share)
     needed = np.zeros(len(share), bool) if decided is None else finest_of(result, decided.necessary) & (share > 0)
     rank = np.where(needed, 2, finest_of(result, result.chosen))

@@ -122,7 +122,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class View:
-    """What every rendering of a result shows."""
+    """A result as every rendering shows it."""
 
     headline: str  # the answer in one sentence
     lead: tuple[str, ...]
@@ -214,7 +214,7 @@ def _decision_answer(result: Result) -> Answer:
         return Answer("decision", sentence)
     of_inputs = f"{len(inputs):,} of {total:,} inputs" if total > 1 else "the input"
     sentence = f"For {of_inputs} it is established what the decision hangs on. {_most(result, needed)}"
-    part, layers, rows = np.zeros(len(needed)), result.problem.layers, np.flatnonzero(needed)
+    part, layers, rows = np.zeros(len(needed)), result.hypotheses.layers, np.flatnonzero(needed)
     if layers is not None:
         np.maximum.at(part, layers.parent, np.nan_to_num(decided.share) * (layers.parent >= 0))
     count = np.bincount(result.subset_of[rows], minlength=len(result.subset_names))
@@ -245,10 +245,10 @@ def telling_row(result: Result, index: int) -> int:
 
 def which_of(result: Result, row: int) -> str:
     """Return that it is not known which part of a group the decision hangs on, where none of them is established."""
-    layers, decided = result.problem.layers, result.decided
+    layers, decided = result.hypotheses.layers, result.decided
     if layers is None or decided is None:
         return ""
-    size = getattr(result.problem.block_of(row).subset.index, "size", 1)
+    size = getattr(result.hypotheses.block_of(row).subset.index, "size", 1)
     if size < 2:
         return ""
     parts = np.flatnonzero(layers.parent == row)
@@ -286,8 +286,8 @@ def _feature_sentences(result: Result) -> list[str]:
     classes = result.output_names or range(result.outputs.shape[1])
     called = np.unique(result.outputs.argmax(axis=1))
     chosen = over.chosen
-    if result.problem.layers is not None:
-        parent = result.problem.layers.parent[: len(chosen)]
+    if result.hypotheses.layers is not None:
+        parent = result.hypotheses.layers.parent[: len(chosen)]
         chosen = chosen & ~np.isin(np.arange(len(chosen)), parent[chosen])
     finest = np.flatnonzero(chosen)
     if finest.size:
@@ -381,7 +381,7 @@ def promise_line(result: Result) -> str:
 
 
 def _detail(result: Result) -> str:
-    return "" if result.problem.layers is None else " at each level of detail"
+    return "" if result.hypotheses.layers is None else " at each level of detail"
 
 
 SETTINGS = {
@@ -536,8 +536,8 @@ def leading(result: Result) -> Ints:
 
 def parents(result: Result) -> Ints:
     """Return of each subset (S,) the larger one that it is a part of; -1 where there is none."""
-    layers, size = result.problem.layers, len(result.subset_names)
-    if layers is None or result.problem.size != size * len(result.input_names):
+    layers, size = result.hypotheses.layers, len(result.subset_names)
+    if layers is None or result.hypotheses.size != size * len(result.input_names):
         return np.full(size, -1)
     return layers.parent[:size]
 
@@ -665,7 +665,7 @@ def _chart(result: Result) -> Chart | None:
         order = np.lexsort((-np.abs(np.nan_to_num(over.effect)), ~over.chosen))
         return features_chart(result, order[:MOST_LINES])
     if chosen.any() and len(result.input_names) > 1:
-        part = "part" if result.problem.layers is None else "finest part"
+        part = "part" if result.hypotheses.layers is None else "finest part"
         return _counts(result, finest_of(result, chosen), f"by the {part} that is established")
     index = input_index(result, None)
     rows = rows_of(result, index)
@@ -745,7 +745,7 @@ def nearest_case(result: Result, row: int) -> NearestCase | None:
     decided, index = result.decided, int(result.input_of[row])
     if decided is None or result.modality != "table" or row not in decided.nearest:
         return None
-    items, subset, names = result.problem.items, result.problem.block_of(row).subset, result.record.columns
+    items, subset, names = result.hypotheses.items, result.hypotheses.block_of(row).subset, result.record.columns
     before = items.shown(items.block(index, index + 1))
     after = result.nearest(result.input_names[index], subset.name)
     assert after is not None
@@ -767,8 +767,8 @@ def nearest_case(result: Result, row: int) -> NearestCase | None:
 def example(result: Result, row: int) -> Example:
     """Return the counterfactuals of one hypothesis that the run kept."""
     index, name = int(result.input_of[row]), result.subset_names[result.subset_of[row]]
-    items, columns = result.problem.items, result.problem.block_of(row).subset.index
-    drawn, observed = items.shown(result.kept.whole(result.problem, row)), items.shown(items.block(index, index + 1))
+    items, columns = result.hypotheses.items, result.hypotheses.block_of(row).subset.index
+    drawn, observed = items.shown(result.kept.whole(result.hypotheses, row)), items.shown(items.block(index, index + 1))
     names, outputs = result.record.columns, result.kept.outputs(row)
     shown = tuple(
         (str(names[j]), _column(observed, j)[0], tuple(_column(drawn, j))) for j in columns[:MOST_COLUMNS].tolist()

@@ -9,7 +9,7 @@ import numpy as np
 
 from butfor.evaluation.calls import probe
 from butfor.evaluation.evaluator import Evaluator, Watcher
-from butfor.evaluation.hypotheses import Problem
+from butfor.evaluation.hypotheses import Hypotheses
 from butfor.evaluation.progress import Meter
 from butfor.inference.decisions import Decision
 from butfor.inference.effects import mean_known
@@ -26,7 +26,7 @@ TAILS = (0.05, 0.1)  # where control p-values are counted
 
 
 def control(
-    problems: Sequence[Problem],
+    controls: Sequence[Hypotheses],
     evaluator: Evaluator,
     spec: StatisticSpec,
     settings: Settings,
@@ -35,7 +35,7 @@ def control(
     decision: Decision | None = None,
     outcomes: Outcomes | None = None,
 ) -> Control:
-    """The test on rows that their samplers have not seen; one problem for each sampler, with the same subsets.
+    """The test on rows that their samplers have not seen; one hypotheses for each sampler, with the same subsets.
 
     `averaged` is what features are of, which are told by how much these rows are off on average; a `decision` is told
     whether its chances come true. A subset whose control p-values are too often small (binomial, all subsets together
@@ -43,29 +43,31 @@ def control(
     """
     quiet = _quiet(settings)
     stopping = replace(quiet, rule="bh") if quiet.rule == "adaptive" else quiet  # weights need all rows together
-    subsets = len(problems[0].subset_names)
+    subsets = len(controls[0].subset_names)
     parts, gains, forecasts, decisions = [], [], [], []
-    for problem in problems:
-        choice = choice_of(problem, stopping, np.arange(len(problem.items)))
-        seen = probe(evaluator.direct, problem.items, evaluator.batch_rows, lambda row: f"row {row} of the reference")
+    for hypotheses in controls:
+        choice = choice_of(hypotheses, stopping, np.arange(len(hypotheses.items)))
+        seen = probe(
+            evaluator.direct, hypotheses.items, evaluator.batch_rows, lambda row: f"row {row} of the reference"
+        )
         meter.count_evaluated(seen.rows)
-        own = replace(spec, picked=None, rounding=seen.rounding)
-        first = FirstDraws(problem.size, spec.target, settings.link, seen.rounding, averaged)
+        control_spec = replace(spec, picked=None, rounding=seen.rounding)
+        first = FirstDraws(hypotheses.size, spec.target, settings.link, seen.rounding, averaged)
         watching: tuple[Watcher, ...] = (first,)
         if decision is not None:
-            forecasts.append(DecisionChances(problem.size, decision))
+            forecasts.append(DecisionChances(hypotheses.size, decision))
             decisions.append(decision(seen.outputs))
             watching = (first, forecasts[-1])
         apart = replace(evaluator, failed={}, watchers=watching)  # hypotheses of its own
-        done = perform(problem, apart, own, stopping, choice, meter, "control", outcomes=outcomes)
+        done = perform(hypotheses, apart, control_spec, stopping, choice, meter, "control", outcomes=outcomes)
         if done.interrupted:
             raise KeyboardInterrupt  # nothing is decided yet that could be returned
         parts.append(done.evidence)
         gains.append(first.estimates().gain.reshape(-1, subsets))
-    found = np.concatenate([part.scaled for part in parts])
+    evidence = np.concatenate([part.scaled for part in parts])
     tested = np.concatenate([part.drawable for part in parts])
-    chosen = _pooled(problems[0], quiet, len(found) // subsets).chosen(found, tested).reshape(-1, subsets)
-    values = found.reshape(-1, subsets)
+    chosen = _pooled(controls[0], quiet, len(evidence) // subsets).chosen(evidence, tested).reshape(-1, subsets)
+    values = evidence.reshape(-1, subsets)
     off = mean_known(np.concatenate(gains))
     verified = None
     if forecasts:
@@ -84,22 +86,22 @@ def _quiet(settings: Settings) -> Settings:
     )
 
 
-def _pooled(problem: Problem, settings: Settings, rows: int) -> Choice:
+def _pooled(hypotheses: Hypotheses, settings: Settings, rows: int) -> Choice:
     """The choice over all control rows together, whichever sampler they had."""
-    layers = problem.layers
+    layers = hypotheses.layers
     if layers is not None:
-        size = len(problem.subset_names)
+        size = len(hypotheses.subset_names)
         layers = layers_of_table(layers.resolution[:size], layers.parent[:size], rows)
-    floor = floors_of(problem) if settings.rule in COMPETITIONS else None
+    floor = floors_of(hypotheses) if settings.rule in COMPETITIONS else None
     return Choice(
         rule=settings.rule,
         alpha=settings.alpha,
         layers=layers,
-        draws=settings.draws_for(problem.size),
-        floor=None if floor is None else np.tile(floor[: len(problem.subset_names)], rows),
+        draws=settings.draws_for(hypotheses.size),
+        floor=None if floor is None else np.tile(floor[: len(hypotheses.subset_names)], rows),
         units=LearningUnits(
-            np.repeat(np.arange(rows), len(problem.subset_names)),
-            np.tile(problem.subset_of[: len(problem.subset_names)], rows),
+            np.repeat(np.arange(rows), len(hypotheses.subset_names)),
+            np.tile(hypotheses.subset_of[: len(hypotheses.subset_names)], rows),
         ),
     )
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from butfor.evaluation.evaluator import Evaluator
-from butfor.evaluation.hypotheses import Job, Problem, table_problem
+from butfor.evaluation.hypotheses import Hypotheses, Job, table_hypotheses
 from butfor.evaluation.items import Items, TableItems
 from butfor.evaluation.progress import Meter
 from butfor.evaluation.samplers import info_of
@@ -28,14 +28,16 @@ FIRST_ADDED, GROWTH = 16, 1.25  # draws that are added where a decision is still
 FIRST_DRAWS = 64  # of everything but a subset, where it is asked whether the subset is sufficient
 
 
-def watch_decisions(problem: Problem, settings: Settings, outputs: Floats, *, decides: bool = True) -> Flips | None:
+def watch_decisions(
+    hypotheses: Hypotheses, settings: Settings, outputs: Floats, *, decides: bool = True
+) -> Flips | None:
     """Counts the draws that change the decision; None where there is no decision to ask about.
 
     Without a rule it is the class with the largest output, where the model `decides` between its outputs.
     """
     if settings.decide is False or (settings.decide is None and (outputs.shape[1] == 1 or not decides)):
         return None
-    if settings.sufficient and not isinstance(problem.items, TableItems):
+    if settings.sufficient and not isinstance(hypotheses.items, TableItems):
         raise InputError("sufficient=True is for tables; drop it")
     decision = Decision(settings.decide if callable(settings.decide) else None)
     made = decision(outputs)
@@ -44,7 +46,7 @@ def watch_decisions(problem: Problem, settings: Settings, outputs: Floats, *, de
             "decide gave a different number for nearly every input; a decision is a class, for example "
             "decide=lambda outputs: outputs >= 0.4"
         )
-    return Flips(problem.size, decision)
+    return Flips(hypotheses.size, decision)
 
 
 def decided_otherwise(wrapped: Wrapped, items: Items, outputs: Floats, size: int) -> list[Note]:
@@ -52,17 +54,17 @@ def decided_otherwise(wrapped: Wrapped, items: Items, outputs: Floats, size: int
     if wrapped.predict is None or wrapped.classes is None or len(wrapped.classes) != outputs.shape[1]:
         return []
     try:
-        own = np.asarray(wrapped.predict(items.given(np.arange(min(size, len(items)))))).tolist()
+        predicted = np.asarray(wrapped.predict(items.given(np.arange(min(size, len(items)))))).tolist()
         best = outputs[:size].argmax(axis=1).tolist()
-        count = sum(wrapped.classes[place] != said for place, said in zip(best, own, strict=True))
+        count = sum(wrapped.classes[place] != label for place, label in zip(best, predicted, strict=True))
     except Exception:  # what it can say beside its outputs is no part of the run
         return []
-    values = {"count": count, "total": len(own), "outputs": outputs.shape[1]}
+    values = {"count": count, "total": len(predicted), "outputs": outputs.shape[1]}
     return [Note("decides-otherwise", "warning", values)] if count else []
 
 
 def decide(
-    problem: Problem,
+    hypotheses: Hypotheses,
     evaluator: Evaluator,
     flips: Flips,
     settings: Settings,
@@ -74,16 +76,16 @@ def decide(
 
     A subset is necessary where its interval lies above the level. `off` says by how much shares (H,) are too high.
     """
-    error, alphas = _error(problem, fit), _shares_of_error(problem)
+    error, alphas = _error(hypotheses, fit), _shares_of_error(hypotheses)
     before = flips.draws.copy()
-    if problem.items.shares_subsets and not problem.items.costly:
+    if hypotheses.items.shares_subsets and not hypotheses.items.costly:
         meter.stage("decision", None)
         size, number = FIRST_ADDED, 0
         while (rows := flips.shares(error).undecided(settings.level, alphas, MOST_DRAWS)).size:
-            wanted = np.zeros(problem.size, bool)
+            wanted = np.zeros(hypotheses.size, bool)
             wanted[rows] = True
-            evaluator.watch(problem, _jobs(problem, wanted, f"decision {number}", size))
-            size, number = min(round(size * GROWTH), problem.round_draws), number + 1
+            evaluator.watch(hypotheses, _jobs(hypotheses, wanted, f"decision {number}", size))
+            size, number = min(round(size * GROWTH), hypotheses.round_draws), number + 1
     shares = flips.shares(error)
     shares = shares if off is None else replace(shares, off=off(shares.share))
     low, high = shares.bounds(*alphas)
@@ -99,60 +101,60 @@ def decide(
     )
 
 
-def _jobs(problem: Problem, wanted: Bools, label: str, draws: int) -> Iterator[Job]:
-    for block in problem.blocks:
+def _jobs(hypotheses: Hypotheses, wanted: Bools, label: str, draws: int) -> Iterator[Job]:
+    for block in hypotheses.blocks:
         ask = np.flatnonzero(wanted[block.rows])
         if ask.size:
             yield Job(block, draws, label, ask=None if ask.size == block.stop - block.start else ask)
 
 
 def sufficiency(
-    problem: Problem,
+    hypotheses: Hypotheses,
     evaluator: Evaluator,
     decision: Decision,
     settings: Settings,
-    fit: Callable[[Problem], Fit | None] | None,
+    fit: Callable[[Hypotheses], Fit | None] | None,
     meter: Meter,
 ) -> Stay:
     """The other way round: keep the subset, redraw all the rest; how often does the decision stay? Tables only.
 
     Of the subset of all columns there is no rest: there it stays for sure.
     """
-    items = problem.items
+    items = hypotheses.items
     assert isinstance(items, TableItems)
     width = items.values.shape[1]
-    by_name = {block.subset.name: block.subset for block in problem.blocks}
-    rest = [np.setdiff1d(np.arange(width), by_name[name].index) for name in problem.subset_names]
+    by_name = {block.subset.name: block.subset for block in hypotheses.blocks}
+    rest = [np.setdiff1d(np.arange(width), by_name[name].index) for name in hypotheses.subset_names]
     places = [place for place, columns in enumerate(rest) if columns.size]
-    subsets = [Subset(f"all but {problem.subset_names[place]}", rest[place]) for place in places]
-    share, low, high = (np.ones(problem.size) for _ in range(3))
-    sure = np.ones(problem.size, bool)
+    subsets = [Subset(f"all but {hypotheses.subset_names[place]}", rest[place]) for place in places]
+    share, low, high = (np.ones(hypotheses.size) for _ in range(3))
+    sure = np.ones(hypotheses.size, bool)
     if subsets:
-        turned = table_problem(items, problem.input_names, subsets, problem.sampler, problem.seed)
+        turned = table_hypotheses(items, hypotheses.input_names, subsets, hypotheses.sampler, hypotheses.seed)
         flips = Flips(turned.size, decision)
         meter.stage("sufficient", None)
         watching = replace(evaluator, memory=None, watchers=(flips,), failed={})
         watching.watch(turned, [Job(block, FIRST_DRAWS, 0) for block in turned.blocks])
         other = replace(settings, level=1 - settings.level)
-        found = decide(turned, watching, flips, other, None if fit is None else fit(turned), meter)
-        rows = (np.arange(len(items))[:, None] * len(problem.subset_names) + np.array(places)).reshape(-1)
-        share[rows], low[rows], high[rows] = 1 - found.share, 1 - found.high, 1 - found.low
-        sure[rows] = found.high < 1 - settings.level
+        decided = decide(turned, watching, flips, other, None if fit is None else fit(turned), meter)
+        rows = (np.arange(len(items))[:, None] * len(hypotheses.subset_names) + np.array(places)).reshape(-1)
+        share[rows], low[rows], high[rows] = 1 - decided.share, 1 - decided.high, 1 - decided.low
+        sure[rows] = decided.high < 1 - settings.level
     return Stay(share, low, high, sure)
 
 
-def _shares_of_error(problem: Problem) -> tuple[Floats, Floats]:
-    """What each interval (H,) may err by, in its draws and in the fit, which all inputs share."""
-    layer = np.zeros(problem.size, np.int64) if problem.layers is None else problem.layers.resolution
-    hypotheses = np.bincount(layer)
-    subsets = np.bincount(np.unique(np.stack([layer, problem.subset_of]), axis=1)[0], minlength=len(hypotheses))
+def _shares_of_error(hypotheses: Hypotheses) -> tuple[Floats, Floats]:
+    """Error levels of the intervals (H,), in its draws and in the fit, which all inputs share."""
+    layer = np.zeros(hypotheses.size, np.int64) if hypotheses.layers is None else hypotheses.layers.resolution
+    per_resolution = np.bincount(layer)
+    subsets = np.bincount(np.unique(np.stack([layer, hypotheses.subset_of]), axis=1)[0], minlength=len(per_resolution))
     alpha = 1 - CONFIDENCE
-    return alpha / hypotheses[layer], FIT_SHARE * alpha / subsets[layer]
+    return alpha / per_resolution[layer], FIT_SHARE * alpha / subsets[layer]
 
 
-def _error(problem: Problem, fit: Fit | None) -> Floats:
+def _error(hypotheses: Hypotheses, fit: Fit | None) -> Floats:
     """1 / m + h(x) of each hypothesis (H,); 0 where the sampler is not fitted on rows, as far as is known."""
     if fit is not None:
         return np.asarray(1 / fit.rows + fit.leverage)
-    rows = info_of(problem.sampler).reference_rows
-    return np.full(problem.size, 0.0 if not rows else 1 / rows)
+    rows = info_of(hypotheses.sampler).reference_rows
+    return np.full(hypotheses.size, 0.0 if not rows else 1 / rows)

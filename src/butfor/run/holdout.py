@@ -10,7 +10,7 @@ from itertools import chain, groupby
 import numpy as np
 
 from butfor.evaluation.evaluator import GROUP_VALUES, Evaluator
-from butfor.evaluation.hypotheses import Block, Job, Problem, sliced
+from butfor.evaluation.hypotheses import Block, Hypotheses, Job, sliced
 from butfor.inference.effects import Effects, mean_interval
 from butfor.inference.holdout import (
     GlobalEvidence,
@@ -28,22 +28,22 @@ from butfor.streams import stream
 from butfor.types import Bools, Floats, Ints
 
 
-def subset_of_block(problem: Problem, block: Block) -> int:
+def subset_of_block(hypotheses: Hypotheses, block: Block) -> int:
     """Return the number of a block's subset among all."""
-    return int(problem.subset_of[block.rows[0]])
+    return int(hypotheses.subset_of[block.rows[0]])
 
 
 def subset_parts(
-    problem: Problem, evaluator: Evaluator, draws: int, blocks: Sequence[Block] | None = None
+    hypotheses: Hypotheses, evaluator: Evaluator, draws: int, blocks: Sequence[Block] | None = None
 ) -> Iterator[tuple[Job, Floats]]:
     """Yield inputs with all their outputs (n, 1 + draws, outputs), subset by subset: few enough to hold them all.
 
     `blocks` are those that are wanted; None: all.
     """
     most = max(1, 64 * GROUP_VALUES // ((draws + 1) * evaluator.n_outputs))
-    blocks = sorted(problem.blocks if blocks is None else blocks, key=partial(subset_of_block, problem))
+    blocks = sorted(hypotheses.blocks if blocks is None else blocks, key=partial(subset_of_block, hypotheses))
     parts: list[Floats] = []
-    for job, outputs in evaluator.outputs(problem, sliced(blocks, draws, problem.round_draws, most)):
+    for job, outputs in evaluator.outputs(hypotheses, sliced(blocks, draws, hypotheses.round_draws, most)):
         parts.append(outputs if not parts else outputs[:, 1:])
         if sum(part.shape[1] for part in parts) == draws + 1:
             yield job, np.concatenate(parts, axis=1)
@@ -51,35 +51,39 @@ def subset_parts(
 
 
 def _by_subset(
-    problem: Problem, evaluator: Evaluator, draws: int
+    hypotheses: Hypotheses, evaluator: Evaluator, draws: int
 ) -> Iterator[tuple[int, Iterator[tuple[Job, Floats]]]]:
-    return groupby(subset_parts(problem, evaluator, draws), key=lambda part: subset_of_block(problem, part[0].block))
+    return groupby(
+        subset_parts(hypotheses, evaluator, draws), key=lambda part: subset_of_block(hypotheses, part[0].block)
+    )
 
 
-def randomise(problem: Problem, evaluator: Evaluator, measure: Measure, draws: int, passes: int) -> GlobalEvidence:
+def randomise(
+    hypotheses: Hypotheses, evaluator: Evaluator, measure: Measure, draws: int, passes: int
+) -> GlobalEvidence:
     """Test every subset, from `draws` counterfactuals of every input and `passes` recombinations of them."""
-    size = len(problem.subset_names)
-    classes = np.zeros((len(problem.items), size), np.int64)
+    size = len(hypotheses.subset_names)
+    classes = np.zeros((len(hypotheses.items), size), np.int64)
     p, varied, statistic, difference = np.ones(size), np.zeros(size, bool), np.zeros(size), np.zeros(size)
-    for subset, parts in _by_subset(problem, evaluator, draws):
+    for subset, parts in _by_subset(hypotheses, evaluator, draws):
         sums, slack = np.zeros(passes), 0.0
         for job, outputs in parts:
             values, classes[job.inputs, subset] = measure.values(outputs, job.inputs, None)
             wonder = tail_statistic(values, measure.alternative, values.mean(axis=1))  # symmetric in the versions
             gaps = wonder - wonder[:, :1]
             moved = (gaps != 0).any(axis=1)
-            rng = stream(problem.seed, job.block.subset.name, job.block.key, "passes", int(job.members[0]))
+            rng = stream(hypotheses.seed, job.block.subset.name, job.block.key, "passes", int(job.members[0]))
             sums += pass_sums(gaps[moved], passes, rng)
             slack += measure.relative * float(np.abs(wonder[moved]).max(axis=1).sum())
             statistic[subset] += float((wonder if measure.alternative == "two-sided" else values)[:, 0].sum())
-            difference[subset] += float(gain(values, measure).sum()) / len(problem.items)
+            difference[subset] += float(gain(values, measure).sum()) / len(hypotheses.items)
             varied[subset] |= bool(moved.any())
         p[subset] = p_passes(sums, slack)
     return GlobalEvidence(p, varied, statistic, difference, classes, draws, passes)
 
 
 def randomise_covariance(
-    problem: Problem,
+    hypotheses: Hypotheses,
     evaluator: Evaluator,
     measure: Measure,
     score: LabelScore,
@@ -92,21 +96,21 @@ def randomise_covariance(
 
     `rest` takes a subset, labels less predictions (n, C) and predictions, and returns what is left of the labels.
     """
-    size = len(problem.subset_names)
+    size = len(hypotheses.subset_names)
     p, varied, statistic, difference = np.ones(size), np.zeros(size, bool), np.zeros(size), np.zeros(size)
-    for subset, parts in _by_subset(problem, evaluator, draws):
+    for subset, parts in _by_subset(hypotheses, evaluator, draws):
         predicted: list[Floats] = []
         for job, outputs in parts:
             values, _ = measure.values(outputs, job.inputs, None)
             statistic[subset] += float(values[:, 0].sum())
-            difference[subset] += float(gain(values, measure).sum()) / len(problem.items)
+            difference[subset] += float(gain(values, measure).sum()) / len(hypotheses.items)
             predicted.append(score.predicted(merged_outputs(outputs, rounding)))
         gaps = covariance_gaps(np.concatenate(predicted), score, partial(rest, subset))
         moved = (gaps != 0).any(axis=1)
         varied[subset] = bool(moved.any())
-        sums = pass_sums(gaps[moved], passes, stream(problem.seed, problem.subset_names[subset], "passes"))
+        sums = pass_sums(gaps[moved], passes, stream(hypotheses.seed, hypotheses.subset_names[subset], "passes"))
         p[subset] = p_passes(sums, measure.relative * float(np.abs(gaps).max(axis=1, initial=0).sum()))
-    classes = np.zeros((len(problem.items), size), np.int64)
+    classes = np.zeros((len(hypotheses.items), size), np.int64)
     return GlobalEvidence(p, varied, statistic, difference, classes, draws, passes)
 
 
@@ -122,19 +126,19 @@ class Deviations:
 
 
 def deviations(
-    problem: Problem, evaluator: Evaluator, measure: Measure, draws: int, outcomes: Outcomes | None = None
+    hypotheses: Hypotheses, evaluator: Evaluator, measure: Measure, draws: int, outcomes: Outcomes | None = None
 ) -> Deviations:
     """Return how far every input is from `draws` counterfactuals of it: what METHODS 7 needs of a fitted sampler.
 
     Of what `outcomes` knows, mean and variance are those of the sampler itself, and nothing is drawn.
     """
-    known, drawn = ([], problem.blocks) if outcomes is None else outcomes.split(problem)
-    count, size = len(problem.items), len(problem.subset_names)
+    known, drawn = ([], hypotheses.blocks) if outcomes is None else outcomes.split(hypotheses)
+    count, size = len(hypotheses.items), len(hypotheses.subset_names)
     gains, spread, classes = np.zeros((count, size)), np.zeros((count, size)), np.zeros((count, size), np.int64)
     statistic, varied = np.zeros(size), np.zeros(size, bool)
-    parts = ((job, outputs, None) for job, outputs in subset_parts(problem, evaluator, draws, drawn))
-    for job, outputs, share in chain([] if outcomes is None else _listed(problem, outcomes, known), parts):
-        inputs, subset = job.inputs, subset_of_block(problem, job.block)
+    parts = ((job, outputs, None) for job, outputs in subset_parts(hypotheses, evaluator, draws, drawn))
+    for job, outputs, share in chain([] if outcomes is None else _listed(hypotheses, outcomes, known), parts):
+        inputs, subset = job.inputs, subset_of_block(hypotheses, job.block)
         values, classes[inputs, subset] = measure.values(outputs, inputs, None)
         if share is None:
             gains[inputs, subset] = gain(values, measure)
@@ -149,12 +153,14 @@ def deviations(
     return Deviations(gains, spread, classes, statistic, varied)
 
 
-def _listed(problem: Problem, outcomes: Outcomes, blocks: Sequence[Block]) -> Iterator[tuple[Job, Floats, Floats]]:
+def _listed(
+    hypotheses: Hypotheses, outcomes: Outcomes, blocks: Sequence[Block]
+) -> Iterator[tuple[Job, Floats, Floats]]:
     """Inputs with the outputs (n, 1 + m, outputs) of all that may be drawn, the observed first, and its chances (n, m).
 
     What cannot be drawn is as observed: it must have no say in which class is tested, nor in what is rounded.
     """
-    for batch, outputs in outcomes.listed(problem, blocks):
+    for batch, outputs in outcomes.listed(hypotheses, blocks):
         mass = batch.mass
         assert mass is not None
         seen = np.concatenate([np.ones((len(mass), 1), bool), mass > 0], axis=1)
@@ -163,7 +169,7 @@ def _listed(problem: Problem, outcomes: Outcomes, blocks: Sequence[Block]) -> It
 
 
 def mean_effects(
-    problem: Problem,
+    hypotheses: Hypotheses,
     evaluator: Evaluator,
     measure: Measure,
     chosen: Bools,
@@ -172,10 +178,10 @@ def mean_effects(
     confidence: float = 0.95,
 ) -> Effects:
     """Return mean effects over inputs of the chosen subsets from fresh draws: those that chose one would flatter it."""
-    gains = np.zeros((len(problem.items), len(chosen)))
-    jobs = [Job(block, draws, "effect") for block in problem.blocks if chosen[subset_of_block(problem, block)]]
-    for job, outputs in evaluator.outputs(problem, jobs):
-        subset = subset_of_block(problem, job.block)
+    gains = np.zeros((len(hypotheses.items), len(chosen)))
+    jobs = [Job(block, draws, "effect") for block in hypotheses.blocks if chosen[subset_of_block(hypotheses, block)]]
+    for job, outputs in evaluator.outputs(hypotheses, jobs):
+        subset = subset_of_block(hypotheses, job.block)
         values, _ = measure.values(outputs, job.inputs, classes[job.inputs, subset])
         gains[job.inputs, subset] = gain(values, measure)
     return mean_interval(gains, chosen, confidence)

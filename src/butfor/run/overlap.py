@@ -1,4 +1,4 @@
-"""What another seed would choose: how much of it is the same, expected from how close each hypothesis was.
+"""Agreement with another seed: how much of the selection is the same, expected from how close each hypothesis was.
 
 How often a draw exceeds is known of each hypothesis from its own draws only, and those that were chosen were lucky
 ones: so rates are drawn from what all hypotheses of the run have in common and from its own draws (empirical Bayes).
@@ -28,13 +28,13 @@ LEAST = 1e-9  # rates
 
 def overlap_note(result: Result) -> list[Note]:
     """Return how much of what is chosen another seed would choose, too; nothing where the evidence does not tell."""
-    if result.record.h is None or not result.chosen.any() or result.problem.layers is not None:
+    if result.record.h is None or not result.chosen.any() or result.hypotheses.layers is not None:
         return []
     return [Note("another-seed", "info", {"share": expected_overlap(result)})]
 
 
 def expected_overlap(result: Result) -> float:
-    """What this run and one of another seed both choose, of what either does: the mean over some simulated seeds."""
+    """Return the share of what either of two seeds chooses that both choose: the mean over some simulated seeds."""
     evidence, record = result.evidence, result.record
     assert record.h is not None
     exceeded = np.where(evidence.draws > 0, (1 - evidence.surprise) * evidence.draws, 0.0)

@@ -87,23 +87,23 @@ def propose(
 ) -> Proposed:
     """Look at every input once. `on_error="skip"` leaves out those that cannot be used; `check` says which."""
     kept: list[int] = []
-    found: list[tuple[Subset, ...]] = []
+    subsets: list[tuple[Subset, ...]] = []
     failed: dict[str, str] = {}
     empty: list[str] = []
     largest = 0
     for place, name in enumerate(items.names):
         try:
             item = items[place]
-            own = tuple(unique(proposals(words.argument, proposer, name, item), words.sign))
-            check(name, item, own)
+            proposed = tuple(unique(proposals(words.argument, proposer, name, item), words.sign))
+            check(name, item, proposed)
         except InputError as error:
             if on_error == "raise":
                 raise
             failed[str(name)] = str(error)
             continue
-        if own:
+        if proposed:
             kept.append(place)
-            found.append(own)
+            subsets.append(proposed)
             largest = max(largest, size(item))
         else:
             empty.append(str(name))
@@ -117,7 +117,7 @@ def propose(
         raise InputError(f"no {words.one} is left to test; {notes[0] if notes else 'give at least one'}")
     for note in notes:
         warn_user(str(note), warning)
-    return Proposed(items.some(kept), tuple(found), tuple(notes), largest)
+    return Proposed(items.some(kept), tuple(subsets), tuple(notes), largest)
 
 
 def some_names(names: Sequence[str]) -> str:

@@ -21,8 +21,8 @@ from butfor._version import __version__
 from butfor.evaluation.calls import TRIES, Probe, again, limited, outputs_of, probe, tolerant
 from butfor.evaluation.evaluator import Evaluator, Tolerance, remembering
 from butfor.evaluation.hypotheses import (
+    Hypotheses,
     Job,
-    Problem,
     Proposer,
     ProposesTree,
     Watch,
@@ -67,19 +67,19 @@ from butfor.types import Batch, Bools, Floats, InputError, Ints, Model, ReachWar
 
 @dataclass(frozen=True, eq=False)
 class Reference:
-    """What a table is compared against: whole rows in the order of the data's columns, and how well Q is known."""
+    """The reference of a table: whole rows in the order of the data's columns, and how well Q is known."""
 
     items: Items
-    fit: Callable[[Problem], Fit | None]  # asked once the inputs are known to be usable: it may fit something
-    controls: Callable[[], Sequence[Problem]] | None = None  # held-out rows, by a sampler that has not seen them
+    fit: Callable[[Hypotheses], Fit | None]  # asked once the inputs are known to be usable: it may fit something
+    controls: Callable[[], Sequence[Hypotheses]] | None = None  # held-out rows, by a sampler that has not seen them
     root: int | None = None  # the subset of all columns
 
 
 @dataclass(frozen=True, eq=False)
 class RunContext:
-    """What a modality brings to a run: the problem, the model, how inputs are named, what is to be said of Q."""
+    """The part of a run that a modality brings: hypotheses, model, names of inputs, notes on the sampler."""
 
-    problem: Problem
+    hypotheses: Hypotheses
     wrapped: Wrapped
     model_name: str
     batch_rows: int
@@ -88,18 +88,18 @@ class RunContext:
     inputs: TableInputs | ImageInputs | TextInputs | MultimodalInputs  # for the record of the run
     keep: tuple[int, int]  # counterfactuals of each hypothesis that are kept for reports, and the values of all
     data_dependent: bool = False  # whether subsets were picked by what is in them
-    kept_notes: Callable[[Problem, Kept], Note | str | None] | None = None  # a caveat of the promise
+    kept_notes: Callable[[Hypotheses, Kept], Note | str | None] | None = None  # a caveat of the promise
     reference: Reference | None = None
     alike: Ints | None = None  # (n,) equal for equal inputs; None: all differ
     read_model: Callable[[Model, Floats], ReadModel] | None = None  # the model, its outputs -> what it says by itself
 
 
-def schedule(problem: Problem, settings: Settings, spec: StatisticSpec) -> tuple[list[int], int]:
+def schedule(hypotheses: Hypotheses, settings: Settings, spec: StatisticSpec) -> tuple[list[int], int]:
     """Return the sizes of the rounds that a hypothesis is drawn in, and how many draws are set aside."""
-    draws = settings.draws_for(problem.size)
+    draws = settings.draws_for(hypotheses.size)
     if settings.test.name == "sequential":
-        return [min(first_batch(settings.test.h, draws), problem.round_draws)], 0  # the others are other rounds
-    return round_sizes(spec.center + draws, problem.round_draws), spec.center
+        return [min(first_batch(settings.test.h, draws), hypotheses.round_draws)], 0  # the others are other rounds
+    return round_sizes(spec.center + draws, hypotheses.round_draws), spec.center
 
 
 def record_of(
@@ -113,17 +113,17 @@ def record_of(
     exact: int,
 ) -> RunRecord:
     """Return what was asked, drawn and seen in a run."""
-    problem, spec, test, reference = context.problem, start.spec, settings.test, context.reference
-    sampler = info_of(problem.sampler)
-    rounds, set_aside = schedule(start.problem, settings, spec)
-    always_same = sampler.deterministic or (bool(chosen.any()) and test.name == "osft" and always_alike(problem))
+    hypotheses, spec, test, reference = context.hypotheses, start.spec, settings.test, context.reference
+    sampler = info_of(hypotheses.sampler)
+    rounds, set_aside = schedule(start.hypotheses, settings, spec)
+    always_same = sampler.deterministic or (bool(chosen.any()) and test.name == "osft" and always_alike(hypotheses))
     controlled: Controlled = "no reference"
     if reference is not None and reference.controls is not None:
         wanted: Controlled = "too few rows" if settings.control else "not wanted"
         controlled = wanted if start.checked is None else "done"
     return RunRecord(
         test=test.name,
-        draws=settings.draws_for(problem.size),
+        draws=settings.draws_for(hypotheses.size),
         seed=settings.seed,
         inputs=context.inputs,
         alternative=spec.alternative,
@@ -142,8 +142,8 @@ def record_of(
         exact=exact,
         untested=tuple(sorted(start.plain.failed)),
         interrupted=interrupted,
-        sampler=repr(problem.sampler),
-        floor=least_p(problem),
+        sampler=repr(hypotheses.sampler),
+        floor=least_p(hypotheses),
         dependence_ignored=sampler.ignores_dependence,
         deterministic=test.name == "osft" and always_same,  # other tests refuse such a sampler
         data_dependent=context.data_dependent,
@@ -153,42 +153,42 @@ def record_of(
     )
 
 
-def least_p(problem: Problem) -> float:
+def least_p(hypotheses: Hypotheses) -> float:
     """The least p-value that the sampler itself allows: the median over subsets."""
-    floor = info_of(problem.sampler).floor
-    return float(np.median([floor(subset) for subset in problem.subsets]))
+    floor = info_of(hypotheses.sampler).floor
+    return float(np.median([floor(subset) for subset in hypotheses.subsets]))
 
 
 def failing_inputs(
-    problem: Problem, model: Model, batch_rows: int, describe: Callable[[int], str], tolerance: Tolerance
+    hypotheses: Hypotheses, model: Model, batch_rows: int, describe: Callable[[int], str], tolerance: Tolerance
 ) -> dict[int, str]:
     """Return the inputs that the model fails on, and why."""
     limited_model, bad = limited(model, tolerance.timeout), dict[int, str]()
-    for start in range(0, len(problem.items), batch_rows):
-        span = np.arange(start, min(start + batch_rows, len(problem.items)))
+    for start in range(0, len(hypotheses.items), batch_rows):
+        span = np.arange(start, min(start + batch_rows, len(hypotheses.items)))
         try:
             name = partial(lambda first, row: describe(first + row), start)
-            _, why = tolerant(limited_model, problem.items.given(span), len(span), None, name)
+            _, why = tolerant(limited_model, hypotheses.items.given(span), len(span), None, name)
         except Exception as error:
-            if len(span) == len(problem.items):
+            if len(span) == len(hypotheses.items):
                 raise
             why = {row: str(error) for row in range(len(span))}
         bad |= {start + row: reason for row, reason in why.items()}
     return bad
 
 
-def _with_stand_ins(problem: Problem, bad: Ints) -> Problem:
+def _with_stand_ins(hypotheses: Hypotheses, bad: Ints) -> Hypotheses:
     """Put a good input in the place of each bad one: what comes of it is not used."""
-    items, good = problem.items, int(np.setdiff1d(np.arange(len(problem.items)), bad)[0])
+    items, good = hypotheses.items, int(np.setdiff1d(np.arange(len(hypotheses.items)), bad)[0])
     if isinstance(items, TableItems):
         values = items.values.copy()
         values[bad] = values[good]
         values.setflags(write=False)
-        return replace(problem, items=replace(items, values=values))
+        return replace(hypotheses, items=replace(items, values=values))
     assert isinstance(items, ListItems)
-    blocks = tuple(block for block in problem.blocks if block.start not in set(bad.tolist()))
+    blocks = tuple(block for block in hypotheses.blocks if block.start not in set(bad.tolist()))
     return replace(
-        problem, items=replace(items, inputs=StandIns(items.inputs, frozenset(bad.tolist()), good)), blocks=blocks
+        hypotheses, items=replace(items, inputs=StandIns(items.inputs, frozenset(bad.tolist()), good)), blocks=blocks
     )
 
 
@@ -221,9 +221,9 @@ def without(estimates: Estimates, rows: Ints) -> Estimates:
 
 @dataclass(frozen=True, eq=False)
 class Start:
-    """What is known before the test: the statistic, the model's outputs on the inputs, the control, the choice."""
+    """The state before the test: the statistic, the model's outputs on the inputs, the control, the choice."""
 
-    problem: Problem
+    hypotheses: Hypotheses
     seen: Probe
     spec: StatisticSpec
     target: object
@@ -257,25 +257,28 @@ def _called_again(model: Model, tries: int, batch: Batch) -> Any:
     return again(lambda: model(batch), tries)
 
 
-def start_run(context: RunContext, settings: Settings, problem: Problem, kept: Journal, report: Report) -> Start:
+def start_run(context: RunContext, settings: Settings, hypotheses: Hypotheses, kept: Journal, report: Report) -> Start:
     """Look at the model's outputs and refuse what can be refused; then what the control says of the sampler."""
     tolerance = Tolerance(settings.options.on_error == "skip", settings.options.timeout)
     model = patient(kept.model, tolerance)
-    choice = choice_of(problem, settings, clusters_of_inputs(context, settings))
+    choice = choice_of(hypotheses, settings, clusters_of_inputs(context, settings))
     size = settings.options.batch_rows or context.batch_rows
     failed, n_evaluations = dict[int, str](), 0
     if tolerance.skip:
-        bad, n_evaluations = failing_inputs(problem, kept.model, size, context.describe, tolerance), len(problem.items)
-        failed = {row: bad[i] for row, i in enumerate(problem.input_of.tolist()) if i in bad}
-        problem = _with_stand_ins(problem, np.array(sorted(bad))) if bad else problem
-    seen = probe(model, problem.items, size, context.describe)
+        bad, n_evaluations = (
+            failing_inputs(hypotheses, kept.model, size, context.describe, tolerance),
+            len(hypotheses.items),
+        )
+        failed = {row: bad[i] for row, i in enumerate(hypotheses.input_of.tolist()) if i in bad}
+        hypotheses = _with_stand_ins(hypotheses, np.array(sorted(bad))) if bad else hypotheses
+    seen = probe(model, hypotheses.items, size, context.describe)
     spec, target, names = _statistic(context, settings, seen)
-    flips = watch_decisions(problem, settings, seen.outputs, decides=context.wrapped.decides)
+    flips = watch_decisions(hypotheses, settings, seen.outputs, decides=context.wrapped.decides)
     notes = model_notes(seen)
     if flips is not None and settings.decide is None and tolerance == Tolerance():
-        notes += decided_otherwise(context.wrapped, problem.items, seen.outputs, size)
-    _fit(problem, report)
-    _warn_of_reach(problem, settings, choice)
+        notes += decided_otherwise(context.wrapped, hypotheses.items, seen.outputs, size)
+    _fit(hypotheses, report)
+    _warn_of_reach(hypotheses, settings, choice)
     meter = Meter(report, seen.rows + n_evaluations, partial(worker_states, kept.engine))
     plain = Evaluator(
         context.wrapped.call,
@@ -295,13 +298,13 @@ def start_run(context: RunContext, settings: Settings, problem: Problem, kept: J
     labelled = spec.target.kind == "per-input"  # by labels that rows of the reference do not have
     if settings.control and not labelled and spec.picked is None and reference is not None and reference.controls:
         decision = None if flips is None else flips.decision
-        problems = reference.controls()
-        if problems:
-            checked = control(problems, plain, spec, settings, meter, averaged, decision, inside.outcomes)
+        controls = reference.controls()
+        if controls:
+            checked = control(controls, plain, spec, settings, meter, averaged, decision, inside.outcomes)
     if checked is not None and checked.calibrated is not None and not checked.calibrated.all():
-        choice = replace(choice, calibrated=np.asarray(checked.calibrated[problem.subset_of]))
+        choice = replace(choice, calibrated=np.asarray(checked.calibrated[hypotheses.subset_of]))
     every = (*notes, *map(as_note, inside.notes))
-    return Start(problem, seen, spec, target, names, flips, plain, meter, inside, checked, choice, averaged, every)
+    return Start(hypotheses, seen, spec, target, names, flips, plain, meter, inside, checked, choice, averaged, every)
 
 
 PATIENCE, LONG = 2.0, 300.0  # seconds of fitting after which it is seen how long it will take, and what is long
@@ -314,14 +317,14 @@ MAY_TAKE = "Fitting {sampler!r} to {count} subsets, each of their columns to all
 TAKES = "Fitting {sampler!r} to {count} subsets takes about {minutes:.0f} minutes more, and " + INSTEAD
 
 
-def _fit(problem: Problem, report: Report) -> None:
-    """What the sampler fits for each subset, before anything is drawn: all that could be refused has been."""
-    unfitted = method(problem.sampler, "unfitted")
-    waiting = () if unfitted is None else unfitted(problem.subsets)
-    if waiting and isinstance(problem.items, TableItems):
-        columns = sum(len(subset.index) for subset in problem.subsets)
-        if columns * problem.items.values.shape[1] > WIDE:
-            warn_user(MAY_TAKE.format(sampler=problem.sampler, count=len(waiting)), UserWarning)
+def _fit(hypotheses: Hypotheses, report: Report) -> None:
+    """Fit the sampler to each subset, before anything is drawn: all that could be refused has been."""
+    unfitted = method(hypotheses.sampler, "unfitted")
+    waiting = () if unfitted is None else unfitted(hypotheses.subsets)
+    if waiting and isinstance(hypotheses.items, TableItems):
+        columns = sum(len(subset.index) for subset in hypotheses.subsets)
+        if columns * hypotheses.items.values.shape[1] > WIDE:
+            warn_user(MAY_TAKE.format(sampler=hypotheses.sampler, count=len(waiting)), UserWarning)
     began, seen = 0.0, False
     for done, fit in enumerate(waiting):
         report(Progress("fitting", done, len(waiting)))
@@ -331,8 +334,8 @@ def _fit(problem: Problem, report: Report) -> None:
         elif not seen and (passed := time.monotonic() - began) > PATIENCE:
             seen, left = True, passed / done * (len(waiting) - done - 1)
             if left > LONG:
-                told = TAKES.format(sampler=problem.sampler, count=len(waiting), minutes=left / 60)
-                warn_user(told, UserWarning)
+                message = TAKES.format(sampler=hypotheses.sampler, count=len(waiting), minutes=left / 60)
+                warn_user(message, UserWarning)
     if waiting:
         report(Progress("fitting", len(waiting), len(waiting)))
 
@@ -367,31 +370,31 @@ def _statistic(
     return spec, name, names
 
 
-def _warn_of_reach(problem: Problem, settings: Settings, choice: Choice) -> None:
+def _warn_of_reach(hypotheses: Hypotheses, settings: Settings, choice: Choice) -> None:
     """The one limit that binds, before anything is drawn; weights reach further than it says, so there it is a note."""
-    size = largest_family(choice.groups, problem.size)
-    test, draws = settings.test, settings.draws_for(problem.size)
+    size = largest_family(choice.groups, hypotheses.size)
+    test, draws = settings.test, settings.draws_for(hypotheses.size)
     steps = test.h if test.name == "sequential" else 1
-    for note in reach(test.name, settings.rule, settings.alpha, size, draws, steps, least_p(problem)):
+    for note in reach(test.name, settings.rule, settings.alpha, size, draws, steps, least_p(hypotheses)):
         if settings.rule != "adaptive" or chooses_nothing(note):
             warn_user(str(note), ReachWarning)
 
 
 def clusters_of_inputs(context: RunContext, settings: Settings) -> Ints:
     """Equal for inputs (n,) that are equal, or that the user puts together."""
-    names = context.problem.input_names
+    names = context.hypotheses.input_names
     return cluster_of(settings.groups, names, np.arange(len(names)) if context.alike is None else context.alike)
 
 
-def with_estimates(found: Effects, first: Estimates, fresh: Bools, sure: Bools) -> Effects:
+def with_estimates(conclusions: Effects, first: Estimates, fresh: Bools, sure: Bools) -> Effects:
     """Effects of what is `fresh` as they were found, of all others from the first draws (or the list) of their test."""
-    parts = ((found.effect, first.effect), (found.low, first.low), (found.high, first.high))
+    parts = ((conclusions.effect, first.effect), (conclusions.low, first.low), (conclusions.high, first.high))
     effect, low, high = (np.where(fresh, new, old) for new, old in parts)
     return Effects(effect, low, high, fresh | sure)
 
 
 def manifest(
-    problem: Problem, model_name: str, batch_rows: int, settings: Settings, reference: Any = None
+    hypotheses: Hypotheses, model_name: str, batch_rows: int, settings: Settings, reference: Any = None
 ) -> dict[str, str]:
     """Return what a run depends on: version, settings, and digests of model, data, reference and sampler."""
 
@@ -408,15 +411,15 @@ def manifest(
         text = repr(np.asarray(value, dtype=object).tolist()) if array else ADDRESS.sub("", repr(value))
         return text if len(text) <= 200 else digest(text)
 
-    sampler = blake2b(ADDRESS.sub("", info_of(problem.sampler).identity).encode("utf-8", "replace"), digest_size=20)
-    if not problem.items.costly:  # what it draws tells samplers of one name apart
-        quiet = replace(problem, watch=None)
-        for block in (problem.blocks[0], problem.blocks[-1]):
+    sampler = blake2b(ADDRESS.sub("", info_of(hypotheses.sampler).identity).encode("utf-8", "replace"), digest_size=20)
+    if not hypotheses.items.costly:  # what it draws tells samplers of one name apart
+        quiet = replace(hypotheses, watch=None)
+        for block in (hypotheses.blocks[0], hypotheses.blocks[-1]):
             with suppress(Exception):  # it raises again when it is used
                 sampler.update(fingerprint(draw(quiet, Job(block, 1, "fingerprint")).values))
-    lines = {"butfor": __version__, "model": model_name, "data": items_digest(problem.items).hex()}
+    lines = {"butfor": __version__, "model": model_name, "data": items_digest(hypotheses.items).hex()}
     lines |= {} if reference is None else {"reference": items_digest(reference).hex()}
-    lines |= {"sampler": sampler.hexdigest(), "subsets": digest(repr(problem.subset_names))}
+    lines |= {"sampler": sampler.hexdigest(), "subsets": digest(repr(hypotheses.subset_names))}
     names = [field.name for field in fields(settings) if field.name != "options"]  # may be others when a run goes on
     lines |= {name: in_words(vars(settings)[name]) for name in names}
     return lines | {"batch_rows": str(settings.options.batch_rows or batch_rows)}
@@ -427,71 +430,73 @@ ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")  # of an object in memory
 
 def run(context: RunContext, settings: Settings) -> Result:
     """Return the result of a run: look at the model, check the sampler, draw, choose, estimate, decide."""
-    problem, reference = context.problem, context.reference
+    hypotheses, reference = context.hypotheses, context.reference
     compared = None if reference is None else reference.items
-    lines = partial(manifest, problem, context.model_name, context.batch_rows, settings, compared)
+    lines = partial(manifest, hypotheses, context.model_name, context.batch_rows, settings, compared)
     answers = journal(engine_for(settings.options.workers), context.wrapped.call, settings.options.run_dir, lines)
     with answers as kept, reporting(settings.options.progress) as report:
         if settings.test.name != "osft":  # a sampler that always draws the same leaves nothing to compare with
-            if info_of(problem.sampler).deterministic:
-                raise no_chance(problem)
-            problem = replace(problem, watch=Watch(problem.items.costly))
-        start = start_run(context, settings, problem, kept, report)
-        problem = start.problem
-        first = FirstDraws(problem.size, start.spec.target, settings.link, start.spec.rounding, start.averaged)
+            if info_of(hypotheses.sampler).deterministic:
+                raise no_chance(hypotheses)
+            hypotheses = replace(hypotheses, watch=Watch(hypotheses.items.costly))
+        start = start_run(context, settings, hypotheses, kept, report)
+        hypotheses = start.hypotheses
+        first = FirstDraws(hypotheses.size, start.spec.target, settings.link, start.spec.rounding, start.averaged)
         count, room = context.keep if settings.picked is None else (0, 0)  # a rule rejects some of what is drawn
-        keeper = Keeper(count, schedule(problem, settings, start.spec)[1], room)
-        memory = remembering(problem, start.seen.outputs, again=settings.test.name in ("irt", "sequential"))
+        keeper = Keeper(count, schedule(hypotheses, settings, start.spec)[1], room)
+        memory = remembering(hypotheses, start.seen.outputs, again=settings.test.name in ("irt", "sequential"))
         watching = (keeper, first) if start.flips is None else (keeper, first, start.flips)
         evaluator = replace(start.plain, memory=memory, watchers=watching)
-        reference_outputs, known, rest = _root(context, problem, evaluator, start)
+        reference_outputs, known, rest = _root(context, hypotheses, evaluator, start)
         outcomes, meter = start.inside.outcomes, start.meter
-        sure = np.zeros(problem.size, bool)  # hypotheses of which all outcomes are known
+        sure = np.zeros(hypotheses.size, bool)  # hypotheses of which all outcomes are known
         for block in [] if outcomes is None else outcomes.split(rest)[0]:
             sure[block.rows] = True
         done = perform(rest, evaluator, start.spec, settings, start.choice, meter, known=known, outcomes=outcomes)
-        if problem.watch is not None and problem.watch.is_degenerate:
-            raise no_chance(problem)
-        estimates = without(first.estimates(), evaluator.untested(problem.size))
-        found = _answers(context, settings, start, evaluator, done, estimates, sure)
-        failed = failures(evaluator.failed, problem.size)
+        if hypotheses.watch is not None and hypotheses.watch.is_degenerate:
+            raise no_chance(hypotheses)
+        estimates = without(first.estimates(), evaluator.untested(hypotheses.size))
+        conclusions = _answers(context, settings, start, evaluator, done, estimates, sure)
+        failed = failures(evaluator.failed, hypotheses.size)
         notes = [Note("not-tested", "warning", failed)] if evaluator.failed else []
         notes += [*_looks_picked(start, reference_outputs), *map(as_note, _notes(context))]
-        interrupted = done.interrupted or found.interrupted
-        judged = None if interrupted else _judged(context, problem, keeper.kept())
+        interrupted = done.interrupted or conclusions.interrupted
+        judged = None if interrupted else _judged(context, hypotheses, keeper.kept())
         left = sum(len(block.rows) for block in rest.blocks)
         exact = int(sure.sum()) + rest.size - left if sure.any() else 0
         if not interrupted:
             kept.finish()
     return Result(
-        input_names=problem.input_names,
-        subset_names=problem.subset_names,
-        input_of=problem.input_of,
-        subset_of=problem.subset_of,
+        input_names=hypotheses.input_names,
+        subset_names=hypotheses.subset_names,
+        input_of=hypotheses.input_of,
+        subset_of=hypotheses.subset_of,
         evidence=done.evidence,
         alpha=settings.alpha,
         rule=settings.rule,
         family=settings.family,
         rows=meter.rows,
         rows_asked=meter.asked,
-        problem=replace(context.problem, watch=None),
+        hypotheses=replace(context.hypotheses, watch=None),
         outputs=start.seen.outputs,
         kept=keeper.kept(),
-        record=record_of(context, settings, start, found.chosen, interrupted=interrupted, judged=judged, exact=exact),
+        record=record_of(
+            context, settings, start, conclusions.chosen, interrupted=interrupted, judged=judged, exact=exact
+        ),
         output_names=start.names,
         choice=done.choice,
         control=start.checked,
-        effects=found.effects,
-        chosen=found.chosen,
-        decided=found.decided,
-        over_inputs=found.over_inputs,
-        run_notes=(*start.notes, *done.notes, *found.notes, *notes),
+        effects=conclusions.effects,
+        chosen=conclusions.chosen,
+        decided=conclusions.decided,
+        over_inputs=conclusions.over_inputs,
+        run_notes=(*start.notes, *done.notes, *conclusions.notes, *notes),
     )
 
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """What follows from the evidence: the choice, effects, decisions, and every subset over all inputs."""
+    """Conclusions from the evidence: the choice, effects, decisions, and every subset over all inputs."""
 
     chosen: Bools
     effects: Effects
@@ -514,62 +519,62 @@ def _answers(
 
     Effects of hypotheses that are `sure` (H,), all of whose outcomes are known, need no fresh draws.
     """
-    problem, spec, flips, checked, meter = start.problem, start.spec, start.flips, start.checked, start.meter
-    untested = evaluator.untested(problem.size)
-    chosen = chosen_by(problem, settings, done)
+    hypotheses, spec, flips, checked, meter = start.hypotheses, start.spec, start.flips, start.checked, start.meter
+    untested = evaluator.untested(hypotheses.size)
+    chosen = chosen_by(hypotheses, settings, done)
     chosen[untested] = False
     meter.set_chosen(int(chosen.sum()))
     wanted = chosen & (settings.effects is not None) & (not done.interrupted)
-    found, messages = estimated(problem, evaluator, spec, done.evidence, wanted & ~sure, settings, meter)
+    conclusions, messages = estimated(hypotheses, evaluator, spec, done.evidence, wanted & ~sure, settings, meter)
     interrupted = bool(messages)
     if settings.effects == "all":
-        found = with_estimates(found, estimates, wanted & ~sure, sure)
+        conclusions = with_estimates(conclusions, estimates, wanted & ~sure, sure)
     elif (wanted & sure).any():
-        found = with_estimates(found, estimates, ~(wanted & sure), wanted & sure)
-    enough = len(problem.items) >= LEAST_INPUTS  # for features
+        conclusions = with_estimates(conclusions, estimates, ~(wanted & sure), wanted & sure)
+    enough = len(hypotheses.items) >= LEAST_INPUTS  # for features
     unused = flips is None and not enough
-    fit = None if context.reference is None or unused else context.reference.fit(problem)
+    fit = None if context.reference is None or unused else context.reference.fit(hypotheses)
     decided = over_inputs = None
     if flips is not None and not done.interrupted and not interrupted:
         watching = replace(evaluator, memory=None, watchers=(flips,))
         off = None
         if checked is not None and checked.verified is not None:
             decisions = flips.decision(start.seen.outputs)
-            off = partial(checked.verified.off, problem.input_of, problem.subset_of, decisions)
-        decided = decide(problem, watching, flips, settings, fit, meter, off)
+            off = partial(checked.verified.off, hypotheses.input_of, hypotheses.subset_of, decisions)
+        decided = decide(hypotheses, watching, flips, settings, fit, meter, off)
         if settings.sufficient:
             again = None if context.reference is None else context.reference.fit
-            decided = replace(decided, stay=sufficiency(problem, watching, flips.decision, settings, again, meter))
+            decided = replace(decided, stay=sufficiency(hypotheses, watching, flips.decision, settings, again, meter))
     if not done.interrupted and context.reference is not None and settings.picked is None and enough:
         clusters = clusters_of_inputs(context, settings)
         known = (None, None) if checked is None else (checked.calibrated, checked.off)
-        tree = None if problem.layers is None else problem.layers.first(len(problem.subset_names))
+        tree = None if hypotheses.layers is None else hypotheses.layers.first(len(hypotheses.subset_names))
         over_inputs = features(estimates, tree, fit, settings.alpha, clusters, *known)
     if decided is not None and untested.size:
-        decided = replace(decided, necessary=decided.necessary & ~np.isin(np.arange(problem.size), untested))
-    return Answers(chosen, found, decided, over_inputs, tuple(messages), interrupted)
+        decided = replace(decided, necessary=decided.necessary & ~np.isin(np.arange(hypotheses.size), untested))
+    return Answers(chosen, conclusions, decided, over_inputs, tuple(messages), interrupted)
 
 
 def _root(
-    context: RunContext, problem: Problem, evaluator: Evaluator, start: Start
-) -> tuple[Floats | None, list[PartialEvidence], Problem]:
+    context: RunContext, hypotheses: Hypotheses, evaluator: Evaluator, start: Start
+) -> tuple[Floats | None, list[PartialEvidence], Hypotheses]:
     """Outputs of reference rows (m, outputs), evidence on whole inputs from them, and what is left to draw."""
     reference = context.reference
     if reference is None or reference.root is None or start.spec.picked is not None:
-        return None, [], problem
+        return None, [], hypotheses
     outputs = outputs_of(
         evaluator.direct, reference.items, evaluator.batch_rows, lambda row: f"row {row} of the reference"
     )
     evaluator.counter.count_evaluated(len(outputs))
-    rows, name = reference.items.block(0, len(reference.items)), problem.subset_names[reference.root]
-    show = partial(evaluator.show, problem)
+    rows, name = reference.items.block(0, len(reference.items)), hypotheses.subset_names[reference.root]
+    show = partial(evaluator.show, hypotheses)
     evidence = [
         part
-        for block in problem.blocks
+        for block in hypotheses.blocks
         if block.subset.name == name
-        for part in ranked_root(problem, start.spec, block, start.seen.outputs, rows, outputs, show)
+        for part in ranked_root(hypotheses, start.spec, block, start.seen.outputs, rows, outputs, show)
     ]
-    rest = replace(problem, blocks=tuple(block for block in problem.blocks if block.subset.name != name))
+    rest = replace(hypotheses, blocks=tuple(block for block in hypotheses.blocks if block.subset.name != name))
     return outputs, evidence, rest
 
 
@@ -587,10 +592,10 @@ def _looks_picked(start: Start, reference: Floats | None) -> list[Note]:
     return looks_picked(outputs[:, position], reference[:, position], output, decided=start.flips is not None)
 
 
-def _judged(context: RunContext, problem: Problem, kept: Kept) -> Note | None:
+def _judged(context: RunContext, hypotheses: Hypotheses, kept: Kept) -> Note | None:
     """Return what the modality says of the counterfactuals that were kept; a fault there costs only that."""
     try:
-        note = None if context.kept_notes is None else context.kept_notes(problem, kept)
+        note = None if context.kept_notes is None else context.kept_notes(hypotheses, kept)
     except Exception as error:  # what is looked at came from a user's sampler
         return Note("not-judged", "warning", {"error": type(error).__name__, "why": str(error)})
     return None if note is None else as_note(note)
@@ -623,12 +628,12 @@ def check_zoom(proposer: Proposer, settings: Settings) -> None:
         raise InputError(f"zoom takes one of the rules {', '.join(RULES)}, got rule={settings.rule!r}; use 'bh'")
 
 
-def with_layers(problem: Problem, proposer: Proposer, found: Proposed) -> Problem:
-    """The problem, with its layers where what is tested are parts of each other."""
+def with_layers(hypotheses: Hypotheses, proposer: Proposer, conclusions: Proposed) -> Hypotheses:
+    """The hypotheses, with its layers where what is tested are parts of each other."""
     if not isinstance(proposer, ProposesTree):
-        return problem
-    trees = [proposer.tree(name, found.items[place]) for place, name in enumerate(found.names)]
-    return replace(problem, layers=layers_of_trees(trees))
+        return hypotheses
+    trees = [proposer.tree(name, conclusions.items[place]) for place, name in enumerate(conclusions.names)]
+    return replace(hypotheses, layers=layers_of_trees(trees))
 
 
 NAMED = ("output", "predicted", "observed-class", "truth")
@@ -679,7 +684,7 @@ def _index(label: object, outputs: int, wrapped: Wrapped) -> int:
 
 
 def output_names(wrapped: Wrapped, outputs: int) -> tuple[Any, ...] | None:
-    """What the outputs are called; None where there is only one."""
+    """Return the names of the outputs; None where there is only one."""
     if outputs == 1:
         return None
     if wrapped.classes is not None and len(wrapped.classes) != outputs:

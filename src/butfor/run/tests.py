@@ -19,8 +19,8 @@ from butfor.evaluation.evaluator import GROUP_VALUES, Evaluator
 from butfor.evaluation.hypotheses import (
     Block,
     CounterfactualBatch,
+    Hypotheses,
     Job,
-    Problem,
     listing_job,
     partial_job,
     round_sizes,
@@ -63,7 +63,7 @@ BOUND_ALPHA, DEEP_DRAWS = 0.05, 10_000  # how small p-values of chosen hypothese
 
 @dataclass(frozen=True, eq=False)
 class Performed:
-    """What a test found, how its hypotheses are chosen, what is to be said, and whether it was interrupted."""
+    """Evidence of a test, how its hypotheses are chosen, notes, and whether it was interrupted."""
 
     evidence: Evidence
     choice: Choice
@@ -72,7 +72,7 @@ class Performed:
 
 
 def perform(
-    problem: Problem,
+    hypotheses: Hypotheses,
     evaluator: Evaluator,
     spec: StatisticSpec,
     settings: Settings,
@@ -82,31 +82,36 @@ def perform(
     known: Iterable[PartialEvidence] = (),
     outcomes: Outcomes | None = None,
 ) -> Performed:
-    """The test; `known` is evidence on hypotheses that need no drawing, and whose blocks are not in the problem.
+    """The test; `known` is evidence on hypotheses that need no drawing, and whose blocks are not in the hypotheses.
 
     What `outcomes` knows of the others is not drawn, either.
     """
-    test, draws = settings.test, settings.draws_for(problem.size)
+    test, draws = settings.test, settings.draws_for(hypotheses.size)
     total = spec.center + draws
     fixed = test.name != "sequential" and not test.early_stop and spec.picked is None and evaluator.memory is None
-    rows = problem.size * (total + len(round_sizes(total, problem.round_draws)))
+    rows = hypotheses.size * (total + len(round_sizes(total, hypotheses.round_draws)))
     meter.stage(stage or test.name, rows if fixed else None)
     notes: list[Note] = []
     interrupted = False
     if test.name == "osft":
-        evidence = osft(problem, evaluator, spec)
+        evidence = osft(hypotheses, evaluator, spec)
     elif test.name == "few-shot":
-        evidence, spread = few_shot(problem, evaluator, spec, draws, shrunk=test.scale == "shrunk")
-        notes += scales(spread, problem.subset_of, problem.subset_names) if test.scale is None else []
+        evidence, spread = few_shot(hypotheses, evaluator, spec, draws, shrunk=test.scale == "shrunk")
+        notes += scales(spread, hypotheses.subset_of, hypotheses.subset_names) if test.scale is None else []
     elif settings.rule == "e-bh":
-        evidence = soft_rank(problem, evaluator, spec, draws)
+        evidence = soft_rank(hypotheses, evaluator, spec, draws)
     else:
-        evidence, choice, interrupted = _p_values(problem, evaluator, spec, settings, choice, meter, known, outcomes)
-        if problem.layers is not None and problem.layers.stepwise and test.name == "sequential" and not interrupted:
-            notes += reach_of_layers(problem.layers.resolution, evidence.draws, evidence.open, draws)
-        if problem.layers is None:
+        evidence, choice, interrupted = _p_values(hypotheses, evaluator, spec, settings, choice, meter, known, outcomes)
+        if (
+            hypotheses.layers is not None
+            and hypotheses.layers.stepwise
+            and test.name == "sequential"
+            and not interrupted
+        ):
+            notes += reach_of_layers(hypotheses.layers.resolution, evidence.draws, evidence.open, draws)
+        if hypotheses.layers is None:
             notes += reach_of_list(int(choice.chosen(evidence.least, evidence.drawable).sum()), evidence.least)
-    evidence = evidence.without(evaluator.untested(problem.size))
+    evidence = evidence.without(evaluator.untested(hypotheses.size))
     if interrupted:
         notes.append(Note("interrupted", "warning", {"left": int(evidence.open.sum())}))
     if spec.picked is not None and spec.picked.tally.drawn:
@@ -118,7 +123,7 @@ def perform(
 
 
 def _p_values(
-    problem: Problem,
+    hypotheses: Hypotheses,
     evaluator: Evaluator,
     spec: StatisticSpec,
     settings: Settings,
@@ -128,21 +133,21 @@ def _p_values(
     outcomes: Outcomes | None,
 ) -> tuple[Evidence, Choice, bool]:
     """p-values, and whether drawing was interrupted; where parts wait for the larger ones, one resolution at a time."""
-    layers = problem.layers
+    layers = hypotheses.layers
     if layers is None or not layers.stepwise:
-        return _drawn(problem, evaluator, spec, settings, choice, meter, known, outcomes)
-    evidence, chosen = None, np.zeros(problem.size, bool)
+        return _drawn(hypotheses, evaluator, spec, settings, choice, meter, known, outcomes)
+    evidence, chosen = None, np.zeros(hypotheses.size, bool)
     for level in np.unique(layers.resolution):
         now = (layers.resolution == level) & layers.reached(chosen)
         if evidence is not None and not now.any():
             continue
-        some = replace(problem, blocks=tuple(block for block in problem.blocks if now[block.rows[0]]))
+        some = replace(hypotheses, blocks=tuple(block for block in hypotheses.blocks if now[block.rows[0]]))
         meter.stage(f"{settings.test.name}, resolution {level}", None)
-        found, choice, interrupted = _drawn(
+        drawn, choice, interrupted = _drawn(
             some, evaluator, spec, settings, choice, meter, [not_drawn(np.flatnonzero(~now))], None
         )
-        evidence = found if evidence is None else merged_evidence(evidence, found, now)
-        chosen = choice.chosen(evidence.scaled, _members(evidence, settings, problem))
+        evidence = drawn if evidence is None else merged_evidence(evidence, drawn, now)
+        chosen = choice.chosen(evidence.scaled, _members(evidence, settings, hypotheses))
         meter.set_chosen(int(chosen.sum()))
         if interrupted:
             return evidence, choice, True
@@ -151,7 +156,7 @@ def _p_values(
 
 
 def _drawn(
-    problem: Problem,
+    hypotheses: Hypotheses,
     evaluator: Evaluator,
     spec: StatisticSpec,
     settings: Settings,
@@ -161,42 +166,44 @@ def _drawn(
     outcomes: Outcomes | None,
 ) -> tuple[Evidence, Choice, bool]:
     """p-values, exact where all outcomes are known or listed, else by drawing; and whether that was interrupted."""
-    test, draws = settings.test, settings.draws_for(problem.size)
+    test, draws = settings.test, settings.draws_for(hypotheses.size)
     if outcomes is not None:
-        told, unknown = outcomes.split(problem)
-        known = chain(known, known_outcomes(problem, evaluator, spec, told, outcomes))
-        problem = replace(problem, blocks=tuple(unknown))
-    listed, others = split_listed(problem)
-    rest = replace(problem, blocks=tuple(others))
-    sure = chain(known, exact(problem, evaluator, spec, listed))
+        known_blocks, unknown = outcomes.split(hypotheses)
+        known = chain(known, known_outcomes(hypotheses, evaluator, spec, known_blocks, outcomes))
+        hypotheses = replace(hypotheses, blocks=tuple(unknown))
+    listed, others = split_listed(hypotheses)
+    rest = replace(hypotheses, blocks=tuple(others))
+    sure = chain(known, exact(hypotheses, evaluator, spec, listed))
     chooser = _Chooser(choice)
     if test.name == "sequential":
         cap = draws * 20 if spec.picked is not None else draws  # most draws may be rejected
         weighted = choice.rule == "adaptive"
-        deep = max(BOUND_ALPHA / problem.size, test.h / (test.h + DEEP_DRAWS)) if settings.bounds else 1.0
+        deep = max(BOUND_ALPHA / hypotheses.size, test.h / (test.h + DEEP_DRAWS)) if settings.bounds else 1.0
         learn = chooser.learn if weighted else None
-        stepwise = problem.layers is not None and problem.layers.stepwise  # parts are few, and their family is large
+        stepwise = (
+            hypotheses.layers is not None and hypotheses.layers.stepwise
+        )  # parts are few, and their family is large
         at_best = choice.in_families if stepwise else None
-        waits = chooser.waiting if problem.layers is not None else None
+        waits = chooser.waiting if hypotheses.layers is not None else None
         pilot = PILOT if weighted else 0
         stopping = Stopping(test.h, cap, chooser, deep, pilot, learn, at_best, waits, spec.picked is not None)
         evidence, interrupted = sequential(rest, evaluator, spec, stopping, meter.set_chosen_rows, sure, meter.set_left)
         return evidence, chooser.choice, interrupted
     if test.early_stop:
-        drops = drops_unvarying(settings.rule, settings.family, len(problem.input_names))
-        found = early_stop(rest, evaluator, spec, draws, test.delta, chooser, meter.set_chosen_rows, sure, drops=drops)
-        return found, choice, False
+        drops = drops_unvarying(settings.rule, settings.family, len(hypotheses.input_names))
+        drawn = early_stop(rest, evaluator, spec, draws, test.delta, chooser, meter.set_chosen_rows, sure, drops=drops)
+        return drawn, choice, False
     return irt(rest, evaluator, spec, draws, sure), choice, False
 
 
 class _Chooser:
-    """What a sequential run rejects so far; weights are learned once, from its pilot."""
+    """Rejects what a sequential run can so far; weights are learned once, from its pilot."""
 
     def __init__(self, choice: Choice) -> None:
         self.choice = choice
 
     def __call__(self, p: Floats, among: Bools | None = None) -> Bools:
-        """What is chosen so far."""
+        """Return what is chosen so far."""
         return self.choice.chosen(p, np.ones(len(p), bool) if among is None else among)
 
     def waiting(self, p: Floats, among: Bools, chosen: Bools) -> Bools:
@@ -206,17 +213,17 @@ class _Chooser:
         self.choice = self.choice.after_pilot(p, among)
 
 
-def chosen_by(problem: Problem, settings: Settings, done: Performed) -> Bools:
+def chosen_by(hypotheses: Hypotheses, settings: Settings, done: Performed) -> Bools:
     """The selection (H,)."""
-    return done.choice.chosen(done.evidence.scaled, _members(done.evidence, settings, problem))
+    return done.choice.chosen(done.evidence.scaled, _members(done.evidence, settings, hypotheses))
 
 
-def _members(evidence: Evidence, settings: Settings, problem: Problem) -> Bools:
-    return family_members(evidence, settings.rule, settings.family, len(problem.input_names))
+def _members(evidence: Evidence, settings: Settings, hypotheses: Hypotheses) -> Bools:
+    return family_members(evidence, settings.rule, settings.family, len(hypotheses.input_names))
 
 
 def estimated(
-    problem: Problem,
+    hypotheses: Hypotheses,
     evaluator: Evaluator,
     spec: StatisticSpec,
     evidence: Evidence,
@@ -226,17 +233,17 @@ def estimated(
 ) -> tuple[Effects, list[Note]]:
     """Effects of the hypotheses wanted; an interruption costs them, not the result."""
     if not wanted.any():
-        return no_effects(problem.size), []
+        return no_effects(hypotheses.size), []
     draws = EFFECT_DRAWS[settings.test.name]
     known = spec.picked is None and evaluator.memory is None
     meter.stage("effects", int(wanted.sum()) * (draws + 1) if known else None)
     try:
-        return fresh_effects(problem, evaluator, spec.link, wanted, evidence.classes, draws, spec.picked), []
+        return fresh_effects(hypotheses, evaluator, spec.link, wanted, evidence.classes, draws, spec.picked), []
     except KeyboardInterrupt:
-        return no_effects(problem.size), [Note("interrupted-effects", "warning")]
+        return no_effects(hypotheses.size), [Note("interrupted-effects", "warning")]
 
 
-def choice_of(problem: Problem, settings: Settings, clusters: Ints, calibrated: Bools | None = None) -> Choice:
+def choice_of(hypotheses: Hypotheses, settings: Settings, clusters: Ints, calibrated: Bools | None = None) -> Choice:
     """How hypotheses of this run are chosen; `clusters` (n,) of inputs, `calibrated` (H,)."""
     count = len(np.unique(clusters))
     if settings.rule == "adaptive-strict" and count < LEAST_BLOCKS:
@@ -247,25 +254,25 @@ def choice_of(problem: Problem, settings: Settings, clusters: Ints, calibrated: 
     return Choice(
         rule=settings.rule,
         alpha=settings.alpha,
-        families=problem.input_of if settings.family == "input" else None,
-        layers=problem.layers,
+        families=hypotheses.input_of if settings.family == "input" else None,
+        layers=hypotheses.layers,
         calibrated=calibrated,
-        draws=settings.draws_for(problem.size),
-        floor=floors_of(problem) if settings.rule in COMPETITIONS else None,
-        units=LearningUnits(clusters[problem.input_of], _labels(problem, settings.weights_by)),
+        draws=settings.draws_for(hypotheses.size),
+        floor=floors_of(hypotheses) if settings.rule in COMPETITIONS else None,
+        units=LearningUnits(clusters[hypotheses.input_of], _labels(hypotheses, settings.weights_by)),
     )
 
 
-def floors_of(problem: Problem) -> Floats | None:
+def floors_of(hypotheses: Hypotheses) -> Floats | None:
     """The share of null values of each hypothesis (H,) that lie beyond all that the sampler draws; None: nowhere."""
-    floor = info_of(problem.sampler).floor
-    known = {id(subset): floor(subset) for subset in problem.subsets}
+    floor = info_of(hypotheses.sampler).floor
+    known = {id(subset): floor(subset) for subset in hypotheses.subsets}
     if not any(known.values()):
         return None
-    found = np.zeros(problem.size)
-    for block in problem.blocks:
-        found[block.rows] = known[id(block.subset)]
-    return found
+    floors = np.zeros(hypotheses.size)
+    for block in hypotheses.blocks:
+        floors[block.rows] = known[id(block.subset)]
+    return floors
 
 
 def cluster_of(groups: object, names: Sequence[Any], alike: Ints) -> Ints:
@@ -297,19 +304,19 @@ def _is_missing(label: object) -> bool:
         return True
 
 
-def _labels(problem: Problem, weights_by: object) -> Ints:
-    """What hypotheses have in common over inputs (H,): their subset, or a label that the user gives each of them."""
+def _labels(hypotheses: Hypotheses, weights_by: object) -> Ints:
+    """Labels that hypotheses share over inputs (H,): their subset, or a label that the user gives each of them."""
     if weights_by is None:
-        return problem.subset_of
+        return hypotheses.subset_of
     if callable(weights_by):
-        names, subsets = problem.input_names, problem.subset_names
-        pairs = zip(problem.input_of, problem.subset_of, strict=True)
+        names, subsets = hypotheses.input_names, hypotheses.subset_names
+        pairs = zip(hypotheses.input_of, hypotheses.subset_of, strict=True)
         labels = [_label(weights_by, names[i], subsets[j]) for i, j in pairs]
     else:
         labels = labels_of("weights_by", weights_by, "hypothesis")
-    if len(labels) != problem.size:
+    if len(labels) != hypotheses.size:
         raise InputError(
-            f"weights_by has {len(labels)} labels for {problem.size} hypotheses; give one for each row of "
+            f"weights_by has {len(labels)} labels for {hypotheses.size} hypotheses; give one for each row of "
             "result.table, or a function (input, subset) -> label"
         )
     known = {label: place for place, label in enumerate(dict.fromkeys(labels))}
@@ -317,7 +324,7 @@ def _labels(problem: Problem, weights_by: object) -> Ints:
 
 
 def _label(weights_by: Callable[[Any, str], object], name: object, subset: str) -> object:
-    """What the user's function says of one hypothesis."""
+    """Return the label that the user's function gives a hypothesis."""
     try:
         label = weights_by(name, subset)
         hash(label)
@@ -347,7 +354,7 @@ Reduction = Callable[[ValueSet], tuple[Array, ...]]  # to an array or more of (n
 
 
 def reduced_sets(
-    problem: Problem, evaluator: Evaluator, spec: StatisticSpec, draws: int, reduce: Reduction
+    hypotheses: Hypotheses, evaluator: Evaluator, spec: StatisticSpec, draws: int, reduce: Reduction
 ) -> Iterator[tuple[Ints, tuple[Array, ...]]]:
     """Yield every hypothesis once (rows (n,) at a time), reduced with all its values at hand.
 
@@ -356,19 +363,19 @@ def reduced_sets(
     """
     total = spec.center + draws
     if spec.picked is not None:
-        everyone = ((block, np.arange(block.stop - block.start)) for block in problem.blocks)
-        for job, outputs in accepted_outputs(problem, evaluator, everyone, total, spec.picked, "picked"):
+        everyone = ((block, np.arange(block.stop - block.start)) for block in hypotheses.blocks)
+        for job, outputs in accepted_outputs(hypotheses, evaluator, everyone, total, spec.picked, "picked"):
             yield job.rows, reduce(value_set(job.inputs, outputs, spec))
         return
     most = max(1, 64 * GROUP_VALUES // ((total + 1) * evaluator.n_outputs))  # inputs whose outputs are all held
-    jobs = sliced(problem.blocks, total, problem.round_draws, most)
+    jobs = sliced(hypotheses.blocks, total, hypotheses.round_draws, most)
     mark = content_digest((spec, total, reduce))
 
     def summary_of(unit: tuple[Job, ...]) -> ReduceSets:
         return ReduceSets(spec.at(np.concatenate([job.inputs for job in unit])), total, reduce, mark)
 
     parts: list[Floats] = []
-    for unit, (before, done, after) in evaluator.summaries(problem, jobs, summary_of):
+    for unit, (before, done, after) in evaluator.summaries(hypotheses, jobs, summary_of):
         parts += before
         if parts and _complete(parts, total):  # it began in a unit before
             last = unit[len(before) - 1]
@@ -421,7 +428,12 @@ def _all_values(parts: list[Floats]) -> Floats:
 
 
 def accepted_outputs(
-    problem: Problem, evaluator: Evaluator, wanted: Iterable[tuple[Block, Ints]], total: int, picked: Picked, label: str
+    hypotheses: Hypotheses,
+    evaluator: Evaluator,
+    wanted: Iterable[tuple[Block, Ints]],
+    total: int,
+    picked: Picked,
+    label: str,
 ) -> Iterator[tuple[Job, Floats]]:
     """Yield outputs (n, 1 + total, outputs) of inputs of some blocks and of `total` draws each that the rule accepts.
 
@@ -434,8 +446,8 @@ def accepted_outputs(
         drawn, number = 0, 0
         while lacking.size:
             rate = (filled[lacking].min() + 1) / (drawn + 1)
-            batch = int(np.clip((total - filled[lacking].min()) / rate, 16, problem.round_draws))
-            ((_, fresh),) = evaluator.outputs(problem, [Job(block, batch, f"{label} {number}", ask=lacking)])
+            batch = int(np.clip((total - filled[lacking].min()) / rate, 16, hypotheses.round_draws))
+            ((_, fresh),) = evaluator.outputs(hypotheses, [Job(block, batch, f"{label} {number}", ask=lacking)])
             outputs[lacking, 0] = fresh[:, 0]
             accepted = picked.accept(fresh[:, 1:])
             behind = filled[lacking, None] + np.cumsum(accepted, axis=1)  # where each accepted draw goes, from 1
@@ -450,51 +462,53 @@ def accepted_outputs(
 
 
 def irt(
-    problem: Problem, evaluator: Evaluator, spec: StatisticSpec, draws: int, known: Iterable[PartialEvidence] = ()
+    hypotheses: Hypotheses, evaluator: Evaluator, spec: StatisticSpec, draws: int, known: Iterable[PartialEvidence] = ()
 ) -> Evidence:
     """Return the evidence of the interpretability randomisation test; `known` hypotheses need no drawing."""
-    sets = reduced_sets(problem, evaluator, spec, draws, partial(ranked, margin=spec.margin))
+    sets = reduced_sets(hypotheses, evaluator, spec, draws, partial(ranked, margin=spec.margin))
     parts = (
         PartialEvidence(rows, p, observed, classes, varied=varied, surprise=below)
         for rows, (p, observed, classes, varied, below) in sets
     )
-    return gather("p", problem.size, draws, chain(parts, known))
+    return gather("p", hypotheses.size, draws, chain(parts, known))
 
 
-def soft_rank(problem: Problem, evaluator: Evaluator, spec: StatisticSpec, draws: int) -> Evidence:
+def soft_rank(hypotheses: Hypotheses, evaluator: Evaluator, spec: StatisticSpec, draws: int) -> Evidence:
     """Return soft-rank e-values, for any dependence between hypotheses (METHODS 5)."""
-    sets = reduced_sets(problem, evaluator, spec, draws, soft_ranked)
+    sets = reduced_sets(hypotheses, evaluator, spec, draws, soft_ranked)
     parts = (
         PartialEvidence(rows, e, observed, classes, surprise=below) for rows, (e, observed, classes, below) in sets
     )
-    return gather("e", problem.size, draws, parts)
+    return gather("e", hypotheses.size, draws, parts)
 
 
-def osft(problem: Problem, evaluator: Evaluator, spec: StatisticSpec) -> Evidence:
+def osft(hypotheses: Hypotheses, evaluator: Evaluator, spec: StatisticSpec) -> Evidence:
     """Return the evidence of the one-shot feature test."""
-    sets = reduced_sets(problem, evaluator, spec, 1, partial(compared, squared=spec.alternative == "two-sided"))
+    sets = reduced_sets(hypotheses, evaluator, spec, 1, partial(compared, squared=spec.alternative == "two-sided"))
     parts = (
         PartialEvidence(rows, z, observed, classes, surprise=below) for rows, (z, observed, classes, below) in sets
     )
-    return gather("z", problem.size, 1, parts)
+    return gather("z", hypotheses.size, 1, parts)
 
 
 def few_shot(
-    problem: Problem, evaluator: Evaluator, spec: StatisticSpec, draws: int, *, shrunk: bool = False
+    hypotheses: Hypotheses, evaluator: Evaluator, spec: StatisticSpec, draws: int, *, shrunk: bool = False
 ) -> tuple[Evidence, Floats]:
     """Return the evidence of the few-shot competition, and the spread of each hypothesis' values but the top (H,)."""
     parts = []
-    spread, inner = np.zeros(problem.size), np.zeros(problem.size)
+    spread, inner = np.zeros(hypotheses.size), np.zeros(hypotheses.size)
     reduce = partial(competed, two_sided=spec.alternative == "two-sided")
-    for rows, (scores, observed, classes, below, every, rest) in reduced_sets(problem, evaluator, spec, draws, reduce):
+    for rows, (scores, observed, classes, below, every, rest) in reduced_sets(
+        hypotheses, evaluator, spec, draws, reduce
+    ):
         parts.append(PartialEvidence(rows, scores, observed, classes, surprise=below))
         spread[rows], inner[rows] = every, rest
     scale = score_scale(inner, draws, weight=5) if shrunk else score_scale(spread, draws, weight=80)
-    return replace(gather("w", problem.size, draws, parts), scale=scale), inner
+    return replace(gather("w", hypotheses.size, draws, parts), scale=scale), inner
 
 
 def early_stop(
-    problem: Problem,
+    hypotheses: Hypotheses,
     evaluator: Evaluator,
     spec: StatisticSpec,
     draws: int,
@@ -509,12 +523,12 @@ def early_stop(
 
     `choose` takes p-values (H,) and the family (H,); `set_chosen` is given what is rejected so far.
     """
-    state = EarlyStop(problem.size, draws, delta, gather("p", problem.size, 0, known), drops, choose)
+    state = EarlyStop(hypotheses.size, draws, delta, gather("p", hypotheses.size, 0, known), drops, choose)
     total, centre = spec.center + draws, None
     if spec.center:  # the pilot draws stand first in the stream, as they do in the fixed-K run
-        centre = np.zeros((problem.size, evaluator.n_outputs))
-        jobs = _span_jobs(problem, np.ones(problem.size, bool), (0, spec.center), total)
-        for unit, sums in evaluator.summaries(problem, jobs, lambda _: SumOutputs(spec.link)):
+        centre = np.zeros((hypotheses.size, evaluator.n_outputs))
+        jobs = _span_jobs(hypotheses, np.ones(hypotheses.size, bool), (0, spec.center), total)
+        for unit, sums in evaluator.summaries(hypotheses, jobs, lambda _: SumOutputs(spec.link)):
             for job, one in zip(unit, sums, strict=True):
                 centre[job.rows] += one
         centre /= spec.center
@@ -533,12 +547,12 @@ def early_stop(
         after = state.next_draws()
         for first, last in sorted({*zip(state.drawn[wanted].tolist(), after[wanted].tolist(), strict=True)}):
             together = wanted & (state.drawn == first)
-            jobs = _span_jobs(problem, together, (spec.center + first, spec.center + last), total)
-            for unit, counts in evaluator.summaries(problem, jobs, counts_of):
+            jobs = _span_jobs(hypotheses, together, (spec.center + first, spec.center + last), total)
+            for unit, counts in evaluator.summaries(hypotheses, jobs, counts_of):
                 for job, count in zip(unit, counts, strict=True):
                     state.count(job.rows, *count)
         state.narrow(wanted, after)
-        state.give_up(evaluator.untested(problem.size))
+        state.give_up(evaluator.untested(hypotheses.size))
 
 
 @dataclass(frozen=True)
@@ -569,12 +583,12 @@ class CountVaried:
         return counts
 
 
-def _span_jobs(problem: Problem, still: Bools, span: tuple[int, int], total: int) -> Iterator[Job]:
+def _span_jobs(hypotheses: Hypotheses, still: Bools, span: tuple[int, int], total: int) -> Iterator[Job]:
     """Draws span[0]..span[1] of the `total` that the fixed-K run makes in rounds, of hypotheses `still` (H,)."""
-    for block in problem.blocks:
+    for block in hypotheses.blocks:
         keep = np.flatnonzero(still[block.rows])
         begin = 0
-        for number, size in enumerate(round_sizes(total, problem.round_draws) if keep.size else ()):
+        for number, size in enumerate(round_sizes(total, hypotheses.round_draws) if keep.size else ()):
             part = (max(span[0] - begin, 0), min(span[1] - begin, size))
             if part[0] < part[1]:
                 everyone = keep.size == block.stop - block.start
@@ -586,7 +600,7 @@ def _span_jobs(problem: Problem, still: Bools, span: tuple[int, int], total: int
 
 
 def sequential(
-    problem: Problem,
+    hypotheses: Hypotheses,
     evaluator: Evaluator,
     spec: StatisticSpec,
     stopping: Stopping,
@@ -598,15 +612,15 @@ def sequential(
 
     `known` hypotheses need no drawing; `set_chosen` is given what is chosen so far, `expect` how many draws are left.
     """
-    test, interrupted = Sequential(problem.size, stopping), False
+    test, interrupted = Sequential(hypotheses.size, stopping), False
     try:
         for part in known:
             test.add_exact(part)
-        centre = _pilot_centre(problem, evaluator, spec)
+        centre = _pilot_centre(hypotheses, evaluator, spec)
         mark = content_digest((spec, centre))
         while batch := test.next_batch():
-            _sequential_round(problem, evaluator, spec, test, batch, centre, mark)
-            test.give_up(evaluator.untested(problem.size))
+            _sequential_round(hypotheses, evaluator, spec, test, batch, centre, mark)
+            test.give_up(evaluator.untested(hypotheses.size))
             chosen, goes_on = test.look()
             set_chosen(chosen)
             if expect is not None:
@@ -618,13 +632,13 @@ def sequential(
     return test.evidence(interrupted), interrupted
 
 
-def _pilot_centre(problem: Problem, evaluator: Evaluator, spec: StatisticSpec) -> Floats | None:
+def _pilot_centre(hypotheses: Hypotheses, evaluator: Evaluator, spec: StatisticSpec) -> Floats | None:
     """Mean outputs (H, outputs) of the pilot draws, where the statistic has a centre."""
     if not spec.center:
         return None
-    centre = np.empty((problem.size, evaluator.n_outputs))
-    pilots = (Job(block, spec.center, "pilot") for block in problem.blocks)
-    for jobs, means in evaluator.summaries(problem, pilots, lambda _: MeanOutputs(spec.link)):
+    centre = np.empty((hypotheses.size, evaluator.n_outputs))
+    pilots = (Job(block, spec.center, "pilot") for block in hypotheses.blocks)
+    for jobs, means in evaluator.summaries(hypotheses, pilots, lambda _: MeanOutputs(spec.link)):
         centre[np.concatenate([job.rows for job in jobs])] = means
     return centre
 
@@ -640,7 +654,7 @@ class MeanOutputs:
 
 
 def _sequential_round(
-    problem: Problem,
+    hypotheses: Hypotheses,
     evaluator: Evaluator,
     spec: StatisticSpec,
     test: Sequential,
@@ -649,10 +663,10 @@ def _sequential_round(
     mark: bytes,
 ) -> None:
     """One batch for every open hypothesis, counted in the order in which it was drawn."""
-    by_part = problem.items.shares_subsets and evaluator.memory is None
-    jobs = _open_jobs(problem, test.drawn, test.number, batch, by_part=by_part)
+    by_part = hypotheses.items.shares_subsets and evaluator.memory is None
+    jobs = _open_jobs(hypotheses, test.drawn, test.number, batch, by_part=by_part)
     if spec.picked is not None:
-        for job, outputs in evaluator.outputs(problem, jobs):
+        for job, outputs in evaluator.outputs(hypotheses, jobs):
             hits = _hits(job.rows, job.inputs, outputs, spec, centre)
             test.count(job.rows, *hits, spec.picked.accept(outputs[:, 1:]))
         return
@@ -662,7 +676,7 @@ def _sequential_round(
         middle = None if centre is None else centre[np.concatenate([job.rows for job in unit])]
         return CountHits(spec.at(inputs), middle, mark)
 
-    for unit, counts in evaluator.summaries(problem, jobs, summary_of):
+    for unit, counts in evaluator.summaries(hypotheses, jobs, summary_of):
         for (rows, _, _), hits in zip(_alike(unit), counts, strict=True):
             test.count(rows, *hits)
 
@@ -702,22 +716,22 @@ def _alike(jobs: Sequence[Job]) -> Iterator[tuple[Ints, int, int]]:
         stop += len(rows)
 
 
-def _open_jobs(problem: Problem, is_open: Bools, number: int, batch: int, *, by_part: bool) -> Iterator[Job]:
+def _open_jobs(hypotheses: Hypotheses, is_open: Bools, number: int, batch: int, *, by_part: bool) -> Iterator[Job]:
     """For every block with open hypotheses its draws of this round, in parts of at most `round_draws`.
 
     With `by_part` a part of all blocks comes before the next part of any, so that jobs that are alike follow each other
     and are counted together. Where draws repeat, those of a block stay together: equal ones are evaluated once.
     """
-    order, starts = problem.block_order
+    order, starts = hypotheses.block_order
     open_rows = np.flatnonzero(is_open[order])
     ends = np.searchsorted(open_rows, starts)
     within, rows = open_rows - np.repeat(starts[:-1], np.diff(ends)), order[open_rows]
     wanted = [
         (block, slice(first, last), last - first == block.stop - block.start)
-        for block, first, last in zip(problem.blocks, ends.tolist(), ends[1:].tolist(), strict=False)
+        for block, first, last in zip(hypotheses.blocks, ends.tolist(), ends[1:].tolist(), strict=False)
         if first < last
     ]
-    most = problem.round_draws
+    most = hypotheses.round_draws
     parts = [
         (f"{number}.{part}" if part else number, min(most, batch - done))
         for part, done in enumerate(range(0, batch, most))
@@ -733,18 +747,18 @@ def _open_jobs(problem: Problem, is_open: Bools, number: int, batch: int, *, by_
 class Outcomes(Protocol):
     """Lists all that may come of some hypotheses without the model: outputs and their probabilities (METHODS 13)."""
 
-    def split(self, problem: Problem) -> tuple[list[Block], list[Block]]:
+    def split(self, hypotheses: Hypotheses) -> tuple[list[Block], list[Block]]:
         """Return blocks whose hypotheses it knows, and the others."""
         ...
 
-    def listed(self, problem: Problem, blocks: Sequence[Block]) -> Iterator[tuple[CounterfactualBatch, Floats]]:
+    def listed(self, hypotheses: Hypotheses, blocks: Sequence[Block]) -> Iterator[tuple[CounterfactualBatch, Floats]]:
         """Yield what is listed for these blocks, and outputs (n, versions, outputs), the observed first."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class ReadModel:
-    """What looking into the model gave: its outcomes (None: it has to be evaluated), notes, and rows that took."""
+    """A model that was looked into: its outcomes (None: it has to be evaluated), notes, and rows that took."""
 
     outcomes: Outcomes | None = None
     notes: tuple[Any, ...] = ()
@@ -752,41 +766,41 @@ class ReadModel:
 
 
 def known_outcomes(
-    problem: Problem, evaluator: Evaluator, spec: StatisticSpec, blocks: Sequence[Block], outcomes: Outcomes
+    hypotheses: Hypotheses, evaluator: Evaluator, spec: StatisticSpec, blocks: Sequence[Block], outcomes: Outcomes
 ) -> Iterator[PartialEvidence]:
     """Yield exact p-values of the hypotheses of `blocks`; nothing is drawn or evaluated."""
-    for batch, outputs in outcomes.listed(problem, blocks):
+    for batch, outputs in outcomes.listed(hypotheses, blocks):
         assert batch.support is not None
-        evaluator.show(problem, batch, outputs)
+        evaluator.show(hypotheses, batch, outputs)
         yield listed_evidence(spec, batch.job.rows, batch.job.inputs, outputs, batch.support, draws=0)
 
 
 def exact(
-    problem: Problem, evaluator: Evaluator, spec: StatisticSpec, blocks: list[Block]
+    hypotheses: Hypotheses, evaluator: Evaluator, spec: StatisticSpec, blocks: list[Block]
 ) -> Iterator[PartialEvidence]:
     """Yield the p-values of `blocks` whose counterfactuals are listed: each of them is evaluated once (METHODS 9).
 
     A value that is listed twice is evaluated once: tables need a memory in `evaluator`.
     """
-    for job, outputs, support in evaluator.listed(problem, [listing_job(problem, block) for block in blocks]):
+    for job, outputs, support in evaluator.listed(hypotheses, [listing_job(hypotheses, block) for block in blocks]):
         yield listed_evidence(spec, job.rows, job.inputs, outputs, support)
 
 
-def split_listed(problem: Problem) -> tuple[list[Block], list[Block]]:
+def split_listed(hypotheses: Hypotheses) -> tuple[list[Block], list[Block]]:
     """Return blocks whose subset the sampler can list, and the others."""
-    sampler = problem.sampler
+    sampler = hypotheses.sampler
     if not isinstance(sampler, ListsSupport):
-        return [], list(problem.blocks)
-    lists = {id(subset): bool(sampler.lists(subset)) for subset in problem.subsets}
-    listed = [block for block in problem.blocks if lists[id(block.subset)]]
-    return listed, [block for block in problem.blocks if not lists[id(block.subset)]]
+        return [], list(hypotheses.blocks)
+    lists = {id(subset): bool(sampler.lists(subset)) for subset in hypotheses.subsets}
+    listed = [block for block in hypotheses.blocks if lists[id(block.subset)]]
+    return listed, [block for block in hypotheses.blocks if not lists[id(block.subset)]]
 
 
 CHUNK_VALUES = 2**22  # values of the rows that are put beside inputs at a time
 
 
 def ranked_root(
-    problem: Problem,
+    hypotheses: Hypotheses,
     spec: StatisticSpec,
     block: Block,
     outputs: Floats,
@@ -803,7 +817,7 @@ def ranked_root(
     size = max(1, CHUNK_VALUES // ((rows + 2) * reference.shape[1]))
     for start in range(0, block.stop - block.start, size):
         keep = np.arange(start, min(start + size, block.stop - block.start))
-        inputs = problem.items.take(problem.items.block(block.start, block.stop), keep)
+        inputs = hypotheses.items.take(hypotheses.items.block(block.start, block.stop), keep)
         values = np.empty((len(keep), rows + 2, len(columns)), inputs.dtype)
         values[:, 0] = values[:, -1] = inputs[:, columns]
         values[:, 1:-1] = reference[:, columns]
@@ -822,7 +836,7 @@ def ranked_root(
 
 
 def fresh_effects(
-    problem: Problem,
+    hypotheses: Hypotheses,
     evaluator: Evaluator,
     link: str | None,
     chosen: Bools,
@@ -834,14 +848,14 @@ def fresh_effects(
 
     Where inputs were picked by a rule, the counterfactuals are those that it would have picked too.
     """
-    effects = no_effects(problem.size)
+    effects = no_effects(hypotheses.size)
 
     def put(rows: Ints, estimated: tuple[Floats, Floats, Floats]) -> None:
         effects.effect[rows], effects.low[rows], effects.high[rows] = estimated
 
-    wanted = ((block, np.flatnonzero(chosen[block.rows])) for block in problem.blocks if chosen[block.rows].any())
+    wanted = ((block, np.flatnonzero(chosen[block.rows])) for block in hypotheses.blocks if chosen[block.rows].any())
     if picked is not None:
-        for job, outputs in accepted_outputs(problem, evaluator, wanted, draws, picked, "effect"):
+        for job, outputs in accepted_outputs(hypotheses, evaluator, wanted, draws, picked, "effect"):
             put(job.rows, class_interval(outputs, classes[job.rows], link))
         return effects
 
@@ -849,7 +863,7 @@ def fresh_effects(
         return Intervals(link, tuple(classes[job.rows] for job in unit))
 
     jobs = (Job(block, draws, "effect", keep=keep) for block, keep in wanted)
-    for unit, intervals in evaluator.summaries(problem, jobs, summary_of):
+    for unit, intervals in evaluator.summaries(hypotheses, jobs, summary_of):
         for job, estimated in zip(unit, intervals, strict=True):
             put(job.rows, estimated)
     return effects

@@ -1,5 +1,4 @@
-"""What a run learns from the draws of its test beside the test itself: first estimates, changes of
-decisions, and counterfactuals to show.
+"""Watchers of a run's draws: first estimates, changes of decisions, and counterfactuals to show.
 
 A watcher is given numbers of every job of a run, in order. Its `look` makes them where the counterfactuals are drawn: a
 few small ones, which travel; its `note` adds them up.
@@ -13,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from butfor.evaluation.hypotheses import CounterfactualBatch, Job, Problem
+from butfor.evaluation.hypotheses import CounterfactualBatch, Hypotheses, Job
 from butfor.evaluation.items import size
 from butfor.inference.decisions import Decision, FlipShare, Forecasts, Nearest, changes, decision_chances
 from butfor.inference.effects import Estimates, first_estimates
@@ -57,7 +56,7 @@ class LookAtFirst:
     link: str | None
     rounding: Rounding
 
-    def __call__(self, problem: Problem, batch: CounterfactualBatch, outputs: Floats) -> Floats | None:  # noqa: ARG002
+    def __call__(self, hypotheses: Hypotheses, batch: CounterfactualBatch, outputs: Floats) -> Floats | None:  # noqa: ARG002
         if _is_later(batch) or outputs.shape[1] < 2:
             return None
         inputs = batch.job.inputs
@@ -89,10 +88,10 @@ class Flips:
         if nearest is None:
             return
         members, distance, pieces, outputs = nearest
-        hypotheses = rows[members].tolist()
-        known = [self.nearest[row].distance if row in self.nearest else np.inf for row in hypotheses]
+        changed_rows = rows[members].tolist()
+        known = [self.nearest[row].distance if row in self.nearest else np.inf for row in changed_rows]
         for k in np.flatnonzero(distance < known).tolist():
-            self.nearest[hypotheses[k]] = Nearest(pieces[k][0], outputs[k].copy(), float(distance[k]))
+            self.nearest[changed_rows[k]] = Nearest(pieces[k][0], outputs[k].copy(), float(distance[k]))
 
     def shares(self, error: Floats) -> FlipShare:
         """Return what was counted; `error` (H,) says how well the sampler is known."""
@@ -108,14 +107,14 @@ class LookForChanges:
     decision: Decision
 
     def __call__(
-        self, problem: Problem, batch: CounterfactualBatch, outputs: Floats
+        self, hypotheses: Hypotheses, batch: CounterfactualBatch, outputs: Floats
     ) -> tuple[int, Floats | Ints, NearestChange | None]:
         changed, mass = changes(self.decision, outputs, batch.mass), batch.mass
         share = changed.sum(axis=1) if mass is None else (mass * changed).sum(axis=1) / mass.sum(axis=1)
         members = np.flatnonzero(changed.any(axis=1))
         if not members.size:
             return changed.shape[1], share, None
-        items, subset = problem.items, batch.job.block.subset
+        items, subset = hypotheses.items, batch.job.block.subset
         distance = items.distances(batch.values, changed, subset)
         best = distance.argmin(axis=1)
         pieces = items.pack(batch.values, best[:, None] + 1, batch.versions, subset)
@@ -156,7 +155,7 @@ class LookAtDecisions:
 
     def __call__(
         self,
-        problem: Problem,  # noqa: ARG002
+        hypotheses: Hypotheses,  # noqa: ARG002
         batch: CounterfactualBatch,
         outputs: Floats,
     ) -> list[tuple[object, Floats]] | None:
@@ -172,14 +171,16 @@ class KeepFirst:
     count: int
     skip: int
 
-    def __call__(self, problem: Problem, batch: CounterfactualBatch, outputs: Floats) -> tuple[Any, Floats] | None:
+    def __call__(
+        self, hypotheses: Hypotheses, batch: CounterfactualBatch, outputs: Floats
+    ) -> tuple[Any, Floats] | None:
         """Them and their outputs (n, k, outputs), where this is the first round."""
         if batch.job.round != 0 and batch.mass is None:
             return None
         wanted = self._wanted(batch)
         if not wanted.size:
             return None
-        pieces = problem.items.pack(batch.values, wanted, batch.versions, batch.job.block.subset)
+        pieces = hypotheses.items.pack(batch.values, wanted, batch.versions, batch.job.block.subset)
         return pieces, outputs[np.arange(len(wanted))[:, None], wanted]
 
     def _wanted(self, batch: CounterfactualBatch) -> Ints:

@@ -78,10 +78,10 @@ def _input(result: Result, index: int, out: Path) -> dict[str, Any]:
     elif outputs.size == 1:
         shown["output"] = f"output {number(outputs[0])}"
     if result.modality == "text":
-        shown["text"] = str(result.problem.items.block(index, index + 1)[0])
+        shown["text"] = str(result.hypotheses.items.block(index, index + 1)[0])
     if result.modality == "image":
         with suppress(InputError):  # it may no longer be where it was
-            image = result.problem.items.block(index, index + 1)[0]
+            image = result.hypotheses.items.block(index, index + 1)[0]
             shown |= {"picture": f"input-{index}.png", "height": image.shape[0], "width": image.shape[1]}
             _save(image, out / shown["picture"])
     return shown
@@ -120,7 +120,7 @@ def _row(result: Result, row: int, out: Path, *, draws: bool) -> dict[str, Any]:
 
 def _where(result: Result, row: int) -> list[float] | None:
     """Return a box in shares of width and height, or a span of characters."""
-    index = result.problem.block_of(row).subset.index
+    index = result.hypotheses.block_of(row).subset.index
     if result.modality == "text":
         return [int(end) for end in index]
     if result.modality != "image":
@@ -130,7 +130,7 @@ def _where(result: Result, row: int) -> list[float] | None:
     if not (is_box(index) or is_mask(index)):
         return None
     which = int(result.input_of[row])
-    height, width = result.problem.items.block(which, which + 1)[0].shape[:2]
+    height, width = result.hypotheses.items.block(which, which + 1)[0].shape[:2]
     x1, y1, x2, y2 = bounds(index) if is_mask(index) else index
     return [x1 / width, y1 / height, x2 / width, y2 / height]
 
@@ -141,7 +141,7 @@ def _draws(result: Result, row: int, out: Path) -> list[dict[str, Any]] | None:
         columns = example(result, row).columns[:MOST_COLUMNS]
         return [{"column": name, "observed": old, "drawn": drawn[:DRAWS]} for name, old, drawn in columns]
     most = MOST_TEXTS if result.modality == "text" else DRAWS
-    drawn = result.kept.whole(result.problem, row, most)
+    drawn = result.kept.whole(result.hypotheses, row, most)
     outputs = np.atleast_2d(result.kept.outputs(row)[:most])
     shown = [number(values[int(result.evidence.classes[row])]) for values in outputs]
     if result.modality == "text":

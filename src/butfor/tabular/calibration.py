@@ -110,7 +110,8 @@ def told_apart(u: Floats, fitted_share: float = 0.0) -> tuple[float, float]:
 
 
 def pattern(u: Floats) -> Verdict:
-    """What ranks that are not uniform look like: piled at both ends, in the middle, at one end, or none of these.
+    """Return the pattern of ranks that are not uniform: piled at both ends, in the middle, at one end, or none of
+    these.
 
     >>> pattern(np.array([0.01, 0.99] * 50)), pattern(np.full(100, 0.5)), pattern(np.full(100, 0.95))
     ('too narrow', 'too wide', 'shifted')
@@ -170,7 +171,7 @@ class ShapeCheck:
 
     @property
     def pattern(self) -> Verdict:
-        """What it looks like if it is wrong."""
+        """The verdict if it is wrong."""
         if abs(self.z[0]) >= abs(self.z[1]):
             return "wrong skew"
         return "tails too light" if self.z[1] > 0 else "tails too heavy"
@@ -194,15 +195,15 @@ def check_shape(pool: Floats, fitted_share: float = 0.0) -> ShapeCheck | None:
     here = ~np.isnan(z)
     weights = here / here.sum(axis=1, keepdims=True)
     z = np.where(here, z, 0.0)
-    found, scores = np.zeros(2), np.zeros((2, len(pool)))
+    deviates, scores = np.zeros(2), np.zeros((2, len(pool)))
     for k, score in enumerate((z**3 / (1 + z**2 / 2), -np.log1p(z**2 / 8))):  # both bend: one row cannot decide
         centred = _centred(score, z, weights)
-        found[k] = deviate(centred, weights)
+        deviates[k] = deviate(centred, weights)
         scores[k, rows] = centred[:, 0]
     if fitted_share > 0:
-        own = scores.sum(axis=1) / np.sqrt(np.maximum((scores**2).sum(axis=1), 1e-300))
-        found = np.where(np.abs(own) < np.abs(found), own, found) / np.sqrt(1 + fitted_share)
-    return ShapeCheck(found, scores)
+        by_scores = scores.sum(axis=1) / np.sqrt(np.maximum((scores**2).sum(axis=1), 1e-300))
+        deviates = np.where(np.abs(by_scores) < np.abs(deviates), by_scores, deviates) / np.sqrt(1 + fitted_share)
+    return ShapeCheck(deviates, scores)
 
 
 def _standardised(pool: Floats) -> Floats:
@@ -280,7 +281,7 @@ def _cumulants(y: Floats, weights: Floats, t: float) -> tuple[float, float, floa
 
 
 def pooled_shape(checks: Sequence[ShapeCheck]) -> tuple[Verdict, float]:
-    """What the shape of all columns together looks like, and p: a fault too small to be seen in any one of them.
+    """Return a verdict on the shape of all columns together, and p: a fault too small to be seen in any one of them.
 
     Bonferroni's, weighted, over the sum of the tails' z on either side, the sum of the skews' z, and the sum of their
     squares. Columns of one row hang together: variances come from the correlations of what the rows add.
@@ -300,8 +301,10 @@ def pooled_shape(checks: Sequence[ShapeCheck]) -> tuple[Verdict, float]:
         "squares": chi2.sf((skew**2).sum() / stretch, len(skew) / stretch),
     }
     least = min(p, key=lambda name: p[name] / WEIGHTS[name])
-    said: Verdict = "tails too light" if least == "light" else "tails too heavy" if least == "heavy" else "wrong skew"
-    return said, min(1.0, float(p[least] / WEIGHTS[least]))
+    verdict: Verdict = (
+        "tails too light" if least == "light" else "tails too heavy" if least == "heavy" else "wrong skew"
+    )
+    return verdict, min(1.0, float(p[least] / WEIGHTS[least]))
 
 
 def _correlations(scores: Floats) -> Floats:
@@ -309,6 +312,6 @@ def _correlations(scores: Floats) -> Floats:
     centred = scores - scores.mean(axis=1, keepdims=True)
     size = np.sqrt((centred**2).sum(axis=1))
     scaled = centred / np.where(size > 0, size, 1.0)[:, None]
-    found = scaled @ scaled.T
-    np.fill_diagonal(found, 1.0)
-    return np.asarray(found)
+    deviates = scaled @ scaled.T
+    np.fill_diagonal(deviates, 1.0)
+    return np.asarray(deviates)

@@ -12,7 +12,7 @@ import numpy as np
 
 from butfor.evaluation.calls import probe
 from butfor.evaluation.evaluator import Evaluator
-from butfor.evaluation.hypotheses import Job, Problem, draw, table_problem
+from butfor.evaluation.hypotheses import Hypotheses, Job, draw, table_hypotheses
 from butfor.evaluation.samplers import ListsSupport, info_of
 from butfor.inference.selection import bh
 from butfor.inference.statistics import Target, pick
@@ -256,8 +256,8 @@ class SamplerCheck:
     @property
     def model_p(self) -> Floats | None:
         """p-values of the model's outputs (subsets,); None without a model."""
-        found = np.array([check.model_p for check in self.checks], dtype=np.float64)
-        return None if np.isnan(found).any() else found
+        p_values = np.array([check.model_p for check in self.checks], dtype=np.float64)
+        return None if np.isnan(p_values).any() else p_values
 
     @cached_property
     def table(self) -> pd.DataFrame:
@@ -335,7 +335,7 @@ def score_ranks(rows: Floats, columns: Ints, pool: Floats, rng: np.random.Genera
     from sklearn.ensemble import ExtraTreesClassifier
 
     parts = np.array_split(rng.permutation(len(rows)), PARTS)
-    found = []
+    p_values = []
     for k in range(1, PARTS):
         seen, judged = np.concatenate(parts[:k]), parts[k]
         beside = _companions(rows[seen], columns)
@@ -346,8 +346,8 @@ def score_ranks(rows: Floats, columns: Ints, pool: Floats, rng: np.random.Genera
         trees.fit(_described(rows[seen][:, beside], drawn, pool[seen]), label)
         drawn = pool[judged, : 1 + SCORE_DRAWS]
         scores = trees.predict_proba(_described(rows[judged][:, beside], drawn, pool[judged]))[:, 1]
-        found.append(ranks(scores.reshape(drawn.shape[:2]), rng))
-    return np.concatenate(found)
+        p_values.append(ranks(scores.reshape(drawn.shape[:2]), rng))
+    return np.concatenate(p_values)
 
 
 def _companions(rows: Floats, columns: Ints) -> Ints:
@@ -410,12 +410,12 @@ def check_table(
         order = stream(seed, "check", "columns").permutation(len(every))
         groups = [every[place] for place in np.sort(order[:MOST_COLUMNS])]
     items = replace(items_of(table), values=table.values[kept])
-    problem = table_problem(items, [table.index[i] for i in kept], groups, fitted, seed)
-    output = None if wrapped is None else _output(wrapped, problem)
+    hypotheses = table_hypotheses(items, [table.index[i] for i in kept], groups, fitted, seed)
+    output = None if wrapped is None else _output(wrapped, hypotheses)
     levels = _levels(table)
     checks = []
     for group in groups:
-        checks.append(_check_subset(problem, group, draws, levels, output))
+        checks.append(_check_subset(hypotheses, group, draws, levels, output))
         if done is not None:
             rows = len(kept) * draws
             done(len(checks) * rows, len(groups) * rows)
@@ -443,14 +443,16 @@ def check_table(
     )
 
 
-def _output(model: Wrapped, problem: Problem) -> Callable[[Sequence[Job]], Floats]:
+def _output(model: Wrapped, hypotheses: Hypotheses) -> Callable[[Sequence[Job]], Floats]:
     """Return a function of jobs: the model's output, or that of the class it predicts, of every version they draw."""
-    seen = probe(model.call, problem.items, BATCH_ROWS, lambda row: f"held-out row {row}")
+    seen = probe(model.call, hypotheses.items, BATCH_ROWS, lambda row: f"held-out row {row}")
     width = seen.outputs.shape[1]
     evaluator, target = Evaluator(model.call, BATCH_ROWS, width), Target("output" if width == 1 else "predicted")
 
     def values(jobs: Sequence[Job]) -> Floats:
-        parts = (pick(outputs, target, np.arange(len(outputs)))[0] for _, outputs in evaluator.outputs(problem, jobs))
+        parts = (
+            pick(outputs, target, np.arange(len(outputs)))[0] for _, outputs in evaluator.outputs(hypotheses, jobs)
+        )
         return np.concatenate([seen.rounding.merge_ties(part) for part in parts])
 
     return values
@@ -464,38 +466,38 @@ def _levels(table: Table) -> Bools:
 
 
 def _check_subset(
-    problem: Problem,
+    hypotheses: Hypotheses,
     subset: Subset,
     draws: int,
     table_levels: Bools,
     output: Callable[[Sequence[Job]], Floats] | None,
 ) -> SubsetCheck:
     """Check ranks and shape of held-out values, trees that tell them from draws, the model's output; score draws."""
-    jobs = [Job(block, draws, "check") for block in problem.blocks if block.subset is subset]
+    jobs = [Job(block, draws, "check") for block in hypotheses.blocks if block.subset is subset]
     columns, levels = np.asarray(subset.index), table_levels[subset.index]
-    given = np.concatenate([draw(problem, job).values for job in jobs]).astype(np.float64)
-    given = given.reshape(len(problem.items), draws + 1, -1)
-    pool, rng = filled(given), stream(problem.seed, "check", subset.name)
-    info = info_of(problem.sampler)
+    given = np.concatenate([draw(hypotheses, job).values for job in jobs]).astype(np.float64)
+    given = given.reshape(len(hypotheses.items), draws + 1, -1)
+    pool, rng = filled(given), stream(hypotheses.seed, "check", subset.name)
+    info = info_of(hypotheses.sampler)
     share = 0.0 if info.reference_rows is None else len(given) / info.reference_rows
     ranked = check_ranks(pool, rng, share)
-    inputs = problem.items.block(0, len(problem.items))
+    inputs = hypotheses.items.block(0, len(hypotheses.items))
     auc, auc_p = told_apart(score_ranks(filled(inputs), columns, pool, rng), share)
     model_p = None if output is None else check_ranks(output(jobs)[:, :, None], rng, share).p
     donors = info.floor(subset) > 0  # it hands out values of reference rows: its shape is known from so many only
     shapes = [check_shape(given[:, :, k], share if donors else 0.0) for k in np.flatnonzero(~levels)]
-    scores = score_draws(given, levels, _listed(problem, subset, given[:, 0]))
+    scores = score_draws(given, levels, _listed(hypotheses, subset, given[:, 0]))
     return SubsetCheck(ranked, tuple(shape for shape in shapes if shape is not None), auc, auc_p, model_p, scores)
 
 
-def _listed(problem: Problem, subset: Subset, observed: Floats) -> Floats | None:
+def _listed(hypotheses: Hypotheses, subset: Subset, observed: Floats) -> Floats | None:
     """Return the probability of the observed values (rows,), where the sampler lists its support and values repeat."""
-    sampler = problem.sampler
+    sampler = hypotheses.sampler
     few = len(np.unique(observed, axis=0)) <= min(MOST_LEVELS, len(observed) // 2)
     if not few or not isinstance(sampler, ListsSupport) or not sampler.lists(subset):
         return None
-    inputs = problem.items.block(0, len(problem.items))
-    values, mass = problem.items.support(sampler, inputs, subset, f"support of subset {subset.name!r}")
+    inputs = hypotheses.items.block(0, len(hypotheses.items))
+    values, mass = hypotheses.items.support(sampler, inputs, subset, f"support of subset {subset.name!r}")
     real = observed[:, None, :]
     same = (values == real) | (np.isnan(values.astype(np.float64)) & np.isnan(real))
     return np.asarray((mass * same.all(axis=2)).sum(axis=1))

@@ -76,10 +76,10 @@ def tabular_demo(seed: int = 0, progress: Reporting = None) -> Demo:
         model = HistGradientBoostingClassifier(random_state=seed).fit(known, seen)
         settings = {"alpha": ALPHA, "seed": seed, "progress": progress}
         sampler, groups = auto(reference), measurements(rows)
-        found = explain(model, others[truth == "malignant"], sampler, groups, settings)
+        result = explain(model, others[truth == "malignant"], sampler, groups, settings)
         check = explain(model, benign[REFERENCE:], sampler, groups, settings)
         accuracy = float(model.score(others, truth))
-    return Demo(_sourced(found, "malignant"), _sourced(check, "benign"), accuracy, len(reference))
+    return Demo(_sourced(result, "malignant"), _sourced(check, "benign"), accuracy, len(reference))
 
 
 def patients() -> tuple[pd.DataFrame, pd.Series[str]]:

@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from butfor.evaluation.calls import outputs_of
-from butfor.evaluation.hypotheses import Block, CounterfactualBatch, Job, Problem, listed_block
+from butfor.evaluation.hypotheses import Block, CounterfactualBatch, Hypotheses, Job, listed_block
 from butfor.evaluation.items import TableItems
 from butfor.evaluation.samplers import method
 from butfor.inference.exact import Support
@@ -46,42 +46,42 @@ class TreeOutcomes:
         default_factory=WeakKeyDictionary
     )
 
-    def split(self, problem: Problem) -> tuple[list[Block], list[Block]]:
+    def split(self, hypotheses: Hypotheses) -> tuple[list[Block], list[Block]]:
         """Return the blocks whose hypotheses it knows, and the others."""
         known, groups = set(), []  # subsets, by identity: all single columns, then groups while work allows
         walked = 0 if self.steps.walker is None else len(self.steps.walker.trees)
         trees = len(self.steps.index.splits.ensemble.roots) + (WALKED - 1) * walked
-        for subset in problem.subsets:
-            if self._distribution(problem, subset) is not None or _lists(problem, subset):
+        for subset in hypotheses.subsets:
+            if self._distribution(hypotheses, subset) is not None or _lists(hypotheses, subset):
                 known.add(id(subset))
-            elif (size := _donors(problem, subset)) is not None:
-                groups.append((size * trees * len(problem.items), id(subset)))
+            elif (size := _donors(hypotheses, subset)) is not None:
+                groups.append((size * trees * len(hypotheses.items), id(subset)))
         work = 0
         for more, subset_id in sorted(groups):
             work += more
             if work > MOST_WORK:
                 break
             known.add(subset_id)
-        mine = [block for block in problem.blocks if id(block.subset) in known]
-        return mine, [block for block in problem.blocks if id(block.subset) not in known]
+        mine = [block for block in hypotheses.blocks if id(block.subset) in known]
+        return mine, [block for block in hypotheses.blocks if id(block.subset) not in known]
 
-    def _distribution(self, problem: Problem, subset: Subset) -> ColumnDistribution | None:
+    def _distribution(self, hypotheses: Hypotheses, subset: Subset) -> ColumnDistribution | None:
         """Return the distribution of a column over its steps, looked up once for a sampler; None: it is not known."""
-        known, key = self.known.setdefault(problem.sampler, {}), tuple(np.asarray(subset.index).tolist())
+        known, key = self.known.setdefault(hypotheses.sampler, {}), tuple(np.asarray(subset.index).tolist())
         if key not in known:
             by_categories = key[0] in self.steps.index.splits.categories
-            alone = len(key) == 1 and not by_categories and not _lists(problem, subset)
-            dtype = problem.items.block(0, 1).dtype
-            known[key] = column_distribution(problem.sampler, subset, dtype) if alone else None
+            alone = len(key) == 1 and not by_categories and not _lists(hypotheses, subset)
+            dtype = hypotheses.items.block(0, 1).dtype
+            known[key] = column_distribution(hypotheses.sampler, subset, dtype) if alone else None
         return known[key]
 
-    def listed(self, problem: Problem, blocks: Sequence[Block]) -> Iterator[tuple[CounterfactualBatch, Floats]]:
+    def listed(self, hypotheses: Hypotheses, blocks: Sequence[Block]) -> Iterator[tuple[CounterfactualBatch, Floats]]:
         """Yield what is listed of these blocks, and outputs (n, versions, outputs), the observed first."""
-        known = {id(block.subset): self._distribution(problem, block.subset) for block in blocks}
+        known = {id(block.subset): self._distribution(hypotheses, block.subset) for block in blocks}
         single = [block for block in blocks if known[id(block.subset)] is not None]
         size = int(np.clip(PAIRS // len(self.steps.index.splits.ensemble.roots), 64, MOST_INPUTS))
         for alike in _alike(single, size):
-            inputs = problem.items.block(alike[0].start, alike[0].stop)
+            inputs = hypotheses.items.block(alike[0].start, alike[0].stop)
             by_column = {int(np.asarray(block.subset.index)[0]): block for block in alike}
             for j, steps in self.steps.along(self.steps.index.pieces(inputs), list(by_column)):
                 distribution = known[id(by_column[j].subset)]
@@ -90,7 +90,7 @@ class TreeOutcomes:
                 yield self._of_steps(by_column[j], inputs, inputs[:, j], steps, mass)
         for block in blocks:
             if known[id(block.subset)] is None:
-                yield from self._of_group(problem, block)
+                yield from self._of_group(hypotheses, block)
 
     def _of_steps(
         self, block: Block, inputs: Array, observed: Array, steps: Steps, chances: StepMass
@@ -109,21 +109,21 @@ class TreeOutcomes:
         drawn = np.concatenate(values, axis=1).astype(inputs.dtype, copy=False)
         return _listed(block, inputs, drawn[:, :, None], np.concatenate(mass, axis=1)), outputs
 
-    def _of_group(self, problem: Problem, block: Block) -> Iterator[tuple[CounterfactualBatch, Floats]]:
+    def _of_group(self, hypotheses: Hypotheses, block: Block) -> Iterator[tuple[CounterfactualBatch, Floats]]:
         """Yield listed values of several columns, or of one with categories, a few inputs at a time."""
-        columns, sampler, index = np.asarray(block.subset.index), problem.sampler, self.steps.index
+        columns, sampler, index = np.asarray(block.subset.index), hypotheses.sampler, self.steps.index
 
         def outputs(inputs: Array, values: Array) -> Floats:
             return index.outputs(self.steps.group_sums(index.pieces(inputs), columns, values))
 
-        if _lists(problem, block.subset):
-            listed = listed_block(problem, block)
+        if _lists(hypotheses, block.subset):
+            listed = listed_block(hypotheses, block)
             values = listed.values.reshape(len(listed.inputs), listed.versions, -1)
             yield listed, outputs(listed.inputs, values)
             return
-        size = max(1, LISTED_VALUES // (_donors(problem, block.subset) or 1) // len(columns))
+        size = max(1, LISTED_VALUES // (_donors(hypotheses, block.subset) or 1) // len(columns))
         for part in _parts(block, size):
-            inputs = problem.items.block(part.start, part.stop)
+            inputs = hypotheses.items.block(part.start, part.stop)
             drawn, mass = sampler.donors(inputs, block.subset)  # type: ignore[attr-defined]
             values = np.concatenate([inputs[:, None, columns], drawn], axis=1)
             yield _listed(part, inputs, values, mass), outputs(inputs, values)
@@ -138,14 +138,14 @@ def column_distribution(sampler: object, subset: Subset, dtype: np.dtype[Any]) -
     return lambda inputs, cuts, starts: distribution(inputs, rounds_down_to(cuts), starts)
 
 
-def _lists(problem: Problem, subset: Subset) -> bool:
-    lists = method(problem.sampler, "lists")
+def _lists(hypotheses: Hypotheses, subset: Subset) -> bool:
+    lists = method(hypotheses.sampler, "lists")
     return lists is not None and bool(lists(subset))
 
 
-def _donors(problem: Problem, subset: Subset) -> int | None:
+def _donors(hypotheses: Hypotheses, subset: Subset) -> int | None:
     """Return how many values of a group may be drawn, the observed one included; None: too many, or not known."""
-    count = method(problem.sampler, "n_donors")
+    count = method(hypotheses.sampler, "n_donors")
     size = None if count is None else count(subset)
     return None if size is None or size >= MOST_DONORS else size + 1
 
@@ -370,19 +370,19 @@ CLOSE, CLOSE_SINGLE = 1e-9, 2e-5  # of the outputs' size: sums in another order,
 
 
 def read_trees(
-    model: Readable, problem: Problem, table: Table, columns: tuple[object, ...] | None, batch_rows: int,
+    model: Readable, hypotheses: Hypotheses, table: Table, columns: tuple[object, ...] | None, batch_rows: int,
     call: Model, outputs: Floats,
 ) -> ReadModel:  # fmt: skip
     """Return the trees of a model, where they agree with it; `outputs` are the model's on all inputs."""
-    sampler, inputs = problem.sampler, problem.items.block(0, len(problem.items))
+    sampler, inputs = hypotheses.sampler, hypotheses.items.block(0, len(hypotheses.items))
     if method(sampler, "lists") is None:
         return ReadModel()  # neither what it may draw nor what it was fitted on is known
     try:
-        known, rows = _check_rows(problem, table, inputs)
+        known, rows = _check_rows(hypotheses, table, inputs)
         splits = in_columns(model, model.read(), table, known, _order(table, columns, by_position=model.by_position))
         steps = StepFunctions(TreeIndex(splits, table.values.shape[1]))
         outcomes = TreeOutcomes(steps)
-        if not outcomes.split(problem)[0]:
+        if not outcomes.split(hypotheses)[0]:
             return ReadModel()
         ours = steps.index.outputs(steps.sums(steps.index.pieces(np.concatenate([inputs, rows]))))
         _compare(splits, ours[: len(inputs)], outputs)
@@ -391,7 +391,7 @@ def read_trees(
     except (AttributeError, KeyError, IndexError, TypeError, ValueError) as error:  # another version of a library
         raised = Unreadable("raised", error=type(error).__name__, message=" ".join(str(error).split()))
         return ReadModel(notes=(not_read(raised),))
-    items = problem.items
+    items = hypotheses.items
     assert isinstance(items, TableItems)
     show = None if items.show is None else lambda values, _: table.show(values)  # rows without labels
     theirs = outputs_of(
@@ -421,24 +421,24 @@ def _order(table: Table, columns: tuple[object, ...] | None, *, by_position: boo
     return np.array([position[name] for name in columns])
 
 
-def _check_rows(problem: Problem, table: Table, inputs: Array) -> tuple[Array, Array]:
+def _check_rows(hypotheses: Hypotheses, table: Table, inputs: Array) -> tuple[Array, Array]:
     """Return known rows, and rows for the self-check: of the reference, and inputs in which one subset is drawn."""
-    sampler: Any = problem.sampler
+    sampler: Any = hypotheses.sampler
     in_data_order, reference = method(sampler, "in_data_order"), table.values
     subsets = [Subset("", np.array([column])) for column in range(inputs.shape[1])]
     if in_data_order is None:  # a user's sampler: any of the values that it lists
-        subsets = [subset for subset in problem.subsets if _lists(problem, subset)]
+        subsets = [subset for subset in hypotheses.subsets if _lists(hypotheses, subset)]
     elif sampler.reference is not None:
         reference = in_data_order(sampler.reference.values).astype(table.values.dtype)
 
     def new_values(rows: Array, subset: Subset) -> Array:
         if in_data_order is not None:
             return np.asarray(sampler.values(rows, subset, 1, rng)).reshape(len(rows), -1)
-        listed, _ = problem.items.support(sampler, rows, subset, "self-check")
+        listed, _ = hypotheses.items.support(sampler, rows, subset, "self-check")
         values = np.asarray(listed).reshape(len(rows), -1, len(subset.index))
         return np.asarray(values[np.arange(len(rows)), rng.integers(values.shape[1], size=len(rows))])
 
-    rng = stream(problem.seed, "trees", "check")
+    rng = stream(hypotheses.seed, "trees", "check")
     parts = [reference[rng.permutation(len(reference))[: CHECKED_ROWS // 2]].astype(inputs.dtype)]
     room = CHECKED_ROWS - len(parts[0])
     subsets = [subsets[k] for k in rng.permutation(len(subsets))[:room]]

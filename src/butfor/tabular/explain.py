@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from butfor.evaluation.hypotheses import Job, Problem, draw_all, table_problem
+from butfor.evaluation.hypotheses import Hypotheses, Job, draw_all, table_hypotheses
 from butfor.evaluation.items import TableItems, digest
 from butfor.evaluation.samplers import HasNotes, Sampler, info_of
 from butfor.inference.adaptive import LEAST_CLUSTERS
@@ -60,28 +60,28 @@ def explain(model: object, X: object, sampler: object, subsets: object, options:
     if learns and options.get("rule") is None:
         settings = replace(settings, rule="adaptive")  # METHODS 12
     items = replace(items_of(table), spans=_spans(table, fitted))
-    problem = table_problem(items, table.index, tree.subsets, fitted, settings.seed)
-    problem = replace(problem, layers=tree.layers(len(table.values)))
-    reference = _reference(problem, table, tree, settings.seed)
+    hypotheses = table_hypotheses(items, table.index, tree.subsets, fitted, settings.seed)
+    hypotheses = replace(hypotheses, layers=tree.layers(len(table.values)))
+    reference = _reference(hypotheses, table, tree, settings.seed)
     controlled = settings.control and reference is not None and reference.controls is not None
     context = RunContext(
-        problem=problem,
+        hypotheses=hypotheses,
         wrapped=wrapped,
         model_name=model_name(model),
         batch_rows=default_batch_rows(table),
         describe=partial(name_row, table),
-        sampler_notes=partial(_notes, problem, table, tree.subsets, settings.groups, controlled),
+        sampler_notes=partial(_notes, hypotheses, table, tree.subsets, settings.groups, controlled),
         inputs=table.record(),
         keep=KEEP,
         reference=reference,
         alike=alike,
-        read_model=read_model(model, wrapped, problem, table, settings) if options.get("test") is None else None,
+        read_model=read_model(model, wrapped, hypotheses, table, settings) if options.get("test") is None else None,
     )
     return run(context, settings)
 
 
 def read_model(
-    model: object, wrapped: Wrapped, problem: Problem, table: Table, settings: Settings
+    model: object, wrapped: Wrapped, hypotheses: Hypotheses, table: Table, settings: Settings
 ) -> Callable[[Model, Floats], ReadModel] | None:
     """Return how to read a model that is an ensemble of trees (METHODS 13); None: it has to be evaluated."""
     if not settings.exact:
@@ -96,7 +96,7 @@ def read_model(
     if trees is None:
         return None
     size = settings.options.batch_rows or default_batch_rows(table)
-    return partial(read_trees, trees, problem, table, wrapped.columns, size)
+    return partial(read_trees, trees, hypotheses, table, wrapped.columns, size)
 
 
 def subset_tree(table: Table, sampler: Sampler, subsets: object) -> ColumnTree:
@@ -120,15 +120,15 @@ def subset_tree(table: Table, sampler: Sampler, subsets: object) -> ColumnTree:
     return column_tree(ordered, stand_still(ordered.values, table.values))
 
 
-def _reference(problem: Problem, table: Table, tree: ColumnTree, seed: int) -> Reference | None:
+def _reference(hypotheses: Hypotheses, table: Table, tree: ColumnTree, seed: int) -> Reference | None:
     """Return what the run needs of the reference that its sampler was fitted on; None: it has none."""
-    sampler = problem.sampler
+    sampler = hypotheses.sampler
     if not isinstance(sampler, TableSampler) or sampler.reference is None:
         return None
     rows = stream(seed, "whole", "rows").permutation(len(sampler.reference.values))[:MOST_WHOLE]
 
-    def controls(sampler: TableSampler = sampler) -> list[Problem]:
-        made = held_out_problems(sampler, table, tree.subsets, seed)
+    def controls(sampler: TableSampler = sampler) -> list[Hypotheses]:
+        made = held_out_hypotheses(sampler, table, tree.subsets, seed)
         return [replace(one, layers=tree.layers(len(one.items))) for one in made]
 
     items = _reference_items(sampler, table, np.sort(rows))
@@ -157,15 +157,15 @@ def name_row(table: Table, row: int) -> str:
 
 
 def _notes(
-    problem: Problem, table: Table, subsets: Sequence[Subset], groups: object, controlled: bool
+    hypotheses: Hypotheses, table: Table, subsets: Sequence[Subset], groups: object, controlled: bool
 ) -> list[Note | str]:
     """Return notes on the sampler and the rows, and what the sampler says of itself."""
-    sampler, reference = problem.sampler, None
+    sampler, reference = hypotheses.sampler, None
     if isinstance(sampler, TableSampler) and sampler.reference is not None:
         reference = sampler.in_data_order(sampler.reference.values).astype(np.float64)
-    notes: list[Note | str] = [*draw_notes(problem, reference, controlled), *row_notes(table, reference, groups)]
+    notes: list[Note | str] = [*draw_notes(hypotheses, reference, controlled), *row_notes(table, reference, groups)]
     if isinstance(sampler, HasNotes):
-        notes += sampler.notes(table.show(table.values), subsets, problem.seed)
+        notes += sampler.notes(table.show(table.values), subsets, hypotheses.seed)
     return notes
 
 
@@ -215,25 +215,25 @@ LEAST_INPUTS = 50
 CORRELATED = 0.7  # of a column with its linear prediction: from here on the others are said to predict it
 
 
-def draw_notes(problem: Problem, reference: Floats | None, controlled: bool) -> list[Note]:
+def draw_notes(hypotheses: Hypotheses, reference: Floats | None, controlled: bool) -> list[Note]:
     """Return notes on counterfactuals that can hardly be right, from a few draws and no model evaluations.
 
     Nothing is tested: inputs may differ from the population of the reference, which is what a run is to find. Draws
     come from streams of their own, for inputs of the first block. Whether draws scatter too little or too much is left
     to the control of the run where there is one.
     """
-    first = [block for block in problem.blocks[:100] if block.start == 0]
+    first = [block for block in hypotheses.blocks[:100] if block.start == 0]
     if not first:
         return []
-    enough = max(64, 5 * problem.items.block(0, 1).shape[1])  # inputs: this is to cost little beside the model
-    rng, calibrated = stream(problem.seed, "quick check"), info_of(problem.sampler).calibrated
+    enough = max(64, 5 * hypotheses.items.block(0, 1).shape[1])  # inputs: this is to cost little beside the model
+    rng, calibrated = stream(hypotheses.seed, "quick check"), info_of(hypotheses.sampler).calibrated
     jobs = [
         Job(block, DRAWS, "quick check", ask=np.arange(enough) if block.stop - block.start > enough else None)
         for block in first
     ]
     names: dict[str, list[str]] = {code: [] for code, _ in DRAW_NOTES}
     inputs: Floats | None = None
-    for drawn in draw_all(problem, jobs):
+    for drawn in draw_all(hypotheses, jobs):
         subset, columns = drawn.job.block.subset, np.asarray(drawn.job.block.subset.index)
         pool = filled(np.asarray(drawn.values, dtype=np.float64).reshape(len(drawn.inputs), DRAWS + 1, -1))
         if inputs is None:  # the same in all jobs
@@ -258,8 +258,8 @@ def draw_notes(problem: Problem, reference: Floats | None, controlled: bool) -> 
             ranks = [spread_ranks(below[:, j], equal[:, j], DRAWS + 1, rng) for j in range(len(columns))]
             wrong["draws-narrow"] = any((u < 0.025).mean() > 0.1 and (u > 0.975).mean() > 0.1 for u in ranks)
             wrong["draws-wide"] = any((np.abs(u - 0.5) < 0.25).mean() > 0.75 for u in ranks)  # 0.5 if Q is right
-        for code, found in wrong.items():
-            names[code] += [subset.name] if found else []
+        for code, leverage in wrong.items():
+            names[code] += [subset.name] if leverage else []
     return [Note(code, severity, {"subsets": names[code]}) for code, severity in DRAW_NOTES if names[code]]
 
 
@@ -369,8 +369,8 @@ LEAST_CONTROL_ROWS = 20  # of a reference: with fewer there is too little to hol
 _fits: WeakKeyDictionary[Conditional, dict[int, list[tuple[Ints, TableSampler]]]] = WeakKeyDictionary()
 
 
-def held_out_problems(sampler: Sampler, table: Table, subsets: Sequence[Subset], seed: int) -> list[Problem]:
-    """Return a problem for each split of the sampler's reference: rows held out, and a sampler fitted to the others.
+def held_out_hypotheses(sampler: Sampler, table: Table, subsets: Sequence[Subset], seed: int) -> list[Hypotheses]:
+    """Return a hypotheses for each split of the sampler's reference: rows held out, and a sampler fitted to the others.
 
     None where it cannot be fitted again. Rows are shown to the model as those of `table`, the data, are. Splits and
     fits are made once for a sampler and a seed.
@@ -383,12 +383,12 @@ def held_out_problems(sampler: Sampler, table: Table, subsets: Sequence[Subset],
     known = _fits.setdefault(sampler.conditional, {})
     if seed not in known:
         splits = _splits(len(reference.values), stream(seed, "control", "rows"))
-        known[seed] = [(held, sampler.refit(reference.take(kept))) for held, kept in splits]
+        known[seed] = [(held_out, sampler.refit(reference.take(kept))) for held_out, kept in splits]
     made = []
-    for held, others in known[seed]:
+    for held_out, others in known[seed]:
         fitted: Sampler = align_columns(others, table)  # type: ignore[assignment]  # a TableSampler, as it was
-        names = tuple(reference.index[i] for i in held)
-        made.append(table_problem(_reference_items(sampler, table, held), names, subsets, fitted, seed))
+        names = tuple(reference.index[i] for i in held_out)
+        made.append(table_hypotheses(_reference_items(sampler, table, held_out), names, subsets, fitted, seed))
     return made
 
 
@@ -422,14 +422,14 @@ RIDGE = 1e-3  # of the mean square of a feature: keeps columns that say the same
 Leverages = list[tuple[Floats, float]]  # of each subset: at each input (n,), and at the mean of them
 
 
-def fit_of(problem: Problem) -> Fit | None:
+def fit_of(hypotheses: Hypotheses) -> Fit | None:
     """Return how well the sampler of a table is known; None: it was not fitted on a reference, as far as is known."""
-    sampler = problem.sampler
+    sampler = hypotheses.sampler
     if not isinstance(sampler, TableSampler) or sampler.reference is None:
         return None
-    inputs = problem.items.block(0, len(problem.items))
-    subsets = {block.subset.name: block.subset for block in problem.blocks}
-    order = [subsets[name] for name in problem.subset_names]
+    inputs = hypotheses.items.block(0, len(hypotheses.items))
+    subsets = {block.subset.name: block.subset for block in hypotheses.blocks}
+    order = [subsets[name] for name in hypotheses.subset_names]
     known = [one for one in (sampler.leverages(inputs, subset) for subset in order) if one is not None]
     leverages = known if len(known) == len(order) else _regression_leverages(sampler, inputs, order)
     # Copies of a row of the reference (oversampling, a bootstrap) tell nothing new: Kish's effective size is
@@ -474,6 +474,6 @@ def _regression_leverages(sampler: TableSampler, inputs: Array, subsets: list[Su
         inside = np.flatnonzero(np.isin(column_of, sampler.in_reference(subset).index))
         part = projected[:, inside]
         solved = np.linalg.solve(precision[np.ix_(inside, inside)], part.T).T if inside.size else part
-        found = 1 / sampler.rows + np.maximum(length - (part * solved).sum(axis=1), 0.0)
-        leverages.append((found[:-1], float(found[-1])))
+        leverage = 1 / sampler.rows + np.maximum(length - (part * solved).sum(axis=1), 0.0)
+        leverages.append((leverage[:-1], float(leverage[-1])))
     return leverages

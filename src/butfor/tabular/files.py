@@ -296,8 +296,8 @@ class Evaluation:
             if isinstance(op, ast.In | ast.NotIn) or (isinstance(right, list) and isinstance(op, ast.Eq | ast.NotEq)):
                 if not is_series(left) or not isinstance(right, list):
                     raise TypeError("write it as column in ['a', 'b']")
-                found = left.isin(right)
-                parts.append(found if isinstance(op, ast.In | ast.Eq) else ~found)
+                result = left.isin(right)
+                parts.append(result if isinstance(op, ast.In | ast.Eq) else ~result)
             elif type(op) in COMPARISONS and not isinstance(left, list) and not isinstance(right, list):
                 parts.append(COMPARISONS[type(op)](left, right))
             else:
@@ -348,8 +348,8 @@ def _computed(op: type[ast.operator], left: Operand, right: Operand) -> Operand:
     left, right = _number(left), _number(right)
     if op is ast.Pow and not is_series(left) and not is_series(right):
         left, right = float(left), float(right)  # whole numbers would grow without end
-    found = ARITHMETIC[op](left, right)
-    return found if is_series(found) else _number(found)
+    result = ARITHMETIC[op](left, right)
+    return result if is_series(result) else _number(result)
 
 
 def _contains(column: pd.Series[Any], pat: str, case: bool = True, regex: bool = True, **_: object) -> pd.Series[Any]:

@@ -17,7 +17,7 @@ import numpy as np
 from butfor._version import __version__
 from butfor.evaluation.calls import Probe, probe
 from butfor.evaluation.evaluator import Evaluator, Tolerance, remembering
-from butfor.evaluation.hypotheses import Problem, round_sizes, table_problem
+from butfor.evaluation.hypotheses import Hypotheses, round_sizes, table_hypotheses
 from butfor.evaluation.items import content_digest
 from butfor.evaluation.journal import journal
 from butfor.evaluation.progress import Meter, Progress, reporting
@@ -55,7 +55,7 @@ from butfor.settings import Link, OnError, RunOptions, Settings, documented
 from butfor.streams import stream
 from butfor.tabular.check import SamplerCheck, check_table
 from butfor.tabular.donors import reference_rows
-from butfor.tabular.explain import default_batch_rows, fit_of, held_out_problems, name_row, read_model
+from butfor.tabular.explain import default_batch_rows, fit_of, held_out_hypotheses, name_row, read_model
 from butfor.tabular.residual.design import Design
 from butfor.tabular.residual.regression import best_penalty, ridge
 from butfor.tabular.splice import TableSampler, bind_model, bind_sampler, splice
@@ -145,6 +145,11 @@ def global_importance(
         where its chances are known; False turns that off.
     {settings}
 
+    Returns
+    -------
+    Result
+        One row per subset: `table`, `chosen`, `features`, `guarantee`, `summary()`, `report(path)`.
+
     Examples
     --------
     >>> rng = np.random.default_rng(0)
@@ -170,19 +175,19 @@ def global_importance(
     alike = np.unique(table.values, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
     if y is not None and isinstance(fitted, TableSampler) and fitted.refit is not None:
         fitted = cross_fitted(fitted, table, alike, len(tested), settings.seed)
-    problem = table_problem(items_of(table), table.index, tested, fitted, settings.seed)
-    inside = read_model(model, wrapped, problem, table, settings) if y is None else None
-    task = ImportanceRun(problem, table, wrapped, alike, settings, passes, check, model_name(model), inside)
+    hypotheses = table_hypotheses(items_of(table), table.index, tested, fitted, settings.seed)
+    inside = read_model(model, wrapped, hypotheses, table, settings) if y is None else None
+    task = ImportanceRun(hypotheses, table, wrapped, alike, settings, passes, check, model_name(model), inside)
     if settings.options.on_error == "skip":
         # Inputs that the model fails on are left out: they say nothing of any subset, as if all their versions were
         # equal. So it is with draws that it fails on, and the observed row stays one of its draws.
         size, tolerance = task.batch_rows, Tolerance(skip=True, timeout=settings.options.timeout)
-        if bad := failing_inputs(problem, wrapped.call, size, partial(name_row, table), tolerance):
-            good = np.setdiff1d(np.arange(len(problem.items)), list(bad))
+        if bad := failing_inputs(hypotheses, wrapped.call, size, partial(name_row, table), tolerance):
+            good = np.setdiff1d(np.arange(len(hypotheses.items)), list(bad))
             rest = named | {"X": _rows(X, good), "y": None if y is None else _rows(y, good)}
             result = global_importance(**rest)
-            note = Note("inputs-left-out", "warning", failures(bad, len(problem.items)))
-            return replace(result, run_notes=(note, *result.run_notes), rows=result.rows + len(problem.items))
+            note = Note("inputs-left-out", "warning", failures(bad, len(hypotheses.items)))
+            return replace(result, run_notes=(note, *result.run_notes), rows=result.rows + len(hypotheses.items))
     labels = None if y is None else content_digest(np.asarray(y, dtype=object).tolist())
     about = {"labels": f"digest {content_digest([labels, loss, passes]).hex():>40}"}
     return _importance(task, partial(_measured, X, y, loss), about)
@@ -199,7 +204,7 @@ def _rows(given: Any, rows: Ints) -> Any:
 class ImportanceRun:
     """The arguments of a call, checked."""
 
-    problem: Problem
+    hypotheses: Hypotheses
     table: Table
     wrapped: Wrapped
     alike: Ints  # (n,) equal for equal rows
@@ -226,31 +231,31 @@ class Measured:
 def _importance(
     task: ImportanceRun, measured_of: Callable[[Settings, Probe, Wrapped], Measured], about: dict[str, str]
 ) -> Result:
-    problem, settings, call, size = task.problem, task.settings, task.wrapped.call, task.batch_rows
+    hypotheses, settings, call, size = task.hypotheses, task.settings, task.wrapped.call, task.batch_rows
     options = settings.options
     tolerance = Tolerance(options.on_error == "skip", options.timeout)
 
     def described() -> dict[str, str]:
-        return manifest(problem, task.model_name, size, settings) | about
+        return manifest(hypotheses, task.model_name, size, settings) | about
 
     with (
         journal(engine_for(options.workers), call, options.run_dir, described) as kept,
         reporting(options.progress) as report,
     ):
         model = patient(kept.model, tolerance)
-        seen = probe(model, problem.items, size, partial(name_row, task.table))
+        seen = probe(model, hypotheses.items, size, partial(name_row, task.table))
         measured = measured_of(settings, seen, task.wrapped)
         plan = _plan(task, measured, seen)
-        warned = [] if plan.passes == 0 else _warn_of_reach(plan.passes, settings, len(problem.subset_names))
+        warned = [] if plan.passes == 0 else _warn_of_reach(plan.passes, settings, len(hypotheses.subset_names))
         meter = Meter(report, seen.rows + plan.inside.rows, partial(worker_states, kept.engine))
-        memory, failed = remembering(problem, seen.outputs), dict[int, str]()
+        memory, failed = remembering(hypotheses, seen.outputs), dict[int, str]()
         evaluator = Evaluator(call, size, seen.outputs.shape[1], meter, memory, engine=kept.engine)
         evaluator = replace(evaluator, tolerance=tolerance, failed=failed, remembered=model)
         check = _checked(task, measured, meter)
         result = _tested(task, evaluator, measured, plan, meter, check)
         kept.finish()
     if failed:
-        warned.append(Note("pairs-left-out", "warning", failures(failed, problem.size)))
+        warned.append(Note("pairs-left-out", "warning", failures(failed, hypotheses.size)))
     notes = (*warned, *model_notes(seen), *map(as_note, plan.inside.notes))
     return replace(result, run_notes=notes, rows=meter.rows)
 
@@ -258,9 +263,9 @@ def _importance(
 def _record(
     task: ImportanceRun, plan: Plan, described: dict[str, Any], passes: int, check: SamplerCheck | None
 ) -> RunRecord:
-    problem, sampler, outcomes = task.problem, task.problem.sampler, plan.inside.outcomes
+    hypotheses, sampler, outcomes = task.hypotheses, task.hypotheses.sampler, plan.inside.outcomes
     importance = ImportanceRecord(
-        inputs=len(problem.items),
+        inputs=len(hypotheses.items),
         passes=passes,
         fit=plan.fit,
         loss=described.pop("loss", None),
@@ -275,7 +280,7 @@ def _record(
         draws=plan.draws,
         seed=task.settings.seed,
         inputs=task.table.record(),
-        exact=0 if outcomes is None else len({id(block.subset) for block in outcomes.split(problem)[0]}),
+        exact=0 if outcomes is None else len({id(block.subset) for block in outcomes.split(hypotheses)[0]}),
         sampler=repr(sampler),
         dependence_ignored=info_of(sampler).ignores_dependence,
         version=__version__,
@@ -286,13 +291,13 @@ def _record(
 
 def _checked(task: ImportanceRun, measured: Measured, meter: Meter) -> SamplerCheck | None:
     """Check a fitted sampler on rows that it has not seen: with labels those of the data."""
-    sampler, seed = task.problem.sampler, task.settings.seed
+    sampler, seed = task.hypotheses.sampler, task.settings.seed
     if not task.check or not isinstance(sampler, TableSampler | CrossFitted):
         return None
     meter.stage("check", None)
     if measured.described["test"] == "contrast":
-        return check_on_reference(sampler, task.table, task.problem.subsets, seed)
-    return check_on(sampler, task.table, task.problem.subsets, seed)
+        return check_on_reference(sampler, task.table, task.hypotheses.subsets, seed)
+    return check_on(sampler, task.table, task.hypotheses.subsets, seed)
 
 
 UNREAD = ReadModel()
@@ -311,13 +316,13 @@ class Plan:
 
 def _plan(task: ImportanceRun, measured: Measured, seen: Probe) -> Plan:
     """Return the test for the sampler: known, or fitted."""
-    problem, settings, measure = task.problem, task.settings, measured.measure
-    draws = settings.draws_for(problem.size)
-    crossed, test = isinstance(problem.sampler, CrossFitted), measured.described["test"]
-    fitted = crossed or (isinstance(problem.sampler, TableSampler) and problem.sampler.reference is not None)
+    hypotheses, settings, measure = task.hypotheses, task.settings, measured.measure
+    draws = settings.draws_for(hypotheses.size)
+    crossed, test = isinstance(hypotheses.sampler, CrossFitted), measured.described["test"]
+    fitted = crossed or (isinstance(hypotheses.sampler, TableSampler) and hypotheses.sampler.reference is not None)
     if fitted and test == "contrast" and len(np.unique(task.alike)) >= LEAST_INPUTS:  # a mean is nearly normal
         draws = max(draws, LEAST_DRAWS)
-        fit = fit_of(problem)
+        fit = fit_of(hypotheses)
         assert fit is not None
         if fit.rows < features_LEAST_ROWS:
             raise InputError(
@@ -329,25 +334,25 @@ def _plan(task: ImportanceRun, measured: Measured, seen: Probe) -> Plan:
         outcomes = inside.outcomes
         if outcomes is not None:
             inside = replace(inside, notes=(Note("exact-means", "info"),))
-            draws = draws if outcomes.split(problem)[1] else 0
+            draws = draws if outcomes.split(hypotheses)[1] else 0
 
         def contrasted(made: Evaluator) -> tuple[GlobalEvidence, Effects]:
             off = _off(task, made, draws, outcomes) if task.check else None
             return _student(task, made, measure, fit, draws, outcomes, off)
 
         return Plan(contrasted, draws, 0, "counted", inside)
-    needed = passes_needed(settings.rule, settings.alpha, len(problem.subset_names))
+    needed = passes_needed(settings.rule, settings.alpha, len(hypotheses.subset_names))
     passes = int(np.clip(needed, PASSES, MOST_PASSES)) if task.passes is None else task.passes
     score = measured.score
     kind: FitKind = "cross-fitted" if crossed else "known"
     if fitted and not crossed:
         kind = "reference alone" if test == "holdout" else "taken as right"
     if not fitted or score is None:
-        return Plan(lambda made: (randomise(problem, made, measure, draws, passes), None), draws, passes, kind)
-    rest = LabelRest(task.table, problem.subsets)
+        return Plan(lambda made: (randomise(hypotheses, made, measure, draws, passes), None), draws, passes, kind)
+    rest = LabelRest(task.table, hypotheses.subsets)
 
     def run(made: Evaluator) -> tuple[GlobalEvidence, None]:
-        return randomise_covariance(problem, made, measure, score, seen.rounding, rest, draws, passes), None
+        return randomise_covariance(hypotheses, made, measure, score, seen.rounding, rest, draws, passes), None
 
     return Plan(run, draws, passes, kind)
 
@@ -356,21 +361,25 @@ def _tested(
     task: ImportanceRun, evaluator: Evaluator, measured: Measured, plan: Plan, meter: Meter, check: SamplerCheck | None
 ) -> Result:
     """Return the evidence on each subset, which are chosen by it, and their effects; none on which the check failed."""
-    problem, settings, draws, known = task.problem, task.settings, plan.draws, evaluator.memory is None
-    meter.stage("global", problem.size * (draws + len(round_sizes(draws, problem.round_draws))) if known else None)
+    hypotheses, settings, draws, known = task.hypotheses, task.settings, plan.draws, evaluator.memory is None
+    meter.stage(
+        "global", hypotheses.size * (draws + len(round_sizes(draws, hypotheses.round_draws))) if known else None
+    )
     evidence, effects = plan.run(evaluator)
     record = _record(task, plan, measured.described, evidence.passes, check)
     first = no_effects(len(evidence.p)) if effects is None else effects
-    result = importance_result(problem, record, evidence, first, alpha=settings.alpha, rule=settings.rule, check=check)
+    result = importance_result(
+        hypotheses, record, evidence, first, alpha=settings.alpha, rule=settings.rule, check=check
+    )
     count = int(result.chosen.sum())
     meter.set_chosen(count)
     if effects is not None:
         return result
-    meter.stage("effects", count * len(problem.items) * (EFFECT_DRAWS + 1) if known else None)
+    meter.stage("effects", count * len(hypotheses.items) * (EFFECT_DRAWS + 1) if known else None)
     if not count:
         return result
     classes, chosen = evidence.classes, result.chosen
-    return replace(result, effects=mean_effects(problem, evaluator, measured.measure, chosen, classes, EFFECT_DRAWS))
+    return replace(result, effects=mean_effects(hypotheses, evaluator, measured.measure, chosen, classes, EFFECT_DRAWS))
 
 
 def _measured(X: object, y: object, loss: Loss | None, settings: Settings, seen: Probe, wrapped: Wrapped) -> Measured:
@@ -484,7 +493,7 @@ def _student(
 
     `off` (S,) is how far rows of the reference's own kind are from their draws on average.
     """
-    moved = deviations(task.problem, evaluator, measure, draws, outcomes)
+    moved = deviations(task.hypotheses, evaluator, measure, draws, outcomes)
     gain, spread = moved.gain.reshape(-1), moved.spread.reshape(-1)  # hypotheses stand input by input
     over = features(Estimates(gain, gain, gain, gain, spread), None, fit, 0.5, task.alike, off=off)
     assert over is not None  # there are enough inputs and rows
@@ -496,19 +505,19 @@ def _student(
 def _off(task: ImportanceRun, evaluator: Evaluator, draws: int, outcomes: Outcomes | None) -> Floats | None:
     """Return how far rows that their samplers have not seen are from their draws on average (S,); None: no rows."""
     gains = []
-    sampler, subsets, seed = task.problem.sampler, task.problem.subsets, task.settings.seed
-    for problem in held_out_problems(sampler, task.table, subsets, seed):
-        names = problem.input_names
+    sampler, subsets, seed = task.hypotheses.sampler, task.hypotheses.subsets, task.settings.seed
+    for hypotheses in held_out_hypotheses(sampler, task.table, subsets, seed):
+        names = hypotheses.input_names
         seen = probe(
             evaluator.direct,
-            problem.items,
+            hypotheses.items,
             evaluator.batch_rows,
             lambda row, names=names: f"row {names[row]!r} of the reference",  # type: ignore[misc]
         )
         evaluator.counter.count_evaluated(seen.rows)
         apart = replace(evaluator, memory=None, failed={})  # hypotheses of its own
         measure = _contrast(None, task.settings, seen, task.wrapped).measure
-        gains.append(deviations(problem, apart, measure, draws, outcomes).gain)
+        gains.append(deviations(hypotheses, apart, measure, draws, outcomes).gain)
     return np.concatenate(gains).mean(axis=0) if gains else None
 
 

@@ -453,15 +453,15 @@ def _through(step: Any, names: Names, owners: Owners, name: str, width: int | No
         made = None
     if attribute(step, "output_indices_") is not None:  # a ColumnTransformer: parts side by side
         raw, spans = _raw_names(step), step.output_indices_
-        found = [""] * max((span.stop for span in spans.values()), default=0)
+        encoded = [""] * max((span.stop for span in spans.values()), default=0)
         for part, transformer, chosen in step.transformers_:
             span = spans.get(part, slice(0, 0))
             if span.stop > span.start:
                 inside = _positions(chosen, raw)
                 some = None if names is None else tuple(names[i] for i in inside)
                 of_part = tuple(owners[i] for i in inside)
-                found[span] = _through(transformer, some, of_part, apart(part), span.stop - span.start)[1]
-        return made, tuple(found)
+                encoded[span] = _through(transformer, some, of_part, apart(part), span.stop - span.start)[1]
+        return made, tuple(encoded)
     width = len(made) if made is not None else width
     if width is None:
         raise InputError(
@@ -507,5 +507,5 @@ def _owners(step: Any, names: Names, owners: Owners, name: str, made: Names, wid
     if len(counts) == len(owners) and sum(counts) == width:
         return tuple(np.repeat(np.array(owners, dtype=object), counts))
     owner = dict(zip(names or (), owners, strict=False))
-    found = [owner.get(one, owner.get(one.removeprefix(INDICATOR))) for one in made or ()]
-    return tuple(map(str, found)) if found and None not in found else (name,) * width
+    encoded = [owner.get(one, owner.get(one.removeprefix(INDICATOR))) for one in made or ()]
+    return tuple(map(str, encoded)) if encoded and None not in encoded else (name,) * width

@@ -33,13 +33,13 @@ AFTER = (
 class TextDemo:
     """The results beside plain words, and beside any word."""
 
-    found: Result
+    result: Result
     check: Result
 
-    def told(self, *, colour: bool | None = None) -> str:
-        texts = [rendered(self.found, name, colour=colour) for name in self.found.input_names]
+    def marked(self, *, colour: bool | None = None) -> str:
+        texts = [rendered(self.result, name, colour=colour) for name in self.result.input_names]
         after = AFTER.format(chosen=int(self.check.chosen.sum()), tested=len(self.check.chosen))
-        parts = [textwrap.fill(BEFORE, WIDTH), self.found.summary(), f"{LEGEND}:", *texts]
+        parts = [textwrap.fill(BEFORE, WIDTH), self.result.summary(), f"{LEGEND}:", *texts]
         return "\n\n".join([*parts, textwrap.fill(after, WIDTH)])
 
 

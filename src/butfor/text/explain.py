@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from butfor.evaluation.hypotheses import Proposer, ProposesTree, is_blind, list_problem
+from butfor.evaluation.hypotheses import Proposer, ProposesTree, is_blind, list_hypotheses
 from butfor.evaluation.items import ListItems
 from butfor.evaluation.progress import Progress
 from butfor.evaluation.samplers import HasNotes, RefusesInputs, info_of
@@ -201,7 +201,9 @@ def explain(
         return [*proposed.notes, *map(as_note, spoken)]
 
     context = RunContext(
-        problem=with_layers(list_problem(items, names, proposed.subsets, sampler, settings.seed), proposer, proposed),
+        hypotheses=with_layers(
+            list_hypotheses(items, names, proposed.subsets, sampler, settings.seed), proposer, proposed
+        ),
         wrapped=wrapped,
         model_name=model_name(model),
         batch_rows=batch_rows_of(proposed),

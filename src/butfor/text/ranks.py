@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from butfor.evaluation.evaluator import Evaluator
-from butfor.evaluation.hypotheses import list_problem, rounds
+from butfor.evaluation.hypotheses import list_hypotheses, rounds
 from butfor.evaluation.items import ListItems
 from butfor.evaluation.samplers import Sampler, info_of
 from butfor.results.result import Places
@@ -62,14 +62,14 @@ def ranks(
     proposed = propose_spans(load_items(texts), as_proposer(units, info_of(sampler).tokenizer), "raise", [])
     pick = np.random.default_rng([seed, 1])
     picked = [[tested[i] for i in sorted(pick.permutation(len(tested))[:each].tolist())] for tested in proposed.subsets]
-    problem = list_problem(ListItems(tuple(proposed.items)), proposed.names, picked, sampler, seed)
+    hypotheses = list_hypotheses(ListItems(tuple(proposed.items)), proposed.names, picked, sampler, seed)
     call = text_model(model).call
-    outputs = np.asarray(call(problem.items.block(0, 1))).reshape(1, -1).shape[1]
+    outputs = np.asarray(call(hypotheses.items.block(0, 1))).reshape(1, -1).shape[1]
     if outputs > 1:
         raise InputError(f"the model has {outputs} outputs; wrap it to return one: lambda texts: model(texts)[:, 1]")
     positions, rng = [], np.random.default_rng(seed)
     evaluator = Evaluator(call, batch_rows_of(proposed), 1)
-    for _, answers in evaluator.outputs(problem, rounds(problem.blocks, draws, draws)):
+    for _, answers in evaluator.outputs(hypotheses, rounds(hypotheses.blocks, draws, draws)):
         distance = np.abs(answers[0, :, 0] - answers[0, :, 0].mean())  # symmetric in the word and its draws
         if np.ptp(answers) > 0:
             further, ties = int((distance[1:] > distance[0]).sum()), int((distance[1:] == distance[0]).sum())

@@ -58,13 +58,13 @@ class Gap:
 
 
 def text_of(result: Result, index: int) -> str:
-    (text,) = result.problem.items.block(index, index + 1)
+    (text,) = result.hypotheses.items.block(index, index + 1)
     return str(text)
 
 
 def has_texts(result: Result) -> bool:
     """Return whether the texts are at hand: other runs, and some files, have none."""
-    return len(result.problem.items) > 0 and isinstance(result.problem.items.block(0, 1)[0], str)
+    return len(result.hypotheses.items) > 0 and isinstance(result.hypotheses.items.block(0, 1)[0], str)
 
 
 def most_chosen(result: Result, most: int) -> dict[int, int]:
@@ -110,7 +110,7 @@ def pieces(result: Result, index: int, rows: Sequence[int], toward: Ints) -> lis
     text = text_of(result, index)
     begins, ends = defaultdict[int, list[int]](list), defaultdict[int, list[int]](list)
     for row in rows:
-        start, end = span_of(text, result.problem.blocks[row].subset)
+        start, end = span_of(text, result.hypotheses.blocks[row].subset)
         begins[start].append(row)
         ends[end].append(row)
 
@@ -213,7 +213,7 @@ def stretches(result: Result, toward: Ints, index: int, rows: Sequence[int], mos
             return statistic(result, row)
         chosen = "chosen" if result.chosen[row] else "not chosen"
         output = f"{output_of(result, row) or 'output'} {_output(result, row)}"
-        name = result.problem.block_of(row).subset.name
+        name = result.hypotheses.block_of(row).subset.name
         name = name if len(name) <= 60 else f"{name[:57]}…"
         return ", ".join(filter(None, (f"{name}: {chosen}", statistic(result, row), effect(result, row), output)))
 
@@ -258,7 +258,7 @@ def output_of(result: Result, row: int) -> str:
 
 def word_of(result: Result, row: int) -> str:
     """Return the characters of one hypothesis, or its name where the texts are not at hand."""
-    block = result.problem.blocks[row]
+    block = result.hypotheses.blocks[row]
     if has_texts(result):
         start, end = block.subset.index
         return " ".join(text_of(result, block.start)[start:end].split())
@@ -600,7 +600,7 @@ def marked_texts(result: Result) -> Texts | None:
         effect = number(one.effect, sign=True)
         counted.append(Counted(one.word, one.chosen, one.tested, one.up, one.down, effect, *widths))
     outputs = {output_of(result, int(row)) for row in np.flatnonzero(result.chosen)}
-    spans = [result.problem.block_of(row).subset.index for index in shown for row in rows[index]]
+    spans = [result.hypotheses.block_of(row).subset.index for index in shown for row in rows[index]]
     letters = sum(len("".join(text_of(result, index).split())) for index in shown)
     return Texts(
         texts=tuple(texts),
@@ -652,8 +652,8 @@ def _text(result: Result, toward: Ints, index: int, rows: Sequence[int], done: i
 
 def _word(result: Result, toward: Ints, row: int, observed: Floats, outputs: Floats) -> Word:
     """Return one chosen word, with the outputs of its text (outputs,) and of its counterfactuals (k, outputs)."""
-    text, subset = text_of(result, int(result.input_of[row])), result.problem.block_of(row).subset
-    drawn: list[str] = list(result.kept.whole(result.problem, row, len(outputs)))
+    text, subset = text_of(result, int(result.input_of[row])), result.hypotheses.block_of(row).subset
+    drawn: list[str] = list(result.kept.whole(result.hypotheses, row, len(outputs)))
     column = min(int(result.evidence.classes[row]), len(observed) - 1)
     often = Counter(drawn).most_common()
     start, end = subset.index

@@ -5,7 +5,7 @@ import pytest
 
 import butfor
 from butfor.evaluation import hypotheses as draws
-from butfor.evaluation.hypotheses import Job, draw, redraw, rounds, table_problem
+from butfor.evaluation.hypotheses import Job, draw, redraw, rounds, table_hypotheses
 from butfor.evaluation.items import TableItems
 from butfor.types import Subset
 
@@ -17,16 +17,16 @@ def normal_values(inputs, subset, count, rng):
 NORMAL = butfor.tabular.from_values(normal_values)
 
 
-def problem(rows=5, width=3, sampler=NORMAL, subsets=None, seed=0):
+def hypotheses(rows=5, width=3, sampler=NORMAL, subsets=None, seed=0):
     inputs = np.random.default_rng(1).normal(size=(rows, width))
     subsets = subsets or [Subset(f"x{j}", np.array([j])) for j in range(width)]
-    return table_problem(TableItems(inputs), range(rows), subsets, sampler, seed)
+    return table_hypotheses(TableItems(inputs), range(rows), subsets, sampler, seed)
 
 
 @pytest.mark.parametrize(("rows", "width"), [(1, 1), (5, 3), (256, 2), (257, 2), (700, 4), (3, 2**18), (5, 200_000)])
 def test_blocks_hold_every_hypothesis_once(rows, width):
     subsets = [Subset("a", np.array([0])), Subset("b", np.array([width - 1]))]
-    asked = table_problem(TableItems(np.zeros((rows, width), np.float32)), range(rows), subsets, NORMAL, 0)
+    asked = table_hypotheses(TableItems(np.zeros((rows, width), np.float32)), range(rows), subsets, NORMAL, 0)
     held = np.concatenate([block.rows for block in asked.blocks])
     assert sorted(held) == list(range(asked.size)) == list(range(rows * 2))
     for block in asked.blocks:
@@ -37,7 +37,7 @@ def test_blocks_hold_every_hypothesis_once(rows, width):
 
 
 def test_appending_inputs_keeps_the_blocks_where_they_were():
-    short, long = problem(rows=300), problem(rows=900)
+    short, long = hypotheses(rows=300), hypotheses(rows=900)
     where = {(block.subset.name, block.key): block.start for block in long.blocks}
     assert all(where[block.subset.name, block.key] == block.start for block in short.blocks)
     assert short.round_draws == long.round_draws
@@ -45,7 +45,7 @@ def test_appending_inputs_keeps_the_blocks_where_they_were():
 
 @pytest.mark.parametrize(("count", "most"), [(1, 16), (16, 16), (17, 16), (100, 16), (5, 100)])
 def test_rounds_add_up_and_have_their_own_names(count, most):
-    asked = problem(rows=300)
+    asked = hypotheses(rows=300)
     for block in asked.blocks:
         jobs = rounds([block], count, most)
         assert sum(job.draws for job in jobs) == count
@@ -54,7 +54,7 @@ def test_rounds_add_up_and_have_their_own_names(count, most):
 
 
 def test_a_job_gives_the_same_bits_again_and_the_observed_input_first():
-    asked = problem()
+    asked = hypotheses()
     for block in asked.blocks:
         one, two = draw(asked, Job(block, 4, 0)), draw(asked, Job(block, 4, 0))
         assert (one.values == two.values).all()
@@ -63,7 +63,7 @@ def test_a_job_gives_the_same_bits_again_and_the_observed_input_first():
 
 
 def test_blocks_rounds_subsets_and_seeds_have_draws_of_their_own():
-    asked, other = problem(rows=600), problem(rows=600, seed=1)
+    asked, other = hypotheses(rows=600), hypotheses(rows=600, seed=1)
     first = {
         (block.subset.name, block.key, number, which.seed): draw(which, Job(block, 3, number)).values[1, 0]
         for which in (asked, other)
@@ -80,14 +80,14 @@ def test_a_sampler_with_the_wrong_count_is_named(wrong):
         return rng.normal(size=(size, 1))
 
     with pytest.raises(butfor.ModelError, match=r"counterfactuals for subset 'x0', expected 20 \(5 inputs x 4 draws"):
-        draw(problem(sampler=butfor.tabular.from_values(sampler)), Job(problem().blocks[0], 4, 0))
+        draw(hypotheses(sampler=butfor.tabular.from_values(sampler)), Job(hypotheses().blocks[0], 4, 0))
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_a_sampler_that_draws_nan_is_named(bad):
     sampler = butfor.tabular.from_values(lambda inputs, subset, count, rng: np.full((len(inputs) * count, 1), bad))
     with pytest.raises(butfor.ModelError, match="drew NaN or infinity for subset 'x0'"):
-        draw(problem(sampler=sampler), Job(problem().blocks[0], 4, 0))
+        draw(hypotheses(sampler=sampler), Job(hypotheses().blocks[0], 4, 0))
 
 
 @pytest.mark.parametrize("count", [3, 4096, 5000])
@@ -137,4 +137,4 @@ def test_redraw_of_any_hypothesis_gives_its_p_value():
 @pytest.mark.parametrize("count", [0, -1, 6])
 def test_more_counterfactuals_than_were_drawn_are_refused(count):
     with pytest.raises(butfor.InputError, match="n must be"):
-        redraw(problem(), 0, count, [5])
+        redraw(hypotheses(), 0, count, [5])

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import butfor
-from butfor.evaluation.hypotheses import list_problem, redraw
+from butfor.evaluation.hypotheses import list_hypotheses, redraw
 from butfor.evaluation.items import ListItems
 from butfor.load import load
 from butfor.models import wrap
@@ -49,9 +49,9 @@ def letters(inputs, subset, draws, rng):
 def context(texts, sampler=letters, names=None):
     names = names or [f"t{i}" for i in range(len(texts))]
     subsets = [[Subset(f"letter {j}", (j, j + 1)) for j in range(len(text))] for text in texts]
-    problem = list_problem(ListItems(texts), names, subsets, sampler, 0)
+    hypotheses = list_hypotheses(ListItems(texts), names, subsets, sampler, 0)
     return RunContext(
-        problem=problem,
+        hypotheses=hypotheses,
         wrapped=wrap(lambda batch: [float(WORDS.index(text[0])) + 0.01 * len(text) for text in batch]),
         model_name="first letter",
         batch_rows=64,
@@ -148,5 +148,5 @@ def test_indexes_of_every_kind_are_kept(index):
 
 
 def test_redraw_skips_those_set_aside():
-    problem = context(TEXTS).problem
-    assert redraw(problem, 0, 2, [8], 1) == redraw(problem, 0, 3, [8])[1:]
+    hypotheses = context(TEXTS).hypotheses
+    assert redraw(hypotheses, 0, 2, [8], 1) == redraw(hypotheses, 0, 3, [8])[1:]

@@ -170,7 +170,7 @@ def test_a_result_holds_no_model_and_no_way_to_ask_one():
     held = {name for name in vars(result) if callable(getattr(result, name))}
     assert held == set()
     assert not any(hasattr(result, name) for name in ("model", "look", "view", "show"))
-    assert result.problem.watch is None
+    assert result.hypotheses.watch is None
 
 
 def test_what_the_model_said_of_the_inputs_is_there():

@@ -8,7 +8,7 @@ import pytest
 
 import butfor
 from butfor.evaluation import hypotheses as blocks
-from butfor.evaluation.hypotheses import list_problem, redraw
+from butfor.evaluation.hypotheses import list_hypotheses, redraw
 from butfor.evaluation.items import ListItems
 from butfor.load import load
 from butfor.models import wrap
@@ -54,7 +54,7 @@ def explained(rows=ROWS, sampler=NORMAL, model=score, **settings):
 
 def again(result, row, n):
     """The first draws of a hypothesis, from the seed alone."""
-    return redraw(result.problem, row, n, result.record.rounds, result.record.set_aside)
+    return redraw(result.hypotheses, row, n, result.record.rounds, result.record.set_aside)
 
 
 def check(result, expected=3):
@@ -62,7 +62,7 @@ def check(result, expected=3):
     bare = replace(result, kept=Kept())
     n = min(expected, result.record.draws)
     for row in range(len(result.chosen)):
-        kept = result.kept.whole(result.problem, row)
+        kept = result.kept.whole(result.hypotheses, row)
         assert len(kept) == len(result.kept.outputs(row)) == n
         np.testing.assert_array_equal(kept, again(result, row, n))
         np.testing.assert_allclose(result.kept.outputs(row)[:, 0], score(kept), rtol=0, atol=1e-12)
@@ -93,7 +93,7 @@ def test_they_are_among_what_the_model_was_asked(name):
 
     result = explained(model=model, **TESTS[name])
     for row in range(len(result.chosen)):
-        assert all(one.tobytes() in seen for one in result.kept.whole(result.problem, row))
+        assert all(one.tobytes() in seen for one in result.kept.whole(result.hypotheses, row))
 
 
 @pytest.mark.parametrize("batch_rows", [1, 7, 64])
@@ -110,7 +110,7 @@ def test_several_blocks_and_inputs_in_parts(name, monkeypatch):
     monkeypatch.setattr(blocks, "BLOCK_VALUES", 8)  # two inputs to a block
     monkeypatch.setattr("butfor.run.tests.GROUP_VALUES", 1)  # and few of them at once
     result = explained(**TESTS[name])
-    assert len(result.problem.blocks) == 15
+    assert len(result.hypotheses.blocks) == 15
     check(result)
 
 
@@ -239,8 +239,8 @@ def test_of_a_list_the_likeliest_are_kept_and_counterfactuals_are_drawn(test, tm
     for found in (result, butfor.load(files), butfor.load(files, levels)):
         for row in range(len(result.chosen)):
             assert found.kept.listed(row)
-            likeliest = found.kept.whole(found.problem, row)
-            column = result.problem.block_of(row).subset.index[0]
+            likeliest = found.kept.whole(found.hypotheses, row)
+            column = result.hypotheses.block_of(row).subset.index[0]
             assert likeliest[:, column].tolist() == [-1.0, 0.0, 1.0]
             np.testing.assert_allclose(found.kept.outputs(row)[:, 0], score(likeliest), rtol=0, atol=1e-12)
     drawn = again(result, result.row(2, "a"), 5)
@@ -290,9 +290,9 @@ def written(packing=None, **settings):
     names = [f"t{i}" for i in range(len(TEXTS))]
     subsets = [[Subset(f"letter {j}", (j, j + 1)) for j in range(3)] for _ in TEXTS]
     items = ListItems(TEXTS) if packing is None else ListItems(TEXTS, packing=packing)
-    problem = list_problem(items, names, subsets, letters, 0)
+    hypotheses = list_hypotheses(items, names, subsets, letters, 0)
     context = RunContext(
-        problem, wrap(spelt), "spelt", 64, lambda row: names[row], list, MultimodalInputs(()), (3, 2**20)
+        hypotheses, wrap(spelt), "spelt", 64, lambda row: names[row], list, MultimodalInputs(()), (3, 2**20)
     )
     return run(context, Settings.of({"effects": None, **settings}))
 
@@ -303,7 +303,7 @@ def test_texts_are_kept_whole_or_small_and_come_back_whole(name, packing, tmp_pa
     result = written(packing, **TESTS[name])
     n = min(3, result.record.draws)
     for row in range(len(result.chosen)):
-        whole = result.kept.whole(result.problem, row)
+        whole = result.kept.whole(result.hypotheses, row)
         assert whole == again(result, row, n)
         assert result.kept.outputs(row)[:, 0].tolist() == spelt(whole)
         assert packing is None or set(map(len, result.kept.pieces(row))) == {1}

@@ -70,10 +70,10 @@ def test_necessary_is_what_the_interval_says(inputs):
 def test_intervals_err_by_the_number_that_stand_at_their_resolution():
     rng = np.random.default_rng(0)
     reference, rows = rng.normal(size=(60, 4)), rng.normal(size=(6, 4))
-    problem = butfor.explain(lambda x: x[:, 0], rows, reference, control=False, effects=None).problem
-    drawn, fitted = _shares_of_error(problem)
-    for level in np.unique(problem.layers.resolution):
-        own = problem.layers.resolution == level
+    hypotheses = butfor.explain(lambda x: x[:, 0], rows, reference, control=False, effects=None).hypotheses
+    drawn, fitted = _shares_of_error(hypotheses)
+    for level in np.unique(hypotheses.layers.resolution):
+        own = hypotheses.layers.resolution == level
         assert drawn[own].sum() == pytest.approx(0.05)
         assert fitted[own].sum() == pytest.approx(0.01 * 6)  # of 6 inputs that share one fit
 

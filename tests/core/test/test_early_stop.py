@@ -160,8 +160,8 @@ def test_delta_zero_agrees_over_several_blocks_and_rounds(monkeypatch):
     monkeypatch.setattr("butfor.evaluation.hypotheses.ROUND_VALUES", 1)  # sixteen draws to a round
     for seed in range(3):
         full, early = run("normal", seed, early=False, shape=(6, 4)), run("normal", seed, delta=0, shape=(6, 4))
-        assert full.problem.round_draws == 16
-        assert len(full.problem.blocks) == 12
+        assert full.hypotheses.round_draws == 16
+        assert len(full.hypotheses.blocks) == 12
         assert early.chosen.tolist() == fixed_choice(full.table.p.to_numpy(), "bh", 0.2, None).tolist()
 
 

@@ -334,7 +334,7 @@ def test_nothing_is_asked_twice_and_nothing_is_changed_by_that(settings):
     model, forgetful = Counting(wavy), Counting(wavy)
     settings = {**settings, "alpha": 0.4, "effects": "chosen", "subsets": PAIR}
     result = run(model, rows, sampler, **settings)
-    assert not sampler.lists(result.problem.blocks[0].subset)  # 100 levels are drawn, not listed
+    assert not sampler.lists(result.hypotheses.blocks[0].subset)  # 100 levels are drawn, not listed
     asked = counterfactuals(model, rows)
     assert len(set(asked)) == len(asked)
     assert result.rows == len(model.rows)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import butfor
-from butfor.evaluation.hypotheses import list_problem
+from butfor.evaluation.hypotheses import list_hypotheses
 from butfor.evaluation.items import ListItems
 from butfor.models import wrap
 from butfor.results.record import MultimodalInputs
@@ -56,9 +56,11 @@ def classes(text):
 
 def ran(model, texts, subsets, sampler, batch_rows=64, **settings):
     names = [f"t{i}" for i in range(len(texts))]
-    problem = list_problem(ListItems(texts), names, subsets, sampler, 0)
+    hypotheses = list_hypotheses(ListItems(texts), names, subsets, sampler, 0)
     inputs = MultimodalInputs(())
-    context = RunContext(problem, wrap(model), "letters", batch_rows, lambda row: names[row], list, inputs, (3, 2**20))
+    context = RunContext(
+        hypotheses, wrap(model), "letters", batch_rows, lambda row: names[row], list, inputs, (3, 2**20)
+    )
     return run(context, Settings.of({"test": "irt", "effects": None, **settings}))
 
 

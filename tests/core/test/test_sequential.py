@@ -232,13 +232,13 @@ def test_a_batch_in_several_parts_is_counted_in_order(monkeypatch, draw):
     for seed in range(4):
         rows = shifted(np.random.default_rng(seed), draw)
         result = check_against_plain(rows, draw=draw, h=50, draws=400, seed=seed)
-        assert result.problem.round_draws == 16  # so that the first batch of 50 comes in four parts
+        assert result.hypotheses.round_draws == 16  # so that the first batch of 50 comes in four parts
 
 
 def test_several_blocks_are_the_plain_run_too(monkeypatch):
     monkeypatch.setattr(core_draws, "BLOCK_VALUES", 12)  # two inputs to a block
     result = check_against_plain(shifted(np.random.default_rng(0), normal), draw=normal)
-    assert len(result.problem.blocks) == 5 * 5
+    assert len(result.hypotheses.blocks) == 5 * 5
 
 
 def test_two_sided_statistics_have_the_mean_of_their_own_pilot_draws_as_centre():
@@ -599,10 +599,10 @@ def test_a_float32_output_of_many_magnitudes_keeps_its_order(test):
 def test_parts_of_a_round_come_as_jobs_that_are_alike_or_block_by_block(by_part):
     items = core_draws.TableItems(np.zeros((6, 2)))
     subsets = [butfor.Subset(f"x{j}", np.array([j])) for j in range(2)]
-    problem = replace(core_draws.table_problem(items, range(6), subsets, normal, 0), round_draws=10)
+    hypotheses = replace(core_draws.table_hypotheses(items, range(6), subsets, normal, 0), round_draws=10)
     is_open = np.ones(12, bool)
     is_open[[0, 5]] = False  # of the first column input 0, of the second input 2
-    jobs = list(tests._open_jobs(problem, is_open, 3, 25, by_part=by_part))
+    jobs = list(tests._open_jobs(hypotheses, is_open, 3, 25, by_part=by_part))
     parts = [(3, 10), ("3.1", 10), ("3.2", 5)]
     found = [(job.block.subset.name, (job.round, job.draws)) for job in jobs]
     if by_part:

@@ -19,10 +19,10 @@ def the_long_way(model, X, sampler, fixed_class=None):
     rows, ask = table.values, asked(model)
     observed = outputs_of(ask, table, rows)
 
-    def deviations(problem, *_):
-        count, size = len(rows), len(problem.subsets)
+    def deviations(hypotheses, *_):
+        count, size = len(rows), len(hypotheses.subsets)
         gain, spread, classes = np.zeros((count, size)), np.zeros((count, size)), np.zeros((count, size), int)
-        for s, subset in enumerate(problem.subsets):
+        for s, subset in enumerate(hypotheses.subsets):
             drawn, mass = every_value(bound, rows, subset)
             every = np.repeat(rows[:, None], mass.shape[1], axis=1)
             every[:, :, subset.index] = drawn
