@@ -35,7 +35,7 @@ def test_a_model_with_a_threshold_of_its_own_is_said_to_have_one(columns):
 
 def test_numbers_are_no_decision():
     model = LinearRegression().fit(ROWS, np.column_stack([ROWS.a, ROWS.b, ROWS.a]))
-    with pytest.raises(butfor.InputError, match="predicts 3 numbers of each row; say which one is asked about: target"):
+    with pytest.raises(butfor.InputError, match="predicts 3 numbers of each row; name the one to test: target"):
         butfor.explain(model, ROWS[:30], ROWS[30:])
     result = butfor.explain(model, ROWS[:30], ROWS[30:], target=0, test="osft", control=False)
     assert result.decided is None
