@@ -179,7 +179,10 @@ def _sequential(rng: np.random.Generator) -> Matrix:
     none = np.zeros(u.size, np.int64)
     draws, exceeded = besag_clifford(hits, np.ones_like(hits), none, none, H)
     p = p_sequential(draws, exceeded, H).reshape(u.shape)
-    return Matrix(p, np.zeros(u.shape, bool), learn_from=_pilot_p(hits[:, :PILOT], H).reshape(u.shape))
+    so_far = np.cumsum(hits[:, :PILOT], axis=1)
+    ended = H / (1 + (so_far < H).sum(axis=1))  # h / tau, where the h-th exceedance comes
+    pilot = np.where(so_far[:, -1] >= H, ended, (1 + so_far[:, -1]) / (1 + PILOT))
+    return Matrix(p, np.zeros(u.shape, bool), learn_from=pilot.reshape(u.shape))
 
 
 def _shared_column(rng: np.random.Generator, count: int, width: int) -> Floats:
@@ -218,10 +221,3 @@ BEDS: dict[str, Bed] = {
     "danger: equal rows": _equal_rows(named=False),
     "danger: equal rows, named": _equal_rows(named=True),
 }
-
-
-def _pilot_p(hits: Bools, h: int) -> Floats:
-    """p-values (n,) from the first draws alone: h / tau, or (1 + L) / (1 + draws) where the h-th never comes."""
-    so_far = np.cumsum(hits, axis=1)
-    tau = 1 + (so_far < h).sum(axis=1)
-    return np.asarray(np.where(so_far[:, -1] >= h, h / tau, (1 + so_far[:, -1]) / (1 + hits.shape[1])))

@@ -10,18 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from butfor.simulate.tables import (
-    LINEAR_SHARE,
-    LINEAR_SHIFT,
-    PAIRS,
-    SHARE,
-    WIDTH,
-    copied_rows,
-    linear_covariance,
-    mixture,
-    paper_beta,
-    tree_rows,
-)
+from butfor.simulate import tables
 from butfor.simulate.texts import FOREIGN, INDEX, READ, WORDS, Chain, drawn, start_and_steps
 from butfor.streams import stream
 from butfor.types import Bools, Floats, InputError, Ints, Subset
@@ -47,14 +36,16 @@ def population(name: str, seed: int, count: int, *, signals: bool) -> Floats:
 
 def _paper(seed: int, count: int, signals: bool, *, width: int, correlated: bool) -> Floats:
     rng = stream(seed, "population", width, correlated, signals)
-    return mixture(count, width, SHARE * signals, paper_beta(seed, width, correlated=correlated), rng)[0]
+    return tables.mixture(
+        count, width, tables.SHARE * signals, tables.paper_beta(seed, width, correlated=correlated), rng
+    )[0]
 
 
 def _linear(seed: int, count: int, signals: bool) -> Floats:
     """As `linear_gaussian` makes them, many at a time."""
-    rng, covariance = stream(seed, "population", "linear", signals), linear_covariance()
+    rng, covariance = stream(seed, "population", "linear", signals), tables.linear_covariance()
     parts = [min(CHUNK, count - start) for start in range(0, count, CHUNK)]
-    return np.concatenate([_given_shifted(part, LINEAR_SHARE * signals, covariance, rng) for part in parts])
+    return np.concatenate([_given_shifted(part, tables.LINEAR_SHARE * signals, covariance, rng) for part in parts])
 
 
 def _given_shifted(count: int, share: float, covariance: Floats, rng: np.random.Generator) -> Floats:
@@ -66,7 +57,7 @@ def _given_shifted(count: int, share: float, covariance: Floats, rng: np.random.
     known = np.where(shifted[:, :, None], covariance, 0.0)
     slope = np.linalg.solve(np.where(both, covariance, np.eye(width)), known)
     spread = np.linalg.cholesky(np.where(neither, covariance - known.transpose(0, 2, 1) @ slope, np.eye(width)))
-    moved = np.where(shifted, noise + LINEAR_SHIFT, 0.0)
+    moved = np.where(shifted, noise + tables.LINEAR_SHIFT, 0.0)
     rest = np.where(shifted, 0.0, noise)
     given = (moved[:, None] @ slope)[:, 0] + (spread @ rest[:, :, None])[:, :, 0]
     return np.where(shifted, moved, given)
@@ -74,22 +65,22 @@ def _given_shifted(count: int, share: float, covariance: Floats, rng: np.random.
 
 def _interactions(seed: int, count: int, signals: bool, width: int = 24) -> Floats:
     rng = stream(seed, "population", "interactions", signals)
-    return np.asarray(rng.standard_normal((count, width)) + 4.0 * (rng.random((count, width)) < SHARE * signals))
+    return np.asarray(rng.standard_normal((count, width)) + 4.0 * (rng.random((count, width)) < tables.SHARE * signals))
 
 
 def _trees(seed: int, count: int, signals: bool) -> Floats:
-    return tree_rows(seed, count, SHARE * signals, f"population {signals}")[0]
+    return tables.tree_rows(seed, count, tables.SHARE * signals, f"population {signals}")[0]
 
 
 def _copies(seed: int, count: int, signals: bool) -> Floats:
-    return copied_rows(seed, count, SHARE * signals, f"population {signals}")[0]
+    return tables.copied_rows(seed, count, tables.SHARE * signals, f"population {signals}")[0]
 
 
 POPULATIONS: dict[str, Callable[[int, int, bool], Floats]] = {
-    "independent-discontinuous": partial(_paper, width=2 * PAIRS, correlated=False),
-    "correlated-discontinuous": partial(_paper, width=2 * PAIRS, correlated=True),
-    "independent-network": partial(_paper, width=WIDTH, correlated=False),
-    "correlated-network": partial(_paper, width=WIDTH, correlated=True),
+    "independent-discontinuous": partial(_paper, width=2 * tables.PAIRS, correlated=False),
+    "correlated-discontinuous": partial(_paper, width=2 * tables.PAIRS, correlated=True),
+    "independent-network": partial(_paper, width=tables.WIDTH, correlated=False),
+    "correlated-network": partial(_paper, width=tables.WIDTH, correlated=True),
     "linear": _linear,
     "interactions": _interactions,
     "boosted-trees": _trees,

@@ -70,7 +70,7 @@ def test_what_the_view_says_is_what_the_run_found():
     shown = view.pictures(found)
     chosen = [region.chosen for photo in shown.photographs for region in photo.regions]
     assert chosen == found.chosen.tolist()
-    assert shown.photographs[0].said.startswith("<b>corner</b>, probability ")
+    assert shown.photographs[0].prediction.startswith("<b>corner</b>, probability ")
     assert shown.photographs[0].regions[0].where == (0, 0, pytest.approx(100 * 8 / 36), pytest.approx(100 / 3))
     assert all(tile.change.startswith("−") for tile in shown.photographs[0].regions[0].tiles)
     assert all(len(region.tiles) == 3 for photo in shown.photographs for region in photo.regions)
@@ -149,7 +149,7 @@ def test_outputs_of_many_labels_are_shown_as_they_are():
 
     shown = view.pictures(found := explained(Labels()))
     assert shown.label == "output"
-    assert shown.photographs[0].said == "dog, output 0.970"
+    assert shown.photographs[0].prediction == "dog, output 0.970"
     assert "dog output 0.970" in render(found)
 
 
@@ -161,7 +161,7 @@ def test_all_images_of_a_run_are_shown_on_one_scale():
         return [[0.2, 0.9] if (image == first).all() else [4.0, 0.0] for image in batch]
 
     found = explained(net)
-    said = [photo.said for photo in view.pictures(found).photographs]
+    said = [photo.prediction for photo in view.pictures(found).photographs]
     assert said[:2] == ["class 1, probability 0.668", "class 0, probability 0.982"]
 
 

@@ -2,9 +2,13 @@
 
 import ast
 import re
+import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+import butfor
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "butfor"
@@ -17,24 +21,53 @@ def life_of_a_p_value():
 
 def defined_in(path):
     """Functions and classes of a file, and methods as Class.method."""
-    found = set()
+    names = set()
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
-            found.add(node.name)
+            names.add(node.name)
         if isinstance(node, ast.ClassDef):
-            found |= {f"{node.name}.{inner.name}" for inner in node.body if isinstance(inner, ast.FunctionDef)}
-    return found
+            names |= {f"{node.name}.{inner.name}" for inner in node.body if isinstance(inner, ast.FunctionDef)}
+    return names
 
 
-@pytest.mark.parametrize(("function", "path"), life_of_a_p_value())
-def test_the_life_of_a_p_value_is_told_as_it_is(function, path):
-    assert function in defined_in(SOURCE / path)
+def classifier(rows):
+    malignant = 1 / (1 + np.exp(-rows[:, 0]))
+    return np.column_stack([1 - malignant, malignant])
+
+
+@pytest.fixture(scope="module")
+def called(tmp_path_factory):
+    """Functions of the package in the order in which the default call first calls them."""
+    rng, order = np.random.default_rng(0), {}
+    reference, inputs = rng.normal(size=(60, 4)), rng.normal([2, 0, 0, 0], 1, size=(25, 4))
+    source = f"{SOURCE}/"
+
+    def note(frame, event, _):
+        path = frame.f_code.co_filename
+        if event == "call" and path.startswith(source):
+            order.setdefault((frame.f_code.co_qualname, path.removeprefix(source)), len(order))
+
+    sys.setprofile(note)
+    try:
+        result = butfor.explain(classifier, inputs, reference)
+        assert len(result.table)
+        result.summary()
+        result.report(tmp_path_factory.mktemp("report") / "report.html")
+    finally:
+        sys.setprofile(None)
+    return order
+
+
+def test_the_life_of_a_p_value_is_as_it_happens(called):
+    steps = life_of_a_p_value()
+    assert [step for step in steps if step not in called] == []
+    assert sorted(steps, key=called.__getitem__) == steps
 
 
 def test_the_life_of_a_p_value_is_whole():
-    steps = [path.split("/")[0] if "/" in path else path for _, path in life_of_a_p_value()]
-    assert {"core", "run", "tabular", "report", "explain.py"} <= set(steps)
-    assert len(steps) > 20
+    folders = [path.split("/")[0] for _, path in life_of_a_p_value()]
+    assert {"inference", "evaluation", "results", "run", "tabular", "report", "explain.py"} <= set(folders)
+    assert len(folders) > 25
 
 
 def cited():
@@ -54,6 +87,16 @@ def test_every_section_that_code_cites_is_in_the_methods_page():
 
 def test_the_glossary_has_the_words_of_the_code():
     page = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
-    for word in ("Settings", "RunContext", "Evaluator", "StatisticSpec", "CounterfactualBatch", "SamplerInfo", "Items"):
+    for word in (
+        "Settings",
+        "Hypotheses",
+        "RunContext",
+        "Evaluator",
+        "StatisticSpec",
+        "RunRecord",
+        "Note",
+        "SamplerInfo",
+        "Items",
+    ):
         assert word in page
         assert any(word in defined_in(path) for path in SOURCE.rglob("*.py")), word

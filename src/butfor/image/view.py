@@ -277,7 +277,7 @@ class Photograph:
     """One image of the run with its regions outlined."""
 
     name: str
-    said: str  # the model's prediction
+    prediction: str  # the model's prediction
     marked: str
     thumb: str
     original: str
@@ -345,7 +345,7 @@ def _photograph(result: Result, index: int, position: int, logits: bool, label: 
     detailed = position <= DETAILED
     return Photograph(
         name=str(result.input_names[index]),
-        said=prediction,
+        prediction=prediction,
         marked=jpeg(photograph(lit, marks, side=SIDE if detailed else SMALL_SIDE)),
         thumb=jpeg(photograph(lit, [Mark(mark.subset, "", mark.chosen) for mark in marks], side=THUMB)),
         original=picture_of(image) if detailed else "",
