@@ -118,7 +118,7 @@ def test_a_sequential_test_says_how_much_is_about_to_come():
 
 
 def test_every_worker_says_what_it_has_done():
-    _, reports = run(test="irt", draws=60, workers="threads:2", batch_rows=50)
+    _, reports = run(test="irt", draws=600, workers="threads:2", batch_rows=50)  # several tasks: one is done here
     states = reports[-1].workers
     assert 1 <= len(states) <= 2
     assert all(state.units > 0 and state.rows > 0 and state.seconds > 0 for state in states)
