@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom, gamma, norm, poisson, t
 
-from butfor.plots.evidence import calibration as shape
+from butfor.tabular import calibration as shape
 from butfor.tabular import check, empirical, gaussian
 from butfor.tabular.calibration import ShapeCheck, check_ranks, check_shape, pooled_shape, ranks, smooth_p
 

@@ -12,6 +12,7 @@ from butfor.types import Array, Floats
 def z_one_shot(statistic: Floats, *, squared: bool = False) -> Floats:
     """Return the differences (paper, Algorithm 2, line 6); a tie is 0 and never counts.
 
+    >>> import numpy as np
     >>> z_one_shot(np.array([[3.0, 1.0], [2.0, 2.0]]))
     array([2., 0.])
     """
