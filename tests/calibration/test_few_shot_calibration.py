@@ -7,7 +7,6 @@ from scipy.stats import binom
 import butfor
 from butfor.inference import few_shot as procedure
 from butfor.inference import selection
-from butfor.inference import statistics as evidence
 from butfor.inference.few_shot import competition
 from butfor.inference.selection import seqstep
 from butfor.tabular import from_values
@@ -44,7 +43,7 @@ def test_labels_are_coins_with_one_side_in_k_plus_one_for_us(law, draws, two_sid
 
 def tied_top_wins(statistic):
     """A planted fault: the observed wins a tied top."""
-    label, score, rest = evidence.competition(statistic)
+    label, score, rest = competition(statistic)
     return np.where(statistic[:, 0] == statistic.max(axis=1), 1, label), score, rest
 
 
