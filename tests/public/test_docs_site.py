@@ -100,7 +100,8 @@ def test_the_reference_has_every_public_name_with_its_parameters(site):
         for name in names:
             if inspect.isfunction(getattr(module, name)) or inspect.isclass(getattr(module, name)):
                 assert f'id="{space}.{name}"' in written, f"{space}.{name}"
-    assert "<strong>alternative</strong> – “greater”, “less”" in written  # the text of a parameter, not its type
+    assert "<strong>alternative</strong>" in written
+    assert "for the predicted class of a classifier" in written  # the text of a parameter, not only its type
 
 
 def test_start_page_answers_six_questions():
