@@ -119,7 +119,7 @@ def holdout_runs():
 
 
 def test_holdout_is_valid_on_correlated_features_and_keeps_its_power(holdout_runs):
-    p = np.array([result.evidence.p for result in holdout_runs])
+    p = np.array([result.evidence.values for result in holdout_runs])
     for feature in np.flatnonzero(~TRUTH):
         assert too_many(p[:, feature]) == []  # runs are independent
     assert too_many(p[:, ~TRUTH].ravel()) == []
@@ -159,7 +159,7 @@ def test_contrast_of_the_predicted_class_is_valid():
             reference=noise,
             draws=3,
             seed=run,
-        ).evidence.p[0]
+        ).evidence.values[0]
         for run in range(400)
     ]
     assert too_many(np.array(p)) == []
@@ -175,7 +175,7 @@ def test_two_sided_contrast_is_valid(draws):
             reference=noise,
             draws=draws,
             seed=run,
-        ).evidence.p[0]
+        ).evidence.values[0]
         for run in range(400)
     ]
     assert too_many(np.array(p)) == []

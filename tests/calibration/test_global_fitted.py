@@ -9,8 +9,8 @@ from scipy.stats import binom
 import butfor
 from benchmarks.global_ import RELEVANT, SHIFTED, columns, curved, world
 from butfor.inference import holdout as covariance
+from butfor.inference.features import features
 from butfor.results.words import Note
-from butfor.tabular import global_importance as fitted_contrast
 from butfor.tabular import global_importance as holdout
 from butfor.tabular import residual
 from butfor.tabular.global_importance import global_importance
@@ -43,14 +43,13 @@ def test_contrast_counts_the_error_of_the_fit(model, margin):
     assert null_runs(20, model, margin) <= binom.isf(1e-4, 20, ALPHA)
 
 
-def without_fit(hypotheses):
-    found = fitted_contrast.fit_of(hypotheses)
-    return replace(found, mean_leverage=0 * found.mean_leverage)
+def without_fit(estimates, layers, fit, *rest, **options):
+    return features(estimates, layers, replace(fit, mean_leverage=0 * fit.mean_leverage), *rest, **options)
 
 
 def test_contrast_that_takes_the_fit_for_the_truth_is_found(monkeypatch):
     """Fault: V_fit left out."""
-    monkeypatch.setattr("butfor.tabular.global_importance.fit_on_enough", without_fit)
+    monkeypatch.setattr("butfor.tabular.global_importance.features", without_fit)
     assert null_runs(20, total, reference=50, inputs=600) > binom.isf(1e-4, 20, ALPHA)
 
 
@@ -69,10 +68,10 @@ def test_contrast_keeps_its_level_where_others_are_shifted_and_has_power():
 def test_contrast_with_few_inputs_says_that_the_fit_is_taken_as_right():
     known = columns(np.random.default_rng(0), 100)
     few = global_importance(total, columns(np.random.default_rng(1), 8), reference=known, check=False)
-    assert few.fit == "taken as right"
+    assert few.importance.fit == "taken as right"
     assert "with 8 inputs the error of its fit is not counted" in str(few.guarantee)
     many = global_importance(total, columns(np.random.default_rng(1), 30), reference=known, check=False)
-    assert (many.fit, many.evidence.draws, many.evidence.passes) == ("counted", 32, 0)
+    assert (many.importance.fit, many.record.draws, many.importance.passes) == ("counted", 32, 0)
     assert "approximate" in str(many.guarantee)
     assert "Student's t with the error of the sampler's fit" in many.summary().replace("\n", " ")
 
@@ -81,7 +80,7 @@ def test_contrast_has_two_directions():
     rng = np.random.default_rng(2)
     known, rows = columns(rng, 200), columns(rng, 300, moved=True)
     up, down, both = (
-        global_importance(total, rows, reference=known, alternative=way, check=False).evidence.p
+        global_importance(total, rows, reference=known, alternative=way, check=False).evidence.values
         for way in ("greater", "less", "two-sided")
     )
     np.testing.assert_allclose(up + down, 1)
@@ -101,7 +100,9 @@ def holdout_p(runs, make, model=mislead, **options):
         rows, y = make(rng, 600)
         known, _ = make(rng, 40)
         found.append(
-            global_importance(model, rows, reference=known, y=y, seed=run, check=False, draws=5, **options).evidence.p
+            global_importance(
+                model, rows, reference=known, y=y, seed=run, check=False, draws=5, **options
+            ).evidence.values
         )
     return np.array(found)
 
@@ -179,8 +180,8 @@ def test_labels_without_a_reference_are_tested_on_the_data_itself():
     result = global_importance(lambda rows: rows[:, RELEVANT] @ [0.4, -0.4, 0.4], X, y=y, check=False)
     assert result.chosen[RELEVANT].all()
     same = global_importance(lambda rows: rows[:, RELEVANT] @ [0.4, -0.4, 0.4], X, reference=X, y=y, check=False)
-    np.testing.assert_array_equal(result.evidence.p, same.evidence.p)
-    assert result.fit == "cross-fitted"
+    np.testing.assert_array_equal(result.evidence.values, same.evidence.values)
+    assert result.importance.fit == "cross-fitted"
     assert "other folds of the data" in str(result.guarantee)
 
 
@@ -191,7 +192,7 @@ def test_check_of_the_sampler_stands_in_the_result(tmp_path):
     good = global_importance(lambda X: X[:, 0] + X[:, 1], rows[:, :2], y=y, subsets=["x0", "x1"])
     assert good.check.rows == 400
     assert good.check.sentence in good.summary().replace("\n", " ")
-    assert good.why == str(Note("sampler-residual", "info"))
+    assert good.importance.why == str(Note("sampler-residual", "info"))
     wide = butfor.tabular.empirical(rows[:300])
     bad = global_importance(total, rows[300:], reference=wide, y=y[300:], subsets=["x1"])
     assert not bad.check.ok

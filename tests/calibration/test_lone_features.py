@@ -1,17 +1,15 @@
 """Features that stand by themselves, beside those chosen from coarse to fine: the promise of each resolution."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 
 import butfor.inference.features as features
-from butfor.evaluation.hypotheses import Layers
+from butfor.inference.selection import Layers
 
 RUNS, ALPHA = 4000, 0.1
 RESOLUTION = np.repeat([0, 1, 2], [1, 4, 16])
 PARENT = np.concatenate([[-1], np.zeros(4, np.int64), 1 + np.arange(16) // 4])
-TREE = SimpleNamespace(layers=Layers(RESOLUTION, PARENT))
+TREE = Layers(RESOLUTION, PARENT)
 
 
 def false_shares(truth, tied=False):
