@@ -15,7 +15,7 @@ SPLITS, FOLDS = 5, 5
 PENALTIES = np.geomspace(1, 1000, 25)
 SHARES = (0.0, 0.5, 0.9)  # of the learned weights; the rest is 1, so that it is never much worse than BH
 FULL = 0.8  # a null proportion from here on counts as 1: what it could add is less than what it may cost
-PILOT = 64  # draws of every hypothesis that weights are learned from in a sequential run
+PILOT = 64  # first draws, from which a sequential run learns weights (not the pilot draws of a centre)
 
 
 class Weights(NamedTuple):
@@ -61,7 +61,7 @@ class Learner:
         self.step[order] = np.cumsum(new) - 1  # (H,)
 
     def weights(self, others: Bools, members: Bools, clusters: Ints, rng: np.random.Generator) -> Floats:
-        """Weights of `own` with mean 1, from the p-values of `others` only."""
+        """Return weights of `members` with mean 1, learned from the p-values of `others` only."""
         share = self._share(others, clusters, rng)
         return 1 - share + share * self._learned(others, members)
 
@@ -83,8 +83,9 @@ class Learner:
     def _thresholds(self, among: Bools) -> Floats:
         """Thresholds (labels,) that would find most of these p-values at a false discovery rate near alpha.
 
-        At a penalty v label j takes the t that makes max(#{p_j <= t} - 1, 0) - v n_j t largest: a vertex of the upper
-        hull of the points (n_j t, found - 1) and the origin, the last one that is reached by an edge steeper than v.
+        Discoveries less v times the expected false ones are maximised (a Lagrangian): at penalty v label j takes the t
+        that makes max(#{p_j <= t} - 1, 0) - v n_j t largest: a vertex of the upper hull of the points (n_j t, found -
+        1) and the origin, the last one that is reached by an edge steeper than v.
         """
         times = np.bincount(self.step[among], minlength=len(self.steps))
         there = times > 0

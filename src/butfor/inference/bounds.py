@@ -1,4 +1,4 @@
-"""How many of these are true at least, for any rows picked after looking: closed testing with Simes (METHODS 10)."""
+"""At least how many of any rows, picked after looking, are real effects: closed testing with Simes (METHODS 10)."""
 
 from __future__ import annotations
 

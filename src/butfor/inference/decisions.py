@@ -1,4 +1,4 @@
-"""The but-for test of a decision: how often would it have been otherwise, and how sure is that (METHODS 16)?
+"""The but-for test of a decision: how often would it have been different, and with what uncertainty (METHODS 16)?
 
     q = P(decision(f(x~)) != decision(f(x))),   x~_S ~ Q(. | x_-S)
 
@@ -64,7 +64,7 @@ def changes(decision: Decision, outputs: Floats, mass: Floats | None) -> Bools:
 class Nearest:
     """The counterfactual nearest to the input among those that change the decision."""
 
-    piece: Any  # made small by `Items.pack`
+    piece: Any  # the changed part of the input, in packed form
     outputs: Floats  # (outputs,)
     distance: float
 
@@ -75,17 +75,18 @@ class FlipShare:
 
     draws: Ints  # 0: the share is exact
     share: Floats  # of draws (or of the listed mass) that change the decision; NaN: none were made
-    error: Floats  # 1 / m + h(x): the sampler knows q as well as 1 / error independent draws would tell; 0: exactly
+    error: Floats  # 1 / m + leverage at x, of m reference rows: the fit tells q as well as 1 / error draws; 0: exactly
     off: Floats | None = None  # by how much the share is too high, as rows show that the sampler has not seen
 
     def bounds(self, alpha: Floats | float, fit_alpha: Floats | float | None = None) -> tuple[Floats, Floats]:
         """Return a confidence interval (H,) for q that holds whenever drawing was stopped, and for a fitted sampler.
 
-        Two errors are combined in quadrature: that of the draws, by the mixture martingale of Robbins (1970), whose
-        bounds hold at all times at once; and that of the fit. The fitted mean is off by a normal error of variance h
-        (the leverage) in units of the residual's; the linear part of a change of decision explains at most q (1 - q)
-        of it, so q is off by at most what a binomial of 1 / h draws would be: Clopper & Pearson on 1 / (1 / m + h).
-        What held-out rows show to be `off` is no chance error, and is added on its side.
+        Two errors are combined in quadrature (no joint coverage is proven; it is measured): that of the draws, by the
+        mixture martingale of Robbins (1970), whose bounds hold at all times at once; and that of the fit. The fitted
+        mean is off by a normal error of variance h (the leverage) in units of the residual's; the linear part of a
+        change of decision explains at most q (1 - q) of it, so q is off by at most what a binomial of 1 / h draws would
+        be: Clopper & Pearson on 1 / (1 / m + h). What held-out rows show to be `off` is no chance error, and is added
+        on its side.
         """
         drawn = np.flatnonzero(self.draws > 0)
         low, high = self.share.astype(np.float64), self.share.astype(np.float64)
@@ -106,8 +107,8 @@ class FlipShare:
         by_row = (alphas[0][rows], alphas[1][rows])
         low, high = FlipShare(draws, share, error).bounds(*by_row)
         fit_low, fit_high = FlipShare(np.zeros_like(draws), share, error).bounds(*by_row)
-        hopeless = (fit_low <= level) & (level <= fit_high)  # the sampler's own error leaves it open
-        return rows[(low <= level) & (level <= high) & ~hopeless]
+        too_rough = (fit_low <= level) & (level <= fit_high)  # the sampler's own error leaves it open
+        return rows[(low <= level) & (level <= high) & ~too_rough]
 
 
 def mixture_bounds(hits: Floats, draws: Ints, alpha: Floats | float) -> tuple[Floats, Floats]:
@@ -189,7 +190,7 @@ class Forecasts:
 
 
 def decision_chances(decision: Decision, outputs: Floats, mass: Floats | None) -> list[tuple[object, Floats]]:
-    """Return each decision with the share of draws that have it, by every other draw and the rest (n, 2).
+    """Return each decision with its share of the draws, of even and of odd draws apart (n, 2).
 
     Of a listed support both are the share of its mass (n, draws).
     """
@@ -208,7 +209,7 @@ def decision_chances(decision: Decision, outputs: Floats, mass: Floats | None) -
 def forecast_gap(chance: Floats, true: Bools, at: Floats) -> Floats:
     """Return how much more often than their chance (n, 2) rows came true, in the bin that each chance `at` (k,) is in.
 
-    Bins are made by one half of the draws and judged by the other: whose chance is high is high by luck, too.
+    Bins are made by one half of the draws and judged by the other: a chance that is high is partly high by luck.
 
     >>> chances, true = np.full((100, 2), 0.5), np.arange(100) % 5 > 0
     >>> forecast_gap(chances, true, np.array([0.5])).round(2)

@@ -1,9 +1,11 @@
 """How large: the observed value minus the mean counterfactual, with an interval (METHODS 6, 15).
 
-    effect = t - mean of t~;   95 %: the wider of Student's t and a bound that expects what the draws have not shown
+    effect = t - mean of t~;   95 %: Student's t; for what was chosen the wider of it and a bound that allows for values
+    that were not drawn
 
 Effects of what was chosen come from fresh draws (`interval`), since the draws that chose a hypothesis flatter it; those
-of all others, and what `features` averages, from the first draws of the test (`first_estimates`).
+of all others, and what `features` averages, from the first draws of the test, with Student's t alone
+(`first_estimates`).
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ class Effects:
     fresh: Bools | None = None  # from draws that the test has not seen; None: all that there are
 
     def without(self, chosen: Bools) -> Effects:
-        """Return the same but for hypotheses chosen whose effect is from the very draws that choose them."""
+        """Return the same with NaN for chosen hypotheses whose effect comes from the draws that chose them."""
         if self.fresh is None or not (new := chosen & ~self.fresh).any():
             return self
         return replace(self, **{name: np.where(new, np.nan, getattr(self, name)) for name in ("effect", "low", "high")})

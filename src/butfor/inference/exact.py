@@ -5,7 +5,8 @@
 Valid when the observed value has the distribution Q, however few values are listed, as long as the rest of the input
 alone decides which; its least value is Q of the observed value and of all that is not listed. An observed value that a
 list of full mass lacks counts as one more of its least likely values: a Q that calls what has happened impossible is a
-fit, not the truth, and for m equally likely values p is then the observed value's rank among m + 1.
+fit, not the truth, and for m equally likely values p is then the observed value's rank among m + 1 (whoever makes the
+`Support` puts that mass beside the list).
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from butfor.types import Floats, Ints
 
 @dataclass(frozen=True, eq=False)
 class Support:
-    """Probabilities of what is listed (n, m), the mass beside it (n,) and the least p-values (n,)."""
+    """Probabilities of what is listed (n, m), the mass beside it (n,) and the least p-value of each list (n,)."""
 
     mass: Floats
     beside: Floats
@@ -37,12 +38,12 @@ class Support:
 def p_exact(statistic: Floats, probability: Floats, margin: float = 0.0) -> Floats:
     """Return p-values from a listed support.
 
-    `statistic` (n, 1 + m) and `probability` (n, 1 + m) hold the observed value first, with its own mass.
+    `statistic` and `probability` (n, 1 + m) hold the observed value first, with mass 0 if it is among the m too.
 
     >>> p_exact(np.array([[2.0, 3.0, 1.0]]), np.array([[0.2, 0.3, 0.5]]))
     array([0.5])
     """
-    hits = statistic >= statistic[:, :1] - margin  # the observed value is among them, so p is at least its mass
+    hits = statistic >= statistic[:, :1] - margin  # the observed value counts itself, so p is at least its mass
     return np.asarray(np.where(hits, probability, 0.0).sum(axis=1))
 
 
@@ -62,10 +63,10 @@ def listed_evidence(
     else:
         values, classes = tied_values(outputs, spec, inputs)
         statistic = tail_statistic(values, spec.alternative, (values[:, 1:] * share).sum(axis=1))
-    hits = p_exact(statistic, np.column_stack([np.zeros(len(mass)), mass]), spec.margin)
+    extreme = p_exact(statistic, np.column_stack([np.zeros(len(mass)), mass]), spec.margin)
     return PartialEvidence(
         rows=rows,
-        values=np.where(passed > 0, np.minimum((hits + beside) / (weight + beside), 1), 1),
+        values=np.where(passed > 0, np.minimum((extreme + beside) / (weight + beside), 1), 1),
         observed=values[:, 0].copy(),
         classes=classes,
         draws=mass.shape[1] if draws is None else draws,

@@ -3,8 +3,8 @@
     D_i = t_i - mean of t~ over the draws of input i;   z = mean D / sqrt(s_D^2 / n + V_fit), Student's t with
     Satterthwaite's degrees of freedom;   BH over the subsets of a resolution
 
-The fit's own error adds up over inputs: V_fit is the leverage of the mean input times the mean variance of the draws'
-statistic, of which the linear part, that alone moves with the fitted mean, is at most all. Approximate: it rests on the
+The fit's own error is shared by all inputs: V_fit is the leverage of the mean input times the mean variance of the
+draws' statistic, an upper bound, since only its linear part moves with the fitted mean. Approximate: it rests on the
 central limit theorem and on the form of the fit.
 """
 

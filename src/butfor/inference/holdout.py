@@ -125,7 +125,7 @@ def pass_sums(gaps: Floats, passes: int, rng: np.random.Generator) -> Floats:
 
 
 def p_passes(sums: Floats, slack: float = 0.0) -> float:
-    """Return the p-value from how much more surprising each pass was than what was observed, (passes,).
+    """Return p from the sums of the passes minus the observed sum (passes,), larger being more surprising.
 
     >>> p_passes(np.array([-1.0, -2.0, 0.0]))
     0.5
@@ -176,7 +176,7 @@ def log_score(labels: Ints, outputs: int) -> LabelScore:
 def covariance_gaps(predicted: Floats, score: LabelScore, rest: Callable[[Floats, Floats], Floats]) -> Floats:
     """Return how much more every version goes with what is left of the label than the observed one, (n, versions).
 
-    `rest` takes labels less mean predictions (n, C), and mean predictions, and takes off what the rest tells.
+    `rest(residual, mean)`, both (n, C), returns the residual less its regression on the other columns of the row.
     """
     mean = predicted.mean(axis=1)
     left = rest(score.truth - mean, mean)

@@ -1,4 +1,4 @@
-"""The paper's interpretability randomisation test (Algorithm 1) and its answer for a fraction of the draws.
+"""The interpretability randomisation test (Burns, Thomason & Tansey 2020, "the paper", Algorithm 1) and its early stopping.
 
     p = (1 + #{k : t~_k >= t}) / (K + 1)   (METHODS 1)
     e = (K + 1) exp(4 t / sd) / sum exp(4 v / sd) over all K + 1 values   (METHODS 5)
@@ -149,7 +149,7 @@ class EarlyStop:
 
 
 def exceedances(statistic: Floats) -> tuple[Ints, Bools]:
-    """Return how many draws are at least as extreme as the observed value (n,), and whether anything varied (n,)."""
+    """Return how many draws are as extreme as the observed value or more, and whether any varied (n,); no margin."""
     hits = (statistic[:, 1:] >= statistic[:, :1]).sum(axis=1)  # ties count against us: keeps p valid
     return hits, varies(statistic)
 

@@ -1,4 +1,4 @@
-"""The paper's one-shot feature test (Algorithm 2): the difference to a single counterfactual.
+"""The one-shot feature test (Burns, Thomason & Tansey 2020, "the paper", Algorithm 2): a single counterfactual.
 
 z = t - t~;   select z >= z*, the smallest |z| with (1 + #{z <= -z*}) / #{z >= z*} <= alpha   (selection.knockoff_plus)
 """

@@ -1,4 +1,4 @@
-"""Evidence -> chosen. Plain arrays in, boolean arrays out; the theorems are named in guarantees.py."""
+"""Evidence -> chosen (`butfor.selection`). Arrays in, boolean arrays out; the theorems are named in guarantees.py."""
 
 from __future__ import annotations
 
@@ -363,7 +363,7 @@ def select(
 ) -> Bools:
     """Chosen hypotheses (H,): the rule over all that were tested, or within each group (one family per input).
 
-    `floor` (H,) is the share of null values that lie beyond all that the sampler draws; p-values have it in them.
+    `floor` (H,) is the chance that a null value lies beyond all rows that the sampler draws from; its sum is `beyond`.
     """
     competes = rule in COMPETITIONS
     shares = floor if competes and floor is not None else np.zeros(len(evidence))
@@ -473,7 +473,9 @@ class Choice:
     alpha: float
     families: Ints | None = None  # (H,) the family of each hypothesis; None: one for all
     layers: Layers | None = None
-    calibrated: Bools | None = None  # (H,) False: the control found its draws wrong; never chosen
+    calibrated: Bools | None = (
+        None  # (H,) False: on held-out reference rows (the control) its draws were wrong; never chosen
+    )
     draws: int = 1  # decoys of a competition
     floor: Floats | None = None  # (H,) share of null values beyond all that the sampler draws, where rivals compete
     units: LearningUnits | None = None
@@ -491,9 +493,9 @@ class Choice:
         return self.layers.top_down(choose, self._passing)
 
     def waiting(self, evidence: Floats, tested: Bools, chosen: Bools) -> Bools:
-        """Return what only its larger parts keep from being chosen (H,), so that drawing it can wait.
+        """Return what is not chosen only because the larger subset that it is part of is not (H,): drawing it can wait.
 
-        Once a larger part is chosen it may need more draws: what else waits then counts in its family as p = 1.
+        Once the larger subset is chosen it may need more draws: what else waits then counts in its family as p = 1.
         """
         if self.layers is None:
             return np.zeros(len(chosen), bool)
@@ -516,7 +518,7 @@ class Choice:
         return np.where(reached, evidence, 0.0 if self.rule == "e-bh" else 1.0)
 
     def in_families(self, evidence: Floats, tested: Bools) -> Bools:
-        """Return what the rule rejects (H,), whether or not the larger parts are chosen."""
+        """Return what the rule rejects (H,), whether or not the larger subsets are chosen."""
         if self.calibrated is not None:
             tested = tested & self.calibrated
         if self.rule not in ("adaptive", "adaptive-strict"):

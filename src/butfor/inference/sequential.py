@@ -4,7 +4,7 @@ Besag & Clifford 1991; stopping under BH: Fischer, Barry & Ramdas 2024. With n d
 
     P = h / (n + h - L) while L < h;   frozen at P = h / tau once the h-th exceedance is draw tau
 
-P only ever falls, so a rejection stands. A hypothesis closes at its h-th exceedance or when it is rejected.
+P never rises, so a rejection stands. A hypothesis closes at its h-th exceedance or when it is rejected.
 `Sequential` is the state of one run of the test: whoever draws asks it for the size of the next batch and for whom, and
 counts.
 """
@@ -67,11 +67,11 @@ class Stopping:
     h: int
     cap: int
     choose: Callable[[Floats, Bools], Bools]  # p-values (H,), which of them there are -> rejected (H,)
-    deep: float = 1.0  # what is rejected goes on until its p-value is at most this, where bounds are wanted
+    deep: float = 1.0  # what is rejected is drawn on until p <= deep, to sharpen `simes_bounds`; 1: not at all
     pilot: int = 0
     learn: Callable[[Floats, Bools], None] | None = None  # p-values (H,), which of them there are
     at_best: Callable[[Floats, Bools], Bools] | None = None  # as `choose`: where it rejects nothing open, drawing ends
-    waits: Callable[[Floats, Bools, Bools], Bools] | None = None  # what is not drawn while its larger parts are open
+    waits: Callable[[Floats, Bools, Bools], Bools] | None = None  # what is not drawn while its larger subset is open
     picked: bool = False  # draws that a rule rejects do not count
 
 

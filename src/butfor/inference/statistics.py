@@ -1,8 +1,8 @@
 """The statistic of a hypothesis: outputs of an input and its counterfactuals -> numbers that can be compared.
 
 Of outputs (n, versions, outputs) of n inputs, version 0 is the observed input, versions 1..K are its counterfactuals.
-`values` picks one output and makes values that differ by rounding alone equal; `tail_statistic` turns it so that large
-values speak against the null; `Evidence` is what a test makes of that, one entry per hypothesis.
+`tied_values` picks one output and makes values equal that differ by rounding alone; `tail_statistic` turns them so that
+large values speak against the null; `Evidence` is what a test makes of that, one entry per hypothesis.
 """
 
 from __future__ import annotations
@@ -352,7 +352,7 @@ class Evidence:
 
 @dataclass(frozen=True)
 class PartialEvidence:
-    """Evidence on some hypotheses; what is None is as if every draw had been made and nothing was odd."""
+    """Evidence on some hypotheses; fields left None take the defaults of `gather`."""
 
     rows: Ints  # (n,) which hypotheses
     values: Floats
