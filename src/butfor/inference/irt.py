@@ -1,4 +1,4 @@
-"""The interpretability randomisation test (Burns, Thomason & Tansey 2020, "the paper", Algorithm 1) and its early stopping.
+"""The interpretability randomisation test (Burns, Thomason & Tansey 2020, "the paper", Algorithm 1), stopped early too.
 
     p = (1 + #{k : t~_k >= t}) / (K + 1)   (METHODS 1)
     e = (K + 1) exp(4 t / sd) / sum exp(4 v / sd) over all K + 1 values   (METHODS 5)
