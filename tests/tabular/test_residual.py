@@ -8,7 +8,7 @@ import pytest
 
 import butfor
 from butfor.tabular.residual import residual
-from butfor.tabular.residual.design import PowerTransform, basis_of, grid_of, inverse_yeo_johnson, yeo_johnson
+from butfor.tabular.residual.design import PowerTransform, Terms, basis_of, grid_of, inverse_yeo_johnson, yeo_johnson
 from butfor.tabular.residual.regression import NumericFit, codes_of, newton, ridge
 from butfor.tabular.table import as_table
 from butfor.types import Subset
@@ -412,8 +412,8 @@ def test_leverage_of_the_mean_is_that_of_mahalanobis():
     distance = shift @ np.linalg.inv(np.cov(reference[:, 1:], rowvar=False)) @ shift
     conditional = residual(reference).conditional
     fit = conditional.fit(one(0)).numeric[0]
-    assert fit.form == "plain"
-    middle = conditional.design.matrix(inputs, conditional.fit(one(0)).rest, "plain").mean(axis=0)[None]
+    assert fit.terms == Terms("plain")
+    middle = conditional.design.matrix(inputs, fit.given, "plain").mean(axis=0)[None]
     assert fit.line.predict(middle)[1][0] == pytest.approx((1 + distance) / 500, rel=0.1)
     assert fit.line.predict(middle)[1][0] <= conditional.leverage_of_mean(inputs, one(0)) < 2 * (1 + distance) / 500
 

@@ -27,6 +27,7 @@ class ReferenceRows:
 
     values: Array  # (m, d)
     categorical: tuple[bool, ...]  # (d,)
+    clusters: Ints | None = None  # (m,) rows of one person, as numbers; None: each row is one
 
     def __len__(self) -> int:
         return len(self.values)
@@ -148,7 +149,7 @@ def rows_as_donors(
     return with_observed(inputs, subset, values, np.full(near.shape, 1 / size), size)
 
 
-def with_observed(inputs: Array, subset: Subset, values: Array, mass: Floats, donors: int) -> tuple[Array, Floats]:
+def with_observed(inputs: Array, subset: Subset, values: Array, mass: Floats, donors: float) -> tuple[Array, Floats]:
     """Return values (n, 1 + m, columns) and probabilities, the observed values first: they are one donor more."""
     observed = np.full((len(inputs), 1), 1 / (donors + 1))
     listed = np.concatenate(

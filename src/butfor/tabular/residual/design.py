@@ -1,8 +1,10 @@
-"""The design matrix of a regression: every column of a row in a basis, in three forms of growing freedom.
+"""The design matrix of a regression: every column of a row in a basis, and products of pairs of them.
 
 - "plain": a number as it is, a category as a flag for each value.
 - "shaped": numbers after the power transform under which they look most normal.
-- "curved": the same with natural cubic splines, or a flag for each value where there are few.
+- "logs": the logarithm of numbers that are all positive.
+- "curved": shaped, with natural cubic splines, or a flag for each value where there are few.
+- "levels": flags alone, for whole numbers of few values (codes, hours, grades).
 
 Columns of the matrix have mean 0 and spread 1 in the reference.
 """
@@ -127,11 +129,38 @@ def grid_of(values: Floats) -> Grid:
     return Grid(None, nonnegative)
 
 
-Form = Literal["plain", "shaped", "curved"]
+Form = Literal["plain", "shaped", "logs", "curved", "levels"]
 FEW_VALUES = 8  # a column of so many values, or fewer, is a list of values
-MOST_FLAGS = 16  # categories that have a flag, the most frequent ones
+MOST_FLAGS = 64  # categories that have a flag, the most frequent ones
+LEVELS = (3, 40)  # fewest and most values of whole numbers that have a flag each
 SHAPED_ON = 2_000  # rows that a power is sought on
 KNOTS = np.array([0.05, 0.275, 0.5, 0.725, 0.95])  # quantiles (Harrell, Regression Modeling Strategies, section 2.4)
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What a regression is on: the columns in a form, flags of levels, products of pairs, or some of all these."""
+
+    form: Form
+    levels: bool = False
+    pairs: tuple[tuple[int, int], ...] = ()  # positions among the features of `paired`
+    picked: tuple[int, ...] | None = None  # None: all of them
+
+    @property
+    def paired(self) -> Form:
+        """The form whose features are multiplied."""
+        return "shaped" if self.form == "curved" else self.form
+
+    def join(self, matrix: Callable[[Form], Floats]) -> Floats:
+        """Return the design matrix (n, features) from those of forms."""
+        parts = [matrix(self.form)]
+        if self.levels:
+            parts.append(matrix("levels"))
+        if self.pairs:
+            one, other = np.array(self.pairs).T
+            parts.append(matrix(self.paired)[:, one] * matrix(self.paired)[:, other])
+        joined = np.concatenate(parts, axis=1)
+        return joined if self.picked is None else joined[:, list(self.picked)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,11 +206,17 @@ def basis_of(values: Floats, categorical: bool, form: Form, power: float) -> Bas
     levels = np.unique(present)
     if len(levels) < 2:
         return Basis(None, gaps=gaps)
+    if categorical and form == "levels":
+        return Basis(None)
     if categorical:
         flags = frequent(present, MOST_FLAGS)
         return Basis(None, categories=flags[1:] if len(flags) == 2 else flags, gaps=gaps)
-    power = power if form != "plain" and len(levels) > FEW_VALUES else 1.0
-    transform = PowerTransform(float(np.median(present)), float(present.std()), power)
+    if form == "levels":
+        few = LEVELS[0] <= len(levels) <= LEVELS[1] and bool((levels == np.rint(levels)).all())
+        return Basis(None, categories=levels if few else None)
+    power = power if form in ("shaped", "curved") and len(levels) > FEW_VALUES else 1.0
+    in_logs = form == "logs" and present.min() > 0
+    transform = PowerTransform(float(np.median(present)), float(present.std()), power, in_logs)
     x = transform(present)
     mean, scale = float(x.mean()), float(x.std())
     if form != "curved" or len(levels) == 2:
@@ -269,7 +304,7 @@ class Design:
         return self.once(self._basis, form, j)
 
     def _basis(self, form: Form, j: int) -> Basis:
-        transformed = form != "plain" and len(self.present(j)) > 0 and not self.rows.categorical[j]
+        transformed = form in ("shaped", "curved") and len(self.present(j)) > 0 and not self.rows.categorical[j]
         values = self.rows.values[:, j].astype(np.float64)
         return basis_of(values, self.rows.categorical[j], form, self.once(self.power, j) if transformed else 1.0)
 
@@ -286,7 +321,7 @@ class Design:
         tried = [PowerTransform(centre, scale)]
         if power != 1.0:
             tried.append(PowerTransform(centre, scale, power))
-        if present.min() > 0 and power < 1.0:
+        if present.min() > 0:
             tried.append(PowerTransform(centre, scale, log=True))
         return tried
 
@@ -300,6 +335,11 @@ class Design:
         shaped = (self.basis("shaped", int(j)).transform for j in columns)
         if any(transform is not None and transform.power != 1.0 for transform in shaped):
             forms.append("shaped")
+        if any(
+            transform is not None and transform.log
+            for transform in (self.basis("logs", int(j)).transform for j in columns)
+        ):
+            forms.append("logs")
         if self.width("plain", columns) < self.width("curved", columns) <= rows / 3:
             forms.append("curved")
         return forms
@@ -336,6 +376,10 @@ class Design:
             parts = [features[:, ends_of[at[a]] : ends_of[at[b - 1] + 1]] for a, b in runs]
             last[1][form] = np.concatenate([np.zeros((len(inputs), 0)), *parts], axis=1)
         return last[1][form]
+
+    def matrices(self, inputs: Array, columns: Ints) -> Callable[[Form], Floats]:
+        """Return the same for any form."""
+        return lambda form: self.matrix(inputs, columns, form)
 
     def _matrix(self, inputs: Array, columns: Ints, form: Form) -> Floats:
         parts = [self.basis(form, int(j))(inputs[:, j].astype(np.float64)) for j in columns]

@@ -1,19 +1,24 @@
-"""One column given others: ridge regression of numbers, logistic regression of columns with few values.
+"""One column given others: ridge regression of numbers, logistic regression of columns with few values, and trees.
 
 A column of numbers is drawn as x~ = g^-1(mean(rest) + spread(rest) e_r), where g is a power transform and e_r the
-left-out residual of reference row r. Form, transform, penalty and spread are chosen by the score of rows left out.
+left-out residual of reference row r. Terms, transform, penalty and spread are chosen by the score of rows left out: the
+freer of two only where it gains for sure. What the regression leaves over, trees may explain (METHODS 18). Rows of one
+cluster are left out together.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
+from butfor.streams import stream
 from butfor.tabular.donors import lower_ends, round_limits
-from butfor.tabular.residual.design import Design, Form, Grid, PowerTransform
-from butfor.types import Array, Floats, Ints
+from butfor.tabular.residual.design import Design, Form, Grid, PowerTransform, Terms
+from butfor.tabular.residual.trees import FIRST, LEAST_ROWS, TREES, Forest, TreeStage, grow, tree_stages
+from butfor.types import Array, Bools, Floats, Ints
 
 PENALTIES = 10.0 ** np.arange(-5, 2.5, 0.5)  # times the number of features, which have spread 1
 LEAST_VARIANCE = 1e-10  # axes along which features vary less, relative to the largest, are left out
@@ -29,11 +34,13 @@ class Ridge:
     mean: Floats  # (p,)
     axes: Floats  # (p, k)
     eigenvalues: Floats  # (k,) sums of squares along the axes
+    clusters: Ints | None = None  # (m,) rows that are left out together; None: each by itself
 
     def left_out(self, targets: Floats, penalties: Floats) -> tuple[Floats, Floats]:
         """Return the residuals of `targets` (m, 1 or c), each row predicted by the others, and leverages, (m, c) both.
 
         With z_r the centred features of row r: h_r = 1/m + z_r' (Z'Z + penalty)^-1 z_r; e_r = (y_r - fit_r)/(1 - h_r).
+        Of a cluster C of rows e_C = (I - H_CC)^-1 (y_C - fit_C), and 1 - h_r is one over the diagonal of the inverse.
         """
         centred = targets - targets.mean(axis=0)
         shrink = 1 / (self.eigenvalues[:, None] + penalties)  # (k, c)
@@ -45,7 +52,16 @@ class Ridge:
             residuals[rows] = centred[rows] - scores @ along
             leverage[rows] = scores**2 @ shrink
         leverage = np.minimum(leverage + 1 / len(targets), 1 - 1e-9)
-        return residuals / (1 - leverage), leverage
+        if self.clusters is None:
+            return residuals / (1 - leverage), leverage
+        for members in (np.flatnonzero(self.clusters == one) for one in np.unique(self.clusters)):
+            scores = np.asarray((self.features[members] - self.mean) @ self.axes, np.float64)
+            for k in range(len(penalties)):
+                hat: Floats = (scores * shrink[:, k]) @ scores.T + 1 / len(targets)
+                inverse = np.linalg.inv(np.eye(len(members)) * (1 + 1e-9) - hat)
+                residuals[members, k] = inverse @ residuals[members, k]
+                leverage[members, k] = 1 - 1 / np.maximum(np.diag(inverse), 1.0)
+        return residuals, leverage
 
     def fit(self, target: Floats, penalty: float) -> LinearFit:
         """Return the regression of `target` (m,) with this penalty on all rows."""
@@ -66,7 +82,7 @@ class Ridge:
         return self._scores(slice(0, BLOCK))
 
 
-def ridge(features: Floats, products: Floats | None = None) -> Ridge:
+def ridge(features: Floats, products: Floats | None = None, clusters: Ints | None = None) -> Ridge:
     """Return the ridge regressions on features (m, p); `products` are features' features where known."""
     mean = features.mean(axis=0)
     size, width = features.shape
@@ -74,11 +90,12 @@ def ridge(features: Floats, products: Floats | None = None) -> Ridge:
         centred = features - mean
         eigenvalues, left = np.linalg.eigh(centred @ centred.T)
         kept = eigenvalues > LEAST_VARIANCE * max(float(eigenvalues[-1]), 1e-300)
-        return Ridge(features, mean, (centred.T @ left[:, kept]) / np.sqrt(eigenvalues[kept]), eigenvalues[kept])
+        axes = (centred.T @ left[:, kept]) / np.sqrt(eigenvalues[kept])
+        return Ridge(features, mean, axes, eigenvalues[kept], clusters)
     products = features.T @ features if products is None else products
     eigenvalues, axes = np.linalg.eigh(products - size * np.outer(mean, mean))
     kept = eigenvalues > LEAST_VARIANCE * max(float(eigenvalues[-1]) if width else 0.0, 1e-300)
-    return Ridge(features, mean, np.ascontiguousarray(axes[:, kept]), eigenvalues[kept])
+    return Ridge(features, mean, np.ascontiguousarray(axes[:, kept]), eigenvalues[kept], clusters)
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,28 +111,17 @@ class LinearFit:
     rows: int
 
     def predict(self, features: Floats) -> tuple[Floats, Floats]:
-        """Return the mean and its leverage (its variance in units of the residuals'), (n,) both.
-
-        `features` may be the first ones only: the others are then taken at their mean.
-        """
-        width = features.shape[1]
-        centred = (features - self.mean[:width])[:, None, :]
-        along = (centred @ self.axes[:width])[:, 0, :] ** 2
+        """Return the mean and its leverage (its variance in units of the residuals'), (n,) both."""
+        centred = (features - self.mean)[:, None, :]
+        along = (centred @ self.axes)[:, 0, :] ** 2
         beside = np.maximum((centred[:, 0, :] ** 2).sum(axis=1) - along.sum(axis=1), 0)  # where no reference row lies
         leverage = 1 / self.rows + (along / (self.eigenvalues + self.penalty)).sum(axis=1) + beside / self.penalty
         return self.means(features), leverage
 
     def means(self, features: Floats) -> Floats:
         """Return the mean alone, (n,): its leverage takes many times longer."""
-        width = features.shape[1]
         # One small product per row, not one large: a row's bits then do not depend on the rows beside it.
-        centred = (features - self.mean[:width])[:, None, :]
-        return np.asarray((centred @ self.weights[:width, None])[:, 0, 0] + self.intercept)
-
-    def contribution(self, features: Floats, first: int) -> Floats:
-        """Return what the features from position `first` on add to the mean, (n,)."""
-        part = slice(first, first + features.shape[1])
-        return np.asarray((features - self.mean[part]) @ self.weights[part])
+        return np.asarray(((features - self.mean)[:, None, :] @ self.weights[:, None])[:, 0, 0] + self.intercept)
 
 
 def least_penalty(regressions: Ridge) -> float:
@@ -140,14 +146,18 @@ def best_penalty(regressions: Ridge, target: Floats) -> float:
     return float(penalties[np.argmin(errors)])
 
 
-CHOSEN_ON = 2_000  # rows that choices are made on
+CHOSEN_ON = 2_000  # rows that choices are made on, and trees grown on
 SCORED = 500  # of which so many are scored
 QUANTILES = (np.arange(50) + 0.5) / 50
 SIMPLER, LIKELY = 0.995, 1.0  # a transform or a spline must gain half a per cent, by one standard error
-SCALED_FROM = 60  # rows that can tell how the spread changes
-WORTH, SURE = 0.99, 2.0  # a changing spread must gain 1 %, by two standard errors
-RIVAL = 1.1  # times the best score: other regressions that are believed too where they go apart
+WORTH, SURE = 0.99, 2.0  # levels, products, a sparse choice and a changing spread 1 %, by two standard errors
+SCALED_FROM = 60  # rows that can tell how the spread changes, or products
+RIVAL, NEAR, CLOSE = 1.1, 1.05, 1.02  # times the best score: rivals that are believed too where they go apart
 SMALLEST = 0.05  # of the mean error: smaller ones count as this where the spread is learned
+MOST_PAIRED, MOST_TERMS = 80, 40  # features that are multiplied with each other, and terms of a sparse regression
+ROUNDS, PER_PAIR = 2, 30  # of the search for products, and rows for each that is taken up
+BY_CHANCE = 0.05  # chance that a search for terms takes up any where there is none
+TREE_PAIRS = 4  # whose products, sums and differences trees may cut
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,24 +167,29 @@ class Predictors:
     design: Design
     columns: Ints
     rows: Ints  # of the reference
-    known: dict[tuple[Form, int], Ridge] = field(default_factory=dict)
+    known: dict[tuple[Terms, int], Ridge] = field(default_factory=dict)
 
     @property
     def sample(self) -> Ints:
         """Positions among `rows` of those that choices are made on."""
         return self.design.subsample(len(self.rows), CHOSEN_ON)
 
-    def ridge(self, form: Form, size: int) -> Ridge:
-        """Return the regressions on all rows (`size` is their number) or on the sample."""
-        if (form, size) not in self.known:
-            rows = self.rows if size == len(self.rows) else self.rows[self.sample]
-            self.known[form, size] = ridge(*self.design.reference(self.columns, form, rows))
-        return self.known[form, size]
+    def clusters(self, rows: Ints) -> Ints | None:
+        """Return the clusters of reference rows, numbered from 0; None: each row is one."""
+        known = self.design.rows.clusters
+        return None if known is None else np.unique(known[rows], return_inverse=True)[1].reshape(-1)
 
-    def features(self, form: Form) -> Floats:
-        """Return the features of all rows, (m, features)."""
-        known = self.known.get((form, len(self.rows)))
-        return self.design.reference(self.columns, form, self.rows)[0] if known is None else known.features
+    def ridge(self, terms: Terms, size: int) -> Ridge:
+        """Return the regressions on all rows (`size` is their number) or on the sample."""
+        if (terms, size) not in self.known:
+            rows = self.rows if size == len(self.rows) else self.rows[self.sample]
+            products = self.design.reference(self.columns, terms.form, rows)[1] if terms == Terms(terms.form) else None
+            self.known[terms, size] = ridge(self.features(terms, rows), products, self.clusters(rows))
+        return self.known[terms, size]
+
+    def features(self, terms: Terms, rows: Ints) -> Floats:
+        """Return the features of reference rows, (m, features)."""
+        return terms.join(lambda form: self.design.reference(self.columns, form, rows)[0])
 
     @cached_property
     def forms(self) -> list[Form]:
@@ -185,12 +200,17 @@ class Predictors:
         """Return the values of a column at these of the rows."""
         return np.asarray(self.design.rows.values[self.rows[rows], column], np.float64)
 
+    def may_multiply(self, form: Form) -> Bools:
+        """Return which pairs of features are of different columns, (p, p), each pair once."""
+        owner = np.repeat(np.arange(len(self.columns)), [self.design.basis(form, int(j)).width for j in self.columns])
+        return np.asarray(owner[:, None] < owner)
+
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
     """One regression of a column, and how rows that were left out scored."""
 
-    form: Form
+    terms: Terms
     transform: PowerTransform
     penalty: float
     means: Floats  # (m,) of rows left out
@@ -199,36 +219,152 @@ class Candidate:
     scores: Floats  # (scored,)
 
 
-def choose(predictors: Predictors, column: int) -> tuple[Candidate, list[Candidate], float | None]:
-    """Return the regression with the best score, its rivals, and the penalty of its spread; None: a constant spread."""
-    values = predictors.values(column, predictors.sample)
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """The regression with the best score, all that were tried, and products that stood out of what others left over."""
+
+    best: Candidate
+    tried: list[Candidate]
+    pairs: tuple[tuple[int, int], ...]
+
+    @property
+    def rivals(self) -> list[Candidate]:
+        """The others that scored nearly as well."""
+        most = RIVAL * float(self.best.scores.mean())
+        return [one for one in self.tried if one is not self.best and one.scores.mean() <= most]
+
+
+def choose(predictors: Predictors, column: int) -> Choice:
+    """Return the regression with the best score of rows left out; additive ones first, then freer ones."""
+    design, values = predictors.design, predictors.values(column, predictors.sample)
     tried: list[Candidate] = []
     best: Candidate | None = None
+
+    def attempt(terms: Terms, transform: PowerTransform, factor: float, errors: float) -> bool:
+        nonlocal best
+        tried.append(_candidate(predictors.ridge(terms, len(values)), terms, transform, values))
+        won = best is None or _better(tried[-1].scores, best.scores, factor, errors)
+        best = tried[-1] if won else best
+        return won
+
+    skewed = design.once(design.power, column) < 1.0
     for form in predictors.forms:
-        regressions = predictors.ridge(form, len(values))
-        for transform in predictors.design.once(predictors.design.transforms, column):
-            target = transform(values)
-            penalty = best_penalty(regressions, target)
-            parts = regressions.left_out(target[:, None], np.array([penalty]))
-            residuals, leverage = (part[:, 0] for part in parts)
-            standardised = residuals * np.sqrt(1 - leverage)
-            outside = leverage / (1 - leverage)  # of a row for the fit without it
-            scores = crps(transform, values, target - residuals, np.sqrt(1 + outside), standardised)
-            tried.append(Candidate(form, transform, penalty, target - residuals, outside, standardised, scores))
-            if best is None or _better(scores, best.scores, SIMPLER, LIKELY):
-                best = tried[-1]
+        for transform in design.once(design.transforms, column):
+            if transform.log if form == "logs" else skewed or not transform.log:
+                attempt(Terms(form), transform, SIMPLER, LIKELY)
     assert best is not None
-    most = RIVAL * float(best.scores.mean())
-    rivals = [one for one in tried if one is not best and one.scores.mean() <= most]
-    if len(values) < SCALED_FROM:
-        return best, rivals, None
-    # The spread is learned on the other columns, never on the means of rows left out, which hold the row's own error.
-    plain, target = predictors.ridge("plain", len(values)), log_size(best.residuals[:, None])
-    penalty = best_penalty(plain, target[:, 0])
-    sizes = np.exp(target - plain.left_out(target, np.array([penalty]))[0])[:, 0]
-    spreads = np.sqrt(1 + best.leverage) * sizes
-    scores = crps(best.transform, values, best.means, spreads, best.residuals / sizes)
-    return best, rivals, penalty if _better(scores, best.scores, WORTH, SURE) else None
+    pairs: tuple[tuple[int, int], ...] = ()
+    if len(values) >= SCALED_FROM and len(predictors.columns):
+        if design.width("levels", predictors.columns):
+            attempt(replace(best.terms, levels=True), best.transform, WORTH, SURE)
+        for _ in range(ROUNDS):
+            new = screened(predictors, best.terms.paired, best.residuals, len(values) // PER_PAIR, pairs)
+            pairs += new
+            if not new or not attempt(replace(best.terms, pairs=pairs), best.transform, WORTH, SURE):
+                break
+        terms = sparse(predictors, best.terms, best.transform(values))
+        if terms is not None:
+            attempt(terms, best.transform, WORTH, SURE)
+            pairs = pairs or terms.pairs
+    return Choice(best, tried, pairs)
+
+
+def _candidate(regressions: Ridge, terms: Terms, transform: PowerTransform, values: Floats) -> Candidate:
+    target = transform(values)
+    penalty = best_penalty(regressions, target)
+    parts = regressions.left_out(target[:, None], np.array([penalty]))
+    residuals, leverage = (part[:, 0] for part in parts)
+    standardised = residuals * np.sqrt(1 - leverage)
+    outside = leverage / (1 - leverage)  # of a row for the fit without it
+    scores = crps(transform, values, target - residuals, np.sqrt(1 + outside), standardised)
+    return Candidate(terms, transform, penalty, target - residuals, outside, standardised, scores)
+
+
+def _bent(residuals: Floats) -> Floats:
+    """Return residuals of mean 0 in units of their spread, none beyond 3: one row cannot decide."""
+    bent = np.clip((residuals - residuals.mean()) / (residuals.std() + 1e-300), -3, 3)
+    return np.asarray(bent - bent.mean())
+
+
+def pair_scores(features: Floats, bent: Floats) -> Floats:
+    """Return how far products of features (m, p) go with residuals (m,), in standard errors that hold for any spread.
+
+    The sums over rows of (x_i x_j - mean) e and of its square are four products of matrices.
+    """
+    squares, weights = features**2, (bent**2)[:, None]
+    means = features.T @ features / len(features)
+    along = (features * bent[:, None]).T @ features
+    variance = (squares * weights).T @ squares - 2 * means * ((features * weights).T @ features)
+    return np.asarray(np.abs(along) / np.sqrt(np.maximum(variance + means**2 * weights.sum(), 1e-9)))
+
+
+def screened(
+    predictors: Predictors, form: Form, residuals: Floats, most: int, known: tuple[tuple[int, int], ...]
+) -> tuple[tuple[int, int], ...]:
+    """Return products that go with what a regression leaves over, beyond what the best of them would by chance."""
+    from scipy.special import ndtri
+
+    features = predictors.features(Terms(form), predictors.rows[predictors.sample])
+    if not 2 <= features.shape[1] <= MOST_PAIRED:
+        return ()
+    free = predictors.may_multiply(form)
+    for one, other in known:
+        free[one, other] = False
+    if not free.any():
+        return ()
+    found = np.where(free, pair_scores(features, _bent(residuals)), 0.0)
+    first = np.argsort(-found, axis=None, kind="stable")[: max(1, most)]
+    first = first[found.reshape(-1)[first] > -ndtri(BY_CHANCE / 2 / free.sum())]
+    return tuple((int(k) // len(found), int(k) % len(found)) for k in first)
+
+
+def sparse(predictors: Predictors, like: Terms, target: Floats) -> Terms | None:
+    """Return the few terms that a forward search takes up: straight, curved, levels and products; None: nothing new.
+
+    Each is the one that goes furthest with what the others leave over of rows left out.
+    """
+    from scipy.special import ndtri
+
+    rows, size = predictors.rows[predictors.sample], len(target)
+    forms = predictors.forms
+    form: Form = "logs" if like.form == "logs" else "curved" if "curved" in forms else like.form
+    terms = Terms(form, levels=predictors.design.width("levels", predictors.columns) > 0)
+    single = predictors.features(terms, rows)
+    single = (single - single.mean(axis=0)) / (single.std(axis=0) + 1e-9)
+    paired = predictors.features(Terms(terms.paired), rows)
+    free = predictors.may_multiply(terms.paired) | np.eye(paired.shape[1], dtype=bool)
+    free = free if paired.shape[1] <= MOST_PAIRED else np.zeros_like(free)
+    cut = -ndtri(BY_CHANCE / 2 / (single.shape[1] + free.sum()))
+    centred = target - target.mean()
+    left, leverage, basis = centred, np.full(size, 1 / size), np.empty((0, size))
+    picked: list[int] = []
+    pairs: list[tuple[int, int]] = []
+    for _ in range(min(MOST_TERMS, size // 10)):
+        bent = _bent(left / (1 - leverage))
+        alone = np.abs(single.T @ bent) / np.sqrt(single.T**2 @ bent**2 + 1e-9)
+        alone[picked] = 0.0
+        products = np.where(free, pair_scores(paired, bent), 0.0) if free.any() else np.zeros((1, 1))
+        if max(alone.max(initial=0.0), products.max()) < cut:
+            break
+        if alone.max(initial=0.0) >= products.max():
+            picked.append(int(alone.argmax()))
+            term = single[:, picked[-1]]
+        else:
+            one, other = np.unravel_index(int(products.argmax()), products.shape)
+            pairs.append((int(one), int(other)))
+            free[one, other] = False
+            term = paired[:, one] * paired[:, other]
+        term = term - term.mean()
+        fresh = term - (basis @ term) @ basis
+        length = float(np.sqrt(fresh @ fresh))
+        if length < 1e-6 * float(np.sqrt(term @ term)):
+            continue
+        basis = np.vstack([basis, fresh / length])
+        left = centred - (basis @ centred) @ basis
+        leverage = np.minimum(leverage + basis[-1] ** 2, 1 - 1e-6)
+    if not pairs and len(picked) in (0, single.shape[1]):
+        return None
+    return replace(terms, pairs=tuple(pairs), picked=(*picked, *range(single.shape[1], single.shape[1] + len(pairs))))
 
 
 def crps(transform: PowerTransform, values: Floats, means: Floats, spreads: Floats, residuals: Floats) -> Floats:
@@ -262,15 +398,18 @@ def log_size(residuals: Floats) -> Floats:
 USUAL = 0.95  # share of reference rows at which rival means are as far apart as is usual
 FARTHEST = 10.0  # standard deviations that rival means count as apart at most
 WIDEST = float(np.log(10))  # beyond what the reference shows, the spread grows by this factor at most
+NORMAL = 1.96**2  # distances are turned into a variance of which this is the square of the 95 % quantile
+FORM, RIDGE = 2.0, 1.0  # times the distance to a fit without trees or by one kind of them, and to other terms
 
 
 @dataclass(frozen=True, eq=False)
 class Rival:
     """Another regression of the same column that scored nearly as well: where it goes apart, nobody knows the mean."""
 
-    form: Form
+    terms: Terms
     transform: PowerTransform
     line: LinearFit
+    weight: float  # of its distance in the error of the mean; 0: it did not score that well
 
 
 @dataclass(frozen=True, eq=False)
@@ -278,7 +417,8 @@ class NumericFit:
     """x~ = g^-1(mean(rest) + spread(rest) e_r), e_r the residual of reference row r, left out of the fit."""
 
     column: int
-    form: Form
+    given: Ints  # the columns that it is regressed on
+    terms: Terms
     line: LinearFit
     transform: PowerTransform
     grid: Grid
@@ -286,69 +426,91 @@ class NumericFit:
     residuals: Floats  # (m,) the donors'
     sd: float  # of the residuals, that distances of means are measured in
     unshrunk: LinearFit  # the same regression with hardly a penalty: how far the penalty moves the mean
+    trees: TreeStage | None = None  # what they add to the mean
+    cuts: tuple[tuple[int, int], ...] = ()  # pairs of plain features that trees cut together
     spread: LinearFit | None = None  # of log |e| on plain features; None: the same everywhere
+    spread_trees: TreeStage | None = None
     spread_bounds: tuple[float, float] = (0.0, 0.0)  # of its logarithm
     rivals: tuple[Rival, ...] = ()
     usual: float = 0.0  # squared distance of rivals at reference rows: residuals there contain it
     offsets: tuple[float, ...] = ()  # mean distance of each rival over all reference rows
-    shifts: tuple[Floats, ...] = ()  # per discrete column of the subset: (its values,), added to the mean
-    log_factors: tuple[Floats, ...] = ()  # and to the log of the spread
 
-    width = 3  # numbers of a prediction
+    width = 2  # numbers of a prediction
 
     @cached_property
     def order(self) -> Ints:
         """Donors from the least residual to the largest, (m,)."""
         return np.argsort(self.residuals, kind="stable")
 
-    @property
-    def forms(self) -> set[Form]:
-        """The forms of this regression and its rivals."""
-        return {self.form, *(rival.form for rival in self.rivals)}
+    def predict(self, design: Design, inputs: Array) -> Floats:
+        """Return mean and spread at each input, (n, 2); where rivals disagree the mean is known less well."""
+        matrix = design.matrices(inputs, self.given)
+        mean, leverage = self._mean(matrix)
+        spread = np.sqrt((1 + leverage) * (1 + self.apart(mean, matrix)))
+        return np.stack([mean, spread * self._scale(matrix)], axis=1)
 
-    def predict(self, design: Design, inputs: Array, rest: Ints) -> Floats:
-        """Return mean, spread and leverage at each input, (n, 3); where rivals disagree the mean is known less well."""
-        features = {form: design.matrix(inputs, rest, form) for form in self.forms}
-        mean, leverage = self.line.predict(features[self.form])
-        apart = self.apart(mean, features)
-        spread = np.sqrt((1 + leverage) * (1 + apart))
-        if self.spread is not None:
-            logs = self.spread.means(design.matrix(inputs, rest, "plain"))
-            spread = spread * np.exp(np.clip(logs, *self.spread_bounds))
-        return np.stack([mean, spread, leverage + apart], axis=1)
+    def _mean(self, matrix: Callable[[Form], Floats]) -> tuple[Floats, Floats]:
+        mean, leverage = self.line.predict(self.terms.join(matrix))
+        return (mean if self.trees is None else mean + self.trees(tree_features(matrix, self.cuts))), leverage
 
-    def apart(self, mean: Floats, features: dict[Form, Floats]) -> Floats:
+    def _scale(self, matrix: Callable[[Form], Floats]) -> Floats:
+        if self.spread is None:
+            return np.ones(len(matrix("plain")))
+        logs = self.spread.means(matrix("plain"))
+        if self.spread_trees is not None:
+            logs = logs + self.spread_trees(tree_features(matrix, self.cuts))
+        return np.asarray(np.exp(np.clip(logs, *self.spread_bounds)))
+
+    def apart(self, mean: Floats, matrix: Callable[[Form], Floats]) -> Floats:
         """Return how much farther the rivals' means are from this one's than at reference rows, (n,).
 
         Squared, in units of the residuals' variance. Among reference rows it does not matter which of them is right:
         the residuals there say how wrong the chosen one is.
         """
-        squared = (self.distances(mean, features) ** 2).max(axis=0, initial=0.0)
+        squared = (self.distances(mean, matrix) ** 2).max(axis=0, initial=0.0)
         return np.asarray(np.maximum(squared - self.usual, 0.0))
 
-    def distances(self, mean: Floats, features: dict[Form, Floats]) -> Floats:
+    def distances(self, mean: Floats, matrix: Callable[[Form], Floats]) -> Floats:
         """Return those of each rival's means from this one's, in standard deviations of the residuals, (rivals, n)."""
         distances = np.zeros((len(self.rivals), len(mean)))
         for row, rival in zip(distances, self.rivals, strict=True):
-            other = rival.line.means(features[rival.form])
+            other = rival.line.means(rival.terms.join(matrix))
             if rival.transform != self.transform:
                 other = self.transform(rival.transform.inverse(other))
             row[:] = np.clip((other - mean) / self.sd, -FARTHEST, FARTHEST)
         return distances
 
-    def leverage_of_mean(self, design: Design, inputs: Array, rest: Ints) -> float:
+    def leverage(self, design: Design, inputs: Array) -> Floats:
+        """Return the variance of the mean at each input in units of the residual's there, (n,).
+
+        With what no formula has: how far the penalty moves the mean, and the distance to other regressions and trees
+        that scored nearly as well (weights measured on beds with known truth, METHODS 18).
+        """
+        matrix = design.matrices(inputs, self.given)
+        mean, leverage = self._mean(matrix)
+        features = self.terms.join(matrix)
+        leverage = leverage + ((self.unshrunk.means(features) - self.line.means(features)) / self.sd) ** 2
+        weights = np.array([rival.weight for rival in self.rivals])[:, None]
+        error = ((weights * self.distances(mean, matrix)) ** 2).max(axis=0, initial=0.0) / NORMAL
+        if self.trees is not None and len(mean):
+            variance, distance = self.trees.errors(tree_features(matrix, self.cuts))
+            error = error + (variance + FORM**2 * distance / NORMAL) / self.sd**2
+        return np.asarray(leverage + error / np.minimum(self._scale(matrix), 1.0) ** 2)
+
+    def leverage_of_mean(self, design: Design, inputs: Array) -> float:
         """Return it of the mean over the inputs, with what the penalty and the form may have moved it by, squared.
 
         Noise averages out over many inputs, a mean that is shrunk too far does not. Rivals count by how much farther
         they are from this one than over the reference, where residuals make up for it: the mean of a logarithm is never
         the logarithm of the mean.
         """
-        features = {form: design.matrix(inputs, rest, form) for form in self.forms}
-        middle = features[self.form].mean(axis=0)[None]
-        (mean,), (leverage,) = self.line.predict(middle)
-        shrunk = (self.unshrunk.means(middle)[0] - mean) / self.sd
-        distances = self.distances(self.line.means(features[self.form]), features).mean(axis=1) - self.offsets
-        return float(leverage + shrunk**2 + (distances**2).max(initial=0.0))
+        matrix = design.matrices(inputs, self.given)
+        middle = self.terms.join(matrix).mean(axis=0)[None]
+        (straight,), (leverage,) = self.line.predict(middle)
+        shrunk = (self.unshrunk.means(middle)[0] - straight) / self.sd
+        distances = self.distances(self._mean(matrix)[0], matrix).mean(axis=1) - self.offsets
+        trees = 0.0 if self.trees is None else self.trees.variance_of_mean(tree_features(matrix, self.cuts))
+        return float(leverage + shrunk**2 + (distances**2).max(initial=0.0) + trees / self.sd**2)
 
     def values(self, mean: Floats, spread: Floats, donors: Ints, observed: Floats) -> Floats:
         """Return new values, of the shape of `donors` (reference rows), (n, draws); `observed` is (n, 1)."""
@@ -386,82 +548,158 @@ class NumericFit:
         return np.where(ends >= high, size, np.where(ends < low, 0, below))
 
 
+def tree_features(matrix: Callable[[Form], Floats], pairs: tuple[tuple[int, int], ...]) -> Floats:
+    """Return what trees cut: plain features, levels apart, and products, sums and differences of some pairs."""
+    plain = matrix("plain")
+    parts = [plain]
+    for one, other in pairs:
+        a, b = plain[:, one], plain[:, other]
+        parts.append(np.stack([a * b, a + b, a - b], axis=1))
+    return np.concatenate(parts, axis=1)
+
+
 def fit_numbers(predictors: Predictors, columns: list[int]) -> list[NumericFit]:
     """Fit columns of numbers, which have values at all rows of the predictors."""
-    chosen = {j: choose(predictors, j) for j in columns}
-    fits: dict[int, NumericFit] = {}
-    for form in predictors.forms:
-        same = {j: best for j, (best, _, _) in chosen.items() if best.form == form}
-        fits.update(_fit_form(predictors, form, same) if same else {})
-    fits = {j: _with_rivals(predictors, fit, chosen[j][1]) for j, fit in fits.items()}
-    penalties = {j: penalty for j, (_, _, penalty) in chosen.items() if penalty is not None}
-    fits.update(_with_spread(predictors, {j: fits[j] for j in penalties}, penalties) if penalties else {})
-    return [fits[j] for j in columns]
+    if not columns:
+        return []
+    choices = [choose(predictors, j) for j in columns]
+    lines = [_fit_line(predictors, j, choice.best) for j, choice in zip(columns, choices, strict=True)]
+    plain = predictors.design.width("plain", predictors.columns)
+    pairs = tuple(dict.fromkeys(pair for choice in choices for pair in choice.pairs[:TREE_PAIRS] if max(pair) < plain))
+    matrix = partial(_of_rows, predictors)
+    features, sample = tree_features(matrix, pairs), predictors.sample
+    clusters = predictors.clusters(predictors.rows[sample])
+    marks = (predictors.design.rows.marks[j] for j in columns)
+    rng = stream(predictors.design.seed, "residual", "trees", *marks)
+    left = np.stack([residuals for _, residuals, _ in lines], axis=1)
+    stages = tree_stages(features[sample], left[sample], clusters, rng, 3, 150)
+    fits = []
+    for line, stage, choice in zip(lines, stages, choices, strict=True):
+        fit, added = _with_trees(predictors, line, stage, features)
+        fits.append(_with_rivals(predictors, replace(fit, cuts=pairs), added, choice))
+    return _with_spreads(predictors, fits, features, clusters, rng)
 
 
-def _fit_form(predictors: Predictors, form: Form, chosen: dict[int, Candidate]) -> dict[int, NumericFit]:
-    """Fit the regressions of one form, on all rows at once."""
-    design, regressions = predictors.design, predictors.ridge(form, len(predictors.rows))
-    penalties = np.array([best.penalty for best in chosen.values()])
-    values = design.rows.values[np.ix_(predictors.rows, np.array(list(chosen)))].astype(np.float64)
-    transforms = [best.transform for best in chosen.values()]
-    targets = np.stack([transform(x) for transform, x in zip(transforms, values.T, strict=True)], axis=1)
-    residuals, leverage = regressions.left_out(targets, penalties)
-    residuals = np.ascontiguousarray((residuals * np.sqrt(1 - leverage)).T)
-    return {
-        j: NumericFit(
-            column=j,
-            form=form,
-            line=regressions.fit(targets.T[k], float(penalties[k])),
-            transform=transforms[k],
-            grid=design.once(design.grid, j),
-            span=(float(values[:, k].min()), float(values[:, k].max())),
-            residuals=residuals[k],
-            sd=max(float(residuals[k].std()), 1e-300),
-            unshrunk=regressions.fit(targets.T[k], least_penalty(regressions)),
-        )
-        for k, j in enumerate(chosen)
-    }
+def _of_rows(predictors: Predictors, form: Form) -> Floats:
+    return predictors.design.reference(predictors.columns, form, predictors.rows)[0]
 
 
-def _with_rivals(predictors: Predictors, fit: NumericFit, rivals: list[Candidate]) -> NumericFit:
+def _fit_line(predictors: Predictors, column: int, best: Candidate) -> tuple[NumericFit, Floats, Floats]:
+    """Fit the regression on all rows; return its left-out residuals and leverages, (m,) both, with it."""
+    design, regressions = predictors.design, predictors.ridge(best.terms, len(predictors.rows))
+    values = predictors.values(column, np.arange(len(predictors.rows)))
+    target = best.transform(values)
+    parts = regressions.left_out(target[:, None], np.array([best.penalty]))
+    residuals, leverage = (part[:, 0] for part in parts)
+    standardised = residuals * np.sqrt(1 - leverage)
+    fit = NumericFit(
+        column=column,
+        given=predictors.columns,
+        terms=best.terms,
+        line=regressions.fit(target, best.penalty),
+        transform=best.transform,
+        grid=design.once(design.grid, column),
+        span=(float(values.min()), float(values.max())),
+        residuals=standardised,
+        sd=max(float(standardised.std()), 1e-300),
+        unshrunk=regressions.fit(target, least_penalty(regressions)),
+    )
+    return fit, residuals, leverage
+
+
+def _with_trees(
+    predictors: Predictors, line: tuple[NumericFit, Floats, Floats], stage: TreeStage | None, features: Floats
+) -> tuple[NumericFit, Floats]:
+    """Return the same with what trees explain of its left-out residuals, and what they add at each row, left out."""
+    (fit, residuals, leverage), sample = line, predictors.sample
+    added = np.zeros(len(residuals))
+    if stage is None:
+        return fit, added
+    beyond = np.setdiff1d(np.arange(len(residuals)), sample)
+    added[sample], added[beyond] = stage.left_out, stage(features[beyond])
+    standardised = (residuals - added) * np.sqrt(1 - leverage)
+    fit = replace(fit, residuals=standardised, sd=max(float(standardised.std()), 1e-300), trees=stage)
+    values, shrink = predictors.values(fit.column, sample), np.sqrt(1 - leverage[sample])
+    others = (np.zeros(len(sample)), *stage.alone())
+    scores = [_scores(fit, values, (residuals[sample] - other) * shrink).mean() for other in others]
+    best = float(_scores(fit, values, standardised[sample]).mean())
+    nothing, forest, boosting = (bool(score <= CLOSE * best) for score in scores)
+    return replace(fit, trees=replace(stage, near=(nothing, forest, boosting))), added
+
+
+def _with_rivals(predictors: Predictors, fit: NumericFit, added: Floats, choice: Choice) -> NumericFit:
     """Return the same with its rivals; residuals are freed of how far apart those are at each row."""
+    values, best = predictors.values(fit.column, predictors.sample), float(choice.best.scores.mean())
+    tried = [(one, RIDGE) for one in choice.tried if one is not choice.best]
+    if fit.trees is not None:  # the regression without them is a rival, too, and others must come near to both
+        alone = crps(fit.transform, values, choice.best.means, np.ones(len(values)), choice.best.residuals)
+        best *= min(
+            1.0, float(_scores(fit, values, fit.residuals[predictors.sample]).mean() / max(alone.mean(), 1e-300))
+        )
+        tried.append((choice.best, 0.0))
+    rivals = []
+    for one, weight in tried:
+        score = float(one.scores.mean())
+        if score <= RIVAL * best:
+            line = predictors.ridge(one.terms, len(values)).fit(one.transform(values), one.penalty)
+            rivals.append(Rival(one.terms, one.transform, line, weight if score <= NEAR * best else 0.0))
     if not rivals:
         return fit
-    values = predictors.values(fit.column, predictors.sample)
-    lines = (predictors.ridge(one.form, len(values)).fit(one.transform(values), one.penalty) for one in rivals)
-    made = tuple(Rival(one.form, one.transform, line) for one, line in zip(rivals, lines, strict=True))
-    fit = replace(fit, rivals=made)
-    features = {form: predictors.features(form) for form in fit.forms}
-    mean = fit.line.means(features[fit.form])
-    offsets = tuple(fit.distances(mean, features).mean(axis=1).tolist())
-    usual = float(np.quantile(fit.apart(mean, features), USUAL))
+    fit, matrix = replace(fit, rivals=tuple(rivals)), partial(_of_rows, predictors)
+    mean = fit.line.means(fit.terms.join(matrix)) + added
+    offsets = tuple(fit.distances(mean, matrix).mean(axis=1).tolist())
+    usual = float(np.quantile(fit.apart(mean, matrix), USUAL))
     fit = replace(fit, usual=usual, offsets=offsets)
-    return replace(fit, residuals=fit.residuals / np.sqrt(1 + fit.apart(mean, features)))
+    return replace(fit, residuals=fit.residuals / np.sqrt(1 + fit.apart(mean, matrix)))
 
 
-def _with_spread(
-    predictors: Predictors, fits: dict[int, NumericFit], penalties: dict[int, float]
-) -> dict[int, NumericFit]:
-    """Return the same with a spread that changes with the features; residuals are freed of it."""
-    plain = predictors.ridge("plain", len(predictors.rows))
-    targets = log_size(np.stack([fit.residuals for fit in fits.values()], axis=1))
-    logs = (targets - plain.left_out(targets, np.array(list(penalties.values())))[0]).T
-    return {
-        j: replace(
-            fit,
-            residuals=fit.residuals / np.exp(logs[k]),
-            spread=plain.fit(targets[:, k], penalties[j]),
-            spread_bounds=(float(logs[k].min()), float(logs[k].max()) + WIDEST),
-        )
-        for k, (j, fit) in enumerate(fits.items())
-    }
+def _with_spreads(
+    predictors: Predictors, fits: list[NumericFit], features: Floats, clusters: Ints | None, rng: np.random.Generator
+) -> list[NumericFit]:
+    """Return the same with a spread that changes with the rest of the row, where that scores better.
+
+    It is learned on the other columns, never on the means of rows left out, which hold the row's own error.
+    """
+    sample = predictors.sample
+    if len(sample) < SCALED_FROM:
+        return fits
+    plain = predictors.ridge(Terms("plain"), len(predictors.rows))
+    targets = log_size(np.stack([fit.residuals for fit in fits], axis=1))
+    penalties = np.array([best_penalty(plain, target) for target in targets.T])
+    straight = targets - plain.left_out(targets, penalties)[0]
+    stages = tree_stages(features[sample], (targets - straight)[sample], clusters, rng, 6, 60)
+    spreads = []
+    for k, (fit, stage) in enumerate(zip(fits, stages, strict=True)):
+        values = predictors.values(fit.column, sample)
+        best, chosen = _scores(fit, values, fit.residuals[sample]), fit
+        for trees in (None,) if stage is None else (None, stage):
+            logs = straight[:, k].copy()
+            if trees is not None:
+                beyond = np.setdiff1d(np.arange(len(logs)), sample)
+                logs[sample] += trees.left_out
+                logs[beyond] += trees(features[beyond])
+            sizes = np.exp(logs)
+            scores = _scores(fit, values, fit.residuals[sample], sizes[sample])
+            if _better(scores, best, WORTH, SURE):
+                line = plain.fit(targets[:, k], float(penalties[k]))
+                bounds = (float(logs.min()), float(logs.max()) + WIDEST)
+                residuals = fit.residuals / sizes
+                best = scores
+                chosen = replace(fit, residuals=residuals, spread=line, spread_trees=trees, spread_bounds=bounds)
+        spreads.append(chosen)
+    return spreads
 
 
-FITTED_ON = 3_000  # rows of a logistic regression at most
+def _scores(fit: NumericFit, values: Floats, residuals: Floats, sizes: Floats | float = 1.0) -> Floats:
+    """Return the scores of left-out rows of such residuals (m,), which spread as `sizes`."""
+    spreads = np.broadcast_to(np.asarray(sizes), residuals.shape)
+    return crps(fit.transform, values, fit.transform(values) - residuals, spreads, residuals / spreads)
+
+
 MOST_CLASSES = 32  # values with a regression each, the most frequent ones; the others share one
 NEWTON_STEPS, CONVERGED = 25, 1e-2  # the error after a step of Newton's method is about the square of the step
 SHARES = np.array([0.0, 0.02, 0.05, 0.1, 0.2, 0.4, 0.7, 1.0])  # of the marginal distribution in the mixture
+IN_TREES = (0.25, 0.5, 0.75, 0.9)  # of the trees in the mixture with a regression
 STRONGER = (1.0, 10.0)  # penalties to try, times that of the linear regression
 LEAST_PROBABILITY = 1e-9
 
@@ -470,36 +708,48 @@ LEAST_PROBABILITY = 1e-9
 class DiscreteFit:
     """Probabilities of the values of a column of few (a missing value is one of them), given the other columns.
 
-    Logistic regressions, mixed with the marginal distribution of the reference.
+    Logistic regressions, mixed with trees and with the marginal distribution of the reference.
     """
 
     levels: Array  # (K,) the values, NaN last
-    form: Form
+    given: Ints  # the columns that it is regressed on
+    terms: Terms
     lines: tuple[LinearFit, ...]  # one for each yes/no split
     ordered: bool  # splits are "above value k"; else "is class k"
     classes: Ints  # (K,) the class of each value
     within: Floats  # (K,) the share of each value in its class
     marginal: Floats  # (K,) shares in the reference
     share: float  # of the marginal in the mixture
+    forest: Forest | None = None  # of flags of the classes
+    in_trees: float = 0.0  # the share of the trees in what is not the marginal
     column: int = -1  # -1: not a column, but which numbers are missing
-    shifts: tuple[Floats, ...] = ()  # per column drawn before it: (its values, splits), added to the log odds
+    left_out: tuple[Ints, Floats] | None = None  # rows, and the ends (rows, 2) of the real value in their probabilities
 
     @property
     def width(self) -> int:
-        """Numbers of a prediction."""
-        return len(self.lines) + 1
+        """Numbers of a prediction: log odds of splits, and probabilities of classes where there are trees."""
+        return len(self.lines) + (0 if self.forest is None else int(self.classes.max()) + 1)
 
-    def predict(self, design: Design, inputs: Array, rest: Ints) -> Floats:
-        """Return log odds of every split and the largest leverage, (n, splits + 1)."""
-        features = design.matrix(inputs, rest, self.form)
-        parts = [line.predict(features) for line in self.lines]
-        leverage = np.max([part[1] for part in parts], axis=0) if parts else np.zeros(len(inputs))
-        bounded = np.minimum(leverage, 1.0)  # a probability is never off by more than its own spread
-        return np.stack([*(part[0] for part in parts), bounded], axis=1)
+    def predict(self, design: Design, inputs: Array) -> Floats:
+        """Return log odds of every split, and what trees give every class, (n, width)."""
+        matrix = design.matrices(inputs, self.given)
+        features = self.terms.join(matrix)
+        odds = np.stack([line.means(features) for line in self.lines], axis=1) if self.lines else None
+        parts = [np.zeros((len(inputs), 0))] if odds is None else [odds]
+        if self.forest is not None:
+            each = self.forest.each(tree_features(matrix, ()))
+            parts.append(np.ascontiguousarray(each.swapaxes(1, 2)).mean(axis=2))
+        return np.concatenate(parts, axis=1)
 
-    def leverage_of_mean(self, design: Design, inputs: Array, rest: Ints) -> float:
+    def leverage(self, design: Design, inputs: Array) -> Floats:
+        """Return the largest of the splits, (n,); a probability is never off by more than its own spread."""
+        features = self.terms.join(design.matrices(inputs, self.given))
+        leverages = [line.predict(features)[1] for line in self.lines]
+        return np.minimum(np.max(leverages, axis=0), 1.0) if leverages else np.zeros(len(inputs))
+
+    def leverage_of_mean(self, design: Design, inputs: Array) -> float:
         """Return it of the mean over the inputs; its error is at most the mean of the errors at each of them."""
-        features = design.matrix(inputs, rest, self.form)
+        features = self.terms.join(design.matrices(inputs, self.given))
         middle = features.mean(axis=0)[None]
         largest = 0.0
         for line in self.lines:
@@ -507,14 +757,14 @@ class DiscreteFit:
             largest = max(largest, min(float(line.predict(middle)[1][0]), each))
         return largest
 
-    def probabilities(self, odds: Floats) -> Floats:
-        """Return those of the values, (..., K), from log odds of the splits, (..., splits)."""
+    def probabilities(self, predicted: Floats) -> Floats:
+        """Return those of the values, (..., K), from predictions (..., width)."""
         from scipy.special import expit
 
         if not self.lines:
-            return np.broadcast_to(self.marginal, (*odds.shape[:-1], len(self.marginal)))
-        above = np.clip(expit(odds), LEAST_PROBABILITY, 1 - LEAST_PROBABILITY)
-        if odds.shape[-1] == 1:
+            return np.broadcast_to(self.marginal, (*predicted.shape[:-1], len(self.marginal)))
+        above = np.clip(expit(predicted[..., : len(self.lines)]), LEAST_PROBABILITY, 1 - LEAST_PROBABILITY)
+        if len(self.lines) == 1:
             classes = np.concatenate([1 - above, above], axis=-1)
         elif not self.ordered:
             classes = above / above.sum(axis=-1, keepdims=True)
@@ -523,6 +773,8 @@ class DiscreteFit:
             one, none = np.ones_like(above[..., :1]), np.zeros_like(above[..., :1])
             steps = -np.diff(np.concatenate([one, above, none], axis=-1), axis=-1) + LEAST_PROBABILITY
             classes = steps / steps.sum(axis=-1, keepdims=True)
+        if self.forest is not None:
+            classes = (1 - self.in_trees) * classes + self.in_trees * predicted[..., len(self.lines) :]
         return (1 - self.share) * (classes[..., self.classes] * self.within) + self.share * self.marginal
 
 
@@ -538,35 +790,82 @@ def fit_discrete(
     """Fit a column, whose values at the rows of the predictors are given (and may be missing)."""
     levels, codes = codes_of(values)
     counts = np.bincount(codes, minlength=len(levels))
-    marginal = counts / counts.sum()
+    marginal, given = counts / counts.sum(), predictors.columns
+    plain = Terms("plain")
     if len(levels) == 1:
-        return DiscreteFit(levels, "plain", (), False, np.zeros(1, np.int64), np.ones(1), marginal, 1.0)
+        return DiscreteFit(levels, given, plain, (), False, np.zeros(1, np.int64), np.ones(1), marginal, 1.0)
     ordered = ordered and len(levels) > 2 and not np.isnan(levels[-1])
     classes = np.arange(len(levels))
     if len(levels) > MOST_CLASSES:  # the rarest share one
         classes = np.full(len(levels), MOST_CLASSES - 1)
         classes[np.sort(np.argsort(-counts, kind="stable")[: MOST_CLASSES - 1])] = np.arange(MOST_CLASSES - 1)
     within = marginal / np.bincount(classes, weights=marginal)[classes]
-    sample = predictors.design.subsample(len(codes), FITTED_ON)
-    codes = codes[sample]
-    fitted = Predictors(predictors.design, predictors.columns, predictors.rows[sample])
-    in_class = classes[codes]
-    count = int(in_class.max()) + 1
+    sample = predictors.sample
+    fitted = Predictors(predictors.design, given, predictors.rows[sample])
+    in_class = classes[codes[sample]]
+    count = int(classes.max()) + 1
     splits = [in_class > k for k in range(count - 1)] if ordered else [in_class == k for k in range(count)]
     splits = splits if count > 2 else [in_class == 1]
-    best: tuple[float, DiscreteFit] | None = None
-    for form in predictors.forms:
-        regressions = fitted.ridge(form, len(sample))
+    real = np.arange(len(sample)), codes[sample]
+
+    def attempt(terms: Terms) -> tuple[DiscreteFit, Floats, Floats]:
+        regressions = fitted.ridge(terms, len(sample))
         parts = [_logistic(regressions, yes.astype(np.float64), stronger) for yes in splits]
-        lines, odds = tuple(line for line, _ in parts), np.stack([odds for _, odds in parts], axis=1)
-        fit = DiscreteFit(levels, form, lines, ordered, classes, within, marginal, 0.0)
-        fitted_p, marginal_p = fit.probabilities(odds)[np.arange(len(codes)), codes], marginal[codes]
-        losses = [-float(np.log((1 - share) * fitted_p + share * marginal_p).mean()) for share in SHARES]
-        k = int(np.argmin(losses))
-        if best is None or losses[k] < best[0]:
-            best = losses[k], replace(fit, share=float(SHARES[k]))
-    assert best is not None
-    return best[1]
+        fit = DiscreteFit(
+            levels, given, terms, tuple(line for line, _ in parts), ordered, classes, within, marginal, 0.0
+        )
+        odds = np.stack([odds for _, odds in parts], axis=1)
+        return fit, odds, -np.log(fit.probabilities(odds)[real])
+
+    best = min((attempt(Terms(form)) for form in predictors.forms if form != "logs"), key=lambda one: one[2].mean())
+    if len(sample) >= SCALED_FROM and len(given):
+        freer = [replace(best[0].terms, levels=True)] if fitted.design.width("levels", given) else []
+        pairs = tuple(
+            dict.fromkeys(
+                pair for yes, odds in zip(splits, best[1].T, strict=True) for pair in _pairs(fitted, best[0], yes, odds)
+            )
+        )
+        freer += [replace(best[0].terms, pairs=pairs)] if pairs else []
+        for terms in freer:
+            other = attempt(terms)
+            best = other if _better(other[2], best[2], WORTH, SURE) else best
+    fit, predicted = _with_forest(fitted, best[0], best[1], best[2], in_class, real)
+    likely, in_margin = fit.probabilities(predicted)[real], marginal[real[1]]
+    losses = [-float(np.log((1 - share) * likely + share * in_margin).mean()) for share in SHARES]
+    fit = replace(fit, share=float(SHARES[int(np.argmin(losses))]))
+    upper = np.cumsum(fit.probabilities(predicted), axis=1)
+    upper = np.concatenate([np.zeros((len(sample), 1)), upper / upper[:, -1:]], axis=1)
+    ends = np.stack([upper[real], upper[real[0], real[1] + 1]], axis=1)
+    return replace(fit, left_out=(fitted.rows, ends))
+
+
+def _pairs(predictors: Predictors, fit: DiscreteFit, yes: Bools, odds: Floats) -> tuple[tuple[int, int], ...]:
+    """Return products that go with what a logistic regression leaves over."""
+    from scipy.special import expit
+
+    return screened(predictors, fit.terms.paired, yes - expit(odds), len(yes) // PER_PAIR, ())
+
+
+def _with_forest(
+    predictors: Predictors, fit: DiscreteFit, odds: Floats, losses: Floats, in_class: Ints, real: tuple[Ints, Ints]
+) -> tuple[DiscreteFit, Floats]:
+    """Return the fit, mixed with trees where rows left out are less surprising to both; and the predictions of rows."""
+    size, rows = len(in_class), predictors.rows
+    features = tree_features(partial(_of_rows, predictors), ())
+    if size < LEAST_ROWS or not features.shape[1]:
+        return fit, odds
+    flags = (in_class[:, None] == np.arange(int(fit.classes.max()) + 1)).astype(np.float64)
+    rng, clusters = stream(predictors.design.seed, "residual", "classes", size), predictors.clusters(rows)
+    for trees in (FIRST, TREES):  # a few tell whether more are worth it
+        forest = grow(features, flags, clusters, max(5, size // 100), trees, rng)
+        left_out = np.maximum(forest.left_out, 1 / size) / np.maximum(forest.left_out, 1 / size).sum(axis=1)[:, None]
+        predicted = np.concatenate([odds, left_out], axis=1)
+        mixed = [replace(fit, forest=forest, in_trees=share) for share in IN_TREES]
+        scores = [-np.log(one.probabilities(predicted)[real]) for one in mixed]
+        best = int(np.argmin([score.mean() for score in scores]))
+        if not _better(scores[best], losses, WORTH, SURE if trees == TREES else LIKELY):
+            return fit, odds
+    return mixed[best], predicted
 
 
 def _logistic(regressions: Ridge, yes: Floats, factors: tuple[float, ...]) -> tuple[LinearFit, Floats]:

@@ -8,10 +8,11 @@ Every part is fitted when it is first needed.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import pairwise, product
+from itertools import product
 from math import prod
 from typing import Any
 
@@ -31,13 +32,14 @@ from butfor.tabular.donors import (
     rows_of,
     with_observed,
 )
-from butfor.tabular.residual.design import Design, Form
+from butfor.tabular.residual.design import Design, Terms
 from butfor.tabular.residual.regression import (
     STRONGER,
     DiscreteFit,
     LinearFit,
     NumericFit,
     Predictors,
+    best_penalty,
     codes_of,
     fit_discrete,
     fit_numbers,
@@ -56,11 +58,13 @@ LEAST_BESIDE = 0.15  # share of rows that must not be at the spike, else it is d
 MOST_PATTERNS = 16  # of missing numbers in a group
 
 
+Part = DiscreteFit | NumericFit
+
+
 @dataclass(frozen=True, eq=False)
 class ConditionalDistribution:
     """The distribution of a subset given the rest of a row."""
 
-    rest: Ints
     discrete: tuple[DiscreteFit, ...]
     combinations: Ints | None  # (G, discrete) positions of values, all that may be drawn; None: too many to list
     gaps: DiscreteFit | None  # which numbers are missing or at a spike; None: none ever is
@@ -68,8 +72,9 @@ class ConditionalDistribution:
     spikes: Floats  # (numbers,)
     numeric: tuple[NumericFit, ...]
     donors: int  # reference rows that donate
-    nearest: NearestRows | None = None  # rows like the input by the predictions of the parts: they donate all columns
-    cache: RowCache = field(default_factory=RowCache)
+    own: int  # donors' worth of the observed row: the rows of one cluster
+    nearest: NearestRows | None = None  # rows like the input: they donate all columns
+    caches: defaultdict[int, RowCache] = field(default_factory=lambda: defaultdict(RowCache))  # by column
 
     @property
     def columns(self) -> list[int]:
@@ -77,34 +82,36 @@ class ConditionalDistribution:
         return [part.column for part in self.discrete] + [part.column for part in self.numeric]
 
     @property
-    def parts(self) -> list[DiscreteFit | NumericFit]:
+    def parts(self) -> list[Part]:
         """All regressions: of columns of few values, of numbers, of what is missing."""
         return [*self.discrete, *self.numeric, *([] if self.gaps is None else [self.gaps])]
 
-    def predictions(self, design: Design, inputs: Array) -> list[Floats]:
-        """Return those of every part at each input, (n, width of the part), the leverage last; they are remembered."""
+    def predicted(self, design: Design, part: Part, inputs: Array, *, keep: bool = True) -> Floats:
+        """Return the prediction of a part at each row, (n, its width); it is remembered."""
 
-        def compute(rest: Array) -> Floats:
-            if len(rest) == len(inputs):  # none was seen before: other subsets need the same inputs
-                rows = design.keep(inputs)
-            else:
-                rows = np.zeros((len(rest), len(design.rows.categorical)))
-                rows[:, self.rest] = rest
-            return np.concatenate([part.predict(design, rows, self.rest) for part in self.parts], axis=1)
+        def compute(given: Array) -> Floats:
+            if len(given) == len(inputs):  # none was seen before: other subsets need the same inputs
+                return part.predict(design, design.keep(inputs) if keep else inputs)
+            rows = np.zeros((len(given), len(design.rows.categorical)))
+            rows[:, part.given] = given
+            return part.predict(design, rows)
 
-        joined = self.cache(np.ascontiguousarray(inputs[:, self.rest], np.float64), compute)
-        ends = np.cumsum([0, *(part.width for part in self.parts)]).tolist()
-        return [joined[:, start:end] for start, end in pairwise(ends)]
+        return self.caches[part.column](np.ascontiguousarray(inputs[:, part.given], np.float64), compute)
 
-    def predictions_once(self, design: Design, inputs: Array) -> list[Floats]:
-        """Return the same, not remembered: for inputs that are looked at once, whose design matrix is kept."""
-        inputs = design.keep(inputs)
-        return [part.predict(design, inputs, self.rest) for part in self.parts]
-
-    def likeness(self, design: Design, inputs: Array) -> Floats:
-        """Return the means and log odds of each row, (n, q): rows alike in them are alike in the rest."""
-        parts, k = self.predictions(design, inputs)[: len(self.columns)], len(self.discrete)
-        return np.concatenate([*(part[:, :-1] for part in parts[:k]), *(part[:, :1] for part in parts[k:])], axis=1)
+    def given_codes(self, design: Design, part: Part, inputs: Array, codes: Sequence[Ints]) -> Floats:
+        """Return the same where the first columns of few values have these codes (n, draws), (n, draws or 1, width)."""
+        if not codes:
+            return self.predicted(design, part, inputs)[:, None]
+        count, draws = np.broadcast_shapes((len(inputs), 1), codes[0].shape)
+        joint = np.broadcast_to(np.arange(count)[:, None], (count, draws))
+        for before, code in zip(self.discrete, codes, strict=False):
+            joint = joint * len(before.levels) + code
+        _, first, place = np.unique(joint, return_index=True, return_inverse=True)
+        rows = inputs[first // draws].astype(np.float64)
+        for before, code in zip(self.discrete, codes, strict=False):
+            rows[:, before.column] = before.levels[np.broadcast_to(code, (count, draws)).reshape(-1)[first]]
+        predicted = self.predicted(design, part, rows, keep=False)
+        return predicted[place.reshape(-1)].reshape(count, draws, part.width)
 
     def uniforms(self, inputs: int, draws: int, rng: np.random.Generator) -> tuple[Ints, Floats]:
         """Return a donor of every draw, `donors` for the observed row, and uniforms for all that is drawn besides.
@@ -114,17 +121,18 @@ class ConditionalDistribution:
         discrete = len(self.discrete) if self.combinations is None else min(len(self.discrete), 1)
         besides = discrete + (self.gaps is not None)
         if not besides:
-            return rng.integers(self.donors + 1, size=(inputs, draws)), np.empty((inputs, draws, 0))
+            donors = rng.integers(self.donors + self.own, size=(inputs, draws))
+            return np.minimum(donors, self.donors), np.empty((inputs, draws, 0))
         uniform = rng.random((inputs, draws, 1 + besides))
-        donors = (uniform[..., 0] * (self.donors + 1)).astype(np.int64)
+        donors = (uniform[..., 0] * (self.donors + self.own)).astype(np.int64)
         return np.minimum(donors, self.donors), uniform[..., 1:]
 
     def draw(self, design: Design, inputs: Array, chosen: Ints, draws: int, rng: np.random.Generator) -> Array:
         """Draw values of the columns `chosen`, (n, draws, columns); the observed row is one donor more."""
         if self.nearest is not None:
             empty = np.zeros((0, self.donors), np.int64)
-            near = self.nearest(self.likeness(design, inputs)) if len(inputs) else empty
-            donors = rng.integers(self.donors + 1, size=(len(inputs), draws))
+            near = self.nearest(design, inputs) if len(inputs) else empty
+            donors = np.minimum(rng.integers(self.donors + self.own, size=(len(inputs), draws)), self.donors)
             rows = np.take_along_axis(near, np.minimum(donors, self.donors - 1), axis=1)
             fresh = design.rows.values[rows[..., None], chosen]
         else:
@@ -137,66 +145,57 @@ class ConditionalDistribution:
 
     def values(self, design: Design, inputs: Array, donors: Ints, uniform: Floats) -> Floats:
         """Return values of `columns` for donors (n, draws) and uniforms (n, draws, besides), (n, draws, columns)."""
-        predictions, k = self.predictions(design, inputs), len(self.discrete)
-        codes = self._codes(predictions, uniform)
-        fresh = self._at(predictions, codes, donors, inputs)
+        codes, k = self._codes(design, inputs, uniform), len(self.discrete)
+        fresh = self._at(design, inputs, codes, donors)
         if self.gaps is not None:
-            chances = self.gaps.probabilities(predictions[-1][:, :-1])
+            chances = self.gaps.probabilities(self.predicted(design, self.gaps, inputs))
             pattern = self.patterns[_inverse_cdf(chances, uniform[..., -1])]
             numbers = fresh[..., k:]
             numbers[pattern == 1] = np.nan
             np.copyto(numbers, np.broadcast_to(self.spikes, numbers.shape), where=pattern == 2)
         return fresh
 
-    def _at(self, predictions: list[Floats], codes: Sequence[Ints | int], donors: Ints, inputs: Array) -> Floats:
+    def _at(self, design: Design, inputs: Array, codes: Sequence[Ints], donors: Ints) -> Floats:
         """Return values (n, draws, columns) of these donors, columns of few values at these codes, (n, draws) each."""
         fresh, k = np.empty((*donors.shape, len(self.columns))), len(self.discrete)
         for i, (part, code) in enumerate(zip(self.discrete, codes, strict=True)):
             fresh[..., i] = part.levels[code]
         for i, number in enumerate(self.numeric):
-            mean, spread = predictions[k + i][:, :1], predictions[k + i][:, 1:2]
-            for code, shift in zip(codes, number.shifts, strict=True):
-                mean = mean + shift[code]
-            for code, log_factor in zip(codes, number.log_factors, strict=bool(number.log_factors)):
-                spread = spread * np.exp(log_factor)[code]
+            predicted = self.given_codes(design, number, inputs, codes)
             observed = inputs[:, number.column, None].astype(np.float64)
-            fresh[..., k + i] = number.values(mean, spread, donors, observed)
+            fresh[..., k + i] = number.values(predicted[..., 0], predicted[..., 1], donors, observed)
         return fresh
 
-    def _codes(self, predictions: list[Floats], uniform: Floats) -> list[Ints]:
+    def _codes(self, design: Design, inputs: Array, uniform: Floats) -> list[Ints]:
         """Draw the value of every column of few, as positions (n, draws) each."""
         if not self.discrete:
             return []
         if self.combinations is not None:
-            drawn = _inverse_cdf(self.joint(predictions), uniform[..., 0])
+            drawn = _inverse_cdf(self.joint(design, inputs), uniform[..., 0])
             return [codes[drawn] for codes in self.combinations.T]
         codes: list[Ints] = []
         for k, part in enumerate(self.discrete):
-            odds = predictions[k][:, None, :-1]
-            for before, shift in zip(codes, part.shifts, strict=bool(part.shifts)):  # a constant column adds nothing
-                odds = odds + shift[before]
-            codes.append(_inverse_cdf(part.probabilities(odds), uniform[..., k]))
+            chances = part.probabilities(self.given_codes(design, part, inputs, codes))
+            codes.append(_inverse_cdf(chances, uniform[..., k]))
         return codes
 
-    def joint(self, predictions: list[Floats]) -> Floats:
+    def joint(self, design: Design, inputs: Array) -> Floats:
         """Return the probabilities of the listed combinations, (n, G), by the chain rule."""
         assert self.combinations is not None
-        joint = np.ones((len(predictions[0]), len(self.combinations)))
+        joint = np.ones((len(inputs), len(self.combinations)))
         for k, part in enumerate(self.discrete):
-            odds = predictions[k][:, None, :-1]
-            for before, shift in zip(self.combinations.T, part.shifts, strict=False):
-                odds = odds + shift[before]
-            chances = part.probabilities(odds)
+            before = [np.broadcast_to(codes, joint.shape) for codes in self.combinations.T[:k]]
+            chances = part.probabilities(self.given_codes(design, part, inputs, before))
             joint *= np.take_along_axis(
                 np.broadcast_to(chances, (*joint.shape, chances.shape[-1])), self.combinations[None, :, k, None], axis=2
             )[..., 0]
         return np.asarray(joint / joint.sum(axis=1, keepdims=True))
 
-    def pattern_probabilities(self, predictions: list[Floats]) -> Floats:
+    def pattern_probabilities(self, design: Design, inputs: Array) -> Floats:
         """Return those of the patterns of missing numbers, (n, patterns)."""
         if self.gaps is None:
-            return np.ones((len(predictions[0]), 1))
-        chances = self.gaps.probabilities(predictions[-1][:, :-1])
+            return np.ones((len(inputs), 1))
+        chances = self.gaps.probabilities(self.predicted(design, self.gaps, inputs))
         return np.asarray(chances / chances.sum(axis=1, keepdims=True))
 
     def n_donors(self) -> int | None:
@@ -211,18 +210,18 @@ class ConditionalDistribution:
     def all_donors(self, design: Design, inputs: Array, chosen: Ints) -> tuple[Array, Floats]:
         """Return all values of the columns `chosen` (n, m, columns) that donors give, and their probabilities."""
         if self.nearest is not None:
-            near = self.nearest(self.likeness(design, inputs))
+            near = self.nearest(design, inputs)
             return design.rows.values[near[:, :, None], chosen], np.full(near.shape, 1 / self.donors)
-        predictions, count = self.predictions(design, inputs), len(inputs)
-        joint = self.joint(predictions) if self.discrete else np.ones((count, 1))
-        patterns = self.pattern_probabilities(predictions)
+        count = len(inputs)
+        joint = self.joint(design, inputs) if self.discrete else np.ones((count, 1))
+        patterns = self.pattern_probabilities(design, inputs)
         donors = self.donors if self.numeric else 1
         values = np.empty((count, joint.shape[1] * patterns.shape[1], donors, len(self.columns)))
         mass = np.empty(values.shape[:3])
         each = np.broadcast_to(np.arange(donors), (count, donors))
         for i, (g, r) in enumerate(product(range(joint.shape[1]), range(patterns.shape[1]))):
-            codes = [] if self.combinations is None else [int(code) for code in self.combinations[g]]
-            values[:, i] = self._at(predictions, codes, each, inputs)
+            codes = [] if self.combinations is None else [np.full((count, 1), code) for code in self.combinations[g]]
+            values[:, i] = self._at(design, inputs, codes, each)
             if self.gaps is not None:
                 numbers = values[:, i, :, len(self.discrete) :]
                 numbers[..., self.patterns[r] == 1] = np.nan
@@ -251,28 +250,24 @@ def fit_subset(design: Design, targets: Ints, rest: Ints) -> ConditionalDistribu
     discrete = tuple(_fit_after(design, rest, few[:k], j, stronger) for k, j in enumerate(few))
     given = np.concatenate([rest, np.array(few, np.int64)])
     spikes = _spikes(design, many) if len(targets) == 1 else np.full(len(many), np.nan)
-    complete = _complete(design, many, spikes)
-    if len(complete) >= FEWEST or len(many) < 2:
-        fits = fit_numbers(Predictors(design, given, complete), many)
-    else:  # for their predictions only
-        each = [(j, Predictors(design, given, _complete(design, [j], spikes[:1]))) for j in many]
-        fits = [fit_numbers(predictors, [j])[0] for j, predictors in each]
-    numeric = []
-    for fit in fits:
-        shifts = _contributions(design, fit.line, fit.form, rest, few)
-        factors = [] if fit.spread is None else _contributions(design, fit.spread, "plain", rest, few)
-        numeric.append(replace(fit, shifts=tuple(shifts), log_factors=tuple(factors)))
+    rows = _without_gaps(design, many, spikes)
+    numeric = fit_numbers(Predictors(design, given, rows), many) if len(rows) >= FEWEST or len(many) < 2 else []
     gaps, patterns = _fit_gaps(design, rest, many, spikes)
-    donors = len(complete) if many else len(design.rows)
-    return ConditionalDistribution(
-        rest, discrete, _combinations(design, discrete), gaps, patterns, spikes, tuple(numeric), donors
-    )
+    clusters = design.rows.clusters
+    own = 1 if clusters is None else -(-len(rows) // max(len(np.unique(clusters[rows])), 1))
+    combinations = _combinations(design, discrete)
+    return ConditionalDistribution(discrete, combinations, gaps, patterns, spikes, tuple(numeric), len(rows), own)
 
 
-def _complete(design: Design, columns: list[int], spikes: Floats) -> Ints:
+def _without_gaps(design: Design, columns: list[int], spikes: Floats) -> Ints:
     """Return reference rows in which none of these columns is missing or at its spike."""
     values = design.rows.values[:, columns]
     return np.flatnonzero(~(np.isnan(values) | (values == spikes)).any(axis=1))
+
+
+def complete(design: Design, fit: ConditionalDistribution) -> Ints:
+    """Return the reference rows that donate numbers, (donors,)."""
+    return _without_gaps(design, [part.column for part in fit.numeric], fit.spikes)
 
 
 def _spikes(design: Design, columns: list[int]) -> Floats:
@@ -299,19 +294,7 @@ def _fit_after(design: Design, rest: Ints, before: list[int], column: int, stron
     values = design.rows.values
     predictors = Predictors(design, np.concatenate([rest, np.array(before, np.int64)]), np.arange(len(values)))
     fit = fit_discrete(predictors, values[:, column], not design.rows.categorical[column], stronger)
-    per_line = [_contributions(design, line, fit.form, rest, before) for line in fit.lines]
-    shifts = tuple(np.stack(parts, axis=1) for parts in zip(*per_line, strict=True))
-    return replace(fit, column=column, shifts=shifts)
-
-
-def _contributions(design: Design, line: LinearFit, form: Form, rest: Ints, before: list[int]) -> list[Floats]:
-    """Return what each value of each column of `before` adds to a regression whose first features are of `rest`."""
-    first, contributions = design.width(form, rest) if before else 0, []
-    for j in before:
-        features = design.basis(form, j)(codes_of(design.rows.values[:, j])[0].astype(np.float64))
-        contributions.append(line.contribution(features, first))
-        first += features.shape[1]
-    return contributions
+    return replace(fit, column=column)
 
 
 def _combinations(design: Design, discrete: tuple[DiscreteFit, ...]) -> Ints | None:
@@ -352,24 +335,41 @@ SAME = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class NearestRows:
-    """The reference rows whose predictions are nearest to an input's."""
+    """The reference rows that are nearest to an input in what the rest of a row predicts of the subset, straight."""
 
-    mean: Floats  # (q,)
+    rest: Ints
+    lines: tuple[LinearFit, ...]  # of each plain feature of the subset on the rest
     scale: Floats  # (q,)
     tree: Any  # scipy.spatial.cKDTree
     count: int
 
-    def __call__(self, predictions: Floats) -> Ints:  # (n, q) -> (n, count)
-        _, rows = self.tree.query((predictions - self.mean) / self.scale, self.count)
-        return np.asarray(rows).reshape(len(predictions), self.count)
+    def __call__(self, design: Design, inputs: Array) -> Ints:  # (n, d) -> (n, count)
+        places = _straight(self.lines, design.matrix(inputs, self.rest, "plain")) / self.scale
+        _, rows = self.tree.query(places, self.count)
+        return np.asarray(rows).reshape(len(inputs), self.count)
 
 
-def checked(fit: ConditionalDistribution, design: Design) -> ConditionalDistribution:
-    """Return the same fit, or one with near rows as donors where its draws are no combinations as real rows have."""
+def _straight(lines: Sequence[LinearFit], features: Floats) -> Floats:
+    return np.stack([line.means(features) for line in lines], axis=1)
+
+
+def nearest_rows(design: Design, targets: Ints, rest: Ints) -> NearestRows:
+    """Fit a straight line to each feature of a subset, and keep where reference rows lie on them."""
     from scipy.spatial import cKDTree
 
+    regressions = Predictors(design, rest, np.arange(len(design.rows))).ridge(Terms("plain"), len(design.rows))
+    wanted = design.reference(targets, "plain", np.arange(len(design.rows)))[0].T
+    lines = tuple(regressions.fit(target, best_penalty(regressions, target)) for target in wanted)
+    places = _straight(lines, regressions.features)
+    scale = np.where(places.std(axis=0) > 0, places.std(axis=0), 1.0)
+    count = min(max(FEWEST_NEAR, min(len(places) // 10, MOST_NEAR)), len(places))
+    return NearestRows(rest, lines, scale, cKDTree(places / scale), count)
+
+
+def checked(fit: ConditionalDistribution, design: Design, targets: Ints, rest: Ints) -> ConditionalDistribution:
+    """Return the same fit, or one with near rows as donors where its draws are no combinations as real rows have."""
     rows, columns = design.rows, np.array(fit.columns)
-    if len(fit.numeric) < 2 or fit.donors >= FEWEST:
+    if len(columns) == len(targets) and (len(fit.numeric) < 2 or fit.donors >= FEWEST):
         if tied(rows, columns) < 2 or (not fit.numeric and fit.combinations is not None):
             return fit
         sample = design.subsample(len(rows), CHECKED)
@@ -378,12 +378,8 @@ def checked(fit: ConditionalDistribution, design: Design) -> ConditionalDistribu
         drawn = fit.values(design, rows.values[sample], np.minimum(donors, fit.donors - 1), uniform)
         if not impossible(rows, columns, sample, drawn):
             return fit
-    predictions = fit.likeness(design, rows.values)
-    count = min(max(FEWEST_NEAR, min(len(predictions) // 10, MOST_NEAR)), len(predictions))
-    mean, scale = predictions.mean(axis=0), predictions.std(axis=0)
-    scale = np.where(scale > 0, scale, 1.0)
-    nearest = NearestRows(mean, scale, cKDTree((predictions - mean) / scale), count)
-    return replace(fit, nearest=nearest, donors=count)
+    nearest = nearest_rows(design, targets, rest)
+    return replace(fit, nearest=nearest, donors=nearest.count, own=1)
 
 
 def tied(rows: ReferenceRows, columns: Ints) -> int:
@@ -430,7 +426,7 @@ class Residual:
         targets, rest = self.rows.parts(subset)
         key = tuple(targets.tolist())
         if key not in self.fits:
-            self.fits[key] = checked(fit_subset(self.design, targets, rest), self.design)
+            self.fits[key] = checked(fit_subset(self.design, targets, rest), self.design, targets, rest)
         return self.fits[key]
 
     def unfitted(self, subsets: Sequence[Subset]) -> Sequence[Callable[[], object]]:
@@ -468,8 +464,8 @@ class Residual:
         columns = [part.levels[codes] for part, codes in zip(fit.discrete, fit.combinations.T, strict=True)]
         values = np.stack(columns, axis=1)[:, [fit.columns.index(j) for j in subset.index]]
         listed = np.broadcast_to(values, (len(inputs), *values.shape))
-        joint = fit.joint(fit.predictions(self.design, inputs)) * (fit.donors / (fit.donors + 1))
-        observed = np.full((len(inputs), 1), 1 / (fit.donors + 1))
+        joint = fit.joint(self.design, inputs) * (fit.donors / (fit.donors + fit.own))
+        observed = np.full((len(inputs), 1), fit.own / (fit.donors + fit.own))
         listed = np.concatenate([inputs[:, None, np.asarray(subset.index)], listed], axis=1)
         return listed, np.concatenate([observed, joint], axis=1)
 
@@ -481,7 +477,7 @@ class Residual:
             return rows_as_donors(self.rows, inputs, subset)
         fit = self.fit(subset)
         values, mass = fit.all_donors(self.design, inputs, np.asarray(subset.index))
-        return with_observed(inputs, subset, values, mass, fit.donors)
+        return with_observed(inputs, subset, values, mass, fit.donors / fit.own)
 
     def cdf(self, subset: Subset) -> ColumnDistribution | None:
         """Return the distribution of one column of numbers over steps; None: it has a spike, or few values."""
@@ -492,34 +488,72 @@ class Residual:
             return None
         number = fit.numeric[0]
         size = len(number.residuals)
-        share = size / (size + 1)
+        share = size / (size + fit.own)
 
         def distribution(inputs: Array, cuts: Floats, starts: Ints) -> StepMass:
-            predictions = fit.predictions_once(self.design, inputs)
-            mean, spread = predictions[0][:, :1], predictions[0][:, 1:2]
+            predicted = number.predict(self.design, self.design.keep(inputs))
+            mean, spread = predicted[:, :1], predicted[:, 1:2]
             missing = np.zeros(len(inputs))
             if fit.gaps is not None:
-                chances = fit.gaps.probabilities(predictions[-1][:, :-1])
+                chances = fit.gaps.probabilities(fit.gaps.predict(self.design, self.design.keep(inputs)))
                 missing = chances[:, fit.patterns[:, 0] == 1].sum(axis=1) / chances.sum(axis=1)
             observed = inputs[:, column, None].astype(np.float64)
             below = number.below(mean, spread, observed, cuts, starts)
             mass, nearest = mass_by_counts(below, size, observed, lower_ends(cuts, starts))
             values = number.values(mean, spread, number.order[nearest], observed)
-            return StepMass(mass * (share * (1 - missing))[:, None], values, share * missing, 1 / (size + 1))
+            return StepMass(mass * (share * (1 - missing))[:, None], values, share * missing, 1 - share)
 
         return distribution
 
     def leverage(self, inputs: Array, subset: Subset) -> Floats:
         if self.rows.is_all(subset):
             return np.zeros(len(inputs))
-        parts = self.fit(subset).predictions_once(self.design, inputs)
-        return np.asarray(np.max([part[:, -1] for part in parts], axis=0))
+        inputs = self.design.keep(inputs)
+        parts = [part.leverage(self.design, inputs) for part in self.fit(subset).parts]
+        return np.asarray(self.repeated(subset) * np.max([np.zeros(len(inputs)), *parts], axis=0))
 
     def leverage_of_mean(self, inputs: Array, subset: Subset) -> float:
         if self.rows.is_all(subset):
             return 0.0
-        fit, inputs = self.fit(subset), self.design.keep(inputs)
-        return float(max(part.leverage_of_mean(self.design, inputs, fit.rest) for part in fit.parts))
+        inputs = self.design.keep(inputs)
+        parts = [part.leverage_of_mean(self.design, inputs) for part in self.fit(subset).parts]
+        return self.repeated(subset) * max([0.0, *parts])
+
+    def repeated(self, subset: Subset) -> float:
+        """Return how many rows say what one would, on average: rows of one cluster repeat each other."""
+        clusters = self.rows.clusters
+        if clusters is None:
+            return 1.0
+        fit, shares = self.fit(subset), [1.0]
+        for part in fit.numeric:
+            centred = part.residuals - part.residuals.mean()
+            sums = np.bincount(clusters[complete(self.design, fit)], weights=centred)
+            shares.append(float((sums**2).sum() / max((centred**2).sum(), 1e-300)))
+        return max(shares) if fit.numeric else len(self.rows) / len(np.unique(clusters))
+
+    def held_out_ranks(self, subset: Subset) -> tuple[Ints, Floats] | None:
+        """Return reference rows, and where the fit without a row puts its values, (rows, columns) in (0, 1).
+
+        NaN where a value is no number that is drawn, or missing; None: near rows donate.
+        """
+        if self.rows.is_all(subset):
+            return None
+        fit = self.fit(subset)
+        if fit.nearest is not None:
+            return None
+        ranks = np.full((len(self.rows), len(subset.index)), np.nan)
+        position = {int(j): k for k, j in enumerate(subset.index)}
+        for number in fit.numeric:
+            place = np.empty(fit.donors)
+            place[number.order] = np.arange(fit.donors)
+            rng = stream(self.design.seed, "residual", "ranks", self.rows.marks[number.column])
+            ranks[complete(self.design, fit), position[number.column]] = (place + rng.random(fit.donors)) / fit.donors
+        for part in fit.discrete:
+            if part.left_out is not None:
+                rows, ends = part.left_out
+                rng = stream(self.design.seed, "residual", "ranks", self.rows.marks[part.column])
+                ranks[rows, position[part.column]] = ends[:, 0] + rng.random(len(rows)) * (ends[:, 1] - ends[:, 0])
+        return np.flatnonzero(~np.isnan(ranks).all(axis=1)), ranks[~np.isnan(ranks).all(axis=1)]
 
 
 def residual(reference: object, *, seed: int = 0) -> TableSampler:
