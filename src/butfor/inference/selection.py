@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from heapq import heappop, heappush
 from itertools import pairwise
 from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from butfor.inference.adaptive import SLACK, clusters_of, learn_weights, strict_e_values, weighted_bh
+from butfor.inference.adaptive import SLACK, clusters_of, learn_weights, strict_e_values, weighted_bh, weighted_p
 from butfor.streams import stream
 from butfor.types import Bools, Floats, InputError, Ints
 
@@ -190,14 +191,18 @@ def _step_threshold(z: Floats, alpha: float, beyond: float) -> float:
     A sampler that draws from m rows makes nothing beyond all of them, while of every m + 1 null values one lies there:
     it wins whatever is drawn, by more than any loss. So many false wins are to be expected in all, and are counted.
     """
+    candidates, false, wins = _counted(z, beyond)
+    passes = false <= alpha * SLACK * wins
+    return float(candidates[passes][0]) if passes.any() else np.inf
+
+
+def _counted(z: Floats, beyond: float) -> tuple[Floats, Floats, Ints]:
+    """Thresholds, from the least, the false wins to be expected beyond each, and the wins there."""
     candidates = np.unique(np.abs(z[z != 0]))  # z = 0 is a tie: it is neither a win nor a loss
-    if candidates.size == 0:
-        return np.inf
     ordered = np.sort(z)
     wins = z.size - np.searchsorted(ordered, candidates, side="left")  # #{z >= c}
     losses = np.searchsorted(ordered, -candidates, side="right")  # #{z <= -c}
-    passes = 1 + losses + beyond <= alpha * SLACK * wins  # the 1 is what makes FDR control exact in finite samples
-    return float(candidates[passes][0]) if passes.any() else np.inf
+    return candidates, 1 + losses + beyond, wins  # the 1 is what makes FDR control exact in finite samples
 
 
 def _p_values(p: ArrayLike, alpha: float) -> Floats:
@@ -418,15 +423,19 @@ class Layers:
         array([ True, False, False])
         """
         chosen, passed = np.zeros((2, len(self.parent)), bool)
-        through = self.resolution == 0 if passing is None else (self.resolution == 0) | passing
-        for members in self._members:
+        through = self.through(passing)
+        for members in self.members:
             reached = members & ((self.parent < 0) | passed[self.parent])
             chosen |= choose(members, reached) & reached
             passed |= reached & (chosen | through)
         return chosen
 
+    def through(self, passing: Bools | None) -> Bools:
+        """What is looked through (H,): the whole, and what is `passing`."""
+        return self.resolution == 0 if passing is None else (self.resolution == 0) | passing
+
     @cached_property
-    def _members(self) -> list[Bools]:
+    def members(self) -> list[Bools]:
         """Which hypotheses are of each resolution (H,), from the whole down."""
         return [self.resolution == number for number in np.unique(self.resolution)]
 
@@ -535,6 +544,67 @@ class Choice:
             chosen[rows] = weighted_bh(evidence[rows], weights[rows], float(nulls[rows[0]]), self.alpha)
         return chosen
 
+    def least_alpha(self, evidence: Floats, tested: Bools) -> Floats:
+        """Return q (H,), the least alpha at which each hypothesis would be chosen: `chosen` is `q <= alpha`.
+
+        Family, layers and weights stay as they are: weights, null shares and the e-values of "adaptive-strict" are
+        those learned at this alpha. q is at least p, at least the q of what a hypothesis is a part of (but of what is
+        looked through), and 1 where no alpha will do. NaN where nothing was tested or the draws were wrong, and for
+        competitions on several resolutions.
+
+        >>> Choice("bh", 0.1).least_alpha(np.array([0.01, 0.04, 0.05, 0.9]), np.ones(4, bool)).round(3)
+        array([0.04 , 0.067, 0.067, 0.9  ])
+        """
+        layers, q = self.layers, np.full(len(tested), np.nan)
+        if layers is not None and self.rule in COMPETITIONS:
+            return q
+        choice, tested = (
+            self.after_pilot(evidence, tested),
+            tested if self._passing is None else tested & ~self._passing,
+        )
+        begins, passed = np.zeros(
+            (2, len(tested))
+        )  # the alpha from which on a hypothesis, and its parts, may be chosen
+        for level in [np.ones(len(tested), bool)] if layers is None else layers.members:
+            if layers is not None:
+                begins[level] = np.where(layers.parent < 0, 0.0, passed[layers.parent])[level]
+            for number, rows in choice._families(tested & level):
+                least = np.minimum(choice._least_alpha(number, rows, evidence[rows], begins[rows]), 1.0)
+                q[rows] = np.where(np.abs(least - self.alpha) <= self.alpha * (SLACK - 1), self.alpha, least)
+            if layers is not None:
+                through = layers.through(self._passing) & level
+                passed[level] = np.where(through, begins, np.nan_to_num(q, nan=np.inf))[level]
+        return q
+
+    def _least_alpha(self, number: int, rows: Ints, evidence: Floats, begins: Floats) -> Floats:
+        """The least alpha (n,) for the hypotheses `rows` of one family."""
+        size = len(rows)
+        if self.rule in COMPETITIONS:
+            draws = self.draws if self.rule == "seqstep" else 1
+            beyond = 0.0 if self.floor is None else draws * float(self.floor[rows].sum())
+            candidates, false, wins = _counted(evidence, beyond)
+            share = np.divide(false, draws * wins, out=np.full(len(wins), np.inf), where=wins > 0)
+            won = evidence > 0
+            least = np.ones(size)
+            least[won] = np.minimum.accumulate(share)[np.searchsorted(candidates, evidence[won])]
+            return least
+        if self.rule == "e-bh":
+            return _step_up(_reciprocal(evidence), begins)
+        begins = np.maximum(begins, evidence)  # nothing with p > alpha is chosen
+        if self.rule == "bonferroni":
+            return np.maximum(begins, evidence * size)
+        if self.rule == "holm":
+            return _step_down(evidence, begins)
+        if self.rule == "adaptive":
+            assert self.weights is not None
+            evidence = weighted_p(evidence, self.weights[0][rows], float(self.weights[1][rows[0]]))
+        elif self.rule == "adaptive-strict":
+            p = np.where(begins <= self.alpha, evidence, 1.0)
+            evidence = _reciprocal(strict_e_values(p, *self._units(rows), self.alpha, self._stream(number)))
+        elif self.rule == "by":
+            evidence = evidence * (1 / np.arange(1, size + 1)).sum()
+        return _step_up(evidence, begins)
+
     def learned(self, p: Floats, tested: Bools) -> tuple[Floats, Floats]:
         """Weights and null shares (H,): those it has, or else what these p-values teach (METHODS 12)."""
         if self.weights is not None:
@@ -575,3 +645,55 @@ class Choice:
     def _stream(family: int) -> np.random.Generator:
         """Of the folds: the same in every run, so that with the same p-values another seed chooses the same."""
         return stream(0, "adaptive", family, 0)
+
+
+def _step_up(p: Floats, begins: Floats) -> Floats:
+    """The least alpha (n,) at which BH chooses each p-value, which counts as 1 while alpha < `begins` (n,).
+
+    With k chosen, alpha must be at least p n / k and `begins` for each of them. As alpha falls, the one that needs most
+    drops out, and with it all that need more than that alpha once k is less.
+
+    >>> _step_up(np.array([0.01, 0.02, 0.5]), np.array([0.3, 0.0, 0.0])).round(3)
+    array([0.3 , 0.06, 0.5 ])
+    """
+    size, alpha = len(p), np.inf
+    least = np.ones(size)
+    some = np.flatnonzero((p < 1) & (begins < 1))
+    by_p, by_begins = some[np.argsort(-p[some])], some[np.argsort(-begins[some])]
+    if (begins[some] <= p[some]).all():  # p n / k is more
+        least[by_p] = np.minimum.accumulate(p[by_p] * size / np.arange(len(some), 0, -1))
+        return least
+    p_of, begins_of, left = p.tolist(), begins.tolist(), [True] * size
+    orders, i, j = (by_p.tolist(), by_begins.tolist()), 0, 0
+    for k in range(len(some), 0, -1):
+        while not left[orders[0][i]]:
+            i += 1
+        while not left[orders[1][j]]:
+            j += 1
+        needs = p_of[orders[0][i]] * size / k, begins_of[orders[1][j]]
+        row = orders[0][i] if needs[0] >= needs[1] else orders[1][j]
+        alpha, left[row] = min(alpha, max(needs)), False
+        least[row] = alpha
+    return least
+
+
+def _step_down(p: Floats, begins: Floats) -> Floats:
+    """The least alpha (n,) at which Holm chooses each p-value, which counts as 1 while alpha < `begins` (n,).
+
+    >>> _step_down(np.array([0.01, 0.02, 0.5]), np.array([0.3, 0.0, 0.0])).round(3)
+    array([0.3 , 0.06, 0.5 ])
+    """
+    order, waiting, alpha, least = np.argsort(begins).tolist(), 0, 0.0, np.ones(len(p))
+    ready: list[tuple[float, int]] = []
+    for left in range(len(p), 0, -1):  # the next one is the least of those that may be chosen at that alpha
+        while waiting < len(p) and (not ready or begins[order[waiting]] <= max(alpha, ready[0][0] * left)):
+            heappush(ready, (float(p[order[waiting]]), order[waiting]))
+            waiting += 1
+        small, row = heappop(ready)
+        alpha = max(alpha, float(begins[row]), small * left)
+        least[row] = alpha
+    return least
+
+
+def _reciprocal(e: Floats) -> Floats:
+    return np.divide(1.0, e, out=np.full(len(e), np.inf), where=e > 0)
