@@ -363,7 +363,7 @@ def _region(result: Result, row: int, image: Image, observed: Floats, logits: bo
 
     subset, label = result.hypotheses.block_of(row).subset, int(result.evidence.classes[row])
     column = label if len(observed) > 1 else 0
-    inside = _inside(result, row).replace("-", "−")
+    inside, q = _inside(result, row).replace("-", "−"), number(result.q[row])
     kind = "p-value" if result.evidence.kind == "p" else result.evidence.kind
     where = overlay = None
     if is_box(subset.index):
@@ -391,7 +391,7 @@ def _region(result: Result, row: int, image: Image, observed: Floats, logits: bo
     return Region(
         name=subset.name,
         chosen=bool(result.chosen[row]),
-        statistic=f"{'effect' if shows_effects(result) else kind} {inside}",
+        statistic=f"{'effect' if shows_effects(result) else kind} {inside}{q and f', q {q}'}",
         inside=inside,
         output="" if result.output_names is None else _class_name(result.output_names[label]).split(",")[0],
         value=value(observed),

@@ -659,12 +659,12 @@ def _step_up(p: Floats, begins: Floats) -> Floats:
     size, alpha = len(p), np.inf
     least = np.ones(size)
     some = np.flatnonzero((p < 1) & (begins < 1))
-    by_p, by_begins = some[np.argsort(-p[some])], some[np.argsort(-begins[some])]
+    by_p = some[np.argsort(-p[some])]
     if (begins[some] <= p[some]).all():  # p n / k is more
         least[by_p] = np.minimum.accumulate(p[by_p] * size / np.arange(len(some), 0, -1))
         return least
     p_of, begins_of, left = p.tolist(), begins.tolist(), [True] * size
-    orders, i, j = (by_p.tolist(), by_begins.tolist()), 0, 0
+    orders, i, j = (by_p.tolist(), some[np.argsort(-begins[some])].tolist()), 0, 0
     for k in range(len(some), 0, -1):
         while not left[orders[0][i]]:
             i += 1

@@ -210,7 +210,7 @@ def parts(result: Result) -> Iterator[list[dict[str, Any]]]:
     decided, observed, sure = result.decided, values(result), finest_of(result, marked(result))
     effect, low, high = rounded_effects(result)
     numbers = {"effect": effect, "low": low, "high": high, "evidence": result.evidence.values}
-    numbers["surprise"] = result.evidence.surprise
+    numbers |= {"q": result.q, "surprise": result.evidence.surprise}
     integers: dict[str, Array] = {
         "subset": result.subset_of,
         "sure": result.chosen.astype(int),

@@ -61,6 +61,7 @@ class Line:
     depth: int = 0  # in the tree of subsets
     more: str = ""  # how extreme, for how many inputs, or the p-value
     evidence: str = ""
+    q: str = ""  # the least alpha at which it would be established
     status: str = ""
     folded: bool = False  # away, until the reader unfolds it
 
@@ -613,6 +614,7 @@ def effect_lines(result: Result, rows: Ints, sure: Bools) -> tuple[tuple[Line, .
             value=value_text(observed[row]),
             more=percent(evidence.surprise[row]),
             evidence=number(evidence.values[row]),
+            q=number(result.q[row]),
             status=str(status[row]),
         )
         for row in rows.tolist()
@@ -638,7 +640,7 @@ def features_chart(result: Result, subsets: Ints) -> Chart:
 
 def global_chart(result: Result) -> Chart:
     """Return the features of a data set, established ones first; of the others the difference on the test's draws."""
-    effects, evidence = result.effects, result.evidence
+    effects, evidence, q = result.effects, result.evidence, result.q
     known = np.isfinite(effects.effect)
     middle = np.where(known, effects.effect, result.difference)
     low, high = (np.where(known, end, np.nan) for end in (effects.low, effects.high))
@@ -646,7 +648,9 @@ def global_chart(result: Result) -> Chart:
     more = [number(p) if tested else "no variation" for p, tested in zip(evidence.values, result.tested, strict=True)]
     scale = scale_over(middle[order], low[order], high[order])
     lines = (
-        _line(scale, result.subset_names[j], middle[j], (low[j], high[j]), result.chosen[j], more=more[j])
+        _line(
+            scale, result.subset_names[j], middle[j], (low[j], high[j]), result.chosen[j], more=more[j], q=number(q[j])
+        )
         for j in order.tolist()
     )
     title = effect_name(result)
