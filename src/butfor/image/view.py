@@ -15,7 +15,7 @@ import numpy as np
 
 from butfor.image.region import Box, Image, at, bounds, box_sums, integral, is_box, is_mask, is_region, mask_of
 from butfor.results.result import Result
-from butfor.results.summary import are_logits, are_probabilities, change, flip_sentence, number, softmax
+from butfor.results.summary import are_logits, are_probabilities, change, flip_sentence, headline_parts, number, softmax
 from butfor.types import Bools, Floats, InputError, Ints, Subset
 
 if TYPE_CHECKING:
@@ -438,7 +438,8 @@ def lit_and_marks(result: Result, image: Image, rows: Ints) -> tuple[Image, list
         depth = layers.resolution[row] / deepest
         cells.append(Cell(result.hypotheses.block_of(row).subset, depth, bool(effect[row] < 0), estimate))
     cells.sort(key=lambda cell: cell.estimate is not None)  # veils over what is chosen at the same resolution
-    return heat(image, cells), marks(row for row in chosen if layers.finest(result.chosen)[row])
+    outlined = headline_parts(result, result.chosen)
+    return heat(image, cells), marks(row for row in chosen if outlined[row])
 
 
 def shows_effects(result: Result) -> bool:

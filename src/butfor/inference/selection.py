@@ -391,6 +391,9 @@ def select(
     return chosen
 
 
+TINY = 0.1  # an effect is this share, or less, of what it is a part of: it does not stand for that
+
+
 @dataclass(frozen=True, eq=False)
 class Layers:
     """The resolutions of all hypotheses of a run, from whole inputs down to their smallest parts."""
@@ -443,12 +446,25 @@ class Layers:
         """Return those of the first `size` hypotheses: the subsets of one input of a table."""
         return replace(self, resolution=self.resolution[:size], parent=self.parent[:size])
 
-    def finest(self, chosen: Bools) -> Bools:
-        """Those chosen of which no part is chosen.
+    def finest(self, chosen: Bools, effect: Floats | None = None) -> Bools:
+        """Those chosen of which no part is chosen; with effects (H,) no part that contradicts what it is a part of.
 
-        >>> Layers(np.array([0, 1, 1]), np.array([-1, 0, 0])).finest(np.array([True, True, False]))
+        A part contradicts a chosen larger one if its effect has the other sign or at most a tenth of the size: then the
+        larger one is the finest (METHODS 18). Where an effect is not known, nothing is contradicted.
+
+        >>> layers, chosen = Layers(np.array([0, 1, 1]), np.array([-1, 0, 0])), np.array([True, True, False])
+        >>> layers.finest(chosen)
         array([False,  True, False])
+        >>> layers.finest(chosen, np.array([-0.29, 0.02, 0.0]))
+        array([ True, False, False])
         """
+        if effect is not None:
+            chosen, above = chosen.copy(), np.zeros(len(chosen))  # the largest effect of those it is a part of
+            for members in self.members:
+                top = np.where(self.parent < 0, 0.0, above[self.parent])
+                chosen &= ~(members & (top != 0) & ((effect * top < 0) | (np.abs(effect) <= TINY * np.abs(top))))
+                larger = chosen & (np.abs(effect) > np.abs(top))
+                above[members] = np.where(larger, effect, top)[members]
         parted = np.zeros(len(chosen), bool)
         parents = self.parent[chosen]
         while parents.size:
@@ -590,7 +606,7 @@ class Choice:
             return least
         if self.rule == "e-bh":
             return _step_up(_reciprocal(evidence), begins)
-        begins = np.maximum(begins, evidence)  # nothing with p > alpha is chosen
+        reached, begins = begins <= self.alpha, np.maximum(begins, evidence)  # nothing with p > alpha is chosen
         if self.rule == "bonferroni":
             return np.maximum(begins, evidence * size)
         if self.rule == "holm":
@@ -599,7 +615,7 @@ class Choice:
             assert self.weights is not None
             evidence = weighted_p(evidence, self.weights[0][rows], float(self.weights[1][rows[0]]))
         elif self.rule == "adaptive-strict":
-            p = np.where(begins <= self.alpha, evidence, 1.0)
+            p = np.where(reached, evidence, 1.0)
             evidence = _reciprocal(strict_e_values(p, *self._units(rows), self.alpha, self._stream(number)))
         elif self.rule == "by":
             evidence = evidence * (1 / np.arange(1, size + 1)).sum()
