@@ -151,7 +151,7 @@ def weighted_p(p: Floats, weights: Floats, nulls: float) -> Floats:
     """P / W times the null proportion (H,): what weighted BH compares."""
     if nulls < 1:
         p = np.where(p > 0.5, np.inf, p)  # they were counted as nulls: they are given up, whatever their weight
-    return np.divide(p * nulls, weights, out=np.full(p.shape, np.inf), where=weights > 0)
+    return np.asarray(np.divide(p * nulls, weights, out=np.full(p.shape, np.inf), where=weights > 0))
 
 
 def _count(p: Floats, alpha: float) -> int:

@@ -196,13 +196,13 @@ def _step_threshold(z: Floats, alpha: float, beyond: float) -> float:
     return float(candidates[passes][0]) if passes.any() else np.inf
 
 
-def _counted(z: Floats, beyond: float) -> tuple[Floats, Floats, Ints]:
+def _counted(z: Floats, beyond: float) -> tuple[Floats, Floats, Floats]:
     """Thresholds, from the least, the false wins to be expected beyond each, and the wins there."""
     candidates = np.unique(np.abs(z[z != 0]))  # z = 0 is a tie: it is neither a win nor a loss
     ordered = np.sort(z)
-    wins = z.size - np.searchsorted(ordered, candidates, side="left")  # #{z >= c}
+    wins = np.float64(z.size) - np.searchsorted(ordered, candidates, side="left")  # #{z >= c}
     losses = np.searchsorted(ordered, -candidates, side="right")  # #{z <= -c}
-    return candidates, 1 + losses + beyond, wins  # the 1 is what makes FDR control exact in finite samples
+    return candidates, np.float64(1 + beyond) + losses, wins  # the 1 is what makes FDR control exact in finite samples
 
 
 def _p_values(p: ArrayLike, alpha: float) -> Floats:
@@ -435,7 +435,7 @@ class Layers:
 
     def through(self, passing: Bools | None) -> Bools:
         """What is looked through (H,): the whole, and what is `passing`."""
-        return self.resolution == 0 if passing is None else (self.resolution == 0) | passing
+        return np.asarray(self.resolution == 0 if passing is None else (self.resolution == 0) | passing)
 
     @cached_property
     def members(self) -> list[Bools]:
@@ -712,4 +712,4 @@ def _step_down(p: Floats, begins: Floats) -> Floats:
 
 
 def _reciprocal(e: Floats) -> Floats:
-    return np.divide(1.0, e, out=np.full(len(e), np.inf), where=e > 0)
+    return np.asarray(np.divide(1.0, e, out=np.full(len(e), np.inf), where=e > 0))
