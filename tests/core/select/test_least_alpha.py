@@ -137,3 +137,59 @@ def test_results_that_are_combined_have_q_over_all_of_them(run):
     combined = butfor.combine([run], alpha=0.2)
     assert (combined.table.q <= 0.2).all()
     np.testing.assert_array_equal(combined.table.q, run.select(alpha=0.2, rule="bh").q[combined.chosen[0]])
+
+
+def table(**options):
+    rng = np.random.default_rng(4)
+    rows, inputs = rng.normal(size=(150, 3)), rng.normal([1.5, 0, 0], 1, (options.pop("inputs", 24), 3))
+    return butfor.explain(lambda x: x[:, 0] + x[:, 1], inputs, rows, control=False, decide=False, **options)
+
+
+def images(**options):
+    rng = np.random.default_rng(5)
+    given = [rng.integers(0, 255, (8, 8, 3), dtype=np.uint8) for _ in range(24)]
+    for one in given:
+        one[:4, :4] = np.maximum(one[:4, :4], 100)
+
+    def noise(batch, subset, draws, rng):
+        x1, y1, x2, y2 = subset.index
+        out = [one.copy() for one in batch for _ in range(draws)]
+        for one in out:
+            one[y1:y2, x1:x2] = rng.integers(0, 255, (y2 - y1, x2 - x1, 3))
+        return out
+
+    def bright(batch):
+        return np.array([one[:4, :4].mean() + 0.1 * one[4:, 4:].mean() for one in batch])
+
+    return butfor.image.explain(bright, given, noise, boxes=butfor.image.grid(2), **options)
+
+
+def texts(**options):
+    rng = np.random.default_rng(6)
+    words = np.array(["the", "cast", "was", "fine", "awful"])
+    given = [" ".join(rng.choice(words, 3, p=[0.2, 0.2, 0.2, 0.1, 0.3])) for _ in range(24)]
+    sampler = butfor.text.ngram([" ".join(rng.choice(words, 3, p=[0.3, 0.3, 0.2, 0.1, 0.1])) for _ in range(60)])
+    return butfor.text.explain(lambda batch: [one.count("awful") for one in batch], given, sampler, **options)
+
+
+@pytest.mark.parametrize("run_of", [table, images, texts])
+@pytest.mark.parametrize(
+    ("test", "rule"),
+    [(test, rule) for test in ("sequential", "irt") for rule in ("adaptive", "bh", "by", "holm", "bonferroni")]
+    + [("irt", "e-bh"), ("irt", "adaptive-strict"), ("osft", None), ("few-shot", None)],
+)
+@pytest.mark.filterwarnings("ignore::butfor.ReachWarning")
+def test_nothing_is_chosen_above_alpha(run_of, test, rule):
+    """In any modality, test and rule; `alpha` is large, so that there is something to choose."""
+    more = {"draws": {"sequential": 600, "irt": 99}[test]} if test in ("sequential", "irt") else {}
+    if rule == "adaptive-strict":
+        if run_of is not table:
+            pytest.skip("needs 200 inputs")
+        more["inputs"] = 200
+    found = run_of(test=test, rule=rule, alpha=0.3, seed=1, effects=None, **more)
+    assert found.rule == (rule or found.rule)
+    if not np.isnan(found.q).all():
+        np.testing.assert_array_equal(found.chosen, found.q <= 0.3)
+    if found.evidence.kind == "p":
+        assert not (found.chosen & (found.evidence.values > 0.3)).any()
+        assert found.chosen.any() or rule in ("by", "holm", "bonferroni")
