@@ -254,7 +254,6 @@ def _count_without(ratio: Floats, nulls: Floats, members: Bools, blocks: Ints, a
             break
         count = fewer
     result = np.zeros(len(ratio))
-    result[members] = np.maximum(
-        0.7 * count, count - 2.5 * np.sqrt(count)
-    )  # e-BH drops what counts on more than there is
+    # e-BH drops what counts on more than there is
+    result[members] = np.maximum(0.7 * count, count - 2.5 * np.sqrt(count))
     return result

@@ -498,9 +498,7 @@ class Choice:
     alpha: float
     families: Ints | None = None  # (H,) the family of each hypothesis; None: one for all
     layers: Layers | None = None
-    calibrated: Bools | None = (
-        None  # (H,) False: on held-out reference rows (the control) its draws were wrong; never chosen
-    )
+    calibrated: Bools | None = None  # (H,) False: its draws were wrong on held-out reference rows; never chosen
     draws: int = 1  # decoys of a competition
     floor: Floats | None = None  # (H,) share of null values beyond all that the sampler draws, where rivals compete
     units: LearningUnits | None = None
@@ -551,8 +549,7 @@ class Choice:
         chosen = np.zeros(len(tested), bool)
         if self.rule == "adaptive-strict":
             for number, rows in self._families(tested):
-                cluster, label = self._units(rows)
-                e = strict_e_values(evidence[rows], cluster, label, self.alpha, self._stream(number))
+                e = strict_e_values(evidence[rows], *self._units(rows), self.alpha, self._stream(number))
                 chosen[rows] = e_bh(e, self.alpha)
             return chosen
         weights, nulls = self.learned(evidence, tested)
@@ -571,44 +568,33 @@ class Choice:
         >>> Choice("bh", 0.1).least_alpha(np.array([0.01, 0.04, 0.05, 0.9]), np.ones(4, bool)).round(3)
         array([0.04 , 0.067, 0.067, 0.9  ])
         """
-        layers, q = self.layers, np.full(len(tested), np.nan)
-        if layers is not None and self.rule in COMPETITIONS:
+        q, size = np.full(len(tested), np.nan), len(tested)
+        if self.layers is not None and self.rule in COMPETITIONS:
             return q
-        choice, tested = (
-            self.after_pilot(evidence, tested),
-            tested if self._passing is None else tested & ~self._passing,
-        )
-        begins, passed = np.zeros(
-            (2, len(tested))
-        )  # the alpha from which on a hypothesis, and its parts, may be chosen
-        for level in [np.ones(len(tested), bool)] if layers is None else layers.members:
-            if layers is not None:
-                begins[level] = np.where(layers.parent < 0, 0.0, passed[layers.parent])[level]
+        choice, tested = self.after_pilot(evidence, tested), tested & (self.calibrated is None or self.calibrated)
+        layers = self.layers or Layers(np.zeros(size, np.int64), np.full(size, -1))
+        begins, passed = np.zeros((2, size))  # the alpha from which on a hypothesis, and its parts, may be chosen
+        for level in layers.members:
+            begins[level] = np.where(layers.parent < 0, 0.0, passed[layers.parent])[level]
             for number, rows in choice._families(tested & level):
                 least = np.minimum(choice._least_alpha(number, rows, evidence[rows], begins[rows]), 1.0)
                 q[rows] = np.where(np.abs(least - self.alpha) <= self.alpha * (SLACK - 1), self.alpha, least)
-            if layers is not None:
-                through = layers.through(self._passing) & level
-                passed[level] = np.where(through, begins, np.nan_to_num(q, nan=np.inf))[level]
+            passed[level] = np.where(layers.through(self._passing), begins, np.nan_to_num(q, nan=np.inf))[level]
         return q
 
     def _least_alpha(self, number: int, rows: Ints, evidence: Floats, begins: Floats) -> Floats:
         """The least alpha (n,) for the hypotheses `rows` of one family."""
-        size = len(rows)
         if self.rule in COMPETITIONS:
             draws = self.draws if self.rule == "seqstep" else 1
             beyond = 0.0 if self.floor is None else draws * float(self.floor[rows].sum())
             candidates, false, wins = _counted(evidence, beyond)
-            share = np.divide(false, draws * wins, out=np.full(len(wins), np.inf), where=wins > 0)
-            won = evidence > 0
-            least = np.ones(size)
-            least[won] = np.minimum.accumulate(share)[np.searchsorted(candidates, evidence[won])]
-            return least
+            share = np.append(np.minimum.accumulate(false / np.maximum(draws * wins, 0.5)), 1.0)
+            return np.where(evidence > 0, share[np.searchsorted(candidates, evidence)], 1.0)
         if self.rule == "e-bh":
-            return _step_up(_reciprocal(evidence), begins)
+            return _step_up(1 / np.maximum(evidence, 1e-300), begins)
         reached, begins = begins <= self.alpha, np.maximum(begins, evidence)  # nothing with p > alpha is chosen
         if self.rule == "bonferroni":
-            return np.maximum(begins, evidence * size)
+            return np.maximum(begins, evidence * len(rows))
         if self.rule == "holm":
             return _step_down(evidence, begins)
         if self.rule == "adaptive":
@@ -616,9 +602,10 @@ class Choice:
             evidence = weighted_p(evidence, self.weights[0][rows], float(self.weights[1][rows[0]]))
         elif self.rule == "adaptive-strict":
             p = np.where(reached, evidence, 1.0)
-            evidence = _reciprocal(strict_e_values(p, *self._units(rows), self.alpha, self._stream(number)))
+            e = strict_e_values(p, *self._units(rows), self.alpha, self._stream(number))
+            evidence = 1 / np.maximum(e, 1e-300)
         elif self.rule == "by":
-            evidence = evidence * (1 / np.arange(1, size + 1)).sum()
+            evidence = evidence * (1 / np.arange(1, len(rows) + 1)).sum()
         return _step_up(evidence, begins)
 
     def learned(self, p: Floats, tested: Bools) -> tuple[Floats, Floats]:
@@ -627,8 +614,8 @@ class Choice:
             return self.weights
         weights, nulls = np.ones(len(p)), np.ones(len(p))
         for number, rows in self._families(tested):
-            cluster, label = self._units(rows)
-            weights[rows], nulls[rows] = learn_weights(p[rows], cluster, label, self.alpha, self._stream(number))
+            learned = learn_weights(p[rows], *self._units(rows), self.alpha, self._stream(number))
+            weights[rows], nulls[rows] = learned
         return weights, nulls
 
     def after_pilot(self, p: Floats, tested: Bools) -> Choice:
@@ -672,24 +659,21 @@ def _step_up(p: Floats, begins: Floats) -> Floats:
     >>> _step_up(np.array([0.01, 0.02, 0.5]), np.array([0.3, 0.0, 0.0])).round(3)
     array([0.3 , 0.06, 0.5 ])
     """
-    size, alpha = len(p), np.inf
-    least = np.ones(size)
+    size, least = len(p), np.ones(len(p))
     some = np.flatnonzero((p < 1) & (begins < 1))
-    by_p = some[np.argsort(-p[some])]
+    by_p = some[np.argsort(p[some])]
     if (begins[some] <= p[some]).all():  # p n / k is more
-        least[by_p] = np.minimum.accumulate(p[by_p] * size / np.arange(len(some), 0, -1))
+        least[by_p[::-1]] = np.minimum.accumulate(p[by_p[::-1]] * size / np.arange(len(some), 0, -1))
         return least
-    p_of, begins_of, left = p.tolist(), begins.tolist(), [True] * size
-    orders, i, j = (by_p.tolist(), some[np.argsort(-begins[some])].tolist()), 0, 0
+    p_of, begins_of, left, alpha = p.tolist(), begins.tolist(), [True] * size, np.inf
+    first, second = by_p.tolist(), some[np.argsort(begins[some])].tolist()
     for k in range(len(some), 0, -1):
-        while not left[orders[0][i]]:
-            i += 1
-        while not left[orders[1][j]]:
-            j += 1
-        needs = p_of[orders[0][i]] * size / k, begins_of[orders[1][j]]
-        row = orders[0][i] if needs[0] >= needs[1] else orders[1][j]
-        alpha, left[row] = min(alpha, max(needs)), False
-        least[row] = alpha
+        for last in (first, second):
+            while not left[last[-1]]:
+                last.pop()
+        needs, row = max((p_of[first[-1]] * size / k, first[-1]), (begins_of[second[-1]], second[-1]))
+        least[row] = alpha = min(alpha, needs)
+        left[row] = False
     return least
 
 
@@ -706,10 +690,5 @@ def _step_down(p: Floats, begins: Floats) -> Floats:
             heappush(ready, (float(p[order[waiting]]), order[waiting]))
             waiting += 1
         small, row = heappop(ready)
-        alpha = max(alpha, float(begins[row]), small * left)
-        least[row] = alpha
+        least[row] = alpha = max(alpha, float(begins[row]), small * left)
     return least
-
-
-def _reciprocal(e: Floats) -> Floats:
-    return np.asarray(np.divide(1.0, e, out=np.full(len(e), np.inf), where=e > 0))

@@ -149,7 +149,7 @@ def images(**options):
     rng = np.random.default_rng(5)
     given = [rng.integers(0, 255, (8, 8, 3), dtype=np.uint8) for _ in range(24)]
     for one in given:
-        one[:4, :4] = np.maximum(one[:4, :4], 100)
+        one[:4, :4] = np.maximum(one[:4, :4], 140)
 
     def noise(batch, subset, draws, rng):
         x1, y1, x2, y2 = subset.index
