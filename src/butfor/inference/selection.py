@@ -434,7 +434,7 @@ class Layers:
         return chosen
 
     def through(self, passing: Bools | None) -> Bools:
-        """What is looked through (H,): the whole, and what is `passing`."""
+        """Return what is looked through (H,): the whole, and what is `passing`."""
         return np.asarray(self.resolution == 0 if passing is None else (self.resolution == 0) | passing)
 
     @cached_property
@@ -663,7 +663,7 @@ def _step_up(p: Floats, begins: Floats) -> Floats:
     some = np.flatnonzero((p < 1) & (begins < 1))
     by_p = some[np.argsort(p[some])]
     if (begins[some] <= p[some]).all():  # p n / k is more
-        least[by_p[::-1]] = np.minimum.accumulate(p[by_p[::-1]] * size / np.arange(len(some), 0, -1))
+        least[by_p[::-1]] = np.minimum.accumulate(p[by_p[::-1]] * (size / np.arange(len(some), 0, -1)))
         return least
     p_of, begins_of, left, alpha = p.tolist(), begins.tolist(), [True] * size, np.inf
     first, second = by_p.tolist(), some[np.argsort(begins[some])].tolist()
@@ -671,7 +671,7 @@ def _step_up(p: Floats, begins: Floats) -> Floats:
         for last in (first, second):
             while not left[last[-1]]:
                 last.pop()
-        needs, row = max((p_of[first[-1]] * size / k, first[-1]), (begins_of[second[-1]], second[-1]))
+        needs, row = max((p_of[first[-1]] * (size / k), first[-1]), (begins_of[second[-1]], second[-1]))
         least[row] = alpha = min(alpha, needs)
         left[row] = False
     return least
