@@ -20,15 +20,15 @@ from butfor.inference.selection import Choice, Layers, LearningUnits
 from butfor.load import load
 from butfor.results.result import Result, drops_unvarying
 from butfor.results.words import Guarantee, Note
-from butfor.types import Array, Bools, InputError
+from butfor.types import Array, Bools, Floats, InputError
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
 SETTINGS = ("test", "alternative", "target", "link", "h", "delta", "picked", "min_effect", "sampler", "controlled")
-COLUMNS = ("input", "subset", "resolution", "value", "observed", "draws", "p", "z", "w", "e", "effect", "effect_low",
-           "effect_high", "output")  # fmt: skip
+COLUMNS = ("input", "subset", "resolution", "value", "observed", "draws", "p", "z", "w", "e", "q", "effect",
+           "effect_low", "effect_high", "output")  # fmt: skip
 INDEPENDENT = ("knockoff+", "seqstep", "adaptive", "adaptive-strict")  # rules that need draws of each file for itself
 
 
@@ -38,7 +38,7 @@ class Combined:
 
     files: tuple[str, ...]  # in the order given; a result that is no file is called by its position
     chosen: tuple[Bools, ...]  # of each file, a value for each row of its table
-    table: pd.DataFrame  # the chosen hypotheses: file, input, subset, evidence, effect
+    table: pd.DataFrame  # the chosen hypotheses: file, input, subset, evidence, q, effect
     alpha: float
     rule: str
     guarantee: Guarantee
@@ -123,10 +123,11 @@ def combine(results: Sequence[Result | str | Path], alpha: float = 0.1, rule: st
     if isinstance(results, str | Path | Result) or not len(results):
         raise InputError("combine takes a list of results or of files written by result.save; give at least one")
     files = tuple(str(one) if isinstance(one, str | Path) else f"result {k}" for k, one in enumerate(results))
-    chosen, rule, guarantee = _chosen(files, _read(results), check_alpha(alpha), rule)
+    chosen, q, rule, guarantee = _chosen(files, _read(results), check_alpha(alpha), rule)
     tables = []
-    for file, result, bits in zip(files, _read(results), chosen, strict=True):
+    for file, result, bits, least in zip(files, _read(results), chosen, q, strict=True):
         rows = result.table.loc[bits, [name for name in COLUMNS if name in result.table.columns]]
+        rows["q"] = least[bits]  # over all results
         rows.insert(0, "file", file)
         tables.append(rows)
     table = pd.concat([rows for rows in tables if len(rows)] or tables[:1], ignore_index=True)
@@ -144,8 +145,8 @@ def _read(results: Sequence[Result | str | Path]) -> Iterator[Result]:
 
 def _chosen(
     files: Sequence[str], results: Iterator[Result], alpha: float, rule: str | None
-) -> tuple[tuple[Bools, ...], str, Guarantee]:
-    """Apply one rule to the evidence of all results; what it chooses of each, its name and its guarantee."""
+) -> tuple[tuple[Bools, ...], list[Floats], str, Guarantee]:
+    """Apply one rule to the evidence of all results; what it chooses of each, q, its name and its guarantee."""
     arrays: dict[str, list[Array]] = {}
     names: set[Any] = set()
     sizes, seeds, promises = list[int](), list[Any](), list[Guarantee]()
@@ -182,10 +183,11 @@ def _chosen(
         floor=joined.get("floor"),
         units=LearningUnits(joined["cluster"], joined["label"]) if "cluster" in joined else None,
     )
-    chosen = choice.chosen(joined["values"], tested)
+    chosen, q = choice.chosen(joined["values"], tested), choice.least_alpha(joined["values"], tested)
     filtered = bool((joined["drawable"] & ~tested).any())
     promise = _guarantee(promises, rule, len(set(seeds)) < len(seeds), filtered)
-    return tuple(np.split(chosen, np.cumsum(sizes)[:-1])), rule, promise
+    ends = np.cumsum(sizes)[:-1]
+    return tuple(np.split(chosen, ends)), np.split(q, ends), rule, promise
 
 
 def _rule(result: Result, rule: str | None) -> str:

@@ -18,7 +18,7 @@ def false_shares(truth, tied=False):
     for run in range(RUNS):
         p = np.where(truth, 1e-9, rng.random(21))
         p = np.ceil(p * 20) / 20 if tied else p
-        chosen = features._chosen(TREE, p, np.ones(21, bool), ALPHA, None)
+        chosen = features._least_alpha(TREE, p, np.ones(21, bool), ALPHA, None) <= ALPHA
         found[run] = [(chosen & ~truth)[own].sum() / max(1, chosen[own].sum()) for own in LEVELS]
     return np.column_stack([found.mean(axis=0), found.std(axis=0) / np.sqrt(RUNS)])
 
@@ -43,11 +43,12 @@ def test_false_ones_of_each_resolution(truth, tied):
 
 def test_one_that_is_drowned_is_found():
     p = np.where(np.arange(21) == 7, 1e-9, 0.5)
-    assert np.flatnonzero(features._chosen(TREE, p, np.ones(21, bool), ALPHA, None)).tolist() == [7]
+    assert np.flatnonzero(features._least_alpha(TREE, p, np.ones(21, bool), ALPHA, None) <= ALPHA).tolist() == [7]
 
 
 def test_standing_alone_without_counting_the_others_is_caught(monkeypatch):
     monkeypatch.setattr(features, "ALONE", 21.0)  # each at alpha by itself
-    monkeypatch.setattr(features, "select", lambda p, alpha, rule, tested: tested & (p <= ALPHA) & False)
+    nothing = np.full(21, -np.inf)  # over 1 - ALONE, which is negative: the tree chooses nothing
+    monkeypatch.setattr(features.Choice, "least_alpha", lambda *_: nothing)
     with pytest.raises(AssertionError, match="too many"):
         bounded(false_shares(TRUTHS["every null true"]))

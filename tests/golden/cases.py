@@ -585,7 +585,7 @@ def plain(result):
         "draws": run_lengths(table.draws),
         "status": run_lengths(table.status),
     }
-    close = {"effects": table.loc[result.chosen, EFFECTS].to_numpy(float).tolist()}
+    close = {"effects": table.loc[result.chosen, EFFECTS].to_numpy(float).tolist(), "q": table.q.tolist()}
     (exact if kind == "p" else close)[kind] = table[kind].tolist()
     if not result.is_global:
         exact["counterfactuals"] = drawn(result)

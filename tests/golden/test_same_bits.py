@@ -57,12 +57,24 @@ def text(value):
 def test_same_bits(case, stored, tmp_path):
     """The same choices, draws, p-values, statuses and notes; numbers to rounding: BLAS adds up in another order on a
     processor with other instructions, which moves the last bits of a counterfactual and nothing else."""
-    found, wanted = plain(CASES[case](tmp_path)), stored[case]
+    result, wanted = CASES[case](tmp_path), stored[case]
+    found = plain(result)
     assert text(rounded(found["exact"], wanted["exact"])) == text(wanted["exact"])
     assert list(found["close"]) == list(wanted["close"])
     for name, values in wanted["close"].items():
         np.testing.assert_allclose(found["close"][name], values, rtol=1e-8, atol=1e-9, err_msg=name)
     assert text(rounded(found["told"], wanted["told"])) == text(wanted["told"])
+    if hasattr(result, "chosen"):
+        assert_q(result)
+
+
+def assert_q(result):
+    """What is chosen is what has q <= alpha, and none of it has p > alpha; competitions on layers have no q."""
+    if not (np.isnan(result.q).all() and result.evidence.kind in "zw"):
+        np.testing.assert_array_equal(result.chosen, result.q <= result.alpha)
+    if result.evidence.kind == "p":
+        assert not (result.chosen & (result.evidence.values > result.alpha)).any()
+        assert (result.q[np.isfinite(result.q)] >= result.evidence.values[np.isfinite(result.q)]).all()
 
 
 def rounded(found, wanted):

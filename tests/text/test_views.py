@@ -138,7 +138,7 @@ def test_evidence_effect_and_output_are_on_hover(result):
     tips = [s.tip for s in stretches(result, "a") if s.kind == "down"]
     assert len(tips) == 1
     (tip,) = tips[0]
-    assert re.fullmatch(r"dreadful: chosen, w \S+, effect −1 \(−\S+ to −\S+\), output 1", tip)
+    assert re.fullmatch(r"dreadful: chosen, w \S+, q 0\.\d+, effect −1 \(−\S+ to −\S+\), output 1", tip)
     assert all(len(s.tip) == 1 and s.tip[0].startswith("w ") for s in stretches(result, "a") if s.kind == "tested")
 
 

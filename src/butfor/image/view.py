@@ -15,7 +15,7 @@ import numpy as np
 
 from butfor.image.region import Box, Image, at, bounds, box_sums, integral, is_box, is_mask, is_region, mask_of
 from butfor.results.result import Result
-from butfor.results.summary import are_logits, are_probabilities, change, flip_sentence, number, softmax
+from butfor.results.summary import are_logits, are_probabilities, change, flip_sentence, headline_parts, number, softmax
 from butfor.types import Bools, Floats, InputError, Ints, Subset
 
 if TYPE_CHECKING:
@@ -363,7 +363,7 @@ def _region(result: Result, row: int, image: Image, observed: Floats, logits: bo
 
     subset, label = result.hypotheses.block_of(row).subset, int(result.evidence.classes[row])
     column = label if len(observed) > 1 else 0
-    inside = _inside(result, row).replace("-", "−")
+    inside, q = _inside(result, row).replace("-", "−"), number(result.q[row])
     kind = "p-value" if result.evidence.kind == "p" else result.evidence.kind
     where = overlay = None
     if is_box(subset.index):
@@ -391,7 +391,7 @@ def _region(result: Result, row: int, image: Image, observed: Floats, logits: bo
     return Region(
         name=subset.name,
         chosen=bool(result.chosen[row]),
-        statistic=f"{'effect' if shows_effects(result) else kind} {inside}",
+        statistic=f"{'effect' if shows_effects(result) else kind} {inside}{q and f', q {q}'}",
         inside=inside,
         output="" if result.output_names is None else _class_name(result.output_names[label]).split(",")[0],
         value=value(observed),
@@ -438,7 +438,8 @@ def lit_and_marks(result: Result, image: Image, rows: Ints) -> tuple[Image, list
         depth = layers.resolution[row] / deepest
         cells.append(Cell(result.hypotheses.block_of(row).subset, depth, bool(effect[row] < 0), estimate))
     cells.sort(key=lambda cell: cell.estimate is not None)  # veils over what is chosen at the same resolution
-    return heat(image, cells), marks(row for row in chosen if layers.finest(result.chosen)[row])
+    outlined = headline_parts(result, result.chosen)
+    return heat(image, cells), marks(row for row in chosen if outlined[row])
 
 
 def shows_effects(result: Result) -> bool:

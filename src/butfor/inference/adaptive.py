@@ -135,14 +135,23 @@ def _hull(p: Floats, labels: Ints, times: Ints, size: Ints) -> tuple[Ints, Float
 def weighted_bh(p: Floats, weights: Floats, nulls: float, alpha: float) -> Bools:
     """Weighted BH (Genovese, Roeder & Wasserman 2006) on p-values (H,), with the null proportion `nulls`.
 
+    Nothing with p > alpha is chosen, whatever its weight: such a p counts as 1, and larger p-values stay valid.
+
     >>> weighted_bh(np.array([0.04, 0.04, 0.9]), np.array([2.0, 0.5, 0.5]), 1.0, alpha=0.1)
     array([ True, False, False])
+    >>> weighted_bh(np.array([0.01, 0.12]), np.array([1.0, 1.5]), 0.5, alpha=0.1)
+    array([ True, False])
     """
+    ratio = np.where(p > alpha * SLACK, np.inf, weighted_p(p, weights, nulls))
+    count = _count(ratio, alpha)
+    return ratio <= alpha * SLACK * count / max(1, p.size) if count else np.zeros(p.shape, bool)
+
+
+def weighted_p(p: Floats, weights: Floats, nulls: float) -> Floats:
+    """P / W times the null proportion (H,): what weighted BH compares."""
     if nulls < 1:
         p = np.where(p > 0.5, np.inf, p)  # they were counted as nulls: they are given up, whatever their weight
-    adjusted = np.divide(p * nulls, weights, out=np.full(p.shape, np.inf), where=weights > 0)
-    count = _count(adjusted, alpha)
-    return adjusted <= alpha * SLACK * count / max(1, p.size) if count else np.zeros(p.shape, bool)
+    return np.asarray(np.divide(p * nulls, weights, out=np.full(p.shape, np.inf), where=weights > 0))
 
 
 def _count(p: Floats, alpha: float) -> int:
@@ -196,12 +205,12 @@ def strict_e_values(p: Floats, input_of: Ints, label_of: Ints, alpha: float, rng
         )
     learner, blocks = Learner(p, label_of, alpha), blocks.reshape(-1)
     fold = (rng.permutation(len(names)) % FOLDS)[blocks]
-    e = np.zeros(len(p))
+    e, small = np.zeros(len(p)), np.where(p > alpha * SLACK, np.inf, p)  # nothing with p > alpha is chosen: e is less
     for k in range(FOLDS):
         weights = _weights_without(learner, fold, k, blocks, rng)
         nulls = _nulls(p, weights, fold, k, blocks)
-        count = _count_without(p / weights, nulls, fold == k, blocks, alpha)  # 0 outside the fold
-        passed = (count > 0) & (p <= alpha * SLACK * weights * count / (len(p) * nulls))
+        count = _count_without(small / weights, nulls, fold == k, blocks, alpha)  # 0 outside the fold
+        passed = (count > 0) & (small <= alpha * SLACK * weights * count / (len(p) * nulls))
         e[passed] = len(p) / (alpha * count[passed])
     return e
 
@@ -245,7 +254,6 @@ def _count_without(ratio: Floats, nulls: Floats, members: Bools, blocks: Ints, a
             break
         count = fewer
     result = np.zeros(len(ratio))
-    result[members] = np.maximum(
-        0.7 * count, count - 2.5 * np.sqrt(count)
-    )  # e-BH drops what counts on more than there is
+    # e-BH drops what counts on more than there is
+    result[members] = np.maximum(0.7 * count, count - 2.5 * np.sqrt(count))
     return result

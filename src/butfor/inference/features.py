@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from butfor.inference.effects import Estimates
-from butfor.inference.selection import Layers, select
+from butfor.inference.selection import Choice, Layers
 from butfor.types import Bools, Floats, Ints
 
 ALONE = 0.1  # of alpha: for what stands out by itself among all subsets of all resolutions
@@ -33,12 +33,13 @@ class Fit:
 
 @dataclass(frozen=True, eq=False)
 class Features:
-    """Of each subset (S,): its mean effect over the inputs with a 95 % interval, p, and whether it is chosen."""
+    """Of each subset (S,): its mean effect over the inputs with a 95 % interval, p, q, and whether it is chosen."""
 
     effect: Floats
     low: Floats
     high: Floats
     p: Floats
+    q: Floats  # the least alpha at which it would be chosen
     chosen: Bools
     inputs: Ints  # that it was estimated on
 
@@ -82,25 +83,23 @@ def features(
             error += np.where(root, 0.0, off**2)
     p, half = _student(mean, noise, error, number - 1, np.inf if fit is None else fit.rows - 1)
     tested = np.isfinite(p) & (np.ones(size, bool) if calibrated is None else calibrated)
-    chosen = _chosen(layers, p, tested, alpha, calibrated)
-    return Features(mean, mean - half, mean + half, p, chosen, np.full(size, count))
+    q = _least_alpha(layers, p, tested, alpha, calibrated)
+    return Features(mean, mean - half, mean + half, p, q, q <= alpha, np.full(size, count))
 
 
-def _chosen(layers: Layers | None, p: Floats, tested: Bools, alpha: float, calibrated: Bools | None) -> Bools:
-    """BH over the subsets of a resolution; of several resolutions from the largest subsets to their parts.
+def _least_alpha(layers: Layers | None, p: Floats, tested: Bools, alpha: float, calibrated: Bools | None) -> Floats:
+    """The least alpha (S,) for BH over the subsets of a resolution; of several from the largest subsets to their parts.
 
     A part whose larger subset is not chosen, since noise of the others drowns it there, counts if it stands out among
     all subsets of the tree (Bonferroni at a tenth of alpha, which the rest goes without): at every resolution the share
     of false ones is at most .9 alpha and the chance of any of these .1 alpha.
     """
     if layers is None:
-        return select(p, alpha, "bh", tested)
-
-    def choose(resolution: Bools, reached: Bools) -> Bools:  # what is no part of something chosen counts as p = 1
-        return select(np.where(tested & reached, p, 1.0), (1 - ALONE) * alpha, "bh", tested & resolution)
-
-    chosen = layers.top_down(choose, None if calibrated is None else ~calibrated)
-    return np.asarray(chosen | (tested & (p * tested.sum() <= ALONE * alpha)))
+        return Choice("bh", alpha).least_alpha(p, tested)
+    share = 1 - ALONE
+    in_tree = Choice("bh", share * alpha, layers=layers, calibrated=calibrated).least_alpha(p, tested)
+    by_tree = np.where(in_tree == share * alpha, alpha, np.minimum(in_tree / share, 1.0))  # without rounding at alpha
+    return np.minimum(by_tree, np.where(tested, p * tested.sum() / ALONE, np.nan))
 
 
 def _student(mean: Floats, noise: Floats, error: Floats, first: float, second: float) -> tuple[Floats, Floats]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from heapq import heappop, heappush
 from itertools import pairwise
 from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from butfor.inference.adaptive import SLACK, clusters_of, learn_weights, strict_e_values, weighted_bh
+from butfor.inference.adaptive import SLACK, clusters_of, learn_weights, strict_e_values, weighted_bh, weighted_p
 from butfor.streams import stream
 from butfor.types import Bools, Floats, InputError, Ints
 
@@ -190,14 +191,18 @@ def _step_threshold(z: Floats, alpha: float, beyond: float) -> float:
     A sampler that draws from m rows makes nothing beyond all of them, while of every m + 1 null values one lies there:
     it wins whatever is drawn, by more than any loss. So many false wins are to be expected in all, and are counted.
     """
-    candidates = np.unique(np.abs(z[z != 0]))  # z = 0 is a tie: it is neither a win nor a loss
-    if candidates.size == 0:
-        return np.inf
-    ordered = np.sort(z)
-    wins = z.size - np.searchsorted(ordered, candidates, side="left")  # #{z >= c}
-    losses = np.searchsorted(ordered, -candidates, side="right")  # #{z <= -c}
-    passes = 1 + losses + beyond <= alpha * SLACK * wins  # the 1 is what makes FDR control exact in finite samples
+    candidates, false, wins = _counted(z, beyond)
+    passes = false <= alpha * SLACK * wins
     return float(candidates[passes][0]) if passes.any() else np.inf
+
+
+def _counted(z: Floats, beyond: float) -> tuple[Floats, Floats, Floats]:
+    """Thresholds, from the least, the false wins to be expected beyond each, and the wins there."""
+    candidates = np.unique(np.abs(z[z != 0]))  # z = 0 is a tie: it is neither a win nor a loss
+    ordered = np.sort(z)
+    wins = np.float64(z.size) - np.searchsorted(ordered, candidates, side="left")  # #{z >= c}
+    losses = np.searchsorted(ordered, -candidates, side="right")  # #{z <= -c}
+    return candidates, np.float64(1 + beyond) + losses, wins  # the 1 is what makes FDR control exact in finite samples
 
 
 def _p_values(p: ArrayLike, alpha: float) -> Floats:
@@ -386,6 +391,9 @@ def select(
     return chosen
 
 
+TINY = 0.1  # an effect is this share, or less, of what it is a part of: it does not stand for that
+
+
 @dataclass(frozen=True, eq=False)
 class Layers:
     """The resolutions of all hypotheses of a run, from whole inputs down to their smallest parts."""
@@ -418,15 +426,19 @@ class Layers:
         array([ True, False, False])
         """
         chosen, passed = np.zeros((2, len(self.parent)), bool)
-        through = self.resolution == 0 if passing is None else (self.resolution == 0) | passing
-        for members in self._members:
+        through = self.through(passing)
+        for members in self.members:
             reached = members & ((self.parent < 0) | passed[self.parent])
             chosen |= choose(members, reached) & reached
             passed |= reached & (chosen | through)
         return chosen
 
+    def through(self, passing: Bools | None) -> Bools:
+        """Return what is looked through (H,): the whole, and what is `passing`."""
+        return np.asarray(self.resolution == 0 if passing is None else (self.resolution == 0) | passing)
+
     @cached_property
-    def _members(self) -> list[Bools]:
+    def members(self) -> list[Bools]:
         """Which hypotheses are of each resolution (H,), from the whole down."""
         return [self.resolution == number for number in np.unique(self.resolution)]
 
@@ -434,12 +446,25 @@ class Layers:
         """Return those of the first `size` hypotheses: the subsets of one input of a table."""
         return replace(self, resolution=self.resolution[:size], parent=self.parent[:size])
 
-    def finest(self, chosen: Bools) -> Bools:
-        """Those chosen of which no part is chosen.
+    def finest(self, chosen: Bools, effect: Floats | None = None) -> Bools:
+        """Those chosen of which no part is chosen; with effects (H,) no part that contradicts what it is a part of.
 
-        >>> Layers(np.array([0, 1, 1]), np.array([-1, 0, 0])).finest(np.array([True, True, False]))
+        A part contradicts a chosen larger one if its effect has the other sign or at most a tenth of the size: then the
+        larger one is the finest (METHODS 18). Where an effect is not known, nothing is contradicted.
+
+        >>> layers, chosen = Layers(np.array([0, 1, 1]), np.array([-1, 0, 0])), np.array([True, True, False])
+        >>> layers.finest(chosen)
         array([False,  True, False])
+        >>> layers.finest(chosen, np.array([-0.29, 0.02, 0.0]))
+        array([ True, False, False])
         """
+        if effect is not None:
+            chosen, above = chosen.copy(), np.zeros(len(chosen))  # the largest effect of those it is a part of
+            for members in self.members:
+                top = np.where(self.parent < 0, 0.0, above[self.parent])
+                chosen &= ~(members & (top != 0) & ((effect * top < 0) | (np.abs(effect) <= TINY * np.abs(top))))
+                larger = chosen & (np.abs(effect) > np.abs(top))
+                above[members] = np.where(larger, effect, top)[members]
         parted = np.zeros(len(chosen), bool)
         parents = self.parent[chosen]
         while parents.size:
@@ -473,9 +498,7 @@ class Choice:
     alpha: float
     families: Ints | None = None  # (H,) the family of each hypothesis; None: one for all
     layers: Layers | None = None
-    calibrated: Bools | None = (
-        None  # (H,) False: on held-out reference rows (the control) its draws were wrong; never chosen
-    )
+    calibrated: Bools | None = None  # (H,) False: its draws were wrong on held-out reference rows; never chosen
     draws: int = 1  # decoys of a competition
     floor: Floats | None = None  # (H,) share of null values beyond all that the sampler draws, where rivals compete
     units: LearningUnits | None = None
@@ -526,8 +549,7 @@ class Choice:
         chosen = np.zeros(len(tested), bool)
         if self.rule == "adaptive-strict":
             for number, rows in self._families(tested):
-                cluster, label = self._units(rows)
-                e = strict_e_values(evidence[rows], cluster, label, self.alpha, self._stream(number))
+                e = strict_e_values(evidence[rows], *self._units(rows), self.alpha, self._stream(number))
                 chosen[rows] = e_bh(e, self.alpha)
             return chosen
         weights, nulls = self.learned(evidence, tested)
@@ -535,14 +557,65 @@ class Choice:
             chosen[rows] = weighted_bh(evidence[rows], weights[rows], float(nulls[rows[0]]), self.alpha)
         return chosen
 
+    def least_alpha(self, evidence: Floats, tested: Bools) -> Floats:
+        """Return q (H,), the least alpha at which each hypothesis would be chosen: `chosen` is `q <= alpha`.
+
+        Family, layers and weights stay as they are: weights, null shares and the e-values of "adaptive-strict" are
+        those learned at this alpha. q is at least p, at least the q of what a hypothesis is a part of (but of what is
+        looked through), and 1 where no alpha will do. NaN where nothing was tested or the draws were wrong, and for
+        competitions on several resolutions.
+
+        >>> Choice("bh", 0.1).least_alpha(np.array([0.01, 0.04, 0.05, 0.9]), np.ones(4, bool)).round(3)
+        array([0.04 , 0.067, 0.067, 0.9  ])
+        """
+        q, size = np.full(len(tested), np.nan), len(tested)
+        if self.layers is not None and self.rule in COMPETITIONS:
+            return q
+        choice, tested = self.after_pilot(evidence, tested), tested & (self.calibrated is None or self.calibrated)
+        layers = self.layers or Layers(np.zeros(size, np.int64), np.full(size, -1))
+        begins, passed = np.zeros((2, size))  # the alpha from which on a hypothesis, and its parts, may be chosen
+        for level in layers.members:
+            begins[level] = np.where(layers.parent < 0, 0.0, passed[layers.parent])[level]
+            for number, rows in choice._families(tested & level):
+                least = np.minimum(choice._least_alpha(number, rows, evidence[rows], begins[rows]), 1.0)
+                q[rows] = np.where(np.abs(least - self.alpha) <= self.alpha * (SLACK - 1), self.alpha, least)
+            passed[level] = np.where(layers.through(self._passing), begins, np.nan_to_num(q, nan=np.inf))[level]
+        return q
+
+    def _least_alpha(self, number: int, rows: Ints, evidence: Floats, begins: Floats) -> Floats:
+        """The least alpha (n,) for the hypotheses `rows` of one family."""
+        if self.rule in COMPETITIONS:
+            draws = self.draws if self.rule == "seqstep" else 1
+            beyond = 0.0 if self.floor is None else draws * float(self.floor[rows].sum())
+            candidates, false, wins = _counted(evidence, beyond)
+            share = np.append(np.minimum.accumulate(false / np.maximum(draws * wins, 0.5)), 1.0)
+            return np.where(evidence > 0, share[np.searchsorted(candidates, evidence)], 1.0)
+        if self.rule == "e-bh":
+            return _step_up(1 / np.maximum(evidence, 1e-300), begins)
+        reached, begins = begins <= self.alpha, np.maximum(begins, evidence)  # nothing with p > alpha is chosen
+        if self.rule == "bonferroni":
+            return np.maximum(begins, evidence * len(rows))
+        if self.rule == "holm":
+            return _step_down(evidence, begins)
+        if self.rule == "adaptive":
+            assert self.weights is not None
+            evidence = weighted_p(evidence, self.weights[0][rows], float(self.weights[1][rows[0]]))
+        elif self.rule == "adaptive-strict":
+            p = np.where(reached, evidence, 1.0)
+            e = strict_e_values(p, *self._units(rows), self.alpha, self._stream(number))
+            evidence = 1 / np.maximum(e, 1e-300)
+        elif self.rule == "by":
+            evidence = evidence * (1 / np.arange(1, len(rows) + 1)).sum()
+        return _step_up(evidence, begins)
+
     def learned(self, p: Floats, tested: Bools) -> tuple[Floats, Floats]:
         """Weights and null shares (H,): those it has, or else what these p-values teach (METHODS 12)."""
         if self.weights is not None:
             return self.weights
         weights, nulls = np.ones(len(p)), np.ones(len(p))
         for number, rows in self._families(tested):
-            cluster, label = self._units(rows)
-            weights[rows], nulls[rows] = learn_weights(p[rows], cluster, label, self.alpha, self._stream(number))
+            learned = learn_weights(p[rows], *self._units(rows), self.alpha, self._stream(number))
+            weights[rows], nulls[rows] = learned
         return weights, nulls
 
     def after_pilot(self, p: Floats, tested: Bools) -> Choice:
@@ -575,3 +648,47 @@ class Choice:
     def _stream(family: int) -> np.random.Generator:
         """Of the folds: the same in every run, so that with the same p-values another seed chooses the same."""
         return stream(0, "adaptive", family, 0)
+
+
+def _step_up(p: Floats, begins: Floats) -> Floats:
+    """The least alpha (n,) at which BH chooses each p-value, which counts as 1 while alpha < `begins` (n,).
+
+    With k chosen, alpha must be at least p n / k and `begins` for each of them. As alpha falls, the one that needs most
+    drops out, and with it all that need more than that alpha once k is less.
+
+    >>> _step_up(np.array([0.01, 0.02, 0.5]), np.array([0.3, 0.0, 0.0])).round(3)
+    array([0.3 , 0.06, 0.5 ])
+    """
+    size, least = len(p), np.ones(len(p))
+    some = np.flatnonzero((p < 1) & (begins < 1))
+    by_p = some[np.argsort(p[some])]
+    if (begins[some] <= p[some]).all():  # p n / k is more
+        least[by_p[::-1]] = np.minimum.accumulate(p[by_p[::-1]] * (size / np.arange(len(some), 0, -1)))
+        return least
+    p_of, begins_of, left, alpha = p.tolist(), begins.tolist(), [True] * size, np.inf
+    first, second = by_p.tolist(), some[np.argsort(begins[some])].tolist()
+    for k in range(len(some), 0, -1):
+        for last in (first, second):
+            while not left[last[-1]]:
+                last.pop()
+        needs, row = max((p_of[first[-1]] * (size / k), first[-1]), (begins_of[second[-1]], second[-1]))
+        least[row] = alpha = min(alpha, needs)
+        left[row] = False
+    return least
+
+
+def _step_down(p: Floats, begins: Floats) -> Floats:
+    """The least alpha (n,) at which Holm chooses each p-value, which counts as 1 while alpha < `begins` (n,).
+
+    >>> _step_down(np.array([0.01, 0.02, 0.5]), np.array([0.3, 0.0, 0.0])).round(3)
+    array([0.3 , 0.06, 0.5 ])
+    """
+    order, waiting, alpha, least = np.argsort(begins).tolist(), 0, 0.0, np.ones(len(p))
+    ready: list[tuple[float, int]] = []
+    for left in range(len(p), 0, -1):  # the next one is the least of those that may be chosen at that alpha
+        while waiting < len(p) and (not ready or begins[order[waiting]] <= max(alpha, ready[0][0] * left)):
+            heappush(ready, (float(p[order[waiting]]), order[waiting]))
+            waiting += 1
+        small, row = heappop(ready)
+        least[row] = alpha = max(alpha, float(begins[row]), small * left)
+    return least

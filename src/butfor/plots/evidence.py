@@ -42,7 +42,7 @@ def volcano(result: Result, *, named: int = 4, ax: Axes | None = None) -> Axes:
     result : Result
         Of `butfor.explain`.
     named : int, default=4
-        So many of the established subsets with the largest effects have their names beside them.
+        So many of the established subsets with the largest effects have their names and q beside them.
     ax : matplotlib.axes.Axes, optional
         Axes to draw on; by default those of a new figure.
 
@@ -87,13 +87,13 @@ def _name_strongest(result: Result, ax: Axes, named: int) -> None:
             continue
         seen.add(subset)
         at = ax.transAxes.inverted().transform(ax.transData.transform((effect[row], values[row])))
-        x, right = float(at[0]), effect[row] > 0
+        x, right, q = float(at[0]), effect[row] > 0, number(result.q[row])
         y = float(at[1]) + (-0.06 if at[1] > 0.2 else 0.06)  # beside the dots, not on them
         while any(abs(x - other) < 0.5 and abs(y - height) < 0.068 for other, height in taken):
             y -= 0.03
         taken.append((x, y))
         ax.annotate(
-            short(result.subset_names[subset], 22),
+            f"{short(result.subset_names[subset], 22)}{q and f' (q {q})'}",
             (effect[row], values[row]),
             xytext=(x + (-0.03 if right else 0.03), y),
             textcoords="axes fraction",
@@ -108,10 +108,11 @@ def _name_strongest(result: Result, ax: Axes, named: int) -> None:
 
 @styled
 def pvalues(result: Result, *, ax: Axes | None = None) -> Axes:
-    """Draw all p-values from the least to the largest, what would be expected by chance, and the threshold.
+    """Draw all p-values from the least to the largest, their q, what would be expected by chance, and the threshold.
 
-    With one family and one resolution under BH the threshold is the line alpha * rank / m. Elsewhere every family,
-    resolution and weight has its own; then the largest p-value that was chosen is marked.
+    q is the least alpha at which a hypothesis would be established. With one family and one resolution under BH the
+    threshold is the line alpha * rank / m. Elsewhere every family, resolution and weight has its own; then the largest
+    p-value that was chosen is marked.
 
     Parameters
     ----------
@@ -143,6 +144,7 @@ def pvalues(result: Result, *, ax: Axes | None = None) -> Axes:
     ax.plot(rank, rank / (len(rank) + 1), color=INK, linewidth=0.7, linestyle=":", label="by chance alone")
     ax.scatter(rank[~sure], p[~sure], s=4, color=REST, linewidths=0, label="not established")
     ax.scatter(rank[sure], p[sure], s=7, color=CHOSEN, linewidths=0, label="established")
+    ax.scatter(rank, result.q[rows], s=3, marker="_", color=SOFT, linewidths=0.6, label="q")
     if result.rule == "bh" and result.family == "run" and result.hypotheses.layers is None:
         ax.plot(rank, result.alpha * rank / len(rank), color=OTHER, label=f"bh at {result.alpha:g}")
     elif sure.any():

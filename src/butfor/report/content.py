@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from butfor.results.result import Result
-from butfor.results.summary import finest_of
+from butfor.results.summary import headline_parts
 from butfor.results.view import (
     EVIDENCE,
     LABELS,
@@ -207,10 +207,10 @@ def parts(result: Result) -> Iterator[list[dict[str, Any]]]:
     """Yield the hypotheses of every input, PART inputs at a time: columns again."""
     order = np.argsort(result.input_of, kind="stable")
     ends = np.searchsorted(result.input_of[order], np.arange(len(result.input_names) + 1))
-    decided, observed, sure = result.decided, values(result), finest_of(result, marked(result))
+    decided, observed, sure = result.decided, values(result), headline_parts(result, marked(result))
     effect, low, high = rounded_effects(result)
     numbers = {"effect": effect, "low": low, "high": high, "evidence": result.evidence.values}
-    numbers["surprise"] = result.evidence.surprise
+    numbers |= {"q": result.q, "surprise": result.evidence.surprise}
     integers: dict[str, Array] = {
         "subset": result.subset_of,
         "sure": result.chosen.astype(int),

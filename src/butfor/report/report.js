@@ -102,7 +102,7 @@
     const least = Math.min(...ends), most = Math.max(...ends), scale = v => (2 + 96 * (v - least) / ((most - least) || 1)).toFixed(2);
     const titles = [["Feature"], ["Effect", "n"], ["95 % interval", "n"], ["Picture", "pic"], ["Extreme", "n"]];
     if (own.flip) titles.push(["Otherwise", "n"]);
-    titles.push([data.evidence, "n wide"], ["Status"]);
+    titles.push([data.evidence, "n wide"], ["q", "n wide"], ["Status"]);
     const lines = rows.map((k, at) => {
       const tr = make("tr", null, (known(k) ? "" : "unsure") + (at >= open ? " deep" : ""));
       const name = make("th", data.subsets[own.subset[k]] + (own.value[k] ? " " : "")); name.scope = "row";
@@ -111,7 +111,7 @@
       const pic = make("td", null, "pic"); pic.append(track(own.low[k], own.effect[k], own.high[k], scale, "effect " + (number(own.effect[k], true) || "not estimated")));
       tr.append(name, cell(number(own.effect[k], true), "n", "effect"), cell(interval, "n", "95 %:"), pic, cell(percent(own.surprise[k]), "n", "extreme"));
       if (own.flip) { const td = cell(percent(own.flip[k]), own.necessary[k] ? "n yes" : "n", "otherwise"); if (own.flip_low[k] !== null) td.append(" ", make("span", "(" + Math.round(100 * own.flip_low[k]) + " to " + percent(own.flip_high[k]) + ")", "soft")); tr.append(td); }
-      tr.append(make("td", number(own.evidence[k]), "n wide"), make("td", data.statuses[own.status[k]], "status"));
+      tr.append(make("td", number(own.evidence[k]), "n wide"), make("td", number(own.q[k]), "n wide"), make("td", data.statuses[own.status[k]], "status"));
       return tr;
     });
     const head = make("h3", inputs.name[place]), summary = make("p", (inputs.called[place] ? "The model says " + inputs.called[place] + "; " : "") + (inputs.outputs ? inputs.outputs[place] : data.output) + " " + number(inputs.output[place]) + ".", "soft");

@@ -273,6 +273,15 @@ class Result:
         return rejected_by(self.check, self.subset_names)[self.subset_of]
 
     @cached_property
+    def q(self) -> Floats:
+        """The least alpha (H,) at which each hypothesis would be chosen: `chosen` is `q <= alpha`, and q is at least p.
+
+        For the same rule and family, with the weights that the rule learned at the alpha of this result. 1 where no
+        alpha will do, NaN where nothing was tested, and for osft and few-shot on several resolutions.
+        """
+        return self._choice_for(self.alpha, self.rule, self.family).least_alpha(self._weighed(), self.tested)
+
+    @cached_property
     def notes(self) -> tuple[Note, ...]:
         """Notes for a reader: limits, what happened while drawing, what the evidence says.
 
@@ -310,6 +319,7 @@ class Result:
     def table(self) -> pd.DataFrame:
         """A DataFrame with one row per hypothesis.
 
+        `q` is the least alpha at which the hypothesis would be chosen, by the same rule, family and weights.
         Of the global question `statistic` is the observed sum over inputs; `difference` the mean effect on the draws of
         the test, for every subset, flattered by the selection; `effect` and its interval come from fresh draws, for
         chosen subsets only, or count the error of the sampler's fit, for all.
@@ -322,8 +332,9 @@ class Result:
     def features(self) -> pd.DataFrame:
         """A DataFrame with one row per subset: does it set these inputs apart from the reference? (METHODS 7)
 
-        `p` and `chosen` need reference data, 20 inputs and 20 reference rows; they are approximate, and the false
-        discovery rate is over the subsets of each resolution. Of `butfor.global_importance` it has what is in `table`.
+        `p`, `q` and `chosen` need reference data, 20 inputs and 20 reference rows; they are approximate, and the false
+        discovery rate is over the subsets of each resolution. `q` is the least alpha at which a subset would be chosen.
+        Of `butfor.global_importance` it has what is in `table`.
         """
         import pandas as pd
 
@@ -429,11 +440,12 @@ class Result:
 
     def _choose(self, alpha: float, rule: str, family: Family, *, withhold: bool = True) -> Bools:
         """Return what is chosen (H,); with `withhold` what the check rejects counts as p = 1, which keeps p valid."""
-        evidence = self.evidence.scaled
-        if withhold and self.check is not None:
-            evidence = np.where(self.rejected, 1.0, evidence)
         tested = family_members(self.evidence, rule, family, self.n_inputs)
-        return self._choice_for(alpha, rule, family).chosen(evidence, tested)
+        return self._choice_for(alpha, rule, family).chosen(self._weighed(withhold=withhold), tested)
+
+    def _weighed(self, *, withhold: bool = True) -> Floats:
+        rejected = withhold and self.check is not None
+        return np.where(self.rejected, 1.0, self.evidence.scaled) if rejected else self.evidence.scaled
 
     def counterfactuals(self, input: object, subset: str, n: int = 3) -> Batch:
         """Return the first `n` counterfactuals that this run drew for one hypothesis, as it kept them.
@@ -684,6 +696,7 @@ def columns(result: Result) -> dict[str, Array]:
         "observed": evidence.observed,
         "draws": evidence.draws,
         evidence.kind: evidence.values,
+        "q": result.q,
         "chosen": result.chosen,
         "effect": effects.effect,
         "effect_low": effects.low,
@@ -739,6 +752,7 @@ def importance_columns(result: Result) -> dict[str, Array]:
         "statistic": evidence.observed,
         "difference": result.difference,
         "p": evidence.values,
+        "q": result.q,
         "chosen": result.chosen,
         "effect": effects.effect,
         "effect_low": effects.low,
@@ -756,7 +770,7 @@ def feature_columns(result: Result) -> dict[str, Array]:
     resolution[result.subset_of] = _resolutions(result)
     shown: dict[str, Array] = {"subset": names_column(result.subset_names), "resolution": resolution}
     if result.is_global:
-        shown |= {"p": result.evidence.values, "chosen": result.chosen, "effect": effects.effect}
+        shown |= {"p": result.evidence.values, "q": result.q, "chosen": result.chosen, "effect": effects.effect}
         return shown | {
             "effect_low": effects.low,
             "effect_high": effects.high,
@@ -768,8 +782,8 @@ def feature_columns(result: Result) -> dict[str, Array]:
         count = np.bincount(result.subset_of[known], minlength=size)
         mean = np.divide(total, count, out=np.full(size, np.nan), where=count > 0)
         nothing = np.full(size, np.nan)
-        over = Features(mean, nothing, nothing, nothing, np.zeros(size, bool), count)
-    shown |= {"p": over.p, "chosen": over.chosen, "effect": over.effect}
+        over = Features(mean, nothing, nothing, nothing, nothing, np.zeros(size, bool), count)
+    shown |= {"p": over.p, "q": over.q, "chosen": over.chosen, "effect": over.effect}
     shown |= {"effect_low": over.low, "effect_high": over.high}
     counted = np.bincount(result.subset_of, weights=result.chosen, minlength=size).astype(np.int64)
     shown |= {"inputs_chosen": counted, "inputs": np.bincount(result.subset_of, minlength=size)}

@@ -176,6 +176,15 @@ def finest_of(result: Result, marked: Bools) -> Bools:
     return marked if layers is None else layers.finest(marked)
 
 
+def headline_parts(result: Result, marked: Bools) -> Bools:
+    """Return the finest of those marked (H,), without parts whose effects contradict what they are parts of."""
+    layers, classes = result.hypotheses.layers, result.evidence.classes
+    if layers is None:
+        return marked
+    other = (layers.parent >= 0) & (classes != classes[layers.parent])  # an effect on another class says nothing of it
+    return layers.finest(marked, np.where(other, np.nan, result.effects.effect))
+
+
 def reasons(result: Result, position: int, k: int) -> dict[str, Array]:
     """Return columns of a table with at most `k` rows for the input at `position`, the strongest first.
 
@@ -187,7 +196,7 @@ def reasons(result: Result, position: int, k: int) -> dict[str, Array]:
     of_input, decided, layers = np.flatnonzero(result.input_of == position), result.decided, result.hypotheses.layers
     share = np.zeros(len(result.chosen)) if decided is None else np.nan_to_num(decided.share)
     needed = np.zeros(len(share), bool) if decided is None else finest_of(result, decided.necessary) & (share > 0)
-    rank = np.where(needed, 2, finest_of(result, result.chosen))
+    rank = np.where(needed, 2, headline_parts(result, result.chosen))
     size = np.abs(np.nan_to_num(result.effects.effect))
     ordered = of_input[np.lexsort((-size[of_input], -share[of_input], -rank[of_input]))]
     known = np.isfinite(result.effects.effect) | (False if decided is None else np.isfinite(decided.share))

@@ -21,6 +21,7 @@ from butfor.results.summary import (
     finest_of,
     flip_sentence,
     headline,
+    headline_parts,
     importance_headline,
     number,
     to_scale,
@@ -61,6 +62,7 @@ class Line:
     depth: int = 0  # in the tree of subsets
     more: str = ""  # how extreme, for how many inputs, or the p-value
     evidence: str = ""
+    q: str = ""  # the least alpha at which it would be established
     status: str = ""
     folded: bool = False  # away, until the reader unfolds it
 
@@ -287,8 +289,7 @@ def _feature_sentences(result: Result) -> list[str]:
     called = np.unique(result.outputs.argmax(axis=1))
     chosen = over.chosen
     if result.hypotheses.layers is not None:
-        parent = result.hypotheses.layers.parent[: len(chosen)]
-        chosen = chosen & ~np.isin(np.arange(len(chosen)), parent[chosen])
+        chosen = result.hypotheses.layers.first(len(chosen)).finest(chosen, over.effect)
     finest = np.flatnonzero(chosen)
     if finest.size:
         order = finest[np.argsort(-np.abs(over.effect[finest]), kind="stable")][:6]
@@ -313,7 +314,7 @@ def _feature_sentences(result: Result) -> list[str]:
 def _inputs_answers(result: Result) -> list[Answer]:
     """Return for how many inputs something is established; where for none, what to look at."""
     if result.chosen.any():
-        finest, total = finest_of(result, result.chosen), len(result.input_names)
+        finest, total = headline_parts(result, result.chosen), len(result.input_names)
         if total == 1:
             rows = strongest(result, np.flatnonzero(finest), finest, len(finest))
             effects = [number(result.effects.effect[row], sign=True) for row in rows.tolist()]
@@ -507,7 +508,7 @@ def input_index(result: Result, name: object) -> int:
 def strongest(result: Result, rows: Ints, sure: Bools, most: int) -> Ints:
     """Return rows with the established ones first, the finest of them first, then by the size of the effect."""
     size = np.nan_to_num(np.abs(result.effects.effect[rows]))
-    return rows[np.lexsort((-size, ~finest_of(result, sure)[rows], ~sure[rows]))][:most]
+    return rows[np.lexsort((-size, ~headline_parts(result, sure)[rows], ~sure[rows]))][:most]
 
 
 def by_evidence(result: Result) -> Ints:
@@ -520,7 +521,7 @@ def by_evidence(result: Result) -> Ints:
 def leading(result: Result) -> Ints:
     """Return the row of each input that says most: necessary, else established, finest, then the largest share or
     effect; -1 where nothing was tested of an input."""
-    sure = finest_of(result, marked(result))
+    sure = headline_parts(result, marked(result))
     size = np.nan_to_num(np.abs(result.effects.effect))
     if result.decided is not None:
         needed = finest_of(result, result.decided.necessary)
@@ -613,6 +614,7 @@ def effect_lines(result: Result, rows: Ints, sure: Bools) -> tuple[tuple[Line, .
             value=value_text(observed[row]),
             more=percent(evidence.surprise[row]),
             evidence=number(evidence.values[row]),
+            q=number(result.q[row]),
             status=str(status[row]),
         )
         for row in rows.tolist()
@@ -638,7 +640,7 @@ def features_chart(result: Result, subsets: Ints) -> Chart:
 
 def global_chart(result: Result) -> Chart:
     """Return the features of a data set, established ones first; of the others the difference on the test's draws."""
-    effects, evidence = result.effects, result.evidence
+    effects, evidence, q = result.effects, result.evidence, result.q
     known = np.isfinite(effects.effect)
     middle = np.where(known, effects.effect, result.difference)
     low, high = (np.where(known, end, np.nan) for end in (effects.low, effects.high))
@@ -646,7 +648,9 @@ def global_chart(result: Result) -> Chart:
     more = [number(p) if tested else "no variation" for p, tested in zip(evidence.values, result.tested, strict=True)]
     scale = scale_over(middle[order], low[order], high[order])
     lines = (
-        _line(scale, result.subset_names[j], middle[j], (low[j], high[j]), result.chosen[j], more=more[j])
+        _line(
+            scale, result.subset_names[j], middle[j], (low[j], high[j]), result.chosen[j], more=more[j], q=number(q[j])
+        )
         for j in order.tolist()
     )
     title = effect_name(result)
@@ -666,7 +670,7 @@ def _chart(result: Result) -> Chart | None:
         return features_chart(result, order[:MOST_LINES])
     if chosen.any() and len(result.input_names) > 1:
         part = "part" if result.hypotheses.layers is None else "finest part"
-        return _counts(result, finest_of(result, chosen), f"by the {part} that is established")
+        return _counts(result, headline_parts(result, chosen), f"by the {part} that is established")
     index = input_index(result, None)
     rows = rows_of(result, index)
     rows = rows[np.isfinite(result.effects.effect[rows])]
@@ -717,7 +721,7 @@ def called(result: Result) -> list[str]:
 def entries(result: Result, most: int) -> list[Entry]:
     """Return the first inputs with their strongest reason, those with something established first."""
     lead, classes, sure = leading(result), called(result), marked(result)
-    established = np.bincount(result.input_of, weights=finest_of(result, sure), minlength=len(result.input_names))
+    established = np.bincount(result.input_of, weights=headline_parts(result, sure), minlength=len(result.input_names))
     order = np.argsort(established == 0, kind="stable")[:most]
     rows = np.maximum(lead[order], 0)
     lines, _ = effect_lines(result, rows, sure)

@@ -97,14 +97,14 @@ def _save(image: Array, path: Path) -> None:
 
 def _row(result: Result, row: int, out: Path, *, draws: bool) -> dict[str, Any]:
     """Return one hypothesis, with its counterfactuals where `draws`."""
-    evidence, index = result.evidence, int(result.input_of[row])
+    evidence, index, q = result.evidence, int(result.input_of[row]), number(result.q[row])
     shown: dict[str, Any] = {
         "row": row,
         "index": index,
         "input": str(result.input_names[index]),
         "subset": str(result.subset_names[result.subset_of[row]]),
         "chosen": bool(result.chosen[row]),
-        "evidence": f"{evidence.kind} {number(evidence.values[row])}",
+        "evidence": f"{evidence.kind} {number(evidence.values[row])}{q and f', q {q}'}",
     }
     if result.decided is not None:
         shown |= {"flip": percent(result.decided.share[row]), "necessary": bool(result.decided.necessary[row])}

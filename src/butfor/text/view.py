@@ -238,9 +238,10 @@ def _output(result: Result, row: int) -> str:  # on the scale of the model
 
 
 def statistic(result: Result, row: int) -> str:
-    """Return the evidence of one hypothesis with its name: "p-value 0.0021"."""
-    kind = result.evidence.kind
-    return f"{f'{kind}-value' if kind in ('p', 'e') else kind} {number(result.evidence.values[row])}"
+    """Return the evidence of one hypothesis with its name: "p-value 0.0021, q 0.03"."""
+    kind, q = result.evidence.kind, number(result.q[row])
+    name = f"{kind}-value" if kind in ("p", "e") else kind
+    return f"{name} {number(result.evidence.values[row])}{q and f', q {q}'}"
 
 
 def effect(result: Result, row: int) -> str:

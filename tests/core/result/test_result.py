@@ -11,7 +11,7 @@ import butfor
 from butfor.results.words import Note
 
 COLUMNS = ["input", "subset", "resolution", "value", "observed", "draws"]  # and the evidence
-CHOSEN = ["chosen", "effect", "effect_low", "effect_high", "surprise", "status"]
+CHOSEN = ["q", "chosen", "effect", "effect_low", "effect_high", "surprise", "status"]
 NAMES = ["age", "<b>bmi</b>", "a & b", "größe"]
 
 
