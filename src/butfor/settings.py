@@ -297,7 +297,11 @@ class Settings:
         `lambda outputs: outputs >= 0.4`. None is the predicted class where there are several outputs; False asks none.
     level : float, default 0.5
         A subset is necessary to a decision where the probability that the decision would have been otherwise but for
-        it is established to exceed this.
+        it is established to exceed this. At most a share alpha of these statements is wrong on average, over the
+        run, and within each resolution where there are several.
+    simultaneous : bool, default False
+        Make the 95 % intervals of the probabilities of a decision hold all together within a resolution, and with them
+        all that is called necessary or sufficient; they are wider then. Otherwise each holds by itself.
     sufficient : bool, default False
         Also estimate, for every subset, how often the decision stays when all the rest is redrawn (tables).
     min_effect : float, optional
@@ -336,6 +340,7 @@ class Settings:
     alpha: float = 0.1
     decide: Callable[[Any], Any] | Literal[False] | None = None
     level: float = 0.5
+    simultaneous: bool = False
     sufficient: bool = False
     min_effect: float | None = None
     draws: int | None = None
@@ -388,7 +393,7 @@ class Settings:
             raise InputError(f"picked must be a function of outputs that returns booleans, got {kind}")
         if self.decide not in (None, False) and not callable(self.decide):
             raise InputError(f"decide must be a function of outputs that returns decisions, got {self.decide!r}")
-        for name in ("bounds", "exact", "control", "sufficient"):
+        for name in ("bounds", "exact", "control", "simultaneous", "sufficient"):
             value = getattr(self, name)
             if not isinstance(value, bool | np.bool_):
                 raise InputError(f"{name} must be True or False, got {value!r}")

@@ -135,6 +135,7 @@ def record_of(
         scale=test.scale,
         picked=settings.picked is not None,
         user_decision=callable(settings.decide),
+        simultaneous=settings.simultaneous,
         min_effect=settings.min_effect,
         selection=(settings.rule, settings.alpha, settings.family),
         rounds=tuple(rounds),
