@@ -133,6 +133,7 @@ class RunRecord:
     interrupted: bool = False
     # seen of the sampler
     sampler: str = ""
+    assumes: str = ""  # of the data: a key of SAMPLERS, or words
     floor: Share = 0.0  # the least p-value that it allows
     dependence_ignored: bool = False
     deterministic: bool = False
@@ -150,6 +151,11 @@ class RunRecord:
     def columns(self) -> tuple[str, ...]:
         """The columns of a table; none of anything else."""
         return self.inputs.columns if isinstance(self.inputs, TableInputs) else ()
+
+    @property
+    def alpha(self) -> float:
+        """The alpha of the run: of its stopping, its decisions and its features, whatever is selected later."""
+        return 0.1 if self.selection is None else self.selection[1]
 
     def get(self, name: str) -> Any:
         """Return a field of the record, of its inputs or of the global question; None where there is none."""

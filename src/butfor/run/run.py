@@ -144,6 +144,7 @@ def record_of(
         untested=tuple(sorted(start.plain.failed)),
         interrupted=interrupted,
         sampler=repr(hypotheses.sampler),
+        assumes=sampler.assumes,
         floor=least_p(hypotheses),
         dependence_ignored=sampler.ignores_dependence,
         deterministic=test.name == "osft" and always_same,  # other tests refuse such a sampler

@@ -282,6 +282,7 @@ def _record(
         inputs=task.table.record(),
         exact=0 if outcomes is None else len({id(block.subset) for block in outcomes.split(hypotheses)[0]}),
         sampler=repr(sampler),
+        assumes=info_of(sampler).assumes,
         dependence_ignored=info_of(sampler).ignores_dependence,
         version=__version__,
         importance=importance,

@@ -75,7 +75,9 @@ class TableSampler:
         """The tags of the conditional, and those that the reference tells."""
         tags = info_of(self.conditional)
         floor = tags.floor if self.order is None else lambda subset: tags.floor(self.in_reference(subset))
-        return replace(tags, identity=repr(self), kinds=self.kinds, reference_rows=self.rows, floor=floor)
+        assumes = tags.assumes if isinstance(self.conditional, FromValues) else self.name
+        known = replace(tags, identity=repr(self), kinds=self.kinds, reference_rows=self.rows)
+        return replace(known, floor=floor, assumes=assumes)
 
     def __call__(self, inputs: Batch, subset: Subset, draws: int, rng: np.random.Generator) -> Batch:
         return splice(inputs, subset, draws, rng, self)

@@ -112,7 +112,7 @@ def test_the_share_of_errors_is_at_most_alpha_whenever_drawing_stops():
     rng, q = np.random.default_rng(3), np.repeat([0.5, 0.85], 30)
     wrong, right = [], []
     for _ in range(60):
-        established, shares = stopped(rng, q, 0.0, 0.5, 0.1)
+        established, _ = stopped(rng, q, 0.0, 0.5, 0.1)
         wrong.append(established[:30].sum() / max(established.sum(), 1))
         right.append(established[30:].mean())
     assert np.mean(wrong) <= 0.1
@@ -127,17 +127,13 @@ def test_peeking_at_binomial_p_values_is_caught(monkeypatch):
         return np.where(self.draws > 0, binom.sf(flips - 1, self.draws, level), 1.0)
 
     monkeypatch.setattr(FlipShare, "p_values", fixed)
-    rng, wrong = np.random.default_rng(3), []
+    rng, wrong, q = np.random.default_rng(3), [], np.repeat([0.5, 0.85], 30)
+    rule = DecisionRule(0.5, (np.full(60, 0.05),) * 2, 0.1, np.zeros(60, int))
     for _ in range(60):
-        draws = np.full(60, 32)
-        flips, rule = (
-            rng.binomial(32, np.repeat([0.5, 0.85], 30)),
-            DecisionRule(0.5, (np.full(60, 0.05),) * 2, 0.1, np.zeros(60, int)),
-        )
-        kept = np.zeros(60, bool)
+        draws, flips, kept = np.full(60, 32), rng.binomial(32, q), np.zeros(60, bool)
         for _ in range(23):
             kept |= rule.established(FlipShare(draws, flips / draws, np.zeros(60)))
-            draws, flips = draws + 16, flips + rng.binomial(16, np.repeat([0.5, 0.85], 30))
+            draws, flips = draws + 16, flips + rng.binomial(16, q)
         wrong.append(kept[:30].sum() / max(kept.sum(), 1))
     assert np.mean(wrong) > 0.15
 
