@@ -368,10 +368,10 @@ def promise_line(result: Result) -> str:
     if result.decided is not None and result.decided.necessary.any():
         rest = {"nothing": "nothing is promised", "FWER": f"all is true but with a probability of {most}"}
         of_rest = rest.get(controls, f"at most {most} is expected to be false")
-        of_decisions = f"at most {percent(result.record.alpha)} of what is called necessary is expected to be wrong"
+        necessary = f"Of what is called necessary at most {percent(result.record.alpha)} is expected to be wrong"
         if result.record.simultaneous:
-            of_decisions = "all that is called necessary holds with 95 % confidence"
-        return f"Of decisions, {of_decisions}; of the rest, {of_rest}."
+            necessary = "All that is called necessary holds with 95 % confidence"
+        return f"{necessary}; of the rest, {of_rest}."
     if controls == "nothing":
         return "Nothing is promised about errors here: see why."
     if controls == "FWER":

@@ -622,8 +622,8 @@ def promise_of_features(record: RunRecord, layered: bool) -> str:
     detail = " at each level of detail" if layered else ""
     return (
         f"Features: of the subsets called established over all inputs{detail} at most {100 * record.alpha:g} % are "
-        "expected to be false, approximately: provided that means over inputs are nearly normal, the inputs are independent of each "
-        f"other and were not picked by their output, and {assumed(record) or RIGHT}."
+        "expected to be false, approximately: provided that means over inputs are nearly normal, the inputs are "
+        f"independent of each other and were not picked by their output, and {assumed(record) or RIGHT}."
     )
 
 
