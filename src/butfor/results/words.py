@@ -56,6 +56,23 @@ def as_note(note: Note | str) -> Note:
     return note if isinstance(note, Note) else Note("text", "info", {"text": str(note)})
 
 
+def listed(names: Sequence[str]) -> str:
+    """Return names as a sentence lists them.
+
+    >>> listed(["bmi"]), listed(["age", "bmi", "sex"])
+    ('bmi', 'age, bmi and sex')
+    """
+    return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else "".join(names)
+
+
+def _fixed_together(columns: Sequence[str], by: Mapping[str, Sequence[str]]) -> str:
+    together = {2: "the two", 3: "the three"}.get(len(columns), f"the {len(columns)} columns")
+    if len(by) == len(columns):
+        return f"{listed(columns)} fix each other, nearly or exactly; {together} are tested together."
+    which = ", ".join(f"{name} is fixed by {listed(others)}" for name, others in by.items())
+    return f"{which}, nearly or exactly; {together} are tested together."
+
+
 def shortened(names: Sequence[str], most: int = 6) -> str:
     """Return the first names, and how many more there are."""
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
@@ -383,6 +400,12 @@ TABLE_NOTES: dict[str, Sentence] = {
     "repeated-inputs": (
         "Many inputs agree in half of their columns with another input, as several rows of one person do. The promise "
         "needs independent inputs: name what belongs together with groups=data['person']."
+    ),
+    "fixed-together": lambda columns, by: _fixed_together(columns, by),
+    "fixed-alone": lambda subset, by: (
+        f"{'; '.join(f'{name!r} is fixed by {listed(others)}' for name, others in by.items())}: while they stay, "
+        f"{subset!r} cannot be otherwise, so nothing is chosen or called necessary of it. Test them together, in one "
+        "subset."
     ),
     "index-column": (
         "Column {column!r} has a different value in every row, all inputs on one side and all of the reference on the "

@@ -26,6 +26,7 @@ from butfor.settings import Settings
 from butfor.streams import stream
 from butfor.tabular.calibration import filled, spread_ranks
 from butfor.tabular.donors import describe, reference_rows
+from butfor.tabular.fixed import Cell, fixed_columns, fixed_cells
 from butfor.tabular.residual import residual
 from butfor.tabular.splice import Conditional, TableSampler, align_columns, bind_model, bind_sampler, is_data
 from butfor.tabular.subsets import ColumnTree, column_subsets, column_tree, is_nested, named_tree, stand_still
@@ -70,11 +71,12 @@ def explain(model: object, X: object, sampler: object, subsets: object, options:
         model_name=model_name(model),
         batch_rows=default_batch_rows(table),
         describe=partial(name_row, table),
-        sampler_notes=partial(_notes, hypotheses, table, tree.subsets, settings.groups, controlled),
+        sampler_notes=partial(_notes, hypotheses, table, tree, settings.groups, controlled),
         inputs=table.record(),
         keep=KEEP,
         reference=reference,
         alike=alike,
+        immovable=tree.immovable,
         read_model=read_model(model, wrapped, hypotheses, table, settings) if options.get("test") is None else None,
     )
     return run(context, settings)
@@ -100,24 +102,32 @@ def read_model(
 
 
 def subset_tree(table: Table, sampler: Sampler, subsets: object) -> ColumnTree:
-    """Return the subsets to test: a tree of the reference's columns, the user's own tree, or one layer."""
+    """Return the subsets to test: a tree of the reference's columns, the user's own tree, or one layer.
+
+    Columns that others fix in the reference are tested with them, unless the user names them.
+    """
     reference = sampler.reference if isinstance(sampler, TableSampler) else None
     if subsets is None:
         subsets = "zoom" if info_of(sampler).calibrated and reference is not None else "columns"
+    ordered, fixed = table, dict[int, Cell]()
+    if isinstance(sampler, TableSampler) and reference is not None:
+        ordered = replace(table, values=sampler.in_data_order(reference.values))
+        fixed = fixed_columns(ordered)
     if is_nested(subsets):
         assert isinstance(subsets, Mapping)
-        return named_tree(table, subsets)
+        return replace(named_tree(table, subsets), fixed=fixed)
     if not isinstance(subsets, str) or subsets != "zoom":
-        flat = column_subsets(table, None if isinstance(subsets, str) and subsets == "columns" else subsets)
-        return ColumnTree(flat, np.zeros(len(flat), np.int64), np.full(len(flat), -1))
+        if isinstance(subsets, str) and subsets == "columns":
+            cells = fixed_cells(fixed, np.arange(len(table.columns)))
+            subsets = {", ".join(sorted(table.columns[j] for j in cell)): list(cell) for cell in cells}
+        flat = column_subsets(table, subsets)
+        return ColumnTree(flat, np.zeros(len(flat), np.int64), np.full(len(flat), -1), fixed)
     if reference is None:
         raise InputError(
             "subsets='zoom' makes its tree from reference data, and this sampler has none; give reference data, or "
             "your own tree as a mapping of mappings of columns"
         )
-    assert isinstance(sampler, TableSampler)
-    ordered = replace(table, values=sampler.in_data_order(reference.values))
-    return column_tree(ordered, stand_still(ordered.values, table.values))
+    return column_tree(ordered, stand_still(ordered.values, table.values), fixed)
 
 
 def _reference(hypotheses: Hypotheses, table: Table, tree: ColumnTree, seed: int) -> Reference | None:
@@ -157,15 +167,30 @@ def name_row(table: Table, row: int) -> str:
 
 
 def _notes(
-    hypotheses: Hypotheses, table: Table, subsets: Sequence[Subset], groups: object, controlled: bool
+    hypotheses: Hypotheses, table: Table, tree: ColumnTree, groups: object, controlled: bool
 ) -> list[Note | str]:
     """Return notes on the sampler and the rows, and what the sampler says of itself."""
     sampler, reference = hypotheses.sampler, None
     if isinstance(sampler, TableSampler) and sampler.reference is not None:
         reference = sampler.in_data_order(sampler.reference.values).astype(np.float64)
     notes: list[Note | str] = [*draw_notes(hypotheses, reference, controlled), *row_notes(table, reference, groups)]
+    notes += fixed_notes(table, tree)
     if isinstance(sampler, HasNotes):
-        notes += sampler.notes(table.show(table.values), subsets, hypotheses.seed)
+        notes += sampler.notes(table.show(table.values), tree.subsets, hypotheses.seed)
+    return notes
+
+
+def fixed_notes(table: Table, tree: ColumnTree) -> list[Note]:
+    """Return notes on columns that others fix: tested with them, or, where the user names them alone, never chosen."""
+    names, notes = table.columns, list[Note]()
+    tested = {tuple(sorted(subset.index.tolist())) for subset in tree.subsets}
+    for cell in fixed_cells(tree.fixed, np.arange(len(names))):
+        if len(cell) > 1 and cell in tested:
+            by = {names[j]: [names[k] for k in tree.fixed[j]] for j in cell if j in tree.fixed}
+            notes.append(Note("fixed-together", "limit", {"columns": [names[j] for j in cell], "by": by}))
+    for subset in (subset for subset, still in zip(tree.subsets, tree.immovable.tolist(), strict=True) if still):
+        by = {names[j]: [names[k] for k in tree.fixed[j]] for j in subset.index.tolist()}
+        notes.append(Note("fixed-alone", "warning", {"subset": subset.name, "by": by}))
     return notes
 
 
