@@ -6,7 +6,7 @@ import pytest
 
 import butfor
 from butfor.tabular import fixed
-from butfor.tabular.fixed import fixed_columns, fixed_cells
+from butfor.tabular.fixed import fixed_cells, fixed_columns
 from butfor.tabular.table import as_table
 
 ROWS = 300

@@ -26,7 +26,7 @@ from butfor.settings import Settings
 from butfor.streams import stream
 from butfor.tabular.calibration import filled, spread_ranks
 from butfor.tabular.donors import describe, reference_rows
-from butfor.tabular.fixed import Cell, fixed_columns, fixed_cells
+from butfor.tabular.fixed import Cell, fixed_cells, fixed_columns
 from butfor.tabular.residual import residual
 from butfor.tabular.splice import Conditional, TableSampler, align_columns, bind_model, bind_sampler, is_data
 from butfor.tabular.subsets import ColumnTree, column_subsets, column_tree, is_nested, named_tree, stand_still
