@@ -280,6 +280,9 @@ class Settings:
         "run" promises alpha over all hypotheses of the run, "input" over those of each single input.
     groups : array-like or mapping, optional
         Clusters of inputs that may depend on each other (several rows of one person): a label for each input.
+    reference_groups : array-like, optional
+        Clusters of rows of the reference (several rows of one person): a label for each row. They count as one row
+        where the sampler is fitted, checked and where its error is estimated.
     weights_by : array-like or callable, optional
         What "adaptive" learns weights over: a label for each hypothesis, or a function (input, subset) -> label. None
         is the subset.
@@ -333,6 +336,7 @@ class Settings:
     rule: str = "bh"
     family: Family = "run"
     groups: Any = None
+    reference_groups: Any = None
     weights_by: Any = None
     target: Any = None
     y: Any = None
@@ -401,6 +405,8 @@ class Settings:
             self._check_min_effect(self.min_effect)
         if self.groups is not None and not isinstance(self.groups, Mapping):
             labels_of("groups", self.groups, "input")
+        if self.reference_groups is not None:
+            labels_of("reference_groups", self.reference_groups, "row of the reference")
         between("level", self.level, "0.5, more likely than not, is the default")
 
     def _check_min_effect(self, margin: object) -> None:

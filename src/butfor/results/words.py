@@ -407,6 +407,12 @@ TABLE_NOTES: dict[str, Sentence] = {
         f"{subset!r} cannot be otherwise, so nothing is chosen or called necessary of it. Test them together, in one "
         "subset."
     ),
+    "clustered-reference": lambda column: (
+        "Rows of the reference "
+        + ("repeat each other in many columns" if column is None else f"with the same {column!r} are much alike")
+        + ", as several rows of one person are: taken for independent rows they make the sampler look better known "
+        f"than it is. Name them: reference_groups=reference[{column or 'person'!r}]."
+    ),
     "index-column": (
         "Column {column!r} has a different value in every row, all inputs on one side and all of the reference on the "
         "other, like an index or a time: leave it out, or it will be the answer."
