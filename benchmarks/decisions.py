@@ -100,13 +100,7 @@ class Covered:
 
 
 def one_run(
-    rows: int | None,
-    how: How,
-    seed: int,
-    edge: float = 1.0,
-    test: str = "sequential",
-    *,
-    simultaneous: bool = False,
+    rows: int | None, how: How, seed: int, *, edge: float = 1.0, test: str = "sequential", simultaneous: bool = False
 ) -> Covered:
     """One run on inputs as they come, or on the one in a hundred with the largest output."""
     rng = stream(seed, "decisions", how, rows or 0)

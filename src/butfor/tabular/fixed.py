@@ -49,7 +49,7 @@ def fixed_columns(table: Table) -> dict[int, Cell]:
                 if cell is not None and len(cell) < len(fixed.get(j, range(width))):
                     fixed[j] = cell
     for j, k in permutations(range(width), 2) if width <= MOST_PAIRED else ():
-        if j not in fixed and _told(values[:, j], values[:, k], category[j], category[k]):
+        if j not in fixed and _function_of(values[:, j], values[:, k], category[j], category[k]):
             fixed[j] = (k,)
     return dict(sorted(fixed.items()))
 
@@ -120,7 +120,7 @@ def _fewest(target: Floats, z: Floats, sources: Sequence[Cell], others: Ints, ex
     return columns(chosen) if enough(chosen) else None
 
 
-def _told(column: Array, by: Array, is_category: bool, by_category: bool) -> bool:
+def _function_of(column: Array, by: Array, is_category: bool, by_category: bool) -> bool:
     """Tell whether a column is a function of another one: of the levels of a category, or of cuts of a number."""
     present = ~(np.isnan(column) | np.isnan(by))
     levels, label, count = np.unique(column[present], return_inverse=True, return_counts=True)

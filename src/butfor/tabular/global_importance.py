@@ -605,7 +605,7 @@ def cross_fitted(sampler: TableSampler, table: Table, alike: Ints, subsets: int,
     if reference.clusters is not None:
         known = dict(zip(_keys(reference.values), reference.clusters.tolist(), strict=True))
         new = int(reference.clusters.max()) + 1
-        alike = np.array([known.get(key, new + own) for key, own in zip(_keys(data), alike.tolist(), strict=True)])
+        alike = np.array([known.get(key, new + row) for key, row in zip(_keys(data), alike.tolist(), strict=True)])
     _, first, unit = np.unique(alike, return_index=True, return_inverse=True)
     units = np.argsort(np.argsort(first))[unit.reshape(-1)]  # numbered as they come, whatever the order of columns
     different = len(first)

@@ -95,8 +95,8 @@ class ColumnTree:
     @property
     def immovable(self) -> Bools:
         """Subsets (S,) of which every column is fixed by columns outside: redrawn alone they stay."""
-        inside = [set(subset.index.tolist()) for subset in self.subsets]
-        return np.array([all(j in self.fixed and not own & set(self.fixed[j]) for j in own) for own in inside], bool)
+        cells = [set(subset.index.tolist()) for subset in self.subsets]
+        return np.array([all(j in self.fixed and not cell & set(self.fixed[j]) for j in cell) for cell in cells], bool)
 
     def layers(self, inputs: int) -> Layers | None:
         """Return the layers of so many inputs; None: there is one only."""
