@@ -33,6 +33,7 @@ def explain(
     rule: str | None = None,
     family: Family = "run",
     groups: Any = None,
+    reference_groups: Any = None,
     weights_by: Any = None,
     target: Any = None,
     y: Any = None,
@@ -40,6 +41,7 @@ def explain(
     alpha: float = 0.1,
     decide: Callable[[Any], Any] | Literal[False] | None = None,
     level: float = 0.5,
+    simultaneous: bool = False,
     sufficient: bool = False,
     min_effect: float | None = None,
     draws: int | None = None,
@@ -108,6 +110,8 @@ def explain(
     kind = modality(X)
     if kind == "table":
         return explain_table(model, X, sampler, subsets, given)
+    if reference_groups is not None:
+        raise InputError(f"reference_groups is for tables, these are {kind}s; drop it")
     defaults = {name: one.default for name, one in inspect.signature(explain).parameters.items()}
     named = {name: given[name] for name in NAMES if name in given and given[name] is not defaults[name]}
     if kind == "image":

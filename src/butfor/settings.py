@@ -280,6 +280,9 @@ class Settings:
         "run" promises alpha over all hypotheses of the run, "input" over those of each single input.
     groups : array-like or mapping, optional
         Clusters of inputs that may depend on each other (several rows of one person): a label for each input.
+    reference_groups : array-like, optional
+        Clusters of rows of the reference (several rows of one person): a label for each row. They count as one row
+        where the sampler is fitted, checked and where its error is estimated.
     weights_by : array-like or callable, optional
         What "adaptive" learns weights over: a label for each hypothesis, or a function (input, subset) -> label. None
         is the subset.
@@ -297,7 +300,11 @@ class Settings:
         `lambda outputs: outputs >= 0.4`. None is the predicted class where there are several outputs; False asks none.
     level : float, default 0.5
         A subset is necessary to a decision where the probability that the decision would have been otherwise but for
-        it is established to exceed this.
+        it is established to exceed this. At most a share alpha of these statements is wrong on average, over the
+        run, and within each resolution where there are several.
+    simultaneous : bool, default False
+        Make the 95 % intervals of the probabilities of a decision hold all together within a resolution, and with them
+        all that is called necessary or sufficient; they are wider then. Otherwise each holds by itself.
     sufficient : bool, default False
         Also estimate, for every subset, how often the decision stays when all the rest is redrawn (tables).
     min_effect : float, optional
@@ -329,6 +336,7 @@ class Settings:
     rule: str = "bh"
     family: Family = "run"
     groups: Any = None
+    reference_groups: Any = None
     weights_by: Any = None
     target: Any = None
     y: Any = None
@@ -336,6 +344,7 @@ class Settings:
     alpha: float = 0.1
     decide: Callable[[Any], Any] | Literal[False] | None = None
     level: float = 0.5
+    simultaneous: bool = False
     sufficient: bool = False
     min_effect: float | None = None
     draws: int | None = None
@@ -388,7 +397,7 @@ class Settings:
             raise InputError(f"picked must be a function of outputs that returns booleans, got {kind}")
         if self.decide not in (None, False) and not callable(self.decide):
             raise InputError(f"decide must be a function of outputs that returns decisions, got {self.decide!r}")
-        for name in ("bounds", "exact", "control", "sufficient"):
+        for name in ("bounds", "exact", "control", "simultaneous", "sufficient"):
             value = getattr(self, name)
             if not isinstance(value, bool | np.bool_):
                 raise InputError(f"{name} must be True or False, got {value!r}")
@@ -396,6 +405,8 @@ class Settings:
             self._check_min_effect(self.min_effect)
         if self.groups is not None and not isinstance(self.groups, Mapping):
             labels_of("groups", self.groups, "input")
+        if self.reference_groups is not None:
+            labels_of("reference_groups", self.reference_groups, "row of the reference")
         between("level", self.level, "0.5, more likely than not, is the default")
 
     def _check_min_effect(self, margin: object) -> None:

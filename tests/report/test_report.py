@@ -358,11 +358,16 @@ def decided():
 def test_the_promise_is_one_line_and_claims_no_more_than_the_guarantee(decided):
     assert "each resolution" in decided.guarantee.family
     line = view(decided).promise
-    assert "decisions holds with 95 % confidence" in line
+    assert "Of what is called necessary at most 10 % is expected to be wrong" in line
     assert len(line) < 130  # one line of a page of 1280 pixels
     without = view(replace(decided, decided=None)).promise
     assert "at each level of detail" in without
-    assert "all of it together" in words(render(decided))
+    shown = words(render(decided))
+    assert "each 95 % interval holds by itself" in shown
+    assert shown.count("the same distribution wherever the others are") == 3  # of rows, decisions and features
+    together = replace(decided, record=replace(decided.record, simultaneous=True))
+    assert "holds with 95 % confidence" in view(together).promise
+    assert "all 95 % intervals at each level of detail hold together" in words(render(together))
 
 
 def test_the_lead_says_nothing_twice(decided):

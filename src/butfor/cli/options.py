@@ -86,7 +86,15 @@ def _panel_options(kind: Any) -> Iterator[inspect.Parameter]:
         yield inspect.Parameter(one.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hints[one.name])
 
 
-NOT_TYPED = ("y", "groups", "weights_by", "seed", "options", "progress")  # columns of a file, or of every command
+NOT_TYPED = (
+    "y",
+    "groups",
+    "reference_groups",
+    "weights_by",
+    "seed",
+    "options",
+    "progress",
+)  # columns of a file, or of every command
 HELPS = {  # where the library takes an object or a function
     "test": f"One of {', '.join(PROMISES)}. Default: sequential for tables and texts, few-shot for images.",
     "rule": f"One of {', '.join(dict.fromkeys(rule for rules in PROMISES.values() for rule in rules))}: how hypotheses "

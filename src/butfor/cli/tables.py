@@ -110,6 +110,7 @@ class Columns:
 
 TRUTH_HELP = "Column with the true labels, for --target truth; not for the model."
 CLUSTERS_HELP = "Column whose equal values mark rows that belong together, as several of one person; not for the model."
+REFERENCE_GROUPS_HELP = "Column of the reference whose equal values mark rows that belong together; not for the model."
 H_HELP = "Exceedances at which the sequential test stops. Default: 10."
 EARLY_STOP_HELP = "With --test irt: the same answer for fewer model evaluations."
 SCALE_HELP = "shrunk: for --test few-shot where subsets differ in scale."
@@ -124,6 +125,7 @@ def explain(
     columns: Columns,
     truth: Annotated[str | None, opt(TRUTH_HELP, panel=ROWS)] = None,
     clusters: Annotated[str | None, opt(CLUSTERS_HELP, panel=ROWS)] = None,
+    reference_groups: Annotated[str | None, opt(REFERENCE_GROUPS_HELP, panel=ROWS)] = None,
     sampler: SamplerName = "auto",
     h: Annotated[int | None, opt(H_HELP, panel=TEST)] = None,
     early_stop: Annotated[bool, opt(EARLY_STOP_HELP, "--early-stop", panel=TEST)] = False,
@@ -148,7 +150,8 @@ def explain(
                 raise InputError(f"--{option} is for --test {settings['test'].name}, not for {name}; drop it")
     with working(output):
         fit, box = sampler_named(sampler), trust.load(model)
-        read = columns.read_tables(box, **vars(rows), truth=truth, clusters=clusters)
+        named = {"truth": truth, "clusters": clusters, "reference_groups": reference_groups}
+        read = columns.read_tables(box, **vars(rows), **named)
         if truth is not None:
             settings.setdefault("target", "truth")
         typed_settings, subsets = library_settings(settings, box), columns.read_subsets()
@@ -160,6 +163,7 @@ def explain(
                 subsets=subsets,
                 y=read.truth,
                 groups=read.clusters,
+                reference_groups=read.reference_groups,
                 seed=output.seed,
                 run_dir=run_dir,
                 progress=bar(output),
@@ -194,6 +198,7 @@ def global_(
     trust: Trust,
     rows: Rows,
     labels: Annotated[str | None, opt(LABELS_HELP, "--labels", "--truth", panel=ROWS)] = None,
+    reference_groups: Annotated[str | None, opt(REFERENCE_GROUPS_HELP, panel=ROWS)] = None,
     columns: Columns,
     sampler: SamplerName = "auto",
     loss: Annotated[str | None, opt(LOSS_HELP, panel=TEST)] = None,
@@ -206,13 +211,15 @@ def global_(
 
     with working(output):
         fit, box = sampler_named(sampler), trust.load(model)
-        read = columns.read_tables(box, **vars(rows), truth=labels, truth_option="--labels", itself=labels is not None)
+        named = {"truth": labels, "truth_option": "--labels", "reference_groups": reference_groups}
+        read = columns.read_tables(box, **vars(rows), **named, itself=labels is not None)
         typed_settings = library_settings(settings, box)
         with kept(typed_settings.pop("run_dir", None), output.out) as run_dir:
             result = global_importance(
                 box,
                 read.data,
                 reference=fit(read.reference),
+                reference_groups=read.reference_groups,
                 y=None if read.truth is None else np.asarray(read.truth),
                 subsets=columns.read_subsets(),
                 loss=loss,  # type: ignore[arg-type]

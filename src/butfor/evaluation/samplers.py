@@ -113,6 +113,8 @@ class SamplerInfo:
         It can redraw an image or a text with nothing left around it.
     dear : bool
         A draw costs much (a transformer, an inpainting network): the default test then makes few of them.
+    assumes : str
+        What it assumes of the data, for the guarantee: "the columns are jointly normal", or the name of one of ours.
 
     Examples
     --------
@@ -134,6 +136,7 @@ class SamplerInfo:
     calibrated: bool = False
     fills_whole: bool = False
     dear: bool = False
+    assumes: str = ""
 
     def __post_init__(self) -> None:
         floor: Any = self.floor
@@ -153,6 +156,7 @@ class Constant:
 
 TAGS: dict[str, Any] = {field.name: (bool, int, np.bool_) for field in fields(SamplerInfo)} | {
     "identity": str,
+    "assumes": str,
     "floor": (Callable, float, int, np.number),
     "reference_rows": (int, np.integer),
     "kinds": Mapping,

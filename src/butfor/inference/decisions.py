@@ -3,19 +3,20 @@
     q = P(decision(f(x~)) != decision(f(x))),   x~_S ~ Q(. | x_-S)
 
 x is fixed here, so every draw counts, whatever it was made for. `FlipShare.bounds` combines the error of the draws (a
-confidence sequence that holds at any stopping time) with that of the fitted sampler; `Forecasts` says by how much
-shares were off on control rows.
+confidence sequence that holds at any stopping time) with that of the fitted sampler; `DecisionRule` says what is
+established, and stops the drawing; `Forecasts` says by how much shares were off on control rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from butfor.inference.selection import select
 from butfor.types import Array, Bools, Floats, InputError, Ints
 
 
@@ -88,75 +89,124 @@ class FlipShare:
         be: Clopper & Pearson on 1 / (1 / m + h). What held-out rows show to be `off` is no chance error, and is added
         on its side.
         """
-        drawn = np.flatnonzero(self.draws > 0)
-        low, high = self.share.astype(np.float64), self.share.astype(np.float64)
-        if drawn.size:
-            draws, alphas = self.draws[drawn], np.broadcast_to(alpha, self.share.shape)[drawn]
-            low[drawn], high[drawn] = mixture_bounds(self.share[drawn] * draws, draws, alphas)
-        fit_low, fit_high = clopper_pearson(self.share, self.error, alpha if fit_alpha is None else fit_alpha)
+        stays = FlipShare(self.draws, 1 - self.share, self.error, None if self.off is None else -self.off)
+        return self.low(alpha, fit_alpha), np.maximum(1 - stays.low(alpha, fit_alpha), self.share)  # but for rounding
+
+    def low(self, alpha: Floats | float, fit_alpha: Floats | float | None = None) -> Floats:
+        """Return the lower ends of `bounds`."""
+        drawn, low = np.flatnonzero(self.draws > 0), self.share.astype(np.float64)
+        draws, alphas = self.draws[drawn], np.broadcast_to(alpha, self.share.shape)[drawn]
+        low[drawn] = mixture_low(self.share[drawn] * draws, draws, alphas)
+        fit_low = clopper_pearson_low(self.share, self.error, alpha if fit_alpha is None else fit_alpha)
         below = np.hypot(self.share - low, self.share - fit_low)
-        above = np.hypot(high - self.share, fit_high - self.share)
-        if self.off is not None:
-            below, above = below + np.maximum(self.off, 0.0), above + np.maximum(-self.off, 0.0)
-        return np.maximum(self.share - below, 0.0), np.minimum(self.share + above, 1.0)
+        return np.maximum(self.share - below - (0.0 if self.off is None else np.maximum(self.off, 0.0)), 0.0)
 
-    def undecided(self, level: float, alphas: tuple[Floats, Floats], cap: int) -> Ints:
-        """Return the hypotheses of which it is open whether q is above the level, and more draws could tell."""
-        rows = np.flatnonzero((self.draws > 0) & (self.draws < cap))
-        draws, share, error = self.draws[rows], self.share[rows], self.error[rows]
-        by_row = (alphas[0][rows], alphas[1][rows])
-        low, high = FlipShare(draws, share, error).bounds(*by_row)
-        fit_low, fit_high = FlipShare(np.zeros_like(draws), share, error).bounds(*by_row)
-        too_rough = (fit_low <= level) & (level <= fit_high)  # the sampler's own error leaves it open
-        return rows[(low <= level) & (level <= high) & ~too_rough]
+    def take(self, rows: Ints) -> FlipShare:
+        """Return the shares of some hypotheses."""
+        off = None if self.off is None else self.off[rows]
+        return FlipShare(self.draws[rows], self.share[rows], self.error[rows], off)
+
+    def p_values(self, level: float, largest: float) -> Floats:
+        """Return p-values (H,) of q <= level, whenever drawing was stopped: the least alpha with `low` above the level.
+
+        Those above `largest` are 1, so that nothing is rejected whose own interval at that level holds the level.
+        """
+        p = np.ones(len(self.share))
+        rows = np.flatnonzero(self.low(largest) > level)
+        part = self.take(rows)
+        outside, inside = np.full(rows.size, np.log(LEAST_P)), np.full(rows.size, np.log(largest))
+        for _ in range(16):  # halvings of 22 nats: to a thousandth of p
+            middle = (outside + inside) / 2
+            above = part.low(np.exp(middle)) > level
+            outside, inside = np.where(above, outside, middle), np.where(above, middle, inside)
+        p[rows] = np.exp(inside)
+        return p
 
 
-def mixture_bounds(hits: Floats, draws: Ints, alpha: Floats | float) -> tuple[Floats, Floats]:
-    """Return a confidence sequence for a share (n,), valid at any stopping time: Robbins' mixture below 1 / alpha.
+LEAST_P = 1e-11
 
-    The mixture is Beta(1/2, 1/2): B(s + 1/2, n - s + 1/2) / B(1/2, 1/2) / (q^s (1 - q)^(n - s)).
 
-    >>> low, high = mixture_bounds(np.array([0.0, 50.0]), np.array([20, 100]), 0.05)
-    >>> low.round(2), high.round(2)
-    (array([0.  , 0.34]), array([0.22, 0.66]))
+@dataclass(frozen=True, eq=False)
+class DecisionRule:
+    """Intervals at error levels (H,) in draws and fit, and when it is established that q exceeds the level.
+
+    With `families` (H,) by Benjamini & Hochberg at alpha within each of them, where the hypothesis' own interval lies
+    above the level: the share of such statements that are wrong is at most alpha on average. Without, the intervals
+    hold together, and decide by themselves.
+    """
+
+    level: float
+    alphas: tuple[Floats, Floats]
+    alpha: float
+    families: Ints | None
+    usable: Bools | None = None  # False: nothing can be said of it
+
+    def bounds(self, shares: FlipShare) -> tuple[Floats, Floats]:
+        """Return the intervals."""
+        return shares.bounds(*self.alphas)
+
+    def established(self, shares: FlipShare) -> Bools:
+        """Return of which hypotheses (H,) it is established that q > level."""
+        usable = np.ones(len(shares.share), bool) if self.usable is None else self.usable
+        if self.families is None:
+            return usable & (shares.low(*self.alphas) > self.level)
+        p = shares.p_values(self.level, float(self.alphas[0].max(initial=0.0)))
+        return select(p, self.alpha, "bh", usable, self.families)
+
+    def undecided(self, shares: FlipShare, cap: int) -> Ints:
+        """Return the hypotheses that more draws could decide: the interval holds the level, or BH may yet choose it.
+
+        Where the interval of the fit alone holds the level, or BH chooses nothing at the present share even of
+        unlimited draws, the sampler's own error leaves it open.
+        """
+        drawable = (shares.draws > 0) & (shares.draws < cap)
+        rows = np.flatnonzero(drawable if self.usable is None else drawable & self.usable)
+        best = replace(shares, draws=np.where(drawable, 0, shares.draws))
+        by_row = (self.alphas[0][rows], self.alphas[1][rows])
+        low, high = shares.take(rows).bounds(*by_row)
+        fit_low, fit_high = best.take(rows).bounds(*by_row)
+        too_rough = (fit_low <= self.level) & (self.level <= fit_high)
+        more = (low <= self.level) & (self.level <= high) & ~too_rough
+        if self.families is not None and (above := low > self.level).any():
+            more |= above & (self.established(best) & ~self.established(shares))[rows]
+        return rows[more]
+
+
+def mixture_low(hits: Floats, draws: Ints, alpha: Floats | float) -> Floats:
+    """Return the lower ends of a confidence sequence for a share (n,), valid at any stopping time.
+
+    They are where Robbins' mixture passes 1 / alpha. The mixture is Beta(1/2, 1/2):
+    B(s + 1/2, n - s + 1/2) / B(1/2, 1/2) / (q^s (1 - q)^(n - s)). Upper ends are 1 - mixture_low(misses, ...).
+
+    >>> mixture_low(np.array([20.0, 50.0]), np.array([20, 100]), 0.05).round(2)
+    array([0.78, 0.34])
     """
     from scipy.special import betaln, xlog1py, xlogy
 
     misses = draws - hits
-    share = hits / np.maximum(draws, 1)
     threshold = betaln(hits + 0.5, misses + 0.5) - betaln(0.5, 0.5) + np.log(alpha)
-
-    def excluded(q: Floats) -> Bools:
-        return np.asarray(threshold - xlogy(hits, q) - xlog1py(misses, -q) >= 0)
-
-    low_out, low_in = np.zeros_like(share), share.copy()
-    high_in, high_out = share.copy(), np.ones_like(share)
+    outside, inside = np.zeros(len(hits)), hits / np.maximum(draws, 1)
     for _ in range(40):  # halvings: to 1e-12
-        low, high = (low_out + low_in) / 2, (high_in + high_out) / 2
-        out = excluded(low)
-        low_out, low_in = np.where(out, low, low_out), np.where(out, low_in, low)
-        out = excluded(high)
-        high_out, high_in = np.where(out, high, high_out), np.where(out, high_in, high)
-    return low_out, high_out
+        q = (outside + inside) / 2
+        out = threshold - xlogy(hits, q) - xlog1py(misses, -q) >= 0
+        outside, inside = np.where(out, q, outside), np.where(out, inside, q)
+    return outside
 
 
-def clopper_pearson(share: Floats, error: Floats, alpha: Floats | float) -> tuple[Floats, Floats]:
-    """Return the interval of a share (n,) that 1 / error draws would have given; without error the share itself.
+def clopper_pearson_low(share: Floats, error: Floats, alpha: Floats | float) -> Floats:
+    """Return the lower ends of Clopper & Pearson's intervals for shares (n,) of 1 / error draws; error 0: exact.
 
-    >>> clopper_pearson(np.array([0.5, 0.5]), np.array([0.01, 0.0]), 0.05)[0].round(3)
+    >>> clopper_pearson_low(np.array([0.5, 0.5]), np.array([0.01, 0.0]), 0.05).round(3)
     array([0.398, 0.5  ])
     """
     from scipy.special import betaincinv
 
     size = 1 / np.where(error > 0, error, 1.0)
     hits, misses = share * size, (1 - share) * size
-    half = np.broadcast_to(np.asarray(alpha) / 2, share.shape)
-    low, high, known = np.zeros(share.shape), np.ones(share.shape), error <= 0
-    some = ~known & (hits > 0)
+    low, half = np.zeros(share.shape), np.broadcast_to(np.asarray(alpha) / 2, share.shape)
+    some = (error > 0) & (hits > 0)
     low[some] = betaincinv(hits[some], misses[some] + 1, half[some])
-    some = ~known & (misses > 0)
-    high[some] = betaincinv(hits[some] + 1, misses[some], 1 - half[some])
-    return np.where(known, share, low), np.where(known, share, high)
+    return np.where(error > 0, low, share)
 
 
 BIN_ROWS, MOST_BINS = 50, 4  # control rows whose chances are compared with what came true, and how many such bins

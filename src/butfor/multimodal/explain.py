@@ -114,6 +114,7 @@ def explain(
     alpha: float = 0.1,
     decide: Callable[[Any], Any] | Literal[False] | None = None,
     level: float = 0.5,
+    simultaneous: bool = False,
     min_effect: float | None = None,
     draws: int | None = None,
     bounds: bool = False,

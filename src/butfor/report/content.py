@@ -319,9 +319,11 @@ def methods_paragraph(result: Result) -> str:
     }[guarantee.controls]
     decided = ""
     if result.decided is not None:
+        hold = "that hold together" if record.simultaneous else "each by itself"
+        rate_of = "" if record.simultaneous else f", with a false discovery rate of at most {record.alpha:g}"
         decided = (
             " For each of them we estimated the probability that the decision of the model would have been otherwise, "
-            f"with 95 % intervals that hold together, and call it necessary where it exceeds {result.decided.level:g}."
+            f"with 95 % intervals {hold}, and call it necessary where it exceeds {result.decided.level:g}{rate_of}."
         )
     sided = "two-sided" if record.alternative == "two-sided" else f"one-sided ({record.alternative})"
     evidence = "exact p-values, computed from all that the sampler may draw" if result.exact else TESTS[record.test]

@@ -122,6 +122,7 @@ class RunRecord:
     scale: str | None = None  # of few-shot
     picked: bool = False
     user_decision: bool = False  # the decision is a rule of the user's; else the predicted class
+    simultaneous: bool = False  # intervals of decisions hold all together within a resolution; else one by one
     min_effect: float | None = None
     selection: tuple[str, float, Family] | None = None  # rule, alpha and family that drawing was stopped for
     # drawn
@@ -132,6 +133,7 @@ class RunRecord:
     interrupted: bool = False
     # seen of the sampler
     sampler: str = ""
+    assumes: str = ""  # of the data: a key of SAMPLERS, or words
     floor: Share = 0.0  # the least p-value that it allows
     dependence_ignored: bool = False
     deterministic: bool = False
@@ -149,6 +151,11 @@ class RunRecord:
     def columns(self) -> tuple[str, ...]:
         """The columns of a table; none of anything else."""
         return self.inputs.columns if isinstance(self.inputs, TableInputs) else ()
+
+    @property
+    def alpha(self) -> float:
+        """The alpha of the run: of its stopping, its decisions and its features, whatever is selected later."""
+        return 0.1 if self.selection is None else self.selection[1]
 
     def get(self, name: str) -> Any:
         """Return a field of the record, of its inputs or of the global question; None where there is none."""

@@ -38,7 +38,8 @@ def summary(result: Result, most: int = 15) -> str:
     lines = [*_wrapped(shown.made), "", *_wrapped(*paragraphs), *_subset_lines(result, most), ""]
     control = [f"Control: {shown.control}"] if shown.control else []
     notes = [f"Note: {note}" for note in result.notes]
-    return "\n".join([*lines, *_wrapped(shown.bound, *notes, *control, f"Guarantee: {result.guarantee}")])
+    promises = (f"Guarantee: {result.guarantee}", *shown.promises)
+    return "\n".join([*lines, *_wrapped(shown.bound, *notes, *control, *promises)])
 
 
 def _wrapped(*sentences: str) -> list[str]:

@@ -26,7 +26,7 @@ from butfor.results.summary import (
     number,
     to_scale,
 )
-from butfor.results.words import Note, Severity
+from butfor.results.words import Note, Severity, promise_of_decisions, promise_of_features
 from butfor.types import Array, Batch, Bools, Floats, Ints
 
 EVIDENCE = {"p": "p-value", "z": "z", "w": "w", "e": "e-value"}
@@ -40,10 +40,6 @@ KEY = "Blue: established; grey: not established. Second line: 95 % interval."
 OF_INTERVALS = (
     "An interval says how well the effect is known; established says that the output is unusual among its "
     "counterfactuals."
-)
-OF_DECISIONS = (
-    "What is said to be established of decisions{} holds with 95 % confidence, all of it together. It is as good as "
-    "the draws of the sampler are, and it does not matter how the inputs were picked."
 )
 
 
@@ -134,7 +130,7 @@ class View:
     promise: str  # in one line
     guarantee: str
     caveats: tuple[str, ...]
-    of_decisions: str  # the promise on decisions, which is another one
+    promises: tuple[str, ...]  # on decisions and on features, which are others
     bound: str
     control: str
     notes: tuple[Note, ...]  # warnings first
@@ -168,7 +164,7 @@ def view(result: Result) -> View:
         promise=promise_line(result),
         guarantee=str(replace(result.guarantee, caveats=())),
         caveats=tuple(map(str, result.guarantee.caveats)),
-        of_decisions="" if result.decided is None else OF_DECISIONS.format(_detail(result)),
+        promises=tuple(other_promises(result)),
         bound="" if result.is_global else bound_sentence(result),
         control="" if result.control is None else str(result.control),
         notes=tuple(sorted(result.notes, key=lambda note: order.index(note.severity))),
@@ -373,12 +369,22 @@ def promise_line(result: Result) -> str:
     if result.decided is not None and result.decided.necessary.any():
         rest = {"nothing": "nothing is promised", "FWER": f"all is true but with a probability of {most}"}
         of_rest = rest.get(controls, f"at most {most} is expected to be false")
-        return f"What is established of decisions holds with 95 % confidence; of the rest, {of_rest}."
+        necessary = f"Of what is called necessary at most {percent(result.record.alpha)} is expected to be wrong"
+        if result.record.simultaneous:
+            necessary = "All that is called necessary holds with 95 % confidence"
+        return f"{necessary}; of the rest, {of_rest}."
     if controls == "nothing":
         return "Nothing is promised about errors here: see why."
     if controls == "FWER":
         return f"The probability that anything called established{_detail(result)} is false is at most {most}."
     return f"Of what is called established{_detail(result)}, at most {most} is expected to be false."
+
+
+def other_promises(result: Result) -> list[str]:
+    """Return what is promised of decisions and of features, each with what it assumes of the sampler."""
+    record, layered = result.record, result.hypotheses.layers is not None
+    decisions = [] if result.decided is None else [promise_of_decisions(record, layered)]
+    return decisions + ([] if result.over_inputs is None else [promise_of_features(record, layered)])
 
 
 def _detail(result: Result) -> str:
@@ -686,10 +692,8 @@ def _decision_chart(result: Result, index: int) -> Chart:
     assert decided is not None
     rows = rows[np.lexsort((-np.nan_to_num(decided.share[rows], nan=-1.0), ~decided.necessary[rows]))][:MOST_LINES]
     title = f"{result.input_names[index]}: probability that the decision would have been otherwise, but for"
-    key = (
-        "Blue: established as more likely than the level; grey: not. Second line: 95 % interval, all of a resolution "
-        "together."
-    )
+    each = "all of a resolution together" if result.record.simultaneous else "each by itself"
+    key = f"Blue: established as more likely than the level; grey: not. Second line: 95 % interval, {each}."
     mark, key_of_mark = scale_over(1.0)(decided.level) or 0.0, f"Dashed: level {decided.level:g}."
     return Chart(title, decision_lines(result, rows), "level", mark, key, key_of_mark)
 

@@ -56,6 +56,23 @@ def as_note(note: Note | str) -> Note:
     return note if isinstance(note, Note) else Note("text", "info", {"text": str(note)})
 
 
+def listed(names: Sequence[str]) -> str:
+    """Return names as a sentence lists them.
+
+    >>> listed(["bmi"]), listed(["age", "bmi", "sex"])
+    ('bmi', 'age, bmi and sex')
+    """
+    return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else "".join(names)
+
+
+def _fixed_together(columns: Sequence[str], by: Mapping[str, Sequence[str]]) -> str:
+    together = {2: "the two", 3: "the three"}.get(len(columns), f"the {len(columns)} columns")
+    if len(by) == len(columns):
+        return f"{listed(columns)} fix each other, nearly or exactly; {together} are tested together."
+    which = ", ".join(f"{name} is fixed by {listed(others)}" for name, others in by.items())
+    return f"{which}, nearly or exactly; {together} are tested together."
+
+
 def shortened(names: Sequence[str], most: int = 6) -> str:
     """Return the first names, and how many more there are."""
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
@@ -384,6 +401,18 @@ TABLE_NOTES: dict[str, Sentence] = {
         "Many inputs agree in half of their columns with another input, as several rows of one person do. The promise "
         "needs independent inputs: name what belongs together with groups=data['person']."
     ),
+    "fixed-together": lambda columns, by: _fixed_together(columns, by),
+    "fixed-alone": lambda subset, by: (
+        f"{'; '.join(f'{name!r} is fixed by {listed(others)}' for name, others in by.items())}: while they stay, "
+        f"{subset!r} cannot be otherwise, so nothing is chosen or called necessary of it. Test them together, in one "
+        "subset."
+    ),
+    "clustered-reference": lambda column: (
+        "Rows of the reference "
+        + ("repeat each other in many columns" if column is None else f"with the same {column!r} are much alike")
+        + ", as several rows of one person are: taken for independent rows they make the sampler look better known "
+        f"than it is. Name them: reference_groups=reference[{column or 'person'!r}]."
+    ),
     "index-column": (
         "Column {column!r} has a different value in every row, all inputs on one side and all of the reference on the "
         "other, like an index or a time: leave it out, or it will be the answer."
@@ -480,6 +509,18 @@ STUDENT = (
     "form of the sampler's fit is right (approximate: the error of the fit is counted by its leverage, checked by "
     "simulation)"
 )
+SAMPLERS = {  # what is assumed of the data, by the sampler
+    "residual": (
+        "the residual of each column given the others has the same distribution wherever the others are, up to the "
+        "forms tried: straight lines, splines, levels, products, trees"
+    ),
+    "gaussian": "the columns are jointly normal",
+    "copula": "the columns are jointly normal once each is transformed to a normal one (a Gaussian copula)",
+    "forest": "a column has the same distribution in all rows that the forest takes for alike in the others",
+    "neighbours": "a column has the same distribution in all rows that are near each other in the others",
+    "empirical": "the columns are independent of each other",
+}
+RIGHT = "the sampler draws the subset as it is distributed given the rest of the input"
 REFUSALS: dict[str, Sentence] = {  # why nothing is controlled
     "one-point": "Q is a single point: the sampler always draws the same, so no null hypothesis can be true",
     "observed-class": (
@@ -572,6 +613,7 @@ class Guarantee:
     proven_by: str
     caveats: tuple[Note, ...] = ()
     refusal: str | None = None  # the code of why nothing is controlled
+    sampler: str = ""  # what is assumed of the data by the sampler that was fitted to them; nothing: it is known
 
     def __str__(self) -> str:
         caveats = "".join(f" {caveat}" for caveat in self.caveats)
@@ -580,8 +622,38 @@ class Guarantee:
         rate = {"FDR": "The false discovery rate", "FWER": "The probability of any false discovery"}[self.controls]
         return (
             f"{rate} over {self.family} is at most {self.level:g}, provided that {self.assumption} "
-            f"({self.proven_by}).{caveats}"
+            f"({self.proven_by}).{f' The sampler assumes that {self.sampler}.' if self.sampler else ''}{caveats}"
         )
+
+
+def assumed(record: RunRecord) -> str:
+    """Return what the sampler of a run assumes of the data, in words; nothing where that is not known."""
+    return SAMPLERS.get(record.assumes, record.assumes)
+
+
+def promise_of_decisions(record: RunRecord, layered: bool) -> str:
+    """Return what is promised of the probabilities of another decision, and what that assumes."""
+    detail = " at each level of detail" if layered else ""
+    each = " for each input by itself" if record.selection is not None and record.selection[2] == "input" else ""
+    promise = (
+        f"Decisions: each 95 % interval holds by itself, and of the subsets called necessary{detail}{each} at most "
+        f"{100 * record.alpha:g} % are expected to be wrong (Benjamini & Hochberg 1995, on p-values that hold whenever "
+        "drawing stops)"
+    )
+    if record.simultaneous:
+        promise = f"Decisions: all 95 % intervals{detail} hold together, and with them all that is called necessary"
+    fitted = "; approximate, since the sampler is fitted, and" if assumed(record) else ","
+    return f"{promise}{fitted} provided that {assumed(record) or RIGHT}. How the inputs were picked does not matter."
+
+
+def promise_of_features(record: RunRecord, layered: bool) -> str:
+    """Return what is promised of what sets the inputs apart on average, and what that assumes."""
+    detail = " at each level of detail" if layered else ""
+    return (
+        f"Features: of the subsets called established over all inputs{detail} at most {100 * record.alpha:g} % are "
+        "expected to be false, approximately: provided that means over inputs are nearly normal, the inputs are "
+        f"independent of each other and were not picked by their output, and {assumed(record) or RIGHT}."
+    )
 
 
 def guarantee(
@@ -632,7 +704,8 @@ def guarantee(
         by = "Tansey, Veitch, Zhang, Rabadan & Blei 2018; " * (test == "holdout") + "Hemerik & Goeman 2018"
         by = f"{'Student; Satterthwaite 1946' if fit == 'counted' else by}; {promise.proven_by}"
         over = "the subsets of this data set"
-        return Guarantee(promise.controls, alpha, over, f"{assumption}, and {promise.needs}", by, caveats)
+        needs = f"{assumption}, and {promise.needs}"
+        return Guarantee(promise.controls, alpha, over, needs, by, caveats, sampler=assumed(record))
     over = "all hypotheses of the run" if family == "run" else "the hypotheses of each single input (not over the run)"
     if layered:
         over = "the hypotheses of each resolution (not over all resolutions together)"
@@ -648,4 +721,5 @@ def guarantee(
             return Guarantee("nothing", alpha, over, str(REFUSALS[code]), "nobody", caveats, code)
     inputs = f"{PICKED if record.picked else UNPICKED}, {UNSEEN}"
     needs = f" and {inputs}, {ANY}" if promise.needs == ANY else f", {inputs}, and {promise.needs}"
-    return Guarantee(promise.controls, alpha, over, EXCHANGEABLE + needs, promise.proven_by, caveats)
+    assumption, by = EXCHANGEABLE + needs, promise.proven_by
+    return Guarantee(promise.controls, alpha, over, assumption, by, caveats, sampler=assumed(record))

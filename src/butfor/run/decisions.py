@@ -12,17 +12,17 @@ from butfor.evaluation.hypotheses import Hypotheses, Job, table_hypotheses
 from butfor.evaluation.items import Items, TableItems
 from butfor.evaluation.progress import Meter
 from butfor.evaluation.samplers import info_of
-from butfor.inference.decisions import Decision
+from butfor.inference.decisions import Decision, DecisionRule, FlipShare
 from butfor.inference.features import Fit
 from butfor.models.wrap import Wrapped
 from butfor.results.result import Decided, Stay
 from butfor.results.words import Note
 from butfor.run.watchers import Flips
 from butfor.settings import Settings
-from butfor.types import Bools, Floats, InputError, Subset
+from butfor.types import Bools, Floats, InputError, Ints, Subset
 
 CONFIDENCE = 0.95
-FIT_SHARE = 0.2  # of the error level, by subset: the error of one fit is shared by all inputs
+FIT_SHARE = 0.2  # of the error level, by subset, where intervals hold together: one fit is shared by all inputs
 MOST_DRAWS = 400
 FIRST_ADDED, GROWTH = 16, 1.25  # draws that are added where a decision is still open, and by how much that grows
 FIRST_DRAWS = 64  # of everything but a subset, where it is asked whether the subset is sufficient
@@ -71,34 +71,55 @@ def decide(
     fit: Fit | None,
     meter: Meter,
     off: Callable[[Floats], Floats] | None = None,
+    usable: Bools | None = None,
+    resolution: Ints | None = None,
 ) -> Decided:
-    """The probability of another decision of every hypothesis, with an interval: 95 % for all of a resolution together.
+    """Return the probability of another decision of every hypothesis, with its 95 % interval, and what is necessary.
 
-    A subset is necessary where its interval lies above the level. `off` says by how much shares (H,) are too high.
+    Drawing goes on until that rule has decided (`DecisionRule`), or to a cap. `off` says by how much shares (H,) are
+    too high, `usable` (H,) of which subsets something can be said, `resolution` (H,) which hypotheses are one layer.
     """
-    error, alphas = _error(hypotheses, fit), _shares_of_error(hypotheses)
+    if resolution is None:
+        layers = hypotheses.layers
+        resolution = np.zeros(hypotheses.size, np.int64) if layers is None else layers.resolution
+    error, rule = _error(hypotheses, fit), _rule(hypotheses, settings, resolution, usable)
+
+    def shares() -> FlipShare:
+        counted = flips.shares(error)
+        return counted if off is None else replace(counted, off=off(counted.share))
+
     before = flips.draws.copy()
     if hypotheses.items.shares_subsets and not hypotheses.items.costly:
         meter.stage("decision", None)
         size, number = FIRST_ADDED, 0
-        while (rows := flips.shares(error).undecided(settings.level, alphas, MOST_DRAWS)).size:
+        while (rows := rule.undecided(shares(), MOST_DRAWS)).size:
             wanted = np.zeros(hypotheses.size, bool)
             wanted[rows] = True
             evaluator.watch(hypotheses, _jobs(hypotheses, wanted, f"decision {number}", size))
             size, number = min(round(size * GROWTH), hypotheses.round_draws), number + 1
-    shares = flips.shares(error)
-    shares = shares if off is None else replace(shares, off=off(shares.share))
-    low, high = shares.bounds(*alphas)
+    counted = shares()
+    low, high = rule.bounds(counted)
     return Decided(
-        share=shares.share,
+        share=counted.share,
         low=low,
         high=high,
-        necessary=low > settings.level,
+        necessary=rule.established(counted),
         draws=flips.draws,
         added=flips.draws - before,
         level=settings.level,
         nearest=flips.nearest,
     )
+
+
+def _rule(hypotheses: Hypotheses, settings: Settings, layer: Ints, usable: Bools | None) -> DecisionRule:
+    """Intervals one by one and a share of errors within each layer; with `simultaneous` all of a layer together."""
+    alpha = np.full(hypotheses.size, 1 - CONFIDENCE)
+    if settings.simultaneous:
+        subsets = np.bincount(np.unique(np.stack([layer, hypotheses.subset_of]), axis=1)[0])
+        alphas = (alpha / np.bincount(layer)[layer], FIT_SHARE * alpha / subsets[layer])
+        return DecisionRule(settings.level, alphas, settings.alpha, None, usable)
+    families = layer if settings.family == "run" else hypotheses.input_of * (int(layer.max(initial=0)) + 1) + layer
+    return DecisionRule(settings.level, (alpha, alpha), settings.alpha, families, usable)
 
 
 def _jobs(hypotheses: Hypotheses, wanted: Bools, label: str, draws: int) -> Iterator[Job]:
@@ -131,25 +152,16 @@ def sufficiency(
     sure = np.ones(hypotheses.size, bool)
     if subsets:
         turned = table_hypotheses(items, hypotheses.input_names, subsets, hypotheses.sampler, hypotheses.seed)
-        flips = Flips(turned.size, decision)
-        meter.stage("sufficient", None)
-        watching = replace(evaluator, memory=None, watchers=(flips,), failed={})
-        watching.watch(turned, [Job(block, FIRST_DRAWS, 0) for block in turned.blocks])
-        other = replace(settings, level=1 - settings.level)
-        decided = decide(turned, watching, flips, other, None if fit is None else fit(turned), meter)
         rows = (np.arange(len(items))[:, None] * len(hypotheses.subset_names) + np.array(places)).reshape(-1)
-        share[rows], low[rows], high[rows] = 1 - decided.share, 1 - decided.high, 1 - decided.low
-        sure[rows] = decided.high < 1 - settings.level
+        resolution = None if hypotheses.layers is None else hypotheses.layers.resolution[rows]
+        stays = Flips(turned.size, decision, stays=True)
+        meter.stage("sufficient", None)
+        watching = replace(evaluator, memory=None, watchers=(stays,), failed={})
+        watching.watch(turned, [Job(block, FIRST_DRAWS, 0) for block in turned.blocks])
+        known = None if fit is None else fit(turned)
+        decided = decide(turned, watching, stays, settings, known, meter, resolution=resolution)
+        share[rows], low[rows], high[rows], sure[rows] = decided.share, decided.low, decided.high, decided.necessary
     return Stay(share, low, high, sure)
-
-
-def _shares_of_error(hypotheses: Hypotheses) -> tuple[Floats, Floats]:
-    """Error levels of the intervals (H,), in its draws and in the fit, which all inputs share."""
-    layer = np.zeros(hypotheses.size, np.int64) if hypotheses.layers is None else hypotheses.layers.resolution
-    per_resolution = np.bincount(layer)
-    subsets = np.bincount(np.unique(np.stack([layer, hypotheses.subset_of]), axis=1)[0], minlength=len(per_resolution))
-    alpha = 1 - CONFIDENCE
-    return alpha / per_resolution[layer], FIT_SHARE * alpha / subsets[layer]
 
 
 def _error(hypotheses: Hypotheses, fit: Fit | None) -> Floats:

@@ -91,6 +91,7 @@ class RunContext:
     kept_notes: Callable[[Hypotheses, Kept], Note | str | None] | None = None  # a caveat of the promise
     reference: Reference | None = None
     alike: Ints | None = None  # (n,) equal for equal inputs; None: all differ
+    immovable: Bools | None = None  # (S,) subsets that the rest of the input fixes: nothing is said of them
     read_model: Callable[[Model, Floats], ReadModel] | None = None  # the model, its outputs -> what it says by itself
 
 
@@ -135,6 +136,7 @@ def record_of(
         scale=test.scale,
         picked=settings.picked is not None,
         user_decision=callable(settings.decide),
+        simultaneous=settings.simultaneous,
         min_effect=settings.min_effect,
         selection=(settings.rule, settings.alpha, settings.family),
         rounds=tuple(rounds),
@@ -143,6 +145,7 @@ def record_of(
         untested=tuple(sorted(start.plain.failed)),
         interrupted=interrupted,
         sampler=repr(hypotheses.sampler),
+        assumes=sampler.assumes,
         floor=least_p(hypotheses),
         dependence_ignored=sampler.ignores_dependence,
         deterministic=test.name == "osft" and always_same,  # other tests refuse such a sampler
@@ -301,8 +304,11 @@ def start_run(context: RunContext, settings: Settings, hypotheses: Hypotheses, k
         controls = reference.controls()
         if controls:
             checked = control(controls, plain, spec, settings, meter, averaged, decision, inside.outcomes)
-    if checked is not None and checked.calibrated is not None and not checked.calibrated.all():
-        choice = replace(choice, calibrated=np.asarray(checked.calibrated[hypotheses.subset_of]))
+    usable = np.ones(len(hypotheses.subset_names), bool) if context.immovable is None else ~context.immovable
+    if checked is not None and checked.calibrated is not None:
+        usable &= checked.calibrated
+    if not usable.all():
+        choice = replace(choice, calibrated=np.asarray(usable[hypotheses.subset_of]))
     every = (*notes, *map(as_note, inside.notes))
     return Start(hypotheses, seen, spec, target, names, flips, plain, meter, inside, checked, choice, averaged, every)
 
@@ -537,19 +543,21 @@ def _answers(
     decided = over_inputs = None
     if flips is not None and not done.interrupted and not interrupted:
         watching = replace(evaluator, memory=None, watchers=(flips,))
-        off = None
+        too_high = None
         if checked is not None and checked.verified is not None:
             decisions = flips.decision(start.seen.outputs)
-            off = partial(checked.verified.off, hypotheses.input_of, hypotheses.subset_of, decisions)
-        decided = decide(hypotheses, watching, flips, settings, fit, meter, off)
+            too_high = partial(checked.verified.off, hypotheses.input_of, hypotheses.subset_of, decisions)
+        decided = decide(hypotheses, watching, flips, settings, fit, meter, too_high, start.choice.calibrated)
         if settings.sufficient:
             again = None if context.reference is None else context.reference.fit
             decided = replace(decided, stay=sufficiency(hypotheses, watching, flips.decision, settings, again, meter))
     if not done.interrupted and context.reference is not None and settings.picked is None and enough:
         clusters = clusters_of_inputs(context, settings)
-        known = (None, None) if checked is None else (checked.calibrated, checked.off)
-        tree = None if hypotheses.layers is None else hypotheses.layers.first(len(hypotheses.subset_names))
-        over_inputs = features(estimates, tree, fit, settings.alpha, clusters, *known)
+        size, usable = len(hypotheses.subset_names), start.choice.calibrated
+        tree = None if hypotheses.layers is None else hypotheses.layers.first(size)
+        off = None if checked is None else checked.off
+        usable = None if usable is None else usable[:size]  # of the first input: the same for all
+        over_inputs = features(estimates, tree, fit, settings.alpha, clusters, usable, off)
     if decided is not None and untested.size:
         decided = replace(decided, necessary=decided.necessary & ~np.isin(np.arange(hypotheses.size), untested))
     return Answers(chosen, conclusions, decided, over_inputs, tuple(messages), interrupted)

@@ -67,10 +67,13 @@ NearestChange = tuple[Ints, Floats, Any, Floats]  # inputs (positions), how far,
 
 
 class Flips:
-    """Counts the draws of a run that change the decision, and keeps the nearest of them (METHODS 16)."""
+    """Counts the draws of a run that change the decision, and keeps the nearest of them (METHODS 16).
 
-    def __init__(self, size: int, decision: Decision) -> None:
-        self.decision, self.look = decision, LookForChanges(decision)
+    With `stays` the share is that of the draws that do not change it.
+    """
+
+    def __init__(self, size: int, decision: Decision, *, stays: bool = False) -> None:
+        self.decision, self.look, self.stays = decision, LookForChanges(decision), stays
         self.draws, self.flips = np.zeros(size, np.int64), np.zeros(size, np.int64)
         self.listed = np.full(size, np.nan)  # the exact share, where the sampler lists all values
         self.nearest: dict[int, Nearest] = {}
@@ -97,7 +100,7 @@ class Flips:
         """Return what was counted; `error` (H,) says how well the sampler is known."""
         exact = np.isfinite(self.listed)
         share = np.where(exact, self.listed, self.flips / np.where(self.draws > 0, self.draws, np.nan))
-        return FlipShare(np.where(exact, 0, self.draws), share, error)
+        return FlipShare(np.where(exact, 0, self.draws), 1 - share if self.stays else share, error)
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ class ReferenceRows:
 
     values: Array  # (m, d)
     categorical: tuple[bool, ...]  # (d,)
-    clusters: Ints | None = None  # (m,) rows of one person, as numbers; None: each row is one
+    clusters: Ints | None = None  # (m,) equal for rows that are not independent
 
     def __len__(self) -> int:
         return len(self.values)
@@ -73,7 +73,7 @@ def rows_of(reference: object) -> tuple[ReferenceRows, Table]:
 
 def reference_rows(table: Table) -> ReferenceRows:
     """Return the rows of a table that is known to be a usable reference."""
-    return ReferenceRows(table.values, tuple(column.kind == "category" for column in table.kinds))
+    return ReferenceRows(table.values, tuple(column.kind == "category" for column in table.kinds), table.clusters)
 
 
 @dataclass(frozen=True, eq=False)

@@ -26,10 +26,11 @@ from butfor.settings import Settings
 from butfor.streams import stream
 from butfor.tabular.calibration import filled, spread_ranks
 from butfor.tabular.donors import describe, reference_rows
+from butfor.tabular.fixed import Cell, fixed_cells, fixed_columns
 from butfor.tabular.residual import residual
 from butfor.tabular.splice import Conditional, TableSampler, align_columns, bind_model, bind_sampler, is_data
 from butfor.tabular.subsets import ColumnTree, column_subsets, column_tree, is_nested, named_tree, stand_still
-from butfor.tabular.table import Table, as_frame, as_table, items_of
+from butfor.tabular.table import Table, as_frame, as_table, clustered, items_of
 from butfor.types import Array, Batch, Bools, Floats, InputError, Ints, Model, Subset
 
 KEEP = (3, 2**22)  # counterfactuals of each hypothesis that are kept, and the values of all of them
@@ -51,7 +52,7 @@ def explain(model: object, X: object, sampler: object, subsets: object, options:
     if settings.target == "truth" and is_data(sampler) and len(set(np.asarray(settings.y).reshape(-1).tolist())) > 1:
         raise InputError(ONE_LABEL)
     wrapped = bind_model(model, X)  # what it cannot take is refused before anything is fitted
-    table, fitted = bind_sampler(X, sampler)
+    table, fitted = bind_sampler(X, sampler, reference_groups=settings.reference_groups)
     tree = subset_tree(table, fitted, subsets)
     alike = np.unique(table.values, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
     named = alike if settings.groups is None else np.asarray(settings.groups, dtype=object).astype(str)
@@ -70,11 +71,12 @@ def explain(model: object, X: object, sampler: object, subsets: object, options:
         model_name=model_name(model),
         batch_rows=default_batch_rows(table),
         describe=partial(name_row, table),
-        sampler_notes=partial(_notes, hypotheses, table, tree.subsets, settings.groups, controlled),
+        sampler_notes=partial(_notes, hypotheses, table, tree, settings.groups, controlled),
         inputs=table.record(),
         keep=KEEP,
         reference=reference,
         alike=alike,
+        immovable=tree.immovable,
         read_model=read_model(model, wrapped, hypotheses, table, settings) if options.get("test") is None else None,
     )
     return run(context, settings)
@@ -100,24 +102,32 @@ def read_model(
 
 
 def subset_tree(table: Table, sampler: Sampler, subsets: object) -> ColumnTree:
-    """Return the subsets to test: a tree of the reference's columns, the user's own tree, or one layer."""
+    """Return the subsets to test: a tree of the reference's columns, the user's own tree, or one layer.
+
+    Columns that others fix in the reference are tested with them, unless the user names them.
+    """
     reference = sampler.reference if isinstance(sampler, TableSampler) else None
     if subsets is None:
         subsets = "zoom" if info_of(sampler).calibrated and reference is not None else "columns"
+    ordered, fixed = table, dict[int, Cell]()
+    if isinstance(sampler, TableSampler) and reference is not None:
+        ordered = replace(table, values=sampler.in_data_order(reference.values))
+        fixed = fixed_columns(ordered)
     if is_nested(subsets):
         assert isinstance(subsets, Mapping)
-        return named_tree(table, subsets)
+        return replace(named_tree(table, subsets), fixed=fixed)
     if not isinstance(subsets, str) or subsets != "zoom":
-        flat = column_subsets(table, None if isinstance(subsets, str) and subsets == "columns" else subsets)
-        return ColumnTree(flat, np.zeros(len(flat), np.int64), np.full(len(flat), -1))
+        if isinstance(subsets, str) and subsets == "columns":
+            cells = fixed_cells(fixed, np.arange(len(table.columns)))
+            subsets = {", ".join(sorted(table.columns[j] for j in cell)): list(cell) for cell in cells}
+        flat = column_subsets(table, subsets)
+        return ColumnTree(flat, np.zeros(len(flat), np.int64), np.full(len(flat), -1), fixed)
     if reference is None:
         raise InputError(
             "subsets='zoom' makes its tree from reference data, and this sampler has none; give reference data, or "
             "your own tree as a mapping of mappings of columns"
         )
-    assert isinstance(sampler, TableSampler)
-    ordered = replace(table, values=sampler.in_data_order(reference.values))
-    return column_tree(ordered, stand_still(ordered.values, table.values))
+    return column_tree(ordered, stand_still(ordered.values, table.values), fixed)
 
 
 def _reference(hypotheses: Hypotheses, table: Table, tree: ColumnTree, seed: int) -> Reference | None:
@@ -157,15 +167,32 @@ def name_row(table: Table, row: int) -> str:
 
 
 def _notes(
-    hypotheses: Hypotheses, table: Table, subsets: Sequence[Subset], groups: object, controlled: bool
+    hypotheses: Hypotheses, table: Table, tree: ColumnTree, groups: object, controlled: bool
 ) -> list[Note | str]:
     """Return notes on the sampler and the rows, and what the sampler says of itself."""
     sampler, reference = hypotheses.sampler, None
     if isinstance(sampler, TableSampler) and sampler.reference is not None:
         reference = sampler.in_data_order(sampler.reference.values).astype(np.float64)
     notes: list[Note | str] = [*draw_notes(hypotheses, reference, controlled), *row_notes(table, reference, groups)]
+    notes += fixed_notes(table, tree)
+    if reference is not None and isinstance(sampler, TableSampler) and sampler.clusters is None:
+        notes += reference_notes(table, reference)
     if isinstance(sampler, HasNotes):
-        notes += sampler.notes(table.show(table.values), subsets, hypotheses.seed)
+        notes += sampler.notes(table.show(table.values), tree.subsets, hypotheses.seed)
+    return notes
+
+
+def fixed_notes(table: Table, tree: ColumnTree) -> list[Note]:
+    """Return notes on columns that others fix: tested with them, or, where the user names them alone, never chosen."""
+    names, notes = table.columns, list[Note]()
+    tested = {tuple(sorted(subset.index.tolist())) for subset in tree.subsets}
+    for cell in fixed_cells(tree.fixed, np.arange(len(names))):
+        if len(cell) > 1 and cell in tested:
+            by = {names[j]: [names[k] for k in tree.fixed[j]] for j in cell if j in tree.fixed}
+            notes.append(Note("fixed-together", "limit", {"columns": [names[j] for j in cell], "by": by}))
+    for subset in (subset for subset, still in zip(tree.subsets, tree.immovable.tolist(), strict=True) if still):
+        by = {names[j]: [names[k] for k in tree.fixed[j]] for j in subset.index.tolist()}
+        notes.append(Note("fixed-alone", "warning", {"subset": subset.name, "by": by}))
     return notes
 
 
@@ -173,7 +200,7 @@ MOST_SAMPLERS = 4  # of this process that are kept for the same reference
 _samplers: OrderedDict[bytes, TableSampler] = OrderedDict()
 
 
-def auto(reference: object, *, seed: int = 0) -> TableSampler:
+def auto(reference: object, *, groups: object = None, seed: int = 0) -> TableSampler:
     """Return the sampler that `butfor.explain` makes of reference data: `residual`, fitted once for the same data.
 
     It is fitted as it is used, subset by subset, and kept: a second call with the same reference, in this process, has
@@ -184,6 +211,8 @@ def auto(reference: object, *, seed: int = 0) -> TableSampler:
     ----------
     reference : array or DataFrame
         Rows as they look when there is nothing to report.
+    groups : array-like, optional
+        A label for each row, equal for rows that are not independent of each other, such as those of one person.
     seed : int, default=0
         Picks the rows of a large reference on which choices are made.
 
@@ -199,11 +228,14 @@ def auto(reference: object, *, seed: int = 0) -> TableSampler:
     residual(100 reference rows, 2 columns)
     """
     data = as_frame(reference, "reference")
-    table = as_table(data, "reference")
+    table = clustered(as_table(data, "reference"), groups)
     about = repr((table.columns, [column.record() for column in table.kinds], table.labels is None, seed))
-    key = digest({"values": table.values, "about": about})
+    key = digest(
+        {"values": table.values, "about": about, "clusters": np.array([] if groups is None else table.clusters)}
+    )
     if key not in _samplers:
-        _samplers[key] = replace(residual(data, seed=seed), why=Note("sampler-residual", "info"))
+        fitted = replace(residual(data, seed=seed), why=Note("sampler-residual", "info"))
+        _samplers[key] = fitted if groups is None else fitted.grouped(groups)
     _samplers.move_to_end(key)
     while len(_samplers) > MOST_SAMPLERS:
         _samplers.popitem(last=False)
@@ -332,6 +364,33 @@ def row_notes(table: Table, reference: Floats | None, groups: object) -> list[No
     return notes
 
 
+LEAST_CLUSTERS_SEEN, ALIKE = 10, 0.5  # values of a key, and the share of other columns' variance between its rows
+
+
+def reference_notes(table: Table, reference: Floats) -> list[Note]:
+    """Return a note where rows of the reference repeat each other, with the column that tells which, if there is one.
+
+    A key has many values, each in several rows that are much alike in most other columns: the share of variance
+    between its values, each row left out of its value's mean, is above a half.
+    """
+    rows = filled(reference[:MOST_ROWS])
+    spread = rows.var(axis=0)
+    if len(rows) < LEAST_ROWS:
+        return []
+    for j, name in enumerate(table.columns):
+        _, key, count = np.unique(rows[:, j], return_inverse=True, return_counts=True)
+        others = np.flatnonzero((spread > 0) & (np.arange(len(spread)) != j))
+        if len(count) < LEAST_CLUSTERS_SEEN or count.min() < 2 or 2 * len(count) > len(rows) or len(others) < 2:
+            continue
+        sums = np.stack([np.bincount(key, column) for column in rows[:, others].T], axis=1)
+        error = (rows[:, others] - (sums / count[:, None])[key]) * (count / (count - 1))[key][:, None]
+        if np.mean((error**2).mean(axis=0) < (1 - ALIKE) * spread[others]) > 0.5:
+            return [Note("clustered-reference", "warning", {"column": name})]
+    many = [10 * len(np.unique(column)) >= len(rows) for column in rows.T]  # values: few are equal by chance
+    repeats = sum(many) > 1 and _repeat(reference[:MOST_ROWS, many])
+    return [Note("clustered-reference", "warning", {"column": None})] if repeats else []
+
+
 def _repeat(values: Floats) -> bool:
     """Tell whether far more rows agree in half of the columns of many values than would by chance."""
     order = np.argsort(values, axis=0)
@@ -378,11 +437,13 @@ def held_out_hypotheses(sampler: Sampler, table: Table, subsets: Sequence[Subset
     reference = sampler.reference if isinstance(sampler, TableSampler) and sampler.refit is not None else None
     if reference is None or len(reference.values) < LEAST_CONTROL_ROWS:
         return []
+    if reference.clusters is not None and len(np.unique(reference.clusters)) < LEAST_CONTROL_ROWS:
+        return []
     assert isinstance(sampler, TableSampler)
     assert sampler.refit is not None
     known = _fits.setdefault(sampler.conditional, {})
     if seed not in known:
-        splits = _splits(len(reference.values), stream(seed, "control", "rows"))
+        splits = _splits(len(reference.values), stream(seed, "control", "rows"), reference.clusters)
         known[seed] = [(held_out, sampler.refit(reference.take(kept))) for held_out, kept in splits]
     made = []
     for held_out, others in known[seed]:
@@ -392,13 +453,22 @@ def held_out_hypotheses(sampler: Sampler, table: Table, subsets: Sequence[Subset
     return made
 
 
-def _splits(rows: int, rng: np.random.Generator) -> list[tuple[Ints, Ints]]:
-    """Return rows to test and rows to fit on, for each fit."""
+def _splits(rows: int, rng: np.random.Generator, clusters: Ints | None = None) -> list[tuple[Ints, Ints]]:
+    """Return rows to test and rows to fit on, for each fit; of a cluster one row is tested, and none is fitted on.
+
+    >>> for held_out, kept in _splits(6, np.random.default_rng(0), np.array([0, 0, 1, 1, 2, 2])):
+    ...     print(held_out, kept)
+    [3] [0 1 4 5]
+    [5] [0 1 2 3]
+    [0] [2 3 4 5]
+    """
     mixed = rng.permutation(rows)
-    if rows >= ONE_SPLIT:
-        return [(np.sort(mixed[:MOST_CONTROLS]), np.sort(mixed[MOST_CONTROLS:][:MOST_FITTED]))]
-    most, folds = -(-MOST_CONTROLS // FOLDS), np.array_split(mixed, FOLDS)
-    return [(np.sort(fold[:most]), np.delete(np.arange(rows), fold)) for fold in folds]
+    cluster = np.arange(rows) if clusters is None else clusters
+    single = mixed[np.sort(np.unique(cluster[mixed], return_index=True)[1])]
+    folds = [single[:MOST_CONTROLS]] if len(single) >= ONE_SPLIT else np.array_split(single, FOLDS)
+    others = [mixed[~np.isin(cluster[mixed], cluster[fold])][:MOST_FITTED] for fold in folds]
+    most = -(-MOST_CONTROLS // len(folds))
+    return [(np.sort(fold[:most]), np.sort(rest)) for fold, rest in zip(folds, others, strict=True)]
 
 
 def _reference_items(sampler: TableSampler, table: Table, rows: Ints) -> TableItems:
@@ -432,11 +502,13 @@ def fit_of(hypotheses: Hypotheses) -> Fit | None:
     order = [subsets[name] for name in hypotheses.subset_names]
     known = [one for one in (sampler.leverages(inputs, subset) for subset in order) if one is not None]
     leverages = known if len(known) == len(order) else _regression_leverages(sampler, inputs, order)
-    # Copies of a row of the reference (oversampling, a bootstrap) tell nothing new: Kish's effective size is
-    # (sum c)^2 / sum c^2 for counts c. Rows whose columns all have few values may be equal by chance.
-    rows = sampler.reference.values
-    counts = np.unique(rows, axis=0, return_counts=True)[1]
+    # Copies of a row of the reference (oversampling, a bootstrap) tell nothing new, and rows of one cluster little:
+    # Kish's effective size is (sum c)^2 / sum c^2 for counts c. Rows whose columns all have few values may be equal by
+    # chance.
+    rows, clusters = sampler.reference.values, sampler.clusters
+    counts = np.unique(rows if clusters is None else clusters, axis=0, return_counts=True)[1]
     by_chance = len(counts) < 10 or not any(2 * len(np.unique(column)) >= len(counts) for column in rows.T)
+    by_chance &= clusters is None
     copies = 1.0 if by_chance else float((counts**2).sum() / len(rows))
     each = copies * np.stack([at_inputs for at_inputs, _ in leverages], axis=1)  # (n, S), as hypotheses stand
     mean = copies * np.maximum([mean for _, mean in leverages], 1 / sampler.rows)  # donors' mean is never known better

@@ -597,6 +597,7 @@ class TableRequest:
     truth: str | None = None
     truth_option: str = "--truth"  # its name in errors
     clusters: str | None = None
+    reference_groups: str | None = None
     known: Sequence[str] | None = None
     dates: Sequence[str] = ()
     categories: Sequence[str] = ()
@@ -614,6 +615,7 @@ class Tables:
     reference: pd.DataFrame
     truth: list[Any] | None
     clusters: list[Any] | None
+    reference_groups: list[Any] | None
     sources: dict[str, str]
 
 
@@ -642,13 +644,17 @@ def read_tables(request: TableRequest) -> Tables:
     for column, option in ((request.truth, request.truth_option), (request.clusters, "--clusters")):
         _check_known([] if column is None else [column], data, f"{option}: ")
         labels.append(None if column is None else list(data[column].tolist()))
+    grouped = request.reference_groups
+    _check_known([] if grouped is None else [grouped], reference, "--reference-groups: ", "reference")
+    labels.append(None if grouped is None else list(reference[grouped].tolist()))
     columns = _model_columns(data, reference, request)
     where = f" where {request.reference_where}" if request.reference_where else ""
     sources = {
         "data": f"{len(data)} of {len(every)} rows of {request.data}",
         "reference": f"{len(reference)} rows of {request.data if other is None else request.reference}{where}",
     }
-    return Tables(_named_rows(data, request.index)[columns], reference[columns], labels[0], labels[1], sources)
+    truth, clusters, groups = labels
+    return Tables(_named_rows(data, request.index)[columns], reference[columns], truth, clusters, groups, sources)
 
 
 def _split(data: pd.DataFrame, other: pd.DataFrame | None, request: TableRequest) -> tuple[Bools, Bools]:
@@ -702,7 +708,8 @@ def _model_columns(data: pd.DataFrame, reference: pd.DataFrame, request: TableRe
     only, drop = listed(request.features, everywhere), listed(request.drop, everywhere)
     if only and drop:
         raise InputError("--features and --drop were both given; use one of them")
-    left = {*drop, *(name for name in (request.index, request.truth, request.clusters) if name is not None)}
+    named_apart = (request.index, request.truth, request.clusters, request.reference_groups)
+    left = {*drop, *(name for name in named_apart if name is not None)}
     sure = bool(only) or (request.known is not None and set(request.known) <= set(data.columns) - left)
     if sure:
         columns = wanted = only or list(request.known or [])
@@ -731,9 +738,9 @@ def _model_columns(data: pd.DataFrame, reference: pd.DataFrame, request: TableRe
     return columns
 
 
-def _check_known(names: Sequence[str], frame: pd.DataFrame, where: str) -> None:
+def _check_known(names: Sequence[str], frame: pd.DataFrame, where: str, what: str = "data") -> None:
     if unknown := [name for name in names if name not in frame.columns]:
-        raise InputError(f"{where}the data has no column {unknown[0]!r}; it has {some(list(frame.columns))}")
+        raise InputError(f"{where}the {what} has no column {unknown[0]!r}; it has {some(list(frame.columns))}")
 
 
 def _named_rows(data: pd.DataFrame, index: str | None) -> pd.DataFrame:

@@ -94,6 +94,7 @@ def global_importance(
     *,
     reference: object = None,
     sampler: object = None,
+    reference_groups: Any = None,
     subsets: object = None,
     loss: Loss | None = None,
     passes: int | None = None,
@@ -133,6 +134,8 @@ def global_importance(
     reference : reference data: with labels of the *population* of `X`, None for `X` itself; without, of what you
         compare against, since with one of the population of `X` nothing can be found.
     sampler : a sampler in place of reference data.
+    reference_groups : a label for each row of the reference (of `X` where none is given), equal for rows that are not
+        independent, such as those of one person: they are one cluster in fits, folds and checks.
     subsets : what to test: None for each column, a list of columns, or a mapping name -> columns.
     loss : "squared", "log" or a function `(y, outputs) -> (n,)`; None is "log" for class probabilities, else "squared".
     passes : recombinations of the draws, at no model rows; None is 999, or what a lone signal needs, to 9,999.
@@ -170,9 +173,12 @@ def global_importance(
     if sampler is None and y is None:
         raise InputError(NO_REFERENCE)
     wrapped = bind_model(model, X)  # what it cannot take is refused before anything is fitted
-    table, fitted = bind_sampler(X, X if sampler is None else sampler)
+    table, fitted = bind_sampler(X, X if sampler is None else sampler, reference_groups=reference_groups)
     tested = column_subsets(table, subsets)
     alike = np.unique(table.values, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
+    if isinstance(fitted, TableSampler) and fitted.reference is not None and fitted.clusters is not None:
+        same = np.array_equal(fitted.in_data_order(fitted.reference.values), table.values, equal_nan=True)
+        alike = fitted.clusters if same else alike
     if y is not None and isinstance(fitted, TableSampler) and fitted.refit is not None:
         fitted = cross_fitted(fitted, table, alike, len(tested), settings.seed)
     hypotheses = table_hypotheses(items_of(table), table.index, tested, fitted, settings.seed)
@@ -282,6 +288,7 @@ def _record(
         inputs=task.table.record(),
         exact=0 if outcomes is None else len({id(block.subset) for block in outcomes.split(hypotheses)[0]}),
         sampler=repr(sampler),
+        assumes=info_of(sampler).assumes,
         dependence_ignored=info_of(sampler).ignores_dependence,
         version=__version__,
         importance=importance,
@@ -586,13 +593,19 @@ class CrossFitted:
 def cross_fitted(sampler: TableSampler, table: Table, alike: Ints, subsets: int, seed: int) -> CrossFitted:
     """Return a sampler of the same kind for the rows of `table`: fitted on its reference and the other folds.
 
-    `alike` (n,) is equal for equal rows, which stay together. Where the data stand in the reference, they leave it.
+    `alike` (n,) is equal for equal rows, which stay together, as do those of one cluster of the reference. Where the
+    data stand in the reference, they leave it.
     """
     reference = sampler.reference
     assert reference is not None
     assert sampler.refit is not None
     data = sampler.in_reference_order(table.values).astype(reference.values.dtype)
-    other = reference.values[~_repeated(reference.values, data)]
+    kept = ~_repeated(reference.values, data)
+    other = reference.values[kept]
+    if reference.clusters is not None:
+        known = dict(zip(_keys(reference.values), reference.clusters.tolist(), strict=True))
+        new = int(reference.clusters.max()) + 1
+        alike = np.array([known.get(key, new + row) for key, row in zip(_keys(data), alike.tolist(), strict=True)])
     _, first, unit = np.unique(alike, return_index=True, return_inverse=True)
     units = np.argsort(np.argsort(first))[unit.reshape(-1)]  # numbered as they come, whatever the order of columns
     different = len(first)
@@ -606,7 +619,10 @@ def cross_fitted(sampler: TableSampler, table: Table, alike: Ints, subsets: int,
     fits = []
     for fold in range(count):
         values = np.concatenate([other, data[folds != fold]])
-        fitted = sampler.refit(replace(reference, values=values, index=tuple(range(len(values))), row_labels=None))
+        pooled = replace(reference, values=values, index=tuple(range(len(values))), row_labels=None)
+        if reference.clusters is not None:
+            pooled = replace(pooled, clusters=np.concatenate([reference.clusters[kept], alike[folds != fold]]))
+        fitted = sampler.refit(pooled)
         fits.append(replace(fitted, order=sampler.order, kinds=sampler.kinds, why=sampler.why))
     return CrossFitted(tuple(fits), table, folds)
 

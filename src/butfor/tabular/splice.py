@@ -14,7 +14,7 @@ from butfor.evaluation.samplers import Sampler, SamplerInfo, info_of, method, na
 from butfor.models import Wrapped, wrap
 from butfor.models.wrap import attribute, is_frame
 from butfor.results.words import Note, as_note
-from butfor.tabular.table import ColumnTypes, Table, as_frame, as_table, check_complete, is_lazy, twice
+from butfor.tabular.table import ColumnTypes, Table, as_frame, as_table, check_complete, clustered, is_lazy, twice
 from butfor.types import Array, Batch, Floats, InputError, Ints, Model, ModelError, Subset
 
 Values = Callable[[Array, Subset, int, np.random.Generator], Array]
@@ -75,7 +75,20 @@ class TableSampler:
         """The tags of the conditional, and those that the reference tells."""
         tags = info_of(self.conditional)
         floor = tags.floor if self.order is None else lambda subset: tags.floor(self.in_reference(subset))
-        return replace(tags, identity=repr(self), kinds=self.kinds, reference_rows=self.rows, floor=floor)
+        assumes = tags.assumes if isinstance(self.conditional, FromValues) else self.name
+        known = replace(tags, identity=repr(self), kinds=self.kinds, reference_rows=self.rows)
+        return replace(known, floor=floor, assumes=assumes)
+
+    @property
+    def clusters(self) -> Ints | None:
+        """The clusters of the reference's rows (m,); None: all are independent."""
+        return None if self.reference is None else self.reference.clusters
+
+    def grouped(self, groups: object) -> TableSampler:
+        """Return the sampler fitted anew, to the same reference with a label for each row: equal ones are a cluster."""
+        if self.refit is None or self.reference is None:
+            raise InputError(f"reference_groups is for the sampler residual, the default; {self.name} does not know it")
+        return replace(self.refit(clustered(self.reference, groups)), why=self.why)
 
     def __call__(self, inputs: Batch, subset: Subset, draws: int, rng: np.random.Generator) -> Batch:
         return splice(inputs, subset, draws, rng, self)
@@ -231,12 +244,18 @@ def from_values(values: Values, reference: object = None) -> FromValues | TableS
     return made if reference is None else fitted(made, name_of(values), as_table(reference, "reference"))
 
 
-def bind_sampler(data: object, sampler: object, what: str = "data") -> tuple[Table, Sampler]:
+def bind_sampler(
+    data: object, sampler: object, what: str = "data", reference_groups: object = None
+) -> tuple[Table, Sampler]:
     """Return the user's table, and a sampler for it; reference data gets a sampler that is fitted to it."""
     if is_data(sampler):
         from butfor.tabular.explain import auto
 
-        sampler = auto(sampler)
+        sampler = auto(sampler, groups=reference_groups)
+    elif reference_groups is not None:
+        if not isinstance(sampler, TableSampler):
+            raise InputError("reference_groups goes with reference data, and a sampler was given; drop it")
+        sampler = sampler.grouped(reference_groups)
     table = as_table(data, what, like=info_of(sampler).kinds)
     return table, table_sampler(sampler, table, what)
 

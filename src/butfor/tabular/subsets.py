@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from butfor.evaluation.hypotheses import unique
 from butfor.inference.selection import Layers, layers_of_table
+from butfor.tabular.fixed import Cell, fixed_cells
 from butfor.tabular.table import Table
 from butfor.types import Array, Bools, Floats, InputError, Ints, Subset
 
@@ -79,7 +80,6 @@ MOST_LINKED = 2_000  # columns that the tree is grown from; each other column jo
 MOST_ROWS = 5_000  # of the reference, from which the tree is made
 MOST_COMPARED = 500  # columns of a table in which stand-ins are looked for
 ALL = "all columns"
-Cell = tuple[int, ...]  # columns
 MOST_NAMED = 4  # columns in the name of a group
 
 
@@ -90,6 +90,13 @@ class ColumnTree:
     subsets: list[Subset]
     resolution: Ints  # (S,)
     parent: Ints  # (S,)
+    fixed: Mapping[int, Cell] = field(default_factory=dict)  # columns that others fix, and the fewest that do
+
+    @property
+    def immovable(self) -> Bools:
+        """Subsets (S,) of which every column is fixed by columns outside: redrawn alone they stay."""
+        cells = [set(subset.index.tolist()) for subset in self.subsets]
+        return np.array([all(j in self.fixed and not cell & set(self.fixed[j]) for j in cell) for cell in cells], bool)
 
     def layers(self, inputs: int) -> Layers | None:
         """Return the layers of so many inputs; None: there is one only."""
@@ -101,17 +108,18 @@ class ColumnTree:
         return 0 if len(self.resolution) and self.parent[0] < 0 and self.subsets[0].name == ALL else None
 
 
-def column_tree(table: Table, still: Bools | None = None) -> ColumnTree:
+def column_tree(table: Table, still: Bools | None = None, fixed: Mapping[int, Cell] | None = None) -> ColumnTree:
     """Return the tree of the columns of a reference: cuts of average linkage on the association of columns.
 
     Numbers are associated by |Spearman's correlation|, categories by Cramer's V, one with the other by the correlation
     ratio. It is made from the reference only: a tree that looked at the inputs would choose groups by what they hold.
     Columns that stand `still` (d,), with one value in reference and inputs, are in the root only: redrawn they stay.
+    Columns that are `fixed` by others are never parted from them.
     """
     width = len(table.columns)
     moving = np.arange(width) if still is None else np.flatnonzero(~still)
-    single: list[Cell] = [(j,) for j in moving.tolist()]
-    cells: list[list[Cell]] = [[tuple(range(width))], *_cuts(table, moving), single]
+    single = fixed_cells(fixed or {}, moving)
+    cells: list[list[Cell]] = [[tuple(range(width))], *_cuts(table, moving, single), single]
     subsets: list[Subset] = []
     resolution, parent = list[int](), list[int]()
     known: set[Cell] = set()
@@ -126,7 +134,7 @@ def column_tree(table: Table, still: Bools | None = None) -> ColumnTree:
         for position, cell in enumerate(fresh, start=first):
             holder[list(cell)] = position
         known.update(fresh)
-    return ColumnTree(unique(subsets), np.array(resolution), np.array(parent))
+    return ColumnTree(unique(subsets), np.array(resolution), np.array(parent), fixed or {})
 
 
 def stand_still(reference: Array, inputs: Array) -> Bools:
@@ -147,20 +155,23 @@ def _linkage(strength: Floats) -> Any:
     return linkage((1 - strength)[np.triu_indices(len(strength), 1)], "average")
 
 
-def _cuts(table: Table, columns: Ints) -> list[list[Cell]]:
+def _cuts(table: Table, columns: Ints, together: Sequence[Cell]) -> list[list[Cell]]:
     from scipy.cluster.hierarchy import fcluster
 
     width = len(columns)
-    if width < 3:
+    if len(together) < 3:
         return []
     order = np.array(sorted(columns.tolist(), key=lambda j: table.columns[j]))  # it goes by names, not by positions
     linked, nearest = order, np.arange(width)
     if width > MOST_LINKED:
         linked = order[:: -(-width // MOST_LINKED)]
         nearest = _nearest(table, order, linked)
-    tree = _linkage(associations(table)[np.ix_(order, order)] if linked is order else associations(table, linked))
+    strength = associations(table) if linked is order else associations(table, linked)
+    for cell in together if linked is order else ():
+        strength[np.ix_(cell, cell)] = 1.0
+    tree = _linkage(strength[np.ix_(order, order)] if linked is order else strength)
     cuts = []
-    for count in (count for count in CUTS if count < width):
+    for count in (count for count in CUTS if count < len(together)):
         labels = fcluster(tree, count, "maxclust")[nearest]  # merges at one distance stay together
         firsts = np.sort(np.unique(labels, return_index=True)[1])
         cuts.append([tuple(sorted(order[labels == labels[first]].tolist())) for first in firsts])

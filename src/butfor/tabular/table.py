@@ -13,7 +13,7 @@ import numpy as np
 from butfor.evaluation.items import TableItems
 from butfor.models.wrap import attribute, is_frame, is_series
 from butfor.results.record import ColumnRecord, Scalar, TableInputs
-from butfor.types import Array, Batch, Floats, InputError, Ints
+from butfor.types import Array, Batch, Floats, InputError, Ints, labels_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -165,6 +165,7 @@ class Table:
     kinds: tuple[ColumnType, ...]
     labels: pd.Index[Any] | None = None  # of a frame's columns
     row_labels: pd.Index[Any] | None = None
+    clusters: Ints | None = None  # (n,) equal for rows that are not independent, as those of one person
 
     def show(self, values: Array, rows: Ints | None = None) -> Batch:
         """Return a matrix as the user would write it: a frame of the same column types, or an array of the same type.
@@ -193,7 +194,9 @@ class Table:
     def take(self, rows: Ints) -> Table:
         """Return the same table with some of its rows."""
         labels = None if self.row_labels is None else self.row_labels.take(rows)
-        return replace(self, values=self.values[rows], index=tuple(self.index[i] for i in rows), row_labels=labels)
+        clusters = None if self.clusters is None else self.clusters[rows]
+        index = tuple(self.index[i] for i in rows)
+        return replace(self, values=self.values[rows], index=index, row_labels=labels, clusters=clusters)
 
     def record(self) -> TableInputs:
         """Return all but the numbers and the row labels, for a file; `table_of` reads it."""
@@ -210,6 +213,24 @@ class Table:
     def has(self, *kinds: str) -> list[str]:
         """Return the names of the columns of these kinds."""
         return [name for name, column in zip(self.columns, self.kinds, strict=True) if column.kind in kinds]
+
+
+def clustered(table: Table, groups: object, name: str = "reference_groups") -> Table:
+    """Return a reference with the clusters of its rows, from a label for each; `name` is the keyword."""
+    if groups is None:
+        return table
+    labels = labels_of(name, groups, "row of the reference")
+    if len(labels) != len(table.values):
+        raise InputError(f"{name} has {len(labels)} labels for {len(table.values)} rows; give one for each row")
+    if is_series(groups) and table.row_labels is not None and list(groups.index) != list(table.row_labels):
+        raise InputError(f"{name} and the reference have different indexes; align them, or give {name}.to_numpy()")
+    missing = [place for place, label in enumerate(labels) if label is None or label != label]
+    if missing:
+        raise InputError(f"{name} is missing for row {table.index[missing[0]]!r} of the reference; fill it in")
+    number = {label: place for place, label in enumerate(dict.fromkeys(labels))}
+    if len(number) < 2:
+        raise InputError(f"{name} puts all rows of the reference into one cluster, {labels[0]!r}; it needs 2 or more")
+    return replace(table, clusters=np.array([number[label] for label in labels]))
 
 
 def items_of(table: Table) -> TableItems:

@@ -1,21 +1,27 @@
-"""The but-for test of a decision: intervals that hold at any time, Holm, counting, and the nearest counterfactual."""
+"""The but-for test of a decision: intervals that hold at any time, BH, counting, and the nearest counterfactual."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.stats import beta
+from scipy.stats import beta, binom
 
 import butfor
-from butfor.inference.decisions import Decision, FlipShare, clopper_pearson, mixture_bounds
-from butfor.run.decisions import _shares_of_error
+from butfor.inference.decisions import Decision, DecisionRule, FlipShare, clopper_pearson_low, mixture_low
+from butfor.run.decisions import _rule
+from butfor.settings import Settings
 from butfor.tabular import from_values
 
 
 def test_the_fit_part_is_clopper_and_pearson():
-    low, high = clopper_pearson(np.array([0.3, 0.0, 1.0]), np.full(3, 1 / 50), 0.05)
-    hits = np.array([15, 0, 50])
+    share = np.array([0.3, 0.0, 1.0])  # of 50: 15, 0, 50
+    low, high = FlipShare(np.zeros(3, int), share, np.full(3, 1 / 50)).bounds(0.05)
     assert low == pytest.approx([beta.ppf(0.025, 15, 36), 0, beta.ppf(0.025, 50, 1)])
     assert high == pytest.approx([beta.ppf(0.975, 16, 35), beta.ppf(0.975, 1, 50), 1])
-    assert hits.sum() == 65
+
+
+def mixture_bounds(flips, draws, alpha):
+    return mixture_low(flips, draws, alpha), 1 - mixture_low(draws - flips, draws, alpha)
 
 
 def test_bounds_close_in_on_the_share_and_hold_it():
@@ -43,7 +49,8 @@ def test_looking_at_every_draw_costs_nothing(q):
 
 def test_peeking_without_spending_is_caught():
     def naive(flips, draws, alpha):
-        return clopper_pearson(flips / draws, 1 / draws, alpha)
+        share = flips / draws
+        return clopper_pearson_low(share, 1 / draws, alpha), 1 - clopper_pearson_low(1 - share, 1 / draws, alpha)
 
     assert peeking(np.random.default_rng(1), 0.5, 400, 150, 0.1, naive) > 0.2
 
@@ -62,18 +69,92 @@ def test_necessary_is_what_the_interval_says(inputs):
     reference, rows = rng.normal(size=(60, 5)), rng.normal(1.2, 1, size=(inputs, 5))
     result = butfor.explain(lambda x: x[:, 0] + 0.5 * x[:, 1], rows, reference, decide=lambda y: y > 0.8)
     table = result.table
-    assert (table.necessary == (table.flip_low > 0.5)).all()
+    assert (table.flip_low[table.necessary] > 0.5).all()
     assert table.necessary.any()
     assert not table.necessary.all()
+
+
+def test_all_together_the_interval_alone_decides():
+    rng = np.random.default_rng(0)
+    reference, rows = rng.normal(size=(60, 5)), rng.normal(1.2, 1, size=(12, 5))
+
+    def explained(**settings):
+        return butfor.explain(lambda x: x[:, 0] + 0.5 * x[:, 1], rows, reference, decide=lambda y: y > 0.8, **settings)
+
+    single, together = explained().table, explained(simultaneous=True).table
+    assert (together.necessary == (together.flip_low > 0.5)).all()
+    assert (together.flip_high - together.flip_low).mean() > 1.2 * (single.flip_high - single.flip_low).mean()
+    assert together.necessary.sum() < single.necessary.sum()
+
+
+def test_a_p_value_is_the_error_level_at_which_the_interval_leaves_the_level():
+    shares = FlipShare(np.array([40, 40, 0, 40]), np.array([0.85, 0.55, 0.9, 0.95]), np.array([0.01, 0.01, 0.02, 0.0]))
+    p = shares.p_values(0.5, 0.05)
+    assert p[1] == 1.0  # its own interval holds the level
+    for row in (0, 2, 3):
+        assert shares.low(1.01 * p[row])[row] > 0.5 > shares.low(0.99 * p[row])[row] - 1e-6
+    assert (replace(shares, off=np.full(4, 0.1)).p_values(0.5, 0.05) >= p).all()
+
+
+def stopped(rng, q, rows, level, alpha, rule_alpha=0.05, cap=400):
+    """Draw from known shares as a run does; what is established at the end."""
+    size = len(q)
+    rule = DecisionRule(level, (np.full(size, rule_alpha),) * 2, alpha, np.zeros(size, int))
+    draws, flips = np.full(size, 32), rng.binomial(32, q)
+    while (more := rule.undecided(shares := FlipShare(draws, flips / draws, np.full(size, rows)), cap)).size:
+        draws[more] += 16
+        flips[more] += rng.binomial(16, q[more])
+    return rule.established(shares), shares
+
+
+def test_the_share_of_errors_is_at_most_alpha_whenever_drawing_stops():
+    """One in two lies just on the level: the worst truths."""
+    rng, q = np.random.default_rng(3), np.repeat([0.5, 0.85], 30)
+    wrong, right = [], []
+    for _ in range(60):
+        established, _ = stopped(rng, q, 0.0, 0.5, 0.1)
+        wrong.append(established[:30].sum() / max(established.sum(), 1))
+        right.append(established[30:].mean())
+    assert np.mean(wrong) <= 0.1
+    assert np.mean(right) > 0.95
+
+
+def test_peeking_at_binomial_p_values_is_caught(monkeypatch):
+    """Planted fault: p-values that hold at one fixed time only, looked at after every batch."""
+
+    def fixed(self, level, largest):
+        flips = np.rint(self.share * self.draws)
+        return np.where(self.draws > 0, binom.sf(flips - 1, self.draws, level), 1.0)
+
+    monkeypatch.setattr(FlipShare, "p_values", fixed)
+    rng, wrong, q = np.random.default_rng(3), [], np.repeat([0.5, 0.85], 30)
+    rule = DecisionRule(0.5, (np.full(60, 0.05),) * 2, 0.1, np.zeros(60, int))
+    for _ in range(60):
+        draws, flips, kept = np.full(60, 32), rng.binomial(32, q), np.zeros(60, bool)
+        for _ in range(23):
+            kept |= rule.established(FlipShare(draws, flips / draws, np.zeros(60)))
+            draws, flips = draws + 16, flips + rng.binomial(16, q)
+        wrong.append(kept[:30].sum() / max(kept.sum(), 1))
+    assert np.mean(wrong) > 0.15
+
+
+def test_drawing_goes_on_until_the_rule_has_decided():
+    rng = np.random.default_rng(0)
+    established, shares = stopped(rng, np.repeat([0.05, 0.75], 20), 1 / 5000, 0.5, 0.1)
+    assert established.tolist() == [False] * 20 + [True] * 20
+    assert shares.draws[:20].max() <= 48 < shares.draws[20:].max() < 400
+    rough = stopped(rng, np.full(20, 0.6), 1 / 20, 0.5, 0.1)[1]
+    assert (rough.draws == 32).mean() > 0.8  # the fit alone leaves it open
 
 
 def test_intervals_err_by_the_number_that_stand_at_their_resolution():
     rng = np.random.default_rng(0)
     reference, rows = rng.normal(size=(60, 4)), rng.normal(size=(6, 4))
     hypotheses = butfor.explain(lambda x: x[:, 0], rows, reference, control=False, effects=None).hypotheses
-    drawn, fitted = _shares_of_error(hypotheses)
-    for level in np.unique(hypotheses.layers.resolution):
-        own = hypotheses.layers.resolution == level
+    resolution = hypotheses.layers.resolution
+    drawn, fitted = _rule(hypotheses, Settings.of({"simultaneous": True}), resolution, None).alphas
+    for level in np.unique(resolution):
+        own = resolution == level
         assert drawn[own].sum() == pytest.approx(0.05)
         assert fitted[own].sum() == pytest.approx(0.01 * 6)  # of 6 inputs that share one fit
 
