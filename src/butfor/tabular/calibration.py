@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 
 from butfor.evaluation.hypotheses import Hypotheses, Job, draw
+from butfor.results.result import CONDITIONAL_LEVEL
 from butfor.streams import stream
 from butfor.types import Bools, Floats, Ints, Subset
 
@@ -319,7 +320,6 @@ def _correlations(scores: Floats) -> Floats:
     return np.asarray(deviates)
 
 
-CONDITIONAL_LEVEL = 0.05  # of calling any sampler that follows the other columns wrong, over all subsets of a run
 RANK_PARTS, RANK_TREES, LEAST_LEAF, RANK_DRAWS = 4, 30, 5, 49
 MOST_RANKED = 1_000  # rows: more would flag what does no harm
 LEAST_RANKED = 40  # rows, below which trees learn nothing
