@@ -371,8 +371,11 @@ def _controlled(
                 weights,
                 rough=size.rough,
             )
-    if comparable and reference.seen is not None and (faults is None or faults.calibrated.all()):
-        z = seen_by_model(reference.seen(), evaluator, spec, averaged)
+    if comparable and reference.seen is not None:
+        rows = reference.seen()
+        wrong = () if faults is None else np.array(context.hypotheses.subset_names)[~faults.calibrated]
+        if not set(wrong) & set(rows.subset_names):  # draws that are wrong are another reason to tell them
+            z = seen_by_model(rows, evaluator, spec, averaged, context.hypotheses.size)
     knows = abs(z) > SEEN_Z
     if faults is not None:
         none = np.zeros((0, subsets))
