@@ -9,6 +9,7 @@ import numpy as np
 
 from butfor.inference.bounds import simes_bounds
 from butfor.results.notes import PICKED
+from butfor.results.words import model_rows
 from butfor.types import Array, Bools, Floats, Ints
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ def headline(result: Result) -> str:
     return (
         f"{int(result.chosen.sum())} of {len(result.chosen)} hypotheses chosen "
         f"({_counted(len(result.input_names), 'input')}, {_counted(len(result.subset_names), 'subset')}; {test}, "
-        f"{record.alternative}, {result.rule} at {result.alpha:g} {family}; {result.rows:,} model rows)"
+        f"{record.alternative}, {result.rule} at {result.alpha:g} {family}; {model_rows(result.rows)})"
     )
 
 
@@ -126,7 +127,7 @@ def importance_headline(result: Result) -> str:
     by = f"{importance.passes} passes" if importance.passes else "Student's t with the error of the sampler's fit"
     return (
         f"{int(result.chosen.sum())} of {len(result.chosen)} subsets chosen over {importance.inputs} inputs ({test}; "
-        f"{drawn}, {by}, {result.rule} at {result.alpha:g}; {result.rows:,} model rows)"
+        f"{drawn}, {by}, {result.rule} at {result.alpha:g}; {model_rows(result.rows)})"
     )
 
 
