@@ -6,8 +6,8 @@ was fitted on the reference and on all other folds of the data (METHODS 11 (12))
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence, Sized
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from os import PathLike
 from typing import Any, Literal
@@ -53,13 +53,16 @@ from butfor.run.run import failing_inputs, manifest, model_notes, patient, resol
 from butfor.run.tests import Outcomes, ReadModel
 from butfor.settings import Link, OnError, RunOptions, Settings, documented
 from butfor.streams import stream
+from butfor.tabular.calibration import filled, ranks
 from butfor.tabular.check import SamplerCheck, check_table
 from butfor.tabular.donors import reference_rows
 from butfor.tabular.explain import default_batch_rows, fit_of, held_out_hypotheses, name_row, read_model
+from butfor.tabular.forest import forest
+from butfor.tabular.neighbours import neighbours
 from butfor.tabular.residual.design import Design
 from butfor.tabular.residual.regression import best_penalty, ridge
 from butfor.tabular.splice import TableSampler, bind_model, bind_sampler, splice
-from butfor.tabular.subsets import column_subsets, stand_ins
+from butfor.tabular.subsets import column_subsets, stand_ins, told_groups
 from butfor.tabular.table import Table, items_of
 from butfor.types import (
     Alternative,
@@ -133,11 +136,14 @@ def global_importance(
     reference : reference data: with labels of the *population* of `X`, None for `X` itself; without, of what you
         compare against, since with one of the population of `X` nothing can be found.
     sampler : a sampler in place of reference data.
-    subsets : what to test: None for each column, a list of columns, or a mapping name -> columns.
+    subsets : what to test: None for each column and for groups of columns that tell each other in the reference,
+        "columns" for each column only, a list of columns, or a mapping name -> columns.
     loss : "squared", "log" or a function `(y, outputs) -> (n,)`; None is "log" for class probabilities, else "squared".
     passes : recombinations of the draws, at no model rows; None is 999, or what a lone signal needs, to 9,999.
-    check : whether a fitted sampler is checked on rows that it has not seen: `result.check`. A subset on which it fails
-        is never chosen. What it is off by there on average counts in the contrast as an error of the fit.
+    check : whether a fitted sampler is checked on rows that it has not seen: `result.check`. With labels, `forest` or
+        `neighbours` take the place of `residual` where that fails and they do not; a subset on which all fail is not
+        tested, and `result.table` says why. What the sampler is off by there on average counts in the contrast as an
+        error of the fit.
     rule : "bh", "by", "holm" or "bonferroni"; None is "bh".
     draws : of each input and subset, at `draws + 1` model rows; None is 20, "two-sided" needs at least 2. The contrast
         with a fitted sampler makes at least 32.
@@ -170,9 +176,13 @@ def global_importance(
     if sampler is None and y is None:
         raise InputError(NO_REFERENCE)
     wrapped = bind_model(model, X)  # what it cannot take is refused before anything is fitted
+    if y is not None:
+        _check_labels(y, X, loss)
     table, fitted = bind_sampler(X, X if sampler is None else sampler)
     tested = column_subsets(table, subsets)
     alike = np.unique(table.values, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
+    if subsets is None and isinstance(fitted, TableSampler) and fitted.reference is not None:
+        tested += told_groups(replace(table, values=fitted.in_data_order(fitted.reference.values)))
     if y is not None and isinstance(fitted, TableSampler) and fitted.refit is not None:
         fitted = cross_fitted(fitted, table, alike, len(tested), settings.seed)
     hypotheses = table_hypotheses(items_of(table), table.index, tested, fitted, settings.seed)
@@ -245,17 +255,22 @@ def _importance(
         model = patient(kept.model, tolerance)
         seen = probe(model, hypotheses.items, size, partial(name_row, task.table))
         measured = measured_of(settings, seen, task.wrapped)
-        plan = _plan(task, measured, seen)
+        meter = Meter(report, seen.rows, partial(worker_states, kept.engine))
+        task, check = _checked(task, measured, meter)
+        hypotheses, plan = task.hypotheses, _plan(task, measured, seen)
+        if plan.inside.rows:
+            meter.count(plan.inside.rows, plan.inside.rows, 0)
         warned = [] if plan.passes == 0 else _warn_of_reach(plan.passes, settings, len(hypotheses.subset_names))
-        meter = Meter(report, seen.rows + plan.inside.rows, partial(worker_states, kept.engine))
         memory, failed = remembering(hypotheses, seen.outputs), dict[int, str]()
         evaluator = Evaluator(call, size, seen.outputs.shape[1], meter, memory, engine=kept.engine)
         evaluator = replace(evaluator, tolerance=tolerance, failed=failed, remembered=model)
-        check = _checked(task, measured, meter)
         result = _tested(task, evaluator, measured, plan, meter, check)
         kept.finish()
     if failed:
         warned.append(Note("pairs-left-out", "warning", failures(failed, hypotheses.size)))
+    if isinstance(hypotheses.sampler, CrossFitted) and hypotheses.sampler.others:
+        others = {name: other.fits[0].name for name, other in hypotheses.sampler.others.items()}
+        warned.append(Note("sampler-by-column", "info", {"samplers": others}))
     notes = (*warned, *model_notes(seen), *map(as_note, plan.inside.notes))
     return replace(result, run_notes=notes, rows=meter.rows)
 
@@ -289,15 +304,51 @@ def _record(
     )
 
 
-def _checked(task: ImportanceRun, measured: Measured, meter: Meter) -> SamplerCheck | None:
-    """Check a fitted sampler on rows that it has not seen: with labels those of the data."""
-    sampler, seed = task.hypotheses.sampler, task.settings.seed
+def _checked(task: ImportanceRun, measured: Measured, meter: Meter) -> tuple[ImportanceRun, SamplerCheck | None]:
+    """Check a fitted sampler on rows that it has not seen: with labels those of the data.
+
+    Returns the run with other samplers for the subsets on which `residual` fails and one of them does not.
+    """
+    sampler, seed, subsets = task.hypotheses.sampler, task.settings.seed, task.hypotheses.subsets
     if not task.check or not isinstance(sampler, TableSampler | CrossFitted):
-        return None
+        return task, None
     meter.stage("check", None)
     if measured.described["test"] == "contrast":
-        return check_on_reference(sampler, task.table, task.hypotheses.subsets, seed)
-    return check_on(sampler, task.table, task.hypotheses.subsets, seed)
+        return task, check_on_reference(sampler, task.table, subsets, seed)
+    check = check_on(sampler, task.table, subsets, seed)
+    if check is None or not isinstance(sampler, CrossFitted):
+        return task, check
+    sampler, check = _replaced(task, sampler, check)
+    return replace(task, hypotheses=replace(task.hypotheses, sampler=sampler)), check
+
+
+RIVALS: tuple[Callable[[Any], TableSampler], ...] = (forest, neighbours)
+NO_WORSE = 0.02  # share of the margin's score that a rival may explain less than the sampler that it replaces
+
+
+def _replaced(task: ImportanceRun, sampler: CrossFitted, check: SamplerCheck) -> tuple[CrossFitted, SamplerCheck]:
+    """Return the sampler, and its check, with a rival for each subset on which it fails and the rival passes.
+
+    Of several the one with the best score; one that passes only because its draws are wide has a bad one. Rows decide,
+    and neither labels nor the model are looked at, so the test is as valid as it is with each of the samplers.
+    """
+    names = [name for name, verdict in zip(check.subset_names, check.verdicts, strict=True) if verdict != "ok"]
+    rejected = [subset for subset in task.hypotheses.subsets if subset.name in names]
+    position = {name: k for k, name in enumerate(check.subset_names)}
+    checks, verdicts, others = list(check.checks), list(check.verdicts), dict[str, CrossFitted]()
+    for make in RIVALS if rejected and sampler.fits[0].name == "residual" else ():
+        try:
+            rival = sampler.refitted(make)
+        except InputError:  # too few rows for it
+            continue
+        judged = check_on(rival, task.table, rejected, task.settings.seed)
+        assert judged is not None  # there are as many rows as before
+        for name, verdict, found in zip(judged.subset_names, judged.verdicts, judged.checks, strict=True):
+            k = position[name]
+            least = checks[k].scores.explained - (0 if name in others else NO_WORSE)
+            if verdict == "ok" and found.scores.explained >= least:
+                others[name], checks[k], verdicts[k] = rival, found, verdict
+    return replace(sampler, others=others), replace(check, checks=tuple(checks), verdicts=tuple(verdicts))
 
 
 UNREAD = ReadModel()
@@ -391,6 +442,20 @@ def _measured(X: object, y: object, loss: Loss | None, settings: Settings, seen:
         if value is not None:
             raise InputError(f"{name} is for the contrast without labels, got {name}={value!r} with y; drop it")
     return _holdout(_aligned(y, X, len(seen.outputs)), loss, seen, wrapped)
+
+
+def _check_labels(y: object, X: object, loss: Loss | None) -> None:
+    """Refuse labels that no loss can be told from, before anything is fitted or evaluated."""
+    labels = _aligned(y, X, len(X) if isinstance(X, Sized) else len(np.asarray(X)))
+    if callable(loss) or labels.ndim != 1 or len(labels) < 2:
+        return
+    first = labels[0]
+    if (labels == first).all():
+        value = first.item() if isinstance(first, np.generic) else first
+        raise InputError(
+            f"y is {value!r} in all {len(labels)} rows, so nothing can be told about the model's skill; give rows with "
+            "different labels"
+        )
 
 
 def _aligned(y: object, X: object, count: int) -> Array:
@@ -547,10 +612,20 @@ class CrossFitted:
     fits: tuple[TableSampler, ...]
     table: Table
     folds: Ints  # (n,) the same for equal rows
+    others: Mapping[str, CrossFitted] = field(default_factory=dict)  # by subset name, where another one is better
 
     def __repr__(self) -> str:
         first = self.fits[0]
-        return f"{first.name}({first.rows} rows of reference and other folds, {len(self.fits)} folds)"
+        others = "".join(f"; {name!r}: {other.fits[0].name}" for name, other in self.others.items())
+        return f"{first.name}({first.rows} rows of reference and other folds, {len(self.fits)} folds{others})"
+
+    def refitted(self, make: Callable[[Table], TableSampler]) -> CrossFitted:
+        """Return another sampler for the same rows and folds."""
+        fits = []
+        for fit in self.fits:
+            assert fit.reference is not None
+            fits.append(replace(make(fit.reference), order=fit.order, kinds=fit.kinds))
+        return CrossFitted(tuple(fits), self.table, self.folds)
 
     @property
     def why(self) -> Note | None:
@@ -571,6 +646,8 @@ class CrossFitted:
 
     def values(self, inputs: Array, subset: Subset, draws: int, rng: np.random.Generator) -> Array:
         """Return new values of the subset's columns, (len(inputs) * draws, columns), input-major."""
+        if subset.name in self.others:
+            return self.others[subset.name].values(inputs, subset, draws, rng)
         folds = np.array([self._fold_of.get(key, 0) for key in _keys(inputs)], np.int64)  # no fit knows other rows
         drawn = np.empty((len(inputs), draws, len(subset.index)), inputs.dtype)
         for fold in np.unique(folds):
@@ -580,7 +657,7 @@ class CrossFitted:
 
     def repeats(self, subset: Subset) -> bool:
         """Tell whether draws repeat so often that remembering the model's answers pays."""
-        return self.fits[0].repeats(subset)
+        return self.others[subset.name].repeats(subset) if subset.name in self.others else self.fits[0].repeats(subset)
 
 
 def cross_fitted(sampler: TableSampler, table: Table, alike: Ints, subsets: int, seed: int) -> CrossFitted:
@@ -601,6 +678,12 @@ def cross_fitted(sampler: TableSampler, table: Table, alike: Ints, subsets: int,
         raise InputError(
             f"{len(other)} reference rows and {different} different rows of data are too few to fit a sampler on; "
             f"give {LEAST_ROWS} or more rows of the population as reference, or a sampler of your own"
+        )
+    width, rows = data.shape[1], len(other) + different
+    if width > rows:
+        raise InputError(
+            f"there are {width} columns and only {rows} different rows: what one column says given all the others "
+            "cannot be told; give more rows of the population as reference, fewer columns, or a sampler of your own"
         )
     folds = stream(seed, "holdout", "folds").permutation(np.arange(different) % count)[units]
     fits = []
@@ -637,13 +720,59 @@ def check_on(
         return None
     rows = np.sort(stream(seed, "holdout", "check").permutation(count)[:MOST_CHECKED])
     picked = np.sort(stream(seed, "holdout", "subsets").permutation(len(subsets))[:MOST_SUBSETS])
-    names = {subsets[k].name: subsets[k].index.tolist() for k in picked}
-    check = check_table(sampler, table.show(table.values[rows], rows), subsets=names, draws=CHECK_DRAWS, seed=seed)
-    left_out = tuple(subset.name for subset in subsets if subset.name not in names)
+    checked = [subsets[k] for k in picked]
+    check = check_table(sampler, table.show(table.values[rows], rows), subsets=checked, draws=CHECK_DRAWS, seed=seed)
+    faults = conditional_faults(sampler, table.values[rows], checked, seed)
+    verdicts = zip(checked, check.verdicts, strict=True)
+    check = replace(
+        check, verdicts=tuple("off-manifold" if one.name in faults else verdict for one, verdict in verdicts)
+    )
+    left_out = tuple(subsets[k].name for k in np.setdiff1d(np.arange(len(subsets)), picked))
     if not left_out:
         return check
-    note = Note("check-subsets", "info", {"checked": len(names), "subsets": len(subsets)})
+    note = Note("check-subsets", "info", {"checked": len(checked), "subsets": len(subsets)})
     return replace(check, left_out=left_out, notes=(*check.notes, note))
+
+
+ALARMS = 0.05  # chance of any alarm over all subsets of a fair sampler
+FOLDS_OF_RANKS, TREES = 5, 60
+
+
+def conditional_faults(
+    sampler: TableSampler | CrossFitted, rows: Array, subsets: Sequence[Subset], seed: int
+) -> dict[str, float]:
+    """Return subsets whose draws are wrong in some rows and not in others, with a p-value each.
+
+    Trees predict from the other columns the rank u of a value among its draws, and |u - 1/2|, both of which no column
+    tells if the sampler is right. Their correlation with what they predict for other folds is compared with that of
+    ranks permuted within folds (its exact mean and variance, taken as normal).
+    """
+    from scipy.stats import norm
+    from sklearn.ensemble import ExtraTreesRegressor
+
+    described, found = filled(rows.astype(np.float64)), dict[str, float]()
+    for subset in subsets:
+        rng, rest = stream(seed, "conditional", subset.name), np.setdiff1d(np.arange(rows.shape[1]), subset.index)
+        if not len(rest):
+            continue
+        drawn = sampler.values(rows, subset, CHECK_DRAWS, rng).reshape(len(rows), CHECK_DRAWS, -1).astype(np.float64)
+        pool = filled(np.concatenate([rows[:, None, subset.index].astype(np.float64), drawn], axis=1))
+        u = np.column_stack([ranks(pool[:, :, k], rng) for k in range(pool.shape[2])])
+        wanted = np.concatenate([u, np.abs(u - 0.5)], axis=1)
+        together, variance = np.zeros((2, wanted.shape[1]))
+        fold_of = rng.permutation(np.arange(len(rows)) % FOLDS_OF_RANKS)
+        for fold in range(FOLDS_OF_RANKS):
+            left_out, trees = fold_of == fold, ExtraTreesRegressor(TREES, min_samples_leaf=5, random_state=fold)
+            trees.fit(described[~left_out][:, rest], wanted[~left_out])
+            predicted = trees.predict(described[left_out][:, rest]).reshape(-1, wanted.shape[1])
+            apart, right = predicted - predicted.mean(axis=0), wanted[left_out] - wanted[left_out].mean(axis=0)
+            together += (apart * right).sum(axis=0)
+            variance += (apart**2).sum(axis=0) * (right**2).sum(axis=0) / (len(right) - 1)
+        z = np.divide(together, np.sqrt(variance), out=np.zeros(len(together)), where=variance > 0)
+        p = min(1.0, len(z) * float(norm.sf(z.max())))
+        if p <= ALARMS / len(subsets):
+            found[subset.name] = p
+    return found
 
 
 def check_on_reference(
