@@ -193,8 +193,8 @@ TOLD = 0.5  # association from which columns are tested as a group
 def told_groups(table: Table) -> list[Subset]:
     """Return groups of columns that tell each other, so that one hides the others; none of wide tables.
 
-    Average linkage of |Spearman's correlation| or of the partial correlation of ranks given all other columns,
-    whichever is larger: a column that is nearly a sum of others may have no strong correlation with any of them.
+    Average linkage of |Spearman's correlation| or of the partial correlation given all other columns, whichever is
+    larger: a column that is nearly a sum of others may have no strong correlation with any of them.
 
     >>> import butfor
     >>> rng = np.random.default_rng(0)
@@ -208,12 +208,13 @@ def told_groups(table: Table) -> list[Subset]:
     width = len(table.columns)
     if not 3 <= width <= MOST_COMPARED:
         return []
-    strength, rows = associations(table), len(table.values)
+    strength, rows = associations(table), table.values.astype(np.float64)
     numbers = np.array([j for j in range(width) if table.kinds[j].kind != "category"], np.int64)
-    ranks = np.column_stack([_ranked(column) for column in table.values.astype(np.float64).T[numbers]])
-    inverse = np.linalg.inv(ranks.T @ ranks + 0.1 * len(numbers) / rows * np.eye(len(numbers)))
-    scale = np.sqrt(np.diag(inverse))
-    both = np.ix_(numbers, numbers)
+    centred = np.nan_to_num(rows[:, numbers] - np.nanmean(rows[:, numbers], axis=0))
+    length = np.sqrt((centred**2).sum(axis=0))
+    centred /= np.where(length > 0, length, 1.0)
+    inverse = np.linalg.inv(centred.T @ centred + 0.1 * len(numbers) / len(rows) * np.eye(len(numbers)))
+    scale, both = np.sqrt(np.diag(inverse)), np.ix_(numbers, numbers)
     strength[both] = np.clip(np.maximum(strength[both], np.abs(inverse) / np.outer(scale, scale)), 0, 1)
     labels = fcluster(_linkage(strength), 1 - TOLD, "distance")
     cells = [np.flatnonzero(labels == label) for label in dict.fromkeys(labels.tolist())]
