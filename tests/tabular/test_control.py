@@ -6,7 +6,7 @@ import pytest
 import butfor
 from butfor.run.control import calibrated
 from butfor.tabular import residual
-from butfor.tabular.explain import _splits
+from butfor.tabular.explain import hold_out
 from butfor.tabular.splice import TableSampler
 
 
@@ -49,12 +49,20 @@ def spoilt(table_or_reference):
 
 
 def test_rows_are_held_out():
-    for rows in (20, 100, 499, 500, 3000):
-        splits = _splits(rows, np.random.default_rng(0))
-        for held, kept in splits:
-            assert not set(held) & set(kept)
-            assert 0 < len(held) <= 200
-        assert sum(len(held) for held, _ in splits) >= min(rows, 198)
+    for rows, share in ((20, 2), (100, 2), (499, 2), (500, 3), (3000, 3)):
+        held, kept = hold_out(rows, np.random.default_rng(0))
+        assert not set(held) & set(kept)
+        assert len(held) == rows // share
+        assert len(held) + len(kept) == rows
+
+
+def test_rows_of_a_cluster_are_held_out_together():
+    clusters = np.repeat([7, 3, 9, 1, 4], [30, 1, 20, 40, 9])
+    for seed in range(10):
+        held, kept = hold_out(100, np.random.default_rng(seed), clusters)
+        assert held.size
+        assert kept.size
+        assert not set(clusters[held]) & set(clusters[kept])
 
 
 def test_a_good_sampler_passes_and_the_result_says_so():

@@ -96,6 +96,27 @@ def bar() -> Iterator[Report]:
         yield report
 
 
+class Rows(int):
+    """Model rows of a run and its control, together a whole number.
+
+    >>> rows = Rows(5_000, control=2_000)
+    >>> rows == 5_000, rows.run, rows.control
+    (True, 3000, 2000)
+    """
+
+    control: int
+
+    def __new__(cls, total: int, control: int = 0) -> Rows:
+        rows = super().__new__(cls, total)
+        rows.control = control
+        return rows
+
+    @property
+    def run(self) -> int:
+        """Rows of the run itself."""
+        return int(self) - self.control
+
+
 class Meter:
     """Counts the model's rows over a run and reports how far it is."""
 

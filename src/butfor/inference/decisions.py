@@ -170,6 +170,7 @@ class Forecasts:
 
     chance: Mapping[object, Floats]
     decisions: Array
+    weights: Floats | None = None  # (n, S) by which control rows stand where the inputs are; None: all alike
 
     def off(self, input_of: Ints, subset_of: Ints, decisions: Array, share: Floats) -> Floats:
         """Return by how much the chance of another decision `share` (H,) is too high, as far as control rows are sure.
@@ -185,7 +186,8 @@ class Forecasts:
                 rows = known[(decisions[input_of[known]] == value) & (subset_of[known] == subset)]
                 if rows.size:
                     by_subset = np.zeros((len(true), 2)) if chance is None else chance[:, subset]
-                    off[rows] = forecast_gap(by_subset, true, 1 - share[rows])
+                    weights = None if self.weights is None else self.weights[:, subset]
+                    off[rows] = forecast_gap(by_subset, true, 1 - share[rows], weights)
         return off
 
 
@@ -206,10 +208,11 @@ def decision_chances(decision: Decision, outputs: Floats, mass: Floats | None) -
     return chances
 
 
-def forecast_gap(chance: Floats, true: Bools, at: Floats) -> Floats:
+def forecast_gap(chance: Floats, true: Bools, at: Floats, weights: Floats | None = None) -> Floats:
     """Return how much more often than their chance (n, 2) rows came true, in the bin that each chance `at` (k,) is in.
 
-    Bins are made by one half of the draws and judged by the other: a chance that is high is partly high by luck.
+    Bins are made by one half of the draws and judged by the other: a chance that is high is partly high by luck. Rows
+    count by their `weights` (n,).
 
     >>> chances, true = np.full((100, 2), 0.5), np.arange(100) % 5 > 0
     >>> forecast_gap(chances, true, np.array([0.5])).round(2)
@@ -221,6 +224,9 @@ def forecast_gap(chance: Floats, true: Bools, at: Floats) -> Floats:
     bins = np.array_split(np.argsort(by, kind="stable"), int(np.clip(len(by) // BIN_ROWS, 1, MOST_BINS)))
     edges = [(by[before[-1]] + by[after[0]]) / 2 for before, after in pairwise(bins)]
     gaps = [true[members] - judged[members] for members in bins]
-    gap = np.array([one.mean() for one in gaps])
-    error = np.array([one.std(ddof=1) / np.sqrt(len(one)) for one in gaps])
+    shares = [np.ones(len(members)) if weights is None else weights[members] for members in bins]
+    shares = [one / one.sum() for one in shares]
+    gap = np.array([share @ one for share, one in zip(shares, gaps, strict=True)])
+    squares = [(share**2) @ (one - mean) ** 2 for share, one, mean in zip(shares, gaps, gap, strict=True)]
+    error = np.sqrt([square / (1 - (share**2).sum()) for square, share in zip(squares, shares, strict=True)])
     return np.where(np.abs(gap) > STANDARD_ERRORS * error, gap, 0.0)[np.searchsorted(edges, at)]

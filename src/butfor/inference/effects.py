@@ -197,14 +197,18 @@ class Estimates:
     spread: Floats  # variance of the draws' statistic
 
 
-def mean_known(values: Floats) -> Floats:
-    """Return the mean over rows (n, S) of what is known of each; 0 where nothing is.
+def mean_beyond_chance(values: Floats, weights: Floats) -> Floats:
+    """Return the weighted means over rows (n, S), as far as their squares exceed their variances; 0 where none does.
 
-    >>> mean_known(np.array([[1.0, np.nan], [3.0, np.nan]])).tolist()
-    [2.0, 0.0]
+    >>> mean_beyond_chance(np.array([[1.0, -1.0, np.nan], [3.0, 1.0, np.nan]]), np.ones((2, 3))).round(2).tolist()
+    [1.73, 0.0, 0.0]
     """
-    known = np.isfinite(values)
-    return np.asarray(np.where(known, values, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1))
+    w = np.where(np.isfinite(values), weights, 0.0)
+    w = w / np.maximum(w.sum(axis=0), 1e-300)
+    known = np.where(np.isfinite(values), values, 0.0)
+    mean = (w * known).sum(axis=0)
+    variance = (w**2 * (known - mean) ** 2).sum(axis=0) / np.maximum(1 - (w**2).sum(axis=0), 1e-300)
+    return np.asarray(np.sign(mean) * np.sqrt(np.maximum(mean**2 - variance, 0.0)))
 
 
 def first_estimates(

@@ -21,6 +21,7 @@ import numpy as np
 
 from butfor.evaluation.hypotheses import Hypotheses
 from butfor.evaluation.items import TableItems
+from butfor.evaluation.progress import Rows
 from butfor.inference.decisions import Nearest
 from butfor.inference.effects import Effects
 from butfor.inference.features import Features
@@ -54,6 +55,7 @@ class Facts:
     rows: Count
     subsets: tuple[tuple[str, Any], ...]  # names and indexes: of a table each once, else block by block
     owners: tuple[Count, ...] | None = None  # the input of each block; None: a table
+    control_rows: Count = 0  # of `rows`
     rows_asked: Count = 0
     output_names: tuple[Scalar, ...] | None = None
     run_notes: tuple[Note, ...] = ()
@@ -139,6 +141,7 @@ def pack(result: Result) -> tuple[dict[str, Any], dict[str, Array]]:
         rule=result.rule,
         family=result.family,
         rows=result.rows,
+        control_rows=result.rows.control if isinstance(result.rows, Rows) else 0,
         subsets=tuple((subset.name, plain_index(subset.index)) for subset in subsets),
         owners=None if is_table else tuple(block.start for block in hypotheses.blocks),
         rows_asked=result.rows_asked,
@@ -400,7 +403,8 @@ def unpack(facts: Facts, arrays: dict[str, Array], hypotheses: Hypotheses) -> Re
     )
     same_names = {one.name for one in fields(Result)} & {one.name for one in fields(Facts)}
     return Result(
-        **{name: getattr(facts, name) for name in same_names},
+        **{name: getattr(facts, name) for name in same_names - {"rows"}},
+        rows=Rows(facts.rows, facts.control_rows),
         input_of=arrays["input_of"],
         subset_of=arrays["subset_of"],
         evidence=part("evidence", kind=facts.kind),

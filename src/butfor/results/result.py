@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
+CONDITIONAL_LEVEL = 0.05  # of calling draws wrong that follow the other columns, over all subsets of a run
 LEAST_INPUTS = 10  # so many inputs, at least, and what leaves the family hardly depends on any one of them
 
 
@@ -104,14 +105,22 @@ class Control:
 
     p: Floats  # (rows, subsets) or other evidence
     chosen: Bools  # (rows, subsets)
-    calibrated: Bools | None = None  # (subsets,) False: p-values are too often small; None: the test has no p-values
+    calibrated: Bools | None = None  # (subsets,) False: by p-values or by ranks its draws are wrong
     off: Floats | None = None  # (subsets,) the statistic of a row minus the mean of its draws', on average over rows
     verified: Forecasts | None = None  # chances of decisions, where some are asked about; not in files
+    conditional_p: Floats | None = None  # (subsets,) of ranks among draws being independent of the other columns
+    told_by: Ints | None = None  # (subsets,) the column that tells the ranks best, where they are not; -1: none
 
     @property
     def rows(self) -> int:
         """Number of rows."""
         return len(self.chosen)
+
+    @property
+    def not_following(self) -> Bools:
+        """Subsets (S,) whose draws do not follow how they depend on another column, all of them together at .05."""
+        p = np.ones(self.chosen.shape[1]) if self.conditional_p is None else self.conditional_p
+        return np.asarray(p * len(p) <= CONDITIONAL_LEVEL)
 
     @property
     def _wrong(self) -> str:
@@ -124,8 +133,14 @@ class Control:
         return f"<butfor control: {int(self.chosen.sum())} chosen on {self.rows} rows of the reference{more}>"
 
     def __str__(self) -> str:
-        more = f" {self._wrong} of {self.chosen.shape[1]} not calibrated, and never chosen." if self._wrong else ""
-        return f"The same test on {self.rows} held-out rows of the reference chose {int(self.chosen.sum())}.{more}"
+        subsets = self.chosen.shape[1]
+        more = f" {self._wrong} of {subsets} not calibrated, and never chosen." if self._wrong else ""
+        if not self.rows:
+            return f"Ranks of reference rows among their draws were checked for {subsets} subsets.{more}"
+        tested = int((~np.isnan(self.p)).any(axis=0).sum())
+        part = f" (the largest {tested} of {subsets} subsets)" if tested < subsets else ""
+        chose = f"chose {int(self.chosen.sum())}{part}"
+        return f"The same test on {self.rows} held-out rows of the reference {chose}.{more}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,6 +156,15 @@ class Decided:
     level: float
     nearest: Mapping[int, Nearest] = field(default_factory=dict)  # by hypothesis
     stay: Stay | None = None
+
+    def only(self, calibrated: Bools) -> Decided:
+        """Return the same, but that nothing is known where draws are not calibrated (H,)."""
+        unknown = np.where(calibrated, self.low, 0.0), np.where(calibrated, self.high, 1.0)
+        stay = self.stay
+        if stay is not None:
+            ends = np.where(calibrated, stay.low, 0.0), np.where(calibrated, stay.high, 1.0)
+            stay = Stay(stay.share, *ends, stay.sufficient & calibrated)
+        return replace(self, low=unknown[0], high=unknown[1], necessary=self.necessary & calibrated, stay=stay)
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,7 +213,7 @@ class Result:
     alpha: float
     rule: str
     family: Family
-    rows: int
+    rows: int  # of the model; `Rows`, which knows those of the control
     hypotheses: Hypotheses
     outputs: Floats  # (inputs, outputs) of the model on the inputs
     record: RunRecord
@@ -242,6 +266,9 @@ class Result:
         if self.exact and record.test == "sequential":
             record = replace(record, test="irt")  # nothing was drawn
         calibrated, check_failed = None if self.control is None else self.control.calibrated, None
+        wrong, told_by = np.zeros(len(names), bool), np.full(len(names), -1)
+        if self.control is not None and self.control.conditional_p is not None and self.control.told_by is not None:
+            wrong, told_by = self.control.not_following, self.control.told_by
         if check is not None and not check.ok and (not self.rejected.any() or (self.rejected & self.tested).any()):
             check_failed = names[self.rejected & self.tested].tolist()  # what does not vary cannot be important
         return guarantee(
@@ -252,7 +279,8 @@ class Result:
             filtered=self.unchanging > 0,
             layered=self.hypotheses.layers is not None,
             few_inputs=len(self.input_names) < LEAST_INPUTS,
-            doubted=() if calibrated is None else names[~calibrated].tolist(),
+            doubted=() if calibrated is None else names[~calibrated & ~wrong].tolist(),
+            not_following=[(names[k], self.record.columns[told_by[k]]) for k in np.flatnonzero(wrong)],
             check_failed=check_failed,
             unchecked=0 if check is None else len(names) - len(check.subset_names),
         )
@@ -739,8 +767,11 @@ def _status(result: Result) -> Array:
     if result.control is not None and result.control.calibrated is not None:
         wrong = ~result.control.calibrated[result.subset_of]
     untested = np.isin(np.arange(len(result.chosen)), np.array(result.record.untested, np.int64))
-    cases = [result.chosen, untested, wrong, ~result.evidence.drawable, ~result.tested, result.evidence.open]
-    words = ["established", "untested", "not calibrated", "hardly picked", "no variation", "open"]
+    choosable = None if result.choice is None else result.choice.calibrated
+    withheld = np.zeros_like(wrong) if choosable is None else ~choosable
+    evidence = result.evidence
+    cases = [result.chosen, untested, wrong, withheld, ~evidence.drawable, ~result.tested, evidence.open]
+    words = ["established", "untested", "not calibrated", "not judged", "hardly picked", "no variation", "open"]
     return np.select(cases, words, default="not established").astype(object)
 
 

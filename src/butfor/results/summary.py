@@ -9,6 +9,7 @@ import numpy as np
 
 from butfor.inference.bounds import simes_bounds
 from butfor.results.notes import PICKED
+from butfor.results.words import model_rows
 from butfor.types import Array, Bools, Floats, Ints
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ def headline(result: Result) -> str:
     return (
         f"{int(result.chosen.sum())} of {len(result.chosen)} hypotheses chosen "
         f"({_counted(len(result.input_names), 'input')}, {_counted(len(result.subset_names), 'subset')}; {test}, "
-        f"{record.alternative}, {result.rule} at {result.alpha:g} {family}; {result.rows:,} model rows)"
+        f"{record.alternative}, {result.rule} at {result.alpha:g} {family}; {model_rows(result.rows)})"
     )
 
 
@@ -131,7 +132,7 @@ def importance_headline(result: Result) -> str:
         counted += f"{group.sum()} {'groups' if group.sum() > 1 else 'group'} of columns"
     return (
         f"{counted} chosen over {importance.inputs} inputs ({test}; "
-        f"{drawn}, {by}, {result.rule} at {result.alpha:g}; {result.rows:,} model rows)"
+        f"{drawn}, {by}, {result.rule} at {result.alpha:g}; {model_rows(result.rows)})"
     )
 
 

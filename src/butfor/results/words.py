@@ -188,6 +188,20 @@ def _by_column(samplers: Mapping[str, str]) -> str:
     return f"Drawn by another sampler, since residual regression did not pass its check there: {named}."
 
 
+def model_rows(rows: int) -> str:
+    """Say how many model rows a run took, and how many of them its control.
+
+    >>> model_rows(4_138)
+    '4,138 model rows'
+    """
+    control = getattr(rows, "control", 0)
+    return f"{rows:,} model rows{f', {control:,} of them for the control' if control else ''}"
+
+
+def _not_following(subset: str, column: str) -> str:
+    return f"The draws of {subset} do not follow how it depends on {column}."
+
+
 def _hidden(groups: Sequence[Sequence[str]]) -> str:
     call = {shortened(group): list(group) for group in groups}
     return (
@@ -266,6 +280,11 @@ RUN_NOTES: dict[str, Sentence] = {
     ),
     "no-sampler-notes": "There are no notes on the sampler: making them raised {error}: {why}.",
     # what was seen of the model
+    "reference-seen-by-model": (
+        "The model seems to have been fitted on the reference: it tells these rows from redrawn ones (z = {z:.1f}). "
+        "New rows of the same kind look unusual beside rows that a model knows, so whole rows and averages over inputs "
+        "are not judged; decisions are. Give rows that it has not seen: butfor.explain(model, X, X_validation)."
+    ),
     "random-model": "The model gives the same row different answers (is dropout on?): expect little power.",
     "batch-dependent-model": (
         "The model's answer to a row depends on the rows beside it (by {noise:.2g}: is something fitted, scaled or "
@@ -560,6 +579,10 @@ CAVEATS: dict[str, Sentence] = {  # what a result may add to its promise
     "not-calibrated": lambda names: (
         f"The control found draws of {', '.join(names[:4])} too narrow: they are never chosen."
     ),
+    "not-conditional": lambda pairs: (
+        f"{' '.join(_not_following(*pair) for pair in pairs[:4])} Nothing is chosen or called decisive there"
+        f"{f' or in {len(pairs) - 4} more subsets' if len(pairs) > 4 else ''}."
+    ),
     "early-stop": "Decisions equal those of all draws with probability at least {agree:g}.",
     # the global question
     "cross-fitted": (
@@ -625,12 +648,14 @@ def guarantee(
     layered: bool = False,
     few_inputs: bool = False,
     doubted: Sequence[str] = (),
+    not_following: Sequence[tuple[str, str]] = (),
     check_failed: Sequence[str] | None = None,
     unchecked: int = 0,
 ) -> Guarantee:
     """Return the promise of a run and a rule; a combination without one is refused.
 
-    `doubted` are subsets that the control found not calibrated, `check_failed` those that did not pass the check of the
+    `doubted` are subsets that the control found not calibrated, `not_following` those whose draws do not follow another
+    column, with that column, `check_failed` those that did not pass the check of the
     sampler: None if it passed, none of them if only all columns together did not.
     """
     check_rule(record.test, rule)
@@ -649,6 +674,7 @@ def guarantee(
         ("truth", record.target == "truth", {}),
         ("not-controlled", record.controlled == "not wanted", {}),
         ("not-calibrated", doubted, {"names": list(doubted)}),
+        ("not-conditional", not_following, {"pairs": [list(pair) for pair in not_following]}),
         ("early-stop", record.delta is not None, {"agree": 1 - (record.delta or 0)}),
         (fit, fit not in ("known", "counted"), {"inputs": 0 if importance is None else importance.inputs}),
         ("user-loss", user_loss and fit not in ("known", "counted"), {}),

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from butfor.evaluation.calls import probe
 from butfor.evaluation.evaluator import Evaluator, Watcher
-from butfor.evaluation.hypotheses import Hypotheses
+from butfor.evaluation.hypotheses import Hypotheses, Job
 from butfor.evaluation.progress import Meter
 from butfor.inference.decisions import Decision
-from butfor.inference.effects import mean_known
+from butfor.inference.effects import mean_beyond_chance
 from butfor.inference.selection import COMPETITIONS, Choice, LearningUnits, layers_of_table
 from butfor.inference.statistics import StatisticSpec, Target
 from butfor.results.result import Control
@@ -23,63 +22,127 @@ from butfor.types import Bools, Floats
 
 LEVEL = 0.01  # of calling any good subset wrong, over all of them
 TAILS = (0.05, 0.1)  # where control p-values are counted
+MOST_CONTROLS, LEAST_CONTROLS = 200, 40  # rows of the reference that go through the test
+LEAST_ROWS = 2_000  # of the model that the control may take, however few the run takes
+FEW = {"h": 2, "draws": 39, "center": 4}  # a sequential test whose p-values reach .05, at about 20 rows each
+ROWS_EACH, ROWS_FEW = {"sequential": 80, "osft": 3, "few-shot": 12}, 20  # of the model for a null hypothesis, about
+SEEN_DRAWS, SEEN_Z = 2, 2.8
+
+
+@dataclass(frozen=True)
+class Size:
+    """How large a control is: its rows, how many of the subsets (the coarsest), and whether its p-values are rough."""
+
+    rows: int
+    subsets: int
+    rough: bool = False
+
+
+def size_of(settings: Settings, inputs: int, subsets: int, *, read: bool) -> Size:
+    """Return the largest control that takes no more model rows than the run itself, or 2,000 (METHODS 20).
+
+    Where 40 rows are too many for that, p-values of few draws do, and of the coarsest subsets only. A model that is
+    `read` (trees) is not evaluated, so all is done.
+
+    >>> from butfor.settings import Settings
+    >>> settings = Settings.of({}, test="sequential")
+    >>> size_of(settings, 100, 50, read=False), size_of(settings, 1, 50, read=False)
+    (Size(rows=100, subsets=50, rough=False), Size(rows=40, subsets=5, rough=True))
+    """
+    if read:
+        return Size(MOST_CONTROLS, subsets)
+    name, e_values = settings.test.name, settings.rule == "e-bh"
+    p_values = name in ("sequential", "irt") and not e_values
+    run_each = settings.draws_for(inputs * subsets) + 1 if name == "irt" else ROWS_EACH[name]
+    each = ROWS_EACH["sequential"] if p_values else run_each
+    most = max(LEAST_ROWS, inputs * subsets * run_each)
+    rows = most // (subsets * each)
+    if rows >= LEAST_CONTROLS:
+        return Size(min(rows, MOST_CONTROLS), subsets)
+    each = ROWS_FEW if p_values else each
+    rows = min(most // (subsets * each), MOST_CONTROLS)
+    if rows >= LEAST_CONTROLS:
+        return Size(rows, subsets, rough=p_values)
+    return Size(LEAST_CONTROLS, int(np.clip(most // (LEAST_CONTROLS * each), 1, subsets)), rough=p_values)
 
 
 def control(
-    controls: Sequence[Hypotheses],
+    hypotheses: Hypotheses,
     evaluator: Evaluator,
     spec: StatisticSpec,
     settings: Settings,
     meter: Meter,
     averaged: Target,
+    subsets: int,
     decision: Decision | None = None,
     outcomes: Outcomes | None = None,
+    weights: Floats | None = None,
+    *,
+    rough: bool = False,
 ) -> Control:
-    """The test on rows that their samplers have not seen; one hypotheses for each sampler, with the same subsets.
+    """The test on rows that their sampler has not seen, of the first of all `subsets` of the run.
 
     `averaged` is what features are of, which are told by how much these rows are off on average; a `decision` is told
-    whether its chances come true. A subset whose control p-values are too often small (binomial, all subsets together
-    at .01) is not calibrated.
+    whether its chances come true. Rows count by their `weights` (n, S), which say how much they are like the inputs. A
+    subset whose control p-values are too often small (binomial, all subsets together at .01) is not calibrated.
     """
-    quiet = _quiet(settings)
+    quiet = _quiet(settings, rough=rough)
     stopping = replace(quiet, rule="bh") if quiet.rule == "adaptive" else quiet  # weights need all rows together
-    subsets = len(controls[0].subset_names)
-    parts, gains, forecasts, decisions = [], [], [], []
-    for hypotheses in controls:
-        choice = choice_of(hypotheses, stopping, np.arange(len(hypotheses.items)))
-        seen = probe(
-            evaluator.direct, hypotheses.items, evaluator.batch_rows, lambda row: f"row {row} of the reference"
-        )
-        meter.count_evaluated(seen.rows)
-        control_spec = replace(spec, picked=None, rounding=seen.rounding)
-        first = FirstDraws(hypotheses.size, spec.target, settings.link, seen.rounding, averaged)
-        watching: tuple[Watcher, ...] = (first,)
-        if decision is not None:
-            forecasts.append(DecisionChances(hypotheses.size, decision))
-            decisions.append(decision(seen.outputs))
-            watching = (first, forecasts[-1])
-        apart = replace(evaluator, failed={}, watchers=watching)  # hypotheses of its own
-        done = perform(hypotheses, apart, control_spec, stopping, choice, meter, "control", outcomes=outcomes)
-        if done.interrupted:
-            raise KeyboardInterrupt  # nothing is decided yet that could be returned
-        parts.append(done.evidence)
-        gains.append(first.estimates().gain.reshape(-1, subsets))
-    evidence = np.concatenate([part.scaled for part in parts])
-    tested = np.concatenate([part.drawable for part in parts])
-    chosen = _pooled(controls[0], quiet, len(evidence) // subsets).chosen(evidence, tested).reshape(-1, subsets)
-    values = evidence.reshape(-1, subsets)
-    off = mean_known(np.concatenate(gains))
+    width = len(hypotheses.subset_names)
+    choice = choice_of(hypotheses, stopping, np.arange(len(hypotheses.items)))
+    seen = probe(evaluator.direct, hypotheses.items, evaluator.batch_rows, lambda row: f"row {row} of the reference")
+    meter.count_evaluated(seen.rows)
+    control_spec = replace(spec, picked=None, rounding=seen.rounding, center=min(spec.center, quiet.test.center or 16))
+    first = FirstDraws(hypotheses.size, spec.target, settings.link, seen.rounding, averaged)
+    chances = None if decision is None else DecisionChances(hypotheses.size, decision)
+    watching: tuple[Watcher, ...] = (first,) if chances is None else (first, chances)
+    apart = replace(evaluator, failed={}, watchers=watching)  # hypotheses of its own
+    done = perform(hypotheses, apart, control_spec, stopping, choice, meter, "control", outcomes=outcomes)
+    if done.interrupted:
+        raise KeyboardInterrupt  # nothing is decided yet that could be returned
+    evidence, tested, rows = done.evidence.scaled, done.evidence.drawable, len(hypotheses.items)
+    chosen = _pooled(hypotheses, quiet, rows).chosen(evidence, tested).reshape(-1, width)
+    gain = first.estimates().gain.reshape(-1, width)
+    off = mean_beyond_chance(gain, np.ones_like(gain) if weights is None else weights)
     verified = None
-    if forecasts:
-        verified = DecisionChances.forecasts(forecasts, np.concatenate(decisions), subsets)
-    return Control(values, chosen, calibrated(values) if parts[0].kind == "p" else None, off, verified)
+    if chances is not None and decision is not None:
+        verified = chances.forecasts(decision(seen.outputs), width, weights)
+    values = evidence.reshape(-1, width)
+    good = calibrated(values) if done.evidence.kind == "p" else None
+    if width == subsets:
+        return Control(values, chosen, good, off, verified)
+    rest = (0, subsets - width)  # what was not tested has no p-values and nothing against it
+    return Control(
+        np.pad(values, ((0, 0), rest), constant_values=np.nan),
+        np.pad(chosen, ((0, 0), rest)),
+        None if good is None else np.pad(good, rest, constant_values=True),
+        np.pad(off, rest),
+        verified,
+    )
 
 
-def _quiet(settings: Settings) -> Settings:
+def seen_by_model(hypotheses: Hypotheses, evaluator: Evaluator, spec: StatisticSpec, averaged: Target) -> float:
+    """Return z of the mean effect of reference rows, summed over the subsets; beyond 2.8 the model knows them.
+
+    Against their own redraws it is 0, unless the model was fitted on the very rows (METHODS 19).
+    """
+    first = FirstDraws(hypotheses.size, spec.target, spec.link, spec.rounding, averaged)
+    first.look = replace(first.look, rounding=replace(spec.rounding, local=None))  # tolerances are of the inputs
+    apart = replace(evaluator, memory=None, failed={}, watchers=(first,))
+    apart.watch(hypotheses, [Job(block, SEEN_DRAWS, 0) for block in hypotheses.blocks])
+    effect = first.estimates().gain.reshape(-1, len(hypotheses.subset_names)).sum(axis=1)
+    effect = effect[np.isfinite(effect)]
+    sd = effect.std(ddof=1) if len(effect) > 1 else 0.0
+    return float(effect.mean() / sd * np.sqrt(len(effect))) if sd > 0 else 0.0
+
+
+def _quiet(settings: Settings, *, rough: bool) -> Settings:
     """The settings of the run for rows of the reference: not picked, all together, with the fewest model rows."""
     rule = "adaptive" if settings.rule == "adaptive-strict" else settings.rule  # of fewer rows than that needs
     test, draws = settings.test, settings.draws
-    if test.name == "irt" and rule != "e-bh":  # the same p-values at a fraction of the rows
+    if rough:
+        test, draws = sequential(**FEW), None
+    elif test.name == "irt" and rule != "e-bh":  # the same p-values at a fraction of the rows
         test, draws = sequential(center=test.center), None
     return replace(
         settings, test=test, draws=draws, picked=None, family="run", weights_by=None, rule=rule, bounds=False

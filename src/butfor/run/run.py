@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from hashlib import blake2b
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -34,7 +34,7 @@ from butfor.evaluation.hypotheses import (
 )
 from butfor.evaluation.items import Items, ListItems, TableItems
 from butfor.evaluation.journal import Journal, fingerprint, items_digest, journal
-from butfor.evaluation.progress import Meter, Progress, Report, reporting
+from butfor.evaluation.progress import Meter, Progress, Report, Rows, reporting
 from butfor.evaluation.samplers import info_of, method, name_of
 from butfor.evaluation.workers import engine_for, worker_states
 from butfor.inference.effects import Effects, Estimates
@@ -47,7 +47,7 @@ from butfor.results.notes import called_alike, chooses_nothing, failures, larges
 from butfor.results.record import Controlled, ImageInputs, MultimodalInputs, RunRecord, TableInputs, TextInputs
 from butfor.results.result import Control, Decided, Kept, Result
 from butfor.results.words import Note, as_note
-from butfor.run.control import control
+from butfor.run.control import SEEN_Z, control, seen_by_model, size_of
 from butfor.run.decisions import decide, decided_otherwise, sufficiency, watch_decisions
 from butfor.run.proposed import Proposed
 from butfor.run.tests import (
@@ -65,14 +65,28 @@ from butfor.settings import Settings
 from butfor.types import Batch, Bools, Floats, InputError, Ints, Model, ReachWarning, warn_user
 
 
+class Faults(Protocol):
+    """Of each subset (S,): p-values of ranks among draws, the column that tells them, and whether they are fair."""
+
+    @property
+    def p(self) -> Floats: ...
+    @property
+    def told_by(self) -> Ints: ...
+    @property
+    def calibrated(self) -> Bools: ...
+
+
 @dataclass(frozen=True, eq=False)
 class Reference:
     """The reference of a table: whole rows in the order of the data's columns, and how well Q is known."""
 
     items: Items
     fit: Callable[[Hypotheses], Fit | None]  # asked once the inputs are known to be usable: it may fit something
-    controls: Callable[[], Sequence[Hypotheses]] | None = None  # held-out rows, by a sampler that has not seen them
+    controls: Callable[[int, int], Sequence[Hypotheses]] | None = None  # so many held-out rows, of so many subsets
     root: int | None = None  # the subset of all columns
+    faults: Callable[[], Faults | None] | None = None  # of ranks among draws, without the model
+    seen: Callable[[], Hypotheses] | None = None  # reference rows and the largest parts of all columns
+    weights: Callable[[Hypotheses], Floats | None] | None = None  # (n, S) of control rows, to stand for the inputs
 
 
 @dataclass(frozen=True, eq=False)
@@ -236,6 +250,8 @@ class Start:
     choice: Choice
     averaged: Target  # what features are of
     notes: tuple[Note, ...]
+    control_rows: int  # of the model
+    seen_by_model: bool  # the reference: then whole rows and averages over inputs are not judged
 
 
 def model_notes(seen: Probe) -> list[Note]:
@@ -294,17 +310,88 @@ def start_run(context: RunContext, settings: Settings, hypotheses: Hypotheses, k
     if inside.rows:
         meter.count_evaluated(inside.rows)
     averaged = averaged_target(spec.target, seen.outputs, settings.link)
-    reference, checked = context.reference, None
-    labelled = spec.target.kind == "per-input"  # by labels that rows of the reference do not have
-    if settings.control and not labelled and spec.picked is None and reference is not None and reference.controls:
+    before = meter.rows
+    checked, knows = (
+        _controlled(context, settings, plain, spec, averaged, flips, inside) if settings.control else (None, [])
+    )
+    choice = replace(choice, calibrated=_judged_rows(context, checked, seen_by_model=bool(knows)))
+    every = (*notes, *knows, *map(as_note, inside.notes))
+    return Start(
+        hypotheses,
+        seen,
+        spec,
+        target,
+        names,
+        flips,
+        plain,
+        meter,
+        inside,
+        checked,
+        choice,
+        averaged,
+        every,
+        meter.rows - before,
+        bool(knows),
+    )
+
+
+def _controlled(
+    context: RunContext,
+    settings: Settings,
+    evaluator: Evaluator,
+    spec: StatisticSpec,
+    averaged: Target,
+    flips: Flips | None,
+    inside: ReadModel,
+) -> tuple[Control | None, list[Note]]:
+    """Check the sampler and the model on rows of the reference: its control, and a note where the model knows them."""
+    reference, meter = context.reference, evaluator.counter
+    assert isinstance(meter, Meter)
+    if reference is None:
+        return None, []
+    subsets = len(context.hypotheses.subset_names)
+    faults = None if reference.faults is None else reference.faults()
+    checked, z = None, 0.0
+    comparable = spec.target.kind != "per-input" and spec.picked is None  # rows of the reference have no labels
+    if comparable and reference.controls is not None:
+        size = size_of(settings, len(context.hypotheses.items), subsets, read=inside.outcomes is not None)
         decision = None if flips is None else flips.decision
-        controls = reference.controls()
-        if controls:
-            checked = control(controls, plain, spec, settings, meter, averaged, decision, inside.outcomes)
-    if checked is not None and checked.calibrated is not None and not checked.calibrated.all():
-        choice = replace(choice, calibrated=np.asarray(checked.calibrated[hypotheses.subset_of]))
-    every = (*notes, *map(as_note, inside.notes))
-    return Start(hypotheses, seen, spec, target, names, flips, plain, meter, inside, checked, choice, averaged, every)
+        for held_out in reference.controls(size.rows, size.subsets):
+            weights = None if reference.weights is None else reference.weights(held_out)
+            checked = control(
+                held_out,
+                evaluator,
+                spec,
+                settings,
+                meter,
+                averaged,
+                subsets,
+                decision,
+                inside.outcomes,
+                weights,
+                rough=size.rough,
+            )
+    if comparable and reference.seen is not None and (faults is None or faults.calibrated.all()):
+        z = seen_by_model(reference.seen(), evaluator, spec, averaged)
+    knows = abs(z) > SEEN_Z
+    if faults is not None:
+        none = np.zeros((0, subsets))
+        checked = Control(none, none.astype(bool)) if checked is None else checked
+        right = faults.calibrated
+        if checked.calibrated is not None and not knows:  # fair draws look wrong to a model that remembers the rows
+            right = right & checked.calibrated
+        checked = replace(checked, calibrated=right, conditional_p=faults.p, told_by=faults.told_by)
+    return checked, [Note("reference-seen-by-model", "warning", {"z": z})] if knows else []
+
+
+def _judged_rows(context: RunContext, checked: Control | None, *, seen_by_model: bool) -> Bools | None:
+    """Return the hypotheses (H,) that may be chosen; None: all of them."""
+    right = np.ones(len(context.hypotheses.subset_names), bool)
+    if checked is not None and checked.calibrated is not None:
+        right &= checked.calibrated
+    if seen_by_model and context.reference is not None and context.reference.root is not None:
+        right[context.reference.root] = False
+    return None if right.all() else np.asarray(right[context.hypotheses.subset_of])
 
 
 PATIENCE, LONG = 2.0, 300.0  # seconds of fitting after which it is seen how long it will take, and what is long
@@ -475,7 +562,7 @@ def run(context: RunContext, settings: Settings) -> Result:
         alpha=settings.alpha,
         rule=settings.rule,
         family=settings.family,
-        rows=meter.rows,
+        rows=Rows(meter.rows, start.control_rows),
         rows_asked=meter.asked,
         hypotheses=replace(context.hypotheses, watch=None),
         outputs=start.seen.outputs,
@@ -548,8 +635,12 @@ def _answers(
     if not done.interrupted and context.reference is not None and settings.picked is None and enough:
         clusters = clusters_of_inputs(context, settings)
         known = (None, None) if checked is None else (checked.calibrated, checked.off)
+        if start.seen_by_model:  # averages of new rows differ from those of rows that the model knows
+            known = (np.zeros(len(hypotheses.subset_names), bool), known[1])
         tree = None if hypotheses.layers is None else hypotheses.layers.first(len(hypotheses.subset_names))
         over_inputs = features(estimates, tree, fit, settings.alpha, clusters, *known)
+    if decided is not None and checked is not None and checked.calibrated is not None:
+        decided = decided.only(checked.calibrated[hypotheses.subset_of])
     if decided is not None and untested.size:
         decided = replace(decided, necessary=decided.necessary & ~np.isin(np.arange(hypotheses.size), untested))
     return Answers(chosen, conclusions, decided, over_inputs, tuple(messages), interrupted)

@@ -6,7 +6,6 @@ few small ones, which travel; its `note` adds them up.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -134,17 +133,10 @@ class DecisionChances:
         for value, share in chances or ():
             self._chances.setdefault(value, np.zeros((self._size, 2)))[job.rows] = share
 
-    @staticmethod
-    def forecasts(parts: Sequence[DecisionChances], decisions: Array, subsets: int) -> Forecasts:
+    def forecasts(self, decisions: Array, subsets: int, weights: Floats | None) -> Forecasts:
         """Return the chances of all control rows beside what the model decides of them (n,)."""
-        values = dict.fromkeys(value for part in parts for value in part._chances)
-        chance = {
-            value: np.concatenate(
-                [part._chances.get(value, np.zeros((part._size, 2))).reshape(-1, subsets, 2) for part in parts]
-            )
-            for value in values
-        }
-        return Forecasts(chance, decisions)
+        chance = {value: one.reshape(-1, subsets, 2) for value, one in self._chances.items()}
+        return Forecasts(chance, decisions, weights)
 
 
 @dataclass(frozen=True)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
-from butfor.types import Floats, Ints
+from butfor.evaluation.hypotheses import Hypotheses, Job, draw
+from butfor.results.result import CONDITIONAL_LEVEL
+from butfor.streams import stream
+from butfor.types import Bools, Floats, Ints, Subset
 
 Verdict = Literal[
     "ok", "too narrow", "too wide", "shifted", "off-manifold", "wrong skew", "tails too light", "tails too heavy"
@@ -315,3 +318,119 @@ def _correlations(scores: Floats) -> Floats:
     deviates = scaled @ scaled.T
     np.fill_diagonal(deviates, 1.0)
     return np.asarray(deviates)
+
+
+RANK_PARTS, RANK_TREES, LEAST_LEAF, RANK_DRAWS = 4, 30, 5, 49
+MOST_RANKED = 1_000  # rows: more would flag what does no harm
+LEAST_RANKED = 40  # rows, below which trees learn nothing
+RIDGE = 0.01  # of the variance of a column
+
+
+@dataclass(frozen=True, eq=False)
+class ConditionalFaults:
+    """Whether ranks among draws can be predicted from the columns outside of each subset (METHODS 18 b)."""
+
+    p: Floats  # (S,) Bonferroni's over the columns of a subset
+    told_by: Ints  # (S,) the column (position in the table) that predicts the ranks best; -1: none
+
+    @property
+    def calibrated(self) -> Bools:
+        """Subsets (S,) without a fault, all of them together at .05."""
+        return np.asarray(self.p * len(self.p) > CONDITIONAL_LEVEL)
+
+
+def conditional_faults(
+    rows: Floats,
+    subsets: Sequence[Subset],
+    ranks_of: Callable[[Subset], tuple[Ints, Floats] | None],
+    seed: int,
+    fitted_share: float = 0.0,
+) -> ConditionalFaults:
+    """Return whether the draws of each subset follow how it depends on the other columns; the model is not evaluated.
+
+    `ranks_of` gives rows (positions in `rows`, (m, d)) that the fit of a subset has not seen, and the rank of each of
+    its columns among the draws (rows, columns), as `held_out_ranks` of a sampler does; None where there are none.
+    `fitted_share` as in `smooth_p`: 0 for leave-one-out fits.
+    """
+    values = filled(rows)
+    p, told_by = np.ones(len(subsets)), np.full(len(subsets), -1)
+    for k, subset in enumerate(subsets):
+        rest = np.setdiff1d(np.arange(rows.shape[1]), subset.index)
+        known = ranks_of(subset) if rest.size else None
+        if known is not None and len(known[0]) >= LEAST_RANKED:
+            rng = stream(seed, "conditional control", subset.name)
+            some = rng.permutation(len(known[0]))[:MOST_RANKED]
+            p[k], at = conditional_fault(values[np.ix_(known[0][some], rest)], known[1][some], rng, fitted_share)
+            told_by[k] = rest[at]
+    return ConditionalFaults(p, told_by)
+
+
+def conditional_fault(
+    rest: Floats, u: Floats, rng: np.random.Generator, fitted_share: float = 0.0
+) -> tuple[float, int]:
+    """Return a p-value of ranks u (n, columns) being independent of `rest` (n, d), and the column that tells them best.
+
+    Rows are dealt into four parts, and the ranks of each are predicted by trees that have seen the parts before it: the
+    predictions are fixed, so that their products with u, and with |u - 1/2|, have the moments of a permutation within
+    the part. (Under cross-validation each pair of rows counts twice, and standard deviations are 1.2 to 1.4.) A fit is
+    off by chance along its own columns, in one direction for all rows that it has not seen: predictions of u are taken
+    free of the linear part, and that is an F test of its own, with variances of 1 + n/m (`fitted_share`, see
+    `smooth_p`).
+
+    >>> rng = np.random.default_rng(0)
+    >>> rest, u = rng.normal(size=(300, 2)), rng.random((300, 1))
+    >>> conditional_fault(rest, u, rng)[0] > 0.01
+    True
+    >>> follows = np.where(rest[:, :1] * rest[:, 1:] > 0, u / 2, 1 - u / 2)  # an interaction that the draws lack
+    >>> conditional_fault(rest, follows, rng)[0] < 0.001
+    True
+    """
+    from scipy.stats import f, norm
+    from sklearn.ensemble import ExtraTreesRegressor
+
+    n, count = u.shape
+    u = np.where(np.isnan(u), rng.random(u.shape), u)  # what has no rank says nothing
+    targets = np.concatenate([u, np.abs(u - 0.5)], axis=1)
+    sd = rest.std(axis=0)
+    scaled = (rest - rest.mean(axis=0)) / np.where(sd > 0, sd, 1.0)
+    total, variance = np.zeros(2 * count), np.full(2 * count, 1e-300)
+    parts = np.array_split(rng.permutation(n), RANK_PARTS)
+    for k in range(1, RANK_PARTS):
+        seen, judged = np.concatenate(parts[:k]), parts[k]
+        trees = ExtraTreesRegressor(
+            RANK_TREES,
+            min_samples_leaf=max(LEAST_LEAF, len(seen) // 40),
+            max_features=1 / 3,
+            random_state=int(rng.integers(2**31)),
+        )
+        predicted = trees.fit(scaled[seen], targets[seen]).predict(scaled[judged])
+        predicted -= predicted.mean(axis=0)
+        z = scaled[judged] - scaled[judged].mean(axis=0)
+        gram = z.T @ z + RIDGE * len(z) * np.eye(z.shape[1])
+        predicted[:, :count] -= z @ np.linalg.solve(gram, z.T @ predicted[:, :count])
+        real = targets[judged] - targets[judged].mean(axis=0)
+        total += (predicted * real).sum(axis=0)
+        variance += (predicted**2).sum(axis=0) * (real**2).sum(axis=0) / (len(z) - 1)
+    p = norm.sf(total / np.sqrt(variance * (1 + fitted_share)))  # one side: predictions worse than none found nothing
+    told_by = int(trees.feature_importances_.argmax())
+    left, singular, _ = np.linalg.svd(scaled, full_matrices=False)
+    basis = left[:, singular > 1e-6 * singular.max(initial=1e-6)]  # (n, rank)
+    along = ((basis.T @ (u - u.mean(axis=0))) ** 2).sum(axis=0)
+    freedom = n - basis.shape[1] - 1
+    if freedom >= LEAST_LEAF and basis.shape[1]:
+        beside = np.maximum(((u - u.mean(axis=0)) ** 2).sum(axis=0) - along, 1e-300)
+        linear = f.sf(along / basis.shape[1] * freedom / beside / (1 + fitted_share), basis.shape[1], freedom)
+        if linear.min() < p.min():
+            told_by = int(np.abs(scaled.T @ (u[:, linear.argmin()] - 0.5)).argmax())
+        p = np.append(p, linear)
+    return min(1.0, float(len(p) * p.min())), told_by
+
+
+def draw_ranks(hypotheses: Hypotheses, subset: Subset) -> Floats:
+    """Return the ranks (n, columns) of a table's rows among 49 draws of each; NaN where a value is missing."""
+    rng = stream(hypotheses.seed, "ranks", subset.name)
+    jobs = [Job(block, RANK_DRAWS, "ranks") for block in hypotheses.blocks if block.subset.name == subset.name]
+    pool = np.concatenate([draw(hypotheses, job).values for job in jobs]).astype(np.float64)
+    pool = pool.reshape(len(hypotheses.items), RANK_DRAWS + 1, -1)
+    u = np.stack([ranks(pool[:, :, k], rng) for k in range(pool.shape[2])], axis=1)
+    return np.where(np.isnan(pool[:, 0]), np.nan, u)

@@ -12,7 +12,7 @@ import numpy as np
 
 from butfor.evaluation.hypotheses import Hypotheses, Job, draw_all, table_hypotheses
 from butfor.evaluation.items import TableItems, digest
-from butfor.evaluation.samplers import HasNotes, Sampler, info_of
+from butfor.evaluation.samplers import HasNotes, Sampler, info_of, method
 from butfor.inference.adaptive import LEAST_CLUSTERS
 from butfor.inference.features import Fit
 from butfor.models import Wrapped
@@ -24,7 +24,15 @@ from butfor.run.run import Reference, RunContext, run
 from butfor.run.tests import ReadModel
 from butfor.settings import Settings
 from butfor.streams import stream
-from butfor.tabular.calibration import filled, spread_ranks
+from butfor.tabular.calibration import (
+    LEAST_RANKED,
+    MOST_RANKED,
+    ConditionalFaults,
+    conditional_faults,
+    draw_ranks,
+    filled,
+    spread_ranks,
+)
 from butfor.tabular.donors import describe, reference_rows
 from butfor.tabular.residual import residual
 from butfor.tabular.splice import Conditional, TableSampler, align_columns, bind_model, bind_sampler, is_data
@@ -127,12 +135,48 @@ def _reference(hypotheses: Hypotheses, table: Table, tree: ColumnTree, seed: int
         return None
     rows = stream(seed, "whole", "rows").permutation(len(sampler.reference.values))[:MOST_WHOLE]
 
-    def controls(sampler: TableSampler = sampler) -> list[Hypotheses]:
-        made = held_out_hypotheses(sampler, table, tree.subsets, seed)
-        return [replace(one, layers=tree.layers(len(one.items))) for one in made]
+    def controls(most: int, first: int, sampler: TableSampler = sampler) -> list[Hypotheses]:
+        part = ColumnTree(tree.subsets[:first], tree.resolution[:first], tree.parent[:first])
+        made = held_out_hypotheses(sampler, table, part.subsets, seed, most)
+        return [replace(one, layers=part.layers(len(one.items))) for one in made]
+
+    def seen(sampler: TableSampler = sampler) -> Hypotheses:
+        coarse = np.flatnonzero(tree.resolution == min(1, tree.resolution.max()))[:MOST_GROUPS]
+        held = np.sort(stream(seed, "seen", "rows").permutation(len(rows))[:MOST_CONTROLS])
+        names = tuple(sampler.reference.index[i] for i in held)  # type: ignore[union-attr]  # it has one
+        groups = [tree.subsets[k] for k in coarse]
+        return table_hypotheses(_reference_items(sampler, table, held), names, groups, sampler, seed)
 
     items = _reference_items(sampler, table, np.sort(rows))
-    return Reference(items, fit_of, None if sampler.refit is None else controls, tree.root)
+    return Reference(
+        items,
+        fit_of,
+        None if sampler.refit is None else controls,
+        tree.root,
+        partial(rank_faults, sampler, table, tree.subsets, seed),
+        seen,
+        partial(_weights, hypotheses, sampler, seed),
+    )
+
+
+def rank_faults(sampler: TableSampler, table: Table, subsets: Sequence[Subset], seed: int) -> ConditionalFaults | None:
+    """Return which subsets' draws do not follow the other columns of the reference (METHODS 18 b); None: not known.
+
+    Ranks are those of leave-one-out fits where the sampler has them, else of the rows that the control holds out.
+    """
+    assert sampler.reference is not None
+    rows = sampler.in_data_order(sampler.reference.values).astype(np.float64)
+    if method(sampler.conditional, "held_out_ranks") is not None:
+        return conditional_faults(rows, subsets, sampler.held_out_ranks, seed)
+    split = _split_and_fit(sampler, seed)
+    if split is None or len(split[0]) < LEAST_RANKED:
+        return None
+    held_out, others = split
+    some = held_out[:MOST_RANKED]
+    fitted: Sampler = align_columns(others, table)  # type: ignore[assignment]  # a TableSampler, as it was
+    hypotheses = table_hypotheses(_reference_items(sampler, table, some), some.tolist(), subsets, fitted, seed)
+    share = len(some) / others.rows
+    return conditional_faults(rows, subsets, lambda subset: (some, draw_ranks(hypotheses, subset)), seed, share)
 
 
 def _spans(table: Table, sampler: Sampler) -> Floats:
@@ -362,43 +406,103 @@ def _share_alike(values: Floats) -> float:
 
 
 MOST_CONTROLS = 200
-ONE_SPLIT = 500  # rows of a reference from which on one split is enough
+ONE_SPLIT = 500  # rows of a reference from which on a third is held out; a half of fewer
 MOST_FITTED = 5_000  # rows that a sampler is fitted on for the control
-FOLDS = 3
+MOST_GROUPS = 4  # by whose effects it is told whether the model knows the reference
 LEAST_CONTROL_ROWS = 20  # of a reference: with fewer there is too little to hold out
-_fits: WeakKeyDictionary[Conditional, dict[int, list[tuple[Ints, TableSampler]]]] = WeakKeyDictionary()
+_fits: WeakKeyDictionary[Conditional, dict[int, tuple[Ints, TableSampler]]] = WeakKeyDictionary()
 
 
-def held_out_hypotheses(sampler: Sampler, table: Table, subsets: Sequence[Subset], seed: int) -> list[Hypotheses]:
-    """Return a hypotheses for each split of the sampler's reference: rows held out, and a sampler fitted to the others.
+def held_out_hypotheses(
+    sampler: Sampler, table: Table, subsets: Sequence[Subset], seed: int, most: int = MOST_CONTROLS
+) -> list[Hypotheses]:
+    """Return rows of the sampler's reference that are held out, with a sampler fitted to the others.
 
-    None where it cannot be fitted again. Rows are shown to the model as those of `table`, the data, are. Splits and
-    fits are made once for a sampler and a seed.
+    None where it cannot be fitted again. Rows are shown to the model as those of `table`, the data, are.
     """
-    reference = sampler.reference if isinstance(sampler, TableSampler) and sampler.refit is not None else None
-    if reference is None or len(reference.values) < LEAST_CONTROL_ROWS:
+    split = _split_and_fit(sampler, seed)
+    if split is None:
         return []
     assert isinstance(sampler, TableSampler)
-    assert sampler.refit is not None
+    assert sampler.reference is not None
+    held_out, others = np.sort(split[0][:most]), split[1]
+    fitted: Sampler = align_columns(others, table)  # type: ignore[assignment]  # a TableSampler, as it was
+    names = tuple(sampler.reference.index[i] for i in held_out)
+    return [table_hypotheses(_reference_items(sampler, table, held_out), names, subsets, fitted, seed)]
+
+
+def _split_and_fit(sampler: Sampler, seed: int) -> tuple[Ints, TableSampler] | None:
+    """Return rows of the reference in random order and a sampler fitted to others, made once for a sampler and a seed.
+
+    None where it cannot be fitted again, or where rows are too few.
+    """
+    if not isinstance(sampler, TableSampler) or sampler.refit is None or sampler.reference is None:
+        return None
+    if len(sampler.reference.values) < LEAST_CONTROL_ROWS:
+        return None
     known = _fits.setdefault(sampler.conditional, {})
     if seed not in known:
-        splits = _splits(len(reference.values), stream(seed, "control", "rows"))
-        known[seed] = [(held_out, sampler.refit(reference.take(kept))) for held_out, kept in splits]
-    made = []
-    for held_out, others in known[seed]:
-        fitted: Sampler = align_columns(others, table)  # type: ignore[assignment]  # a TableSampler, as it was
-        names = tuple(reference.index[i] for i in held_out)
-        made.append(table_hypotheses(_reference_items(sampler, table, held_out), names, subsets, fitted, seed))
-    return made
+        held_out, kept = hold_out(len(sampler.reference.values), stream(seed, "control", "rows"))
+        known[seed] = held_out, sampler.refit(sampler.reference.take(kept))
+    return known[seed]
 
 
-def _splits(rows: int, rng: np.random.Generator) -> list[tuple[Ints, Ints]]:
-    """Return rows to test and rows to fit on, for each fit."""
+def hold_out(rows: int, rng: np.random.Generator, clusters: Ints | None = None) -> tuple[Ints, Ints]:
+    """Return rows to hold out, in random order, and rows to fit on: a half of fewer than 500, a third of more.
+
+    Rows of a cluster (`clusters`, (rows,)) stay together.
+
+    >>> held_out, kept = hold_out(6, np.random.default_rng(0), np.array([0, 0, 0, 1, 1, 1]))
+    >>> sorted(held_out), kept.tolist()
+    ([3, 4, 5], [0, 1, 2])
+    """
+    codes = np.arange(rows) if clusters is None else np.unique(clusters, return_inverse=True)[1].reshape(-1)
+    place = rng.permutation(int(codes.max()) + 1)[codes]  # rows of a cluster get one place
     mixed = rng.permutation(rows)
-    if rows >= ONE_SPLIT:
-        return [(np.sort(mixed[:MOST_CONTROLS]), np.sort(mixed[MOST_CONTROLS:][:MOST_FITTED]))]
-    most, folds = -(-MOST_CONTROLS // FOLDS), np.array_split(mixed, FOLDS)
-    return [(np.sort(fold[:most]), np.delete(np.arange(rows), fold)) for fold in folds]
+    mixed = mixed[np.argsort(place[mixed], kind="stable")]
+    count = rows // 2 if rows < ONE_SPLIT else rows // 3
+    count = int(np.searchsorted(place[mixed], place[mixed[count]], "left")) or int((place == 0).sum())
+    return mixed[:count], np.sort(mixed[count:][:MOST_FITTED])
+
+
+LEAST_WEIGHED = 20  # inputs from which on control rows are weighted to them, and control rows that must count then
+MOST_ODDS = 20.0
+
+
+def _weights(hypotheses: Hypotheses, sampler: TableSampler, seed: int, controls: Hypotheses) -> Floats | None:
+    """Return weights (n, S) by which control rows stand where the inputs are, given the columns outside each subset.
+
+    They are the odds of a logistic regression, inputs against reference rows that are not among the control's; 1 for a
+    subset for which fewer than 20 control rows would count. None where there are too few inputs.
+    """
+    from sklearn.linear_model import LogisticRegression
+
+    assert sampler.reference is not None
+    inputs = filled(hypotheses.items.block(0, len(hypotheses.items)).astype(np.float64))
+    if len(inputs) < LEAST_WEIGHED or len(controls.items) < 2 * LEAST_WEIGHED:
+        return None
+    rng = stream(seed, "control", "weights")
+    names = set(controls.input_names)
+    others = np.array([i for i, name in enumerate(sampler.reference.index) if name not in names])
+    others = others[rng.permutation(len(others))[:MOST_RANKED]]
+    inputs = inputs[rng.permutation(len(inputs))[:MOST_RANKED]]
+    rows = sampler.in_data_order(sampler.reference.values[others]).astype(np.float64)
+    both = np.vstack([filled(rows), inputs])
+    middle, sd = both.mean(axis=0), both.std(axis=0)
+    scale = np.where(sd > 0, sd, 1.0)
+    features = np.clip((both - middle) / scale, -5, 5)
+    at = np.clip((filled(controls.items.block(0, len(controls.items)).astype(np.float64)) - middle) / scale, -5, 5)
+    is_input = np.arange(len(both)) >= len(rows)
+    weights = np.ones((len(at), len(controls.subset_names)))
+    for k, subset in enumerate(controls.subsets):
+        rest = np.setdiff1d(np.arange(features.shape[1]), subset.index)
+        if rest.size and len(rows):
+            fitted = LogisticRegression(C=0.1, max_iter=50).fit(features[:, rest], is_input)
+            odds = np.exp(np.clip(fitted.decision_function(at[:, rest]), -10, 10))
+            odds = np.minimum(odds / np.median(odds), MOST_ODDS)
+            if odds.sum() ** 2 / (odds**2).sum() >= LEAST_WEIGHED:
+                weights[:, k] = odds / odds.mean()
+    return weights
 
 
 def _reference_items(sampler: TableSampler, table: Table, rows: Ints) -> TableItems:

@@ -53,7 +53,7 @@ from butfor.run.run import failing_inputs, manifest, model_notes, patient, resol
 from butfor.run.tests import Outcomes, ReadModel
 from butfor.settings import Link, OnError, RunOptions, Settings, documented
 from butfor.streams import stream
-from butfor.tabular.calibration import filled, ranks
+from butfor.tabular.calibration import Verdict, conditional_faults, draw_ranks
 from butfor.tabular.check import SamplerCheck, check_table
 from butfor.tabular.donors import reference_rows
 from butfor.tabular.explain import default_batch_rows, fit_of, held_out_hypotheses, name_row, read_model
@@ -722,12 +722,11 @@ def check_on(
     picked = np.sort(stream(seed, "holdout", "subsets").permutation(len(subsets))[:MOST_SUBSETS])
     checked = [subsets[k] for k in picked]
     check = check_table(sampler, table.show(table.values[rows], rows), subsets=checked, draws=CHECK_DRAWS, seed=seed)
-    passed = [subset for subset, verdict in zip(checked, check.verdicts, strict=True) if verdict == "ok"]
-    faults = conditional_faults(sampler, table.values[rows], passed, seed)
-    verdicts = zip(checked, check.verdicts, strict=True)
-    check = replace(
-        check, verdicts=tuple("off-manifold" if one.name in faults else verdict for one, verdict in verdicts)
-    )
+    faults = _conditional_faults(sampler, table, rows, checked, seed)
+    verdicts: list[Verdict] = [
+        "off-manifold" if wrong else verdict for wrong, verdict in zip(faults, check.verdicts, strict=True)
+    ]
+    check = replace(check, verdicts=tuple(verdicts))
     left_out = tuple(subsets[k].name for k in np.setdiff1d(np.arange(len(subsets)), picked))
     if not left_out:
         return check
@@ -735,45 +734,21 @@ def check_on(
     return replace(check, left_out=left_out, notes=(*check.notes, note))
 
 
-ALARMS = 0.05  # chance of any alarm over all subsets of a fair sampler
-FOLDS_OF_RANKS, TREES = 3, 40
-
-
-def conditional_faults(
-    sampler: TableSampler | CrossFitted, rows: Array, subsets: Sequence[Subset], seed: int
-) -> dict[str, float]:
-    """Return subsets whose draws are wrong in some rows and not in others, with a p-value each.
-
-    Trees predict from the other columns the rank u of a value among its draws, and |u - 1/2|, both of which no column
-    tells if the sampler is right. Their correlation with what they predict for other folds is compared with that of
-    ranks permuted within folds (its exact mean and variance, taken as normal).
-    """
-    from scipy.stats import norm
-    from sklearn.ensemble import ExtraTreesRegressor
-
-    described, found = filled(rows.astype(np.float64)), dict[str, float]()
-    for subset in subsets:
-        rng, rest = stream(seed, "conditional", subset.name), np.setdiff1d(np.arange(rows.shape[1]), subset.index)
-        if not len(rest):
-            continue
-        drawn = sampler.values(rows, subset, CHECK_DRAWS, rng).reshape(len(rows), CHECK_DRAWS, -1).astype(np.float64)
-        pool = filled(np.concatenate([rows[:, None, subset.index].astype(np.float64), drawn], axis=1))
-        u = np.column_stack([ranks(pool[:, :, k], rng) for k in range(pool.shape[2])])
-        wanted = np.concatenate([u, np.abs(u - 0.5)], axis=1)
-        together, variance = np.zeros((2, wanted.shape[1]))
-        fold_of = rng.permutation(np.arange(len(rows)) % FOLDS_OF_RANKS)
-        for fold in range(FOLDS_OF_RANKS):
-            left_out, trees = fold_of == fold, ExtraTreesRegressor(TREES, min_samples_leaf=5, random_state=fold)
-            trees.fit(described[~left_out][:, rest], wanted[~left_out])
-            predicted = trees.predict(described[left_out][:, rest]).reshape(-1, wanted.shape[1])
-            apart, right = predicted - predicted.mean(axis=0), wanted[left_out] - wanted[left_out].mean(axis=0)
-            together += (apart * right).sum(axis=0)
-            variance += (apart**2).sum(axis=0) * (right**2).sum(axis=0) / (len(right) - 1)
-        z = np.divide(together, np.sqrt(variance), out=np.zeros(len(together)), where=variance > 0)
-        p = min(1.0, len(z) * float(norm.sf(z.max())))
-        if p <= ALARMS / len(subsets):
-            found[subset.name] = p
-    return found
+def _conditional_faults(
+    sampler: TableSampler | CrossFitted, table: Table, rows: Ints, subsets: Sequence[Subset], seed: int
+) -> Bools:
+    """Return the subsets (S,) whose ranks among their draws the other columns predict."""
+    items = replace(items_of(table), values=table.values[rows])
+    hypotheses = table_hypotheses(items, rows.tolist(), subsets, sampler, seed)
+    known = info_of(sampler).reference_rows
+    found = conditional_faults(
+        table.values[rows].astype(np.float64),
+        subsets,
+        lambda subset: (np.arange(len(rows)), draw_ranks(hypotheses, subset)),
+        seed,
+        0.0 if known is None else len(rows) / known,
+    )
+    return ~found.calibrated
 
 
 def check_on_reference(

@@ -157,6 +157,14 @@ class TableSampler:
         values, mass = self._delegate("donors", subset, inputs)
         return values, mass
 
+    def held_out_ranks(self, subset: Subset) -> tuple[Ints, Floats] | None:
+        """Return rows of the reference and the ranks of their columns among draws of fits without them; None: unknown.
+
+        Columns are those of the subset, in its order.
+        """
+        known: tuple[Ints, Floats] | None = self._delegate("held_out_ranks", subset)
+        return known
+
     def notes(self, inputs: Batch, subsets: Sequence[Any], seed: int) -> list[Note]:
         """Return why this sampler was taken, and what the conditional says of the inputs."""
         why, notes = [] if self.why is None else [self.why], method(self.conditional, "notes")
