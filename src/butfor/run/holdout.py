@@ -21,6 +21,7 @@ from butfor.inference.holdout import (
     merged_outputs,
     p_passes,
     pass_sums,
+    rises,
 )
 from butfor.inference.statistics import Rounding, tail_statistic
 from butfor.run.tests import Outcomes
@@ -105,11 +106,13 @@ def randomise_covariance(
             statistic[subset] += float(values[:, 0].sum())
             difference[subset] += float(gain(values, measure).sum()) / len(hypotheses.items)
             predicted.append(score.predicted(merged_outputs(outputs, rounding)))
-        gaps = covariance_gaps(np.concatenate(predicted), score, partial(rest, subset))
+        versions = np.concatenate(predicted)
+        gaps = covariance_gaps(versions, score, partial(rest, subset))
         moved = (gaps != 0).any(axis=1)
         varied[subset] = bool(moved.any())
         sums = pass_sums(gaps[moved], passes, stream(hypotheses.seed, hypotheses.subset_names[subset], "passes"))
-        p[subset] = p_passes(sums, measure.relative * float(np.abs(gaps).max(axis=1, initial=0).sum()))
+        if rises(versions, score):
+            p[subset] = p_passes(sums, measure.relative * float(np.abs(gaps).max(axis=1, initial=0).sum()))
     classes = np.zeros((len(hypotheses.items), size), np.int64)
     return GlobalEvidence(p, varied, statistic, difference, classes, draws, passes)
 
