@@ -48,7 +48,11 @@ def codes(rng: np.random.Generator, count: int) -> Bed:
     """x1 repeats an effect of a code from 1 to 12."""
     code = rng.integers(1, 13, count)
     effect = LEVELS[code - 1]
-    return _table(rng, [code.astype(np.float64), 0.7 * effect + rng.normal(size=count)], 3), _label(rng, effect), _true(0)
+    return (
+        _table(rng, [code.astype(np.float64), 0.7 * effect + rng.normal(size=count)], 3),
+        _label(rng, effect),
+        _true(0),
+    )
 
 
 def hour(rng: np.random.Generator, count: int) -> Bed:

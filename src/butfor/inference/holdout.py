@@ -24,9 +24,9 @@ labels, rests of rows and unordered versions, so with the true Q p is exactly va
 
 A Q that is wrong in the mean adds 2 b (y - m) to the loss, b the mean of f - m given the rest, and where the model is
 right y - m has the mean b too: the statistic errs by 2 b^2. The loss of the *averaged* prediction minus that of the
-observed one (Sobol-CPI, arXiv 2501.17520) errs by b^2 less the variance of f - m, but has half the signal. So it is a
-gate and not the test: where it is not visibly above 0 (`rises`), p = 1. P-values only grow, so nothing is lost but a
-little power.
+observed one (Sobol-CPI, arXiv 2501.17520) errs by b^2 less the variance of f - m, but has half the signal, and little
+of it where the model overfits. So it is a gate (`rises`) and not the test, for samplers that stand in for one that
+failed its check: where it is not visibly above 0, p = 1. P-values only grow.
 """
 
 from __future__ import annotations
@@ -195,7 +195,7 @@ def covariance_gaps(predicted: Floats, score: LabelScore, rest: Callable[[Floats
     return np.asarray(np.einsum("nvc,nc->nv", scaled - scaled[:, :1], left))
 
 
-VISIBLY = 0.3  # one-sided p-value of the gate, which keeps .93 of the power where Q is right
+VISIBLY = 0.3  # one-sided p-value of the gate, which keeps .93 of the power where Q is right (benchmarks)
 
 
 def rises(predicted: Floats, score: LabelScore) -> bool:

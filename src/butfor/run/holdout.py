@@ -92,9 +92,11 @@ def randomise_covariance(
     rest: Callable[[int, Floats, Floats], Floats],
     draws: int,
     passes: int,
+    gated: Bools,
 ) -> GlobalEvidence:
     """Test every subset with a fitted sampler; `statistic` and `difference` are those of the loss, for show.
 
+    Where `gated` (S,), p = 1 unless the loss of averaged predictions rises, too.
     `rest` takes a subset, labels less predictions (n, C) and predictions, and returns what is left of the labels.
     """
     size = len(hypotheses.subset_names)
@@ -111,7 +113,7 @@ def randomise_covariance(
         moved = (gaps != 0).any(axis=1)
         varied[subset] = bool(moved.any())
         sums = pass_sums(gaps[moved], passes, stream(hypotheses.seed, hypotheses.subset_names[subset], "passes"))
-        if rises(versions, score):
+        if not gated[subset] or rises(versions, score):
             p[subset] = p_passes(sums, measure.relative * float(np.abs(gaps).max(axis=1, initial=0).sum()))
     classes = np.zeros((len(hypotheses.items), size), np.int64)
     return GlobalEvidence(p, varied, statistic, difference, classes, draws, passes)

@@ -401,9 +401,11 @@ def _plan(task: ImportanceRun, measured: Measured, seen: Probe) -> Plan:
     if not fitted or score is None:
         return Plan(lambda made: (randomise(hypotheses, made, measure, draws, passes), None), draws, passes, kind)
     rest = LabelRest(task.table, hypotheses.subsets)
+    others = hypotheses.sampler.others if isinstance(hypotheses.sampler, CrossFitted) else {}
+    gated = np.isin(hypotheses.subset_names, list(others))
 
     def run(made: Evaluator) -> tuple[GlobalEvidence, None]:
-        return randomise_covariance(hypotheses, made, measure, score, seen.rounding, rest, draws, passes), None
+        return randomise_covariance(hypotheses, made, measure, score, seen.rounding, rest, draws, passes, gated), None
 
     return Plan(run, draws, passes, kind)
 
@@ -740,7 +742,7 @@ def _conditional_faults(
     """Return the subsets (S,) whose ranks among their draws the other columns predict."""
     items = replace(items_of(table), values=table.values[rows])
     hypotheses = table_hypotheses(items, rows.tolist(), subsets, sampler, seed)
-    known = info_of(sampler).reference_rows
+    known = None if isinstance(sampler, CrossFitted) else info_of(sampler).reference_rows  # nearly leave-one-out
     found = conditional_faults(
         table.values[rows].astype(np.float64),
         subsets,
