@@ -56,7 +56,9 @@ def population(runs: int, seed: int) -> Figures:
     chose = 0
     for run in range(runs):
         rows = correlated(np.random.default_rng([seed, run, 1]), 2100, 20, 0.5)
-        result = global_importance(sum_of_abs, rows[2000:], reference=gaussian(rows[:2000]), alpha=ALPHA, seed=run)
+        result = global_importance(
+            sum_of_abs, rows[2000:], reference=gaussian(rows[:2000]), subsets="columns", seed=run
+        )
         chose += bool(result.chosen.any())
     return {"runs": runs, "chose": chose}
 
@@ -100,7 +102,9 @@ def half_tested(name: str, rows: Floats, y: Floats, seed: int) -> Result:
 
     model = LassoCV(cv=5) if name == "lasso" else RidgeCV(alphas=(1.0, 10.0, 100.0))
     model.fit(rows[:500], y[:500])
-    return global_importance(model, rows[500:], reference=rows[:500], y=y[500:], alpha=ALPHA, seed=seed, check=False)
+    return global_importance(
+        model, rows[500:], reference=rows[:500], y=y[500:], alpha=ALPHA, seed=seed, subsets="columns", check=False
+    )
 
 
 def knockoffs(rows: Floats, y: Floats, seed: int) -> Bools | None:
@@ -177,7 +181,13 @@ def contrast_fitted(
         known = columns(rng, reference, margin)
         null, moved = (
             global_importance(
-                MODELS[model], columns(rng, inputs, margin, way), reference=known, alpha=ALPHA, seed=run, check=False
+                MODELS[model],
+                columns(rng, inputs, margin, way),
+                reference=known,
+                alpha=ALPHA,
+                seed=run,
+                subsets="columns",
+                check=False,
             )
             for way in (False, True)
         )
@@ -231,7 +241,9 @@ def holdout_fitted(runs: int, seed: int, name: World, model: Learner = "forest")
         sizes = (ROWS[name][0], 300, ROWS[name][1])
         (known, _), (train, labels), (rows, y) = (world(name, rng, size) for size in sizes)
         fitted = _fit(model, train, labels)
-        result = global_importance(fitted, rows, reference=known, y=y, alpha=ALPHA, seed=run, check=False)
+        result = global_importance(
+            fitted, rows, reference=known, y=y, alpha=ALPHA, seed=run, subsets="columns", check=False
+        )
         pairs.append((result.chosen, RELEVANT))
     return {"bed": name, "model": model, **mean_rates(pairs)}
 
@@ -254,7 +266,7 @@ def genotypes(seed: int = 0, count: int = 781, width: int = 163) -> Figures:
     y = rows @ np.where(truth, rng.choice([-0.8, 0.8], width), 0.0) + rng.standard_normal(len(rows))
     model = RidgeCV(np.logspace(-1, 3, 9)).fit(rows[:count], y[:count])
     start = time.process_time()
-    result = global_importance(model, rows[count:], reference=rows[:count], y=y[count:], alpha=ALPHA, seed=seed)
+    result = global_importance(model, rows[count:], reference=rows[:count], y=y[count:], subsets="columns", seed=seed)
     seconds = time.process_time() - start
     false = int((result.chosen & ~truth).sum())
     return {"seconds": seconds, "chosen": int(result.chosen.sum()), "false": false, "true": int(truth.sum())}

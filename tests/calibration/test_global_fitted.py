@@ -8,6 +8,7 @@ from scipy.stats import binom
 
 import butfor
 from benchmarks.global_ import RELEVANT, SHIFTED, columns, curved, world
+from benchmarks.holdout_statistic import slope_by_sex
 from butfor.inference import holdout as covariance
 from butfor.inference.features import features
 from butfor.results.words import Note
@@ -25,7 +26,7 @@ def null_runs(runs, model, margin="normal", reference=100, inputs=300):
         rng = np.random.default_rng([3, run, reference])
         known, rows = columns(rng, reference, margin), columns(rng, inputs, margin)
         false += global_importance(
-            model, rows, reference=known, alpha=ALPHA, draws=32, seed=run, check=False
+            model, rows, reference=known, alpha=ALPHA, draws=32, seed=run, subsets="columns", check=False
         ).chosen.any()
     return int(false)
 
@@ -58,7 +59,9 @@ def test_contrast_keeps_its_level_where_others_are_shifted_and_has_power():
     for run in range(12):
         rng = np.random.default_rng([4, run])
         rows, known = columns(rng, 300, moved=True), columns(rng, 200)
-        chosen = global_importance(total, rows, reference=known, alpha=ALPHA, seed=run, check=False).chosen
+        chosen = global_importance(
+            total, rows, reference=known, alpha=ALPHA, seed=run, subsets="columns", check=False
+        ).chosen
         fdp.append((chosen & ~SHIFTED).sum() / max(1, chosen.sum()))
         found.append(chosen[SHIFTED].mean())
     assert np.mean(fdp) <= ALPHA + 4 * np.std(fdp) / np.sqrt(len(fdp))
@@ -67,10 +70,14 @@ def test_contrast_keeps_its_level_where_others_are_shifted_and_has_power():
 
 def test_contrast_with_few_inputs_says_that_the_fit_is_taken_as_right():
     known = columns(np.random.default_rng(0), 100)
-    few = global_importance(total, columns(np.random.default_rng(1), 8), reference=known, check=False)
+    few = global_importance(
+        total, columns(np.random.default_rng(1), 8), reference=known, subsets="columns", check=False
+    )
     assert few.importance.fit == "taken as right"
     assert "with 8 inputs the error of its fit is not counted" in str(few.guarantee)
-    many = global_importance(total, columns(np.random.default_rng(1), 30), reference=known, check=False)
+    many = global_importance(
+        total, columns(np.random.default_rng(1), 30), reference=known, subsets="columns", check=False
+    )
     assert (many.importance.fit, many.record.draws, many.importance.passes) == ("counted", 32, 0)
     assert "approximate" in str(many.guarantee)
     assert "Student's t with the error of the sampler's fit" in many.summary().replace("\n", " ")
@@ -80,7 +87,7 @@ def test_contrast_has_two_directions():
     rng = np.random.default_rng(2)
     known, rows = columns(rng, 200), columns(rng, 300, moved=True)
     up, down, both = (
-        global_importance(total, rows, reference=known, alternative=way, check=False).evidence.values
+        global_importance(total, rows, reference=known, alternative=way, subsets="columns", check=False).evidence.values
         for way in ("greater", "less", "two-sided")
     )
     np.testing.assert_allclose(up + down, 1)
@@ -101,7 +108,7 @@ def holdout_p(runs, make, model=mislead, **options):
         known, _ = make(rng, 40)
         found.append(
             global_importance(
-                model, rows, reference=known, y=y, seed=run, check=False, draws=5, **options
+                model, rows, reference=known, y=y, seed=run, subsets="columns", check=False, draws=5, **options
             ).evidence.values
         )
     return np.array(found)
@@ -177,9 +184,13 @@ def test_every_row_is_redrawn_by_a_fit_without_it():
 def test_labels_without_a_reference_are_tested_on_the_data_itself():
     rng = np.random.default_rng(9)
     X, y = small(rng, 300)
-    result = global_importance(lambda rows: rows[:, RELEVANT] @ [0.4, -0.4, 0.4], X, y=y, check=False)
+    result = global_importance(
+        lambda rows: rows[:, RELEVANT] @ [0.4, -0.4, 0.4], X, y=y, subsets="columns", check=False
+    )
     assert result.chosen[RELEVANT].all()
-    same = global_importance(lambda rows: rows[:, RELEVANT] @ [0.4, -0.4, 0.4], X, reference=X, y=y, check=False)
+    same = global_importance(
+        lambda rows: rows[:, RELEVANT] @ [0.4, -0.4, 0.4], X, reference=X, y=y, subsets="columns", check=False
+    )
     np.testing.assert_array_equal(result.evidence.values, same.evidence.values)
     assert result.importance.fit == "cross-fitted"
     assert "other folds of the data" in str(result.guarantee)
@@ -219,3 +230,56 @@ def test_rounding_is_not_a_feature(test):
         assert idle
         assert (shown.loc[idle, "p"] == 1.0).all(), shown
         assert (shown.loc[idle, ["effect", "effect_low", "effect_high"]] == 0.0).all(axis=None)
+
+
+def proxy_chosen(runs, **options):
+    """Runs in which x2 is chosen, a proxy of sex x age, with a linear sampler; the label is made of sex and age."""
+    chosen = 0
+    for run in range(runs):
+        rng = np.random.default_rng([8, run])
+        (known, _, _), (rows, y, _) = slope_by_sex(rng, 500), slope_by_sex(rng, 300)
+        result = global_importance(
+            lambda X: 0.3 * (2 * X[:, 0] - 1) * X[:, 1] + 0.9 * X[:, 2],
+            rows,
+            y,
+            sampler=butfor.tabular.gaussian(known),
+            subsets=["x2", "x3"],
+            seed=run,
+            **options,
+        )
+        chosen += bool(result.chosen[0])
+    return chosen
+
+
+def test_a_proxy_of_an_interaction_is_not_tested_with_a_linear_sampler():
+    assert proxy_chosen(6) == 0
+
+
+def test_without_the_check_a_linear_sampler_makes_a_false_discovery():
+    """Fault: no check."""
+    assert proxy_chosen(6, check=False) >= 4
+
+
+def test_where_residual_fails_its_check_another_sampler_draws_the_column_or_it_is_not_tested(monkeypatch):
+    """A linear sampler in its place is wrong of a product; labels and model do not matter to the choice."""
+    rng = np.random.default_rng(0)
+    X, y, _ = slope_by_sex(rng, 400)
+    X = X[:, :3]
+
+    def linear(table):
+        return replace(butfor.tabular.gaussian(table.values), name="residual", refit=linear)
+
+    runs = [
+        global_importance(model, X, labels, sampler=linear(butfor.tabular.table.as_table(X, "data")), subsets=["x2"])
+        for model, labels in ((mislead, y), (lambda rows: rows[:, 2], -y))
+    ]
+    (note,) = [note for note in runs[0].notes if note.code == "sampler-by-column"]
+    assert note.values["samplers"].keys() == {"x2"}
+    assert runs[0].check.verdicts == runs[1].check.verdicts == ("ok",)
+    assert repr(runs[0].hypotheses.sampler) == repr(runs[1].hypotheses.sampler)
+    monkeypatch.setattr("butfor.tabular.global_importance.RIVALS", ())
+    none = global_importance(
+        mislead, X, y, sampler=linear(butfor.tabular.table.as_table(X, "data")), subsets=["x2"]
+    )
+    assert none.table.status.tolist()[0] == "not calibrated"
+    assert not none.chosen[0]

@@ -237,20 +237,34 @@ def _of_importance(result: Result) -> list[Note]:
     assert importance is not None
     if result.unchanging:
         notes.append(Note("no-variation-subsets", "info", {"count": result.unchanging, "size": len(chosen)}))
-    if check is not None:
+    rejected = np.flatnonzero(result.rejected & result.tested)
+    if check is not None and rejected.size:
+        verdicts = dict(zip(check.subset_names, map(str, check.verdicts), strict=True))
+        names = [result.subset_names[j] for j in rejected]
+        notes.append(Note("subsets-not-tested", "warning", {"verdicts": {name: verdicts[name] for name in names}}))
+    elif check is not None:
         notes.append(Note("sampler-check", "info" if check.ok else "warning", {"sentence": check.sentence}))
     if len(importance.classes) > 1:
         notes.append(Note("mixed-classes", "limit", {"classes": list(importance.classes)}))
     columns = result.record.columns
     inside = [{columns[j] for j in subset.index.tolist()} for subset in result.hypotheses.subsets]
     withheld = result._choose(result.alpha, result.rule, result.family, withhold=False) & result.rejected
-    if withheld.any():
-        notes.append(Note("withheld", "warning", {"names": [result.subset_names[j] for j in np.flatnonzero(withheld)]}))
     in_chosen = set().union(*(inside[j] for j in np.flatnonzero(chosen)))
     varied = set().union(*(inside[j] for j in np.flatnonzero(result.evidence.varied)))
     alone = set().union(*(names for names in inside if len(names) == 1))
     groups = [[name for name in group if name in alone - in_chosen] for group in importance.stand_ins]
     hidden = [group for group in groups if len(group) > 1 and varied & set(group)][:MOST_GROUPS]
+    if result.hypotheses.layers is not None:
+        hidden = []  # they have a test of their own
+        told = result.hypotheses.layers.finest(chosen) & (result.hypotheses.layers.resolution == 0)
+        size = np.where(chosen, np.abs(np.nan_to_num(result.effects.effect)), 0.0)
+        if told.any():
+            named = [
+                (result.subset_names[j], float(result.evidence.values[j]), bool(size[j] >= size.max() > 0))
+                for j in np.flatnonzero(told)
+            ]
+            told_groups = [dict(zip(("name", "p", "largest"), one, strict=True)) for one in named]
+            notes.append(Note("told-groups", "info", {"groups": told_groups}))
     if not chosen.any() and not withheld.any():
         if result.record.test == "holdout":
             notes.append(Note("no-skill-alone" if alone and not hidden else "no-skill", "limit"))

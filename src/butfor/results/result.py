@@ -4,7 +4,7 @@ for counterfactuals that were not kept."""
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -21,12 +21,12 @@ from butfor.inference.effects import Effects
 from butfor.inference.features import Features
 from butfor.inference.guarantees import check_alpha, check_rule
 from butfor.inference.holdout import GlobalEvidence
-from butfor.inference.selection import Choice
+from butfor.inference.selection import Choice, Layers
 from butfor.inference.statistics import Evidence
 from butfor.results.notes import notes_of
 from butfor.results.record import ImportanceRecord, RunRecord, plain
-from butfor.results.words import Guarantee, Note, guarantee
-from butfor.types import Array, Batch, Bools, Family, Floats, InputError, Ints, whole
+from butfor.results.words import FAULTS, NO_VARIATION, Guarantee, Note, guarantee
+from butfor.types import Array, Batch, Bools, Family, Floats, InputError, Ints, Subset, whole
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -348,9 +348,11 @@ class Result:
         """A DataFrame with one row per hypothesis.
 
         `q` is the least alpha at which the hypothesis would be chosen, by the same rule, family and weights.
-        Of the global question `statistic` is the observed sum over inputs; `difference` the mean effect on the draws of
-        the test, for every subset, flattered by the selection; `effect` and its interval come from fresh draws, for
-        chosen subsets only, or count the error of the sampler's fit, for all.
+        Of the global question `resolution` is 1 for columns and 0 for groups of columns that tell each other; `why`
+        says why a subset was not tested, and then it has no `p`; `statistic` is the observed sum over inputs;
+        `difference` the mean effect on the draws of the test, for every subset, flattered by the selection; `effect`
+        and its interval come from fresh draws, for chosen subsets only, or count the error of the sampler's fit, for
+        all.
         """
         import pandas as pd
 
@@ -680,6 +682,7 @@ def importance_result(
     """Return the result of the global question: every subset of `hypotheses` once, on one pseudo-input."""
     count, name = len(evidence.p), "all inputs"
     pseudo = TableItems(np.full((1, len(record.columns)), np.nan))
+    tested = table_hypotheses(pseudo, (name,), hypotheses.subsets, hypotheses.sampler, record.seed)
     result = Result(
         input_names=(name,),
         subset_names=hypotheses.subset_names,
@@ -704,13 +707,23 @@ def importance_result(
         rule=rule,
         family="run",
         rows=0,
-        hypotheses=table_hypotheses(pseudo, (name,), hypotheses.subsets, hypotheses.sampler, record.seed),
+        hypotheses=replace(tested, layers=_group_layers(hypotheses.subsets)),
         outputs=np.zeros((1, 0)),
         record=record,
         difference=evidence.difference,
         check=check,
     )
     return replace(result, chosen=result._choose(alpha, rule, "run"))
+
+
+def _group_layers(subsets: Sequence[Subset]) -> Layers | None:
+    """Return groups of columns as resolution 0 and columns as resolution 1; None where no column is in a group too."""
+    alone = {int(subset.index[0]): j for j, subset in enumerate(subsets) if len(subset.index) == 1}
+    parent = np.full(len(subsets), -1)
+    for j, subset in enumerate(subsets):
+        if len(subset.index) > 1:
+            parent[[alone[column] for column in subset.index.tolist() if column in alone]] = j
+    return Layers((~np.isin(np.arange(len(parent)), parent)).astype(np.int64), parent) if (parent >= 0).any() else None
 
 
 def columns(result: Result) -> dict[str, Array]:
@@ -782,7 +795,7 @@ def importance_columns(result: Result) -> dict[str, Array]:
         "subset": np.array(result.subset_names, dtype=object),
         "statistic": evidence.observed,
         "difference": result.difference,
-        "p": evidence.values,
+        "p": np.where(result.rejected, np.nan, evidence.values),
         "q": result.q,
         "chosen": result.chosen,
         "effect": effects.effect,
@@ -790,8 +803,18 @@ def importance_columns(result: Result) -> dict[str, Array]:
         "effect_high": effects.high,
         "draws": evidence.draws,
         "passes": np.full(len(result.chosen), result.importance.passes),
+        "resolution": _resolutions(result),
         "status": np.select([~result.tested, result.rejected], ["no variation", "not calibrated"], "tested"),
+        "why": np.select([~result.tested, result.rejected], [NO_VARIATION, _not_tested(result)], "").astype(object),
     }
+
+
+def _not_tested(result: Result) -> Array:
+    """Return why each subset (S,) is not tested, where the check of the sampler rejects it."""
+    check = result.check
+    verdicts = {} if check is None else dict(zip(check.subset_names, map(str, check.verdicts), strict=True))
+    why = [f"not tested: {FAULTS[verdicts[name]]}" if name in verdicts else "" for name in result.subset_names]
+    return np.array(why, dtype=object)
 
 
 def feature_columns(result: Result) -> dict[str, Array]:
@@ -801,7 +824,8 @@ def feature_columns(result: Result) -> dict[str, Array]:
     resolution[result.subset_of] = _resolutions(result)
     shown: dict[str, Array] = {"subset": names_column(result.subset_names), "resolution": resolution}
     if result.is_global:
-        shown |= {"p": result.evidence.values, "q": result.q, "chosen": result.chosen, "effect": effects.effect}
+        p = np.where(result.rejected, np.nan, result.evidence.values)
+        shown |= {"p": p, "q": result.q, "chosen": result.chosen, "effect": effects.effect}
         return shown | {
             "effect_low": effects.low,
             "effect_high": effects.high,

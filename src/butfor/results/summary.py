@@ -125,8 +125,14 @@ def importance_headline(result: Result) -> str:
         test = f"holdout randomisation test, {importance.loss} loss"
     drawn = {0: "exact, no draws", 1: "one draw of each input"}.get(draws, f"{draws} draws of each input")
     by = f"{importance.passes} passes" if importance.passes else "Student's t with the error of the sampler's fit"
+    layers = result.hypotheses.layers
+    counted = f"{int(result.chosen.sum())} of {len(result.chosen)} subsets"
+    if layers is not None:
+        group = layers.resolution == 0
+        counted = f"{result.chosen[~group].sum()} of {(~group).sum()} columns and {result.chosen[group].sum()} of "
+        counted += f"{group.sum()} {'groups' if group.sum() > 1 else 'group'} of columns"
     return (
-        f"{int(result.chosen.sum())} of {len(result.chosen)} subsets chosen over {importance.inputs} inputs ({test}; "
+        f"{counted} chosen over {importance.inputs} inputs ({test}; "
         f"{drawn}, {by}, {result.rule} at {result.alpha:g}; {model_rows(result.rows)})"
     )
 

@@ -348,8 +348,9 @@ def _next_steps(result: Result) -> list[str]:
 
 def _global_answers(result: Result) -> list[Answer]:
     """Return what is established over the data set, and for how many features."""
-    effect = np.where(result.chosen, np.abs(np.nan_to_num(result.effects.effect)), -1.0)
-    count, total = int(result.chosen.sum()), len(result.chosen)
+    finest = finest_of(result, result.chosen)  # a group where none of its columns is
+    effect = np.where(finest, np.abs(np.nan_to_num(result.effects.effect)), -1.0)
+    count, total = int(finest.sum()), len(result.chosen)
     names = [result.subset_names[j] for j in np.argsort(-effect, kind="stable")[:count]]
     named = ", ".join(names[:MOST_NAMED]) + (f" and {count - MOST_NAMED} more" if count > MOST_NAMED else "")
     lead = f"Established for {count:,} of {total:,} features, over {result.n_inputs:,} inputs"

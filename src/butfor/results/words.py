@@ -168,12 +168,41 @@ def _decides_otherwise(count: int, total: int, outputs: int) -> str:
     )
 
 
-def _withheld(names: Sequence[str]) -> str:
-    their, them = ("its", "it") if len(names) == 1 else ("their", "them")
+FAULTS = {  # verdicts of a check
+    "ok": "",
+    "too narrow": "its draws scatter less than real values",
+    "too wide": "its draws scatter more than real values",
+    "shifted": "its draws lie to one side of real values",
+    "off-manifold": "its draws do not go with the other columns",
+    "wrong skew": "its draws are skewed unlike real values",
+    "tails too light": "its draws have lighter tails than real values",
+    "tails too heavy": "its draws have heavier tails than real values",
+}
+NO_VARIATION = "no draw of it changed the output"
+
+
+def _not_tested(verdicts: Mapping[str, str]) -> str:
+    by_fault = {verdict: [name for name in verdicts if verdicts[name] == verdict] for verdict in verdicts.values()}
+    named = "; ".join(f"{shortened(names)} ({FAULTS[verdict]})" for verdict, names in by_fault.items())
+    them = "it" if len(verdicts) == 1 else "them"
     return (
-        f"Not chosen, whatever {their} p-value, since the sampler did not pass its check there: {shortened(names)}. A "
-        f"sampler that draws {them} as the data has {them} may tell more (check_sampler says what is wrong)."
+        f"Not tested: {named}. More rows, or a sampler of your own that draws {them} as the data has {them}, may help."
     )
+
+
+def _told(groups: Sequence[Mapping[str, Any]]) -> str:
+    words = []
+    for group in groups:
+        most = ", more than anything else" if group["largest"] else ""
+        words.append(
+            f"{group['name']} tell each other; none is chosen alone, together they matter{most} (p = {group['p']:.2g})."
+        )
+    return " ".join(words)
+
+
+def _by_column(samplers: Mapping[str, str]) -> str:
+    named = shortened([f"{name} ({sampler})" for name, sampler in samplers.items()])
+    return f"Drawn by another sampler, since residual regression did not pass its check there: {named}."
 
 
 def model_rows(rows: int) -> str:
@@ -322,7 +351,9 @@ RUN_NOTES: dict[str, Sentence] = {
         f"for one of them and against the other averages out. Name one, target={classes[0]!r} say, to ask about it for "
         "all inputs."
     ),
-    "withheld": _withheld,
+    "subsets-not-tested": _not_tested,
+    "told-groups": _told,
+    "sampler-by-column": _by_column,
     "hidden": _hidden,
     "blind": _BLIND,
     "ordinary-data": f"These inputs are ordinary for this reference: no feature departs from the null at all. {_BLIND}",
@@ -730,6 +761,8 @@ def guarantee(
         by = "Tansey, Veitch, Zhang, Rabadan & Blei 2018; " * (test == "holdout") + "Hemerik & Goeman 2018"
         by = f"{'Student; Satterthwaite 1946' if fit == 'counted' else by}; {promise.proven_by}"
         over = "the subsets of this data set"
+        if layered:
+            over = "the columns of this data set and, separately, over its groups of columns"
         needs = f"{assumption}, and {promise.needs}"
         return Guarantee(promise.controls, alpha, over, needs, by, caveats, sampler=assumed(record))
     over = "all hypotheses of the run" if family == "run" else "the hypotheses of each single input (not over the run)"

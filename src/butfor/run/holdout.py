@@ -21,6 +21,7 @@ from butfor.inference.holdout import (
     merged_outputs,
     p_passes,
     pass_sums,
+    rises,
 )
 from butfor.inference.statistics import Rounding, tail_statistic
 from butfor.run.tests import Outcomes
@@ -91,9 +92,11 @@ def randomise_covariance(
     rest: Callable[[int, Floats, Floats], Floats],
     draws: int,
     passes: int,
+    gated: Bools,
 ) -> GlobalEvidence:
     """Test every subset with a fitted sampler; `statistic` and `difference` are those of the loss, for show.
 
+    Where `gated` (S,), p = 1 unless the loss of averaged predictions rises, too.
     `rest` takes a subset, labels less predictions (n, C) and predictions, and returns what is left of the labels.
     """
     size = len(hypotheses.subset_names)
@@ -105,11 +108,13 @@ def randomise_covariance(
             statistic[subset] += float(values[:, 0].sum())
             difference[subset] += float(gain(values, measure).sum()) / len(hypotheses.items)
             predicted.append(score.predicted(merged_outputs(outputs, rounding)))
-        gaps = covariance_gaps(np.concatenate(predicted), score, partial(rest, subset))
+        versions = np.concatenate(predicted)
+        gaps = covariance_gaps(versions, score, partial(rest, subset))
         moved = (gaps != 0).any(axis=1)
         varied[subset] = bool(moved.any())
         sums = pass_sums(gaps[moved], passes, stream(hypotheses.seed, hypotheses.subset_names[subset], "passes"))
-        p[subset] = p_passes(sums, measure.relative * float(np.abs(gaps).max(axis=1, initial=0).sum()))
+        if not gated[subset] or rises(versions, score):
+            p[subset] = p_passes(sums, measure.relative * float(np.abs(gaps).max(axis=1, initial=0).sum()))
     classes = np.zeros((len(hypotheses.items), size), np.int64)
     return GlobalEvidence(p, varied, statistic, difference, classes, draws, passes)
 

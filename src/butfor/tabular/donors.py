@@ -66,7 +66,7 @@ class ReferenceRows:
 
 def rows_of(reference: object) -> tuple[ReferenceRows, Table]:
     """Return the rows of a reference in which values may be missing, and its table."""
-    table = as_table(reference, "reference")
+    table = reference if isinstance(reference, Table) else as_table(reference, "reference")
     check_complete(table, "reference", missing=True)
     return reference_rows(table), table
 

@@ -6,8 +6,8 @@ was fitted on the reference and on all other folds of the data (METHODS 11 (12))
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence, Sized
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from os import PathLike
 from typing import Any, Literal
@@ -53,13 +53,16 @@ from butfor.run.run import failing_inputs, manifest, model_notes, patient, resol
 from butfor.run.tests import Outcomes, ReadModel
 from butfor.settings import Link, OnError, RunOptions, Settings, documented
 from butfor.streams import stream
+from butfor.tabular.calibration import Verdict, conditional_faults, draw_ranks
 from butfor.tabular.check import SamplerCheck, check_table
 from butfor.tabular.donors import reference_rows
 from butfor.tabular.explain import default_batch_rows, fit_of, held_out_hypotheses, name_row, read_model
+from butfor.tabular.forest import forest
+from butfor.tabular.neighbours import neighbours
 from butfor.tabular.residual.design import Design
 from butfor.tabular.residual.regression import best_penalty, ridge
 from butfor.tabular.splice import TableSampler, bind_model, bind_sampler, splice
-from butfor.tabular.subsets import column_subsets, stand_ins
+from butfor.tabular.subsets import column_subsets, stand_ins, told_groups
 from butfor.tabular.table import Table, items_of
 from butfor.types import (
     Alternative,
@@ -136,11 +139,14 @@ def global_importance(
     sampler : a sampler in place of reference data.
     reference_groups : a label for each row of the reference (of `X` where none is given), equal for rows that are not
         independent, such as those of one person: they are one cluster in fits, folds and checks.
-    subsets : what to test: None for each column, a list of columns, or a mapping name -> columns.
+    subsets : what to test: None for each column and for groups of columns that tell each other in the reference,
+        "columns" for each column only, a list of columns, or a mapping name -> columns.
     loss : "squared", "log" or a function `(y, outputs) -> (n,)`; None is "log" for class probabilities, else "squared".
     passes : recombinations of the draws, at no model rows; None is 999, or what a lone signal needs, to 9,999.
-    check : whether a fitted sampler is checked on rows that it has not seen: `result.check`. A subset on which it fails
-        is never chosen. What it is off by there on average counts in the contrast as an error of the fit.
+    check : whether a fitted sampler is checked on rows that it has not seen: `result.check`. With labels, `forest` or
+        `neighbours` take the place of `residual` where that fails and they do not; a subset on which all fail is not
+        tested, and `result.table` says why. What the sampler is off by there on average counts in the contrast as an
+        error of the fit.
     rule : "bh", "by", "holm" or "bonferroni"; None is "bh".
     draws : of each input and subset, at `draws + 1` model rows; None is 20, "two-sided" needs at least 2. The contrast
         with a fitted sampler makes at least 32.
@@ -173,12 +179,17 @@ def global_importance(
     if sampler is None and y is None:
         raise InputError(NO_REFERENCE)
     wrapped = bind_model(model, X)  # what it cannot take is refused before anything is fitted
+    if y is not None:
+        _check_labels(y, X, loss)
     table, fitted = bind_sampler(X, X if sampler is None else sampler, reference_groups=reference_groups)
     tested = column_subsets(table, subsets)
     alike = np.unique(table.values, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
-    if isinstance(fitted, TableSampler) and fitted.reference is not None and fitted.clusters is not None:
-        same = np.array_equal(fitted.in_data_order(fitted.reference.values), table.values, equal_nan=True)
-        alike = fitted.clusters if same else alike
+    if isinstance(fitted, TableSampler) and fitted.reference is not None:
+        values = fitted.in_data_order(fitted.reference.values)
+        if subsets is None:
+            tested += told_groups(replace(table, values=values))
+        if fitted.clusters is not None and np.array_equal(values, table.values, equal_nan=True):
+            alike = fitted.clusters
     if y is not None and isinstance(fitted, TableSampler) and fitted.refit is not None:
         fitted = cross_fitted(fitted, table, alike, len(tested), settings.seed)
     hypotheses = table_hypotheses(items_of(table), table.index, tested, fitted, settings.seed)
@@ -251,17 +262,22 @@ def _importance(
         model = patient(kept.model, tolerance)
         seen = probe(model, hypotheses.items, size, partial(name_row, task.table))
         measured = measured_of(settings, seen, task.wrapped)
-        plan = _plan(task, measured, seen)
+        meter = Meter(report, seen.rows, partial(worker_states, kept.engine))
+        task, check = _checked(task, measured, meter)
+        hypotheses, plan = task.hypotheses, _plan(task, measured, seen)
+        if plan.inside.rows:
+            meter.count(plan.inside.rows, plan.inside.rows, 0)
         warned = [] if plan.passes == 0 else _warn_of_reach(plan.passes, settings, len(hypotheses.subset_names))
-        meter = Meter(report, seen.rows + plan.inside.rows, partial(worker_states, kept.engine))
         memory, failed = remembering(hypotheses, seen.outputs), dict[int, str]()
         evaluator = Evaluator(call, size, seen.outputs.shape[1], meter, memory, engine=kept.engine)
         evaluator = replace(evaluator, tolerance=tolerance, failed=failed, remembered=model)
-        check = _checked(task, measured, meter)
         result = _tested(task, evaluator, measured, plan, meter, check)
         kept.finish()
     if failed:
         warned.append(Note("pairs-left-out", "warning", failures(failed, hypotheses.size)))
+    if isinstance(hypotheses.sampler, CrossFitted) and hypotheses.sampler.others:
+        others = {name: other.fits[0].name for name, other in hypotheses.sampler.others.items()}
+        warned.append(Note("sampler-by-column", "info", {"samplers": others}))
     notes = (*warned, *model_notes(seen), *map(as_note, plan.inside.notes))
     return replace(result, run_notes=notes, rows=meter.rows)
 
@@ -296,15 +312,51 @@ def _record(
     )
 
 
-def _checked(task: ImportanceRun, measured: Measured, meter: Meter) -> SamplerCheck | None:
-    """Check a fitted sampler on rows that it has not seen: with labels those of the data."""
-    sampler, seed = task.hypotheses.sampler, task.settings.seed
+def _checked(task: ImportanceRun, measured: Measured, meter: Meter) -> tuple[ImportanceRun, SamplerCheck | None]:
+    """Check a fitted sampler on rows that it has not seen: with labels those of the data.
+
+    Returns the run with other samplers for the subsets on which `residual` fails and one of them does not.
+    """
+    sampler, seed, subsets = task.hypotheses.sampler, task.settings.seed, task.hypotheses.subsets
     if not task.check or not isinstance(sampler, TableSampler | CrossFitted):
-        return None
+        return task, None
     meter.stage("check", None)
     if measured.described["test"] == "contrast":
-        return check_on_reference(sampler, task.table, task.hypotheses.subsets, seed)
-    return check_on(sampler, task.table, task.hypotheses.subsets, seed)
+        return task, check_on_reference(sampler, task.table, subsets, seed)
+    check = check_on(sampler, task.table, subsets, seed)
+    if check is None or not isinstance(sampler, CrossFitted):
+        return task, check
+    sampler, check = _replaced(task, sampler, check)
+    return replace(task, hypotheses=replace(task.hypotheses, sampler=sampler)), check
+
+
+RIVALS: tuple[Callable[[Any], TableSampler], ...] = (forest, neighbours)
+NO_WORSE = 0.02  # share of the margin's score that a rival may explain less than the sampler that it replaces
+
+
+def _replaced(task: ImportanceRun, sampler: CrossFitted, check: SamplerCheck) -> tuple[CrossFitted, SamplerCheck]:
+    """Return the sampler, and its check, with a rival for each subset on which it fails and the rival passes.
+
+    Of several the one with the best score; one that passes only because its draws are wide has a bad one. Rows decide,
+    and neither labels nor the model are looked at, so the test is as valid as it is with each of the samplers.
+    """
+    names = [name for name, verdict in zip(check.subset_names, check.verdicts, strict=True) if verdict != "ok"]
+    rejected = [subset for subset in task.hypotheses.subsets if subset.name in names]
+    position = {name: k for k, name in enumerate(check.subset_names)}
+    checks, verdicts, others = list(check.checks), list(check.verdicts), dict[str, CrossFitted]()
+    for make in RIVALS if rejected and sampler.fits[0].name == "residual" else ():
+        try:
+            rival = sampler.refitted(make)
+        except InputError:  # too few rows for it
+            continue
+        judged = check_on(rival, task.table, rejected, task.settings.seed)
+        assert judged is not None  # there are as many rows as before
+        for name, verdict, found in zip(judged.subset_names, judged.verdicts, judged.checks, strict=True):
+            k = position[name]
+            least = checks[k].scores.explained - (0 if name in others else NO_WORSE)
+            if verdict == "ok" and found.scores.explained >= least:
+                others[name], checks[k], verdicts[k] = rival, found, verdict
+    return replace(sampler, others=others), replace(check, checks=tuple(checks), verdicts=tuple(verdicts))
 
 
 UNREAD = ReadModel()
@@ -357,9 +409,11 @@ def _plan(task: ImportanceRun, measured: Measured, seen: Probe) -> Plan:
     if not fitted or score is None:
         return Plan(lambda made: (randomise(hypotheses, made, measure, draws, passes), None), draws, passes, kind)
     rest = LabelRest(task.table, hypotheses.subsets)
+    others = hypotheses.sampler.others if isinstance(hypotheses.sampler, CrossFitted) else {}
+    gated = np.isin(hypotheses.subset_names, list(others))
 
     def run(made: Evaluator) -> tuple[GlobalEvidence, None]:
-        return randomise_covariance(hypotheses, made, measure, score, seen.rounding, rest, draws, passes), None
+        return randomise_covariance(hypotheses, made, measure, score, seen.rounding, rest, draws, passes, gated), None
 
     return Plan(run, draws, passes, kind)
 
@@ -398,6 +452,20 @@ def _measured(X: object, y: object, loss: Loss | None, settings: Settings, seen:
         if value is not None:
             raise InputError(f"{name} is for the contrast without labels, got {name}={value!r} with y; drop it")
     return _holdout(_aligned(y, X, len(seen.outputs)), loss, seen, wrapped)
+
+
+def _check_labels(y: object, X: object, loss: Loss | None) -> None:
+    """Refuse labels that no loss can be told from, before anything is fitted or evaluated."""
+    labels = _aligned(y, X, len(X) if isinstance(X, Sized) else len(np.asarray(X)))
+    if callable(loss) or labels.ndim != 1 or len(labels) < 2:
+        return
+    first = labels[0]
+    if (labels == first).all():
+        value = first.item() if isinstance(first, np.generic) else first
+        raise InputError(
+            f"y is {value!r} in all {len(labels)} rows, so nothing can be told about the model's skill; give rows with "
+            "different labels"
+        )
 
 
 def _aligned(y: object, X: object, count: int) -> Array:
@@ -554,10 +622,20 @@ class CrossFitted:
     fits: tuple[TableSampler, ...]
     table: Table
     folds: Ints  # (n,) the same for equal rows
+    others: Mapping[str, CrossFitted] = field(default_factory=dict)  # by subset name, where another one is better
 
     def __repr__(self) -> str:
         first = self.fits[0]
-        return f"{first.name}({first.rows} rows of reference and other folds, {len(self.fits)} folds)"
+        others = "".join(f"; {name!r}: {other.fits[0].name}" for name, other in self.others.items())
+        return f"{first.name}({first.rows} rows of reference and other folds, {len(self.fits)} folds{others})"
+
+    def refitted(self, make: Callable[[Table], TableSampler]) -> CrossFitted:
+        """Return another sampler for the same rows and folds."""
+        fits = []
+        for fit in self.fits:
+            assert fit.reference is not None
+            fits.append(replace(make(fit.reference), order=fit.order, kinds=fit.kinds))
+        return CrossFitted(tuple(fits), self.table, self.folds)
 
     @property
     def why(self) -> Note | None:
@@ -578,6 +656,8 @@ class CrossFitted:
 
     def values(self, inputs: Array, subset: Subset, draws: int, rng: np.random.Generator) -> Array:
         """Return new values of the subset's columns, (len(inputs) * draws, columns), input-major."""
+        if subset.name in self.others:
+            return self.others[subset.name].values(inputs, subset, draws, rng)
         folds = np.array([self._fold_of.get(key, 0) for key in _keys(inputs)], np.int64)  # no fit knows other rows
         drawn = np.empty((len(inputs), draws, len(subset.index)), inputs.dtype)
         for fold in np.unique(folds):
@@ -587,7 +667,7 @@ class CrossFitted:
 
     def repeats(self, subset: Subset) -> bool:
         """Tell whether draws repeat so often that remembering the model's answers pays."""
-        return self.fits[0].repeats(subset)
+        return self.others[subset.name].repeats(subset) if subset.name in self.others else self.fits[0].repeats(subset)
 
 
 def cross_fitted(sampler: TableSampler, table: Table, alike: Ints, subsets: int, seed: int) -> CrossFitted:
@@ -614,6 +694,12 @@ def cross_fitted(sampler: TableSampler, table: Table, alike: Ints, subsets: int,
         raise InputError(
             f"{len(other)} reference rows and {different} different rows of data are too few to fit a sampler on; "
             f"give {LEAST_ROWS} or more rows of the population as reference, or a sampler of your own"
+        )
+    width, rows = data.shape[1], len(other) + different
+    if width > rows:
+        raise InputError(
+            f"there are {width} columns and only {rows} different rows: what one column says given all the others "
+            "cannot be told; give more rows of the population as reference, fewer columns, or a sampler of your own"
         )
     folds = stream(seed, "holdout", "folds").permutation(np.arange(different) % count)[units]
     fits = []
@@ -653,13 +739,35 @@ def check_on(
         return None
     rows = np.sort(stream(seed, "holdout", "check").permutation(count)[:MOST_CHECKED])
     picked = np.sort(stream(seed, "holdout", "subsets").permutation(len(subsets))[:MOST_SUBSETS])
-    names = {subsets[k].name: subsets[k].index.tolist() for k in picked}
-    check = check_table(sampler, table.show(table.values[rows], rows), subsets=names, draws=CHECK_DRAWS, seed=seed)
-    left_out = tuple(subset.name for subset in subsets if subset.name not in names)
+    checked = [subsets[k] for k in picked]
+    check = check_table(sampler, table.show(table.values[rows], rows), subsets=checked, draws=CHECK_DRAWS, seed=seed)
+    faults = _conditional_faults(sampler, table, rows, checked, seed)
+    verdicts: list[Verdict] = [
+        "off-manifold" if wrong else verdict for wrong, verdict in zip(faults, check.verdicts, strict=True)
+    ]
+    check = replace(check, verdicts=tuple(verdicts))
+    left_out = tuple(subsets[k].name for k in np.setdiff1d(np.arange(len(subsets)), picked))
     if not left_out:
         return check
-    note = Note("check-subsets", "info", {"checked": len(names), "subsets": len(subsets)})
+    note = Note("check-subsets", "info", {"checked": len(checked), "subsets": len(subsets)})
     return replace(check, left_out=left_out, notes=(*check.notes, note))
+
+
+def _conditional_faults(
+    sampler: TableSampler | CrossFitted, table: Table, rows: Ints, subsets: Sequence[Subset], seed: int
+) -> Bools:
+    """Return the subsets (S,) whose ranks among their draws the other columns predict."""
+    items = replace(items_of(table), values=table.values[rows])
+    hypotheses = table_hypotheses(items, rows.tolist(), subsets, sampler, seed)
+    known = None if isinstance(sampler, CrossFitted) else info_of(sampler).reference_rows  # nearly leave-one-out
+    found = conditional_faults(
+        table.values[rows].astype(np.float64),
+        subsets,
+        lambda subset: (np.arange(len(rows)), draw_ranks(hypotheses, subset)),
+        seed,
+        0.0 if known is None else len(rows) / known,
+    )
+    return ~found.calibrated
 
 
 def check_on_reference(

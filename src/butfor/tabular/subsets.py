@@ -16,11 +16,13 @@ from butfor.types import Array, Bools, Floats, InputError, Ints, Subset
 
 
 def column_subsets(table: Table, subsets: object) -> list[Subset]:
-    """Return subsets by column name or position; None is every column by itself.
+    """Return subsets by column name or position; None and "columns" are every column by itself.
 
-    A list entry is one column or a list of columns; a mapping gives each group its name.
+    A list entry is one column or a list of columns; a mapping gives each group its name. Subsets stay as they are.
     """
-    if subsets is None:
+    if isinstance(subsets, list) and subsets and all(isinstance(one, Subset) for one in subsets):
+        return subsets
+    if subsets is None or (isinstance(subsets, str) and subsets == "columns"):
         groups: dict[str, list[int]] = {name: [i] for i, name in enumerate(table.columns)}
     elif isinstance(subsets, Mapping):
         groups = {str(name): positions_of(table, columns) for name, columns in subsets.items()}
@@ -81,6 +83,7 @@ MOST_ROWS = 5_000  # of the reference, from which the tree is made
 MOST_COMPARED = 500  # columns of a table in which stand-ins are looked for
 ALL = "all columns"
 MOST_NAMED = 4  # columns in the name of a group
+MOST_LISTED = 6  # of a group of columns that tell each other
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,6 +196,45 @@ def stand_ins(table: Table, least: float = 0.8) -> list[list[str]]:
     labels = fcluster(_linkage(associations(table)), 1 - least, "distance")
     groups = [np.flatnonzero(labels == label) for label in dict.fromkeys(labels.tolist())]
     return [[table.columns[j] for j in group] for group in groups if len(group) > 1]
+
+
+TOLD = 0.5  # association from which columns are tested as a group
+
+
+def told_groups(table: Table) -> list[Subset]:
+    """Return groups of columns that tell each other, so that one hides the others; none of wide tables.
+
+    Average linkage of |Spearman's correlation| or of the partial correlation given all other columns, whichever is
+    larger: a column that is nearly a sum of others may have no strong correlation with any of them.
+
+    >>> import butfor
+    >>> rng = np.random.default_rng(0)
+    >>> total = (parts := rng.normal(size=(200, 3))).sum(axis=1) + 0.1 * rng.normal(size=200)
+    >>> rows = np.column_stack([parts, total, rng.normal(size=200)])
+    >>> [group.name for group in told_groups(butfor.tabular.table.as_table(rows, "reference"))]
+    ['x0, x1, x2, x3']
+    """
+    from scipy.cluster.hierarchy import fcluster
+
+    width = len(table.columns)
+    if not 3 <= width <= MOST_COMPARED:
+        return []
+    strength, rows = associations(table), table.values.astype(np.float64)
+    numbers = np.array([j for j in range(width) if table.kinds[j].kind != "category"], np.int64)
+    centred = np.nan_to_num(rows[:, numbers] - np.nanmean(rows[:, numbers], axis=0))
+    length = np.sqrt((centred**2).sum(axis=0))
+    centred /= np.where(length > 0, length, 1.0)
+    inverse = np.linalg.inv(centred.T @ centred + 0.1 * len(numbers) / len(rows) * np.eye(len(numbers)))
+    scale, both = np.sqrt(np.diag(inverse)), np.ix_(numbers, numbers)
+    strength[both] = np.clip(np.maximum(strength[both], np.abs(inverse) / np.outer(scale, scale)), 0, 1)
+    labels = fcluster(_linkage(strength), 1 - TOLD, "distance")
+    cells = [np.flatnonzero(labels == label) for label in dict.fromkeys(labels.tolist())]
+    groups = []
+    for cell in (cell for cell in cells if 1 < len(cell) < width):
+        names = [table.columns[j] for j in cell]
+        more = f" and {len(names) - MOST_LISTED} more" if len(names) > MOST_LISTED else ""
+        groups.append(Subset(f"{', '.join(names[:MOST_LISTED])}{more}", cell))
+    return unique(groups)
 
 
 def _name(table: Table, cell: Sequence[int], moving: Ints) -> str:

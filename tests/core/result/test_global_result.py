@@ -11,6 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import butfor
 from butfor.results.record import CheckRecord
+from butfor.results.words import NO_VARIATION
 from butfor.run import holdout as contrast
 from butfor.tabular import from_values, gaussian
 from butfor.tabular.global_importance import global_importance
@@ -346,8 +347,9 @@ REFUSED = [
     ({"y": Y0, "alternative": "less"}, "alternative is for the contrast without labels"),
     ({"y": Y0[:5]}, "y has 5 labels for 20 rows of data"),
     ({"y": 3.0}, "y has one value for 20 rows of data"),
+    ({"y": np.full(20, 3.0)}, r"y is 3\.0 in all 20 rows, so nothing can be told about the model's skill"),
     ({"y": np.append(Y0[:-1], np.nan)}, "y has a missing value in row 19"),
-    ({"y": ["a"] * 20}, "loss='squared' needs y of shape \\(n,\\) and numeric"),
+    ({"y": ["a", "b"] * 10}, "loss='squared' needs y of shape \\(n,\\) and numeric"),
     ({"y": Y0, "loss": "hinge"}, "loss must be one of 'squared', 'log', got 'hinge'"),
     ({"y": Y0, "loss": "log"}, "loss='log' needs class probabilities"),
     ({"y": Y0, "loss": lambda y, f: ((y - f) ** 2).mean()}, "expected \\(20,\\): one number per row, not their mean"),
@@ -366,11 +368,13 @@ def test_errors_about_class_labels():
     with pytest.raises(
         InputError, match=r"y has the label 'z', which the model does not know; it has \['a', 'b', 'c'\]"
     ):
-        global_importance(Classifier(), X0, reference=NORMAL, y=["z"] * 20)
+        global_importance(Classifier(), X0, reference=NORMAL, y=["z", "a"] * 10)
     with pytest.raises(InputError, match="y has the label 0"):  # a position is no label where labels are known
-        global_importance(Classifier(classes=(1, 2, 3)), X0, reference=NORMAL, y=[0] * 20)
+        global_importance(Classifier(classes=(1, 2, 3)), X0, reference=NORMAL, y=[0, 1] * 10)
     with pytest.raises(InputError, match="loss='squared' needs a model with one output, this one has 3"):
-        global_importance(Classifier(), X0, reference=NORMAL, y=["a"] * 20, loss="squared")
+        global_importance(Classifier(), X0, reference=NORMAL, y=["a", "b"] * 10, loss="squared")
+    with pytest.raises(InputError, match="y is 'a' in all 20 rows"):
+        global_importance(Classifier(), X0, reference=NORMAL, y=["a"] * 20)
     with pytest.raises(InputError, match="sampler must be a sampler"):
         global_importance(linear, X0, reference=3, y=Y0)
     with pytest.raises(InputError, match="20 different rows of data are too few to fit a sampler on; give 20 or more"):
@@ -398,9 +402,17 @@ def test_a_subset_on_which_the_sampler_fails_its_check_is_never_chosen(tmp_path)
     assert result.chosen.tolist() == [False, False, False, True]
     assert result.table.status.tolist() == ["no variation", "not calibrated", "no variation", "tested"]
     assert result.table.effect.isna().tolist() == [True, True, True, False]
-    (withheld,) = [note for note in result.notes if note.code == "withheld"]
-    assert withheld.values == {"names": ["x1"]}
-    assert withheld.severity == "warning"
+    assert np.isnan(result.table.p[1])
+    assert result.table.why.tolist() == [
+        NO_VARIATION,
+        "not tested: its draws do not go with the other columns",
+        NO_VARIATION,
+        "",
+    ]
+    (note,) = [note for note in result.notes if note.code == "subsets-not-tested"]
+    assert note.values == {"verdicts": {"x1": "off-manifold"}}
+    assert note.severity == "warning"
+    assert "Not tested: x1 (its draws do not go with the other columns)" in result.summary()
     assert "The sampler did not pass its check on x1: nothing is said of it." in map(str, result.guarantee.caveats)
     assert not result.select(alpha=0.5, rule="bonferroni").chosen[1]
     back = butfor.load(result.save(tmp_path / "r.butfor"))
@@ -438,13 +450,49 @@ def test_columns_that_hide_each_other_are_named_whatever_else_was_chosen(tmp_pat
     reference, X = stones(300), stones(200)
     y = X.carat / 2 + X.x / 2 + X.colour + rng.normal(size=200)
     result = global_importance(lambda X: X["carat"] / 2 + X["x"] / 2 + X["colour"], X, reference=reference, y=y)
-    assert result.table.subset[result.chosen].tolist() == ["colour"]
-    call = 'subsets={"carat, x": ["carat", "x"]}'
-    (note,) = [note for note in result.notes if note.code == "hidden"]
-    assert call in str(note)
-    assert butfor.load(result.save(tmp_path / "r.butfor")).notes == result.notes
+    assert result.table.subset[result.chosen].tolist() == ["colour", "carat, x"]
+    assert result.table.resolution.tolist() == [1, 1, 1, 0]
+    (note,) = [note for note in result.notes if note.code == "told-groups"]
+    assert str(note).startswith("carat, x tell each other; none is chosen alone, together they matter")
+    assert "and, separately, over its groups of columns" in str(result.guarantee)
+    assert "1 of 3 columns and 1 of 1 group of columns chosen" in result.summary()
+    back = butfor.load(result.save(tmp_path / "r.butfor"))
+    assert back.notes == result.notes
+    assert back.select(alpha=0.05).chosen.tolist() == result.select(alpha=0.05).chosen.tolist()
+    alone = global_importance(
+        lambda X: X["carat"] / 2 + X["x"] / 2 + X["colour"], X, reference=reference, y=y, subsets="columns"
+    )
+    assert alone.table.subset[alone.chosen].tolist() == ["colour"]
+    (note,) = [note for note in alone.notes if note.code == "hidden"]
+    assert 'subsets={"carat, x": ["carat", "x"]}' in str(note)
     together = global_importance(
         lambda X: X.sum(axis=1), X, reference=reference, y=y, subsets={"carat, x": ["carat", "x"]}
     )
     assert together.chosen.all()
     assert "hidden" not in [note.code for note in together.notes]
+
+
+def test_more_columns_than_rows_is_refused_before_anything_is_fitted():
+    def never(X):
+        raise AssertionError("the model was asked")
+
+    with pytest.raises(InputError, match="there are 60 columns and only 40 different rows"):
+        global_importance(never, rows(40, width=60), np.arange(40.0))
+    with pytest.raises(InputError, match="y is 1 in all 40 rows"):
+        global_importance(never, rows(40), np.ones(40, int))
+
+
+def test_columns_that_tell_each_other_are_tested_together_and_matter_most():
+    """Diabetes: s1 to s5 are parts and ratios of one another, and s5 alone says nothing."""
+    from sklearn.datasets import load_diabetes
+    from sklearn.linear_model import RidgeCV
+
+    X, y = load_diabetes(return_X_y=True, as_frame=True)
+    train = np.arange(len(X)) % 2 == 0
+    model = RidgeCV().fit(X[train], y[train])
+    result = global_importance(model.predict, X[~train], y[~train])
+    table = result.table.set_index("subset")
+    assert table.chosen["s1, s2, s3, s4, s5"]
+    assert not table.chosen[["s1", "s2", "s3", "s4", "s5"]].any()
+    assert table.effect.idxmax() == "s1, s2, s3, s4, s5"
+    assert "together they matter, more than anything else" in result.summary()
