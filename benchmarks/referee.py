@@ -117,12 +117,12 @@ def normals(*shifts: float) -> Rest:
 
 def exps(*shifts: float) -> Rest:
     """Log-normal columns, in the corner shifted by so many standard deviations of their logarithm."""
-    return lambda g, n, corner: tuple(np.exp(0.5 * (g.standard_normal(n) + corner * shift)) for shift in shifts)
+    return lambda *given: tuple(np.exp(0.5 * column) for column in normals(*shifts)(*given))
 
 
-def uniform(low: float, high: float, *corner_of: float) -> Rest:
-    """A uniform column, and a part of its range."""
-    return lambda g, n, corner: (g.uniform(*(corner_of if corner else (low, high)), n),)
+def column(usual: tuple[Any, ...], corner: tuple[Any, ...]) -> Rest:
+    """One column by the names and parameters of two methods of a generator."""
+    return lambda g, n, there: (getattr(g, (corner if there else usual)[0])(*(corner if there else usual)[1:], n),)
 
 
 def sex_and_age(g: Any, n: int, corner: bool) -> tuple[Floats, Floats]:
@@ -141,39 +141,20 @@ def height_and_weight(g: Any, n: int, corner: bool) -> tuple[Floats, Floats]:
     return height, 70 * height / 1.7 * np.exp(0.18 * g.standard_normal(n) + 0.4 * corner)
 
 
-def both_signs(g: Any, n: int, corner: bool) -> tuple[Floats]:
-    """The corner is both tails."""
-    return (g.choice([-1.0, 1.0], n) * g.uniform(1.5, 2.3, n) if corner else g.standard_normal(n),)
+def levels(effects: Floats, one: int, uneven: float = 0.6, category: bool = False, slopes: bool = False) -> Bed:
+    """Levels, as numbers from 1 or as a category, that decide the mean or the slope on age; the corner is one level."""
+    share = np.arange(1, len(effects) + 1) ** -uneven
+    names = pd.Index([f"c{level}" for level in range(len(effects))])
 
+    def rest(g: Any, n: int, corner: bool) -> tuple[Any, ...]:
+        codes = np.full(n, one) if corner else g.choice(len(effects), n, p=share / share.sum())
+        level = pd.Categorical.from_codes(codes, names) if category else codes + 1.0
+        return (level, g.standard_normal(n) + corner) if slopes else (level,)
 
-def long_tailed(g: Any, n: int, corner: bool) -> tuple[Floats]:
-    """The corner is the upper tail."""
-    return (3 + g.exponential(2, n) if corner else g.standard_t(2, n),)
+    def given(level: Any, age: Any = 1.0) -> Any:
+        return norm(effects[level.codes if category else level.astype(int) - 1] * age, 1)
 
-
-def levels(effects: Floats, corner_level: int, skew: float = 0.0, category: bool = False) -> Bed:
-    """Levels, as numbers from 1 or as a category; the corner is one of them."""
-    share = np.arange(1, len(effects) + 1) ** -skew
-
-    def rest(g: Any, n: int, corner: bool) -> tuple[Any]:
-        codes = np.full(n, corner_level) if corner else g.choice(len(effects), n, p=share / share.sum())
-        return (_category(codes, len(effects)) if category else codes + 1.0,)
-
-    return Bed(rest, lambda x: norm(effects[x.codes if category else x.astype(int) - 1], 1))
-
-
-def _category(codes: Any, count: int) -> Any:
-    return pd.Categorical.from_codes(codes, pd.Index([f"c{level}" for level in range(count)]))
-
-
-def slope_by_site(rng: np.random.Generator) -> Bed:
-    """Eight sites, each with a slope of its own; the corner is one site, and older."""
-    slopes = 1.2 * rng.standard_normal(8)
-
-    def rest(g: Any, n: int, corner: bool) -> tuple[Any, Floats]:
-        return _category(np.full(n, 3) if corner else g.integers(8, size=n), 8), g.standard_normal(n) + corner
-
-    return Bed(rest, lambda site, age: norm(slopes[site.codes] * age, 1), (0, 1))
+    return Bed(rest, given, (0, 1) if slopes else (0,))
 
 
 def missing_if_large(g: Any, n: int, corner: bool) -> tuple[Floats, Floats]:
@@ -191,16 +172,15 @@ def given_missing(a: Floats, b: Floats) -> Mixture:
 
 def zero_or_more(sex: Floats, age: Floats) -> Mixture:
     """0 with a probability that an interaction decides, else log-normal."""
-    none = expit(2 * by_sex(sex, age))
-    return Mixture(
-        [norm(0 * age, 1e-12), stats.lognorm(0.5, scale=np.exp(1 + 0.3 * age))], np.stack([none, 1 - none], 1)
-    )
+    none, more = expit(2 * by_sex(sex, age)), stats.lognorm(0.5, scale=np.exp(1 + 0.3 * age))
+    return Mixture([norm(0 * age, 1e-12), more], np.stack([none, 1 - none], axis=1))
 
 
 def two_clusters(a: Floats, b: Floats) -> Mixture:
     """Two distant modes; a product decides which."""
-    upper = expit(2 * a * b)
-    return Mixture([norm(0 * a + at, 0.5) for at in (-2.0, 2.0)], np.stack([1 - upper, upper], 1))
+    return Mixture(
+        [norm(0 * a - 2, 0.5), norm(0 * a + 2, 0.5)], np.stack([expit(-2 * a * b), expit(2 * a * b)], axis=1)
+    )
 
 
 CODES = np.array([0, 1.5, -1, 0.5, -1.5, 2, -0.5, 0, 1, -2, 0.5, -0.5])
@@ -214,20 +194,22 @@ BEDS: dict[str, Callable[[Any], Bed]] = {  # of a generator: some have effects t
     **FAIR,
     # those of METHODS 18
     "slope by sex": lambda _: Bed(sex_and_age, lambda *x: norm(by_sex(*x), 1), PAIR),
-    "codes": lambda rng: levels(CODES, rng.integers(12)),
-    "hour of day": lambda _: Bed(uniform(0, 24, 15, 19), lambda hour: norm(1.5 * np.sin(hour * np.pi / 6), 1)),
+    "codes": lambda rng: levels(CODES, rng.integers(12), uneven=0.0),
+    "hour of day": lambda _: Bed(
+        column(("uniform", 0, 24), ("uniform", 15, 19)), lambda h: norm(1.5 * np.sin(h * np.pi / 6), 1)
+    ),
     "step": lambda _: Bed(normals(1.5), lambda a: norm(np.where(a > 0, 1.5, -1.5), 1)),
-    "spread": lambda _: Bed(both_signs, lambda a: norm(1, 0.3 + a**2)),
+    "spread": lambda _: Bed(column(("standard_normal",), ("uniform", 1.5, 2.3)), lambda a: norm(1, 0.3 + a**2)),
     "bmi": lambda _: Bed(height_and_weight, lambda h, w: norm(w / h**2, 1e-12), PAIR, scale=4.0),
     "exp": lambda _: Bed(normals(3), lambda a: norm(np.exp(a / 1.5), 0.5)),
     "product": lambda _: Bed(normals(2, 2), lambda a, b: norm(a * b, 1), PAIR),
-    "40 clinics": lambda rng: levels(rng.standard_normal(40), rng.integers(16, 40), skew=0.6, category=True),
-    "region as a number": lambda rng: levels(rng.standard_normal(20), rng.integers(20), skew=0.6),
+    "40 clinics": lambda rng: levels(rng.standard_normal(40), rng.integers(16, 40), category=True),
+    "region as a number": lambda rng: levels(rng.standard_normal(20), rng.integers(20)),
     "15 rows a person": lambda _: Bed(normals(2, 0), lambda a, b: norm(0.5 * a + 0.5 * b, 1), visits=15),
     "5 rows a person": lambda _: Bed(normals(2, 0), lambda a, b: norm(0.5 * a + 0.5 * b, 1), visits=5),
     # further ones
     "product of three": lambda _: Bed(normals(1, 1, 1), lambda a, b, c: norm(a * b * c, 1), THREE),
-    "slope by site": slope_by_site,
+    "slope by site": lambda rng: levels(1.2 * rng.standard_normal(8), 3, 0.0, category=True, slopes=True),
     "counts": lambda _: Bed(normals(1, 1), lambda a, b: stats.poisson(np.exp(0.5 + 0.4 * a * b)), PAIR),
     "heavy tails": lambda _: Bed(sex_and_age, lambda *x: stats.t(3, by_sex(*x)), PAIR),
     "skewed noise": lambda _: Bed(sex_and_age, lambda *x: stats.gamma(2, scale=np.exp(0.5 * by_sex(*x))), PAIR),
@@ -235,10 +217,14 @@ BEDS: dict[str, Callable[[Any], Bed]] = {  # of a generator: some have effects t
     "missing not at random": lambda _: Bed(missing_if_large, given_missing),
     "rounded to 5": lambda _: Bed(sex_and_age, lambda *x: norm(120 + 10 * by_sex(*x), 8), PAIR, scale=10.0, step=5.0),
     "two clusters": lambda _: Bed(normals(1, 1), two_clusters, PAIR),
-    "cycle and trend": lambda _: Bed(uniform(0, 6, 5, 6), lambda t: norm(t / 2 + 1.5 * np.sin(2 * np.pi * t), 0.7)),
+    "cycle and trend": lambda _: Bed(
+        column(("uniform", 0, 6), ("uniform", 5, 6)), lambda t: norm(t / 2 + 1.5 * np.sin(6.28 * t), 0.7)
+    ),
     "ratio": lambda _: Bed(exps(0, -2), lambda a, b: stats.lognorm(0.15, scale=a / b), (1,)),
     "exclusive or": lambda _: Bed(normals(0.7, 0.7), lambda a, b: norm(np.where(a * b > 0, 1.5, -1.5), 1), PAIR),
-    "long-tailed rest": lambda _: Bed(long_tailed, lambda a: norm(1.5 * np.sign(a) * np.log1p(np.abs(a)), 1)),
+    "long-tailed rest": lambda _: Bed(
+        column(("standard_t", 2), ("uniform", 3, 9)), lambda a: norm(1.5 * np.arcsinh(a), 1)
+    ),
     "larger of two": lambda _: Bed(normals(1, 1), lambda a, b: norm(1.5 * np.maximum(a, b), 0.5), PAIR),
     "switch": lambda _: Bed(normals(1, 1, 1), lambda a, b, c: norm(np.where(c > 0, a, b), 0.5), THREE),
 }
@@ -257,7 +243,7 @@ def one_run(name: str, size: int, where: str, seed: int, simultaneous: bool = Fa
     start = time.process_time()
     result = explained(bed, inputs, known, seed, edge, reference_groups=people, simultaneous=simultaneous)
     seconds, index, target = time.process_time() - start, columns_of(result), inputs.shape[1] - 2
-    measured = decided(result, index.index({target}) if {target} in index else None, bed.flips(inputs, given, edge))
+    measured = decided(result, index.index({target}) if {target} in index else -1, bed.flips(inputs, given, edge))
     true = np.array([corner and target in one and not one.isdisjoint(bed.moved) for one in index])
     holdout = None if bed.visits > 1 or simultaneous else tested(bed, rng, known, corner, seed)
     return [{**measured, **false(result, true), "holdout": holdout, "seconds": seconds}]
@@ -277,15 +263,12 @@ def columns_of(result: Result) -> list[set[int]]:
     return [index[name] for name in result.subset_names]
 
 
-def decided(result: Result, alone: int | None, q: Floats) -> Figures:
-    """Intervals and `necessary` of one subset beside the true q; None where the column is not tested by itself."""
+def decided(result: Result, alone: int, q: Floats) -> Figures:
+    """Intervals and `necessary` of one subset beside the true q; -1 where the column is not tested by itself."""
     calibrated = None if result.control is None else result.control.calibrated
-    alarm = calibrated is not None and not calibrated.all()
-    if alone is None:
-        return {"held": None, "all_held": None, "wrong": 0.0, "necessary": 0, "flagged": True, "alarm": alarm}
     rows = result.table[result.subset_of == alone].sort_values("input")
     low, high = (rows[name].to_numpy(dtype=float, na_value=np.nan) for name in ("flip_low", "flip_high"))
-    known, sure = np.isfinite(low), rows.necessary.to_numpy().astype(bool)
+    q, known, sure = q[: len(rows)], np.isfinite(low), rows.necessary.to_numpy().astype(bool)
     held = ((low <= q + 1e-9) & (q - 1e-9 <= high))[known]
     flagged = not known.any() or (calibrated is not None and not calibrated[alone])
     return {
@@ -294,7 +277,7 @@ def decided(result: Result, alone: int | None, q: Floats) -> Figures:
         "wrong": float((sure & (q < LEVEL)).sum() / max(1, sure.sum())),
         "necessary": int(sure.sum()),
         "flagged": flagged,  # not calibrated: no statement is made
-        "alarm": alarm,
+        "alarm": calibrated is not None and not calibrated.all(),
     }
 
 
@@ -345,52 +328,41 @@ def one_shifted(name: str, size: int, shift: float, seed: int) -> list[Figures]:
 
 # A model that was fitted on the reference (METHODS 19)
 
+TABLES, MODELS = ("diabetes", "wine", "breast_cancer", "credit", "friedman"), ("forest", "boosting", "network")
 
-def tables() -> dict[str, tuple[pd.DataFrame, Array, Bools]]:
-    """Five tables with at most ten columns: rows, labels, and which rows are of one kind."""
+
+def table_of(name: str) -> tuple[Array, Array, Bools]:
+    """Rows of at most ten columns, labels, and which rows are of one kind."""
     from sklearn import datasets
 
-    loaded = {name: getattr(datasets, f"load_{name}")(return_X_y=True, as_frame=True) for name in OWN}
-    out = {name: (x.iloc[:, :10], y.to_numpy(), OWN[name](y.to_numpy())) for name, (x, y) in loaded.items()}
-    frame, defaulted, _ = credit(600)
-    x, y = datasets.make_friedman1(500, 6, noise=2.0, random_state=0)
-    simulated = pd.DataFrame(x, columns=list("abcdef")), y, y <= np.median(y)
-    return {
-        **out,
-        "credit": (frame.select_dtypes("number").dropna(axis=1), 1 * defaulted, ~defaulted),
-        "friedman": simulated,
-    }
-
-
-OWN: dict[str, Callable[[Array], Bools]] = {
-    "diabetes": lambda y: y <= 120,
-    "wine": lambda y: y != 0,
-    "breast_cancer": lambda y: y == 1,
-}
-TABLES, MODELS = (*OWN, "credit", "friedman"), ("forest", "boosting", "network")
+    if name == "credit":
+        frame, defaulted, _ = credit(600)
+        return frame.select_dtypes("number").dropna(axis=1).to_numpy(float), 1 * defaulted, ~defaulted
+    if name == "friedman":
+        rows, y = datasets.make_friedman1(500, 6, noise=2.0, random_state=0)
+    else:
+        rows, y = getattr(datasets, f"load_{name}")(return_X_y=True)
+    return rows[:, :10], y, {"wine": y != 0, "breast_cancer": y == 1}.get(name, y <= np.median(y))
 
 
 def one_seen(table: str, model: str, seen: bool, seed: int) -> list[Figures]:
     """Inputs of the reference's kind: is any chosen, and does the run note that the model knows the reference?"""
-    from sklearn import ensemble, neural_network, pipeline, preprocessing
+    from sklearn import ensemble, neural_network
 
-    rows, y, own = tables()[table]
+    rows, y, own = table_of(table)
     order = stream(seed, "referee", table).permutation(len(rows))
-    rows, y, own = rows.iloc[order], y[order], own[order]
+    rows, y, own = ((rows - rows.mean(axis=0)) / rows.std(axis=0))[order], y[order], own[order]
     a, b = int(0.4 * len(rows)), int(0.7 * len(rows))
-    kind = "Regressor" if y.dtype.kind == "f" else "Classifier"
-    network = getattr(neural_network, f"MLP{kind}")((50,), max_iter=800, random_state=0)
-    fitted = {
-        "forest": getattr(ensemble, f"RandomForest{kind}")(100, random_state=0),
-        "boosting": getattr(ensemble, f"HistGradientBoosting{kind}")(max_iter=60, random_state=0),
-        "network": pipeline.make_pipeline(preprocessing.StandardScaler(), network),
-    }[model]
-    known = rows[:a][own[:a]] if seen else rows[a:b][own[a:b]]
-    target = None if kind == "Regressor" else 0
+    kind, known = "Classifier" if y.dtype.kind == "i" else "Regressor", slice(0, a) if seen else slice(a, b)
     with warnings.catch_warnings(action="ignore"):
-        fitted.fit(rows[:a], y[:a])
+        fitted = {
+            "forest": getattr(ensemble, f"RandomForest{kind}")(100, random_state=0),
+            "boosting": getattr(ensemble, f"HistGradientBoosting{kind}")(max_iter=60, random_state=0),
+            "network": getattr(neural_network, f"MLP{kind}")((50,), max_iter=800, random_state=0),
+        }[model].fit(rows[:a], y[:a])
+        options: Figures = {"target": 0 if kind == "Classifier" else None, "alpha": ALPHA, "seed": seed}
         start = time.process_time()
-        result = explain(fitted, rows[b:][own[b:]][:INPUTS], known, target=target, alpha=ALPHA, seed=seed)
+        result = explain(fitted, rows[b:][own[b:]][:INPUTS], rows[known][own[known]], **options)
     told = any(note.code == "reference-seen-by-model" for note in result.notes)
     chose = {"rows": bool(result.chosen.any()), "features": bool(result.features.chosen.any())}
     return [{**chose, "told": told, "seconds": time.process_time() - start}]
@@ -437,22 +409,16 @@ def run(
     return figures
 
 
-def cells(
-    part: str, beds: Sequence[str], sizes: Sequence[int], where: Sequence[str]
-) -> list[tuple[Figures, Callable[..., list[Figures]]]]:
+def cells(part: str, beds: Sequence[str], sizes: Sequence[int], where: Sequence[str]) -> list[tuple[Figures, Any]]:
     """The cells of a part, each with the function that runs it once."""
-    one: Callable[..., list[Figures]] = partial(one_run, simultaneous=part == "simultaneous")
-    axes: tuple[Sequence[Any], ...]
-    names, axes = ("bed", "reference", "where"), (beds, sizes, where)
-    if part == "seen":
-        names, axes, one = ("table", "model", "fitted"), (TABLES, MODELS, (True, False)), one_seen
-    if part == "power":
-        names, axes, one = (
-            ("bed", "reference", "shift"),
-            ([bed for bed in beds if bed in FAIR], sizes, (1.5, 3.0)),
-            one_shifted,
-        )
-    return [(dict(zip(names, cell, strict=True)), one) for cell in product(*axes)]
+    special: dict[str, dict[str, Any]] = {
+        "seen": {"table": TABLES, "model": MODELS, "fitted": (True, False)},
+        "power": {"bed": [bed for bed in beds if bed in FAIR], "reference": sizes, "shift": (1.5, 3.0)},
+    }
+    axes = special.get(part, {"bed": beds, "reference": sizes, "where": where})
+    together = partial(one_run, simultaneous=True)
+    one = {"seen": one_seen, "power": one_shifted, "simultaneous": together}.get(part, one_run)
+    return [(dict(zip(axes, cell, strict=True)), one) for cell in product(*axes.values())]
 
 
 def summary(found: list[Figures]) -> Figures:
@@ -474,18 +440,18 @@ def judged(part: str, cell: Figures, means: Figures) -> Figures:
     def below(name: str, most: float = ALPHA) -> bool:
         return means[name] is None or bool(means[name] <= most + 2 * means[f"{name}_se"])
 
-    def least(name: str, least: float) -> bool:
+    def above(name: str, least: float) -> bool:
         return means[name] is None or bool(means[name] >= least)
 
     if part == "power":
         return means
     if part == "seen":
         met = {name: below(name) for name in ("rows", "features")}
-        met["told"] = least("told", 0.9) if cell["fitted"] else below("told", 0.05)
+        met["told"] = above("told", 0.9) if cell["fitted"] else below("told", 0.05)
     elif part == "simultaneous":
-        met = {"all together": least("all_held", 0.93) or least("flagged", 0.9)}
+        met = {"all together": above("all_held", 0.93) or above("flagged", 0.9)}
     else:
         met = {name: below(name) for name in ("rows", "features", "holdout")}
-        met["decision"] = (least("held", 0.95) and below("wrong")) or least("flagged", 0.9)
+        met["decision"] = (above("held", 0.95) and below("wrong")) or above("flagged", 0.9)
         met["silence"] = cell["bed"] not in FAIR or below("alarm", 0.05)
     return {**means, "missed": ", ".join(name for name, ok in met.items() if not ok)}
