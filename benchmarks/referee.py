@@ -233,20 +233,20 @@ BEDS: dict[str, Callable[[Any], Bed]] = {  # of a generator: some have effects t
 # One run
 
 
-def one_run(name: str, size: int, where: str, seed: int, simultaneous: bool = False) -> list[Figures]:
+def one_run(name: str, size: int, where: str, seed: int, holdout: bool = True, **options: Any) -> list[Figures]:
     """What a run says of the target, rows and features, and what the holdout test chooses, beside what is true."""
     rng = stream(seed, "referee", name, size, where)
     bed, corner = BEDS[name](rng), where == "corner"
     known, (inputs, given) = bed.table(rng, size, visits=bed.visits)[0], bed.table(rng, INPUTS, corner)
     edge = float(np.quantile(bed.model(bed.table(rng, 1000, corner)[0]), 0.7))
-    people = np.arange(size) // bed.visits if bed.visits > 1 else None
+    options["reference_groups"] = np.arange(size) // bed.visits if bed.visits > 1 else None
     start = time.process_time()
-    result = explained(bed, inputs, known, seed, edge, reference_groups=people, simultaneous=simultaneous)
+    result = explained(bed, inputs, known, seed, edge, **options)
     seconds, index, target = time.process_time() - start, columns_of(result), inputs.shape[1] - 2
     measured = decided(result, index.index({target}) if {target} in index else -1, bed.flips(inputs, given, edge))
     true = np.array([corner and target in one and not one.isdisjoint(bed.moved) for one in index])
-    holdout = None if bed.visits > 1 or simultaneous else tested(bed, rng, known, corner, seed)
-    return [{**measured, **false(result, true), "holdout": holdout, "seconds": seconds}]
+    chosen = tested(bed, rng, known, corner, seed) if holdout and bed.visits == 1 else None
+    return [{**measured, **false(result, true), "holdout": chosen, "seconds": seconds}]
 
 
 def explained(bed: Bed, inputs: Any, known: Any, seed: int, edge: float, **options: Any) -> Result:
@@ -413,10 +413,10 @@ def cells(part: str, beds: Sequence[str], sizes: Sequence[int], where: Sequence[
     """The cells of a part, each with the function that runs it once."""
     special: dict[str, dict[str, Any]] = {
         "seen": {"table": TABLES, "model": MODELS, "fitted": (True, False)},
-        "power": {"bed": [bed for bed in beds if bed in FAIR], "reference": sizes, "shift": (1.5, 3.0)},
+        "power": {"bed": [bed for bed in beds if bed in FAIR], "reference": sizes, "shift": (0.7, 3.0, 5.0)},
     }
     axes = special.get(part, {"bed": beds, "reference": sizes, "where": where})
-    together = partial(one_run, simultaneous=True)
+    together = partial(one_run, holdout=False, simultaneous=True)
     one = {"seen": one_seen, "power": one_shifted, "simultaneous": together}.get(part, one_run)
     return [(dict(zip(axes, cell, strict=True)), one) for cell in product(*axes.values())]
 
