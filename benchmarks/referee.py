@@ -65,18 +65,6 @@ class Mixture:
 
 
 @dataclass(frozen=True)
-class Visits:
-    """Normal numbers that correlate by .7 within a person."""
-
-    rng: np.random.Generator
-    visits: int
-
-    def standard_normal(self, count: int) -> Floats:
-        people = self.rng.standard_normal(-(-count // self.visits)).repeat(self.visits)[:count]
-        return np.asarray(np.sqrt(0.7) * people + np.sqrt(0.3) * self.rng.standard_normal(count))
-
-
-@dataclass(frozen=True)
 class Bed:
     """Columns `rest`, and the distribution `given(*rest)` of the target given them."""
 
@@ -92,16 +80,15 @@ class Bed:
 
     def table(self, rng: np.random.Generator, count: int, corner: bool = False, visits: int = 1) -> tuple[Any, Any]:
         """Rows, and the distribution of their target."""
-        normal = Visits(rng, visits) if visits > 1 else rng
-        rest = self.rest(normal, count, corner)
+        rest = self.rest(rng, count, corner)
         given = self.given(*rest)
-        if visits > 1:
-            target = given.mean() + given.std() * normal.standard_normal(count)
-        else:
-            target = given.rvs(size=count, random_state=rng)
-        target = self.step * np.round(target / self.step) + 0.0
-        columns = {**dict(zip("abc", rest, strict=False)), "target": target, "idle": normal.standard_normal(count)}
-        return pd.DataFrame(columns), given
+        target = self.step * np.round(given.rvs(size=count, random_state=rng) / self.step) + 0.0
+        columns = {**dict(zip("abc", rest, strict=False)), "target": target, "idle": rng.standard_normal(count)}
+        rows = pd.DataFrame(columns)
+        if visits > 1:  # of normal rows: the sum is distributed as they are
+            people = self.table(rng, -(-count // visits))[0].to_numpy().repeat(visits, axis=0)[:count]
+            rows = np.sqrt(0.7) * people + np.sqrt(0.3) * rows
+        return rows, given
 
     def flips(self, rows: pd.DataFrame, given: Any, edge: float) -> Floats:
         """q (n,): the probability that `model(rows) >= edge` is decided otherwise when the target is redrawn."""
@@ -233,20 +220,27 @@ BEDS: dict[str, Callable[[Any], Bed]] = {  # of a generator: some have effects t
 # One run
 
 
-def one_run(name: str, size: int, where: str, seed: int, holdout: bool = True, **options: Any) -> list[Figures]:
-    """What a run says of the target, rows and features, and what the holdout test chooses, beside what is true."""
-    rng = stream(seed, "referee", name, size, where)
-    bed, corner = BEDS[name](rng), where == "corner"
+def one_run(name: str, size: int, where: str | float, seed: int, holdout: bool = True, **options: Any) -> list[Figures]:
+    """What a run says of the target, rows and features, and what the holdout test chooses, beside what is true.
+
+    A number in place of `where` shifts the target of half of the inputs by so many standard deviations given the rest.
+    """
+    rng = stream(seed, "referee", name, size, str(where))
+    bed, corner, shift = BEDS[name](rng), where == "corner", 0.0 if isinstance(where, str) else where
     known, (inputs, given) = bed.table(rng, size, visits=bed.visits)[0], bed.table(rng, INPUTS, corner)
     edge = float(np.quantile(bed.model(bed.table(rng, 1000, corner)[0]), 0.7))
+    shifted = (np.arange(INPUTS) < INPUTS // 2) & (shift > 0)
+    inputs["target"] += shift * shifted * given.std()
     options["reference_groups"] = np.arange(size) // bed.visits if bed.visits > 1 else None
     start = time.process_time()
     result = explained(bed, inputs, known, seed, edge, **options)
     seconds, index, target = time.process_time() - start, columns_of(result), inputs.shape[1] - 2
     measured = decided(result, index.index({target}) if {target} in index else -1, bed.flips(inputs, given, edge))
-    true = np.array([corner and target in one and not one.isdisjoint(bed.moved) for one in index])
+    moved = bed.moved if corner else (target,) if shift else ()
+    true = np.array([target in one and not one.isdisjoint(moved) for one in index])
+    measured |= compared(result, true, shifted | corner)
     chosen = tested(bed, rng, known, corner, seed) if holdout and bed.visits == 1 else None
-    return [{**measured, **false(result, true), "holdout": chosen, "seconds": seconds}]
+    return [{**measured, "holdout": chosen, "seconds": seconds}]
 
 
 def explained(bed: Bed, inputs: Any, known: Any, seed: int, edge: float, **options: Any) -> Result:
@@ -281,14 +275,15 @@ def decided(result: Result, alone: int, q: Floats) -> Figures:
     }
 
 
-def false(result: Result, true: Bools) -> Figures:
-    """False discovery proportions of rows and features at each resolution, where `true` (S,) are no nulls."""
-    of_rows = result.table.resolution.to_numpy(), result.chosen, true[result.subset_of]
+def compared(result: Result, true: Bools, moved: Bools) -> Figures:
+    """FDP at each resolution and TPR below the root, where subsets `true` (S,) of inputs `moved` (n,) are no nulls."""
+    of_rows = result.table.resolution.to_numpy(), result.chosen, true[result.subset_of] & moved[result.input_of]
     of_features = result.features.resolution.to_numpy(), result.features.chosen.to_numpy().astype(bool), true
-    return {
-        what: [rates(chosen & (level == k), right)["fdr"] for k in range(int(level.max()) + 1)]
-        for what, (level, chosen, right) in (("rows", of_rows), ("features", of_features))
-    }
+    out: Figures = {}
+    for what, (level, chosen, right) in (("rows", of_rows), ("features", of_features)):
+        out[what] = [rates(chosen & (level == k), right)["fdr"] for k in range(int(level.max()) + 1)]
+        out[f"{what}_tpr"] = rates(chosen[level > 0], right[level > 0])["tpr"]
+    return out
 
 
 def tested(bed: Bed, rng: np.random.Generator, known: Any, corner: bool, seed: int) -> float:
@@ -307,23 +302,6 @@ def tested(bed: Bed, rng: np.random.Generator, known: Any, corner: bool, seed: i
         result = global_importance(model, rows, y, reference=known if corner else None, alpha=ALPHA, seed=seed)
     true = [not one <= {rows.shape[1] - 2, rows.shape[1] - 1} for one in columns_of(result)]
     return rates(result.chosen, np.array(true))["fdr"]
-
-
-def one_shifted(name: str, size: int, shift: float, seed: int) -> list[Figures]:
-    """Power where the target of half of the inputs is shifted by so many of its standard deviations given the rest."""
-    rng = stream(seed, "referee", "power", name, size)
-    bed = BEDS[name](rng)
-    known, (inputs, given) = bed.table(rng, size)[0], bed.table(rng, INPUTS)
-    shifted = np.arange(INPUTS) < INPUTS // 2
-    inputs["target"] += shift * shifted * given.std()
-    start = time.process_time()
-    result = explained(bed, inputs, known, seed, np.inf)
-    seconds, holds = time.process_time() - start, np.array([inputs.shape[1] - 2 in one for one in columns_of(result)])
-    below = result.table.resolution.to_numpy() > 0
-    rows = rates(result.chosen & below, holds[result.subset_of] & shifted[result.input_of] & below)
-    features = rates(result.features.chosen.to_numpy().astype(bool), holds)
-    measured = {f"{what}_{rate}": of[rate] for what, of in (("rows", rows), ("features", features)) for rate in of}
-    return [{**measured, "seconds": seconds}]
 
 
 # A model that was fitted on the reference (METHODS 19)
@@ -416,8 +394,8 @@ def cells(part: str, beds: Sequence[str], sizes: Sequence[int], where: Sequence[
         "power": {"bed": [bed for bed in beds if bed in FAIR], "reference": sizes, "shift": (0.7, 3.0, 5.0)},
     }
     axes = special.get(part, {"bed": beds, "reference": sizes, "where": where})
-    together = partial(one_run, holdout=False, simultaneous=True)
-    one = {"seen": one_seen, "power": one_shifted, "simultaneous": together}.get(part, one_run)
+    fast = partial(one_run, holdout=False, simultaneous=part == "simultaneous")
+    one = {"beds": one_run, "seen": one_seen}.get(part, fast)
     return [(dict(zip(axes, cell, strict=True)), one) for cell in product(*axes.values())]
 
 
@@ -443,15 +421,13 @@ def judged(part: str, cell: Figures, means: Figures) -> Figures:
     def above(name: str, least: float) -> bool:
         return means[name] is None or bool(means[name] >= least)
 
-    if part == "power":
-        return means
+    met = {name: below(name) for name in ("rows", "features")}
     if part == "seen":
-        met = {name: below(name) for name in ("rows", "features")}
         met["told"] = above("told", 0.9) if cell["fitted"] else below("told", 0.05)
     elif part == "simultaneous":
-        met = {"all together": above("all_held", 0.93) or above("flagged", 0.9)}
-    else:
-        met = {name: below(name) for name in ("rows", "features", "holdout")}
+        met["all together"] = above("all_held", 0.93) or above("flagged", 0.9)
+    elif part == "beds":
+        met["holdout"] = below("holdout")
         met["decision"] = (above("held", 0.95) and below("wrong")) or above("flagged", 0.9)
         met["silence"] = cell["bed"] not in FAIR or below("alarm", 0.05)
     return {**means, "missed": ", ".join(name for name, ok in met.items() if not ok)}
