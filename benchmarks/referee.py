@@ -320,6 +320,7 @@ def table_of(name: str) -> tuple[Array, Array, Bools]:
         rows, y = datasets.make_friedman1(500, 6, noise=2.0, random_state=0)
     else:
         rows, y = getattr(datasets, f"load_{name}")(return_X_y=True)
+    y = y if y.dtype.kind == "i" else y / y.std()
     return rows[:, :10], y, {"wine": y != 0, "breast_cancer": y == 1}.get(name, y <= np.median(y))
 
 
@@ -336,7 +337,7 @@ def one_seen(table: str, model: str, seen: bool, seed: int) -> list[Figures]:
         fitted = {
             "forest": getattr(ensemble, f"RandomForest{kind}")(100, random_state=0),
             "boosting": getattr(ensemble, f"HistGradientBoosting{kind}")(max_iter=60, random_state=0),
-            "network": getattr(neural_network, f"MLP{kind}")((50,), max_iter=800, random_state=0),
+            "network": getattr(neural_network, f"MLP{kind}")(hidden_layer_sizes=(50,), max_iter=800, random_state=0),
         }[model].fit(rows[:a], y[:a])
         options: Figures = {"target": 0 if kind == "Classifier" else None, "alpha": ALPHA, "seed": seed}
         start = time.process_time()
