@@ -262,7 +262,7 @@ def decided(result: Result, alone: int, q: Floats) -> Figures:
     calibrated = None if result.control is None else result.control.calibrated
     rows = result.table[result.subset_of == alone].sort_values("input")
     low, high = (rows[name].to_numpy(dtype=float, na_value=np.nan) for name in ("flip_low", "flip_high"))
-    q, known, sure = q[: len(rows)], np.isfinite(low), rows.necessary.to_numpy().astype(bool)
+    q, known, sure = q[: len(rows)], np.isfinite(low), rows.necessary.isin([True]).to_numpy()
     held = ((low <= q + 1e-9) & (q - 1e-9 <= high))[known]
     flagged = not known.any() or (calibrated is not None and not calibrated[alone])
     return {
@@ -278,7 +278,7 @@ def decided(result: Result, alone: int, q: Floats) -> Figures:
 def compared(result: Result, true: Bools, moved: Bools) -> Figures:
     """FDP at each resolution and TPR below the root, where subsets `true` (S,) of inputs `moved` (n,) are no nulls."""
     of_rows = result.table.resolution.to_numpy(), result.chosen, true[result.subset_of] & moved[result.input_of]
-    of_features = result.features.resolution.to_numpy(), result.features.chosen.to_numpy().astype(bool), true
+    of_features = result.features.resolution.to_numpy(), result.features.chosen.isin([True]).to_numpy(), true
     out: Figures = {}
     for what, (level, chosen, right) in (("rows", of_rows), ("features", of_features)):
         out[what] = [rates(chosen & (level == k), right)["fdr"] for k in range(int(level.max()) + 1)]
@@ -343,7 +343,7 @@ def one_seen(table: str, model: str, seen: bool, seed: int) -> list[Figures]:
         start = time.process_time()
         result = explain(fitted, rows[b:][own[b:]][:INPUTS], rows[known][own[known]], **options)
     told = any(note.code == "reference-seen-by-model" for note in result.notes)
-    chose = {"rows": bool(result.chosen.any()), "features": bool(result.features.chosen.any())}
+    chose = {"rows": bool(result.chosen.any()), "features": bool(result.features.chosen.isin([True]).any())}
     return [{**chose, "told": told, "seconds": time.process_time() - start}]
 
 
@@ -431,4 +431,5 @@ def judged(part: str, cell: Figures, means: Figures) -> Figures:
         met["holdout"] = below("holdout")
         met["decision"] = (above("held", 0.95) and below("wrong")) or above("flagged", 0.9)
         met["silence"] = cell["bed"] not in FAIR or below("alarm", 0.05)
-    return {**means, "missed": ", ".join(name for name, ok in met.items() if not ok)}
+    missed = ", ".join(name for name, ok in met.items() if not ok)
+    return {**means, "verdict": f"missed: {missed}" if missed else "met"}

@@ -44,7 +44,7 @@ def test_what_is_called_true_is_true(name, corner):
 def test_additive_beds_hold(name, where):
     means = measured(name, where)
     assert means["held"] >= 0.95
-    assert not judged("beds", {"bed": name}, means)["missed"]
+    assert judged("beds", {"bed": name}, means)["verdict"] == "met"
 
 
 @pytest.mark.parametrize(
@@ -91,32 +91,30 @@ def test_additive_draws_are_caught(monkeypatch):
     """Planted fault: a linear sampler, and nobody who checks it."""
 
     def linear(model, rows, reference, **options):
-        return butfor.explain(model, rows, gaussian(reference), **options)
+        return butfor.explain(model, rows, gaussian(reference), control=False, **options)
 
     monkeypatch.setattr(referee, "explain", linear)
-    means = measured("slope by sex", "population", control=False)
+    means = measured("slope by sex", "population")
     assert not holds(means)
-    assert "decision" in judged("beds", {"bed": "slope by sex"}, {"holdout": None, **means})["missed"]
+    assert "decision" in judged("beds", {"bed": "slope by sex"}, means)["verdict"]
 
 
 def test_verdicts():
     sound = {"held": 0.96, "wrong": 0.0, "flagged": 0.0, "rows": 0.1, "features": 0.0, "holdout": None, "alarm": 0.1}
     sound |= {f"{name}_se": 0.01 for name in sound}
-    missed = {
-        "": {},
-        "decision": {"held": 0.94},
-        "rows": {"rows": 0.13},
-        "holdout": {"holdout": 0.2},
-    }
-    for names, change in missed.items():
-        assert judged("beds", {"bed": "codes"}, sound | change)["missed"] == names
-    assert judged("beds", {"bed": "codes"}, sound | {"held": 0.5, "wrong": 0.9, "flagged": 0.9})["missed"] == ""
-    assert judged("beds", {"bed": "linear"}, sound)["missed"] == "silence"
-    seen = {"rows": 0.0, "rows_se": 0.0, "features": 0.0, "features_se": 0.0, "told": 0.5, "told_se": 0.1}
-    assert (
-        judged("seen", {"fitted": True}, seen)["missed"] == judged("seen", {"fitted": False}, seen)["missed"] == "told"
-    )
-    assert judged("simultaneous", {"bed": "codes"}, sound | {"all_held": 0.9})["missed"] == "all together"
+
+    def verdict(part="beds", bed="codes", fitted=None, **change):
+        return judged(part, {"bed": bed, "fitted": fitted}, sound | change)["verdict"]
+
+    assert verdict() == "met"
+    assert verdict(held=0.94) == verdict(wrong=0.13) == "missed: decision"
+    assert verdict(rows=0.13, holdout=0.2) == "missed: rows, holdout"
+    assert verdict(held=0.5, wrong=0.9, flagged=0.9) == verdict(held=None, flagged=1.0) == "met"
+    assert verdict(bed="linear") == "missed: silence"
+    told = {"told": 0.5, "told_se": 0.1}
+    assert verdict("seen", fitted=True, **told) == verdict("seen", fitted=False, **told) == "missed: told"
+    assert verdict("simultaneous", all_held=0.9) == "missed: all together"
+    assert verdict("power", features=0.2) == "missed: features"
 
 
 def test_the_worst_resolution_counts():
