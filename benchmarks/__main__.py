@@ -25,6 +25,7 @@ from benchmarks import (
     nulls,
     peers,
     questions,
+    referee,
     samplers,
     scale,
     shifted,
@@ -50,6 +51,7 @@ STUDIES: dict[str, ModuleType] = {
     "nulls": nulls,
     "shifted": shifted,
     "spoilt": spoilt,
+    "referee": referee,
     "decisions": decisions,
     "adaptive": adaptive,
     "curves": curves,
@@ -66,6 +68,7 @@ STUDIES: dict[str, ModuleType] = {
     "texts": texts,
 }
 RESULTS = Path(__file__).parent / "results"
+GIVEN = ("progress", "out")  # parameters of a study that are no options of its own
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -77,13 +80,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     settings: Figures = {option: value for option, value in parsed.items() if value is not None}
     if "progress" in inspect.signature(run).parameters:
         settings["progress"] = _stage
+    if "out" in inspect.signature(run).parameters:
+        settings["out"] = out  # cells that are there are kept
     try:
         check_folder(out)
         figures = run(**settings)
     except InputError as error:
         sys.stderr.write(f"{error}\n")
         return 2
-    settings.pop("progress", None)
+    settings = {option: value for option, value in settings.items() if option not in GIVEN}
     write(record(name, shlex.join(["python", "-m", "benchmarks", *given]), settings, figures), out)
     sys.stdout.write(markdown(figures, name))
     return 0
@@ -100,7 +105,7 @@ def parser() -> argparse.ArgumentParser:
         command = commands.add_parser(name, help=first, description=about, formatter_class=form)
         hints = get_type_hints(study.run)
         for option, parameter in inspect.signature(study.run).parameters.items():
-            if option != "progress":
+            if option not in GIVEN:
                 _add(command, option, hints[option], parameter.default)
         command.add_argument("--out", type=Path, default=RESULTS, help=f"folder of the JSON file (default: {RESULTS})")
     return made
