@@ -352,12 +352,13 @@ def conditional_faults(
     ranks_of: Callable[[Subset], tuple[Ints, Floats] | None],
     seed: int,
     fitted_share: float = 0.0,
+    clusters: Ints | None = None,
 ) -> ConditionalFaults:
     """Return whether the draws of each subset follow how it depends on the other columns; the model is not evaluated.
 
     `ranks_of` gives rows (positions in `rows`, (m, d)) that the fit of a subset has not seen, and the rank of each of
     its columns among the draws (rows, columns), as `held_out_ranks` of a sampler does; None where there are none.
-    `fitted_share` as in `smooth_p`: 0 for leave-one-out fits.
+    `fitted_share` as in `smooth_p`: 0 for leave-one-out fits. Of a cluster of rows (`clusters`, (m,)) one is looked at.
     """
     values = filled(rows)
     p, told_by = np.ones(len(subsets)), np.full(len(subsets), -1)
@@ -366,7 +367,10 @@ def conditional_faults(
         known = ranks_of(subset) if rest.size else None
         if known is not None and len(known[0]) >= LEAST_RANKED:
             rng = stream(seed, "conditional control", subset.name)
-            some = rng.permutation(len(known[0]))[:MOST_RANKED]
+            some = rng.permutation(len(known[0]))
+            if clusters is not None:
+                some = some[np.unique(clusters[known[0][some]], return_index=True)[1]]
+            some = some[:MOST_RANKED]
             p[k], at = conditional_fault(values[np.ix_(known[0][some], rest)], known[1][some], rng, fitted_share)
             told_by[k] = rest[at]
     return ConditionalFaults(p, told_by)

@@ -177,7 +177,7 @@ def rank_faults(sampler: TableSampler, table: Table, subsets: Sequence[Subset], 
     assert sampler.reference is not None
     rows = sampler.in_data_order(sampler.reference.values).astype(np.float64)
     if method(sampler.conditional, "held_out_ranks") is not None:
-        return conditional_faults(rows, subsets, sampler.held_out_ranks, seed)
+        return conditional_faults(rows, subsets, sampler.held_out_ranks, seed, clusters=sampler.reference.clusters)
     split = _split_and_fit(sampler, seed)
     if split is None or len(split[0]) < LEAST_RANKED:
         return None
@@ -511,11 +511,11 @@ def _split_and_fit(sampler: Sampler, seed: int) -> tuple[Ints, TableSampler] | N
 def hold_out(rows: int, rng: np.random.Generator, clusters: Ints | None = None) -> tuple[Ints, Ints]:
     """Return rows to hold out, in random order, and rows to fit on: a half of fewer than 500, a third of more.
 
-    Rows of a cluster (`clusters`, (rows,)) stay together.
+    Of a cluster of rows (`clusters`, (rows,)) that is held out one row is left, which is independent of the others.
 
     >>> held_out, kept = hold_out(6, np.random.default_rng(0), np.array([0, 0, 0, 1, 1, 1]))
-    >>> sorted(held_out), kept.tolist()
-    ([3, 4, 5], [0, 1, 2])
+    >>> len(held_out), kept.tolist()
+    (1, [0, 1, 2])
     """
     codes = np.arange(rows) if clusters is None else np.unique(clusters, return_inverse=True)[1].reshape(-1)
     place = rng.permutation(int(codes.max()) + 1)[codes]  # rows of a cluster get one place
@@ -523,7 +523,8 @@ def hold_out(rows: int, rng: np.random.Generator, clusters: Ints | None = None) 
     mixed = mixed[np.argsort(place[mixed], kind="stable")]
     count = rows // 2 if rows < ONE_SPLIT else rows // 3
     count = int(np.searchsorted(place[mixed], place[mixed[count]], "left")) or int((place == 0).sum())
-    return mixed[:count], np.sort(mixed[count:][:MOST_FITTED])
+    first = np.sort(np.unique(place[mixed[:count]], return_index=True)[1])
+    return mixed[first], np.sort(mixed[count:][:MOST_FITTED])
 
 
 LEAST_WEIGHED = 20  # inputs from which on control rows are weighted to them, and control rows that must count then
