@@ -59,12 +59,12 @@ def test_ranks_that_the_rest_tells_by_a_straight_line_are_seen():
     assert told_by == 3
 
 
-def test_fifty_subsets_take_three_seconds():
+def test_fifty_subsets_take_seconds():
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(1000, 30))
     u = rng.random((1000, 30))
     subsets = [Subset(f"x{j}", np.array([j % 30])) for j in range(50)]
     began = time.process_time()
     faults = conditional_faults(rows, subsets, lambda subset: (np.arange(1000), u[:, subset.index]), 0)
-    assert time.process_time() - began < 6  # 3 s on an idle machine
+    assert time.process_time() - began < 6  # 3.5 to 4.8 s were measured on a busy machine
     assert faults.calibrated.all()

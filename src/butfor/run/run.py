@@ -356,6 +356,7 @@ def _controlled(
     faults = None if reference.faults is None else reference.faults()
     checked, z = None, 0.0
     comparable = spec.target.kind != "per-input" and spec.picked is None  # rows of the reference have no labels
+    comparable &= reference.controls is not None  # and a sampler is checked that can be fitted again
     if comparable and reference.controls is not None:
         size = size_of(settings, len(context.hypotheses.items), subsets, read=inside.outcomes is not None)
         decision = None if flips is None else flips.decision

@@ -515,7 +515,7 @@ def hold_out(rows: int, rng: np.random.Generator, clusters: Ints | None = None) 
 
     >>> held_out, kept = hold_out(6, np.random.default_rng(0), np.array([0, 0, 0, 1, 1, 1]))
     >>> len(held_out), kept.tolist()
-    (1, [0, 1, 2])
+    (1, [3, 4, 5])
     """
     codes = np.arange(rows) if clusters is None else np.unique(clusters, return_inverse=True)[1].reshape(-1)
     place = rng.permutation(int(codes.max()) + 1)[codes]  # rows of a cluster get one place
