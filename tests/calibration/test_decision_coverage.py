@@ -57,7 +57,8 @@ def test_a_fit_taken_as_right_is_caught(monkeypatch):
 
 def test_more_is_established_one_by_one_than_all_together():
     found = [
-        sum(one_run(300, "top", seed, simultaneous=together).necessary for seed in range(6)) for together in (0, 1)
+        sum(one_run(300, "top", seed, simultaneous=together).necessary for seed in range(6))
+        for together in (False, True)
     ]
     assert found[0] > found[1] > 60
 

@@ -17,6 +17,7 @@ ROWS, REFERENCE = RNG.normal(size=(12, 3)), RNG.normal(size=(60, 3))
 FIRST = Subset("x0", np.array([0]))
 BEYOND = "The sampler knows nothing rarer than one value in 100"
 FACTS = {
+    "assumes": "the columns are jointly normal",
     "deterministic": True,
     "ignores_dependence": True,
     "takes_missing": True,
