@@ -1,6 +1,9 @@
 """The negative control: rows of the reference's own kind, by samplers that have not seen them."""
 
+from dataclasses import replace
+
 import numpy as np
+import pandas as pd
 import pytest
 
 import butfor
@@ -67,11 +70,11 @@ def test_rows_of_a_cluster_are_held_out_together():
 
 def test_a_good_sampler_passes_and_the_result_says_so():
     rng = np.random.default_rng(0)
-    result = butfor.explain(model, rows_of(rng, 10), rows_of(rng, 200))
-    assert result.control.rows == 200
+    result = butfor.explain(model, rows_of(rng, 60), rows_of(rng, 200))
+    assert result.control.rows == 60  # as many as there are inputs, so that it costs what the run costs
     assert result.control.calibrated.all()
     assert not result.control.chosen.any()
-    assert "The same test on 200 held-out rows of the reference chose 0." in result.summary()
+    assert "The same test on 60 held-out rows of the reference chose 0." in result.summary()
 
 
 def test_a_sampler_that_is_too_narrow_is_never_chosen_from():
@@ -117,8 +120,6 @@ def test_good_subsets_are_seldom_called_wrong():
 
 
 def test_other_columns_orders_and_types_go_through_it():
-    import pandas as pd
-
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(
         {"a": rng.normal(size=150), "kind": rng.choice(["x", "y", "z"], 150), "b": rng.integers(0, 9, 150)}
@@ -132,4 +133,67 @@ def test_other_columns_orders_and_types_go_through_it():
     inputs = frame.iloc[:6][["b", "kind", "a"]]
     result = butfor.explain(f, inputs, frame)
     assert set(seen) == {(("b", "kind", "a"), str(frame.dtypes["kind"]))}
-    assert result.control.rows >= 148
+    assert result.control.rows == 40
+
+
+def by_sex(rng, count):
+    """Columns age, sex, and hb, whose slope on age differs by sex."""
+    age, sex = rng.normal(size=count), (rng.random(count) < 0.5).astype(float)
+    return np.column_stack([age, sex, age * np.where(sex > 0, 1.0, -0.4) + rng.normal(size=count)])
+
+
+def additive(rows):
+    """A sampler that knows straight lines only, and can be fitted again."""
+    return replace(butfor.tabular.gaussian(rows), refit=lambda table: additive(table.values))
+
+
+def test_draws_that_do_not_follow_the_other_columns_are_never_judged():
+    rng = np.random.default_rng(0)
+    result = butfor.explain(
+        lambda rows: rows[:, 2],
+        by_sex(rng, 30),
+        additive(by_sex(rng, 600)),
+        subsets="columns",
+        decide=lambda outputs: outputs > 0,
+        sufficient=True,
+    )
+    hb = result.table[result.table.subset == "x2"]
+    assert not result.control.calibrated[2]
+    assert result.control.told_by[2] in (0, 1)
+    assert not (hb.chosen | hb.necessary | hb.sufficient).any()
+    assert (hb.flip_low == 0).all()
+    assert (hb.flip_high == 1).all()
+    assert not result.features.chosen[result.features.subset == "x2"].any()
+    assert "The draws of x2 do not follow how it depends on x" in str(result.guarantee)
+
+
+def test_the_control_takes_no_more_model_rows_than_the_run_or_2000():
+    rng = np.random.default_rng(0)
+    reference, inputs = rows_of(rng, 300), rows_of(rng, 100)
+    for count in (1, 10, 100):
+        result = butfor.explain(model, inputs[:count], reference)
+        assert result.rows == result.rows.run + result.rows.control
+        assert result.rows <= 2 * result.rows.run + 2_000
+        assert f"{result.rows.control:,} of them for the control" in result.summary()
+
+
+def test_a_model_that_knows_the_reference_is_told(tmp_path):
+    rng = np.random.default_rng(0)
+    train, fresh = rows_of(rng, 200), rows_of(rng, 200)
+    known = {row.tobytes() for row in train}
+
+    def remembers(rows):
+        return model(rows) - 3.0 * np.array([row.tobytes() in known for row in np.ascontiguousarray(rows)])
+
+    seen, unseen = (butfor.explain(remembers, rows_of(rng, 40), reference) for reference in (train, fresh))
+    codes = [[note.code for note in result.notes] for result in (seen, unseen)]
+    assert ["reference-seen-by-model" in code for code in codes] == [True, False]
+    root = seen.table[seen.table.resolution == 0]
+    assert not root.chosen.any()
+    assert (root.status == "not judged").all()
+    assert not seen.features.chosen.any()
+    assert seen.control.calibrated.all()  # its draws are fair: it is the model that tells them
+    seen.save(tmp_path / "result.butfor")
+    loaded = butfor.load(tmp_path / "result.butfor")
+    assert (loaded.rows, loaded.rows.control) == (seen.rows, seen.rows.control)
+    assert loaded.control.conditional_p.tolist() == seen.control.conditional_p.tolist()

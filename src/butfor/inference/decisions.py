@@ -171,6 +171,7 @@ class Forecasts:
     chance: Mapping[object, Floats]
     decisions: Array
     weights: Floats | None = None  # (n, S) by which control rows stand where the inputs are; None: all alike
+    subsets: int | None = None  # the first so many were tested on control rows, nothing is known of others; None: all
 
     def off(self, input_of: Ints, subset_of: Ints, decisions: Array, share: Floats) -> Floats:
         """Return by how much the chance of another decision `share` (H,) is too high, as far as control rows are sure.
@@ -182,7 +183,7 @@ class Forecasts:
         off, known = np.zeros(len(input_of)), np.flatnonzero(np.isfinite(share))
         for value in np.unique(decisions).tolist():
             chance, true = self.chance.get(value), self.decisions == value
-            for subset in np.unique(subset_of).tolist():
+            for subset in np.unique(subset_of).tolist()[: self.subsets]:
                 rows = known[(decisions[input_of[known]] == value) & (subset_of[known] == subset)]
                 if rows.size:
                     by_subset = np.zeros((len(true), 2)) if chance is None else chance[:, subset]

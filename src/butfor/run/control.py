@@ -26,7 +26,7 @@ MOST_CONTROLS, LEAST_CONTROLS = 200, 40  # rows of the reference that go through
 LEAST_ROWS = 2_000  # of the model that the control may take, however few the run takes
 FEW = {"h": 2, "draws": 39, "center": 4}  # a sequential test whose p-values reach .05, at about 20 rows each
 ROWS_EACH, ROWS_FEW = {"sequential": 80, "osft": 3, "few-shot": 12}, 20  # of the model for a null hypothesis, about
-SEEN_DRAWS, SEEN_Z = 2, 2.8
+SEEN_DRAWS, SEEN_Z = (2, 32), 2.8
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ def size_of(settings: Settings, inputs: int, subsets: int, *, read: bool) -> Siz
     p_values = name in ("sequential", "irt") and not e_values
     run_each = settings.draws_for(inputs * subsets) + 1 if name == "irt" else ROWS_EACH[name]
     each = ROWS_EACH["sequential"] if p_values else run_each
-    most = max(LEAST_ROWS, inputs * subsets * run_each)
+    most = max(LEAST_ROWS // 2, inputs * subsets * run_each)  # the other half is for `seen_by_model`
     rows = most // (subsets * each)
     if rows >= LEAST_CONTROLS:
         return Size(min(rows, MOST_CONTROLS), subsets)
@@ -121,15 +121,20 @@ def control(
     )
 
 
-def seen_by_model(hypotheses: Hypotheses, evaluator: Evaluator, spec: StatisticSpec, averaged: Target) -> float:
+def seen_by_model(
+    hypotheses: Hypotheses, evaluator: Evaluator, spec: StatisticSpec, averaged: Target, run_size: int
+) -> float:
     """Return z of the mean effect of reference rows, summed over the subsets; beyond 2.8 the model knows them.
 
-    Against their own redraws it is 0, unless the model was fitted on the very rows (METHODS 19).
+    Against their own redraws it is 0, unless the model was fitted on the very rows (METHODS 19). It takes fewer model
+    rows than a run of `run_size` hypotheses, or 1,000.
     """
+    most = max(LEAST_ROWS // 2, run_size * ROWS_FEW) // hypotheses.size - 1
+    draws = int(np.clip(most, *SEEN_DRAWS))
     first = FirstDraws(hypotheses.size, spec.target, spec.link, spec.rounding, averaged)
     first.look = replace(first.look, rounding=replace(spec.rounding, local=None))  # tolerances are of the inputs
     apart = replace(evaluator, memory=None, failed={}, watchers=(first,))
-    apart.watch(hypotheses, [Job(block, SEEN_DRAWS, 0) for block in hypotheses.blocks])
+    apart.watch(hypotheses, [Job(block, draws, 0) for block in hypotheses.blocks])
     effect = first.estimates().gain.reshape(-1, len(hypotheses.subset_names)).sum(axis=1)
     effect = effect[np.isfinite(effect)]
     sd = effect.std(ddof=1) if len(effect) > 1 else 0.0

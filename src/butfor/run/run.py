@@ -353,6 +353,7 @@ def _controlled(
     faults = None if reference.faults is None else reference.faults()
     checked, z = None, 0.0
     comparable = spec.target.kind != "per-input" and spec.picked is None  # rows of the reference have no labels
+    comparable &= reference.controls is not None  # and a sampler is checked that can be fitted again
     if comparable and reference.controls is not None:
         size = size_of(settings, len(context.hypotheses.items), subsets, read=inside.outcomes is not None)
         decision = None if flips is None else flips.decision
@@ -371,8 +372,11 @@ def _controlled(
                 weights,
                 rough=size.rough,
             )
-    if comparable and reference.seen is not None and (faults is None or faults.calibrated.all()):
-        z = seen_by_model(reference.seen(), evaluator, spec, averaged)
+    if comparable and reference.seen is not None:
+        rows = reference.seen()
+        wrong = () if faults is None else np.array(context.hypotheses.subset_names)[~faults.calibrated]
+        if not set(wrong) & set(rows.subset_names):  # draws that are wrong are another reason to tell them
+            z = seen_by_model(rows, evaluator, spec, averaged, context.hypotheses.size)
     knows = abs(z) > SEEN_Z
     if faults is not None:
         none = np.zeros((0, subsets))

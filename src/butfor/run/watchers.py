@@ -136,7 +136,7 @@ class DecisionChances:
     def forecasts(self, decisions: Array, subsets: int, weights: Floats | None) -> Forecasts:
         """Return the chances of all control rows beside what the model decides of them (n,)."""
         chance = {value: one.reshape(-1, subsets, 2) for value, one in self._chances.items()}
-        return Forecasts(chance, decisions, weights)
+        return Forecasts(chance, decisions, weights, subsets)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,14 @@ from butfor.streams import stream
 from butfor.types import Bools, Floats, Ints, Subset
 
 Verdict = Literal[
-    "ok", "too narrow", "too wide", "shifted", "off-manifold", "wrong skew", "tails too light", "tails too heavy"
+    "ok",
+    "too narrow",
+    "too wide",
+    "shifted",
+    "off-manifold",
+    "wrong skew",
+    "tails too light",
+    "tails too heavy",
 ]
 
 

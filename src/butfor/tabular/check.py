@@ -25,6 +25,7 @@ from butfor.tabular.calibration import (
     Verdict,
     check_ranks,
     check_shape,
+    conditional_fault,
     filled,
     pooled_shape,
     ranks,
@@ -186,6 +187,8 @@ class SubsetCheck:
     auc_p: float
     model_p: float | None
     scores: Scores
+    conditional_p: float = 1.0  # of ranks being independent of the other columns
+    told_by: str | None = None  # the column that tells the ranks best
 
     @property
     def shape_p(self) -> float:
@@ -263,8 +266,9 @@ class SamplerCheck:
     def table(self) -> pd.DataFrame:
         """A DataFrame with one row per subset.
 
-        p: uniform ranks; shape_p: skew and tails; auc: can trees tell real rows from counterfactuals; crps and
-        log_score beside those of the column's own margin; explained: the share that the rest of the row explains.
+        p: uniform ranks; shape_p: skew and tails; auc: can trees tell real rows from counterfactuals; conditional_p:
+        ranks independent of the other columns, of which told_by tells them best; crps and log_score beside those of the
+        column's own margin; explained: the share that the rest of the row explains.
         """
         import pandas as pd
 
@@ -278,6 +282,8 @@ class SamplerCheck:
             "coverage_90": [check.ranked.coverage_90 for check in self.checks],
             "auc": self.auc,
             "auc_p": [check.auc_p for check in self.checks],
+            "conditional_p": [check.conditional_p for check in self.checks],
+            "told_by": [check.told_by or "" for check in self.checks],
             **{name: values for name, values in scores.items() if not np.isnan(values).all()},
         }
         if self.model_p is not None:
@@ -301,6 +307,11 @@ class SamplerCheck:
 
     def _sentences(self) -> list[str]:
         words = [f"{verdict}: {', '.join(names)} - {MEANING[verdict]}." for verdict, names in self._wrong.items()]
+        words += [
+            f"The draws of {name} do not follow how it depends on {check.told_by} (p = {check.conditional_p:.2g})."
+            for name, check, verdict in zip(self.subset_names, self.checks, self.verdicts, strict=True)
+            if verdict != "ok" and check.conditional_p * len(self.checks) <= self.alpha
+        ]
         if self.together != "ok":
             p, meaning = self.together_p, MEANING[self.together]
             words.append(f"{self.together}, in all columns together (p = {p:.2g}) - {meaning}.")
@@ -415,7 +426,7 @@ def check_table(
     levels = _levels(table)
     checks = []
     for group in groups:
-        checks.append(_check_subset(hypotheses, group, draws, levels, output))
+        checks.append(_check_subset(hypotheses, group, draws, levels, output, table.columns))
         if done is not None:
             rows = len(kept) * draws
             done(len(checks) * rows, len(groups) * rows)
@@ -471,6 +482,7 @@ def _check_subset(
     draws: int,
     table_levels: Bools,
     output: Callable[[Sequence[Job]], Floats] | None,
+    names: Sequence[str],
 ) -> SubsetCheck:
     """Check ranks and shape of held-out values, trees that tell them from draws, the model's output; score draws."""
     jobs = [Job(block, draws, "check") for block in hypotheses.blocks if block.subset is subset]
@@ -487,7 +499,15 @@ def _check_subset(
     donors = info.floor(subset) > 0  # it hands out values of reference rows: its shape is known from so many only
     shapes = [check_shape(given[:, :, k], share if donors else 0.0) for k in np.flatnonzero(~levels)]
     scores = score_draws(given, levels, _listed(hypotheses, subset, given[:, 0]))
-    return SubsetCheck(ranked, tuple(shape for shape in shapes if shape is not None), auc, auc_p, model_p, scores)
+    conditional_p, told_by = 1.0, None
+    rest = np.setdiff1d(np.arange(inputs.shape[1]), columns)
+    if rest.size:
+        rng = stream(hypotheses.seed, "check", "conditional", subset.name)
+        among = np.stack([ranks(pool[:, :, k], rng) for k in range(len(columns))], axis=1)
+        conditional_p, at = conditional_fault(filled(inputs.astype(np.float64))[:, rest], among, rng, share)
+        told_by = names[rest[at]]
+    varied = tuple(shape for shape in shapes if shape is not None)
+    return SubsetCheck(ranked, varied, auc, auc_p, model_p, scores, conditional_p, told_by)
 
 
 def _listed(hypotheses: Hypotheses, subset: Subset, observed: Floats) -> Floats | None:
@@ -511,7 +531,10 @@ def _verdicts(checks: Sequence[SubsetCheck], alpha: float) -> list[Verdict]:
     after its shape where that alone is wrong.
     """
     tests = np.array(
-        [[check.ranked.p, check.auc_p, *([] if check.model_p is None else [check.model_p])] for check in checks]
+        [
+            [check.ranked.p, check.auc_p, check.conditional_p, *([] if check.model_p is None else [check.model_p])]
+            for check in checks
+        ]
     ).T
     count = len(tests) + 1
     without = np.minimum(1.0, count * tests.min(axis=0))

@@ -453,8 +453,8 @@ def hold_out(rows: int, rng: np.random.Generator, clusters: Ints | None = None) 
     Rows of a cluster (`clusters`, (rows,)) stay together.
 
     >>> held_out, kept = hold_out(6, np.random.default_rng(0), np.array([0, 0, 0, 1, 1, 1]))
-    >>> sorted(held_out), kept.tolist()
-    ([3, 4, 5], [0, 1, 2])
+    >>> sorted(held_out.tolist()), kept.tolist()
+    ([0, 1, 2], [3, 4, 5])
     """
     codes = np.arange(rows) if clusters is None else np.unique(clusters, return_inverse=True)[1].reshape(-1)
     place = rng.permutation(int(codes.max()) + 1)[codes]  # rows of a cluster get one place
