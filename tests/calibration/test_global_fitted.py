@@ -278,8 +278,6 @@ def test_where_residual_fails_its_check_another_sampler_draws_the_column_or_it_i
     assert runs[0].check.verdicts == runs[1].check.verdicts == ("ok",)
     assert repr(runs[0].hypotheses.sampler) == repr(runs[1].hypotheses.sampler)
     monkeypatch.setattr("butfor.tabular.global_importance.RIVALS", ())
-    none = global_importance(
-        mislead, X, y, sampler=linear(butfor.tabular.table.as_table(X, "data")), subsets=["x2"]
-    )
+    none = global_importance(mislead, X, y, sampler=linear(butfor.tabular.table.as_table(X, "data")), subsets=["x2"])
     assert none.table.status.tolist()[0] == "not calibrated"
     assert not none.chosen[0]

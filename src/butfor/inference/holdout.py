@@ -195,7 +195,7 @@ def covariance_gaps(predicted: Floats, score: LabelScore, rest: Callable[[Floats
     return np.asarray(np.einsum("nvc,nc->nv", scaled - scaled[:, :1], left))
 
 
-VISIBLY = 0.3  # one-sided p-value of the gate, which keeps .93 of the power where Q is right (benchmarks)
+VISIBLY = 0.3  # one-sided p-value of the gate, picked among .2, .3, .5 on 14 data sets: TPR .93 for 1
 
 
 def rises(predicted: Floats, score: LabelScore) -> bool:

@@ -53,7 +53,7 @@ from butfor.run.run import failing_inputs, manifest, model_notes, patient, resol
 from butfor.run.tests import Outcomes, ReadModel
 from butfor.settings import Link, OnError, RunOptions, Settings, documented
 from butfor.streams import stream
-from butfor.tabular.calibration import Verdict, conditional_faults, draw_ranks
+from butfor.tabular.calibration import conditional_faults, draw_ranks
 from butfor.tabular.check import SamplerCheck, check_table
 from butfor.tabular.donors import reference_rows
 from butfor.tabular.explain import default_batch_rows, fit_of, held_out_hypotheses, name_row, read_model
@@ -741,11 +741,10 @@ def check_on(
     picked = np.sort(stream(seed, "holdout", "subsets").permutation(len(subsets))[:MOST_SUBSETS])
     checked = [subsets[k] for k in picked]
     check = check_table(sampler, table.show(table.values[rows], rows), subsets=checked, draws=CHECK_DRAWS, seed=seed)
-    faults = _conditional_faults(sampler, table, rows, checked, seed)
-    verdicts: list[Verdict] = [
-        "off-manifold" if wrong else verdict for wrong, verdict in zip(faults, check.verdicts, strict=True)
-    ]
-    check = replace(check, verdicts=tuple(verdicts))
+    if isinstance(sampler, CrossFitted):
+        faults = _conditional_faults(sampler, table, rows, checked, seed)
+        pairs = zip(faults, check.verdicts, strict=True)
+        check = replace(check, verdicts=tuple("off-manifold" if wrong else verdict for wrong, verdict in pairs))
     left_out = tuple(subsets[k].name for k in np.setdiff1d(np.arange(len(subsets)), picked))
     if not left_out:
         return check
@@ -753,21 +752,16 @@ def check_on(
     return replace(check, left_out=left_out, notes=(*check.notes, note))
 
 
-def _conditional_faults(
-    sampler: TableSampler | CrossFitted, table: Table, rows: Ints, subsets: Sequence[Subset], seed: int
-) -> Bools:
-    """Return the subsets (S,) whose ranks among their draws the other columns predict."""
+def _conditional_faults(sampler: CrossFitted, table: Table, rows: Ints, subsets: Sequence[Subset], seed: int) -> Bools:
+    """Return the subsets (S,) whose ranks among their draws the other columns predict.
+
+    Each row is left out of its own fit only, as in leave-one-out: the check sees less, since it counts the error of one
+    fit that all rows share.
+    """
     items = replace(items_of(table), values=table.values[rows])
     hypotheses = table_hypotheses(items, rows.tolist(), subsets, sampler, seed)
-    known = None if isinstance(sampler, CrossFitted) else info_of(sampler).reference_rows  # nearly leave-one-out
-    found = conditional_faults(
-        table.values[rows].astype(np.float64),
-        subsets,
-        lambda subset: (np.arange(len(rows)), draw_ranks(hypotheses, subset)),
-        seed,
-        0.0 if known is None else len(rows) / known,
-    )
-    return ~found.calibrated
+    every, values = np.arange(len(rows)), table.values[rows].astype(np.float64)
+    return ~conditional_faults(values, subsets, lambda one: (every, draw_ranks(hypotheses, one)), seed).calibrated
 
 
 def check_on_reference(
