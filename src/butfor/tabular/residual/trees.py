@@ -55,6 +55,7 @@ def grow(
     features: Floats, targets: Floats, clusters: Ints | None, leaf: int, count: int, rng: np.random.Generator
 ) -> Forest:
     """Grow trees on targets (m, outputs)."""
+    from sklearn import config_context
     from sklearn.tree import ExtraTreeRegressor
 
     member = np.arange(len(features)) if clusters is None else clusters
@@ -62,10 +63,11 @@ def grow(
     counts = rng.multinomial(groups, np.full(groups, 1 / groups), size=count).T[member].astype(np.float64)
     seeds, rows = rng.integers(2**31, size=count).tolist(), np.ascontiguousarray(features, np.float32)
     trees, unseen, total = [], counts == 0, np.zeros(targets.shape)
-    for k in range(count):
-        tree = ExtraTreeRegressor(min_samples_leaf=leaf, max_features=1.0, random_state=seeds[k])
-        trees.append(tree.fit(rows, targets, sample_weight=counts[:, k], check_input=False))
-        total[unseen[:, k]] += _at(trees[-1], rows[unseen[:, k]])
+    with config_context(assume_finite=True, skip_parameter_validation=True):  # which takes as long as a small tree
+        for k in range(count):
+            tree = ExtraTreeRegressor(min_samples_leaf=leaf, max_features=1.0, random_state=seeds[k])
+            trees.append(tree.fit(rows, targets, sample_weight=counts[:, k], check_input=False))
+            total[unseen[:, k]] += _at(trees[-1], rows[unseen[:, k]])
     return Forest(tuple(trees), counts, total / np.maximum(unseen.sum(axis=1), 1)[:, None])
 
 
@@ -85,6 +87,7 @@ class Boosting:
 
 def boost(features: Floats, target: Floats, clusters: Ints | None, rng: np.random.Generator) -> Boosting:
     """Fit boosted trees to a target (m,)."""
+    from sklearn import config_context
     from sklearn.ensemble import HistGradientBoostingRegressor
     from threadpoolctl import threadpool_limits
 
@@ -92,7 +95,8 @@ def boost(features: Floats, target: Floats, clusters: Ints | None, rng: np.rando
     member = np.arange(size) if clusters is None else clusters
     fold = (rng.permutation(int(member.max()) + 1) % FOLDS)[member]
     left_out, models = np.zeros((len(ROUNDS), size)), []
-    with threadpool_limits(1, "openmp"):  # so little work is slower on several
+    # So little work is slower on several threads, and checks take as long as a few rounds.
+    with threadpool_limits(1, "openmp"), config_context(assume_finite=True, skip_parameter_validation=True):
         for k in range(FOLDS):
             rest, out = fold != k, fold == k
             model = HistGradientBoostingRegressor(
