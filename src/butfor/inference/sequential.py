@@ -11,7 +11,7 @@ counts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import lgamma
 
@@ -190,16 +190,6 @@ class Sequential:
 GROWTH, LATE_GROWTH, LATE = 1.25, 1.05, 2000  # by how much draws grow, before and after so many: few are open then
 AHEAD, IN_VAIN = 4, 0.02  # looks are left out up to so many times the draws there are, and for such a share in vain
 POINTS = 16  # of a batch, at which the share that is closed is computed
-
-
-def batches(h: int, cap: int, first: int = 0) -> Iterator[int]:
-    """Yield how many draws to add each time, if no look is left out: max(8, h) first or more, then by `step`."""
-    drawn = first_batch(h, cap, first)
-    yield drawn
-    while drawn < cap:
-        more = step(drawn, cap)
-        drawn += more
-        yield more
 
 
 def first_batch(h: int, cap: int, first: int = 0) -> int:
