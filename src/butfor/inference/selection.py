@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from butfor.inference.adaptive import SLACK, clusters_of, learn_weights, strict_e_values, weighted_bh, weighted_p
-from butfor.inference.guarantees import check_alpha
+from butfor.inference.guarantees import check_alpha, check_p
 from butfor.streams import stream
 from butfor.types import Bools, Floats, InputError, Ints
 
@@ -45,10 +45,8 @@ def by(p: ArrayLike, alpha: float) -> Bools:
 
     Parameters
     ----------
-    p : array-like (n,)
-        p-values.
-    alpha : float
-        The error rate.
+    p, alpha : array-like (n,), float
+        As in `bh`.
 
     Returns
     -------
@@ -66,7 +64,8 @@ def by(p: ArrayLike, alpha: float) -> Bools:
 def _adjusted(p: ArrayLike, alpha: float, method: Literal["bh", "by"]) -> Bools:
     from scipy.stats import false_discovery_control
 
-    p = _p_values(p, alpha)
+    check_alpha(alpha)
+    p = check_p(p)
     return np.asarray(false_discovery_control(p, method=method) <= alpha * SLACK) if p.size else np.zeros(0, bool)
 
 
@@ -75,10 +74,8 @@ def holm(p: ArrayLike, alpha: float) -> Bools:
 
     Parameters
     ----------
-    p : array-like (n,)
-        p-values.
-    alpha : float
-        The error rate.
+    p, alpha : array-like (n,), float
+        As in `bh`.
 
     Returns
     -------
@@ -90,7 +87,8 @@ def holm(p: ArrayLike, alpha: float) -> Bools:
     >>> holm([0.01, 0.04, 0.03], alpha=0.05)
     array([ True, False, False])
     """
-    p = _p_values(p, alpha)
+    check_alpha(alpha)
+    p = check_p(p)
     order = np.argsort(p, kind="stable")
     steps = np.arange(p.size, 0, -1)
     passed = np.logical_and.accumulate(p[order] * steps <= alpha * SLACK)  # stops at the first that fails
@@ -104,10 +102,8 @@ def bonferroni(p: ArrayLike, alpha: float) -> Bools:
 
     Parameters
     ----------
-    p : array-like (n,)
-        p-values.
-    alpha : float
-        The error rate.
+    p, alpha : array-like (n,), float
+        As in `bh`.
 
     Returns
     -------
@@ -119,7 +115,8 @@ def bonferroni(p: ArrayLike, alpha: float) -> Bools:
     >>> bonferroni([0.01, 0.04, 0.03], alpha=0.05)
     array([ True, False, False])
     """
-    p = _p_values(p, alpha)
+    check_alpha(alpha)
+    p = check_p(p)
     return p * p.size <= alpha * SLACK
 
 
@@ -205,14 +202,6 @@ def _counted(z: Floats, beyond: float) -> tuple[Floats, Floats, Floats]:
     return candidates, np.float64(1 + beyond) + losses, wins  # the 1 is what makes FDR control exact in finite samples
 
 
-def _p_values(p: ArrayLike, alpha: float) -> Floats:
-    p = np.asarray(p, dtype=np.float64)
-    check_alpha(alpha)
-    if p.ndim != 1 or not ((p >= 0) & (p <= 1)).all():
-        raise InputError("p must be a one-dimensional array of numbers between 0 and 1; drop NaN first")
-    return p
-
-
 def e_bh(e: ArrayLike, alpha: float) -> Bools:
     """e-BH (Wang & Ramdas 2022): FDR <= alpha for e-values under arbitrary dependence.
 
@@ -294,12 +283,8 @@ def adaptive_strict(p_matrix: ArrayLike, alpha: float, seed: int = 0, groups: Ar
 
     Parameters
     ----------
-    p_matrix : array-like (n, d)
-        p-values, a row per input and a column per subset; NaN where nothing was tested.
-    alpha : float
-        The error rate.
-    seed : int
-        Of the random folds.
+    p_matrix, alpha, seed : array-like (n, d), float, int
+        As in `adaptive`.
     groups : array-like (n,), optional
         A label per input; inputs of one label may depend on each other. Equal rows are not found by themselves.
 

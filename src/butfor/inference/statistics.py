@@ -369,16 +369,12 @@ def gather(kind: EvidenceKind, size: int, draws: int, parts: Iterable[PartialEvi
     values, least, drawn = np.full(size, 1.0 if kind == "p" else 0.0), np.zeros(size), np.full(size, draws)
     observed, classes = np.full(size, np.nan), np.zeros(size, np.int64)
     varied, drawable, surprise = np.ones(size, bool), np.zeros(size, bool), np.full(size, np.nan)
+    optional = {"varied": varied, "draws": drawn, "least": least, "surprise": surprise}
     for part in parts:
         values[part.rows], observed[part.rows], classes[part.rows] = part.values, part.observed, part.classes
         drawable[part.rows] = True if part.drawable is None else part.drawable
-        for array, given in (
-            (varied, part.varied),
-            (drawn, part.draws),
-            (least, part.least),
-            (surprise, part.surprise),
-        ):
-            if given is not None:
+        for name, array in optional.items():
+            if (given := getattr(part, name)) is not None:
                 array[part.rows] = given
     is_open, scale = np.zeros(size, bool), np.ones(size)
     return Evidence(kind, values, varied, observed, classes, drawn, is_open, drawable, scale, least, surprise)
