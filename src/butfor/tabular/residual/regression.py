@@ -312,10 +312,10 @@ def screened(
         free[one, other] = False
     if not free.any():
         return ()
-    found = np.where(free, pair_scores(features, _bent(residuals)), 0.0)
-    first = np.argsort(-found, axis=None, kind="stable")[: max(1, most)]
-    first = first[found.reshape(-1)[first] > -ndtri(BY_CHANCE / 2 / free.sum())]
-    return tuple((int(k) // len(found), int(k) % len(found)) for k in first)
+    scores = np.where(free, pair_scores(features, _bent(residuals)), 0.0)
+    first = np.argsort(-scores, axis=None, kind="stable")[: max(1, most)]
+    first = first[scores.reshape(-1)[first] > -ndtri(BY_CHANCE / 2 / free.sum())]
+    return tuple((int(k) // len(scores), int(k) % len(scores)) for k in first)
 
 
 def sparse(predictors: Predictors, like: Terms, target: Floats) -> Terms | None:
