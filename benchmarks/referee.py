@@ -220,8 +220,8 @@ BEDS: dict[str, Callable[[Any], Bed]] = {  # of a generator: some have effects t
 # One run
 
 
-def one_run(name: str, size: int, where: str | float, seed: int, holdout: bool = True, **options: Any) -> list[Figures]:
-    """What a run says of the target, rows and features, and what the holdout test chooses, beside what is true.
+def one_run(name: str, size: int, where: str | float, seed: int, **options: Any) -> list[Figures]:
+    """What a run says of the target, rows and features, beside what is true.
 
     A number in place of `where` shifts the target of half of the inputs by so many standard deviations given the rest.
     """
@@ -239,8 +239,14 @@ def one_run(name: str, size: int, where: str | float, seed: int, holdout: bool =
     moved = bed.moved if corner else (target,) if shift else ()
     true = np.array([target in one and not one.isdisjoint(moved) for one in index])
     measured |= compared(result, true, shifted | corner)
-    chosen = tested(bed, rng, known, corner, seed) if holdout and bed.visits == 1 else None
-    return [{**measured, "holdout": chosen, "seconds": seconds}]
+    return [{**measured, "seconds": seconds}]
+
+
+def one_holdout(name: str, size: int, where: str, seed: int) -> list[Figures]:
+    """What the holdout test chooses, beside what is true."""
+    rng = stream(seed, "referee", "holdout", name, size, where)
+    bed = BEDS[name](rng)
+    return [{"holdout": tested(bed, rng, bed.table(rng, size)[0], where == "corner", seed)}]
 
 
 def explained(bed: Bed, inputs: Any, known: Any, seed: int, edge: float, **options: Any) -> Result:
@@ -364,11 +370,12 @@ def run(
 ) -> Figures:
     """Measure `runs` data sets a cell; cells that `out`/referee.json has with as many runs are kept, unless `again`.
 
-    Parts: "beds" (single intervals, shares that are wrong, rows, features, holdout test), "simultaneous" (all intervals
-    of a run together), "seen" (a reference that the model was fitted on), "power" (on additive beds). Intervals count
-    where the target is not called not calibrated; `necessary` counts everywhere. Of resolutions, the worst is shown.
+    Parts: "beds" (single intervals, shares that are wrong, rows, features), "holdout" (the holdout test),
+    "simultaneous" (all intervals of a run together), "seen" (a reference that the model was fitted on), "power" (on
+    additive beds). Intervals count where the target is not called not calibrated; `necessary` counts everywhere. Of
+    resolutions, the worst is shown.
     """
-    parts = checked_names("parts", parts, ("beds", "simultaneous", "seen", "power"))
+    parts = checked_names("parts", parts, ("beds", "holdout", "simultaneous", "seen", "power"))
     beds, where = checked_names("beds", beds, BEDS), checked_names("where", where, ("population", "corner"))
     file = None if out is None else out / "referee.json"
     figures: Figures = json.loads(file.read_text("utf-8"))["figures"] if file and file.exists() else {}
@@ -395,8 +402,9 @@ def cells(part: str, beds: Sequence[str], sizes: Sequence[int], where: Sequence[
         "power": {"bed": [bed for bed in beds if bed in FAIR], "reference": sizes, "shift": (0.7, 3.0, 5.0)},
     }
     axes = special.get(part, {"bed": beds, "reference": sizes, "where": where})
-    fast = partial(one_run, holdout=False, simultaneous=part == "simultaneous")
-    one = {"beds": one_run, "seen": one_seen}.get(part, fast)
+    if part == "holdout":
+        axes["bed"] = [bed for bed in beds if "a person" not in bed]
+    one = {"holdout": one_holdout, "seen": one_seen}.get(part, partial(one_run, simultaneous=part == "simultaneous"))
     return [(dict(zip(axes, cell, strict=True)), one) for cell in product(*axes.values())]
 
 
@@ -422,13 +430,12 @@ def judged(part: str, cell: Figures, means: Figures) -> Figures:
     def above(name: str, least: float) -> bool:
         return means[name] is None or bool(means[name] >= least)
 
-    met = {name: below(name) for name in ("rows", "features")}
+    met = {name: below(name) for name in ("rows", "features", "holdout") if name in means}
     if part == "seen":
         met["told"] = above("told", 0.9) if cell["fitted"] else below("told", 0.05)
     elif part == "simultaneous":
         met["all together"] = above("all_held", 0.93) or above("flagged", 0.9)
     elif part == "beds":
-        met["holdout"] = below("holdout")
         met["decision"] = (above("held", 0.95) and below("wrong")) or above("flagged", 0.9)
         met["silence"] = cell["bed"] not in FAIR or below("alarm", 0.05)
     missed = ", ".join(name for name, ok in met.items() if not ok)

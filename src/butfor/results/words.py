@@ -476,6 +476,8 @@ TABLE_NOTES: dict[str, Sentence] = {
         f"{checked} of {checked + len(left_out)} columns, picked at random, were checked. Left out: "
         f"{', '.join(left_out)}. Name columns in subsets= to check those."
     ),
+    "reference-sampled": "{used:,} of the {given:,} rows of the reference were used, picked at random: the sampler "
+    "hardly changes with more.",
     "sampler-residual": "Sampler: residual regression, calibrated on left-out reference rows.",
     "copula-outside": "{share:.0%} of the values lie outside the reference, where the copula holds them at its edge: a "
     "column that only follows another one far outside is reported too. copula(reference, beyond='extend') would not "

@@ -278,8 +278,8 @@ def auto(reference: object, *, groups: object = None, seed: int = 0) -> TableSam
         {"values": table.values, "about": about, "clusters": np.array([] if groups is None else table.clusters)}
     )
     if key not in _samplers:
-        fitted = replace(residual(data, seed=seed), why=Note("sampler-residual", "info"))
-        _samplers[key] = fitted if groups is None else fitted.grouped(groups)
+        fitted = residual(data, groups=groups, seed=seed)
+        _samplers[key] = replace(fitted, why=Note("sampler-residual", "info"))
     _samplers.move_to_end(key)
     while len(_samplers) > MOST_SAMPLERS:
         _samplers.popitem(last=False)

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from butfor.results.words import Note
 from butfor.streams import stream
 from butfor.tabular.donors import (
     ColumnDistribution,
@@ -45,7 +46,7 @@ from butfor.tabular.residual.regression import (
     fit_numbers,
 )
 from butfor.tabular.splice import RowCache, TableSampler, fitted
-from butfor.tabular.table import Table
+from butfor.tabular.table import Table, clustered
 from butfor.types import Array, Floats, InputError, Ints, Subset, whole
 
 LISTED = 64  # values, or combinations of them, that are listed rather than drawn
@@ -417,6 +418,7 @@ class Residual:
     rows: ReferenceRows
     design: Design
     fits: dict[tuple[int, ...], ConditionalDistribution] = field(default_factory=dict)  # per subset
+    given: int = 0  # rows of the reference as it was given, where fewer are used
 
     takes_missing = True
     calibrated = True  # on rows that the fit has not seen
@@ -439,6 +441,11 @@ class Residual:
         chosen = np.asarray(subset.index)
         fresh = self.fit(subset).draw(self.design, inputs, chosen, draws, rng)
         return fresh.reshape(-1, len(chosen)).astype(inputs.dtype, copy=False)
+
+    def notes(self, inputs: Array, subsets: Sequence[Subset], seed: int) -> list[Note]:  # noqa: ARG002
+        """Return how many rows of a large reference were used."""
+        used = {"used": len(self.rows), "given": self.given}
+        return [Note("reference-sampled", "info", used)] if self.given > len(self.rows) else []
 
     def repeats(self, subset: Subset) -> bool:
         return self.rows.repeats(subset)
@@ -556,22 +563,29 @@ class Residual:
         return np.flatnonzero(~np.isnan(ranks).all(axis=1)), ranks[~np.isnan(ranks).all(axis=1)]
 
 
-def residual(reference: object, *, seed: int = 0) -> TableSampler:
+MOST_ROWS = 10_000  # of a reference: regressions and donors of more are the same to three digits
+
+
+def residual(reference: object, *, groups: object = None, seed: int = 0) -> TableSampler:
     """Make a sampler for tables of any kind, calibrated on rows that its fit has not seen.
 
-    For every subset a regression on the rest of the row is fitted to the reference (ridge, its form and penalty chosen
-    by the score of rows left out). A draw is the fitted mean and the residual of a random reference row that the
-    regression was fitted without: under the null the observed row is one such row more, so that p-values are ranks
-    among exchangeable rows, whatever the noise looks like. Columns of few values get probabilities by logistic
-    regression, and are listed; numbers of a group are drawn from one donor row together; missing values are redrawn,
-    too. No p-value is much below one over the number of reference rows.
+    For every subset a regression on the rest of the row is fitted to the reference: straight lines, splines,
+    logarithms, levels and products, chosen by the score of rows left out, and trees on what these leave over. A draw is
+    the fitted mean and the residual of a random reference row that the regression was fitted without: under the null
+    the observed row is one such row more, so that p-values are ranks among exchangeable rows, whatever the noise looks
+    like. Columns of few values get probabilities, and are listed; numbers of a group are drawn from one donor row
+    together; missing values are redrawn, too. No p-value is much below one over the number of reference rows. Of a
+    reference of more than 10,000 rows so many are used, picked at random.
 
     Parameters
     ----------
     reference : array-like or DataFrame of shape (rows, columns)
         Rows as they look when there is nothing to report: controls, another class, last year.
+    groups : array-like of shape (rows,), optional
+        A label for each row, equal for rows that are not independent, such as those of one person: they are left out
+        together.
     seed : int
-        Picks the rows of a large reference on which choices are made.
+        Picks the rows of a large reference, and those on which choices are made.
 
     Returns
     -------
@@ -583,12 +597,16 @@ def residual(reference: object, *, seed: int = 0) -> TableSampler:
     >>> residual(np.random.default_rng(0).normal(size=(200, 3)))
     residual(200 reference rows, 3 columns)
     """
-    _, table = rows_of(reference)
-    if len(table.values) < 2:
+    table = clustered(rows_of(reference)[1], groups, "groups")
+    size = len(table.values)
+    if size < 2:
         raise InputError("the reference has one row; give more of what you compare against, at least 2")
-    return _fitted(whole("seed", seed, 0), table)
+    if size > MOST_ROWS:
+        table = table.take(np.sort(stream(whole("seed", seed, 0), "residual", "used").permutation(size)[:MOST_ROWS]))
+    return _fitted(whole("seed", seed, 0), size, table)
 
 
-def _fitted(seed: int, table: Table) -> TableSampler:
+def _fitted(seed: int, size: int, table: Table) -> TableSampler:
     rows = reference_rows(table)
-    return fitted(Residual(rows, Design(rows, seed)), "residual", table, refit=partial(_fitted, seed))
+    conditional = Residual(rows, Design(rows, seed), given=size)
+    return fitted(conditional, "residual", table, refit=partial(_fitted, seed, 0))

@@ -14,7 +14,7 @@ import numpy as np
 
 from butfor.types import Array, Floats, Ints
 
-FIRST, TREES = 30, 120  # a few trees tell whether more are worth it
+FIRST, TREES = 20, 120  # a few trees tell whether more are worth it
 LEAST_ROWS = 40
 HINT = 0.5  # standard errors of the first trees' gain from which on more are grown
 ROUNDS = (8, 20, 40, 70)
