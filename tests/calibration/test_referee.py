@@ -15,7 +15,7 @@ awaited = pytest.mark.xfail(strict=True, reason="needs the sampler and the contr
 
 
 def measured(name, where, size=300, runs=RUNS, **options):
-    return summary([one for seed in range(runs) for one in one_run(name, size, where, seed, holdout=False, **options)])
+    return summary([one for seed in range(runs) for one in one_run(name, size, where, seed, **options)])
 
 
 def holds(means):

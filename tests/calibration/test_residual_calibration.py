@@ -4,7 +4,7 @@ One column a reference and few inputs of each, so that p-values hang together as
 right only on average over references.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -15,7 +15,7 @@ from scipy.stats import binom
 from benchmarks.nulls import DISTRIBUTIONS, MODELS
 from butfor import explain, global_importance
 from butfor.streams import stream
-from butfor.tabular.residual import residual, sampler
+from butfor.tabular.residual import residual, sampler, trees
 from butfor.tabular.residual.regression import LinearFit, NumericFit, Ridge, best_penalty, fit_numbers, log_size, ridge
 from butfor.tabular.residual.sampler import ConditionalDistribution
 from butfor.tabular.table import as_table
@@ -64,8 +64,45 @@ def spiked(rows, rng):
     return found
 
 
+def slopes(rows, rng):
+    """The slope of each second column differs by sex."""
+    x = rng.normal(size=(rows, 6))
+    x[:, 0] = rng.random(rows) < 0.5
+    x[:, 2] += (2 * x[:, 0] - 1) * x[:, 1]
+    x[:, 4] += (2 * x[:, 0] - 1) * x[:, 3]
+    return x
+
+
+def codes(rows, rng):
+    """Two columns hang on a region that is coded as a number."""
+    x, region = rng.normal(size=(rows, 6)), rng.integers(12, size=rows)
+    x[:, 0] = region + 1
+    x[:, 1] += np.array([0, 1.5, -1, 0.5, -1.5, 2, -0.5, 0, 1, -2, 0.5, -0.5])[region]
+    x[:, 2] += np.cos(2 * region)
+    return x
+
+
+def ratios(rows, rng):
+    """Weight, height, one over the square of the other with some noise, and so on: products of positive columns."""
+    x = np.exp(0.2 * rng.normal(size=(rows, 6)))
+    x[:, 2] *= x[:, 0] / x[:, 1] ** 2
+    x[:, 5] *= x[:, 3] * x[:, 4]
+    return x
+
+
+def products(rows, rng):
+    x = rng.normal(size=(rows, 6))
+    x[:, 2] += x[:, 0] * x[:, 1]
+    x[:, 3] += np.where(x[:, 0] > 0, 1.5, -1.5)
+    return x
+
+
 BEDS = {
     "spiked": spiked,
+    "slopes": slopes,
+    "codes": codes,
+    "ratios": ratios,
+    "products": products,
     "t10": lambda rows, rng: rng.standard_t(10, size=(rows, 6)),
     "poisson": lambda rows, rng: rng.poisson(5, size=(rows, 6)).astype(float),
     "gamma": lambda rows, rng: rng.gamma(5, size=(rows, 6)),
@@ -81,6 +118,8 @@ BEDS = {
 CASES = [(bed, 60 if bed == "30 columns" else 100) for bed in BEDS]
 CASES += [(bed, 30) for bed in ("spiked", "t10", "poisson", "skewed ar", "contaminated", "30 columns")]
 CASES += [(bed, 300) for bed in ("spiked", "uneven spread", "nonlinear")]
+SEEN = ("slopes", "codes", "ratios", "products")  # what straight lines cannot see
+CASES += [(bed, rows) for bed in SEEN for rows in (30, 300)] + [("products", 1_000)]
 
 
 def null_p(bed, rows, *, references=64, seed=0):
@@ -182,21 +221,57 @@ def test_residuals_of_rows_that_were_fitted_are_caught(monkeypatch):
         bounded(null_p("30 columns", 60)[2])
 
 
+def test_trees_that_have_seen_their_rows_are_caught(monkeypatch):
+    right = trees.grow
+
+    def in_sample(features, *others):
+        forest = right(features, *others)
+        return replace(forest, left_out=forest.each(features).mean(axis=1))
+
+    monkeypatch.setattr(trees, "grow", in_sample)
+    with pytest.raises(AssertionError, match="too many"):
+        bounded(null_p("products", 100)[2])
+
+
+def test_rows_of_a_cluster_that_are_left_out_one_by_one_are_caught():
+    """A reference of 15 people, 10 rows each; what is left out with the others of a person holds, by itself it fails."""
+
+    def people(count, visits, rng):
+        own = np.repeat(rng.normal(size=(count, 6)), visits, axis=0)
+        x = 0.95 * own + 0.3 * rng.normal(size=own.shape)
+        x[:, 0] += 0.5 * x[:, 1:].sum(axis=1)
+        return x
+
+    for grouped in (True, False):
+        rng, found = np.random.default_rng(0), []
+        for _ in range(64):
+            reference, inputs = people(15, 10, rng), people(INPUTS, 1, rng)
+            fitted = residual(reference, groups=np.repeat(np.arange(15), 10) if grouped else None)
+            values = fitted.values(inputs, Subset("s", np.array([0])), DRAWS, rng).reshape(INPUTS, DRAWS)
+            far = np.abs(np.column_stack([inputs[:, 0], values]) - values.mean(axis=1, keepdims=True))
+            found.append((far >= far[:, :1]).mean(axis=1))
+        if grouped:
+            bounded(np.concatenate(found))
+        else:
+            with pytest.raises(AssertionError, match="too many"):
+                bounded(np.concatenate(found))
+
+
 @dataclass(frozen=True, eq=False)
 class ScaledByMean(NumericFit):
     """A spread that is learned on means of rows left out, which hold the row's own error."""
 
     by_mean: LinearFit | None = None
 
-    def predict(self, design, inputs, rest):
-        found = NumericFit.predict(self, design, inputs, rest)
+    def predict(self, design, inputs):
+        found = NumericFit.predict(self, design, inputs)
         found[:, 1] *= np.exp(self.by_mean.predict(np.abs(found[:, :1] - self.line.intercept))[0])
         return found
 
 
 def leaking(predictors, columns):
     (fit,) = fit_numbers(predictors, columns)
-    regressions = predictors.ridge(fit.form, len(predictors.rows))
+    regressions = predictors.ridge(fit.terms, len(predictors.rows))
     bent = fit.transform(predictors.design.rows.values[predictors.rows, fit.column])
     missed, leverage = (part[:, 0] for part in regressions.left_out(bent[:, None], np.array([fit.line.penalty])))
     donors = missed * np.sqrt(1 - leverage)
@@ -205,7 +280,8 @@ def leaking(predictors, columns):
     penalty = best_penalty(means, wanted[:, 0])
     left, _ = means.left_out(wanted, np.array([penalty]))
     fields = {
-        name: getattr(fit, name) for name in ("column", "form", "line", "transform", "grid", "span", "sd", "unshrunk")
+        name: getattr(fit, name)
+        for name in ("column", "given", "terms", "line", "transform", "grid", "span", "sd", "unshrunk")
     }
     freed = donors / np.exp(wanted - left)[:, 0]
     return [ScaledByMean(**fields, residuals=freed, by_mean=means.fit(wanted[:, 0], penalty))]

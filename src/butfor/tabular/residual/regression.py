@@ -428,7 +428,7 @@ class NumericFit:
     unshrunk: LinearFit  # the same regression with hardly a penalty: how far the penalty moves the mean
     trees: TreeStage | None = None  # what they add to the mean
     cuts: tuple[tuple[int, int], ...] = ()  # pairs of plain features that trees cut together
-    spread: LinearFit | None = None  # of log |e| on plain features; None: the same everywhere
+    spread: tuple[Form, LinearFit] | None = None  # of log |e| on features of a form; None: the same everywhere
     spread_trees: TreeStage | None = None
     spread_bounds: tuple[float, float] = (0.0, 0.0)  # of its logarithm
     rivals: tuple[Rival, ...] = ()
@@ -456,7 +456,8 @@ class NumericFit:
     def _scale(self, matrix: Callable[[Form], Floats]) -> Floats:
         if self.spread is None:
             return np.ones(len(matrix("plain")))
-        logs = self.spread.means(matrix("plain"))
+        form, line = self.spread
+        logs = line.means(matrix(form))
         if self.spread_trees is not None:
             logs = logs + self.spread_trees(tree_features(matrix, self.cuts))
         return np.asarray(np.exp(np.clip(logs, *self.spread_bounds)))
@@ -663,10 +664,9 @@ def _with_spreads(
     sample = predictors.sample
     if len(sample) < SCALED_FROM:
         return fits
-    plain = predictors.ridge(Terms("plain"), len(predictors.rows))
     targets = log_size(np.stack([fit.residuals for fit in fits], axis=1))
-    penalties = np.array([best_penalty(plain, target) for target in targets.T])
-    straight = targets - plain.left_out(targets, penalties)[0]
+    lines, left = zip(*(_log_spread(predictors, target) for target in targets.T), strict=True)
+    straight = targets - np.stack(left, axis=1)
     stages = tree_stages(features[sample], (targets - straight)[sample], clusters, rng, 6, 60)
     spreads = []
     for k, (fit, stage) in enumerate(zip(fits, stages, strict=True)):
@@ -681,13 +681,26 @@ def _with_spreads(
             sizes = np.exp(logs)
             scores = _scores(fit, values, fit.residuals[sample], sizes[sample])
             if _better(scores, best, WORTH, SURE):
-                line = plain.fit(targets[:, k], float(penalties[k]))
                 bounds = (float(logs.min()), float(logs.max()) + WIDEST)
                 residuals = fit.residuals / sizes
                 best = scores
-                chosen = replace(fit, residuals=residuals, spread=line, spread_trees=trees, spread_bounds=bounds)
+                chosen = replace(fit, residuals=residuals, spread=lines[k], spread_trees=trees, spread_bounds=bounds)
         spreads.append(chosen)
     return spreads
+
+
+def _log_spread(predictors: Predictors, target: Floats) -> tuple[tuple[Form, LinearFit], Floats]:
+    """Return the regression of the log of the spread, straight or curved, and its left-out residuals, (m,)."""
+    found: tuple[tuple[Form, LinearFit], Floats] | None = None
+    for form in predictors.forms:
+        if form in ("plain", "curved"):
+            regressions = predictors.ridge(Terms(form), len(target))
+            penalty = best_penalty(regressions, target)
+            left = regressions.left_out(target[:, None], np.array([penalty]))[0][:, 0]
+            if found is None or (left**2).mean() < WORTH * (found[1] ** 2).mean():
+                found = (form, regressions.fit(target, penalty)), left
+    assert found is not None
+    return found
 
 
 def _scores(fit: NumericFit, values: Floats, residuals: Floats, sizes: Floats | float = 1.0) -> Floats:
