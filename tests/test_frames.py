@@ -191,7 +191,8 @@ def test_a_users_own_sampler_of_frames():
     ids=lambda column: str(column.dtype),
 )
 def test_columns_of_every_type_reach_the_model_as_they_are(column):
-    frame = pd.DataFrame({"x": np.arange(60.0), "column": column})
+    x = 1.0 * np.random.default_rng(0).permutation(60)  # in no order: `column` is not fixed by it
+    frame = pd.DataFrame({"x": x, "column": column})
 
     def model(given):
         pd.testing.assert_series_equal(given.dtypes, frame.dtypes)
@@ -320,7 +321,8 @@ def test_a_model_that_takes_what_it_needs_by_name_may_get_more_or_less():
     _, frame = fitted_model(("a", "b", "c", "id"))
     model = make_pipeline(make_column_transformer(("passthrough", ["a", "b", "c"])), LinearRegression())
     model.fit(frame, frame.a)
-    for data in (frame.drop(columns="id"), frame.assign(more=frame.a), frame[["id", "c", "b", "a"]]):
+    more = np.random.default_rng(1).normal(size=len(frame))
+    for data in (frame.drop(columns="id"), frame.assign(more=more), frame[["id", "c", "b", "a"]]):
         result = butfor.explain(model, data[:10], tabular.gaussian(data[10:]), test="irt", draws=19)
         assert set(result.table.subset) == set(data.columns)
 

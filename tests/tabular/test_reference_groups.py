@@ -6,7 +6,7 @@ import pytest
 
 import butfor
 from butfor.tabular import auto, forest, residual
-from butfor.tabular.explain import _splits, fit_of, held_out_hypotheses, reference_notes
+from butfor.tabular.explain import fit_of, held_out_hypotheses, hold_out, reference_notes
 from butfor.tabular.global_importance import cross_fitted
 from butfor.tabular.table import as_table
 
@@ -38,26 +38,22 @@ def test_intervals_know_that_there_are_fewer_rows():
 def test_of_a_person_one_row_is_tested_and_none_is_fitted_on():
     for people in (30, 600):
         person = np.repeat(np.arange(people), 3)
-        for held_out, kept in _splits(3 * people, np.random.default_rng(0), person):
-            assert len(np.unique(person[held_out])) == len(held_out)
-            assert not set(person[held_out]) & set(person[kept])
+        held_out, kept = hold_out(3 * people, np.random.default_rng(0), person)
+        assert len(np.unique(person[held_out])) == len(held_out)
+        assert not set(person[held_out]) & set(person[kept])
+        assert set(person[held_out]) | set(person[kept]) == set(range(people))
     reference, person = repeated()
     result = explained(reference, reference_groups=person)
-    assert result.control.rows == PEOPLE
+    assert result.control.rows == PEOPLE // 2
     few, who = repeated(people=15)
     assert explained(few, reference_groups=who).record.controlled == "too few rows"
 
 
-def test_without_groups_splits_are_what_they_were():
+def test_rows_of_their_own_clusters_are_split_as_without_groups():
     for rows in (90, 700):
-        splits, mixed = _splits(rows, np.random.default_rng(3)), np.random.default_rng(3).permutation(rows)
-        if rows < 500:
-            assert [held.tolist() for held, _ in splits] == [
-                np.sort(part[:67]).tolist() for part in np.array_split(mixed, 3)
-            ]
-        else:
-            assert splits[0][0].tolist() == np.sort(mixed[:200]).tolist()
-            assert splits[0][1].tolist() == np.sort(mixed[200:]).tolist()
+        alone, each = (hold_out(rows, np.random.default_rng(3), groups) for groups in (None, np.arange(rows)))
+        for without, with_groups in zip(alone, each, strict=True):
+            assert without.tolist() == with_groups.tolist()
 
 
 def test_samplers_carry_their_clusters():

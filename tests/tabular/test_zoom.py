@@ -290,7 +290,7 @@ def test_a_feature_that_stands_out_by_itself_needs_no_larger_one():
     result = butfor.explain(lambda rows: 5 * rows[:, 0] + 5 * rows[:, 1] + 0.4 * rows[:, 2], rows[:200], rows[200:])
     features = result.features.set_index("subset")
     assert list(features.index[features.chosen]) == ["x2"]
-    assert features.p["x2"] < 1e-12
+    assert features.p["x2"] < 1e-6  # with the mean of the control rows in its variance; 1e-20 without the control
     assert features.p["all columns"] > 0.05
     assert "what sets them apart from the reference" in result.summary()
 

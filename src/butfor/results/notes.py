@@ -256,12 +256,12 @@ def _of_importance(result: Result) -> list[Note]:
     hidden = [group for group in groups if len(group) > 1 and varied & set(group)][:MOST_GROUPS]
     if result.hypotheses.layers is not None:
         hidden = []  # they have a test of their own
-        told = result.hypotheses.layers.finest(chosen) & (result.hypotheses.layers.resolution == 0)
+        finest = result.hypotheses.layers.finest(chosen) & (result.hypotheses.layers.resolution == 0)
         size = np.where(chosen, np.abs(np.nan_to_num(result.effects.effect)), 0.0)
-        if told.any():
+        if finest.any():
             named = [
                 (result.subset_names[j], float(result.evidence.values[j]), bool(size[j] >= size.max() > 0))
-                for j in np.flatnonzero(told)
+                for j in np.flatnonzero(finest)
             ]
             told_groups = [dict(zip(("name", "p", "largest"), one, strict=True)) for one in named]
             notes.append(Note("told-groups", "info", {"groups": told_groups}))

@@ -190,7 +190,7 @@ def _not_tested(verdicts: Mapping[str, str]) -> str:
     )
 
 
-def _told(groups: Sequence[Mapping[str, Any]]) -> str:
+def _chosen_groups(groups: Sequence[Mapping[str, Any]]) -> str:
     words = []
     for group in groups:
         most = ", more than anything else" if group["largest"] else ""
@@ -352,7 +352,7 @@ RUN_NOTES: dict[str, Sentence] = {
         "all inputs."
     ),
     "subsets-not-tested": _not_tested,
-    "told-groups": _told,
+    "told-groups": _chosen_groups,
     "sampler-by-column": _by_column,
     "hidden": _hidden,
     "blind": _BLIND,

@@ -39,7 +39,7 @@ class Size:
 
 
 def size_of(settings: Settings, inputs: int, subsets: int, *, read: bool) -> Size:
-    """Return the largest control that takes no more model rows than the run itself, or 2,000 (METHODS 20).
+    """Return the largest control that takes no more model rows than the run itself, or 2,000 (METHODS 15).
 
     Where 40 rows are too many for that, p-values of few draws do, and of the coarsest subsets only. A model that is
     `read` (trees) is not evaluated, so all is done.

@@ -381,7 +381,7 @@ def _controlled(
         if not set(wrong) & set(rows.subset_names):  # draws that are wrong are another reason to tell them
             z = seen_by_model(rows, evaluator, spec, averaged, context.hypotheses.size)
     knows = abs(z) > SEEN_Z
-    if faults is not None:
+    if faults is not None and (checked is not None or (faults.told_by >= 0).any()):  # not where rows are too few
         none = np.zeros((0, subsets))
         checked = Control(none, none.astype(bool)) if checked is None else checked
         right = faults.calibrated

@@ -365,11 +365,13 @@ def conditional_faults(
     for k, subset in enumerate(subsets):
         rest = np.setdiff1d(np.arange(rows.shape[1]), subset.index)
         known = ranks_of(subset) if rest.size else None
-        if known is not None and len(known[0]) >= LEAST_RANKED:
-            rng = stream(seed, "conditional control", subset.name)
-            some = rng.permutation(len(known[0]))
-            if clusters is not None:
-                some = some[np.unique(clusters[known[0][some]], return_index=True)[1]]
+        if known is None:
+            continue
+        rng = stream(seed, "conditional control", subset.name)
+        some = rng.permutation(len(known[0]))
+        if clusters is not None:
+            some = some[np.unique(clusters[known[0][some]], return_index=True)[1]]
+        if len(some) >= LEAST_RANKED:
             some = some[:MOST_RANKED]
             p[k], at = conditional_fault(values[np.ix_(known[0][some], rest)], known[1][some], rng, fitted_share)
             told_by[k] = rest[at]

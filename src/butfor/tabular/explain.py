@@ -152,10 +152,10 @@ def _reference(hypotheses: Hypotheses, table: Table, tree: ColumnTree, seed: int
 
     def seen(sampler: TableSampler = sampler) -> Hypotheses:
         coarse = np.flatnonzero(tree.resolution == min(1, tree.resolution.max()))[:MOST_GROUPS]
-        held = np.sort(stream(seed, "seen", "rows").permutation(len(rows))[:MOST_CONTROLS])
-        names = tuple(sampler.reference.index[i] for i in held)  # type: ignore[union-attr]  # it has one
+        held_out = np.sort(stream(seed, "seen", "rows").permutation(len(rows))[:MOST_CONTROLS])
+        names = tuple(sampler.reference.index[i] for i in held_out)  # type: ignore[union-attr]  # it has one
         groups = [tree.subsets[k] for k in coarse]
-        return table_hypotheses(_reference_items(sampler, table, held), names, groups, sampler, seed)
+        return table_hypotheses(_reference_items(sampler, table, held_out), names, groups, sampler, seed)
 
     items = _reference_items(sampler, table, np.sort(rows))
     return Reference(

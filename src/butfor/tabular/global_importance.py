@@ -349,11 +349,11 @@ def _replaced(task: ImportanceRun, sampler: CrossFitted, check: SamplerCheck) ->
             continue
         judged = check_on(rival, task.table, rejected, task.settings.seed)
         assert judged is not None  # there are as many rows as before
-        for name, verdict, found in zip(judged.subset_names, judged.verdicts, judged.checks, strict=True):
+        for name, verdict, one in zip(judged.subset_names, judged.verdicts, judged.checks, strict=True):
             k = position[name]
             least = checks[k].scores.explained - (0 if name in others else NO_WORSE)
-            if verdict == "ok" and found.scores.explained >= least:
-                others[name], checks[k], verdicts[k] = rival, found, verdict
+            if verdict == "ok" and one.scores.explained >= least:
+                others[name], checks[k], verdicts[k] = rival, one, verdict
     return replace(sampler, others=others), replace(check, checks=tuple(checks), verdicts=tuple(verdicts))
 
 

@@ -396,7 +396,9 @@ def test_a_subset_on_which_the_sampler_fails_its_check_is_never_chosen(tmp_path)
     rng = np.random.default_rng(0)
     reference, X = product_of_columns(rng, 400), product_of_columns(rng, 300)
     y = X[:, 0] * X[:, 2] + X[:, 3] + rng.normal(size=300)  # x1 tells nothing that x0 and x2 do not
-    result = global_importance(lambda X: X[:, 1] + X[:, 3], X, reference=reference, y=y)
+    seen = global_importance(lambda X: X[:, 1] + X[:, 3], X, reference=reference, y=y)
+    assert (set(seen.check.verdicts), seen.chosen.tolist()) == ({"ok"}, [False, False, False, True])
+    result = global_importance(lambda X: X[:, 1] + X[:, 3], X, sampler=gaussian(reference), y=y)
     assert dict(zip(result.check.subset_names, result.check.verdicts, strict=True))["x1"] == "off-manifold"
     assert result.evidence.values[1] < 0.01  # a false discovery, were it chosen
     assert result.chosen.tolist() == [False, False, False, True]

@@ -76,7 +76,7 @@ def test_necessary_is_what_the_interval_says(inputs):
 
 def test_all_together_the_interval_alone_decides():
     rng = np.random.default_rng(0)
-    reference, rows = rng.normal(size=(60, 5)), rng.normal(1.2, 1, size=(12, 5))
+    reference, rows = rng.normal(size=(150, 5)), rng.normal(1.2, 1, size=(12, 5))
 
     def explained(**settings):
         return butfor.explain(lambda x: x[:, 0] + 0.5 * x[:, 1], rows, reference, decide=lambda y: y > 0.8, **settings)

@@ -304,7 +304,7 @@ class Forgetful:
 
     def __init__(self, sampler):
         self.sampler = sampler
-        self.floor = 1 / 101  # rivals compete as they do with 100 rows
+        self.floor = 1 / 401  # rivals compete as they do with 400 rows
 
     def __call__(self, *arguments):
         return self.sampler(*arguments)

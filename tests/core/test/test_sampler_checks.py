@@ -67,8 +67,8 @@ def test_coverage_is_nominal_for_a_right_sampler_and_low_for_a_narrow_one():
     assert check_ranks(pool, rng()).coverage_90 < 0.75
 
 
-def subset_check(ranked, auc_p=1.0):
-    return SubsetCheck(ranked, (), 0.5, auc_p, None, None)
+def subset_check(ranked, auc_p=1.0, conditional_p=1.0):
+    return SubsetCheck(ranked, (), 0.5, auc_p, None, None, conditional_p)
 
 
 @pytest.mark.parametrize(("scale", "said"), [(1.0, "ok"), (0.6, "too narrow"), (1.7, "too wide")])
@@ -95,19 +95,19 @@ def test_constant_columns_do_no_harm():
     assert pattern(np.full(10, 0.5)) == "too wide"
 
 
-def check(p, auc_p=1.0):
-    return subset_check(RankCheck(p, "too narrow", 0.5, 0.9, np.zeros(1)), auc_p)
+def check(p, auc_p=1.0, conditional_p=1.0):
+    return subset_check(RankCheck(p, "too narrow", 0.5, 0.9, np.zeros(1)), auc_p, conditional_p)
 
 
 def test_a_verdict_follows_the_clearest_sign():
-    checks = [check(1e-9, 1e-3), check(0.5, 1e-9), check(1e-4, 1e-9), check(0.5, 0.6)]
-    assert _verdicts(checks, 0.01) == ["too narrow", "off-manifold", "off-manifold", "ok"]
+    checks = [check(1e-9, 1e-3), check(0.5, 1e-9), check(1e-4, 1e-9), check(0.5, 0.6), check(1e-4, 0.6, 1e-9)]
+    assert _verdicts(checks, 0.01) == ["too narrow", "off-manifold", "off-manifold", "ok", "off-manifold"]
 
 
 def test_a_right_sampler_is_called_wrong_at_most_at_alpha():
     source = rng(8)
     wrong = sum(
-        _verdicts([check(p, auc_p) for p, auc_p in source.random((5, 2))], 0.05) != ["ok"] * 5 for _ in range(2000)
+        _verdicts([check(*values) for values in source.random((5, 3))], 0.05) != ["ok"] * 5 for _ in range(2000)
     )
     assert wrong <= binom.isf(1e-6, 2000, 0.05)
     assert wrong >= 50

@@ -183,7 +183,8 @@ def test_the_control_and_the_but_for_test_are_exact_too():
     result = explain(model, X, reference, subsets="columns")
     without = explain(model, X, reference, subsets="columns", control=False)
     assert result.control is not None
-    assert result.rows - without.rows <= 60 + 3 * 26  # the rows of the control themselves, some of them again
+    most = 60 + 3 * 26 + 1_000  # rows of the control, some of them again, and whether the model knows the reference
+    assert result.rows - without.rows <= most
     assert result.table.flip.notna().all()
     drawn = explain(model, X, reference, subsets="columns", exact=False)
     assert (np.asarray(result.table.flip_high - result.table.flip_low) >= 0).all()

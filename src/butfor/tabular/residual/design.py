@@ -139,7 +139,7 @@ KNOTS = np.array([0.05, 0.275, 0.5, 0.725, 0.95])  # quantiles (Harrell, Regress
 
 @dataclass(frozen=True)
 class Terms:
-    """What a regression is on: the columns in a form, flags of levels, products of pairs, or some of all these."""
+    """The terms of a regression: the columns in a form, flags of levels, products of pairs, or some of all these."""
 
     form: Form
     levels: bool = False

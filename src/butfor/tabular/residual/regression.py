@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from itertools import combinations
 
 import numpy as np
 
@@ -309,20 +310,17 @@ def screened(
         free[one, other] = False
     if features.shape[1] > MOST_PAIRED or not free.any():
         return ()
-    found = np.where(free, pair_scores(features, _bent(residuals)), 0.0)
-    first = np.argsort(-found, axis=None, kind="stable")[: max(1, most)]
-    first = first[found.reshape(-1)[first] > -ndtri(BY_CHANCE / 2 / free.sum())]
-    pairs = [(int(k) // len(found), int(k) % len(found)) for k in first]
+    scores = np.where(free, pair_scores(features, _bent(residuals)), 0.0)
+    first = np.argsort(-scores, axis=None, kind="stable")[: max(1, most)]
+    first = first[scores.reshape(-1)[first] > -ndtri(BY_CHANCE / 2 / free.sum())]
+    pairs = [(int(k) // len(scores), int(k) % len(scores)) for k in first]
     # A slope that differs by category is a product of each of its flags: weak one by one, and told by all together.
-    blocks = {
-        (a, b) for a, b in zip(*np.nonzero(np.bincount(owner)[:, None] + np.bincount(owner) > 2), strict=True) if a < b
-    }
-    for a, b in sorted(blocks):
-        inside = free & (owner[:, None] == a) & (owner == b)
-        if 1 < inside.sum() <= PER_BLOCK * most and chdtrc(inside.sum(), (found[inside] ** 2).sum()) < BY_CHANCE / len(
-            blocks
-        ):
-            pairs += [(int(one), int(other)) for one, other in zip(*np.nonzero(inside), strict=True)]
+    blocks = [free & (owner[:, None] == a) & (owner == b) for a, b in combinations(range(int(owner.max()) + 1), 2)]
+    blocks = [block for block in blocks if block.sum() > 1]
+    for block in blocks:
+        together = float(chdtrc(block.sum(), (scores[block] ** 2).sum()))
+        if block.sum() <= PER_BLOCK * most and together < BY_CHANCE / len(blocks):
+            pairs += [(int(one), int(other)) for one, other in np.argwhere(block)]
     return tuple(dict.fromkeys(pairs))
 
 

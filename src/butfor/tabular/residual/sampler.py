@@ -73,7 +73,7 @@ class ConditionalDistribution:
     spikes: Floats  # (numbers,)
     numeric: tuple[NumericFit, ...]
     donors: int  # reference rows that donate
-    own: int  # donors' worth of the observed row: the rows of one cluster
+    weight: int  # donors' worth of the observed row: the rows of one cluster
     nearest: NearestRows | None = None  # rows like the input: they donate all columns
     caches: defaultdict[int, RowCache] = field(default_factory=lambda: defaultdict(RowCache))  # by column
 
@@ -122,10 +122,10 @@ class ConditionalDistribution:
         discrete = len(self.discrete) if self.combinations is None else min(len(self.discrete), 1)
         besides = discrete + (self.gaps is not None)
         if not besides:
-            donors = rng.integers(self.donors + self.own, size=(inputs, draws))
+            donors = rng.integers(self.donors + self.weight, size=(inputs, draws))
             return np.minimum(donors, self.donors), np.empty((inputs, draws, 0))
         uniform = rng.random((inputs, draws, 1 + besides))
-        donors = (uniform[..., 0] * (self.donors + self.own)).astype(np.int64)
+        donors = (uniform[..., 0] * (self.donors + self.weight)).astype(np.int64)
         return np.minimum(donors, self.donors), uniform[..., 1:]
 
     def draw(self, design: Design, inputs: Array, chosen: Ints, draws: int, rng: np.random.Generator) -> Array:
@@ -133,7 +133,7 @@ class ConditionalDistribution:
         if self.nearest is not None:
             empty = np.zeros((0, self.donors), np.int64)
             near = self.nearest(design, inputs) if len(inputs) else empty
-            donors = np.minimum(rng.integers(self.donors + self.own, size=(len(inputs), draws)), self.donors)
+            donors = np.minimum(rng.integers(self.donors + self.weight, size=(len(inputs), draws)), self.donors)
             rows = np.take_along_axis(near, np.minimum(donors, self.donors - 1), axis=1)
             fresh = design.rows.values[rows[..., None], chosen]
         else:
@@ -255,9 +255,9 @@ def fit_subset(design: Design, targets: Ints, rest: Ints) -> ConditionalDistribu
     numeric = fit_numbers(Predictors(design, given, rows), many) if len(rows) >= FEWEST or len(many) < 2 else []
     gaps, patterns = _fit_gaps(design, rest, many, spikes)
     clusters = design.rows.clusters
-    own = 1 if clusters is None else -(-len(rows) // max(len(np.unique(clusters[rows])), 1))
+    weight = 1 if clusters is None else -(-len(rows) // max(len(np.unique(clusters[rows])), 1))
     combinations = _combinations(design, discrete)
-    return ConditionalDistribution(discrete, combinations, gaps, patterns, spikes, tuple(numeric), len(rows), own)
+    return ConditionalDistribution(discrete, combinations, gaps, patterns, spikes, tuple(numeric), len(rows), weight)
 
 
 def _without_gaps(design: Design, columns: list[int], spikes: Floats) -> Ints:
@@ -380,7 +380,7 @@ def checked(fit: ConditionalDistribution, design: Design, targets: Ints, rest: I
         if not impossible(rows, columns, sample, drawn):
             return fit
     nearest = nearest_rows(design, targets, rest)
-    return replace(fit, nearest=nearest, donors=nearest.count, own=1)
+    return replace(fit, nearest=nearest, donors=nearest.count, weight=1)
 
 
 def tied(rows: ReferenceRows, columns: Ints) -> int:
@@ -471,8 +471,8 @@ class Residual:
         columns = [part.levels[codes] for part, codes in zip(fit.discrete, fit.combinations.T, strict=True)]
         values = np.stack(columns, axis=1)[:, [fit.columns.index(j) for j in subset.index]]
         listed = np.broadcast_to(values, (len(inputs), *values.shape))
-        joint = fit.joint(self.design, inputs) * (fit.donors / (fit.donors + fit.own))
-        observed = np.full((len(inputs), 1), fit.own / (fit.donors + fit.own))
+        joint = fit.joint(self.design, inputs) * (fit.donors / (fit.donors + fit.weight))
+        observed = np.full((len(inputs), 1), fit.weight / (fit.donors + fit.weight))
         listed = np.concatenate([inputs[:, None, np.asarray(subset.index)], listed], axis=1)
         return listed, np.concatenate([observed, joint], axis=1)
 
@@ -484,7 +484,7 @@ class Residual:
             return rows_as_donors(self.rows, inputs, subset)
         fit = self.fit(subset)
         values, mass = fit.all_donors(self.design, inputs, np.asarray(subset.index))
-        return with_observed(inputs, subset, values, mass, fit.donors / fit.own)
+        return with_observed(inputs, subset, values, mass, fit.donors / fit.weight)
 
     def cdf(self, subset: Subset) -> ColumnDistribution | None:
         """Return the distribution of one column of numbers over steps; None: it has a spike, or few values."""
@@ -495,7 +495,7 @@ class Residual:
             return None
         number = fit.numeric[0]
         size = len(number.residuals)
-        share = size / (size + fit.own)
+        share = size / (size + fit.weight)
 
         def distribution(inputs: Array, cuts: Floats, starts: Ints) -> StepMass:
             predicted = number.predict(self.design, self.design.keep(inputs))

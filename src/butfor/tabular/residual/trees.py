@@ -42,9 +42,9 @@ class Forest:
         centred = each - each.mean(axis=1, keepdims=True)
         count = each.shape[1]
         share = (centred @ (self.counts - self.counts.mean(axis=1, keepdims=True)).T) / count
-        found = (share**2).sum(axis=1)
+        sampled = (share**2).sum(axis=1)
         by_chance = len(self.counts) / count**2 * (centred**2).sum(axis=1)
-        return np.asarray(np.maximum(found - by_chance, 0.1 * found))
+        return np.asarray(np.maximum(sampled - by_chance, 0.1 * sampled))
 
 
 def _at(tree: Any, rows: Array) -> Floats:
@@ -113,7 +113,7 @@ def boost(features: Floats, target: Floats, clusters: Ints | None, rng: np.rando
 
 @dataclass(frozen=True, eq=False)
 class TreeStage:
-    """What trees add to a regression: a share of a forest and a share of boosting, at most 1 together."""
+    """The part that trees add to a regression: a share of a forest and a share of boosting, at most 1 together."""
 
     forest: Forest
     output: int  # of the forest
@@ -129,7 +129,7 @@ class TreeStage:
 
     @property
     def left_out(self) -> Floats:
-        """What is added at each row it was fitted on, by trees without that row, (m,)."""
+        """The part of each row it was fitted on, by trees without that row, (m,)."""
         forest, boosted = self.alone()
         return np.asarray(self.shares[0] * forest + self.shares[1] * boosted)
 
