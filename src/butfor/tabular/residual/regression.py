@@ -315,11 +315,12 @@ def screened(
     first = first[scores.reshape(-1)[first] > -ndtri(BY_CHANCE / 2 / free.sum())]
     pairs = [(int(k) // len(scores), int(k) % len(scores)) for k in first]
     # A slope that differs by category is a product of each of its flags: weak one by one, and told by all together.
-    blocks = [free & (owner[:, None] == a) & (owner == b) for a, b in combinations(range(int(owner.max()) + 1), 2)]
-    blocks = [block for block in blocks if block.sum() > 1]
+    width = np.bincount(owner)
+    several = [(a, b) for a, b in combinations(range(len(width)), 2) if width[a] * width[b] > 1]
+    blocks = [free & (owner[:, None] == a) & (owner == b) for a, b in several]
     for block in blocks:
         together = float(chdtrc(block.sum(), (scores[block] ** 2).sum()))
-        if block.sum() <= PER_BLOCK * most and together < BY_CHANCE / len(blocks):
+        if 1 < block.sum() <= PER_BLOCK * most and together < BY_CHANCE / len(blocks):
             pairs += [(int(one), int(other)) for one, other in np.argwhere(block)]
     return tuple(dict.fromkeys(pairs))
 
