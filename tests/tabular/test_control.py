@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 
 import butfor
-from butfor.run.control import calibrated
+from butfor.inference.statistics import Target
+from butfor.run.control import SEEN_Z, calibrated, seen_by_model
 from butfor.tabular import residual
 from butfor.tabular.explain import hold_out
 from butfor.tabular.splice import TableSampler
@@ -197,3 +198,49 @@ def test_a_model_that_knows_the_reference_is_told(tmp_path):
     loaded = butfor.load(tmp_path / "result.butfor")
     assert (loaded.rows, loaded.rows.control) == (seen.rows, seen.rows.control)
     assert loaded.control.conditional_p.tolist() == seen.control.conditional_p.tolist()
+
+
+def redrawn(rng, memory=0.0, shift=0.0):
+    """Rows, eight redrawn versions of each, and outputs of a model that adds `memory` (n,) at the rows themselves."""
+    rows = rng.normal(size=(150, 9, 3))
+    rows[:, 1:] += shift  # draws that are not fair
+    outputs = np.sin(rows[:, :, 0]) + rows[:, :, 1] ** 2
+    outputs[:, 0] += memory
+    return rows, outputs[:, :, None]
+
+
+def seen_share(memory=lambda rng: 0.0, shift=0.0, runs=100):
+    z = [
+        seen_by_model(*redrawn(rng, memory(rng), shift), Target("output"), rng)
+        for rng in map(np.random.default_rng, range(runs))
+    ]
+    return np.mean(np.abs(z) > SEEN_Z)
+
+
+def test_fresh_rows_are_rarely_taken_for_rows_that_the_model_knows():
+    assert seen_share() <= 0.05
+
+
+def test_draws_that_are_off_the_data_are_seldom_taken_for_memory_of_a_smooth_model():
+    outputs = np.array([redrawn(np.random.default_rng(seed), shift=0.5)[1][:, :, 0] for seed in range(100)])
+    gaps = outputs[:, :, 0] - outputs[:, :, 1:].mean(axis=2)
+    alone = np.mean(np.abs(gaps.mean(axis=1)) > SEEN_Z * gaps.std(axis=1) / np.sqrt(gaps.shape[1]))
+    assert alone > 0.8  # by the mean difference alone
+    assert seen_share(shift=0.5) < alone / 4
+
+
+@pytest.mark.parametrize("kind", ["one side", "both sides"])
+def test_memory_is_told_of_one_kind_and_of_several(kind):
+    def memory(rng):
+        return 0.5 * (np.ones(150) if kind == "one side" else rng.choice([-1.0, 1.0], size=150))
+
+    assert seen_share(memory, runs=40) >= 0.9
+
+
+def test_differences_that_do_not_matter_are_not_told():
+    rng = np.random.default_rng(0)
+    rows, outputs = redrawn(rng)
+    outputs[:] = rng.normal(size=(150, 1, 1))  # the same for all versions of a row
+    outputs[:, 0] += 1e-6 * rng.random((150, 1))  # but for that: the mean is far from 0 in standard errors
+    assert seen_by_model(rows, outputs, Target("output"), rng) == 0.0
+    assert seen_by_model(rows, np.zeros_like(outputs), Target("output"), rng) == 0.0

@@ -298,9 +298,10 @@ RUN_NOTES: dict[str, Sentence] = {
     "no-sampler-notes": "There are no notes on the sampler: making them raised {error}: {why}.",
     # what was seen of the model
     "reference-seen-by-model": (
-        "The model seems to have been fitted on the reference: it tells these rows from redrawn ones (z = {z:.1f}). "
-        "New rows of the same kind look unusual beside rows that a model knows, so whole rows and averages over inputs "
-        "are not judged; decisions are. Give rows that it has not seen: butfor.explain(model, X, X_validation)."
+        "The model seems to have been fitted on the reference: its outputs there differ from those of redrawn rows "
+        "(z = {z:.1f}). New rows of the same kind look unusual beside rows that a model remembers, so whole rows and "
+        "averages over inputs are not judged; decisions are. Use reference rows that the model was not fitted on: "
+        "butfor.explain(model, X, X_validation)."
     ),
     "random-model": "The model gives the same row different answers (is dropout on?): expect little power.",
     "batch-dependent-model": (

@@ -8,7 +8,7 @@ import numpy as np
 
 from butfor.evaluation.calls import probe
 from butfor.evaluation.evaluator import Evaluator, Watcher
-from butfor.evaluation.hypotheses import Hypotheses, Job
+from butfor.evaluation.hypotheses import Hypotheses
 from butfor.evaluation.progress import Meter
 from butfor.inference.decisions import Decision
 from butfor.inference.effects import mean_beyond_chance
@@ -26,7 +26,8 @@ MOST_CONTROLS, LEAST_CONTROLS = 200, 40  # rows of the reference that go through
 LEAST_ROWS = 2_000  # of the model that the control may take, however few the run takes
 FEW = {"h": 2, "draws": 39, "center": 4}  # a sequential test whose p-values reach .05, at about 20 rows each
 ROWS_EACH, ROWS_FEW = {"sequential": 80, "osft": 3, "few-shot": 12}, 20  # of the model for a null hypothesis, about
-SEEN_DRAWS, SEEN_Z = (2, 32), 2.8
+SEEN_DRAWS, SEEN_Z, SEEN_SIZE = 8, 2.6, 0.02  # of each row; what tells that the model knows it, of the spread
+MOST_KERNELS, RIDGE = 400, 0.1
 
 
 @dataclass(frozen=True)
@@ -121,24 +122,51 @@ def control(
     )
 
 
-def seen_by_model(
-    hypotheses: Hypotheses, evaluator: Evaluator, spec: StatisticSpec, averaged: Target, run_size: int
-) -> float:
-    """Return z of the mean effect of reference rows, summed over the subsets; beyond 2.8 the model knows them.
+def seen_by_model(rows: Floats, outputs: Floats, target: Target, rng: np.random.Generator) -> float:
+    """Return z of the difference between outputs (n, versions, outputs) of reference rows, the first, and redrawn ones.
 
-    Against their own redraws it is 0, unless the model was fitted on the very rows (METHODS 19). It takes fewer model
-    rows than a run of `run_size` hypotheses, or 1,000.
+    Rows and redrawn rows (n, versions, columns) are exchangeable, so that the mean difference of outputs is 0 unless
+    the model was fitted on the very rows (METHODS 19). The part of it that a smooth function explains, a kernel ridge
+    regression of outputs on the other half of the rows, is taken out as a control variate: memory of single rows is
+    what it cannot explain. A model that remembers rows of several kinds has larger residuals there, of either sign. 0
+    where the difference is below a fiftieth of the outputs' spread.
     """
-    most = max(LEAST_ROWS // 2, run_size * ROWS_FEW) // hypotheses.size - 1
-    draws = int(np.clip(most, *SEEN_DRAWS))
-    first = FirstDraws(hypotheses.size, spec.target, spec.link, spec.rounding, averaged)
-    first.look = replace(first.look, rounding=replace(spec.rounding, local=None))  # tolerances are of the inputs
-    apart = replace(evaluator, memory=None, failed={}, watchers=(first,))
-    apart.watch(hypotheses, [Job(block, draws, 0) for block in hypotheses.blocks])
-    effect = first.estimates().gain.reshape(-1, len(hypotheses.subset_names)).sum(axis=1)
-    effect = effect[np.isfinite(effect)]
-    sd = effect.std(ddof=1) if len(effect) > 1 else 0.0
-    return float(effect.mean() / sd * np.sqrt(len(effect))) if sd > 0 else 0.0
+    if target.kind == "predicted":  # of each version by itself: a model is surer of rows that it knows
+        values = outputs.max(axis=2)
+    else:
+        values = outputs[:, :, 0 if target.classes is None or outputs.shape[2] == 1 else target.classes[0]]
+    smooth, half, spread = np.empty_like(values), np.arange(len(values)) % 2, values.std()
+    for part in (0, 1):
+        smooth[half == part] = _kernel_ridge(rows[half != part], values[half != part], rows[half == part], rng)
+    residual = np.abs(values - smooth)
+    apart, explained = (each[:, 0] - each[:, 1:].mean(axis=1) for each in (values, smooth))
+    design = np.column_stack([np.ones(len(values)), explained])
+    larger = residual[:, 0] - residual[:, 1:].mean(axis=1)
+    mean, size = (_intercept(y, x, SEEN_SIZE * spread) for y, x in ((apart, design), (larger, design[:, :1])))
+    return size if size > SEEN_Z > abs(mean) else mean
+
+
+def _kernel_ridge(rows: Floats, values: Floats, at: Floats, rng: np.random.Generator) -> Floats:
+    """Return predictions (m, versions) at rows (m, versions, columns) of variance 1, from values at other rows."""
+    width = rows.shape[2]
+    some = rng.permutation(values.size)[:MOST_KERNELS]
+    known, y = rows.reshape(-1, width)[some], values.reshape(-1)[some]
+
+    def kernel(points: Floats) -> Floats:
+        squares = (points**2).sum(axis=1)[:, None] + (known**2).sum(axis=1) - 2 * points @ known.T
+        return np.asarray(np.exp(-squares / (2 * width)))
+
+    weights = np.linalg.solve(kernel(known) + RIDGE * np.eye(len(known)), y - y.mean())
+    return np.asarray(y.mean() + kernel(at.reshape(-1, width)) @ weights).reshape(at.shape[:2])
+
+
+def _intercept(y: Floats, design: Floats, least: float) -> float:
+    """Return z of the first coefficient of a linear regression; 0 where it is smaller than `least`."""
+    inverse = np.linalg.pinv(design.T @ design)
+    first = float((inverse @ (design.T @ y))[0])
+    error = y - design @ (inverse @ (design.T @ y))
+    variance = inverse[0, 0] * (error**2).sum() / max(len(y) - design.shape[1], 1)
+    return first / float(np.sqrt(variance)) if abs(first) > least and variance > 0 else 0.0
 
 
 def _quiet(settings: Settings, *, rough: bool) -> Settings:

@@ -47,7 +47,7 @@ from butfor.results.notes import called_alike, chooses_nothing, failures, larges
 from butfor.results.record import Controlled, ImageInputs, MultimodalInputs, RunRecord, TableInputs, TextInputs
 from butfor.results.result import Control, Decided, Kept, Result
 from butfor.results.words import Note, as_note
-from butfor.run.control import SEEN_Z, control, seen_by_model, size_of
+from butfor.run.control import LEAST_ROWS, ROWS_FEW, SEEN_Z, control, seen_by_model, size_of
 from butfor.run.decisions import decide, decided_otherwise, sufficiency, watch_decisions
 from butfor.run.proposed import Proposed
 from butfor.run.tests import (
@@ -62,7 +62,8 @@ from butfor.run.tests import (
 )
 from butfor.run.watchers import FirstDraws, Flips, Keeper
 from butfor.settings import Settings
-from butfor.types import Batch, Bools, Floats, InputError, Ints, Model, ReachWarning, warn_user
+from butfor.streams import stream
+from butfor.types import Batch, Bools, Floats, InputError, Ints, Model, ModelError, ReachWarning, warn_user
 
 
 class Faults(Protocol):
@@ -85,8 +86,16 @@ class Reference:
     controls: Callable[[int, int], Sequence[Hypotheses]] | None = None  # so many held-out rows, of so many subsets
     root: int | None = None  # the subset of all columns
     faults: Callable[[], Faults | None] | None = None  # of ranks among draws, without the model
-    seen: Callable[[], Hypotheses] | None = None  # reference rows and the largest parts of all columns
+    redrawn: Callable[[Bools, int], Redrawn | None] | None = None  # by usable subsets, at most so many rows
     weights: Callable[[Hypotheses], Floats | None] | None = None  # (n, S) of control rows, to stand for the inputs
+
+
+@dataclass(frozen=True, eq=False)
+class Redrawn:
+    """Reference rows, each followed by versions of it of which all columns are redrawn, part by part."""
+
+    items: Items  # (n * versions)
+    rows: Floats  # (n, versions, columns), standardised
 
 
 @dataclass(frozen=True, eq=False)
@@ -375,20 +384,34 @@ def _controlled(
                 weights,
                 rough=size.rough,
             )
-    if comparable and reference.seen is not None:
-        rows = reference.seen()
-        wrong = () if faults is None else np.array(context.hypotheses.subset_names)[~faults.calibrated]
-        if not set(wrong) & set(rows.subset_names):  # draws that are wrong are another reason to tell them
-            z = seen_by_model(rows, evaluator, spec, averaged, context.hypotheses.size)
+    if comparable and reference.redrawn is not None:
+        usable = np.ones(subsets, bool) if faults is None else faults.calibrated
+        most = max(LEAST_ROWS // 2, ROWS_FEW * context.hypotheses.size)
+        z = _seen_by_model(reference.redrawn(usable, most), evaluator, spec, averaged, settings.seed)
     knows = abs(z) > SEEN_Z
+    if knows and checked is not None:  # fair draws look wrong to a model that remembers the rows
+        checked = replace(checked, calibrated=None)
     if faults is not None and (checked is not None or (faults.told_by >= 0).any()):  # not where rows are too few
         none = np.zeros((0, subsets))
         checked = Control(none, none.astype(bool)) if checked is None else checked
-        right = faults.calibrated
-        if checked.calibrated is not None and not knows:  # fair draws look wrong to a model that remembers the rows
-            right = right & checked.calibrated
+        right = faults.calibrated if checked.calibrated is None else faults.calibrated & checked.calibrated
         checked = replace(checked, calibrated=right, conditional_p=faults.p, told_by=faults.told_by)
     return checked, [Note("reference-seen-by-model", "warning", {"z": z})] if knows else []
+
+
+def _seen_by_model(
+    redrawn: Redrawn | None, evaluator: Evaluator, spec: StatisticSpec, averaged: Target, seed: int
+) -> float:
+    """Return z of whether the model knows the reference; 0 where that cannot be told."""
+    if redrawn is None:
+        return 0.0
+    try:
+        outputs = outputs_of(evaluator.direct, redrawn.items, evaluator.batch_rows, "row {} of the reference".format)
+    except ModelError:  # of a redrawn row: the run itself may do without such rows
+        return 0.0
+    evaluator.counter.count_evaluated(len(outputs))
+    values = linked(outputs, spec.link).reshape(*redrawn.rows.shape[:2], -1)
+    return seen_by_model(redrawn.rows, values, averaged, stream(seed, "seen", "kernels"))
 
 
 def _judged_rows(context: RunContext, checked: Control | None, *, seen_by_model: bool) -> Bools | None:

@@ -20,7 +20,8 @@ from butfor.models.trees import Unreadable, readable
 from butfor.models.wrap import check_aligned, is_series, model_name
 from butfor.results.result import Result
 from butfor.results.words import Note, Severity
-from butfor.run.run import Reference, RunContext, run
+from butfor.run.control import SEEN_DRAWS
+from butfor.run.run import Redrawn, Reference, RunContext, run
 from butfor.run.tests import ReadModel
 from butfor.settings import Settings
 from butfor.streams import stream
@@ -150,13 +151,6 @@ def _reference(hypotheses: Hypotheses, table: Table, tree: ColumnTree, seed: int
         made = held_out_hypotheses(sampler, table, part.subsets, seed, most)
         return [replace(one, layers=part.layers(len(one.items))) for one in made]
 
-    def seen(sampler: TableSampler = sampler) -> Hypotheses:
-        coarse = np.flatnonzero(tree.resolution == min(1, tree.resolution.max()))[:MOST_GROUPS]
-        held_out = np.sort(stream(seed, "seen", "rows").permutation(len(rows))[:MOST_CONTROLS])
-        names = tuple(sampler.reference.index[i] for i in held_out)  # type: ignore[union-attr]  # it has one
-        groups = [tree.subsets[k] for k in coarse]
-        return table_hypotheses(_reference_items(sampler, table, held_out), names, groups, sampler, seed)
-
     items = _reference_items(sampler, table, np.sort(rows))
     return Reference(
         items,
@@ -164,9 +158,46 @@ def _reference(hypotheses: Hypotheses, table: Table, tree: ColumnTree, seed: int
         None if sampler.refit is None else controls,
         tree.root,
         partial(rank_faults, sampler, table, tree.subsets, seed),
-        seen,
+        partial(redrawn_rows, sampler, table, tree.subsets, seed),
         partial(_weights, hypotheses, sampler, seed),
     )
+
+
+def redrawn_rows(
+    sampler: TableSampler, table: Table, subsets: Sequence[Subset], seed: int, usable: Bools, most: int
+) -> Redrawn | None:
+    """Return reference rows, each with versions of it redrawn part by part; None: there are too few, or no parts.
+
+    Parts are the largest of `usable` subsets (S,) that do not overlap, each redrawn given what the others are by then
+    (a Gibbs sweep; half of the versions go backwards): fair draws leave a row one of the reference's kind, and far from
+    the row that a model may remember. The fit has seen the rows: its means, and so those of fair draws, are theirs.
+    """
+    assert sampler.reference is not None
+    rng, parts, used = stream(seed, "seen", "rows"), list[Subset](), set[int]()
+    for subset in (subset for subset, right in zip(subsets, usable, strict=True) if right):
+        index = set(subset.index.tolist())
+        if len(parts) < MOST_PARTS and len(index) < table.values.shape[1] and not index & used:
+            parts.append(subset)
+            used |= index
+    rows, clusters = rng.permutation(len(sampler.reference.values)), sampler.reference.clusters
+    if clusters is not None:
+        rows = rows[np.unique(clusters[rows], return_index=True)[1]]
+    rows = np.sort(rows[:MOST_CONTROLS])
+    versions = 1 + min(most // len(rows) - 1, SEEN_DRAWS)
+    if len(rows) < LEAST_CONTROL_ROWS or versions < 2 or not parts:
+        return None
+    items = _reference_items(sampler, table, np.repeat(rows, versions))
+    values = items.values.reshape(len(rows), versions, -1).copy()
+    for chains, order in ((slice(1, None, 2), parts), (slice(2, None, 2), parts[::-1])):
+        swept = values[:, chains].reshape(-1, values.shape[2])
+        for subset in order if len(swept) else ():
+            swept[:, subset.index] = items.draw(sampler, swept, subset, 1, rng)[:, 0]
+        values[:, chains] = swept.reshape(len(rows), -1, values.shape[2])
+    flat = values.reshape(-1, values.shape[2])
+    numbers = filled(flat.astype(np.float64))
+    sd = numbers.std(axis=0)
+    numbers = (numbers - numbers.mean(axis=0)) / np.where(sd > 0, sd, 1.0)
+    return Redrawn(replace(items, values=flat), numbers.reshape(values.shape))
 
 
 def rank_faults(sampler: TableSampler, table: Table, subsets: Sequence[Subset], seed: int) -> ConditionalFaults | None:
@@ -467,7 +498,7 @@ def _share_alike(values: Floats) -> float:
 MOST_CONTROLS = 200
 ONE_SPLIT = 500  # rows of a reference from which on a third is held out; a half of fewer
 MOST_FITTED = 5_000  # rows that a sampler is fitted on for the control
-MOST_GROUPS = 4  # by whose effects it is told whether the model knows the reference
+MOST_PARTS = 16  # that are redrawn to tell whether the model knows the reference
 LEAST_CONTROL_ROWS = 20  # of a reference: with fewer there is too little to hold out
 _fits: WeakKeyDictionary[Conditional, dict[int, tuple[Ints, TableSampler]]] = WeakKeyDictionary()
 
