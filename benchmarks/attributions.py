@@ -1,4 +1,4 @@
-"""Other methods of attribution on our beds (LIME, SHAP, captum, shapiq, L2X, DiCE) beside butfor's tests.
+"""Other methods of attribution on our beds (LIME, SHAP, captum, shapiq, L2X) beside butfor's tests.
 
 Each is a function of a `Task` that returns scores (n, d) with signs. A package is imported only where it is used.
 """
@@ -6,7 +6,6 @@ Each is a function of a `Task` that returns scores (n, d) with signs. A package 
 from __future__ import annotations
 
 import warnings
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -26,7 +25,7 @@ from butfor.tabular import from_values
 from butfor.types import Alternative, Bools, Floats, InputError
 
 if TYPE_CHECKING:
-    import pandas as pd
+    pass
 
 
 @dataclass(frozen=True, eq=False)
@@ -368,58 +367,3 @@ def applies(task: Task, name: str) -> bool:
     if name in TESTS:
         return name != "exact" or task.lists_support
     return {"": True, "network": task.weights is not None, "trees": task.trees is not None}[ATTRIBUTIONS[name].needs]
-
-
-# DiCE: what it would change so that a decision is otherwise
-
-DICE_INPUTS = 10  # of each question: a search takes seconds
-
-
-def dice_changes(model: Any, inputs: pd.DataFrame, reference: pd.DataFrame, wanted: int) -> Figures | None:
-    """Return the changed decisions that DiCE's default search finds for ten inputs; None where it is not installed."""
-    try:
-        import dice_ml
-    except ImportError:
-        return None
-    import pandas as pd
-
-    rows = pd.concat([reference, inputs])
-    numbers = [name for name in rows if pd.api.types.is_numeric_dtype(rows[name])]
-    known = rows.assign(decision=np.asarray(model.predict(rows))).dropna()  # it takes no missing values
-    inputs = inputs.dropna().iloc[:DICE_INPUTS]
-    aim = "opposite" if len(model.classes_) == 2 else wanted
-    search = dice_ml.Dice(
-        dice_ml.Data(dataframe=known, continuous_features=numbers, outcome_name="decision"),
-        dice_ml.Model(model=model, backend="sklearn"),
-        method="random",
-    )
-    one, two = (_changed(search, inputs, aim, seed) for seed in (0, 1))
-    often = Counter(name for names in one for name in names).most_common(1)
-    return {
-        "inputs": len(inputs),
-        "changed": sum(bool(names) for names in one),
-        "columns": float(np.mean([len(names) for names in one if names] or [0])),
-        "most": f"{often[0][0]} ({often[0][1]})" if often else "",
-        "same": sum(a == b for a, b in zip(one, two, strict=True) if a or b),  # the same columns with another seed
-    }
-
-
-def _changed(search: Any, inputs: pd.DataFrame, wanted: int | str, seed: int) -> list[set[str]]:
-    """Return the columns that are changed of each input; an empty set where the search fails."""
-    with warnings.catch_warnings(action="ignore"):
-        result = search.generate_counterfactuals(inputs, 1, desired_class=wanted, random_seed=seed, verbose=False)
-    changed = []
-    for (_, row), example in zip(inputs.iterrows(), result.cf_examples_list, strict=True):
-        made = example.final_cfs_df
-        other = None if made is None or made.empty else made.iloc[0]
-        changed.append(
-            set() if other is None else {name for name in map(str, inputs.columns) if _differs(row[name], other[name])}
-        )
-    return changed
-
-
-def _differs(one: object, other: object) -> bool:
-    """Return whether two values differ by more than DiCE's rounding."""
-    if isinstance(one, str):
-        return bool(one != other)
-    return not np.isclose(np.float64(one), np.float64(other), rtol=1e-2, atol=1e-6)  # type: ignore[arg-type]

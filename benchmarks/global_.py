@@ -5,7 +5,6 @@ With a known conditional distribution, and with a sampler that is fitted on few 
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Callable
 from typing import Literal
@@ -21,7 +20,6 @@ from butfor.types import Array, Bools, Floats
 Pairs = list[tuple[Bools, Bools]]  # what was chosen in each run, and what is true
 ALPHA, WIDTH = 0.1, 10
 LEVELS = (0.01, 0.05, 0.1, 0.2)
-TIMED_FROM = 10  # runs: with fewer it is a trial, and the wide table is left out
 
 
 def run(runs: int = 40, seed: int = 0) -> Figures:
@@ -32,7 +30,6 @@ def run(runs: int = 40, seed: int = 0) -> Figures:
         **holdout(runs, seed),
         "contrast_fitted": [contrast_fitted(runs, seed, *cell) for cell in CONTRASTS],
         "holdout_fitted": [holdout_fitted(runs, seed, name, model) for name in ROWS for model in LEARNERS[name]],
-        "genotypes": [genotypes(seed)] if runs >= TIMED_FROM else [],
     }
 
 
@@ -254,19 +251,3 @@ def _fit(model: Learner, rows: Floats, y: Floats) -> object:
 
     made = RandomForestRegressor(30, min_samples_leaf=5, random_state=0) if model == "forest" else RidgeCV()
     return made.fit(rows, y)
-
-
-def genotypes(seed: int = 0, count: int = 781, width: int = 163) -> Figures:
-    """Processor time of the holdout test on a table of yes/no columns, and what it finds beside the truth."""
-    from sklearn.linear_model import RidgeCV
-
-    rng = np.random.default_rng(seed)
-    rows = (correlated(rng, 2 * count, width, 0.8) > rng.normal(0, 0.6, width)).astype(np.float64)
-    truth = np.arange(width) % 5 == 0
-    y = rows @ np.where(truth, rng.choice([-0.8, 0.8], width), 0.0) + rng.standard_normal(len(rows))
-    model = RidgeCV(np.logspace(-1, 3, 9)).fit(rows[:count], y[:count])
-    start = time.process_time()
-    result = global_importance(model, rows[count:], reference=rows[:count], y=y[count:], subsets="columns", seed=seed)
-    seconds = time.process_time() - start
-    false = int((result.chosen & ~truth).sum())
-    return {"seconds": seconds, "chosen": int(result.chosen.sum()), "false": false, "true": int(truth.sum())}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -12,11 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from benchmarks.attributions import dice_changes
 from benchmarks.beds import credit
 from benchmarks.figures import Figures
 from butfor import Result, explain
-from butfor.models import wrap
 from butfor.streams import stream
 from butfor.types import Bools, Floats
 
@@ -67,15 +64,7 @@ def _answered(question: Question) -> Figures:
         "necessary_below": None if decided is None else _inputs(result, decided.necessary & below),
         "most": _most(result),
         "control": 0 if result.control is None else int(result.control.chosen.sum()),
-        "shap_top": _shap_top(question),
-        "dice": None if decided is None else _dice(question),
     }
-
-
-def _dice(question: Question) -> Figures | None:
-    """Return what DiCE would change so that the inputs are decided as the reference is."""
-    usual = Counter(np.asarray(question.model.predict(question.reference)).tolist()).most_common(1)[0][0]
-    return dice_changes(question.model, question.inputs, question.reference, int(usual))
 
 
 def _inputs(result: Result, marked: Bools) -> int:
@@ -110,35 +99,6 @@ def _own_kind(make: Maker, splits: int, seed: int) -> Figures:
         rows += bool(result.chosen.any())
         features += bool(result.features.chosen.any())
     return {"rows": rows, "features": features, "of": splits}
-
-
-def _shap_top(question: Question) -> str | None:
-    """The column with the largest mean |SHAP value| over the inputs; None where shap is not there."""
-    try:
-        import shap  # type: ignore[import-not-found, import-untyped, unused-ignore]
-    except ImportError:
-        return None
-    import pandas as pd
-
-    frames, call = (question.reference, question.inputs.iloc[:40]), wrap(question.model).call
-    levels = {name: column.cat.categories for name, column in frames[0].items() if str(column.dtype) == "category"}
-    coded = [  # SHAP takes numbers only
-        frame.assign(**{name: frame[name].cat.codes for name in levels}).to_numpy(np.float64) for frame in frames
-    ]
-
-    def outputs(rows: Floats) -> Floats:
-        frame = pd.DataFrame(rows, columns=question.inputs.columns)
-        named = {
-            name: pd.Categorical.from_codes(frame[name].astype(int), categories) for name, categories in levels.items()
-        }
-        return np.asarray(call(frame.assign(**named)))
-
-    background = shap.maskers.Independent(coded[0], max_samples=50)
-    with warnings.catch_warnings(action="ignore"):
-        values = np.asarray(shap.explainers.Permutation(outputs, background, seed=0)(coded[1]).values)
-    size = np.abs(values).mean(axis=0)
-    size = size if size.ndim == 1 else size[:, -1]
-    return str(list(question.inputs.columns)[int(size.argmax())])
 
 
 def _split(seed: int, rows: int) -> tuple[Any, Any, Any]:

@@ -430,7 +430,7 @@ def judged(part: str, cell: Figures, means: Figures) -> Figures:
     def above(name: str, least: float) -> bool:
         return means[name] is None or bool(means[name] >= least)
 
-    met = {name: below(name) for name in ("rows", "features", "holdout") if name in means}
+    met: dict[str, bool] = {name: below(name) for name in ("rows", "features", "holdout") if name in means}
     if part == "seen":
         met["told"] = above("told", 0.9) if cell["fitted"] else below("told", 0.05)
     elif part == "simultaneous":

@@ -1,8 +1,7 @@
-"""Samplers of tables: does `check_sampler` flag wrong ones, what do they cost in false discoveries, how good are they?
+"""Samplers of tables: does `check_sampler` flag wrong ones, and what do they cost in false discoveries?
 
 - check: tables whose density is known; wrong samplers should be flagged and the true one should pass.
-- discoveries: FDR and TPR on correlated tables, a fifth of the entries shifted; draws per second; seconds of a fit.
-- crps: the score of left-out rows of three tables of scikit-learn, one column given all others.
+- discoveries: FDR and TPR on correlated tables, a fifth of the entries shifted.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -23,10 +21,9 @@ from butfor import ReachWarning, check_sampler, explain, tabular
 from butfor.simulate.tables import linear_covariance, linear_gaussian
 from butfor.streams import stream
 from butfor.tabular import empirical, from_values, gaussian
-from butfor.tabular.splice import TableSampler
-from butfor.types import Array, Floats, Subset
+from butfor.types import Floats, Subset
 
-PARTS = ("check", "discoveries", "crps")
+PARTS = ("check", "discoveries")
 ALPHA = 0.1
 
 
@@ -38,10 +35,6 @@ def run(runs: int = 20, seed: int = 0, parts: tuple[str, ...] = PARTS) -> Figure
         figures["check"] = [_checked(name, runs) for name in BEDS]
     if "discoveries" in parts:
         figures["discoveries"] = [_discoveries(name, shift, runs, seed) for shift in SHIFTS for name in SAMPLERS]
-        figures["draws"] = [_speed(name, seed) for name in SPEEDS]
-        figures["fit"] = [_fit(rows, 2_000, seed) for rows in (500, 5_000)]
-    if "crps" in parts:
-        figures["crps"] = [_crps(table, name, seed) for table in TABLES for name in scored()]
     return figures
 
 
@@ -136,8 +129,6 @@ SAMPLERS: dict[str, Callable[[Floats], Any]] = {
     "empirical": tabular.empirical,
 }
 SHIFTS = (3.0, 5.0)  # of a fifth of the entries, in standard deviations: within the reference, and beyond it
-SPEEDS = {"gaussian": (100, 5e6), "copula": (100, 5e6), "forest": (30, 2e5)}  # columns, target
-MOST_FIT = 5.0  # seconds
 
 
 def _discoveries(name: str, shift: float, runs: int, seed: int) -> Figures:
@@ -153,110 +144,3 @@ def _discoveries(name: str, shift: float, runs: int, seed: int) -> Figures:
         pairs.append((chosen, data.truth.ravel()))
     false = float(np.mean([(chosen & ~truth).sum() for chosen, truth in pairs]))
     return {"sampler": name, "shift": shift, **mean_rates(pairs), "false": false}
-
-
-def _speed(name: str, seed: int) -> Figures:
-    """Return values drawn per processor second, for single columns and blocks of 100 inputs with 1,000 draws."""
-    columns, target = SPEEDS[name]
-    rng = stream(seed, "tables", "speed")
-    rows = _correlated(1_000, columns, rng)
-    sampler, inputs = SAMPLERS[name](rows), rows[:100]
-    subsets = [Subset(f"x{j}", np.array([j])) for j in range(5)]
-    for subset in subsets:
-        sampler.values(inputs, subset, 1, rng)  # forests are grown on first use
-    start = time.process_time()
-    drawn = sum(sampler.values(inputs, subset, 1_000, rng).size for _ in range(4) for subset in subsets)
-    rate = drawn / (time.process_time() - start)
-    return {"sampler": name, "columns": columns, "per_second": rate, "target": target, "met": rate >= target}
-
-
-def _fit(rows: int, columns: int, seed: int) -> Figures:
-    data = _correlated(rows, columns, stream(seed, "tables", "fit"))
-    start = time.process_time()
-    tabular.gaussian(data)
-    seconds = time.process_time() - start
-    return {"rows": rows, "columns": columns, "seconds": seconds, "target": MOST_FIT, "met": seconds <= MOST_FIT}
-
-
-def _correlated(rows: int, columns: int, rng: np.random.Generator) -> Floats:
-    return np.asarray(rng.standard_normal((rows, 1)) + rng.standard_normal((rows, columns)))
-
-
-# crps
-
-FOLDS, DRAWS = 5, 1_000
-TABLES = ("diabetes", "breast_cancer", "wine")
-HIDIMSTAT = "hidimstat"  # a peer, where it is installed
-
-
-def scored() -> tuple[str, ...]:
-    """Return the samplers that are scored, hidimstat's where it is installed."""
-    ours = ("residual", "gaussian", "copula", "forest", "neighbours")
-    return ours if find_spec(HIDIMSTAT) is None else (*ours, HIDIMSTAT)
-
-
-def _crps(table: str, name: str, seed: int) -> Figures:
-    values, scores, started = _values(table), [], time.process_time()
-    order = stream(seed, "bench", "conditionals", table).permutation(len(values))
-    for fold in range(FOLDS):
-        left, kept = order[fold::FOLDS], np.delete(order, np.s_[fold::FOLDS])
-        scores.append(_scores(name, values[kept], values[left], seed))
-    relative = np.mean(scores, axis=0) / values.std(axis=0)  # to the spread of each column
-    return {"table": table, "sampler": name, "crps": float(relative.mean()), "seconds": time.process_time() - started}
-
-
-def _scores(name: str, kept: Floats, left: Floats, seed: int) -> list[float]:
-    """The score of every column of held-out rows."""
-    everything = range(kept.shape[1])
-    if name == HIDIMSTAT:
-        return [_peer_score(kept, left, column, seed) for column in everything]
-    sampler = (tabular.residual if name == "residual" else SAMPLERS[name])(kept)
-    return [_score(sampler, left, column, seed) for column in everything]
-
-
-def _peer_score(kept: Floats, left: Floats, column: int, seed: int) -> float:
-    """That of hidimstat's sampler with the models of its CFI; it permutes the residuals of the held rows themselves."""
-    from hidimstat.samplers import ConditionalSampler
-    from sklearn.linear_model import LogisticRegressionCV, RidgeCV
-
-    sampler = ConditionalSampler(RidgeCV(), LogisticRegressionCV(l1_ratios=(0,)))
-    observed, levels = left[:, column], np.unique(kept[:, column])
-    few = len(levels) <= sampler.categorical_max_cardinality  # then it wants classes, not numbers
-    with warnings.catch_warnings(action="ignore"):  # its logistic regression does not always converge
-        known = np.searchsorted(levels, kept[:, column]) if few else kept[:, column]
-        sampler.fit(np.delete(kept, column, axis=1), known)
-        drawn = np.asarray(sampler.sample(np.delete(left, column, axis=1), observed, DRAWS, seed)).reshape(DRAWS, -1)
-    drawn = levels[drawn] if few else drawn
-    return float(np.mean([crps(y, x) for y, x in zip(observed, drawn.T, strict=True)]))
-
-
-def _values(table: str) -> Floats:
-    from sklearn import datasets
-
-    loaded = {"diabetes": datasets.load_diabetes, "breast_cancer": datasets.load_breast_cancer}
-    return np.asarray(loaded.get(table, datasets.load_wine)().data, np.float64)
-
-
-def _score(sampler: TableSampler, left: Floats, column: int, seed: int) -> float:
-    """The mean CRPS of held-out rows, from draws without the observed value itself, which a sampler may donate."""
-    subset = Subset(f"x{column}", np.array([column]))
-    unknown = left.copy()
-    unknown[:, column] = np.nan  # a draw of the observed value is then none
-    rng = stream(seed, "bench", "conditionals", column)
-    if not sampler.info.takes_missing:
-        unknown = np.nan_to_num(unknown)  # these never look at the column itself, but for the copula's row
-    drawn = sampler.values(unknown, subset, DRAWS, rng).reshape(len(unknown), DRAWS)
-    equal = drawn == unknown[:, subset.index]
-    drawn = np.where(equal & (sampler.info.floor(subset) > 0), np.nan, drawn)
-    return float(np.mean([crps(y, x[~np.isnan(x)]) for y, x in zip(left[:, column], drawn, strict=True)]))
-
-
-def crps(observed: float, drawn: Array) -> float:
-    """Continuous ranked probability score of an ensemble: E|X - y| - E|X - X'| / 2 (Gneiting and Raftery 2007, eq. 21).
-
-    >>> crps(0.0, np.array([1.0])), crps(0.0, np.array([-1.0, 1.0]))
-    (1.0, 0.5)
-    """
-    ordered, size = np.sort(drawn), len(drawn)
-    weights = (2 * np.arange(1, size + 1) - size - 1) / size**2
-    return float(np.abs(ordered - observed).mean() - (ordered * weights).sum())

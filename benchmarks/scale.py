@@ -1,4 +1,4 @@
-"""Cost of several workers, a run directory and large tables: ratios within one run, and memory by process."""
+"""Cost of several workers, a run directory and a million hypotheses: ratios within one run, and memory by process."""
 
 from __future__ import annotations
 
@@ -17,19 +17,17 @@ from typing import Any
 import numpy as np
 
 from benchmarks.figures import Figures, checked_names, memory
-from butfor import combine, explain, irt, tabular
-from butfor.evaluation.samplers import Sampler
+from butfor import explain, irt, tabular
 from butfor.evaluation.workers import engine_for
 from butfor.simulate.network import sum_of_abs
 from butfor.simulate.tables import normal
 from butfor.streams import stream
 from butfor.types import Array, Batch, Floats
 
-PARTS = ("workers", "journal", "million", "stream", "columns")
+PARTS = ("workers", "journal", "million")
 SPEEDUPS = {"2 processes": 1.7, "dask, 2 processes": 1.5}  # targets
 MOST_JOURNAL, MOST_SECONDS, MOST_MB = 1.03, 300, 1500
-WIDTH, CHUNK = 10, 25_000  # columns, and rows of a chunk
-Frame = Any  # a frame of pandas, or a column of one
+WIDTH = 10  # columns
 Trained = Any  # a model of scikit-learn
 SIGNALS = 0.1  # of the values of the bed of a million hypotheses
 
@@ -48,8 +46,6 @@ def run(seed: int = 0, parts: tuple[str, ...] = PARTS, share: float = 1.0, repea
         "workers": partial(workers, seed, share),
         "journal": partial(journals, seed, max(20, int(4000 * share)), repeats),
         "million": partial(million, seed, max(20, int(100_000 * share))),
-        "stream": partial(streamed, seed, max(100, int(1_000_000 * share))),
-        "columns": partial(columns, seed, max(50, int(10_000 * share))),
     }
     return {part: _apart(measures[part]) for part in parts}
 
@@ -237,75 +233,3 @@ def _children() -> set[str]:
         return {one for path in Path("/proc/self/task").glob("*/children") for one in path.read_text().split()}
     except OSError:
         return set()
-
-
-def streamed(seed: int, rows: int) -> list[Figures]:
-    """Run osft on a Parquet file of 10 columns in chunks that are saved and combined, and on a tenth of it."""
-    from pyarrow import parquet  # type: ignore[import-untyped, unused-ignore]
-
-    table: list[Figures] = []
-    with tempfile.TemporaryDirectory() as made:
-        for count in (rows // 10, rows):
-            folder = Path(made)
-            sampler = _write_parquet(folder / "rows.parquet", count, seed)
-            before, start, files, first = memory(), time.process_time(), list[Path](), 0
-            for k, batch in enumerate(parquet.ParquetFile(folder / "rows.parquet").iter_batches(CHUNK)):
-                chunk = batch.to_pandas()
-                chunk.index += first
-                first += len(chunk)
-                result = explain(_crossed, chunk, sampler, test="osft", alternative="greater", effects=None,
-                                 decide=False, control=False, seed=seed + k)  # fmt: skip
-                files.append(result.save(folder / f"{k}.butfor"))
-            done = combine(files)
-            seconds, size = time.process_time() - start, sum(file.stat().st_size for file in files) / 1e6
-            row = {"hypotheses": sum(map(len, done.chosen)), "chosen": len(done.table), "seconds": seconds}
-            table.append({**row, "mb": memory(), "before_mb": before, "written_mb": size})
-    return table
-
-
-def _crossed(rows: Frame) -> Frame:
-    return rows.x0 + rows.x1 * rows.x2
-
-
-def _write_parquet(path: Path, rows: int, seed: int) -> Sampler:
-    """Rows with signals in the first column; returns a sampler of the same columns without them."""
-    import pandas as pd
-    import pyarrow  # type: ignore[import-untyped, unused-ignore]
-    from pyarrow import parquet  # type: ignore[import-untyped, unused-ignore]
-
-    rng, names, step = stream(seed, "scale", "stream", rows), [f"x{j}" for j in range(WIDTH)], 100_000
-    schema = pyarrow.schema([(name, pyarrow.float64()) for name in names])
-    with parquet.ParquetWriter(path, schema) as writer:
-        for start in range(0, rows, step):
-            values = rng.standard_normal((min(step, rows - start), WIDTH))
-            values[:, 0] += 6 * (rng.random(len(values)) < 0.3)
-            writer.write_table(pyarrow.Table.from_pandas(pd.DataFrame(values, columns=names), preserve_index=False))
-    return tabular.gaussian(pd.DataFrame(rng.standard_normal((2000, WIDTH)), columns=names))
-
-
-def columns(seed: int, count: int) -> list[Figures]:
-    """Read 40 rows of `count` columns of CSV and test every column by osft with the linear sampler.
-
-    A run with the default sampler, which fits each column to all others, advises that one.
-    """
-    import pandas as pd
-
-    from butfor.tabular.files import TableRequest, read_tables
-
-    rng, names = stream(seed, "scale", "columns"), [f"x{j}" for j in range(count)]
-    frame = pd.DataFrame(rng.standard_normal((40, count)), columns=names)
-    frame.insert(0, "group", np.where(np.arange(40) < 30, "control", "ill"))
-    frame.loc[30:, "x7"] += 8
-    with tempfile.TemporaryDirectory() as folder:
-        frame.to_csv(Path(folder) / "wide.csv", index=False)
-        start = time.process_time()
-        read = read_tables(TableRequest(Path(folder) / "wide.csv", reference_where="group == 'control'"))
-    middle = time.process_time()
-    sampler = tabular.gaussian(read.reference)
-    result = explain(_two_columns, read.data, sampler, subsets="columns", test="osft", seed=seed)
-    seconds = {"read": middle - start, "explain": time.process_time() - middle}
-    return [{"columns": count, "hypotheses": len(result.chosen), **seconds, "mb": memory()}]
-
-
-def _two_columns(rows: Frame) -> Frame:
-    return rows["x7"] + rows["x9"]

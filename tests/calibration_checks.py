@@ -5,12 +5,13 @@ Bounds are binomial or four standard errors wide and everything is seeded: they 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from scipy.stats import binom
 
 from butfor.inference.selection import bh
+from butfor.inference.sequential import first_batch, step
 
 # Laws of the statistic under the null. The first is continuous; in the others values tie, as outputs of a rounding
 # model, of a threshold that is rarely crossed (the paper's discontinuous bed), of a vote and of an unused feature do.
@@ -22,6 +23,16 @@ NULLS: dict[str, Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]] =
     "constant": lambda rng, shape: np.zeros(shape),
 }
 TIED = [name for name in NULLS if name != "continuous"]
+
+
+def batches(h: int, cap: int) -> Iterator[int]:
+    """How many draws the sequential test adds each time, if no look is left out."""
+    drawn = first_batch(h, cap)
+    yield drawn
+    while drawn < cap:
+        more = step(drawn, cap)
+        drawn += more
+        yield more
 
 
 def super_uniform(p: np.ndarray) -> None:

@@ -100,7 +100,6 @@ def test_samplers_of_tables_on_a_small_trial():
     assert rows["gaussian", 5.0]["fdr"] < 0.3
     assert rows["gaussian", 5.0]["tpr"] > 0.4
     assert rows["empirical", 5.0]["false"] >= 2 * rows["gaussian", 5.0]["false"]
-    assert min(row["per_second"] for row in figures["draws"]) > 0
     shown = markdown(figures)
     assert all(f"| {name} | 3 |" in shown for name in samplers.SAMPLERS)
 

@@ -7,9 +7,10 @@ from scipy.stats import binom
 import butfor
 from butfor.inference import sequential
 from butfor.inference.selection import bh
-from butfor.inference.sequential import batches, besag_clifford, first_batch, p_sequential, steps_ahead
+from butfor.inference.sequential import besag_clifford, first_batch, p_sequential, steps_ahead
 from butfor.run import tests
 from butfor.tabular import from_values
+from calibration_checks import batches
 
 pytestmark = pytest.mark.filterwarnings("ignore::butfor.ReachWarning")
 

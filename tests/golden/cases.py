@@ -445,7 +445,6 @@ UNITS = {
     "phrase": lambda: text.phrases(rules=True),
     "matches": lambda: text.matches(r"was (\w+)"),
     "spans": lambda: [(0, 3), ("verb", 9, 12)],
-    "together": lambda: text.together(text.sentences(), text.matches("the"), overlap="alone"),
 }
 TEXT_MODELS = {"blame": lambda: blame, "opinion": lambda: opinion, "sentiment": lambda: text.small_sentiment(threads=1)}
 
@@ -470,7 +469,7 @@ WRITTEN = [
     *({"test": test, "sampler": "infiller listed"} for test in ("irt", "default", "irt e-bh")),
     *({"test": test, "sampler": "infiller plain"} for test in ("osft", "few-shot", "irt")),
     *({"test": test, "sampler": "ngram 2"} for test in ("osft", "few-shot", "sequential")),
-    *({"test": "few-shot", "units": units} for units in ("sentence", "phrase", "matches", "together")),
+    *({"test": "few-shot", "units": units} for units in ("sentence", "phrase", "matches")),
     {"test": "few-shot", "units": "spans", "sampler": "own", "only": "one four"},
     {"test": "few-shot", "units": "wordpiece", "sampler": "infiller"},
     {"test": "irt", "units": "sentence", "sampler": "ngram listed"},

@@ -224,7 +224,6 @@ def test_a_user_may_give_an_inpainter_that_fails():
         lambda: bi.donor(spread=0),
         lambda: bi.onnx_inpainter("nowhere.onnx"),
         lambda: bi.onnx_inpainter(__file__),
-        lambda: bi.onnx_inpainter("x.onnx", convention="other"),
         lambda: bi.diffusers_inpainter(3),
         lambda: bi.diffusers_inpainter("a", generator=1),
         lambda: bi.cached(3, "x"),

@@ -296,7 +296,6 @@ def test_spans_of_one_name_are_told_apart():
         ("word", False),
         ("sentence", False),
         ([(0, 1)], False),
-        (bt.together(bt.words(), bt.sentences(), overlap="alone"), False),
         (bt.matches("good"), True),
         ({"a": [(2, 6)]}, True),
         (lambda name, text: [butfor.Subset("own", (2, 6))], True),

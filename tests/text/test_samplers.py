@@ -20,7 +20,7 @@ SAMPLERS = {
     "small_infiller among": lambda tiny: bt.small_infiller(among="plain", listed=40, threads=1),
     "masked_lm bert": lambda tiny: bt.masked_lm(tiny() / "bert", listed=40),
     "masked_lm bert bent": lambda tiny: bt.masked_lm(tiny() / "bert", temperature=0.7, top_k=9, listed=40, batch=1),
-    "masked_lm bert sweeps": lambda tiny: bt.masked_lm(tiny() / "bert", sweeps=1, window=12),
+    "masked_lm bert sweeps": lambda tiny: bt.masked_lm(tiny() / "bert", sweeps=1),
     "masked_lm bert lengths": lambda tiny: bt.masked_lm(tiny() / "bert", lengths={1: 2, 3: 1}, listed=40),
     "masked_lm roberta": lambda tiny: bt.masked_lm(tiny() / "roberta", listed=40, batch=3),
     "causal_lm": lambda tiny: bt.causal_lm(tiny() / "gpt2", listed=40, candidates=20, right=4),

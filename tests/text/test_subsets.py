@@ -51,11 +51,6 @@ def test_words_of_any_script(text, expected):
     assert read(text, bt.words()) == expected
 
 
-def test_runs_of_scripts_without_spaces():
-    assert read("这部电影 very 好的。", bt.words(runs=True)) == ["这部电影", "very", "好的"]
-    assert read("ภาษาไทยสวย ok", bt.words(runs=True)) == ["ภาษาไทยสวย", "ok"]
-
-
 def test_names_are_the_words_and_unique():
     found = bt.words()("t", "so so good #2 so")
     assert [subset.name for subset in found] == ["so", "so #2", "good", "2", "so #3"]
@@ -172,8 +167,7 @@ def test_overlapping_spans_can_be_tested_each_alone():
     with pytest.raises(InputError, match="overlap must be"):
         bt.spans([(2, 13)], overlap="maybe")
     with pytest.raises(InputError, match="overlap"):
-        bt.together(bt.words(), bt.matches("great"))("t", TEXT)
-    assert len(bt.together(bt.words(), bt.matches("great"), overlap="alone")("t", TEXT)) == 6
+        bt.spans([(2, 13), (8, 18)])("t", TEXT)
 
 
 def test_a_span_may_not_part_a_character():

@@ -197,12 +197,7 @@ def test_the_table_of_words_has_the_counts_of_the_result(result):
 
 def test_overlapping_spans_that_were_tested_alone():
     texts = [f"A lovely day and a dreadful night {k}" for k in range(12)]
-    spans = butfor.text.together(
-        butfor.text.matches("a lovely day"),
-        butfor.text.matches("lovely"),
-        butfor.text.matches("day and a dreadful"),
-        overlap="alone",
-    )
+    spans = butfor.text.spans([(0, 12), (2, 8), (9, 27)], overlap="alone")
     found = explained(texts, spans)
     assert found.chosen.all()
     cut = pieces(found, 0, [0, 1, 2], directions(found))

@@ -15,7 +15,7 @@ from butfor.evaluation.samplers import HasNotes, Sampler, SamplerInfo, info_of
 from butfor.image.region import Box, Image, at, bounds, check_context, check_image, fill_each, grown
 from butfor.models.onnx import check_threads, open_session
 from butfor.models.wrap import need, one_line
-from butfor.types import Array, Bools, InputError, ModelError, Subset, one_of
+from butfor.types import Array, Bools, InputError, ModelError, Subset
 
 
 @dataclass(frozen=True)
@@ -138,22 +138,21 @@ class OnnxInpainter:
     changes_subset_only = True
 
     def __repr__(self) -> str:
-        emptied = ", blind=True" if self.blind else ""
-        return f"onnx_inpainter({self.graph.path.name}, convention={self.convention!r}{emptied})"
+        return f"onnx_inpainter({self.graph.path.name}{', blind=True' if self.blind else ''})"
 
     @property
     def identity(self) -> str:
-        return f"onnx_inpainter({self.graph.digest}, {self.convention}, blind={self.blind})"
+        return f"onnx_inpainter({self.graph.digest}, blind={self.blind})"
 
     def __call__(self, inputs: Sequence[Image], subset: Subset, draws: int, rng: np.random.Generator) -> list[Image]:
         return fill_each(inputs, subset, draws, rng, self.fill, once=True)
 
     def fill(self, image: Image, mask: Bools, rng: np.random.Generator) -> Image:  # noqa: ARG002
-        shown = empty(image, mask) if self.blind else image
+        image = empty(image, mask) if self.blind else image
         if self.convention == "lama":
-            return self._lama(shown, mask)
+            return self._lama(image, mask)
         known = np.where(mask, 0, 255).astype(np.uint8)
-        result = self._run(np.ascontiguousarray(shown.transpose(2, 0, 1)[None]), known[None, None])
+        result = self._run(np.ascontiguousarray(image.transpose(2, 0, 1)[None]), known[None, None])
         return np.asarray(np.clip(result, 0, 255), np.uint8)
 
     def _lama(self, image: Image, mask: Bools) -> Image:
@@ -193,9 +192,7 @@ class OnnxInpainter:
         return np.asarray(result[0].transpose(1, 2, 0))
 
 
-def onnx_inpainter(
-    path: str | Path, *, convention: Convention | None = None, blind: bool = False, threads: int | None = None
-) -> OnnxInpainter:
+def onnx_inpainter(path: str | Path, *, blind: bool = False, threads: int | None = None) -> OnnxInpainter:
     """Fill the hole with an inpainting network in ONNX. Deterministic: see `diversify`.
 
     The network gets the image as it is, as in published results. In networks that resize before they mask, `Q(x_S |
@@ -204,10 +201,8 @@ def onnx_inpainter(
     Parameters
     ----------
     path : str or Path
-        An ONNX file with the inputs of MI-GAN's pipeline or of LaMa.
-    convention : {"migan", "lama"}, optional
-        "migan" takes image and mask as uint8 of any size, mask 255 where pixels are known; "lama" takes both as
-        float32, the image from 0 to 1 and the mask 1 in the hole. By default it is read from the file's inputs.
+        An ONNX file with the inputs of MI-GAN's pipeline (image and mask as uint8 of any size, mask 255 where pixels
+        are known) or of LaMa (float32, the image from 0 to 1 and the mask 1 in the hole).
     blind : bool
         Empty the hole first; `diversify`, which a test with a guarantee needs, always does that.
     threads : int, optional
@@ -224,7 +219,6 @@ def onnx_inpainter(
     Traceback (most recent call last):
     butfor.types.InputError: the ONNX file migan.onnx does not exist; give the path of an ONNX file
     """
-    one_of("convention", convention, (None, "migan", "lama"))
     graph = open_graph(path, threads)
     inputs = {entry.name: entry for entry in graph.session.get_inputs()}
     masks = [name for name, entry in inputs.items() if "mask" in name.lower() or entry.shape[1] == 1]
@@ -236,11 +230,11 @@ def onnx_inpainter(
             "height, width) as of MI-GAN's pipeline or LaMa; wrap other networks in a function of your own"
         )
     entry = inputs[images[0]]
-    guessed: Convention = "migan" if entry.type == "tensor(uint8)" else "lama"
+    convention: Convention = "migan" if entry.type == "tensor(uint8)" else "lama"
     fixed = [size for size in entry.shape[2:] if isinstance(size, int)]
     if len(set(fixed)) > 1:
         raise InputError(f"{graph.path.name} takes images of {entry.shape}; expected a square or any size")
-    return OnnxInpainter(graph, convention or guessed, images[0], masks[0], fixed[0] if fixed else None, bool(blind))
+    return OnnxInpainter(graph, convention, images[0], masks[0], fixed[0] if fixed else None, bool(blind))
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from butfor.types import Bools, Floats, InputError, Ints
@@ -16,13 +14,7 @@ PENALTIES = np.geomspace(1, 1000, 25)
 SHARES = (0.0, 0.5, 0.9)  # of the learned weights; the rest is 1, so that it is never much worse than BH
 FULL = 0.8  # a null proportion from here on counts as 1: what it could add is less than what it may cost
 PILOT = 64  # first draws, from which a sequential run learns weights (not the pilot draws of a centre)
-
-
-class Weights(NamedTuple):
-    """A weight for every hypothesis, with mean 1 in every fold, and the weighted share of true nulls."""
-
-    weights: Floats  # (H,)
-    nulls: float  # at most 1
+Weights = tuple[Floats, float]  # of every hypothesis (H,), with mean 1 in every fold; the weighted share of true nulls
 
 
 def learn_weights(p: Floats, input_of: Ints, label_of: Ints, alpha: float, rng: np.random.Generator) -> Weights:
@@ -30,11 +22,11 @@ def learn_weights(p: Floats, input_of: Ints, label_of: Ints, alpha: float, rng: 
 
     `input_of` is the cluster (H,) of a hypothesis: those of one cluster may depend on each other, those of two may not.
     `label_of` (H,) says which hypotheses are alike over inputs: the subset of a table, a part of speech. Neither may
-    depend on the p-values. With fewer than 20 clusters all weights are 1 and so is `nulls`: plain BH.
+    depend on the p-values. With fewer than 20 clusters all weights are 1 and so is the share: plain BH.
     """
     names, clusters = np.unique(input_of, return_inverse=True)
     if len(names) < LEAST_CLUSTERS:
-        return Weights(np.ones(len(p)), 1.0)
+        return np.ones(len(p)), 1.0
     learner = Learner(p, label_of, alpha)
     weights = np.zeros(len(p))
     for _ in range(SPLITS):
@@ -43,7 +35,7 @@ def learn_weights(p: Floats, input_of: Ints, label_of: Ints, alpha: float, rng: 
             weights[fold == k] += learner.weights(fold != k, fold == k, clusters, rng) / SPLITS
     each = len(p) / len(names)  # hypotheses of a cluster; 2 clusters more, as all of a cluster may move together
     nulls = (2 * each + weights[p > 0.5].sum()) / (len(p) / 2)
-    return Weights(weights, 1.0 if nulls >= FULL else float(nulls))
+    return weights, 1.0 if nulls >= FULL else float(nulls)
 
 
 class Learner:

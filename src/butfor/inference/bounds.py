@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from butfor.inference.adaptive import SLACK
+from butfor.inference.guarantees import check_p
 from butfor.types import Floats, InputError, Ints
 
 
@@ -53,9 +54,7 @@ def simes_bounds(p: ArrayLike, confidence: float = 0.95) -> Bounds:
     >>> bounds([0, 1, 2]), bounds([2, 3, 4]), bounds([3, 4])
     (3, 1, 0)
     """
-    p = np.asarray(p, dtype=np.float64)
-    if p.ndim != 1 or not ((p >= 0) & (p <= 1)).all():
-        raise InputError("p must be a one-dimensional array of numbers between 0 and 1; drop NaN first")
+    p = check_p(p)
     if not 0 < confidence < 1:
         raise InputError(f"confidence must lie strictly between 0 and 1, got {confidence!r}; 0.95 is a common choice")
     a = (1 - confidence) * SLACK  # a p-value equal to its threshold in exact arithmetic is at most it here too

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from butfor.inference.selection import select
+from butfor.inference.statistics import by_rule
 from butfor.types import Array, Bools, Floats, InputError, Ints
 
 
@@ -28,30 +29,20 @@ class Decision:
 
     def __call__(self, outputs: Floats) -> Array:
         """Return decisions (...) of outputs (..., outputs)."""
-        flat = outputs.reshape(-1, outputs.shape[-1])
         if self.rule is None:
-            return np.asarray(flat.argmax(axis=1).reshape(outputs.shape[:-1]))
-        try:
-            made = np.asarray(self.rule(flat[:, 0] if flat.shape[1] == 1 else flat))
-        except Exception as error:
-            raise InputError(f"decide raised {type(error).__name__} on outputs of {len(flat)} rows: {error}") from error
-        if made.shape != (len(flat),):
-            one = "outputs" if flat.shape[1] == 1 else "outputs[:, 1]"
-            raise InputError(
-                f"decide must turn outputs of {len(flat)} rows into {len(flat)} decisions, got {made.dtype} of shape "
-                f"{made.shape}; for example decide=lambda outputs: {one} >= 0.4"
-            )
-        missing = np.zeros(len(made), bool)  # only what can hold NaN or None is looked through: every draw comes here
+            return np.asarray(outputs.argmax(axis=-1))
+        made = by_rule("decide", self.rule, outputs, "decisions", 0.4)
+        missing = np.zeros(made.shape, bool)  # only what can hold NaN or None is looked through: every draw comes here
         if made.dtype.kind == "f":
             missing = np.isnan(made)
         elif made.dtype.kind == "O":
-            missing = np.array([one is None or one != one for one in made.tolist()], bool)
+            missing = np.array([one is None or one != one for one in made.flat], bool).reshape(made.shape)
         if missing.any():
             raise InputError(
-                f"decide gave nothing (NaN or None) for {missing.sum()} of {len(flat)} rows, for example for the "
-                f"output {flat[int(np.argmax(missing))].round(4).tolist()}; give every output a decision"
+                f"decide gave nothing (NaN or None) for {missing.sum()} of {missing.size} rows, for example for the "
+                f"output {outputs[missing][0].round(4).tolist()}; give every output a decision"
             )
-        return made.reshape(outputs.shape[:-1])
+        return made
 
 
 def changes(decision: Decision, outputs: Floats, mass: Floats | None) -> Bools:

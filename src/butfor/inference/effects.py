@@ -238,17 +238,10 @@ def first_estimates(
 
     def of_class(target: Target) -> Floats:
         """The values (n, versions) of the class that effects are of: a reader wants the one that was predicted."""
-        if values.shape[2] == 1:
-            return values[:, :, 0]
         if target.kind == "predicted":
-            classes = outputs[:, 0].argmax(axis=1)
-        elif target.classes is None:
-            classes = np.zeros(len(outputs), np.int64)
-        else:
-            classes = (
-                np.broadcast_to(target.classes, len(outputs)) if target.kind == "fixed" else target.classes[inputs]
-            )
-        return np.take_along_axis(values, classes[:, None, None], axis=2)[:, :, 0]
+            target = Target("per-input", outputs[:, 0].argmax(axis=1))
+            return pick(values, target, np.arange(len(values)))[0]
+        return pick(values, target, inputs)[0]
 
     effect, low, high, spread = _effect(gaps(of_class(target)), None if mass is None else weight)
     if averaged.kind != "predicted" and averaged is target:

@@ -43,11 +43,10 @@ def competed(part: ValueSet, two_sided: bool) -> tuple[Array, ...]:
 def score_scale(spread: Floats, draws: int, *, weight: int) -> Floats:
     """Return what scores are divided by: the run's median spread, with a share of the hypothesis' own (H,).
 
-    Not by the median over the *input's* subsets: all of their sets hold the observed value of
-    this one too, so who wins changes the divisor: with every null true, models that saturate (a probability, a maximum)
-    then gave false discoveries in 30 to 95 % of runs at alpha 0.1. The hypothesis' own spread is symmetric in its K + 1
-    values. Much of it (a small weight) lets subsets of any scale compete, but sorts
-    together the labels of features that are copies of each other, which are then not independent.
+    Not by the median over the *input's* subsets: all of their sets hold the observed value of this one too, so who wins
+    changes the divisor: with every null true, models that saturate (a probability, a maximum) then gave false
+    discoveries in 30 to 95 % of runs at alpha 0.1. The hypothesis' own spread is symmetric in its K + 1 values. Much of
+    it (a small weight) lets subsets of any scale compete, but sorts together the labels of copied features.
     """
     positive = spread[spread > 0]
     typical = float(np.median(positive)) if positive.size else 1.0

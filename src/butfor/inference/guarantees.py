@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from butfor.types import InputError
+from butfor.types import Floats, InputError
 
 
 @dataclass(frozen=True)
@@ -34,30 +35,26 @@ OVER_INPUTS = (
     "inputs (or their groups) are independent of each other given model and sampler, whatever the dependence within an "
     "input"
 )
-LEARNED = {
+ADAPTIVE = {
     "adaptive": Promise(
         "FDR",
         OVER_INPUTS,
         "checked by simulation, not proven; after Ignatiadis & Huber 2021, Genovese, Roeder & Wasserman 2006",
     )
 }
-STRICT = {
-    "adaptive-strict": Promise(
-        "FDR",
-        OVER_INPUTS,
-        "weights are fixed given all other inputs; Ignatiadis & Huber 2021; e-BH, Wang & Ramdas 2022",
-    )
-}
+STRICT = "weights are fixed given all other inputs; Ignatiadis & Huber 2021; e-BH, Wang & Ramdas 2022"
+SEQUENTIAL = "Besag & Clifford 1991; Fischer, Barry & Ramdas 2024"
 PROMISES: dict[str, dict[str, Promise]] = {
     "sequential": {
-        rule: Promise(
-            promise.controls,
-            promise.needs,
-            f"Besag & Clifford 1991; Fischer, Barry & Ramdas 2024; {promise.proven_by}",
-        )
-        for rule, promise in (P_RULES | LEARNED).items()
+        rule: replace(promise, proven_by=f"{SEQUENTIAL}; {promise.proven_by}")
+        for rule, promise in (P_RULES | ADAPTIVE).items()
     },
-    "irt": P_RULES | LEARNED | STRICT | {"e-bh": Promise("FDR", ANY, "soft-rank e-values; Wang & Ramdas 2022")},
+    "irt": {
+        **P_RULES,
+        **ADAPTIVE,
+        "adaptive-strict": Promise("FDR", OVER_INPUTS, STRICT),
+        "e-bh": Promise("FDR", ANY, "soft-rank e-values; Wang & Ramdas 2022"),
+    },
     "osft": {
         "knockoff+": Promise(
             "FDR",
@@ -84,6 +81,14 @@ def check_alpha(alpha: object) -> float:
     if isinstance(alpha, bool) or not isinstance(alpha, int | float | np.number) or not 0 < float(alpha) < 1:
         raise InputError(f"alpha must lie strictly between 0 and 1, got {alpha!r}; 0.1 is a common choice")
     return float(alpha)
+
+
+def check_p(p: ArrayLike) -> Floats:
+    """Return p-values (n,), which must lie between 0 and 1."""
+    p = np.asarray(p, dtype=np.float64)
+    if p.ndim != 1 or not ((p >= 0) & (p <= 1)).all():
+        raise InputError("p must be a one-dimensional array of numbers between 0 and 1; drop NaN first")
+    return p
 
 
 def check_rule(test: str, rule: object) -> None:

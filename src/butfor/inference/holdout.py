@@ -11,7 +11,6 @@ observed version among those it may take*. Observed and passes are then B + 1 in
 and P(p <= u) <= u; ties count against us. It is the Monte-Carlo test of the group of permutations within inputs, the
 identity included (Hemerik & Goeman 2018, Theorem 2; the statistic is that of Tansey et al. 2018). Passes put together
 from the K draws alone are *not* valid: at K = 1 they are all one and the same, and p = 1 / (B + 1) half of the time.
-Full passes, B fresh draws of every input, are valid too but cost B rows an input.
 
 The holdout test of a *fitted* sampler asks whether the prediction moves with what is left of the label. The loss of a
 label y splits into a part that goes with y and one that does not. Squared: (y - f)^2 = (y - m)^2 - 2 (y - m)(f - m) +
@@ -157,16 +156,22 @@ class LabelScore:
     truth: Floats  # (inputs, C)
     predicted: Callable[[Floats], Floats]  # outputs (n, versions, outputs) -> (n, versions, C)
     scale: Callable[[Floats], Floats]  # predictions -> (n, versions, C)
-    loss: Callable[[Floats], Floats]  # predictions (inputs, C) -> (inputs,)
+    loss: Callable[[Floats, Floats], Floats]  # labels and predictions (..., C) -> (...)
+
+    def losses(self, inputs: Ints, outputs: Floats) -> Floats:
+        """Return the losses (n, versions) of inputs (n,) from outputs (n, versions, outputs)."""
+        return self.loss(self.truth[inputs][:, None], self.predicted(outputs))
 
 
 def squared_score(y: Floats) -> LabelScore:
     """Return the score of (y - output)^2: the label and the output as they are."""
-    return LabelScore(y[:, None], np.asarray, np.asarray, lambda given: np.asarray((given[:, 0] - y) ** 2))
+    return LabelScore(y[:, None], np.asarray, np.asarray, lambda y, given: np.asarray((given - y)[..., 0] ** 2))
 
 
 def log_score(labels: Ints, outputs: int) -> LabelScore:
     """Return the score of -log of the label's probability; a single output is the probability of label 1.
+
+    A probability of 0 counts as the smallest one that 1 - p can tell from it, as in scikit-learn.
 
     >>> log_score(np.array([1, 0]), 1).truth
     array([[0., 1.],
@@ -181,7 +186,7 @@ def log_score(labels: Ints, outputs: int) -> LabelScore:
         return np.asarray(np.log(np.maximum(chance, tiny)))
 
     truth = np.eye(max(outputs, 2))[labels]
-    return LabelScore(truth, predicted, scale, lambda chance: -(truth * scale(chance)).sum(axis=1))
+    return LabelScore(truth, predicted, scale, lambda truth, chance: -(truth * scale(chance)).sum(axis=-1))
 
 
 def covariance_gaps(predicted: Floats, score: LabelScore, rest: Callable[[Floats, Floats], Floats]) -> Floats:
@@ -207,35 +212,9 @@ def rises(predicted: Floats, score: LabelScore) -> bool:
     """
     from scipy.stats import ttest_1samp
 
-    gain = score.loss(predicted[:, 1:].mean(axis=1)) - score.loss(predicted[:, 0])
+    gain = score.loss(score.truth, predicted[:, 1:].mean(axis=1)) - score.loss(score.truth, predicted[:, 0])
     spread = float(gain.std())
     return bool(gain.mean() > 0 and (spread == 0 or ttest_1samp(gain, 0.0, alternative="greater").pvalue <= VISIBLY))
-
-
-def squared_loss(y: Floats) -> Loss:
-    """Return (y - output)^2 for a model with one output.
-
-    >>> squared_loss(np.array([1.0, 5.0]))(np.array([1]), np.array([[[5.0], [3.0]]]))
-    array([[0., 4.]])
-    """
-    return lambda inputs, outputs: np.asarray((outputs[:, :, 0] - y[inputs][:, None]) ** 2)
-
-
-def log_loss(labels: Ints) -> Loss:
-    """Return -log of the probability of the label; a single output is the probability of label 1.
-
-    A probability of 0 counts as the smallest one that 1 - p can tell from it, as in scikit-learn.
-    """
-
-    def loss(inputs: Ints, outputs: Floats) -> Floats:
-        label = labels[inputs][:, None]
-        if outputs.shape[2] == 1:
-            likely = np.where(label == 1, outputs[:, :, 0], 1 - outputs[:, :, 0])
-        else:
-            likely = np.take_along_axis(outputs, label[:, :, None], axis=2)[:, :, 0]
-        return np.asarray(-np.log(np.maximum(likely, np.finfo(np.float64).eps)))
-
-    return loss
 
 
 def user_loss(function: Callable[[Any, Any], Any], y: Array) -> Loss:

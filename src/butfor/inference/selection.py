@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from heapq import heappop, heappush
-from itertools import pairwise
 from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from butfor.inference.adaptive import SLACK, clusters_of, learn_weights, strict_e_values, weighted_bh, weighted_p
+from butfor.inference.guarantees import check_alpha, check_p
 from butfor.streams import stream
 from butfor.types import Bools, Floats, InputError, Ints
 
@@ -45,10 +45,8 @@ def by(p: ArrayLike, alpha: float) -> Bools:
 
     Parameters
     ----------
-    p : array-like (n,)
-        p-values.
-    alpha : float
-        The error rate.
+    p, alpha : array-like (n,), float
+        As in `bh`.
 
     Returns
     -------
@@ -66,7 +64,8 @@ def by(p: ArrayLike, alpha: float) -> Bools:
 def _adjusted(p: ArrayLike, alpha: float, method: Literal["bh", "by"]) -> Bools:
     from scipy.stats import false_discovery_control
 
-    p = _p_values(p, alpha)
+    check_alpha(alpha)
+    p = check_p(p)
     return np.asarray(false_discovery_control(p, method=method) <= alpha * SLACK) if p.size else np.zeros(0, bool)
 
 
@@ -75,10 +74,8 @@ def holm(p: ArrayLike, alpha: float) -> Bools:
 
     Parameters
     ----------
-    p : array-like (n,)
-        p-values.
-    alpha : float
-        The error rate.
+    p, alpha : array-like (n,), float
+        As in `bh`.
 
     Returns
     -------
@@ -90,7 +87,8 @@ def holm(p: ArrayLike, alpha: float) -> Bools:
     >>> holm([0.01, 0.04, 0.03], alpha=0.05)
     array([ True, False, False])
     """
-    p = _p_values(p, alpha)
+    check_alpha(alpha)
+    p = check_p(p)
     order = np.argsort(p, kind="stable")
     steps = np.arange(p.size, 0, -1)
     passed = np.logical_and.accumulate(p[order] * steps <= alpha * SLACK)  # stops at the first that fails
@@ -104,10 +102,8 @@ def bonferroni(p: ArrayLike, alpha: float) -> Bools:
 
     Parameters
     ----------
-    p : array-like (n,)
-        p-values.
-    alpha : float
-        The error rate.
+    p, alpha : array-like (n,), float
+        As in `bh`.
 
     Returns
     -------
@@ -119,7 +115,8 @@ def bonferroni(p: ArrayLike, alpha: float) -> Bools:
     >>> bonferroni([0.01, 0.04, 0.03], alpha=0.05)
     array([ True, False, False])
     """
-    p = _p_values(p, alpha)
+    check_alpha(alpha)
+    p = check_p(p)
     return p * p.size <= alpha * SLACK
 
 
@@ -146,7 +143,7 @@ def knockoff_plus(z: ArrayLike, alpha: float, beyond: float = 0.0) -> Bools:
     array([ True,  True,  True,  True, False])
     """
     z = np.asarray(z, dtype=np.float64)
-    _check_alpha(alpha)
+    check_alpha(alpha)
     if np.isnan(z).any():
         raise InputError("knockoff_plus got NaN among the z; drop those hypotheses first")
     return z >= _step_threshold(z, alpha, beyond)
@@ -179,7 +176,7 @@ def seqstep(w: ArrayLike, alpha: float, draws: int, beyond: float = 0.0) -> Bool
     array([ True,  True, False])
     """
     w = np.asarray(w, dtype=np.float64)
-    _check_alpha(alpha)
+    check_alpha(alpha)
     if np.isnan(w).any() or draws < 1:
         raise InputError(f"seqstep needs numbers and draws of at least 1, got draws={draws}; drop NaN first")
     return w >= _step_threshold(w, alpha * draws, draws * beyond)
@@ -205,19 +202,6 @@ def _counted(z: Floats, beyond: float) -> tuple[Floats, Floats, Floats]:
     return candidates, np.float64(1 + beyond) + losses, wins  # the 1 is what makes FDR control exact in finite samples
 
 
-def _p_values(p: ArrayLike, alpha: float) -> Floats:
-    p = np.asarray(p, dtype=np.float64)
-    _check_alpha(alpha)
-    if p.ndim != 1 or not ((p >= 0) & (p <= 1)).all():
-        raise InputError("p must be a one-dimensional array of numbers between 0 and 1; drop NaN first")
-    return p
-
-
-def _check_alpha(alpha: float) -> None:
-    if not 0 < alpha < 1:
-        raise InputError(f"alpha must lie strictly between 0 and 1, got {alpha}; 0.1 is a common choice")
-
-
 def e_bh(e: ArrayLike, alpha: float) -> Bools:
     """e-BH (Wang & Ramdas 2022): FDR <= alpha for e-values under arbitrary dependence.
 
@@ -239,7 +223,7 @@ def e_bh(e: ArrayLike, alpha: float) -> Bools:
     array([ True, False,  True])
     """
     e = np.asarray(e, dtype=np.float64)
-    _check_alpha(alpha)
+    check_alpha(alpha)
     if e.ndim != 1 or not (e >= 0).all():
         raise InputError("e must be a one-dimensional array of numbers that are not negative; drop NaN first")
     order = np.argsort(-e, kind="stable")
@@ -299,12 +283,8 @@ def adaptive_strict(p_matrix: ArrayLike, alpha: float, seed: int = 0, groups: Ar
 
     Parameters
     ----------
-    p_matrix : array-like (n, d)
-        p-values, a row per input and a column per subset; NaN where nothing was tested.
-    alpha : float
-        The error rate.
-    seed : int
-        Of the random folds.
+    p_matrix, alpha, seed : array-like (n, d), float, int
+        As in `adaptive`.
     groups : array-like (n,), optional
         A label per input; inputs of one label may depend on each other. Equal rows are not found by themselves.
 
@@ -332,7 +312,7 @@ def adaptive_strict(p_matrix: ArrayLike, alpha: float, seed: int = 0, groups: Ar
 
 def _p_matrix(p_matrix: ArrayLike, alpha: float, groups: ArrayLike | None) -> tuple[Floats, Ints | None]:
     p = np.asarray(p_matrix, dtype=np.float64)
-    _check_alpha(alpha)
+    check_alpha(alpha)
     if p.ndim != 2 or not ((p >= 0) & (p <= 1) | np.isnan(p)).all():
         raise InputError(
             f"p_matrix must be an array (inputs, subsets) of numbers between 0 and 1, NaN where nothing was tested; "
@@ -374,21 +354,21 @@ def select(
     shares = floor if competes and floor is not None else np.zeros(len(evidence))
     rules: dict[str, Callable[..., Bools]] = {"seqstep": partial(seqstep, draws=draws)} | RULES
 
-    def choose(members: Ints) -> Bools:
-        named = {"beyond": float(shares[members].sum())} if competes else {}
-        return rules[rule](evidence[members], alpha, **named)
-
     chosen = np.zeros(len(evidence), bool)
-    if groups is None:
-        chosen[tested] = choose(np.flatnonzero(tested))
-        return chosen
-    members = np.flatnonzero(tested)
-    members = members[np.argsort(groups[members], kind="stable")]
-    bounds = np.flatnonzero(np.diff(groups[members])) + 1
-    for start, end in pairwise([0, *bounds.tolist(), len(members)]):
-        if start < end:
-            chosen[members[start:end]] = choose(members[start:end])
+    for _, members in in_groups(groups, tested):
+        named = {"beyond": float(shares[members].sum())} if competes else {}
+        chosen[members] = rules[rule](evidence[members], alpha, **named)
     return chosen
+
+
+def in_groups(groups: Ints | None, tested: Bools) -> Iterator[tuple[int, Ints]]:
+    """Yield the label of each group with those of its hypotheses that were tested; without groups all are one."""
+    rows = np.flatnonzero(tested)
+    labels = np.zeros(len(rows), np.int64) if groups is None else groups[rows]
+    order = np.argsort(labels, kind="stable")
+    for members in np.split(order, np.flatnonzero(np.diff(labels[order])) + 1):
+        if members.size:
+            yield int(labels[members[0]]), rows[members]
 
 
 TINY = 0.1  # an effect is this share, or less, of what it is a part of: it does not stand for that
@@ -548,12 +528,12 @@ class Choice:
             return select(evidence, self.alpha, self.rule, tested, self.groups, self.draws, self.floor)
         chosen = np.zeros(len(tested), bool)
         if self.rule == "adaptive-strict":
-            for number, rows in self._families(tested):
+            for number, rows in in_groups(self.groups, tested):
                 e = strict_e_values(evidence[rows], *self._units(rows), self.alpha, self._stream(number))
                 chosen[rows] = e_bh(e, self.alpha)
             return chosen
         weights, nulls = self.learned(evidence, tested)
-        for _, rows in self._families(tested):
+        for _, rows in in_groups(self.groups, tested):
             chosen[rows] = weighted_bh(evidence[rows], weights[rows], float(nulls[rows[0]]), self.alpha)
         return chosen
 
@@ -576,7 +556,7 @@ class Choice:
         begins, passed = np.zeros((2, size))  # the alpha from which on a hypothesis, and its parts, may be chosen
         for level in layers.members:
             begins[level] = np.where(layers.parent < 0, 0.0, passed[layers.parent])[level]
-            for number, rows in choice._families(tested & level):
+            for number, rows in in_groups(choice.groups, tested & level):
                 least = np.minimum(choice._least_alpha(number, rows, evidence[rows], begins[rows]), 1.0)
                 q[rows] = np.where(np.abs(least - self.alpha) <= self.alpha * (SLACK - 1), self.alpha, least)
             passed[level] = np.where(layers.through(self._passing), begins, np.nan_to_num(q, nan=np.inf))[level]
@@ -613,7 +593,7 @@ class Choice:
         if self.weights is not None:
             return self.weights
         weights, nulls = np.ones(len(p)), np.ones(len(p))
-        for number, rows in self._families(tested):
+        for number, rows in in_groups(self.groups, tested):
             learned = learn_weights(p[rows], *self._units(rows), self.alpha, self._stream(number))
             weights[rows], nulls[rows] = learned
         return weights, nulls
@@ -634,11 +614,6 @@ class Choice:
         if self.families is None:
             return self.layers.resolution
         return np.asarray(self.families * (int(self.layers.resolution.max(initial=0)) + 1) + self.layers.resolution)
-
-    def _families(self, tested: Bools) -> Iterator[tuple[int, Ints]]:
-        groups = self.groups if self.groups is not None else np.zeros(len(tested), np.int64)
-        for label in np.unique(groups[tested]):
-            yield int(label), np.flatnonzero(tested & (groups == label))
 
     def _units(self, rows: Ints) -> tuple[Ints, Ints]:
         assert self.units is not None

@@ -11,7 +11,7 @@ counts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import lgamma
 
@@ -52,9 +52,7 @@ LEAST_ACCEPTED = 1e-4  # share of draws that pass `picked`, below which a hypoth
 
 def hopeless(accepted: Ints, drawn: int) -> Bools:
     """Return where hardly any draw passes: but for this subset the input would never have been picked."""
-    if drawn < 2 / LEAST_ACCEPTED:
-        return np.zeros(len(accepted), bool)
-    return np.asarray(accepted < drawn * LEAST_ACCEPTED)
+    return np.asarray((drawn >= 2 / LEAST_ACCEPTED) & (accepted < drawn * LEAST_ACCEPTED))
 
 
 @dataclass(frozen=True)
@@ -170,16 +168,10 @@ class Sequential:
         chosen = self.stopping.choose(self.values, self.drawable)
         self.open &= (self.exceeded < self.stopping.h) & ~chosen & self.drawable & ~self.waiting
         below = 1 - self.exceeded / np.where(self.draws > 0, self.draws, np.nan)
-        part = PartialEvidence(
-            rows=np.arange(len(self.values)),
-            values=self.values,
-            observed=self.observed,
-            classes=self.classes,
-            drawable=self.drawable,
-            least=self.least,
-            surprise=np.where(np.isfinite(self.exact), self.exact, below),
-        )
-        return replace(gather("p", len(self.values), 0, [part]), draws=self.draws, open=self.open)
+        surprise, size = np.where(np.isfinite(self.exact), self.exact, below), len(self.values)
+        part = PartialEvidence(np.arange(size), self.values, self.observed, self.classes)
+        part = replace(part, drawable=self.drawable, least=self.least, surprise=surprise)
+        return replace(gather("p", size, 0, [part]), draws=self.draws, open=self.open)
 
     def _at_best(self, draws: int) -> Floats:
         """p-values (H,) after so many draws, if none exceeded any more."""
@@ -190,16 +182,6 @@ class Sequential:
 GROWTH, LATE_GROWTH, LATE = 1.25, 1.05, 2000  # by how much draws grow, before and after so many: few are open then
 AHEAD, IN_VAIN = 4, 0.02  # looks are left out up to so many times the draws there are, and for such a share in vain
 POINTS = 16  # of a batch, at which the share that is closed is computed
-
-
-def batches(h: int, cap: int, first: int = 0) -> Iterator[int]:
-    """Yield how many draws to add each time, if no look is left out: max(8, h) first or more, then by `step`."""
-    drawn = first_batch(h, cap, first)
-    yield drawn
-    while drawn < cap:
-        more = step(drawn, cap)
-        drawn += more
-        yield more
 
 
 def first_batch(h: int, cap: int, first: int = 0) -> int:

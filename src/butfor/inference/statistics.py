@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from butfor.types import Alternative, Bools, Floats, InputError, Ints
+from butfor.types import Alternative, Array, Bools, Floats, InputError, Ints
 
 # Which output, on which scale
 
@@ -120,20 +120,14 @@ def snap(values: Floats) -> Floats:
     Versions, along axis 1, that differ by little of what they are (1e11 + x) stay as they are: the bits that tell them
     apart would be lost.
     """
-    high, low = (
-        (values, values)
-        if values.ndim == 1 or not values.size
-        else (
-            values.max(axis=1, keepdims=True),
-            values.min(axis=1, keepdims=True),
-        )
-    )
+    single = values.ndim == 1 or not values.size
+    high, low = (values, values) if single else (values.max(axis=1, keepdims=True), values.min(axis=1, keepdims=True))
     if max(high.max(initial=0.0), -low.min(initial=0.0)) > 2.0**1000:
         return values.copy()  # too large to be scaled
     scaled = values * (2.0**20 + 1)
     rest = scaled - values
     np.subtract(scaled, rest, out=scaled)
-    if values.ndim == 1 or not values.size:
+    if single:
         return scaled
     size, spread = np.maximum(high, -low), high - low
     flat = (spread < 2.0**-20 * size) & (spread > 2.0**-46 * size)  # below that it is rounding
@@ -163,6 +157,22 @@ def tail_statistic(values: Floats, alternative: Alternative, centre: Floats | No
     return np.where(np.abs(distance - observed) <= 1e-9 * observed, observed, distance)
 
 
+def by_rule(name: str, rule: Callable[[Any], Any], outputs: Floats, kind: str, example: float) -> Array:
+    """Return what a user's rule `name` says of outputs (..., outputs), or refuse what is not one value of each row."""
+    flat = outputs.reshape(-1, outputs.shape[-1])
+    try:
+        made = np.asarray(rule(flat[:, 0] if flat.shape[1] == 1 else flat))
+    except Exception as error:
+        raise InputError(f"{name} raised {type(error).__name__} on outputs of {len(flat)} rows: {error}") from error
+    if made.shape != (len(flat),) or (kind == "booleans" and made.dtype != bool):
+        one = "outputs" if flat.shape[1] == 1 else "outputs[:, 1]"
+        raise InputError(
+            f"{name} must turn outputs of {len(flat)} rows into {len(flat)} {kind}, got {made.dtype} of shape "
+            f"{made.shape}; for example {name}=lambda outputs: {one} >= {example}"
+        )
+    return made.reshape(outputs.shape[:-1])
+
+
 @dataclass
 class Tally:
     """How many draws passed the rule of `Picked`, over a run."""
@@ -180,18 +190,7 @@ class Picked:
 
     def passes(self, outputs: Floats) -> Bools:
         """Return which of outputs (..., outputs) the rule would have picked."""
-        flat = outputs.reshape(-1, outputs.shape[-1])
-        try:
-            passed = np.asarray(self.rule(flat[:, 0] if flat.shape[1] == 1 else flat))
-        except Exception as error:
-            raise InputError(f"picked raised {type(error).__name__} on outputs of {len(flat)} rows: {error}") from error
-        if passed.shape != (len(flat),) or passed.dtype != bool:
-            one = "outputs" if flat.shape[1] == 1 else "outputs[:, 1]"
-            raise InputError(
-                f"picked must turn outputs of {len(flat)} rows into {len(flat)} booleans, got {passed.dtype} of shape "
-                f"{passed.shape}; for example picked=lambda outputs: {one} >= 0.9"
-            )
-        return passed.reshape(outputs.shape[:-1])
+        return by_rule("picked", self.rule, outputs, "booleans", 0.9)
 
     def accept(self, outputs: Floats) -> Bools:
         """Return the same for draws, and count them."""
@@ -370,16 +369,12 @@ def gather(kind: EvidenceKind, size: int, draws: int, parts: Iterable[PartialEvi
     values, least, drawn = np.full(size, 1.0 if kind == "p" else 0.0), np.zeros(size), np.full(size, draws)
     observed, classes = np.full(size, np.nan), np.zeros(size, np.int64)
     varied, drawable, surprise = np.ones(size, bool), np.zeros(size, bool), np.full(size, np.nan)
+    optional = {"varied": varied, "draws": drawn, "least": least, "surprise": surprise}
     for part in parts:
         values[part.rows], observed[part.rows], classes[part.rows] = part.values, part.observed, part.classes
         drawable[part.rows] = True if part.drawable is None else part.drawable
-        for array, given in (
-            (varied, part.varied),
-            (drawn, part.draws),
-            (least, part.least),
-            (surprise, part.surprise),
-        ):
-            if given is not None:
+        for name, array in optional.items():
+            if (given := getattr(part, name)) is not None:
                 array[part.rows] = given
     is_open, scale = np.zeros(size, bool), np.ones(size)
     return Evidence(kind, values, varied, observed, classes, drawn, is_open, drawable, scale, least, surprise)

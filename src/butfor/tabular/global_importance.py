@@ -33,10 +33,8 @@ from butfor.inference.holdout import (
     Measure,
     contrast,
     holdout,
-    log_loss,
     log_score,
     passes_needed,
-    squared_loss,
     squared_score,
     user_loss,
 )
@@ -494,13 +492,15 @@ def _holdout(y: Array, loss: Loss | None, seen: Probe, wrapped: Wrapped) -> Meas
         measured = user_loss(name, y)
     elif name == "log":
         classes = _class_labels(y, wrapped, observed)
-        measured, score = log_loss(classes), log_score(classes, outputs)
+        score = log_score(classes, outputs)
+        measured = score.losses
     else:
         if outputs != 1:
             raise InputError(f"loss='squared' needs a model with one output, this one has {outputs}; use loss='log'")
         if y.ndim != 1 or y.dtype.kind not in "fiub":
             raise InputError(f"loss='squared' needs y of shape (n,) and numeric, got {y.dtype} of shape {y.shape}")
-        measured, score = squared_loss(y.astype(np.float64)), squared_score(y.astype(np.float64))
+        score = squared_score(y.astype(np.float64))
+        measured = score.losses
     every = np.arange(len(observed))
     all_rows, half = measured(every, observed[:, None, :]), measured(every[::2], observed[::2, None, :])
     if not np.allclose(all_rows[::2], half, rtol=1e-6, atol=1e-12):

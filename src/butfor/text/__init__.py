@@ -7,9 +7,9 @@ from butfor.text.language_models import causal_lm, masked_lm
 from butfor.text.models import huggingface_classifier, onnx_text_classifier
 from butfor.text.ngram import ngram
 from butfor.text.ranks import WordRanks, ranks
-from butfor.text.segment import changed, replaced, sentence_spans, word_spans
+from butfor.text.segment import changed, sentence_spans, word_spans
 from butfor.text.small import small_infiller, small_sentiment
-from butfor.text.subsets import matches, phrases, sentences, spans, together, wordpieces, words, zoom
+from butfor.text.subsets import matches, phrases, sentences, spans, wordpieces, words, zoom
 from butfor.text.view import Marked, WordCount, marked, word_counts
 
 __all__ = [
@@ -31,13 +31,11 @@ __all__ = [
     "plain",
     "ranks",
     "read_texts",
-    "replaced",
     "sentence_spans",
     "sentences",
     "small_infiller",
     "small_sentiment",
     "spans",
-    "together",
     "word_counts",
     "word_spans",
     "wordpieces",

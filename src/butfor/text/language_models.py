@@ -198,7 +198,6 @@ class MaskedLM:
     listed: int
     sweeps: int
     lengths: tuple[tuple[int, float], ...] | None  # numbers of pieces and their probabilities
-    window: int | None
     batch: int
     among: frozenset[str] | None = None
     _texts: fills.Recent[Pieces] = field(default_factory=lambda: fills.Recent(KEPT), repr=False)
@@ -214,9 +213,7 @@ class MaskedLM:
     def __repr__(self) -> str:
         among = "" if self.among is None else f"{len(self.among)} words"
         options = {"listed": self.listed, "sweeps": self.sweeps, "lengths": dict(self.lengths or ())}
-        return fills.spelled(
-            "masked_lm", repr(self.language), str(self.shape), **options, window=self.window, among=among
-        )
+        return fills.spelled("masked_lm", repr(self.language), str(self.shape), **options, among=among)
 
     @property
     def tokenizer(self) -> Any:
@@ -303,7 +300,7 @@ class MaskedLM:
         near, masks = [], []
         for row, index in zip(rows, indices, strict=True):
             limit = None if self.language.limit is None else self.language.limit - len(left) - len(right)
-            room = min(most for most in (len(row), self.window, limit) if most is not None)
+            room = len(row) if limit is None else min(len(row), limit)
             begin = int(np.clip(index - room // 2, 0, len(row) - room))
             near.append(np.concatenate([left, row[begin : begin + room], right]).astype(np.int64))
             masks.append(index - begin + len(left))
@@ -320,7 +317,6 @@ def masked_lm(
     listed: int = 0,
     sweeps: int = 0,
     lengths: int | Sequence[int] | Mapping[int, float] | None = None,
-    window: int | None = None,
     batch: int = 16,
     among: Iterable[str] | None = None,
     device: Any = None,
@@ -346,8 +342,6 @@ def masked_lm(
         How often every piece is redrawn given all others (Gibbs).
     lengths : int, list or mapping, optional
         Numbers of pieces, equally likely, or a mapping number -> weight; the span is then redrawn as one.
-    window : int, optional
-        Pieces that are read around a masked one; None is as many as the model takes.
     batch : int
         Neighbouring pieces whose distributions are computed in one pass; use 1 for a few spans of many texts.
     among : iterable of str, optional
@@ -375,9 +369,8 @@ def masked_lm(
         weights = tuple((count, float(weight) / total) for count, weight in zip(counts, given.values(), strict=True))
     language, shape = language_model(model, tokenizer, "masked", device), fills.Shape(temperature, top_k, top_p)
     listed, sweeps, batch = whole("listed", listed, 0), whole("sweeps", sweeps, 0), whole("batch", batch, 1)
-    window = None if window is None else whole("window", window, 1)
     limited = None if among is None else frozenset(str(word).lower() for word in among)
-    return MaskedLM(language, shape, listed, sweeps, weights, window, batch, limited)
+    return MaskedLM(language, shape, listed, sweeps, weights, batch, limited)
 
 
 @dataclass(frozen=True, eq=False)

@@ -42,30 +42,6 @@ def span_of(text: str, subset: Subset) -> Span:
     return start, end
 
 
-def replaced(text: str, subset: Subset, fill: str) -> str:
-    """Return the text with `fill` in place of the subset.
-
-    Parameters
-    ----------
-    text, fill : str
-        The text, and the replacement.
-    subset : Subset
-        Its index is the span (start, end) to replace.
-
-    Returns
-    -------
-    str
-        The new text.
-
-    Examples
-    --------
-    >>> replaced("a good film", Subset("good", (2, 6)), "fine")
-    'a fine film'
-    """
-    start, end = span_of(text, subset)
-    return text[:start] + fill + text[end:]
-
-
 def changed(text: str, other: str, subset: Subset) -> str:
     """Return the characters of a counterfactual that stand in place of the subset.
 
@@ -97,7 +73,8 @@ class SpanPacking:
         return changed(observed, counterfactual, subset)
 
     def restore(self, observed: str, piece: str, subset: Subset) -> str:
-        return replaced(observed, subset, piece)
+        start, end = span_of(observed, subset)
+        return observed[:start] + piece + observed[end:]
 
 
 def rewritten(text: str, span: Span, inner: Sequence[Span], words: Sequence[str]) -> str:
@@ -196,13 +173,13 @@ def _word() -> re.Pattern[str]:
     initials = rf"(?:[^\W\d_]{mark}\.)+[^\W\d_]{mark}(?![^\W_])"  # U.S.A
     cluster = rf"[{LEADING}]*[{UNSPACED}]{mark}[\u0e30\u0e32\u0e33\u0e45\u0eb0\u0eb2\u0eb3]*{mark}"
     return re.compile(
-        rf"(?P<skip>{TAG}|{ENTITY})|(?P<han>[{HAN}{HIRAGANA}]{mark})|(?P<unspaced>{cluster})"
-        rf"|(?P<word>(?<![^\W_]){initials}|{letter}(?:{letter}|{inner})*)",
+        rf"(?P<skip>{TAG}|{ENTITY})|[{HAN}{HIRAGANA}]{mark}|{cluster}"
+        rf"|(?<![^\W_]){initials}|{letter}(?:{letter}|{inner})*",
         re.IGNORECASE | re.DOTALL,
     )
 
 
-def word_spans(text: str, runs: bool = False) -> list[Span]:
+def word_spans(text: str) -> list[Span]:
     """Return the words of a text: letters or digits, with the marks, apostrophes and decimal points inside them.
 
     After Unicode's annex 29, but a full stop joins only initials and numbers ("fine.The" is two words, "U.S" one).
@@ -214,8 +191,6 @@ def word_spans(text: str, runs: bool = False) -> list[Span]:
     ----------
     text : str
         The text.
-    runs : bool
-        Take what scripts without spaces write together as one word.
 
     Returns
     -------
@@ -228,19 +203,7 @@ def word_spans(text: str, runs: bool = False) -> list[Span]:
     >>> [text[a:b] for a, b in word_spans(text)]
     ["Don't", 'stop', 'it’s', '3.5', 'naïve', '好', '的', 'fine', 'The']
     """
-    spans: list[Span] = []
-    joins = False  # whether the last span is of a script without spaces
-    for match in _word().finditer(text):
-        if match["skip"] is not None or not lettered(match[0]):
-            continue
-        start, end = match.span()
-        unspaced = match["word"] is None
-        if runs and unspaced and joins and spans[-1][1] == start:
-            spans[-1] = (spans[-1][0], end)
-        else:
-            spans.append((start, end))
-        joins = unspaced
-    return spans
+    return [match.span() for match in _word().finditer(text) if match["skip"] is None and lettered(match[0])]
 
 
 _ABBREVIATIONS = (

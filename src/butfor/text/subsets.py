@@ -11,7 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, SupportsIndex, get_args
 
-from butfor.evaluation.hypotheses import Overlap, Proposer, SubsetTree, Together, check_overlap_option, join, unique
+from butfor.evaluation.hypotheses import Overlap, SubsetTree, check_overlap_option, unique
 from butfor.models.wrap import need
 from butfor.results.words import Note
 from butfor.text.segment import (
@@ -49,36 +49,11 @@ class SpanProposer:
 
     def __call__(self, name: object, text: str) -> list[Subset]:
         subsets = named(text, self.find(text))
-        check_overlap(name, subsets, text, self.overlap, self.called.partition("(")[0])
+        check_overlap(name, subsets, self.overlap, self.called.partition("(")[0])
         return subsets
 
     def notes(self, inputs: Sequence[str], subsets: Sequence[Sequence[Subset]], seed: int) -> list[Note]:  # noqa: ARG002
         return [] if self.note is None else [self.note]
-
-
-def together(*parts: Proposer, overlap: Overlap = "refuse") -> Together:
-    """Join the subsets of several proposers in one run, such as sentences and some words.
-
-    Parameters
-    ----------
-    *parts : callable
-        Functions (name, text) -> subsets, such as `words()` and `spans(...)`.
-    overlap : {"refuse", "alone"}
-        "refuse" spans that overlap, or test them anyway, each "alone".
-
-    Returns
-    -------
-    Together
-        A function (name, text) -> subsets.
-
-    Examples
-    --------
-    >>> from butfor.text import matches, sentences
-    >>> both = together(sentences(), matches("not"), overlap="alone")
-    >>> [subset.name for subset in both("review", "It is not bad.")]
-    ['It is not bad.', 'not']
-    """
-    return join(parts, overlap, check_overlap, "text", SIGN)
 
 
 def named(text: str, spans: Iterable[Span]) -> list[Subset]:
@@ -95,7 +70,7 @@ def label(words: str) -> str:
     return line if len(line) <= 60 else line[:59].rstrip() + "…"
 
 
-def check_overlap(name: object, subsets: Sequence[Subset], _: str, overlap: Overlap, by: str = "together") -> None:
+def check_overlap(name: object, subsets: Sequence[Subset], overlap: Overlap, by: str) -> None:
     """Refuse spans of one text that share a character; `by` is the function that the user may call otherwise.
 
     Overlapping spans are not independent hypotheses: what is important in one is important in the other.
@@ -110,16 +85,11 @@ def check_overlap(name: object, subsets: Sequence[Subset], _: str, overlap: Over
             )
 
 
-def words(*, runs: bool = False) -> SpanProposer:
+def words() -> SpanProposer:
     """Propose every word, in any script: letters or digits with their marks, apostrophes and decimal points.
 
     Chinese characters, Hiragana and the clusters of Thai, Lao, Khmer and Myanmar stand one by one, since these scripts
     put no spaces between words. Tags such as <br />, punctuation and emoji are no words.
-
-    Parameters
-    ----------
-    runs : bool
-        Take what these scripts write together as one word.
 
     Returns
     -------
@@ -131,7 +101,7 @@ def words(*, runs: bool = False) -> SpanProposer:
     >>> [(subset.name, subset.index) for subset in words()("review", "Not good, not bad.")]
     [('Not', (0, 3)), ('good', (4, 8)), ('not', (10, 13)), ('bad', (14, 17))]
     """
-    return SpanProposer("words(runs=True)" if runs else "words()", partial(word_spans, runs=bool(runs)))
+    return SpanProposer("words()", word_spans)
 
 
 def sentences() -> SpanProposer:
@@ -277,7 +247,7 @@ class Spans:
                 )
             pairs.append(Subset(called or label(text[start:end]) or f"{start}-{end}", (start, end)))
         subsets = unique(pairs, SIGN)
-        check_overlap(name, subsets, text, self.overlap, "spans")
+        check_overlap(name, subsets, self.overlap, "spans")
         return subsets
 
 

@@ -50,11 +50,13 @@ def test_losses_by_hand():
     outputs = np.array([[[0.2, 0.8], [0.5, 0.5]], [[1.0, 0.0], [0.9, 0.1]]])
     tiny = -np.log(np.finfo(float).eps)
     assert_allclose(
-        losses.log_loss(np.array([1, 1]))(np.arange(2), outputs), [[-np.log(0.8), -np.log(0.5)], [tiny, -np.log(0.1)]]
+        losses.log_score(np.array([1, 1]), 2).losses(np.arange(2), outputs),
+        [[-np.log(0.8), -np.log(0.5)], [tiny, -np.log(0.1)]],
     )
     single = outputs[:, :, 1:]
     assert_allclose(
-        losses.log_loss(np.array([1, 0]))(np.arange(2), single), [[-np.log(0.8), -np.log(0.5)], [0.0, -np.log(0.9)]]
+        losses.log_score(np.array([1, 0]), 1).losses(np.arange(2), single),
+        [[-np.log(0.8), -np.log(0.5)], [0.0, -np.log(0.9)]],
     )
-    squared = losses.squared_loss(np.array([9.0, 1.0]))(np.array([1]), single[1:])
+    squared = losses.squared_score(np.array([9.0, 1.0])).losses(np.array([1]), single[1:])
     assert_allclose(squared, [[1.0, 0.81]])

@@ -13,9 +13,10 @@ from scipy.stats import binom
 import butfor
 from butfor.evaluation import hypotheses as core_draws
 from butfor.inference.selection import bh
-from butfor.inference.sequential import batches, besag_clifford, p_sequential, share_in_vain
+from butfor.inference.sequential import besag_clifford, p_sequential, share_in_vain
 from butfor.run import tests
 from butfor.tabular import from_values
+from calibration_checks import batches
 from recording import Recorder, numbered
 
 pytestmark = pytest.mark.filterwarnings("ignore::butfor.ReachWarning")

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from itertools import combinations
 
 import numpy as np
 
@@ -155,7 +156,7 @@ SCALED_FROM = 60  # rows that can tell how the spread changes, or products
 RIVAL, NEAR, CLOSE = 1.1, 1.05, 1.02  # times the best score: rivals that are believed too where they go apart
 SMALLEST = 0.05  # of the mean error: smaller ones count as this where the spread is learned
 MOST_PAIRED, MOST_TERMS = 80, 40  # features that are multiplied with each other, and terms of a sparse regression
-ROUNDS, PER_PAIR = 2, 30  # of the search for products, and rows for each that is taken up
+ROUNDS, PER_PAIR, PER_BLOCK = 2, 30, 3  # of the search for products, rows for each, and times more of a category
 BY_CHANCE = 0.05  # chance that a search for terms takes up any where there is none
 TREE_PAIRS = 4  # whose products, sums and differences trees may cut
 
@@ -200,10 +201,9 @@ class Predictors:
         """Return the values of a column at these of the rows."""
         return np.asarray(self.design.rows.values[self.rows[rows], column], np.float64)
 
-    def may_multiply(self, form: Form) -> Bools:
-        """Return which pairs of features are of different columns, (p, p), each pair once."""
-        owner = np.repeat(np.arange(len(self.columns)), [self.design.basis(form, int(j)).width for j in self.columns])
-        return np.asarray(owner[:, None] < owner)
+    def owners(self, form: Form) -> Ints:
+        """Return the column of each feature, as its position, (p,)."""
+        return np.repeat(np.arange(len(self.columns)), [self.design.basis(form, int(j)).width for j in self.columns])
 
 
 @dataclass(frozen=True, eq=False)
@@ -302,20 +302,27 @@ def screened(
     predictors: Predictors, form: Form, residuals: Floats, most: int, known: tuple[tuple[int, int], ...]
 ) -> tuple[tuple[int, int], ...]:
     """Return products that go with what a regression leaves over, beyond what the best of them would by chance."""
-    from scipy.special import ndtri
+    from scipy.special import chdtrc, ndtri
 
-    features = predictors.features(Terms(form), predictors.rows[predictors.sample])
-    if not 2 <= features.shape[1] <= MOST_PAIRED:
-        return ()
-    free = predictors.may_multiply(form)
+    features, owner = predictors.features(Terms(form), predictors.rows[predictors.sample]), predictors.owners(form)
+    free = owner[:, None] < owner  # each pair once, and none of one column
     for one, other in known:
         free[one, other] = False
-    if not free.any():
+    if features.shape[1] > MOST_PAIRED or not free.any():
         return ()
     scores = np.where(free, pair_scores(features, _bent(residuals)), 0.0)
     first = np.argsort(-scores, axis=None, kind="stable")[: max(1, most)]
     first = first[scores.reshape(-1)[first] > -ndtri(BY_CHANCE / 2 / free.sum())]
-    return tuple((int(k) // len(scores), int(k) % len(scores)) for k in first)
+    pairs = [(int(k) // len(scores), int(k) % len(scores)) for k in first]
+    # A slope that differs by category is a product of each of its flags: weak one by one, and told by all together.
+    width = np.bincount(owner)
+    several = [(a, b) for a, b in combinations(range(len(width)), 2) if width[a] * width[b] > 1]
+    blocks = [free & (owner[:, None] == a) & (owner == b) for a, b in several]
+    for block in blocks:
+        together = float(chdtrc(block.sum(), (scores[block] ** 2).sum()))
+        if 1 < block.sum() <= PER_BLOCK * most and together < BY_CHANCE / len(blocks):
+            pairs += [(int(one), int(other)) for one, other in np.argwhere(block)]
+    return tuple(dict.fromkeys(pairs))
 
 
 def sparse(predictors: Predictors, like: Terms, target: Floats) -> Terms | None:
@@ -332,7 +339,8 @@ def sparse(predictors: Predictors, like: Terms, target: Floats) -> Terms | None:
     single = predictors.features(terms, rows)
     single = (single - single.mean(axis=0)) / (single.std(axis=0) + 1e-9)
     paired = predictors.features(Terms(terms.paired), rows)
-    free = predictors.may_multiply(terms.paired) | np.eye(paired.shape[1], dtype=bool)
+    owner = predictors.owners(terms.paired)
+    free = (owner[:, None] < owner) | np.eye(len(owner), dtype=bool)
     free = free if paired.shape[1] <= MOST_PAIRED else np.zeros_like(free)
     cut = -ndtri(BY_CHANCE / 2 / (single.shape[1] + free.sum()))
     centred = target - target.mean()
