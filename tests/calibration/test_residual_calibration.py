@@ -234,7 +234,7 @@ def test_trees_that_have_seen_their_rows_are_caught(monkeypatch):
 
 
 def test_rows_of_a_cluster_that_are_left_out_one_by_one_are_caught():
-    """A reference of 15 people, 10 rows each; what is left out with the others of a person holds, by itself it fails."""
+    """A reference of 15 people, 10 rows each: what is left out with a person's others holds, by itself it fails."""
 
     def people(count, visits, rng):
         own = np.repeat(rng.normal(size=(count, 6)), visits, axis=0)
