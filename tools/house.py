@@ -17,11 +17,11 @@ ROOT = Path(__file__).resolve().parents[1]
 SRC = ROOT / "src" / "butfor"
 ALLOWED = {
     "lines": 39_600,  # 31,000 was asked of part 12 and missed; it may only fall
-    "files": 190,
+    "files": 150,
     "lines in inference/": 3_000,
-    "files in inference/": 18,
+    "files in inference/": 15,
     "lines in benchmarks/": 5_500,
-    "files on the way of a table run": 55,
+    "files on the way of a table run": 48,
     "public functions without Returns": 0,
     "docstrings that begin with What": 0,
     "private words as names": 3,  # `own` of image.donor, a public name
