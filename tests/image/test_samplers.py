@@ -357,6 +357,7 @@ class Odd:
         calibrated=True,
         fills_whole=True,
         dear=True,
+        assumes="fills are as good as photographs",
     )
 
     def __call__(self, inputs, subset, draws, rng):

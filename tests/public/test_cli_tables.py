@@ -275,11 +275,13 @@ def test_a_sampler_that_looks_wrong_is_no_error(butfor_in, tmp_path, monkeypatch
 
 
 GLOBAL = {"data": "all.csv", "dates": "opened", **SPLIT}
+LABELLED = {**GLOBAL, "model": "m.py:seen", "labels": "colour", "drop": "group"}
 BAD = {
     "loss without labels": ("global", {**GLOBAL, "loss": "log"}, "loss needs labels"),
-    "target with labels": ("global", {**GLOBAL, "labels": "age", "target": "1"}, "target is for the contrast"),
+    "target with labels": ("global", {**LABELLED, "target": "1"}, "target is for the contrast"),
     "labels unknown": ("global", {**GLOBAL, "labels": "zz"}, "--labels: the data has no column 'zz'"),
-    "labels text": ("global", {**GLOBAL, "labels": "colour", "drop": "group"}, "loss='squared' needs y"),
+    "labels text": ("global", LABELLED, "loss='squared' needs y"),
+    "labels alike": ("global", {**GLOBAL, "labels": "group"}, "y is 'case' in all 100 rows"),
     "nothing to compare": (
         "global",
         {"data": "all.csv", "model": "m.py:seen"},

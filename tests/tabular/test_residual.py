@@ -5,8 +5,10 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 import butfor
+from butfor.tabular.calibration import conditional_fault
 from butfor.tabular.residual import residual
 from butfor.tabular.residual.design import PowerTransform, Terms, basis_of, grid_of, inverse_yeo_johnson, yeo_johnson
 from butfor.tabular.residual.regression import NumericFit, codes_of, newton, ridge
@@ -366,6 +368,15 @@ def test_a_column_that_is_all_missing():
     conditional = residual(x).conditional
     assert np.isnan(conditional.values(x[:2], one(1), 10, rng())).all()
     assert np.isfinite(conditional.values(x[:2], one(0), 10, rng())).all()
+
+
+# Was wrong once: the residual of a whole number told where the mean was, and fair draws of counts were rejected.
+@pytest.mark.parametrize("subset", [one(0), group(0, 1)], ids=["one", "group"])
+def test_ranks_of_counts_do_not_tell_the_rest(subset):
+    reference = np.column_stack([rng().poisson(1, size=900), rng(1).normal(size=(900, 2))])
+    rows, ranks = residual(reference).conditional.held_out_ranks(subset)
+    assert stats.kstest(ranks[:, 0], "uniform").pvalue > 0.01
+    assert conditional_fault(reference[rows, 2:], ranks, rng())[0] > 0.01
 
 
 # How sure the fit is

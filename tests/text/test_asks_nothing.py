@@ -105,6 +105,7 @@ def test_wrappers_keep_every_fact(wrapper):
         calibrated=True,
         fills_whole=True,
         dear=True,
+        assumes="words are exchangeable",
     )
     assert all(getattr(known, field.name) != field.default for field in fields(known) if field.name not in OWN)
 

@@ -556,6 +556,21 @@ class NumericFit:
         ends, (low, high) = lower_ends(cuts, starts), self.bounds(observed)
         return np.where(ends >= high, size, np.where(ends < low, 0, below))
 
+    def ends(self, design: Design, rows: Array) -> tuple[Ints, Ints]:
+        """Return between which donors each of them, row by row (m, d), has its own value, after rounding, (m,) both.
+
+        Of whole numbers the residual tells where the mean is: rounded draws that equal the value are one rank.
+        """
+        low = high = self.residuals
+        if self.grid.step is not None:
+            values = rows[:, self.column].astype(np.float64)
+            spread, half = self.predict(design, rows)[:, 1], self.grid.step / 2
+            middle = self.transform(values)
+            low, high = (low + (self.transform(values + side) - middle) / spread for side in (-half, half))
+            low = np.where(self.grid.nonnegative & (values <= 0), -np.inf, low)
+        ordered = self.residuals[self.order]
+        return ordered.searchsorted(low, side="left"), ordered.searchsorted(high, side="right")
+
 
 def tree_features(matrix: Callable[[Form], Floats], pairs: tuple[tuple[int, int], ...]) -> Floats:
     """Return what trees cut: plain features, levels apart, and products, sums and differences of some pairs."""

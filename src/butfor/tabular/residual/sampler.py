@@ -551,10 +551,10 @@ class Residual:
         ranks = np.full((len(self.rows), len(subset.index)), np.nan)
         position = {int(j): k for k, j in enumerate(subset.index)}
         for number in fit.numeric:
-            place = np.empty(fit.donors)
-            place[number.order] = np.arange(fit.donors)
+            rows = complete(self.design, fit)
+            low, high = number.ends(self.design, self.rows.values[rows])
             rng = stream(self.design.seed, "residual", "ranks", self.rows.marks[number.column])
-            ranks[complete(self.design, fit), position[number.column]] = (place + rng.random(fit.donors)) / fit.donors
+            ranks[rows, position[number.column]] = (low + rng.random(fit.donors) * (high - low)) / fit.donors
         for part in fit.discrete:
             if part.left_out is not None:
                 rows, ends = part.left_out
