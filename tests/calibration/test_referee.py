@@ -146,7 +146,7 @@ def test_cells_that_are_there_are_kept(tmp_path, monkeypatch):
 
 
 def test_power_and_a_model_that_knows_the_reference():
-    (power,) = one_run("linear", 150, 5.0, seed=0, holdout=False)
+    (power,) = one_run("linear", 150, 5.0, seed=0)
     assert power["rows_tpr"] > 0.5
     assert power["features_tpr"] == 1
     (seen,) = referee.one_seen("friedman", "forest", True, seed=0)
