@@ -714,16 +714,16 @@ def _with_spreads(
 
 def _log_spread(predictors: Predictors, target: Floats) -> tuple[tuple[Form, LinearFit], Floats]:
     """Return the regression of the log of the spread, straight or curved, and its left-out residuals, (m,)."""
-    found: tuple[tuple[Form, LinearFit], Floats] | None = None
+    best: tuple[tuple[Form, LinearFit], Floats] | None = None
     for form in predictors.forms:
         if form in ("plain", "curved"):
             regressions = predictors.ridge(Terms(form), len(target))
             penalty = best_penalty(regressions, target)
             left = regressions.left_out(target[:, None], np.array([penalty]))[0][:, 0]
-            if found is None or (left**2).mean() < WORTH * (found[1] ** 2).mean():
-                found = (form, regressions.fit(target, penalty)), left
-    assert found is not None
-    return found
+            if best is None or (left**2).mean() < WORTH * (best[1] ** 2).mean():
+                best = (form, regressions.fit(target, penalty)), left
+    assert best is not None
+    return best
 
 
 def _scores(fit: NumericFit, values: Floats, residuals: Floats, sizes: Floats | float = 1.0) -> Floats:
