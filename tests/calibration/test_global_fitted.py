@@ -211,7 +211,7 @@ def test_check_of_the_sampler_stands_in_the_result(tmp_path):
     back = butfor.load(bad.save(tmp_path / "r.butfor"))
     assert (back.check.ok, back.check.verdicts) == (False, bad.check.verdicts)
     assert str(back.guarantee) == str(bad.guarantee)
-    assert back.features.columns.tolist()[:4] == ["subset", "resolution", "p", "chosen"]
+    assert back.features.columns.tolist()[:4] == ["subset", "resolution", "p", "q"]
 
 
 @pytest.mark.filterwarnings("ignore")
