@@ -596,7 +596,7 @@ def fit_numbers(predictors: Predictors, columns: list[int]) -> list[NumericFit]:
     marks = (predictors.design.rows.marks[j] for j in columns)
     rng = stream(predictors.design.seed, "residual", "trees", *marks)
     left = np.stack([residuals for _, residuals, _ in lines], axis=1)
-    stages = tree_stages(features[sample], left[sample], clusters, rng, 3, 150)
+    stages = tree_stages(features[sample], left[sample], clusters, rng)
     fits = []
     for line, stage, choice in zip(lines, stages, choices, strict=True):
         fit, added = _with_trees(predictors, line, stage, features)
@@ -690,7 +690,7 @@ def _with_spreads(
     targets = log_size(np.stack([fit.residuals for fit in fits], axis=1))
     lines, left = zip(*(_log_spread(predictors, target) for target in targets.T), strict=True)
     straight = targets - np.stack(left, axis=1)
-    stages = tree_stages(features[sample], (targets - straight)[sample], clusters, rng, 6, 60)
+    stages = tree_stages(features[sample], (targets - straight)[sample], clusters, rng, of_spread=True)
     spreads = []
     for k, (fit, stage) in enumerate(zip(fits, stages, strict=True)):
         values = predictors.values(fit.column, sample)

@@ -19,7 +19,7 @@ LEAST_ROWS = 40
 HINT = 0.5  # standard errors of the first trees' gain from which on more are grown
 ROUNDS = (8, 20, 40, 70)
 FOLDS, RATE, LEAVES = 4, 0.12, 4
-FEW_ROWS, FEWER_ROWS = 400, 200  # do not tell, or not at all, that there is nothing for trees to see
+FEW_ROWS, FEWER_ROWS = 400, (100, 200)  # do not tell, or not at all, that there is nothing for trees to see
 LEAST_WEIGHT = 0.02  # of the stack, below which it is none
 FARTHEST = 6.0  # root mean squares: residuals beyond count as this, or one row would make a tree
 
@@ -167,11 +167,11 @@ class TreeStage:
 
 
 def tree_stages(
-    features: Floats, targets: Floats, clusters: Ints | None, rng: np.random.Generator, least: int, share: int
+    features: Floats, targets: Floats, clusters: Ints | None, rng: np.random.Generator, *, of_spread: bool = False
 ) -> list[TreeStage | None]:
     """Return what trees add to each of the targets (m, c), residuals of rows left out; None: nothing.
 
-    Leaves hold `least` rows, or one in `share` of them.
+    The logarithm of a spread (`of_spread`) is noisier than a mean, and its leaves are larger.
     """
     from scipy.optimize import nnls
 
@@ -181,10 +181,11 @@ def tree_stages(
         return stages
     spread = np.sqrt((np.clip(targets, *np.quantile(targets, [0.01, 0.99], axis=0)) ** 2).mean(axis=0)) + 1e-300
     scaled = np.clip(targets / spread, -FARTHEST, FARTHEST)
-    leaf = max(least, size // share)
+    leaf = max(6, size // 60) if of_spread else max(3, size // 150)
     forest = few = grow(features, scaled, clusters, leaf, FIRST, rng)
     gain = scaled**2 - (scaled - forest.left_out / 2) ** 2
-    hint = HINT if size >= FEW_ROWS else -HINT if size >= FEWER_ROWS or count > 1 else -np.inf
+    unsure = FEWER_ROWS[0] <= size < FEWER_ROWS[1] and count == 1 and not of_spread
+    hint = -np.inf if unsure else HINT if size >= FEW_ROWS else -HINT
     wanted = gain.mean(axis=0) > hint * gain.std(axis=0) / np.sqrt(size)
     if wanted.any():
         forest = grow(features, scaled, clusters, leaf, TREES, rng)
