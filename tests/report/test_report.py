@@ -390,6 +390,17 @@ def test_what_is_nothing_beside_the_largest_effect_reads_zero():
     assert index["statuses"][own[0]["status"][0]] == result.table["status"][0]
 
 
+# Was wrong once: a status that the report did not know stopped it.
+def test_columns_that_are_not_judged_are_shown():
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(260, 2))
+    rows = np.column_stack([rows, rows.sum(axis=1)])
+    result = butfor.explain(lambda x: x[:, 2], rows[200:], rows[:200], subsets=["x2"], control=False)
+    assert set(result.table.status) == {"not judged"}
+    shown, inputs = read(render(result))
+    assert [shown["statuses"][k] for k in inputs[0]["status"]] == ["not judged"] * len(inputs[0]["status"])
+
+
 def test_a_single_input_has_no_buttons_to_other_inputs():
     rng = np.random.default_rng(0)
     result = butfor.explain(lambda rows: rows[:, 0], rng.normal([6, 0], 0.1, (1, 2)), rng.normal(size=(200, 2)))

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from butfor.results.result import Result
+from butfor.results.result import STATUSES, Result
 from butfor.results.summary import headline_parts
 from butfor.results.view import (
     EVIDENCE,
@@ -49,9 +49,6 @@ MOST_EXAMPLES = 6
 MOST_CASES = 200  # inputs with their nearest case and draws: the others say which call shows them
 MOST_HYPOTHESES = 200_000  # of the inputs that are listed: 14 MB
 UNTESTED = "nothing was tested"  # in place of the reason of such an input
-STATUSES = (
-    "not established", "established", "untested", "not calibrated", "hardly picked", "no variation", "open",
-)  # fmt: skip
 
 
 def content(result: Result) -> dict[str, Any]:

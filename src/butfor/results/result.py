@@ -774,6 +774,12 @@ def _values(result: Result) -> Array:
     return values
 
 
+STATUSES = (
+    "not established", "established", "untested", "not calibrated", "not judged", "hardly picked", "no variation",
+    "open",
+)  # fmt: skip
+
+
 def _status(result: Result) -> Array:
     """Return why a hypothesis is not established, where that is known better than "not established"."""
     wrong = np.zeros(len(result.chosen), bool)
@@ -784,8 +790,7 @@ def _status(result: Result) -> Array:
     withheld = np.zeros_like(wrong) if choosable is None else ~choosable
     evidence = result.evidence
     cases = [result.chosen, untested, wrong, withheld, ~evidence.drawable, ~result.tested, evidence.open]
-    words = ["established", "untested", "not calibrated", "not judged", "hardly picked", "no variation", "open"]
-    return np.select(cases, words, default="not established").astype(object)
+    return np.select(cases, STATUSES[1:], default=STATUSES[0]).astype(object)
 
 
 def importance_columns(result: Result) -> dict[str, Array]:
