@@ -442,6 +442,7 @@ class NumericFit:
     rivals: tuple[Rival, ...] = ()
     usual: float = 0.0  # squared distance of rivals at reference rows: residuals there contain it
     offsets: tuple[float, ...] = ()  # mean distance of each rival over all reference rows
+    repeated: float = 1.0  # rows that say what one would: those of a cluster repeat each other
 
     width = 2  # numbers of a prediction
 
@@ -454,7 +455,7 @@ class NumericFit:
         """Return mean and spread at each input, (n, 2); where rivals disagree the mean is known less well."""
         matrix = design.matrices(inputs, self.given)
         mean, leverage = self._mean(matrix)
-        spread = np.sqrt((1 + leverage) * (1 + self.apart(mean, matrix)))
+        spread = np.sqrt((1 + self.repeated * leverage) * (1 + self.apart(mean, matrix)))
         return np.stack([mean, spread * self._scale(matrix)], axis=1)
 
     def _mean(self, matrix: Callable[[Form], Floats]) -> tuple[Floats, Floats]:
@@ -604,6 +605,13 @@ def fit_numbers(predictors: Predictors, columns: list[int]) -> list[NumericFit]:
     return _with_spreads(predictors, fits, features, clusters, rng)
 
 
+def repeats(residuals: Floats, clusters: Ints) -> float:
+    """Return how many rows of a cluster say what one would, by how their residuals (m,) go together; at least 1."""
+    centred = residuals - residuals.mean()
+    sums = np.bincount(clusters, weights=centred)
+    return max(1.0, float((sums**2).sum() / max(float((centred**2).sum()), 1e-300)))
+
+
 def _of_rows(predictors: Predictors, form: Form) -> Floats:
     return predictors.design.reference(predictors.columns, form, predictors.rows)[0]
 
@@ -615,7 +623,7 @@ def _fit_line(predictors: Predictors, column: int, best: Candidate) -> tuple[Num
     target = best.transform(values)
     parts = regressions.left_out(target[:, None], np.array([best.penalty]))
     residuals, leverage = (part[:, 0] for part in parts)
-    standardised = residuals * np.sqrt(1 - leverage)
+    standardised, clusters = residuals * np.sqrt(1 - leverage), predictors.clusters(predictors.rows)
     fit = NumericFit(
         column=column,
         given=predictors.columns,
@@ -627,6 +635,7 @@ def _fit_line(predictors: Predictors, column: int, best: Candidate) -> tuple[Num
         residuals=standardised,
         sd=max(float(standardised.std()), 1e-300),
         unshrunk=regressions.fit(target, least_penalty(regressions)),
+        repeated=1.0 if clusters is None else repeats(standardised, clusters),
     )
     return fit, residuals, leverage
 

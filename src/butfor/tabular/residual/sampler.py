@@ -531,12 +531,8 @@ class Residual:
         clusters = self.rows.clusters
         if clusters is None:
             return 1.0
-        fit, shares = self.fit(subset), [1.0]
-        for part in fit.numeric:
-            centred = part.residuals - part.residuals.mean()
-            sums = np.bincount(clusters[complete(self.design, fit)], weights=centred)
-            shares.append(float((sums**2).sum() / max((centred**2).sum(), 1e-300)))
-        return max(shares) if fit.numeric else len(self.rows) / len(np.unique(clusters))
+        numeric = self.fit(subset).numeric
+        return max(part.repeated for part in numeric) if numeric else len(self.rows) / len(np.unique(clusters))
 
     def held_out_ranks(self, subset: Subset) -> tuple[Ints, Floats] | None:
         """Return reference rows, and where the fit without a row puts its values, (rows, columns) in (0, 1).
