@@ -138,7 +138,7 @@ def null_p(bed, rows, *, references=64, seed=0):
 
 @pytest.mark.parametrize(("bed", "rows"), CASES)
 def test_null_p_values_are_valid(bed, rows):
-    for p in null_p(bed, rows):
+    for p in null_p(bed, rows, references=64 if rows < 300 else 32):
         bounded(p)
 
 
@@ -295,8 +295,8 @@ def test_a_spread_learned_on_means_of_rows_left_out_is_caught(monkeypatch):
 
 
 # Was wrong once: with many inputs, 31 of 100 runs had a false feature (23 before rivals were counted right).
-# (Seeds 103 and 118 were two more; there the spread of the draws, below which noise is not counted, is enough by now.)
-@pytest.mark.parametrize("seed", [106, 109])
+# (With the sampler of part 13: 8 of 40 seeds without the control, 1 with it; these are two of the 8.)
+@pytest.mark.parametrize("seed", [108, 112])
 def test_features_count_what_a_sampler_that_does_not_suit_is_off_by(seed):
     """One row in twenty is an outlier in all columns, the model is the largest column: draws are off on average."""
     law, model = DISTRIBUTIONS["outliers"], MODELS[1]

@@ -399,6 +399,7 @@ def conditional_fault(
     True
     """
     from scipy.stats import f, norm
+    from sklearn import config_context
     from sklearn.ensemble import ExtraTreesRegressor
 
     n, count = u.shape
@@ -416,7 +417,8 @@ def conditional_fault(
             max_features=1 / 3,
             random_state=int(rng.integers(2**31)),
         )
-        predicted = trees.fit(scaled[seen], targets[seen]).predict(scaled[judged])
+        with config_context(assume_finite=True, skip_parameter_validation=True):  # which takes longer than the trees
+            predicted = trees.fit(scaled[seen], targets[seen]).predict(scaled[judged])
         predicted -= predicted.mean(axis=0)
         z = scaled[judged] - scaled[judged].mean(axis=0)
         gram = z.T @ z + RIDGE * len(z) * np.eye(z.shape[1])

@@ -185,7 +185,7 @@ def tree_stages(
     forest = few = grow(features, scaled, clusters, leaf, FIRST, rng)
     gain = scaled**2 - (scaled - forest.left_out / 2) ** 2
     unsure = FEWER_ROWS[0] <= size < FEWER_ROWS[1] and count == 1 and not of_spread
-    hint = -np.inf if unsure else HINT if size >= FEW_ROWS else -HINT
+    hint = -np.inf if unsure else HINT
     wanted = gain.mean(axis=0) > hint * gain.std(axis=0) / np.sqrt(size)
     if wanted.any():
         forest = grow(features, scaled, clusters, leaf, TREES, rng)
