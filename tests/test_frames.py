@@ -96,7 +96,8 @@ def test_the_model_gets_what_the_user_gave(make):
         return given.age + 10 * (given.colour == "red") + given.income.fillna(0) + given.grade.cat.codes
 
     groups = {"age": ["age"], "money": ["income", "children"], "colour": ["colour"], "since": ["since"]}
-    result = butfor.explain(model, data, make(reference), subsets=groups, test="irt", draws=29, alternative="greater")
+    asked = {"subsets": groups, "test": "irt", "draws": 29, "alternative": "greater"}
+    result = butfor.explain(model, data, make(reference), control=False, **asked)  # which redraws whole rows, too
     assert sum(seen) == result.rows
     drawn = result.counterfactuals(data.index[0], "money", n=5)
     pd.testing.assert_series_equal(drawn.dtypes, frame.dtypes)
