@@ -103,6 +103,23 @@ def test_the_model_gets_what_the_user_gave(make):
     pd.testing.assert_series_equal(drawn.dtypes, frame.dtypes)
 
 
+def test_rows_of_the_control_are_counted_too():
+    """It redraws whole rows; they have the types and labels of the reference."""
+    frame = mixed(500, 0)
+    reference, data = frame[frame.age < 60], frame[frame.age >= 60].iloc[:20]
+    seen = []
+
+    def model(given):
+        seen.append(len(given))
+        pd.testing.assert_series_equal(given.dtypes, frame.dtypes)
+        assert set(given.index) <= set(frame.index)
+        return given.age + given.income.fillna(0)
+
+    result = butfor.explain(model, data, reference, subsets=["age", "income", "colour"], test="irt", draws=29)
+    assert sum(seen) == result.rows
+    assert result.rows.control > 0
+
+
 @pytest.mark.parametrize("make", MIXED, ids=lambda make: make.__name__)
 def test_results_of_mixed_frames_are_saved_and_shown(make, tmp_path):
     frame = mixed(300, 0)

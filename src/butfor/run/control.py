@@ -129,19 +129,26 @@ def seen_by_model(rows: Floats, outputs: Floats, target: Target, rng: np.random.
     the model was fitted on the very rows (METHODS 19). The part of it that a smooth function explains, a kernel ridge
     regression of outputs on the other half of the rows, is taken out as a control variate: memory of single rows is
     what it cannot explain. A model that remembers rows of several kinds has larger residuals there, of either sign. 0
-    where the difference is below a fiftieth of the outputs' spread.
+    where the difference is below a fiftieth of the outputs' spread. A reference that was picked by the output (those
+    whom the model approves) has no row beyond a threshold that redrawn rows cross: pairs of which both lie within the
+    range of the rows' outputs, and are of a class that some row has, are exchangeable again; the others count as no
+    difference.
     """
+    called = np.zeros(outputs.shape[:2], np.int64)
     if target.kind == "predicted":  # of each version by itself: a model is surer of rows that it knows
-        values = outputs.max(axis=2)
+        values, called = outputs.max(axis=2), outputs.argmax(axis=2)
     else:
         values = outputs[:, :, 0 if target.classes is None or outputs.shape[2] == 1 else target.classes[0]]
     smooth, half, spread = np.empty_like(values), np.arange(len(values)) % 2, values.std()
     for part in (0, 1):
         smooth[half == part] = _kernel_ridge(rows[half != part], values[half != part], rows[half == part], rng)
-    residual = np.abs(values - smooth)
-    apart, explained = (each[:, 0] - each[:, 1:].mean(axis=1) for each in (values, smooth))
+    within = (values >= values[:, 0].min()) & (values <= values[:, 0].max()) & np.isin(called, called[:, 0])
+
+    def difference(each: Floats) -> Floats:
+        return np.asarray(((each[:, :1] - each[:, 1:]) * within[:, 1:]).mean(axis=1))
+
+    apart, explained, larger = (difference(each) for each in (values, smooth, np.abs(values - smooth)))
     design = np.column_stack([np.ones(len(values)), explained])
-    larger = residual[:, 0] - residual[:, 1:].mean(axis=1)
     mean, size = (_intercept(y, x, SEEN_SIZE * spread) for y, x in ((apart, design), (larger, design[:, :1])))
     return size if size > SEEN_Z > abs(mean) else mean
 

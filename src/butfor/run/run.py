@@ -365,8 +365,7 @@ def _controlled(
     faults = None if reference.faults is None else reference.faults()
     checked, z = None, 0.0
     comparable = spec.target.kind != "per-input" and spec.picked is None  # rows of the reference have no labels
-    comparable &= reference.controls is not None  # and a sampler is checked that can be fitted again
-    if comparable and reference.controls is not None:
+    if comparable and reference.controls is not None:  # a sampler is checked that can be fitted again
         size = size_of(settings, len(context.hypotheses.items), subsets, read=inside.outcomes is not None)
         decision = None if flips is None else flips.decision
         for held_out in reference.controls(size.rows, size.subsets):
@@ -384,7 +383,7 @@ def _controlled(
                 weights,
                 rough=size.rough,
             )
-    if comparable and reference.redrawn is not None:
+    if comparable and reference.controls is not None and reference.redrawn is not None:
         usable = np.ones(subsets, bool) if faults is None else faults.calibrated
         most = max(LEAST_ROWS // 2, ROWS_FEW * context.hypotheses.size)
         z = _seen_by_model(reference.redrawn(usable, most), evaluator, spec, averaged, settings.seed)

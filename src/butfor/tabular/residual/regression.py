@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from hashlib import blake2b
 from itertools import combinations
 
 import numpy as np
@@ -900,7 +901,8 @@ def _with_forest(
     if size < LEAST_ROWS or not features.shape[1]:
         return fit, odds
     flags = (in_class[:, None] == np.arange(int(fit.classes.max()) + 1)).astype(np.float64)
-    rng, clusters = stream(predictors.design.seed, "residual", "classes", size), predictors.clusters(rows)
+    mark = blake2b(in_class.tobytes(), digest_size=16).hexdigest()  # no two columns have the same bootstrap samples
+    rng, clusters = stream(predictors.design.seed, "residual", "classes", mark), predictors.clusters(rows)
     for trees in (FIRST, TREES):  # a few tell whether more are worth it
         forest = grow(features, flags, clusters, max(5, size // 100), trees, rng)
         left_out = np.maximum(forest.left_out, 1 / size) / np.maximum(forest.left_out, 1 / size).sum(axis=1)[:, None]
