@@ -300,7 +300,7 @@ class Settings:
         `lambda outputs: outputs >= 0.4`. None is the predicted class where there are several outputs; False asks none.
     level : float, default 0.5
         A subset is necessary to a decision where the probability that the decision would have been otherwise but for
-        it is established to exceed this. At most a share alpha of these statements is wrong on average, over the
+        it surely exceeds this. At most a share alpha of these statements is wrong on average, over the
         run, and within each resolution where there are several.
     simultaneous : bool, default False
         Make the 95 % intervals of the probabilities of a decision hold all together within a resolution, and with them

@@ -94,9 +94,9 @@ def discontinuous(rule, seed=0):
 def test_a_run_filters_under_bh():
     result, true = discontinuous("bh")
     table = result.table
-    assert set(table.status) <= {"established", "not established", "no variation"}
+    assert set(table.status) <= {"unusual", "not unusual", "no variation"}
     assert (table.p[table.status == "no variation"] == 1).all()
-    tested = table.status.isin(["established", "not established"]).to_numpy()
+    tested = table.status.isin(["unusual", "not unusual"]).to_numpy()
     assert (table.chosen[tested].to_numpy() == bh(table.p[tested], 0.1)).all()
     assert (table.chosen & true).sum() / true.sum() > 0.75
     assert not bh(table.p, 0.1).any()  # over the whole family 50 draws are too few
@@ -105,10 +105,10 @@ def test_a_run_filters_under_bh():
 @pytest.mark.parametrize("rule", ["by", "holm", "bonferroni"])
 def test_a_run_never_filters_under_rules_for_any_dependence(rule):
     result, _ = discontinuous(rule)
-    assert result.table.status.isin(["established", "not established"]).all()
+    assert result.table.status.isin(["unusual", "not unusual"]).all()
     assert result.tested.all()
     again = discontinuous("bh")[0].select(rule=rule)
-    assert again.table.status.isin(["established", "not established"]).all()
+    assert again.table.status.isin(["unusual", "not unusual"]).all()
     assert (again.chosen == result.chosen).all()
     assert "left the family" not in str(result.guarantee)
 

@@ -30,7 +30,7 @@ def test_a_part_is_drawn_only_where_its_whole_was_chosen(found):
     assert (found.evidence.values[~drawn] == 1).all()
     assert found.tested.all()  # what is not drawn stays in the family
     assert not found.evidence.open[~drawn].any()
-    assert (found.table.status[~drawn] == "not established").all()
+    assert (found.table.status[~drawn] == "not unusual").all()
 
 
 def test_what_is_chosen_has_chosen_ancestors_up_to_the_whole(found):

@@ -15,7 +15,7 @@ import numpy as np
 
 from butfor.image.region import Box, Image, at, bounds, box_sums, integral, is_box, is_mask, is_region, mask_of
 from butfor.results.result import Result
-from butfor.results.summary import are_logits, are_probabilities, change, flip_sentence, headline_parts, number, softmax
+from butfor.results.summary import are_logits, are_probabilities, change, flip_words, headline_parts, number, softmax
 from butfor.types import Bools, Floats, InputError, Ints, Subset
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ BLUE, GREY, PAPER = (21, 92, 214), (98, 106, 116), (255, 255, 255)  # chosen, no
 LOWERS = (214, 110, 12)  # as everywhere: blue raises the output, orange lowers it
 FADED = 0.55  # share of white outside of chosen cells
 TINT = 0.4  # share of the colour at the finest resolution
-FAINT = 0.25  # share of the colour of the largest effect that is estimated and not established
+FAINT = 0.25  # share of the colour of the largest effect that is estimated and not unusual
 PAD = 3  # pixels between letters and the edge of their plate
 MOST_HIDDEN = 0.15  # of a region under its plate
 NOBODY, TAKEN = -1, -2  # pixels of no region, and those under a plate
@@ -301,7 +301,7 @@ class Pictures:
     page: int  # photographs on a page
     drawn: bool  # True if there are counterfactuals
     zoomed: bool  # True for heat maps, from coarse to fine
-    estimated: bool  # True if those have a veil where nothing is established
+    estimated: bool  # True if those have a veil where nothing is unusual
 
 
 def pictures(result: Result) -> Pictures | None:
@@ -398,7 +398,9 @@ def _region(result: Result, row: int, image: Image, observed: Floats, logits: bo
         where=where,
         mask=overlay,
         tiles=tiles,
-        butfor=flip_sentence(result, row) if result.decided is not None else "",
+        butfor=f"But for {result.subset_names[int(result.subset_of[row])]}: {flip_words(result, row)}."
+        if result.decided is not None
+        else "",
     )
 
 

@@ -4,7 +4,7 @@
 
 x is fixed here, so every draw counts, whatever it was made for. `FlipShare.bounds` combines the error of the draws (a
 confidence sequence that holds at any stopping time) with that of the fitted sampler; `DecisionRule` says what is
-established, and stops the drawing; `Forecasts` says by how much shares were off on control rows.
+decisive, and stops the drawing; `Forecasts` says by how much shares were off on control rows.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ LEAST_P = 1e-11
 
 @dataclass(frozen=True, eq=False)
 class DecisionRule:
-    """Intervals at error levels (H,) in draws and fit, and when it is established that q exceeds the level.
+    """Intervals at error levels (H,) in draws and fit, and when it is sure that q exceeds the level.
 
     With `families` (H,) by Benjamini & Hochberg at alpha within each of them, where the hypothesis' own interval lies
     above the level: the share of such statements that are wrong is at most alpha on average. Without, the intervals
@@ -137,7 +137,7 @@ class DecisionRule:
         return shares.bounds(*self.alphas)
 
     def established(self, shares: FlipShare) -> Bools:
-        """Return of which hypotheses (H,) it is established that q > level."""
+        """Return of which hypotheses (H,) it is sure that q > level."""
         usable = np.ones(len(shares.share), bool) if self.usable is None else self.usable
         if self.families is None:
             return usable & (shares.low(*self.alphas) > self.level)

@@ -232,7 +232,7 @@ def first_estimates(
         """The observed value minus that of each draw (n, draws); 0 where rounding alone differs.
 
         Gaps are averaged, not values: the mean of equal values is not that value to the last bit, and over many inputs
-        such errors add up to an effect of 1e-18 that is established.
+        such errors add up to an effect of 1e-18 that is chosen.
         """
         return np.asarray(np.where(same[:, 1:], 0.0, numbers[:, :1] - numbers[:, 1:]))
 

@@ -35,14 +35,14 @@ if TYPE_CHECKING:
 
 @styled
 def volcano(result: Result, *, named: int = 4, ax: Axes | None = None) -> Axes:
-    """Draw a dot per hypothesis: its effect, and its evidence; established ones in blue.
+    """Draw a dot per hypothesis: its effect, and its evidence; unusual ones in blue.
 
     Parameters
     ----------
     result : Result
         Of `butfor.explain`.
     named : int, default=4
-        So many of the established subsets with the largest effects have their names and q beside them.
+        So many of the unusual subsets with the largest effects have their names and q beside them.
     ax : matplotlib.axes.Axes, optional
         Axes to draw on; by default those of a new figure.
 
@@ -62,8 +62,8 @@ def volcano(result: Result, *, named: int = 4, ax: Axes | None = None) -> Axes:
     if not np.isfinite(effect).any():
         raise InputError(NO_EFFECTS)
     values, sure, ax = result.evidence.scaled, result.chosen, axes(ax, (WIDTH, 2.5))
-    ax.scatter(effect[~sure], values[~sure], s=5, color=REST, linewidths=0, label="not established")
-    ax.scatter(effect[sure], values[sure], s=10, color=CHOSEN, edgecolors="white", linewidths=0.3, label="established")
+    ax.scatter(effect[~sure], values[~sure], s=5, color=REST, linewidths=0, label="not unusual")
+    ax.scatter(effect[sure], values[sure], s=10, color=CHOSEN, edgecolors="white", linewidths=0.3, label="unusual")
     if kind == "p":
         ax.set_yscale("log")
         ax.invert_yaxis()  # strong evidence on top
@@ -110,7 +110,7 @@ def _name_strongest(result: Result, ax: Axes, named: int) -> None:
 def pvalues(result: Result, *, ax: Axes | None = None) -> Axes:
     """Draw all p-values from the least to the largest, their q, what would be expected by chance, and the threshold.
 
-    q is the least alpha at which a hypothesis would be established. With one family and one resolution under BH the
+    q is the least alpha at which a hypothesis would be unusual. With one family and one resolution under BH the
     threshold is the line alpha * rank / m. Elsewhere every family, resolution and weight has its own; then the largest
     p-value that was chosen is marked.
 
@@ -142,8 +142,8 @@ def pvalues(result: Result, *, ax: Axes | None = None) -> Axes:
     p, sure, rank = result.evidence.values[rows], result.chosen[rows], np.arange(1, len(rows) + 1)
     ax = axes(ax, (WIDTH, 2.5))
     ax.plot(rank, rank / (len(rank) + 1), color=INK, linewidth=0.7, linestyle=":", label="by chance alone")
-    ax.scatter(rank[~sure], p[~sure], s=4, color=REST, linewidths=0, label="not established")
-    ax.scatter(rank[sure], p[sure], s=7, color=CHOSEN, linewidths=0, label="established")
+    ax.scatter(rank[~sure], p[~sure], s=4, color=REST, linewidths=0, label="not unusual")
+    ax.scatter(rank[sure], p[sure], s=7, color=CHOSEN, linewidths=0, label="unusual")
     ax.scatter(rank, result.q[rows], s=3, marker="_", color=SOFT, linewidths=0.6, label="q")
     if result.rule == "bh" and result.family == "run" and result.hypotheses.layers is None:
         ax.plot(rank, result.alpha * rank / len(rank), color=OTHER, label=f"bh at {result.alpha:g}")
@@ -188,7 +188,7 @@ def competition(result: Result, *, ax: Axes | None = None) -> Axes:
     order = np.argsort(-np.abs(values), kind="stable")
     values, sure, rank = values[order], result.chosen[order], np.arange(1, len(order) + 1)
     ax = axes(ax, (WIDTH, 2.3))
-    for shown, colour, text in ((sure, CHOSEN, "established"), (~sure, REST, "not established")):
+    for shown, colour, text in ((sure, CHOSEN, "unusual"), (~sure, REST, "not unusual")):
         ax.vlines(rank[shown], 0, values[shown], color=colour, linewidth=1.0, label=text)
     if sure.any():
         least = float(values[sure].min())

@@ -1,4 +1,4 @@
-"""Plots of one input: what each subset does to its output, with intervals; what is not established is grey."""
+"""Plots of one input: what each subset does to its output, with intervals; what is not unusual is grey."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 @styled
 def bar(result: Result, input: object = None, *, most: int = 12, ax: Axes | None = None) -> Axes:
-    """Draw a bar per subset of one input: its effect with the 95 % interval, established ones in blue.
+    """Draw a bar per subset of one input: its effect with the 95 % interval, unusual ones in blue.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def bar(result: Result, input: object = None, *, most: int = 12, ax: Axes | None
     input : object, optional
         The name of the input; by default the one with most to show.
     most : int, default=12
-        Bars at most, established ones first.
+        Bars at most, unusual ones first.
     ax : matplotlib.axes.Axes, optional
         Axes to draw on; by default those of a new figure.
 
@@ -71,7 +71,7 @@ def bar(result: Result, input: object = None, *, most: int = 12, ax: Axes | None
     ax.axvline(0, color=INK, linewidth=0.7)
     x_label(ax, effect_label(result))
     more = f"; {left} more" if left else ""
-    heading(ax, f"{short(result.input_names[index], 28)}: grey is not established{more}")
+    heading(ax, f"{short(result.input_names[index], 28)}: grey is not unusual{more}")
     return ax
 
 
@@ -89,7 +89,7 @@ def effects_from_output(result: Result, input: object = None, *, most: int = 12,
     input : object, optional
         The name of the input; by default the one with most to show.
     most : int, default=12
-        Bars at most, established ones first.
+        Bars at most, unusual ones first.
     ax : matplotlib.axes.Axes, optional
         Axes to draw on; by default those of a new figure.
 
@@ -196,7 +196,7 @@ def null(
     ax.axvline(observed, color=OTHER, linewidth=1.4, label=f"observed {number(observed)}")
     x_label(ax, output_label(result))
     evidence = f"{EVIDENCE[result.evidence.kind]} {number(result.evidence.values[row])}"
-    status = "established" if result.chosen[row] else "not established"
+    status = "unusual" if result.chosen[row] else "not unusual"
     ax.set_title(f"{label(result, row)}: {status} ({evidence})", fontsize=7.5, pad=16)
     key(ax)
     return ax
@@ -206,8 +206,8 @@ def null(
 def decision(result: Result, input: object = None, *, most: int = 12, ax: Axes | None = None) -> Axes:
     """Draw the probability that the decision would have been otherwise, but for each subset, and the level.
 
-    Of one input: with intervals, in blue where it is established to be above the level. Of all (no input named, and
-    more than one in the run): a dot per input, with how many are established.
+    Of one input: with intervals, in blue where a part is decisive. Of all (no input named, and more than one in the
+    run): a dot per input, with for how many a part is decisive.
 
     Parameters
     ----------
@@ -258,7 +258,7 @@ def _of_one(result: Result, decided: Decided, index: int, most: int, ax: Axes | 
         ax.hlines(lines[shown], low, high, color=colour, linewidth=2.2, alpha=0.6)
         ax.plot(decided.share[rows[shown]], lines[shown], "o", color=colour, markersize=4.5, linestyle="none")
     name_lines(ax, [label(result, int(row)) for row in rows], decided.necessary[rows])
-    heading(ax, f"{short(result.input_names[index], 28)}: blue is established")
+    heading(ax, f"{short(result.input_names[index], 28)}: blue is decisive")
     return ax
 
 
@@ -279,15 +279,15 @@ def _over_all(result: Result, decided: Decided, most: int, ax: Axes | None) -> A
     names = [f"{name}  {needed[j]} of {total}" for name, j in zip(labels, subsets, strict=True)]
     name_lines(ax, names, needed[subsets] > 0)
     ax.set_ylim(len(subsets) - 0.5, -0.5)
-    heading(ax, "a dot is an input; blue is established")
+    heading(ax, "a dot is an input; blue is decisive")
     return ax
 
 
 @styled
 def resolutions(result: Result, input: object = None, *, ax: Axes | None = None) -> Axes:
-    """Draw the tree of subsets from coarse (left) to fine (right), and what is established at each resolution.
+    """Draw the tree of subsets from coarse (left) to fine (right), and what is unusual at each resolution.
 
-    Of one input: blue where established. Of all: the darker the blue, the more inputs, with their number.
+    Of one input: blue where unusual. Of all: the darker the blue, the more inputs, with their number.
 
     Parameters
     ----------
@@ -353,8 +353,8 @@ def resolutions(result: Result, input: object = None, *, ax: Axes | None = None)
     ax.set_xticks(np.arange(last + 1) + 0.5, ["all", *map(str, range(1, last))] + (["finest"] if last else []))
     ax.set_xlabel("resolution")
     ax.spines[["left", "bottom"]].set_visible(False)
-    name = f"{short(result.input_names[index], 24)}: blue is established"
-    heading(ax, name if single else "inputs for which it is established")
+    name = f"{short(result.input_names[index], 24)}: blue is unusual"
+    heading(ax, name if single else "inputs in which it is unusual")
     return ax
 
 

@@ -35,7 +35,7 @@ VALUES = "cividis"
 
 @styled
 def beeswarm(result: Result, *, most: int = 14, groups: bool = True, ax: Axes | None = None) -> Axes:
-    """Draw a dot per input on a line per subset: established ones outlined and coloured, the others grey.
+    """Draw a dot per input on a line per subset: unusual ones outlined and coloured, the others grey.
 
     The colour is the value of the column, from low (dark blue) to high (yellow); groups of columns are plain blue.
 
@@ -44,7 +44,7 @@ def beeswarm(result: Result, *, most: int = 14, groups: bool = True, ax: Axes | 
     result : Result
         Of `butfor.explain`.
     most : int, default=14
-        Lines at most: subsets established for most inputs first.
+        Lines at most: subsets unusual in most inputs first.
     groups : bool, default=True
         Whether groups of columns have lines as well.
     ax : matplotlib.axes.Axes, optional
@@ -84,19 +84,19 @@ def beeswarm(result: Result, *, most: int = 14, groups: bool = True, ax: Axes | 
     ax.set_ylim(len(subsets) - 0.5, -0.5)
     ax.axvline(0, color=INK, linewidth=0.7, zorder=1)
     x_label(ax, effect_label(result))
-    ax.scatter([], [], s=11, color=CHOSEN, edgecolors=INK, linewidths=0.4, label="established")
-    ax.scatter([], [], s=5, color=REST, linewidths=0, label="not established")
+    ax.scatter([], [], s=11, color=CHOSEN, edgecolors=INK, linewidths=0.4, label="unusual")
+    ax.scatter([], [], s=5, color=REST, linewidths=0, label="not unusual")
     key(ax)
     if shaded:
         bar = ax.figure.colorbar(ScalarMappable(Normalize(0, 1), VALUES), ax=ax, pad=0.02, aspect=30, ticks=[0, 1])
         bar.ax.set_yticklabels(["low", "high"])
-        bar.set_label("value (of established ones)", fontsize=6.5, labelpad=-8)
+        bar.set_label("value (of unusual ones)", fontsize=6.5, labelpad=-8)
     return ax
 
 
 def _ordered(result: Result, groups: bool, most: int) -> tuple[Ints, Ints]:
-    """Return subsets with effects, established for most inputs first, then by the mean size of the effect; and for
-    how many inputs each subset (S,) is established."""
+    """Return subsets with effects, unusual in most inputs first, then by the mean size of the effect; and in how many
+    inputs each subset (S,) is unusual."""
     size, effect = len(result.subset_names), result.effects.effect
     known = np.isfinite(effect)
     total = np.bincount(result.subset_of[known], weights=np.abs(effect[known]), minlength=size)
@@ -124,7 +124,7 @@ def _spread(effect: Floats) -> Floats:
 
 @styled
 def heatmap(result: Result, *, most: int = 20, groups: bool = True, ax: Axes | None = None) -> Axes:
-    """Draw a cell per subset and input: effects in colour and outlined where established, in grey elsewhere.
+    """Draw a cell per subset and input: effects in colour and outlined where unusual, in grey elsewhere.
 
     Inputs stand from the largest to the least total effect.
 
@@ -133,7 +133,7 @@ def heatmap(result: Result, *, most: int = 20, groups: bool = True, ax: Axes | N
     result : Result
         Of `butfor.explain`.
     most : int, default=20
-        Subsets at most: those established for most inputs first.
+        Subsets at most: those unusual in most inputs first.
     groups : bool, default=True
         Whether groups of columns have lines as well.
     ax : matplotlib.axes.Axes, optional
@@ -172,14 +172,14 @@ def heatmap(result: Result, *, most: int = 20, groups: bool = True, ax: Axes | N
         ax.add_collection(PatchCollection(cells, facecolor="none", edgecolor=INK, linewidth=0.4))
     ax.set_yticks(np.arange(len(subsets)), short_names([result.subset_names[j] for j in subsets]), parse_math=False)
     ax.set_xlabel(f"{effect.shape[1]:,} inputs, by the sum of their effects")
-    heading(ax, "colour: established; grey: not established")
+    heading(ax, "colour: unusual; grey: not unusual")
     ax.figure.colorbar(image, ax=ax, pad=0.02, aspect=30).set_label(effect_label(result), fontsize=6)
     return ax
 
 
 @styled
 def features(result: Result, *, most: int = 30, ax: Axes | None = None) -> Axes:
-    """Draw a line per subset: its mean effect over all inputs with the 95 % interval, established ones in blue.
+    """Draw a line per subset: its mean effect over all inputs with the 95 % interval, in blue where inputs differ.
 
     Parts stand under the larger subset that they are parts of, moved to the right.
 
@@ -205,7 +205,7 @@ def features(result: Result, *, most: int = 30, ax: Axes | None = None) -> Axes:
     'mean change in the output'
     """
     frame, (order, depth) = result.features, tree_order(result)
-    if len(order) > most:  # established ones first, then the largest
+    if len(order) > most:  # those chosen first, then the largest
         size = np.nan_to_num(np.abs(frame["effect"].to_numpy()))
         order = order[np.isin(order, np.lexsort((-size, ~frame["chosen"].to_numpy()))[:most])]
     effect, low, high = (frame[name].to_numpy()[order] for name in ("effect", "effect_low", "effect_high"))
@@ -213,7 +213,7 @@ def features(result: Result, *, most: int = 30, ax: Axes | None = None) -> Axes:
         raise InputError(NO_EFFECTS)
     sure, lines = frame["chosen"].to_numpy()[order], np.arange(len(order))
     ax = axes(ax, tall(len(order), 0.19, 0.85))
-    for known, colour, text in ((True, CHOSEN, "established over all inputs"), (False, REST, "not established")):
+    for known, colour, text in ((True, CHOSEN, "inputs differ on average"), (False, REST, "not known to differ")):
         shown = sure == known
         ax.hlines(lines[shown], low[shown], high[shown], color=colour, linewidth=1.6)
         ax.plot(effect[shown], lines[shown], "o", color=colour, markersize=4, linestyle="none", label=text)
@@ -271,5 +271,5 @@ def importance(result: Result, *, most: int = 30, ax: Axes | None = None) -> Axe
     name_lines(ax, [names[j] for j in order], result.chosen[order])
     ax.axvline(0, color=INK, linewidth=0.7)
     x_label(ax, effect_name(result))
-    heading(ax, f"blue: established, {int(result.chosen.sum())} of {len(result.chosen)}")
+    heading(ax, f"blue: chosen, {int(result.chosen.sum())} of {len(result.chosen)}")
     return ax

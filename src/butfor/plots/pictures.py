@@ -1,4 +1,4 @@
-"""A photograph with its regions, a text with its words: marked by what is established."""
+"""A photograph with its regions, a text with its words: marked by what is unusual."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MARKS = {"up": ("#cfe0fb", "▲"), "down": ("#fbdcb8", "▼"), "both": ("#e2d3f7
 
 @styled
 def photograph(result: Result, input: object = None, *, side: int = 900, ax: Axes | None = None) -> Axes:
-    """Draw an image of the run: regions that are established in blue, the others in grey, one number in each.
+    """Draw an image of the run: regions that are unusual in blue, the others in grey, one number in each.
 
     Parameters
     ----------
@@ -56,14 +56,14 @@ def photograph(result: Result, input: object = None, *, side: int = 900, ax: Axe
     ax.imshow(picture)
     ax.set_axis_off()
     ax.set_title(f"{short(result.input_names[index], 40)}", fontsize=7.5)
-    words = "\n".join(wrap(f"blue: established; number: {number_words(result)}", 56))
+    words = "\n".join(wrap(f"blue: unusual; number: {number_words(result)}", 56))
     ax.text(0, -0.02, words, transform=ax.transAxes, va="top", fontsize=6.5, color=SOFT, parse_math=False)
     return ax
 
 
 @styled
 def highlighted(result: Result, input: object = None, *, ax: Axes | None = None) -> Axes:
-    """Draw a text of the run: established words on blue (▲ raises the output) or orange (▼ lowers it).
+    """Draw a text of the run: unusual words on blue (▲ raises the output) or orange (▼ lowers it).
 
     Parameters
     ----------
@@ -183,7 +183,7 @@ def chosen_words(result: Result, *, most: int = 25, ax: Axes | None = None) -> A
     ax.axvline(0, color=INK, linewidth=0.7)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{abs(value):,.0f}"))
-    x_label(ax, f"places where it is established ({int(result.chosen.sum()):,} of {len(result.chosen):,})")
+    x_label(ax, f"places where it is unusual ({int(result.chosen.sum()):,} of {len(result.chosen):,})")
     if shown:
         key(ax)
     return ax

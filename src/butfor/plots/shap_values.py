@@ -11,7 +11,7 @@ from butfor.results.result import Result
 from butfor.results.view import output_class, value_text, values
 from butfor.types import InputError
 
-MARK = " *"  # behind the value of what is established
+MARK = " *"  # behind the value of what is unusual
 ZERO_WIDTH_SPACE = "\u200b"
 
 
@@ -19,7 +19,7 @@ def to_shap(result: Result, *, groups: bool = False) -> Any:
     """Return the effects of a result on a table as `shap.Explanation`.
 
     `values` are effects (inputs, subsets), `lower_bounds` and `upper_bounds` their intervals, `data` the values of
-    columns; established ones have a star behind their value. Effects given the rest of the row do not add up to the
+    columns; unusual ones have a star behind their value. Effects given the rest of the row do not add up to the
     output, so `base_values` are what is left: outputs minus the sum of effects. SHAP's waterfall then ends at the
     output; its steps are ours.
 
@@ -67,7 +67,7 @@ def to_shap(result: Result, *, groups: bool = False) -> Any:
 
 
 def _shown(value: object, sure: bool) -> str:
-    """Return a value as text, marked where its effect is established.
+    """Return a value as text, marked where it is unusual.
 
     SHAP's bars cut zeros off the end of what they write, 580 to 58: a space without width keeps them.
     """

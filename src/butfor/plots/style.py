@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 SHEET = Path(__file__).with_name("butfor.mplstyle")
-CHOSEN, REST = "#0072b2", "#b3bac2"  # established; not established. Everybody can tell blue from orange
+CHOSEN, REST = "#0072b2", "#b3bac2"  # a finding; none. Everybody can tell blue from orange
 OTHER = "#d55e00"  # marks the observed value, a level, a threshold
 INK, SOFT = "#1c2530", "#5b6875"
 WIDTH = 3.3  # inches: a column of a journal
@@ -75,10 +75,10 @@ def heading(ax: Axes, words: str) -> None:
 
 
 def name_lines(ax: Axes, names: Sequence[str], sure: ArrayLike, at: Sequence[float] | None = None) -> None:
-    """Write names down the side, the first on top; those of what is not established in grey."""
+    """Write names down the side, the first on top; those of what is no finding in grey."""
     ax.set_yticks(np.arange(len(names)) if at is None else at, names, parse_math=False)
-    for text, established in zip(ax.get_yticklabels(), np.asarray(sure, bool).tolist(), strict=True):
-        text.set_color(INK if established else SOFT)
+    for text, finding in zip(ax.get_yticklabels(), np.asarray(sure, bool).tolist(), strict=True):
+        text.set_color(INK if finding else SOFT)
     if at is None:
         ax.invert_yaxis()
 

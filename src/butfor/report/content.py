@@ -41,7 +41,7 @@ from butfor.results.view import (
 from butfor.results.words import Note
 from butfor.types import Array, Floats, Ints
 
-UNFOLDED = 12  # lines of a table before those that are not established are folded away
+UNFOLDED = 12  # lines of a table before those that are no findings are folded away
 PART = 100  # inputs whose hypotheses the script reads together
 MOST_INPUTS = 20  # in the page itself; the script has all of them
 MOST_LINES = 60
@@ -113,7 +113,7 @@ def global_content(result: Result) -> dict[str, Any]:
 def _features(result: Result) -> tuple[tuple[Line, ...], float]:
     """Return every subset over all inputs, parts under what they are parts of, and where zero stands.
 
-    Shown at once are those established, what they are parts of and their parts, then others from coarse to fine.
+    Shown at once are those chosen, what they are parts of and their parts, then others from coarse to fine.
     """
     if len(result.input_names) == 1 or result.modality != "table":
         return (), 0.0
@@ -170,9 +170,7 @@ def index(result: Result) -> dict[str, Any]:
         "name": [str(result.input_names[i]) for i in inputs.tolist()],
         "called": [classes[i] for i in inputs.tolist()],
         "output": rounded(observed[inputs]),
-        "established": np.bincount(result.input_of, weights=result.chosen, minlength=count)[inputs]
-        .astype(int)
-        .tolist(),
+        "unusual": np.bincount(result.input_of, weights=result.chosen, minlength=count)[inputs].astype(int).tolist(),
         "reason": np.where(tested, result.subset_of[rows], -1).tolist(),
         "value": [
             value_text(value) * known for value, known in zip(values(result)[rows], tested.tolist(), strict=True)
@@ -217,9 +215,9 @@ def parts(result: Result) -> Iterator[list[dict[str, Any]]]:
     if decided is not None:
         numbers |= {"flip": decided.share, "flip_low": decided.low, "flip_high": decided.high}
         integers["necessary"] = decided.necessary.astype(int)
-    established = np.bincount(result.input_of, weights=marked(result), minlength=len(result.input_names))
+    findings = np.bincount(result.input_of, weights=marked(result), minlength=len(result.input_names))
     most = MOST_CASES if result.modality == "table" else 0
-    with_cases = set(np.argsort(-established, kind="stable")[:most].tolist())
+    with_cases = set(np.argsort(-findings, kind="stable")[:most].tolist())
     inputs = shown_inputs(result).tolist()
     for start in range(0, len(inputs), PART):
         part = []
@@ -239,13 +237,13 @@ def parts(result: Result) -> Iterator[list[dict[str, Any]]]:
 
 
 def shown_inputs(result: Result) -> Ints:
-    """Return the inputs (n,) of the list, in their order: all, or of a large result those with most established."""
+    """Return the inputs (n,) of the list, in their order: all, or of a large result those with most findings."""
     count = len(result.input_names)
     if len(result.chosen) <= MOST_HYPOTHESES:
         return np.arange(count)
-    established = np.bincount(result.input_of, weights=marked(result), minlength=count)
+    findings = np.bincount(result.input_of, weights=marked(result), minlength=count)
     tested = np.bincount(result.input_of, minlength=count)
-    order = np.argsort(-established, kind="stable")
+    order = np.argsort(-findings, kind="stable")
     return np.sort(order[: max(1, int((np.cumsum(tested[order]) <= MOST_HYPOTHESES).sum()))])
 
 
@@ -320,11 +318,11 @@ def methods_paragraph(result: Result) -> str:
         rate_of = "" if record.simultaneous else f", with a false discovery rate of at most {record.alpha:g}"
         decided = (
             " For each of them we estimated the probability that the decision of the model would have been otherwise, "
-            f"with 95 % intervals {hold}, and call it necessary where it exceeds {result.decided.level:g}{rate_of}."
+            f"with 95 % intervals {hold}, and call it decisive where it exceeds {result.decided.level:g}{rate_of}."
         )
     sided = "two-sided" if record.alternative == "two-sided" else f"one-sided ({record.alternative})"
     evidence = "exact p-values, computed from all that the sampler may draw" if result.exact else TESTS[record.test]
-    checked = f" {result.control}" if result.control is not None else ""
+    checked = f" As a control, {result.control}." if result.control is not None else ""
     return (
         f"We asked of {len(result.subset_names):,} {what} of {len(result.input_names):,} inputs whether the output of "
         f"the model is surprising beside its outputs for counterfactuals, in which the subset alone is redrawn given "

@@ -1,4 +1,4 @@
-"""A result in a cell of a notebook: the sentence and the chart, small and quick."""
+"""A result in a cell of a notebook: the answer and the chart, small and quick."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ BLUE, GREY = "#0072b2", "#8a949e"
 
 
 def small_html(result: Result) -> str:
-    """Return the answer in a sentence and a chart; everything that came from the user is escaped."""
+    """Return the lines of the answer and a chart; everything that came from the user is escaped."""
     shown = view(result)
-    lead = "".join(f"<p style='margin:.2em 0'>{escape(line)}</p>" for line in shown.lead[:2])
+    lines = "".join(
+        f"<p style='margin:.2em 0'><b>{escape(line.question)}:</b> {escape(line.text)}</p>" for line in shown.lines[1:]
+    )
     return (
-        f"<div style='max-width:46em'><p style='font-size:1.15em;font-weight:600;margin:.3em 0'>"
-        f"{escape(shown.headline)}</p>{lead}{'' if shown.chart is None else _table(shown.chart)}"
-        f"<p style='margin:.5em 0 .3em'><b>{escape(shown.promise)}</b></p>"
-        f"<p style='margin:.3em 0;font-size:.88em;opacity:.75'>{escape(shown.made)}. "
+        f"<div style='max-width:60em'><p style='font-size:1.15em;font-weight:600;margin:.3em 0'>"
+        f"{escape(shown.lines[0].text)}</p>{lines}{'' if shown.chart is None else _table(shown.chart)}"
+        f"<p style='margin:.3em 0;font-size:.88em;opacity:.75'>"
         f"<code>result.report(&quot;report.html&quot;)</code> has the rest.</p></div>"
     )
 

@@ -39,7 +39,7 @@
     if (inputs.value[place]) reason.append(make("span", inputs.value[place], "v"));
     tr.append(name, make("td", inputs.called[place], "wide"), make("td", number(inputs.output[place]), "n wide"), reason, cell(number(inputs.effect[place], true), "n", "effect"));
     if (inputs.flip) tr.append(cell(percent(inputs.flip[place]), inputs.necessary[place] ? "n yes" : "n", "otherwise"));
-    tr.append(make("td", inputs.established[place] || "", "n wide"));
+    tr.append(make("td", inputs.unusual[place] || "", "n wide"));
     return tr;
   }
 
@@ -57,7 +57,7 @@
   function filter() {
     const words = byId("search").value.toLowerCase(), kind = byId("filter").value, reason = byId("reason").value;
     shown = order.filter(k => (!words || texts[k].includes(words)) && (reason === "" || inputs.reason[k] === Number(reason)) &&
-      (!kind || (kind === "sure" ? inputs.established[k] > 0 : kind === "necessary" ? inputs.necessary[k] : !inputs.sure[k])));
+      (!kind || (kind === "sure" ? inputs.unusual[k] > 0 : kind === "necessary" ? inputs.necessary[k] : !inputs.sure[k])));
     page = 0;
     show();
   }
@@ -110,14 +110,14 @@
       const interval = own.low[k] === null || own.low[k] === own.high[k] ? "" : number(own.low[k], true) + " to " + number(own.high[k], true);
       const pic = make("td", null, "pic"); pic.append(track(own.low[k], own.effect[k], own.high[k], scale, "effect " + (number(own.effect[k], true) || "not estimated")));
       tr.append(name, cell(number(own.effect[k], true), "n", "effect"), cell(interval, "n", "95 %:"), pic, cell(percent(own.surprise[k]), "n", "extreme"));
-      if (own.flip) { const td = cell(percent(own.flip[k]), own.necessary[k] ? "n yes" : "n", "otherwise"); if (own.flip_low[k] !== null) td.append(" ", make("span", "(" + Math.round(100 * own.flip_low[k]) + " to " + percent(own.flip_high[k]) + ")", "soft")); tr.append(td); }
+      if (own.flip) { const wide = own.flip_low[k] < .005 && own.flip_high[k] > .995, td = cell(wide ? "unknown" : percent(own.flip[k]), own.necessary[k] ? "n yes" : "n", "otherwise"); if (own.flip_low[k] !== null && !wide) td.append(" ", make("span", "(" + Math.round(100 * own.flip_low[k]) + " to " + percent(own.flip_high[k]) + ")", "soft")); tr.append(td); }
       tr.append(make("td", number(own.evidence[k]), "n wide"), make("td", number(own.q[k]), "n wide"), make("td", data.statuses[own.status[k]], "status"));
       return tr;
     });
     const head = make("h3", inputs.name[place]), summary = make("p", (inputs.called[place] ? "The model says " + inputs.called[place] + "; " : "") + (inputs.outputs ? inputs.outputs[place] : data.output) + " " + number(inputs.output[place]) + ".", "soft");
     const reasons = table(titles, lines, "reasons of this input"), more = [];
     if (n > open) {
-      const button = make("button", "Show " + (n - open) + " more: not established", "unfold"), p = make("p", null, "tools"); button.type = "button";
+      const button = make("button", "Show " + (n - open) + " more: no findings", "unfold"), p = make("p", null, "tools"); button.type = "button";
       reasons.firstChild.classList.add("folded"); p.append(button); more.push(p);
     }
     panel.replaceChildren(head, summary, reasons, ...more, ...near(own), ...drawn(own));
@@ -126,7 +126,7 @@
   const near = own => (own.near || []).filter(c => c.changes.length).map(c => {
     const box = make("div");
     const rows = c.changes.map(([name, before, after]) => { const tr = make("tr"), th = make("th", name); th.scope = "row"; tr.append(th, make("td", before, "n was"), make("td", after, "n will")); return tr; });
-    box.append(make("h3", "The nearest case in which the decision changes, with " + c.subset + " redrawn"), make("p", c.before + " \u2192 " + c.after + (c.more ? "; and " + c.more + " more columns" : ""), "soft"), table([["Column"], ["Is", "n"], ["Would be", "n"]], rows, "nearest case, by " + c.subset));
+    box.append(make("h3", "The nearest case in which the decision changes, with " + c.subset + " redrawn"), make("p", c.output + " " + c.before + " \u2192 " + c.after + (c.more ? "; and " + c.more + " more columns" : ""), "soft"), table([["Column"], ["Is", "n"], ["Would be", "n"]], rows, "nearest case, by " + c.subset));
     return box;
   });
 
@@ -219,7 +219,7 @@
     order.sort((a, b) => inputs.sure[b] - inputs.sure[a] || a - b);
     filter();
   }
-  /* What is not established is folded away where it is long: the table before the button has it. */
+  /* What is no finding is folded away where it is long: the table before the button has it. */
   document.addEventListener("click", event => {
     const button = event.target.closest("button.unfold");
     if (!button) return;

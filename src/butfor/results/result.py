@@ -122,25 +122,22 @@ class Control:
         p = np.ones(self.chosen.shape[1]) if self.conditional_p is None else self.conditional_p
         return np.asarray(p * len(p) <= CONDITIONAL_LEVEL)
 
+    def __repr__(self) -> str:
+        return f"<butfor control: {int(self.chosen.sum())} chosen on {self.rows} rows of the reference{self._wrong}>"
+
+    def __str__(self) -> str:
+        if not self.rows:
+            return f"draws were checked by the ranks of reference rows among them{self._wrong}"
+        tested, subsets = int((~np.isnan(self.p)).any(axis=0).sum()), self.chosen.shape[1]
+        part = f" (the largest {tested} of {subsets} subsets)" if tested < subsets else ""
+        chosen = int(self.chosen.sum()) or "nothing"
+        return f"the same test on {self.rows} held-out reference rows finds {chosen}{part}{self._wrong}"
+
     @property
     def _wrong(self) -> str:
         """Number of subsets that are not calibrated, in words; nothing if all are."""
         wrong = 0 if self.calibrated is None else int((~self.calibrated).sum())
-        return f"{wrong} subset{'s' * (wrong > 1)}" if wrong else ""
-
-    def __repr__(self) -> str:
-        more = f", {self._wrong} not calibrated" if self._wrong else ""
-        return f"<butfor control: {int(self.chosen.sum())} chosen on {self.rows} rows of the reference{more}>"
-
-    def __str__(self) -> str:
-        subsets = self.chosen.shape[1]
-        more = f" {self._wrong} of {subsets} not calibrated, and never chosen." if self._wrong else ""
-        if not self.rows:
-            return f"Ranks of reference rows among their draws were checked for {subsets} subsets.{more}"
-        tested = int((~np.isnan(self.p)).any(axis=0).sum())
-        part = f" (the largest {tested} of {subsets} subsets)" if tested < subsets else ""
-        chose = f"chose {int(self.chosen.sum())}{part}"
-        return f"The same test on {self.rows} held-out rows of the reference {chose}.{more}"
+        return f"; {wrong} of {len(self.chosen.T)} not calibrated, never judged" if wrong else ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,7 +171,7 @@ class Stay:
     share: Floats
     low: Floats
     high: Floats
-    sufficient: Bools  # more likely than the level, established
+    sufficient: Bools  # surely more likely than the level
 
 
 class Check(Protocol):
@@ -231,6 +228,9 @@ class Result:
     def __repr__(self) -> str:
         what = "subsets" if self.is_global else "hypotheses"
         return f"<butfor.Result: {self.chosen.sum()} of {len(self.chosen)} {what} chosen>"
+
+    def __str__(self) -> str:
+        return self.summary()
 
     @property
     def modality(self) -> Literal["table", "image", "text", "multimodal"]:
@@ -370,17 +370,17 @@ class Result:
 
         return pd.DataFrame(feature_columns(self))
 
-    def reasons(self, input: object, k: int = 4) -> pd.DataFrame:
-        """Return the `k` strongest reasons of one input: what its decision is established to hang on, then what else is
-        established, each in its finest parts, then the rest by the size of their effects.
+    def reasons(self, input: object = None, k: int = 4) -> pd.DataFrame:
+        """Return the `k` strongest reasons of one input: decisive parts, then what is enough, then unusual parts, each
+        as fine as they are known; then larger parts that are unusual or decisive, then what comes closest.
 
-        Column `order` says "established" where a reason is sure to be stronger than the next one (simultaneous
-        intervals at 95 %), `sentence` says it in words.
+        Column `kind` says which of these a reason is, `order` whether its effect is sure to be larger than those after
+        it (simultaneous intervals at 95 %), `sentence` all of it in words.
 
         Parameters
         ----------
-        input : object
-            Its name, as in the table.
+        input : object, optional
+            Its name, as in the table; a result of one input needs none.
         k : int
             How many.
 
@@ -540,22 +540,34 @@ class Result:
         -------
         int
         """
+        if input is None and None not in self.input_names:
+            if len(self.input_names) > 1:
+                raise InputError(f"name an input: this result has {_listed(self.input_names)}")
+            return 0
         if input not in self.input_names and str(input) in self.input_names:
             input = str(input)  # times and the like are text in a file
         if input not in self.input_names:
             raise InputError(f"unknown input {input!r}; this result has {_listed(self.input_names)}")
         return self.input_names.index(input)
 
-    def summary(self) -> str:
-        """Return the result in words: how many, which subsets, what is promised, what to beware of.
+    def summary(self, *, full: bool = False) -> str:
+        """Return the answer in at most ten lines; `print(result)` shows the same.
+
+        What the model says, what is decisive, the nearest change, what is unusual, where the inputs differ on average;
+        notes that change what may be concluded, the control and the promise.
+
+        Parameters
+        ----------
+        full : bool
+            Whether the table of subsets, all notes, the guarantee and the settings come after it.
 
         Returns
         -------
         str
         """
-        from butfor.results.summary import importance_summary, summary
+        from butfor.results.summary import summary
 
-        return importance_summary(self) if self.is_global else summary(self)
+        return summary(self, full=full)
 
     def with_sources(
         self, *, model: str | None = None, data: str | None = None, reference: str | None = None
@@ -613,7 +625,7 @@ class Result:
         return ResultPlots(self)
 
     def to_shap(self, *, groups: bool = False) -> Any:
-        """Return the effects as a `shap.Explanation`, for SHAP's plots; established ones have a star at their value.
+        """Return the effects as a `shap.Explanation`, for SHAP's plots; unusual ones have a star at their value.
 
         Effects do not add up, so the base value of an input is its output minus the sum of its effects: it is no
         expectation, and the label "E[f(X)]" that SHAP's waterfall writes beside it is not true of it.
@@ -775,13 +787,13 @@ def _values(result: Result) -> Array:
 
 
 STATUSES = (
-    "not established", "established", "untested", "not calibrated", "not judged", "hardly picked", "no variation",
+    "not unusual", "unusual", "untested", "not calibrated", "not judged", "hardly picked", "no variation",
     "open",
 )  # fmt: skip
 
 
 def _status(result: Result) -> Array:
-    """Return why a hypothesis is not established, where that is known better than "not established"."""
+    """Return whether a hypothesis is unusual, or why that could not be judged."""
     wrong = np.zeros(len(result.chosen), bool)
     if result.control is not None and result.control.calibrated is not None:
         wrong = ~result.control.calibrated[result.subset_of]

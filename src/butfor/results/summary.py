@@ -23,24 +23,19 @@ CALLED = {
 }
 
 
-def summary(result: Result, most: int = 15) -> str:
-    """Return the answer first: what decides, which subsets, for which inputs; then notes, control and guarantee."""
-    from butfor.results.view import view
+def summary(result: Result, *, full: bool = False, most: int = 15) -> str:
+    """Return the answer in at most ten lines; with `full` all else after it, the subsets in a table of `most` lines."""
+    from butfor.results.view import OF_INTERVALS, view
 
     shown = view(result)
-    paragraphs: list[str] = []
-    for answer in shown.answers:
-        first = answer.sentence
-        if answer.about == "next":  # belongs to the sentence before it
-            first = f"{paragraphs.pop()} {first}"
-        elif answer.about == "decision":
-            first = f"Decision: {first[:1].lower()}{first[1:]}"
-        paragraphs += [first, *(f"  {example}" for example in answer.examples)]
-    lines = [*_wrapped(shown.made), "", *_wrapped(*paragraphs), *_subset_lines(result, most), ""]
-    control = [f"Control: {shown.control}"] if shown.control else []
-    notes = [f"Note: {note}" for note in result.notes]
-    promises = (f"Guarantee: {result.guarantee}", *shown.promises)
-    return "\n".join([*lines, *_wrapped(shown.bound, *notes, *control, *promises)])
+    lines = [str(line) for line in shown.lines]
+    if not full:
+        return "\n".join(lines)
+    table = _importance_lines(result, most) if result.is_global else _subset_lines(result, most)
+    rest = [*(f"Note: {note}" for note in shown.notes), *([f"Control: {shown.control}"] if shown.control else [])]
+    rest += [f"Guarantee: {result.guarantee}", *shown.promises, shown.bound, OF_INTERVALS]
+    settings = [f"{name}: {value}" for name, value in shown.settings]
+    return "\n".join([*lines, "", *_wrapped(shown.made), *table, "", *_wrapped(*rest), "", *_wrapped(*settings)])
 
 
 def _wrapped(*sentences: str) -> list[str]:
@@ -145,37 +140,36 @@ def effect_name(result: Result) -> str:
     return f"mean {f'{link} of the output' if link else 'output'} minus mean counterfactual"
 
 
-def importance_summary(result: Result, most: int = 15) -> str:
-    """Return headline, the chosen subsets with their effects, notes and guarantee of the global question."""
-    lines, effects, p = [*_wrapped(importance_headline(result)), ""], result.effects, result.evidence.values
+def _importance_lines(result: Result, most: int) -> list[str]:
+    """Return a table of the chosen subsets of the global question with their effects, the largest first."""
+    effects, p = result.effects, result.evidence.values
     rows = [j for j in np.lexsort((p, -np.abs(np.nan_to_num(effects.effect)))).tolist() if result.chosen[j]]
-    if rows:
-        width = max(len("subset"), *(len(result.subset_names[j]) for j in rows[:most]))
-        lines.append(f"{'subset':<{width}}  {'effect (95 % interval)':<32}  p        effect: {effect_name(result)}")
-        for j in rows[:most]:
-            effect, low, high = effects.effect[j], effects.low[j], effects.high[j]
-            interval = "" if np.isnan(low) else f" ({low:+.3g} to {high:+.3g})"
-            shown = "not estimated" if np.isnan(effect) else f"{effect:+.3g}{interval}"
-            lines.append(f"{result.subset_names[j]:<{width}}  {shown:<32}  {p[j]:.3g}")
-        lines += [f"... and {len(rows) - most} more subsets; see result.table"] if len(rows) > most else []
-        lines.append("")
-    notes = [f"Note: {note}" for note in result.notes]
-    return "\n".join([*lines, *_wrapped(*notes, f"Guarantee: {result.guarantee}")])
+    if not rows:
+        return []
+    width = max(len("subset"), *(len(result.subset_names[j]) for j in rows[:most]))
+    lines = ["", f"Effect: {effect_name(result)}", f"{'subset':<{width}}  {'effect (95 % interval)':<32}  p"]
+    for j in rows[:most]:
+        effect, low, high = effects.effect[j], effects.low[j], effects.high[j]
+        interval = "" if np.isnan(low) else f" ({low:+.3g} to {high:+.3g})"
+        shown = "not estimated" if np.isnan(effect) else f"{effect:+.3g}{interval}"
+        lines.append(f"{result.subset_names[j]:<{width}}  {shown:<32}  {p[j]:.3g}")
+    return [*lines, *([f"... and {len(rows) - most} more subsets; see result.table"] if len(rows) > most else [])]
 
 
-def flip_sentence(result: Result, row: int) -> str:
-    """Return in words how often the decision would have been otherwise, but for a subset."""
-    decided, name = result.decided, result.subset_names[int(result.subset_of[row])]
+def flip_words(result: Result, row: int, *, brief: bool = False) -> str:
+    """Return in words how often the decision would have been another, but for a subset."""
+    decided = result.decided
     assert decided is not None
-    rest = name.removeprefix("all but ")
-    name = name if rest == name else f"the columns other than {rest}"
-    if not np.isfinite(decided.share[row]):
-        return f"But for {name}: nothing was drawn."
-    ways, low, high = (round(100 * float(part[row])) for part in (decided.share, decided.low, decided.high))
-    unsure = not decided.necessary[row] and decided.share[row] > decided.level
-    happened = CALLED.get(result.modality, "the decision would have been otherwise in {ways} % of the draws")
-    more = ", not established as more likely than not" if unsure else ""
-    return f"But for {name} {happened.format(ways=ways)} (95 %: {low} to {high}{more})."
+    share, low, high = decided.share[row], decided.low[row], decided.high[row]
+    if not np.isfinite(share) or unknown(low, high):
+        return "unknown how many draws decide otherwise"
+    of = "" if brief else " of draws" if result.modality == "table" else " of fills"
+    return f"{round(100 * share)} %{of} decide otherwise; 95 %: {round(100 * low)} to {round(100 * high)}"
+
+
+def unknown(low: Floats | float, high: Floats | float) -> Bools:
+    """Return which intervals of a probability are all that there is: then nothing is known."""
+    return np.asarray((np.nan_to_num(low) < 0.005) & (np.nan_to_num(high, nan=1.0) > 0.995))
 
 
 def finest_of(result: Result, marked: Bools) -> Bools:
@@ -193,69 +187,83 @@ def headline_parts(result: Result, marked: Bools) -> Bools:
     return layers.finest(marked, np.where(other, np.nan, result.effects.effect))
 
 
+KINDS = ("closest", "decisive", "unusual", "unusual", "enough", "decisive")  # of reasons, by their rank
+
+
 def reasons(result: Result, position: int, k: int) -> dict[str, Array]:
     """Return columns of a table with at most `k` rows for the input at `position`, the strongest first.
 
-    What is established comes first, what the decision hangs on before the rest; then the finest parts that are not,
-    also of a group that is established: which of its parts come near is what is asked next.
+    Decisive parts come first, then those that are enough, then unusual ones, each in their finest parts; then the
+    larger parts that are unusual or decisive, the whole input last; then what comes closest.
     """
     from butfor.results.result import names_column
+    from butfor.results.view import whole_inputs
 
-    of_input, decided, layers = np.flatnonzero(result.input_of == position), result.decided, result.hypotheses.layers
-    share = np.zeros(len(result.chosen)) if decided is None else np.nan_to_num(decided.share)
-    needed = np.zeros(len(share), bool) if decided is None else finest_of(result, decided.necessary) & (share > 0)
-    rank = np.where(needed, 2, headline_parts(result, result.chosen))
+    decided, root = result.decided, whole_inputs(result)
+    share, needed, enough = np.zeros(len(root)), np.zeros(len(root), bool), np.zeros(len(root), bool)
+    if decided is not None:
+        share, needed = np.nan_to_num(decided.share), decided.necessary
+        enough = enough if decided.stay is None else decided.stay.sufficient & ~root
+    known = np.isfinite(result.effects.effect) | (share > 0)
+    cases = [
+        finest_of(result, needed) & ~root,
+        finest_of(result, enough),
+        headline_parts(result, result.chosen) & ~root,
+        result.chosen,
+        needed,
+    ]
+    rank = np.select(cases, range(len(cases), 0, -1), 0)
+    of_input = result.input_of == position
+    listed = np.flatnonzero(of_input & ((rank > 0) | (finest_of(result, known) if known[of_input].any() else True)))
     size = np.abs(np.nan_to_num(result.effects.effect))
-    ordered = of_input[np.lexsort((-size[of_input], -share[of_input], -rank[of_input]))]
-    known = np.isfinite(result.effects.effect) | (False if decided is None else np.isfinite(decided.share))
-    near = finest_of(result, known)[ordered] if known[of_input].any() else rank[ordered] == 0
-    rows: list[int] = []
-    for row in ordered[rank[ordered] > 0].tolist():  # no part of a stronger reason, and nothing that has one as a part
-        if layers is None or not any(
-            row in _line(layers.parent, one) or one in _line(layers.parent, row) for one in rows
-        ):
-            rows.append(row)
-    rows = [*rows, *ordered[(rank[ordered] == 0) & near].tolist()][:k]
+    rows = listed[np.lexsort((-size[listed], -share[listed], root[listed], -rank[listed]))][:k]
     table = result.table.iloc[rows]
     names = ["subset", "value", "effect", "effect_low", "effect_high", "surprise", "status"]
     names += ["flip", "flip_low", "flip_high", "necessary"]
     shown = {name: table[name].to_numpy() for name in names if name in table}
-    sentences = tuple(_sentence(result, row) for row in rows)
-    return {**shown, "order": _order(result, np.array(rows, np.int64)), "sentence": names_column(sentences)}
-
-
-def _line(parent: Ints, row: int) -> set[int]:
-    """Return a hypothesis and all that it is a part of."""
-    line = set()
-    while row >= 0:
-        line.add(row)
-        row = int(parent[row])
-    return line
+    kinds = np.array(KINDS, dtype=object)[rank[rows]]
+    sentences = tuple(_sentence(result, row) for row in rows.tolist())
+    return {"kind": kinds, **shown, "order": _order(result, rows), "sentence": names_column(sentences)}
 
 
 def _order(result: Result, rows: Ints) -> Array:
-    """Return whether each reason is sure to be stronger than the next: their intervals, for all of them, are apart."""
+    """Return whether each reason is sure to have a larger effect than those after it, by intervals for all of them."""
     from scipy.special import ndtri
 
-    words = np.full(len(rows), "not established", dtype=object)
+    words = np.full(len(rows), "may be no larger than the next", dtype=object)
+    words[-1:] = ""
     effect, low, high = (part[rows] for part in (result.effects.effect, result.effects.low, result.effects.high))
     wider = float(ndtri(1 - 0.025 / max(1, len(rows))) / ndtri(0.975))  # Bonferroni
     least = np.maximum(np.abs(effect) - wider * (high - low) / 2, 0)
     most = np.abs(effect) + wider * (high - low) / 2
     for i in range(len(rows) - 1):
         if least[i] > np.nanmax(most[i + 1 :], initial=-np.inf):
-            words[i] = "established"
+            words[i] = "larger than all after it"
     return words
 
 
 def _sentence(result: Result, row: int) -> str:
-    name, effect = result.subset_names[int(result.subset_of[row])], result.effects.effect[row]
-    status = "established" if result.chosen[row] else "not established"
-    words = f"{name}: moves the output by {effect:+.3g} ({status})" if np.isfinite(effect) else f"{name} ({status})"
-    if result.decided is None:
-        return words
-    flips = flip_sentence(result, row)
-    return f"{words}; {flips[:1].lower()}{flips[1:]}"
+    effects, decided = result.effects, result.decided
+    words = [str(result.table["status"].iloc[row])]
+    if np.isfinite(effects.effect[row]):
+        words.append(f"effect {with_interval(effects.effect[row], effects.low[row], effects.high[row])}")
+    if decided is not None:
+        verdict = "decisive" if decided.necessary[row] else "not decisive"
+        words = [f"{verdict} ({flip_words(result, row)})", *words]
+    return f"{result.subset_names[int(result.subset_of[row])]}: {'; '.join(words)}."
+
+
+def with_interval(effect: float, low: float, high: float) -> str:
+    """Return an effect and its interval; what is computed exactly has none.
+
+    >>> with_interval(0.5, 0.4, 0.6), with_interval(-2.0, -2.0, -2.0)
+    ('+0.5 (95 %: +0.4 to +0.6)', '−2')
+    """
+    if not np.isfinite(effect):
+        return "not estimated"
+    known = np.isfinite(low) and np.isfinite(high) and low != high
+    ends = f" (95 %: {number(low, sign=True)} to {number(high, sign=True)})" if known else ""
+    return f"{number(effect, sign=True)}{ends}"
 
 
 def number(value: float, *, sign: bool = False) -> str:

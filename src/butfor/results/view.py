@@ -6,25 +6,32 @@ rendering words or formats anything a second time.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 
 from butfor.inference.statistics import Target, averaged_target
+from butfor.results.notes import PICKED
 from butfor.results.result import Result
 from butfor.results.summary import (
+    WIDTH,
+    are_logits,
     are_probabilities,
     bound_sentence,
     effect_name,
     finest_of,
-    flip_sentence,
+    flip_words,
     headline,
     headline_parts,
     importance_headline,
     number,
+    probabilities,
     to_scale,
+    unknown,
+    with_interval,
 )
 from butfor.results.words import Note, Severity, promise_of_decisions, promise_of_features
 from butfor.types import Array, Batch, Bools, Floats, Ints
@@ -36,10 +43,10 @@ LABELS: dict[Severity, str] = {"warning": "Beware", "limit": "Good to know", "in
 MOST_LINES = 8  # of a chart
 MOST_FEATURES = 200  # of a global result
 MOST_CHANGED, MOST_COLUMNS = 6, 12
-KEY = "Blue: established; grey: not established. Second line: 95 % interval."
+KEY = "Blue: {blue}; grey: not {blue}. Second line: 95 % interval."
 OF_INTERVALS = (
-    "An interval says how well the effect is known; established says that the output is unusual among its "
-    "counterfactuals."
+    "A 95 % interval says how large one effect is, by itself; unusual says that the output is extreme among its "
+    "counterfactuals, with alpha for all of them together. So the interval of an unusual part may hold 0."
 )
 
 
@@ -53,12 +60,12 @@ class Line:
     low: float | None
     middle: float | None
     high: float | None
-    sure: bool  # established: in colour
+    sure: bool  # a finding: in colour
     value: str = ""  # observed, of a single column
     depth: int = 0  # in the tree of subsets
     more: str = ""  # how extreme, for how many inputs, or the p-value
     evidence: str = ""
-    q: str = ""  # the least alpha at which it would be established
+    q: str = ""  # the least alpha at which it would be unusual
     status: str = ""
     folded: bool = False  # away, until the reader unfolds it
 
@@ -83,6 +90,7 @@ class NearestCase:
     subset: str
     changes: tuple[tuple[str, str, str], ...]  # column, observed value, drawn value
     more: int  # columns that are left out
+    output: str  # its name
     before: str
     after: str
 
@@ -109,25 +117,55 @@ class Entry:
     flip: Line | None
 
 
+About = Literal["says", "decisive", "nearest", "unusual", "differ", "matter", "note", "control", "promise"]
+QUESTIONS: dict[About, str] = {
+    "decisive": "Decisive",
+    "nearest": "Nearest change",
+    "unusual": "Unusual",
+    "differ": "Differ on average",
+    "matter": "Matter",
+    "note": "Note",
+    "control": "Control",
+    "promise": "Promise",
+}
+MEANINGS: dict[About, str] = {
+    "decisive": "but for this part, redrawn as the reference has it, the decision would likely have been another.",
+    "nearest": "the draw nearest to the input among those that change the decision; not the smallest change there is.",
+    "unusual": "the output is extreme beside those of the same input with this part redrawn.",
+    "differ": "the mean output over the inputs is another than with this part redrawn as in the reference.",
+    "matter": "the loss rises when this part is redrawn given the other columns.",
+    "control": "rows of the reference go through the same test; nothing is to be found there.",
+}
+
+
 @dataclass(frozen=True)
 class Answer:
-    """One sentence of the answer, and examples of it, an input each."""
+    """One line of the answer: the question in a word, what is known of it, and what the word means."""
 
-    about: Literal["decision", "features", "inputs", "next"]
-    sentence: str
-    examples: tuple[str, ...] = ()
+    about: About
+    text: str
+
+    @property
+    def question(self) -> str:
+        """The question in a word; none for what the model says."""
+        return QUESTIONS.get(self.about, "")
+
+    @property
+    def meaning(self) -> str:
+        """What the word means; nothing where it needs no explanation."""
+        return MEANINGS.get(self.about, "")
+
+    def __str__(self) -> str:
+        return f"{self.question}: {self.text}" if self.question else self.text
 
 
 @dataclass(frozen=True)
 class View:
     """A result as every rendering shows it."""
 
-    headline: str  # the answer in one sentence
-    lead: tuple[str, ...]
-    answers: tuple[Answer, ...]  # all of it, with examples
+    lines: tuple[Answer, ...]  # the answer, what the model says first
     chart: Chart | None
     nearest: NearestCase | None
-    promise: str  # in one line
     guarantee: str
     caveats: tuple[str, ...]
     promises: tuple[str, ...]  # on decisions and on features, which are others
@@ -139,29 +177,20 @@ class View:
 
 
 def view(result: Result) -> View:
-    """Return what is shown of a result: what is established, the most telling first, or what comes nearest.
+    """Return what is shown of a result.
 
     Examples
     --------
     >>> import butfor
     >>> rows = np.random.default_rng(0).normal(size=(60, 2))
-    >>> view(butfor.explain(lambda X: X[:, 0], rows[:3] + [4, 0], rows, subsets="columns")).headline
-    'Input by input: something is established for 3 of 3 inputs. Most often: x0 (3).'
+    >>> shown = view(butfor.explain(lambda X: X[:, 0], rows[:3] + [4, 0], rows, subsets="columns"))
+    >>> print(shown.lines[0], shown.lines[1], sep="\n")
     """
-    every, order = answers(result), list(LABELS)
-    first, *lead = (answer.sentence for answer in every)
-    if result.decided is not None and len(result.input_names) == 1:  # one decision: the sentence on it stands first
-        row = telling_row(result, 0)
-        needed = result.decided.necessary.any()
-        first = flip_sentence(result, row) if needed else f"{NOT_ESTABLISHED} {flip_sentence(result, row)}"
-        lead = [*filter(None, [which_of(result, row)]), *(one.sentence for one in every if one.about != "decision")]
+    order = list(LABELS)
     return View(
-        headline=first,
-        lead=tuple(lead),
-        answers=tuple(every),
+        lines=tuple(answer(result)),
         chart=global_chart(result) if result.is_global else _chart(result),
         nearest=_nearest(result),
-        promise=promise_line(result),
         guarantee=str(replace(result.guarantee, caveats=())),
         caveats=tuple(map(str, result.guarantee.caveats)),
         promises=tuple(other_promises(result)),
@@ -173,212 +202,327 @@ def view(result: Result) -> View:
     )
 
 
-# The sentences of the answer
+# The answer, in at most ten lines
 
-MOST_INPUTS = 3  # with a sentence each beside the decision
-MOST_NAMED = 3
-NEAR = 0.05  # the share of flips from which on a part is named as the nearest
-NUMBERS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
-NOT_ESTABLISHED = "It is not established what the decision hangs on."
+MOST_ANSWERED, MOST_NOTES, MOST_NAMED = 10, 3, 5
+TRIVIAL = 1e-3  # of the spread of outputs over inputs and reference: less is no finding
+LEAST_SHOWN = 12  # characters of a name that is cut
+BINDING = (  # why nothing was found; the first that holds is said
+    "reference-limits", "draws-limit", "competition-empty", "e-values-together", "list-limits", "passes-limit",
+    "drawing-ended", "weak", "weak-data", "hidden", "no-skill-alone", "no-skill", "mixed-classes", "blind", "ordinary",
+    "ordinary-data", "as-drawn",
+)  # fmt: skip
 
 
-def answers(result: Result) -> list[Answer]:
-    """Return the sentences of the answer, what is established first; never none."""
+def answer(result: Result) -> list[Answer]:
+    """Return the lines of the answer, the first on what the model says; a line is at most WIDTH characters."""
     if result.is_global:
-        return _global_answers(result)
-    decided, over = result.decided, result.over_inputs
-    decision = [] if decided is None else [_decision_answer(result)]
-    features = [Answer("features", text) for text in _feature_sentences(result)]
-    established = over is not None and bool(over.chosen.any())
-    inputs = _inputs_answers(result)
-    if decided is not None and decided.necessary.any():
-        return [*decision, *features, *inputs]
-    return [*features, *inputs, *decision] if established else [*inputs, *features, *decision]
+        first = [_asked_of_all(result), _matter(result)]
+    else:
+        parts = (_says, _decisive, _nearest_line, _unusual, _differ)
+        first = [line for part in parts if (line := part(result)) is not None]
+    last = [] if result.control is None else [_line_of("control", str(result.control))]
+    last.append(_line_of("promise", promise_line(result)))
+    notes = telling_notes(result)
+    room = min(MOST_NOTES, MOST_ANSWERED - len(first) - len(last))
+    return [*first, *(_line_of("note", note.line) for note in notes[: max(room, 0)]), *last]
 
 
-def _decision_answer(result: Result) -> Answer:
-    """Return how many decisions hang on what, with an input for each subset that they hang on most often."""
+def _line_of(about: About, text: str) -> Answer:
+    """Return a line, cut where it is too long."""
+    made = Answer(about, text)
+    return made if len(str(made)) <= WIDTH else Answer(about, cut(text, len(text) - len(str(made)) + WIDTH))
+
+
+def cut(text: str, most: int) -> str:
+    """Return a text of at most so many characters.
+
+    >>> cut("late_payments", 8), cut("age", 8)
+    ('late_pa…', 'age')
+    """
+    return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"
+
+
+def _listing(about: About, head: str, items: Sequence[tuple[str, str]], tail: str = "", *, further: int = 0) -> Answer:
+    """Return a line with as many items (name, words on it) as it has room for, and how many more there are."""
+    total = len(items) + further
+    room, shown = WIDTH - len(str(Answer(about, head + tail))), list[str]()
+    for place, (name, words) in enumerate(items[:MOST_NAMED], start=1):
+        more = f" and {total - place} more" if place < total else ""
+        space = room - len("; ".join([*shown, words])) - len(more)
+        if shown and len(name) > space:
+            break
+        shown.append(cut(name, max(space, LEAST_SHOWN)) + words)
+    left = total - len(shown)
+    return _line_of(about, f"{head}{'; '.join(shown)}{f' and {left} more' if left else ''}{tail}")
+
+
+def _says(result: Result) -> Answer:
+    """Return the class or the output of the inputs, and the mean of the reference beside it."""
+    count, outputs, names = len(result.input_names), result.outputs, result.output_names
+    who, mean = f"{count:,} {INPUTS.get(result.modality, 'inputs')}", "mean "
+    if count == 1:
+        who, mean = cut(_input_name(result, 0), 40), ""
+    asked = np.unique(result.evidence.classes)
+    column = int(asked[0]) if len(asked) == 1 else None
+    if outputs.shape[1] == 1 or names is None:
+        if column is None:
+            return _line_of("says", f"{who}: {outputs.shape[1]} outputs each")
+        which = "output" if names is None else f"output for {class_label(names[column])}"
+        return _line_of("says", f"{who}: {mean}{which} {_beside(result, outputs, column)}")
+    shares, times = probabilities(outputs), Counter(outputs.argmax(axis=1).tolist()).most_common()
+    scale = "probability" if are_probabilities(outputs) or are_logits(outputs) else "output"
+    listed = [class_label(names[j]) + (f" {n:,}" if len(times) > 1 else "") for j, n in times[:MOST_NAMED]]
+    listed += [f"{len(times) - MOST_NAMED} other classes"] * (len(times) > MOST_NAMED)
+    called = f"{who}{', all' if count > 1 and len(times) == 1 else ':'} {', '.join(listed)}"
+    if result.record.target != "predicted" and column is not None and (len(times) > 1 or times[0][0] != column):
+        return _line_of(
+            "says", f"{called}; {mean}{scale} of {class_label(names[column])} {_beside(result, shares, column)}"
+        )
+    if len(times) == 1:
+        return _line_of("says", f"{called}; {mean}{scale} {_beside(result, shares, times[0][0])}")
+    return _line_of("says", f"{called}; {mean}{scale} {_as_read(float(shares.max(axis=1).mean()))}")
+
+
+def _beside(result: Result, outputs: Floats, column: int) -> str:
+    """Return the mean of an output over the inputs, against that over the reference where whole rows were drawn."""
+    mean = float(outputs[:, column].mean())
+    effect, rows = result.effects.effect, whole_inputs(result) & (result.evidence.classes == column)
+    if result.record.target == "predicted" and result.outputs.shape[1] > 1:
+        rows &= result.outputs.argmax(axis=1)[result.input_of] == column
+    rows &= np.isfinite(effect)
+    if not rows.any() or result.record.link is not None or result.record.picked or outputs is not result.outputs:
+        return _as_read(mean)
+    gap = float(effect[rows].mean())
+    return f"{_as_read(mean)} against {_as_read(mean - gap)} in the reference ({number(gap, sign=True)})"
+
+
+def _as_read(value: float) -> str:
+    """Return an output as people read it: a probability to a thousandth, anything else to three digits."""
+    if 0 < value < 1:
+        return "<0.001" if value < 0.0005 else ">0.999" if value > 0.9995 else f"{round(value, 3):g}"
+    return number(value)
+
+
+def _decisive(result: Result) -> Answer | None:
+    """Return what the decision would have been another but for, or what comes closest to that."""
     decided, total = result.decided, len(result.input_names)
-    assert decided is not None
-    needed = finest_of(result, decided.necessary)
-    inputs = np.unique(result.input_of[decided.necessary])
-    if not inputs.size:
-        sentence = NOT_ESTABLISHED if total == 1 else f"For none of {total} inputs is it established what it hangs on."
-        share = np.nan_to_num(decided.share, nan=-1.0)
-        if share.size and share.max() > 0:
-            row = int(np.argmax(share))
-            name = result.input_names[int(result.input_of[row])]
-            sentence += f" The nearest is {name!r}: {flip_sentence(result, row)}"
-        return Answer("decision", sentence)
-    of_inputs = f"{len(inputs):,} of {total:,} inputs" if total > 1 else "the input"
-    sentence = f"For {of_inputs} it is established what the decision hangs on. {_most(result, needed)}"
-    part, layers, rows = np.zeros(len(needed)), result.hypotheses.layers, np.flatnonzero(needed)
-    if layers is not None:
-        np.maximum.at(part, layers.parent, np.nan_to_num(decided.share) * (layers.parent >= 0))
-    count = np.bincount(result.subset_of[rows], minlength=len(result.subset_names))
-    order = np.argsort(-count, kind="stable")[:MOST_INPUTS]
-    surest = []  # of each subset the input that is surest of it, or of a part of it
-    for subset in order[count[order] > 0]:
-        of_subset = rows[result.subset_of[rows] == subset]
-        surest.append(int(result.input_of[of_subset[np.lexsort((-part[of_subset], -decided.low[of_subset]))[0]]]))
-    examples = (f"{result.input_names[i]!r}: {input_sentence(result, i)}" for i in dict.fromkeys(surest))
-    return Answer("decision", sentence, tuple(examples))
+    if decided is None:
+        return None
+    root, needed = whole_inputs(result), finest_of(result, decided.necessary)
+    below, share = np.flatnonzero(needed & ~root), np.nan_to_num(decided.share, nan=-1.0)
+    unresolved = _inputs_of(result, needed & root)
+    limit = f"not resolved below {_name_of_root(result)}"
+    if below.size and total == 1:
+        rows = below[np.argsort(-share[below], kind="stable")].tolist()
+        words = [f" ({'together; ' * (_width(result, row) > 1)}{flip_words(result, row)})" for row in rows]
+        return _listing("decisive", "", [(_name(result, row), text) for row, text in zip(rows, words, strict=True)])
+    if below.size:
+        none = total - len(np.union1d(result.input_of[below], unresolved))
+        tail = f"; {limit} for {len(unresolved)}" * bool(len(unresolved)) + f"; no part for {none}" * bool(none)
+        return _listing("decisive", "", _counted_parts(result, below), tail)
+    head = limit if len(unresolved) else "no part"
+    if total > 1:
+        head = f"{len(unresolved):,} of {total:,} {limit}" if len(unresolved) else f"no part for any of {total:,}"
+    size, known = len(result.subset_names), ~root & (share >= 0) & ~unknown(decided.low, decided.high)
+    count = np.bincount(result.subset_of[known], minlength=size)
+    mean = np.bincount(result.subset_of[known], weights=share[known], minlength=size) / np.maximum(count, 1)
+    part = int(np.argmax(mean))  # on average over the inputs
+    if not mean[part]:
+        return _line_of("decisive", head if (share > 0).any() else f"{head}: no draw changes the decision")
+    near = f"{percent(mean[part])} decide otherwise"
+    if total == 1:
+        near = flip_words(result, int(np.flatnonzero(result.subset_of == part)[0]), brief=True)
+    return _listing("decisive", f"{head}; closest: ", [(result.subset_names[part], f" ({near})")])
 
 
-def input_sentence(result: Result, index: int) -> str:
-    """Return the strongest but-for reason of one input in words."""
-    row = telling_row(result, index)
-    return " ".join(filter(None, [flip_sentence(result, row), which_of(result, row)]))
+def _nearest_line(result: Result) -> Answer | None:
+    """Return the nearest draw that changes the decision of the input with most to show."""
+    case = _nearest(result)
+    if case is None or not case.changes:
+        return None
+    index = input_index(result, None)
+    head = "" if len(result.input_names) == 1 else f"for {cut(_input_name(result, index), 24)}: "
+    items = [(name, f" {before} → {after}") for name, before, after in case.changes]
+    tail = f" ({case.output} {case.before} → {case.after})" if case.before else ""
+    return _listing("nearest", head, items, tail, further=case.more)
 
 
-def telling_row(result: Result, index: int) -> int:
-    """Return the strongest but-for reason of one input: its finest necessary subset, else the likeliest one."""
-    decided = result.decided
-    assert decided is not None
-    of_input = result.input_of == index
-    needed = finest_of(result, decided.necessary) & of_input
-    rows = np.flatnonzero(needed if needed.any() else of_input)
-    return int(rows[np.argmax(np.nan_to_num(decided.share[rows], nan=-1.0))])
+def _unusual(result: Result) -> Answer:
+    """Return the parts in which inputs are unusual beside their counterfactuals."""
+    total, root = len(result.input_names), whole_inputs(result)
+    chosen = headline_parts(result, result.chosen) & ~trivial(result)
+    below = np.flatnonzero(chosen & ~root)
+    picked = any(note.code in PICKED for note in result.run_notes)
+    tail = f", unless picked by {'its' if total == 1 else 'their'} output" if picked else ""
+    if below.size and (total == 1 or result.modality == "text"):
+        size = np.nan_to_num(np.abs(result.effects.effect[below]))
+        rows = below[np.argsort(-size, kind="stable")]
+        head = "" if total == 1 else f"{len(rows):,} parts in {len(_inputs_of(result, chosen)):,} of {total:,}: "
+        link = LINKS.get(str(result.record.link), "")
+        items = [(_name(result, row), _effect_words(result, row)) for row in rows.tolist()]
+        return _listing("unusual", head, items, f" ({link})" * bool(link) + tail)
+    if below.size:
+        return _listing("unusual", "", _counted_parts(result, below, "in"), tail)
+    if chosen.any():
+        many = "" if total == 1 else f"{len(_inputs_of(result, chosen)):,} of {total:,} as a whole, "
+        return _line_of("unusual", f"{many}not resolved below {_name_of_root(result)}{tail}")
+    if result.chosen.any():
+        return _line_of("unusual", "nothing of any size: effects are below a thousandth of the spread of outputs")
+    return _line_of("unusual", "nothing" if total == 1 else "nothing, input by input")
 
 
-def which_of(result: Result, row: int) -> str:
-    """Return that it is not known which part of a group the decision hangs on, where none of them is established."""
-    layers, decided = result.hypotheses.layers, result.decided
-    if layers is None or decided is None:
-        return ""
-    size = getattr(result.hypotheses.block_of(row).subset.index, "size", 1)
-    if size < 2:
-        return ""
-    parts = np.flatnonzero(layers.parent == row)
-    parts = parts[np.nan_to_num(decided.share[parts], nan=-1.0) >= NEAR]
-    words = f"Which of the {NUMBERS[size] if size < len(NUMBERS) else size} it hangs on is not established"
-    if not parts.size:
-        return f"{words}."
-    nearest = int(parts[np.argmax(decided.share[parts])])
-    name = result.subset_names[int(result.subset_of[nearest])]
-    return f"{words}; of its parts {name} comes nearest ({100 * decided.share[nearest]:.0f} %)."
-
-
-def _most(result: Result, marked: Bools) -> str:
-    """Return the subsets that are marked for most inputs; of a single input those that are."""
-    one = len(result.input_names) == 1
-    count = np.bincount(result.subset_of[marked], minlength=len(result.subset_names))
-    strength = np.zeros(len(count))
-    if one and result.decided is not None:
-        strength[result.subset_of] = np.nan_to_num(result.decided.share)
-    order = np.lexsort((-strength, -count))[:MOST_NAMED]
-    named = [f"{result.subset_names[j]}" + ("" if one else f" ({count[j]})") for j in order if count[j]]
-    left = int((count > 0).sum()) - len(named)
-    more = f" and {left} more" if one and left > 0 else ""
-    return f"{'In its finest parts' if one else 'Most often'}: {'; '.join(named)}{more}." if named else ""
-
-
-def _feature_sentences(result: Result) -> list[str]:
-    """Return which subsets set the inputs apart from the reference, in their finest established parts."""
+def _differ(result: Result) -> Answer | None:
+    """Return the parts in which the inputs differ from the reference on average."""
     over = result.over_inputs
     if over is None:
-        return []
+        return None
+    layers, size = result.hypotheses.layers, len(result.subset_names)
+    chosen = over.chosen & (np.abs(over.effect) >= TRIVIAL * spread(result))
+    finest = chosen if layers is None else layers.first(size).finest(chosen, over.effect)
+    root = whole_inputs(result)[:size] if layers is not None else np.zeros(size, bool)
     target = Target("output")
     if result.record.target == "predicted":
         target = averaged_target(Target("predicted"), result.outputs, result.record.link)
-    classes = result.output_names or range(result.outputs.shape[1])
-    called = np.unique(result.outputs.argmax(axis=1))
-    chosen = over.chosen
-    if result.hypotheses.layers is not None:
-        chosen = result.hypotheses.layers.first(len(chosen)).finest(chosen, over.effect)
-    finest = np.flatnonzero(chosen)
-    if finest.size:
-        order = finest[np.argsort(-np.abs(over.effect[finest]), kind="stable")][:6]
-        named = [f"{result.subset_names[j]} ({over.effect[j]:+.3g})" for j in order]
-        more = f" and {finest.size - len(order)} more" if finest.size > len(order) else ""
-        two = target.classes is not None and (called != target.classes[0]).any()
-        of_class = f" for {classes[int(target.classes[0])]!r}" if two and target.classes is not None else ""
-        return [
-            "Over all inputs: what sets them apart from the reference, and by how much on average"
-            f"{of_class} (established, approximate): {'; '.join(named)}{more}."
-        ]
-    if target.kind != "predicted" or len(called) < 2:
-        return []
-    names = [classes[j] for j in called.tolist()]
-    return [
-        f"Over all inputs nothing is established. They are called {' or '.join(map(str, names))} and each is asked "
-        "about its own class, so what speaks for one class and against another averages out; "
-        f"target={names[0]!r} asks about one of them for all."
-    ]
+    called = np.unique(result.outputs.argmax(axis=1)) if result.outputs.size else np.zeros(0, np.int64)
+    names = result.output_names or range(result.outputs.shape[1])
+    if not finest.any():
+        if target.kind != "predicted" or len(called) < 2:
+            return _line_of("differ", "nothing")
+        return _line_of(
+            "differ", f"nothing (each is asked about its own class; target={names[called[0]]!r} asks about one class)"
+        )
+    rows = np.flatnonzero(finest & ~root) if (finest & ~root).any() else np.flatnonzero(finest)
+    rows = rows[np.argsort(-np.abs(over.effect[rows]), kind="stable")]
+    two = target.classes is not None and (called != target.classes[0]).any()
+    tail = f" (for {class_label(names[int(target.classes[0])])})" if two and target.classes is not None else ""
+    items = [(result.subset_names[j], f" {with_interval(over.effect[j], over.low[j], over.high[j])}") for j in rows]
+    if root[rows].all():
+        items = [("as a whole", f"{items[0][1]}, not resolved below {result.subset_names[rows[0]]}")]
+    return _listing("differ", "", items, tail)
 
 
-def _inputs_answers(result: Result) -> list[Answer]:
-    """Return for how many inputs something is established; where for none, what to look at."""
-    if result.chosen.any():
-        finest, total = headline_parts(result, result.chosen), len(result.input_names)
-        if total == 1:
-            rows = strongest(result, np.flatnonzero(finest), finest, len(finest))
-            effects = [number(result.effects.effect[row], sign=True) for row in rows.tolist()]
-            named = [result.subset_names[j] for j in result.subset_of[rows].tolist()]
-            listed = [f"{name} ({effect})" if effect else name for name, effect in zip(named, effects, strict=True)]
-            more = f" and {len(listed) - 4} more" if len(listed) > 4 else ""
-            return [Answer("inputs", f"Established for this input: {'; '.join(listed[:4])}{more}.")]
-        count = len(np.unique(result.input_of[result.chosen]))
-        of_inputs = f"{count:,} of {total:,} inputs"
-        return [Answer("inputs", f"Input by input: something is established for {of_inputs}. {_most(result, finest)}")]
-    nothing = Answer("inputs", "Nothing is established input by input.")
-    steps = _next_steps(result) if len(result.chosen) else []
-    return [nothing, Answer("next", f"To look at: {'; '.join(steps)}.")] if steps else [nothing]
+def _asked_of_all(result: Result) -> Answer:
+    """Return the global question."""
+    rise, redrawn = f"mean rise of the {result.importance.loss} loss", "when a column is redrawn given the others"
+    if result.record.test != "holdout":
+        rise, redrawn = "change of the mean output", "when a column is redrawn as in the reference"
+    return _line_of("says", f"{result.n_inputs:,} inputs: {rise} {redrawn}")
 
 
-def _next_steps(result: Result) -> list[str]:
-    """Return where a run that established nothing input by input has an answer or comes near one."""
-    steps = []
-    over, decided = result.over_inputs, result.decided
-    if over is not None and over.chosen.any():
-        steps.append("result.features has what is established over all inputs together")
-    if decided is not None and decided.necessary.any():
-        steps.append("result.table.necessary has what decisions hang on")
-    known = np.flatnonzero(np.isfinite(result.effects.effect))
-    if known.size:
-        row = int(known[np.argmax(np.abs(result.effects.effect[known]))])
-        name, subset = result.input_names[int(result.input_of[row])], result.subset_names[int(result.subset_of[row])]
-        effect = f"the largest effect is {result.effects.effect[row]:+.3g}, of {subset!r} on input {name!r}"
-        steps += [f"{effect} (not established)", f"result.reasons({name!r}) lists what comes near"]
-    if decided is None and result.modality == "table":
-        one, edge = "outputs" if result.outputs.shape[1] == 1 else "outputs[:, 0]", np.median(result.outputs[:, :1])
-        steps.append(f"decide=lambda outputs: {one} >= {edge:.4g} asks what such a decision hangs on, without pooling")
-    return steps
+def _matter(result: Result) -> Answer:
+    """Return the columns that matter over a data set, or in which it differs from the reference."""
+    finest, effects = finest_of(result, result.chosen), result.effects  # a group where none of its columns is
+    rows = np.flatnonzero(finest)
+    rows = rows[np.argsort(-np.nan_to_num(np.abs(effects.effect[rows])), kind="stable")]
+    group = (
+        np.zeros(len(finest), bool) if result.hypotheses.layers is None else result.hypotheses.layers.resolution == 0
+    )
+    ends = zip(effects.effect[rows], effects.low[rows], effects.high[rows], strict=True)
+    words = [f"{' together' * bool(group[j])} {with_interval(*three)}" for j, three in zip(rows, ends, strict=True)]
+    items = [(result.subset_names[j], text) for j, text in zip(rows, words, strict=True)]
+    about: About = "matter" if result.record.test == "holdout" else "differ"
+    return _listing(about, "", items) if items else _line_of(about, f"nothing, of {len(finest):,}")
 
 
-def _global_answers(result: Result) -> list[Answer]:
-    """Return what is established over the data set, and for how many features."""
-    finest = finest_of(result, result.chosen)  # a group where none of its columns is
-    effect = np.where(finest, np.abs(np.nan_to_num(result.effects.effect)), -1.0)
-    count, total = int(finest.sum()), len(result.chosen)
-    names = [result.subset_names[j] for j in np.argsort(-effect, kind="stable")[:count]]
-    named = ", ".join(names[:MOST_NAMED]) + (f" and {count - MOST_NAMED} more" if count > MOST_NAMED else "")
-    lead = f"Established for {count:,} of {total:,} features, over {result.n_inputs:,} inputs"
-    if result.record.test == "holdout":
-        first = f"The skill of the model rests on {named}."
-        lead += f": the {result.importance.loss} loss is larger when the feature is redrawn, given the others."
-    else:
-        first = f"What sets these inputs apart from the reference: {named}."
-        lead += ": the mean output is another when the feature is redrawn as in the reference, given the others."
-    first = first if names else f"Over these {result.n_inputs:,} inputs nothing is established."
-    return [Answer("features", first), Answer("features", lead)]
+def _counted_parts(result: Result, rows: Ints, preposition: str = "for") -> list[tuple[str, str]]:
+    """Return parts with the number of inputs that they are marked for, most often first; most of a table last."""
+    count, total = np.bincount(result.subset_of[rows], minlength=len(result.subset_names)), len(result.input_names)
+    large = np.zeros(len(count), bool)
+    for row in rows.tolist():
+        large[result.subset_of[row]] = 2 * _width(result, row) > max(len(result.record.columns), 4)
+    order = [j for j in np.lexsort((-count, large)).tolist() if count[j]]
+    of = [f" of {total:,}"] + [""] * (len(order) - 1)
+    return [(result.subset_names[j], f" {preposition} {count[j]:,}{rest}") for j, rest in zip(order, of, strict=True)]
+
+
+def _effect_words(result: Result, row: int) -> str:
+    effects = result.effects
+    if not np.isfinite(effects.effect[row]):
+        return ""
+    if len(result.input_names) > 1:
+        return f" {number(effects.effect[row], sign=True)}"
+    return f" {with_interval(effects.effect[row], effects.low[row], effects.high[row])}"
+
+
+def _name(result: Result, row: int) -> str:
+    return result.subset_names[int(result.subset_of[row])]
+
+
+def _input_name(result: Result, index: int) -> str:
+    name = result.input_names[index]
+    return name if isinstance(name, str) else f"input {name}"
+
+
+def _width(result: Result, row: int) -> int:
+    """Return the number of columns of a subset of a table; 1 for a region, a word or a part."""
+    return len(result.hypotheses.block_of(row).subset.index) if result.modality == "table" else 1
+
+
+def _inputs_of(result: Result, marked: Bools) -> Ints:
+    return np.unique(result.input_of[marked])
+
+
+def whole_inputs(result: Result) -> Bools:
+    """Return which hypotheses (H,) are of a whole input: the only subset of their input that is no part of another."""
+    layers, count = result.hypotheses.layers, len(result.input_names)
+    if layers is None:
+        return np.zeros(len(result.chosen), bool)
+    top = layers.parent < 0
+    alone = np.bincount(result.input_of[top], minlength=count) == 1
+    parted = np.isin(np.arange(len(top)), layers.parent)
+    return np.asarray(top & alone[result.input_of] & parted)
+
+
+def _name_of_root(result: Result) -> str:
+    root = np.flatnonzero(whole_inputs(result))
+    return _name(result, int(root[0])) if root.size else "the whole input"
+
+
+def spread(result: Result) -> float:
+    """Return the range of outputs over the inputs and the means of their counterfactuals, the reference among them."""
+    observed, effect = result.evidence.observed, result.effects.effect
+    means = (observed - effect)[np.isfinite(effect)]
+    return float(np.ptp(np.concatenate([observed[np.isfinite(observed)], means]))) if len(observed) else 0.0
+
+
+def trivial(result: Result) -> Bools:
+    """Return which effects (H,) are too small to be shown as a finding."""
+    return np.asarray(np.nan_to_num(np.abs(result.effects.effect), nan=np.inf) < TRIVIAL * spread(result))
+
+
+def telling_notes(result: Result) -> list[Note]:
+    """Return the notes that change what may be concluded: warnings, and the limits where they decided the outcome.
+
+    That inputs look picked is said beside what is unusual.
+    """
+    shown = [note for note in result.notes if note.severity == "warning" and note.code not in PICKED]
+    limits = [note for note in result.notes if note.code in BINDING and _binds(result, note)]
+    return shown if result.chosen.any() else [*shown, *limits[:1]]
+
+
+def _binds(result: Result, note: Note) -> bool:
+    """Return whether a limit decided the outcome: something that is not chosen has the least p-value it allows."""
+    values = note.values
+    least = {"reference-limits": values.get("floor", 0.0), "draws-limit": values.get("h", 1) / values.get("draws", 1)}
+    return note.code not in least or bool((result.evidence.values <= 1.5 * least[note.code]).any())
 
 
 def promise_line(result: Result) -> str:
     """Return what is promised, in one line."""
-    controls, most = result.guarantee.controls, percent(result.alpha)
-    if result.decided is not None and result.decided.necessary.any():
-        rest = {"nothing": "nothing is promised", "FWER": f"all is true but with a probability of {most}"}
-        of_rest = rest.get(controls, f"at most {most} is expected to be false")
-        necessary = f"Of what is called necessary at most {percent(result.record.alpha)} is expected to be wrong"
-        if result.record.simultaneous:
-            necessary = "All that is called necessary holds with 95 % confidence"
-        return f"{necessary}; of the rest, {of_rest}."
+    controls, most, other = result.guarantee.controls, percent(result.alpha), percent(result.record.alpha)
+    further = result.decided is not None or result.over_inputs is not None
     if controls == "nothing":
-        return "Nothing is promised about errors here: see why."
-    if controls == "FWER":
-        return f"The probability that anything called established{_detail(result)} is false is at most {most}."
-    return f"Of what is called established{_detail(result)}, at most {most} is expected to be false."
+        first = "none on what is unusual (result.guarantee says why)"
+    elif controls == "FWER":
+        first = f"with {percent(1 - result.alpha)} confidence nothing called unusual is wrong"
+    elif result.alpha == result.record.alpha:
+        first, further = f"of each kind of finding at most {most} is wrong on average", False
+    else:
+        first = f"of what is unusual at most {most} is wrong on average"
+    rest = f"; of other findings at most {other} on average" if further else ""
+    each = "all 95 % intervals hold together" if result.record.simultaneous else "each 95 % interval holds by itself"
+    return f"{first}{rest}; {each}"
 
 
 def other_promises(result: Result) -> list[str]:
@@ -386,10 +530,6 @@ def other_promises(result: Result) -> list[str]:
     record, layered = result.record, result.hypotheses.layers is not None
     decisions = [] if result.decided is None else [promise_of_decisions(record, layered)]
     return decisions + ([] if result.over_inputs is None else [promise_of_features(record, layered)])
-
-
-def _detail(result: Result) -> str:
-    return "" if result.hypotheses.layers is None else " at each level of detail"
 
 
 SETTINGS = {
@@ -497,7 +637,7 @@ def rows_of(result: Result, index: int) -> Ints:
 
 
 def marked(result: Result) -> Bools:
-    """Return which hypotheses (H,) are established, or necessary to a decision."""
+    """Return which hypotheses (H,) are unusual, or decisive."""
     return result.chosen if result.decided is None else result.chosen | result.decided.necessary
 
 
@@ -506,14 +646,14 @@ def input_index(result: Result, name: object) -> int:
     if name is not None:
         return result.position(name)
     count = len(result.input_names)
-    established = np.bincount(result.input_of[marked(result)], minlength=count)
+    findings = np.bincount(result.input_of[marked(result)], minlength=count)
     size = np.zeros(count)
     np.maximum.at(size, result.input_of, np.nan_to_num(np.abs(result.effects.effect)))
-    return int(np.lexsort((-size, -established))[0])
+    return int(np.lexsort((-size, -findings))[0])
 
 
 def strongest(result: Result, rows: Ints, sure: Bools, most: int) -> Ints:
-    """Return rows with the established ones first, the finest of them first, then by the size of the effect."""
+    """Return rows with the findings (`sure`) first, the finest of them first, then by the size of the effect."""
     size = np.nan_to_num(np.abs(result.effects.effect[rows]))
     return rows[np.lexsort((-size, ~headline_parts(result, sure)[rows], ~sure[rows]))][:most]
 
@@ -526,7 +666,7 @@ def by_evidence(result: Result) -> Ints:
 
 
 def leading(result: Result) -> Ints:
-    """Return the row of each input that says most: necessary, else established, finest, then the largest share or
+    """Return the row of each input that says most: decisive, else unusual, finest, then the largest share or
     effect; -1 where nothing was tested of an input."""
     sure = headline_parts(result, marked(result))
     size = np.nan_to_num(np.abs(result.effects.effect))
@@ -599,10 +739,11 @@ def decision_lines(result: Result, rows: Ints) -> tuple[Line, ...]:
     lines = []
     for row in rows.tolist():
         share, low, high = decided.share[row], decided.low[row], decided.high[row]
-        interval = f"{round(100 * low)} to {percent(high)}" if np.isfinite(low) else ""
+        wide = unknown(low, high)
+        interval = f"{round(100 * low)} to {percent(high)}" if np.isfinite(low) and not wide else ""
         name, value = result.subset_names[int(result.subset_of[row])], value_text(observed[row])
         ends, sure = (scale(low), scale(share), scale(high)), bool(decided.necessary[row])
-        lines.append(Line(name, percent(share), interval, *ends, sure, value))
+        lines.append(Line(name, "unknown" if wide else percent(share), interval, *ends, sure, value))
     return tuple(lines)
 
 
@@ -642,11 +783,12 @@ def features_chart(result: Result, subsets: Ints) -> Chart:
         _line(scale, result.subset_names[j], effect[j], (low[j], high[j]), sure[j], depth=int(depth[j]), more=more[j])
         for j in subsets.tolist()
     )
-    return Chart(f"Mean {effect_label(result)}, over all inputs", tuple(lines), "zero", scale(0.0) or 0.0, KEY)
+    title, key = f"Mean {effect_label(result)}, over all inputs", KEY.format(blue="different")
+    return Chart(title, tuple(lines), "zero", scale(0.0) or 0.0, key)
 
 
 def global_chart(result: Result) -> Chart:
-    """Return the features of a data set, established ones first; of the others the difference on the test's draws."""
+    """Return the features of a data set, those chosen first; of the others the difference on the test's draws."""
     effects, evidence, q = result.effects, result.evidence, result.q
     known = np.isfinite(effects.effect)
     middle = np.where(known, effects.effect, result.difference)
@@ -660,8 +802,8 @@ def global_chart(result: Result) -> Chart:
         )
         for j in order.tolist()
     )
-    title = effect_name(result)
-    return Chart(title[:1].upper() + title[1:], tuple(lines), "zero", scale(0.0) or 0.0, KEY)
+    title, key = effect_name(result), KEY.format(blue="found to matter" if result.importance.loss else "different")
+    return Chart(title[:1].upper() + title[1:], tuple(lines), "zero", scale(0.0) or 0.0, key)
 
 
 def _chart(result: Result) -> Chart | None:
@@ -669,7 +811,7 @@ def _chart(result: Result) -> Chart | None:
     decided, over, chosen = result.decided, result.over_inputs, result.chosen
     if decided is not None and (len(result.input_names) == 1 or decided.necessary.any()):
         if len(result.input_names) > 1 and len(np.unique(result.subset_of[decided.necessary])) > 2:
-            title = "by the finest part on which their decision hangs"
+            title = "by the finest part that is decisive"
             return _counts(result, finest_of(result, decided.necessary), title)
         return _decision_chart(result, input_index(result, None))
     if over is not None and over.chosen.any():
@@ -677,24 +819,24 @@ def _chart(result: Result) -> Chart | None:
         return features_chart(result, order[:MOST_LINES])
     if chosen.any() and len(result.input_names) > 1:
         part = "part" if result.hypotheses.layers is None else "finest part"
-        return _counts(result, headline_parts(result, chosen), f"by the {part} that is established")
+        return _counts(result, headline_parts(result, chosen), f"by the {part} that is unusual")
     index = input_index(result, None)
     rows = rows_of(result, index)
     rows = rows[np.isfinite(result.effects.effect[rows])]
     if not len(rows):
         return None
     lines, zero = effect_lines(result, strongest(result, rows, chosen, MOST_LINES), chosen)
-    title = f"{result.input_names[index]}: {effect_label(result, index)}"
-    return Chart(title, lines, "zero", zero, f"{KEY} {OF_INTERVALS}")
+    title = f"{_input_name(result, index)}: {effect_label(result, index)}"
+    return Chart(title, lines, "zero", zero, f"{KEY.format(blue='unusual')} {OF_INTERVALS}")
 
 
 def _decision_chart(result: Result, index: int) -> Chart:
     decided, rows = result.decided, rows_of(result, index)
     assert decided is not None
     rows = rows[np.lexsort((-np.nan_to_num(decided.share[rows], nan=-1.0), ~decided.necessary[rows]))][:MOST_LINES]
-    title = f"{result.input_names[index]}: probability that the decision would have been otherwise, but for"
+    title = f"{_input_name(result, index)}: probability that the decision would have been otherwise, but for"
     each = "all of a resolution together" if result.record.simultaneous else "each by itself"
-    key = f"Blue: established as more likely than the level; grey: not. Second line: 95 % interval, {each}."
+    key = f"Blue: decisive, above the level; grey: not. Second line: 95 % interval, {each}."
     mark, key_of_mark = scale_over(1.0)(decided.level) or 0.0, f"Dashed: level {decided.level:g}."
     return Chart(title, decision_lines(result, rows), "level", mark, key, key_of_mark)
 
@@ -724,10 +866,10 @@ def called(result: Result) -> list[str]:
 
 
 def entries(result: Result, most: int) -> list[Entry]:
-    """Return the first inputs with their strongest reason, those with something established first."""
+    """Return the first inputs with their strongest reason, those with a finding first."""
     lead, classes, sure = leading(result), called(result), marked(result)
-    established = np.bincount(result.input_of, weights=headline_parts(result, sure), minlength=len(result.input_names))
-    order = np.argsort(established == 0, kind="stable")[:most]
+    findings = np.bincount(result.input_of, weights=headline_parts(result, sure), minlength=len(result.input_names))
+    order = np.argsort(findings == 0, kind="stable")[:most]
     rows = np.maximum(lead[order], 0)
     lines, _ = effect_lines(result, rows, sure)
     flips = decision_lines(result, rows) if result.decided is not None else (None,) * len(order)
@@ -742,11 +884,10 @@ def _nearest(result: Result) -> NearestCase | None:
     decided = result.decided
     if decided is None or not decided.nearest:
         return None
-    needed = finest_of(result, decided.necessary)
     rows = [row for row in rows_of(result, input_index(result, None)).tolist() if row in decided.nearest]
     if not rows:
         return None
-    return nearest_case(result, min(rows, key=lambda row: (not needed[row], -float(np.nan_to_num(decided.share[row])))))
+    return nearest_case(result, min(rows, key=lambda row: decided.nearest[row].distance))
 
 
 def nearest_case(result: Result, row: int) -> NearestCase | None:
@@ -762,14 +903,15 @@ def nearest_case(result: Result, row: int) -> NearestCase | None:
     changes = [(name, old, new) for name, old, new in pairs if old != new]
     then = decided.nearest[row].outputs
     column = int(result.evidence.classes[row]) if len(then) > 1 else 0
-    label = output_label(result, index) if result.record.link is None else "output"
+    name = "output" if result.output_names is None else class_label(result.output_names[column])
     return NearestCase(
         str(result.input_names[index]),
         subset.name,
         tuple(changes[:MOST_CHANGED]),
         max(0, len(changes) - MOST_CHANGED),
-        f"{label} {number(result.outputs[index][column])}" if result.outputs.size else "",
-        number(then[column]),
+        name,
+        _as_read(result.outputs[index][column]) if result.outputs.size else "",
+        _as_read(then[column]),
     )
 
 

@@ -43,6 +43,15 @@ class Note:
     values: Mapping[str, Any] = field(default_factory=dict)
 
     def __str__(self) -> str:
+        return self._text.replace("\n", " ")
+
+    @property
+    def line(self) -> str:
+        """The first sentence, which says in one line what the rest of it explains."""
+        return self._text.partition("\n")[0].rstrip(".")
+
+    @property
+    def _text(self) -> str:
         sentence = SENTENCES[self.code]
         return sentence.format(**self.values) if isinstance(sentence, str) else sentence(**self.values)
 
@@ -91,54 +100,47 @@ def _lone_signal(
     first = "Nothing can be chosen" if together is None else "A lone signal cannot be found"
     hint = "" if needed is None else f"; a lone signal needs draws={needed}"
     return (
-        f"{first}: with {draws} draws no p-value is below {h}/{draws + h}, so "
+        f"{first} with {draws} draws: no p-value is below {h}/{draws + h}.\nSo "
         f"{_limited(rule, family, alpha, together)}{hint}."
     )
 
 
 def _if_picked(inputs: int, seen: str, rather: str = "") -> str:
     """Ask whether inputs that look so were picked by their output; from 5 inputs on `picked=` helps."""
-    first = f"{'The input' if inputs == 1 else 'Every input'} {seen}"
+    first = f"{'The input' if inputs == 1 else 'Every input'} {seen}\n"
     if inputs < 5:
         one = inputs == 1
         return (
-            f"{first} If {'this input was' if one else 'these inputs were'} picked because of "
-            f"{'its output' if one else 'their outputs'}, what is chosen says no more than that; what "
-            f"{'its decision hangs' if one else 'their decisions hang'} on (flip, necessary) holds all the same."
+            f"{first}If {'it was' if one else 'they were'} picked because of that, what is unusual says no more than "
+            f"that; what is decisive holds all the same."
         )
-    picked = "If the inputs were picked by that, say so with picked=: without it what is chosen means nothing."
-    return f"{first} {picked}{rather}"
+    return (
+        f"{first}If they were picked by that, say so with picked=: without it what is unusual means nothing. What is "
+        f"decisive needs no such care{rather}."
+    )
 
 
 def _picked_by_class(inputs: int, name: object, share: float) -> str:
     few = f"only {100 * share:.1f} % of the reference is" if share else "no row of the reference is"
-    rather = " What their decisions hang on (flip, necessary) needs no such care."
-    return _if_picked(inputs, f"is called {name!r}, and {few}.", rather)
+    return _if_picked(inputs, f"is called {name!r}, and {few}.")
 
 
 def _picked_by_output(inputs: int, side: str, edge: float, share: float, output: int | None, decided: bool) -> str:
     side, sign = ("at least", ">=") if side == "above" else ("at most", "<=")
     one = "outputs" if output is None else f"outputs[:, {output}]"
-    rather = (
-        " Why they were flagged is another question, which needs no such care: "
-        f"decide=lambda outputs: {one} {sign} {edge:.4g}."
-    )
     seen = f"has an output of {side} {edge:.4g}, only {share:.1%} of the reference does."
-    return _if_picked(inputs, seen, "" if decided else rather)
+    return _if_picked(inputs, seen, "" if decided else f": decide=lambda outputs: {one} {sign} {edge:.4g}")
 
 
 def _weak(pooled: bool) -> str:
     where = "result.features and at larger subsets" if pooled else "larger subsets"
-    return (
-        "Nothing was chosen, though the evidence as a whole departs from the null: single hypotheses are too weak at "
-        f"this alpha; look at {where}."
-    )
+    return f"Single hypotheses are too weak at this alpha, though together they depart from the null.\nLook at {where}."
 
 
 def _spreads(wide: str, narrow: str, ratio: float) -> str:
     times = f"{ratio:.1f} times" if ratio < 100 else "more than 100 times"
     return (
-        f"Outputs spread {times} as far under {wide!r} as under {narrow!r}: few-shot scores favour the wide ones; "
+        f"Outputs spread {times} as far under {wide!r} as under {narrow!r}: few-shot favours the wide ones.\n"
         "test='sequential' is the better choice, or test=butfor.few_shot(scale='shrunk')."
     )
 
@@ -162,9 +164,9 @@ def _were(count: int, one: str, many: str) -> str:
 def _decides_otherwise(count: int, total: int, outputs: int) -> str:
     example = ", for example decide=lambda outputs: outputs[:, 1] >= 0.15 for a threshold of 0.15"
     return (
-        f"The model's own predict is not the class with the largest output for {count} of {total} inputs (it has a "
-        "threshold, or probabilities of another kind than its decisions). Decisions here, and the predicted class, are "
-        f"of the largest output; decide= takes the rule that you decide by{example if outputs == 2 else ''}."
+        f"The model's own predict is not the class with the largest output for {count} of {total} inputs.\n"
+        "It has a threshold, or probabilities of another kind than its decisions. Decisions here, and the predicted "
+        f"class, are of the largest output; decide= takes the rule that you decide by{example if outputs == 2 else ''}."
     )
 
 
@@ -186,7 +188,7 @@ def _not_tested(verdicts: Mapping[str, str]) -> str:
     named = "; ".join(f"{shortened(names)} ({FAULTS[verdict]})" for verdict, names in by_fault.items())
     them = "it" if len(verdicts) == 1 else "them"
     return (
-        f"Not tested: {named}. More rows, or a sampler of your own that draws {them} as the data has {them}, may help."
+        f"Not tested: {named}.\nMore rows, or a sampler of your own that draws {them} as the data has {them}, may help."
     )
 
 
@@ -222,9 +224,8 @@ def _not_following(subset: str, column: str) -> str:
 def _hidden(groups: Sequence[Sequence[str]]) -> str:
     call = {shortened(group): list(group) for group in groups}
     return (
-        "Columns that stand in for each other hide each other, and these were not chosen: "
-        f"{'; '.join(f'({name})' for name in call)}. Whether they matter together is another question: "
-        f"subsets={json.dumps(call, ensure_ascii=False)}."
+        f"Columns that stand in for each other hide each other: {'; '.join(f'({name})' for name in call)}.\n"
+        f"They were not chosen. Whether they matter together: subsets={json.dumps(call, ensure_ascii=False)}."
     )
 
 
@@ -233,55 +234,54 @@ _BLIND = (
     "labels (y=) to ask which features the model's skill rests on, or fit the sampler on what you compare against "
     "(controls, the other class, last year)."
 )
-_NO_SKILL = "Nothing was chosen: on these rows the model's skill does not visibly rest on any subset given the others."
+_NO_SKILL = "On these rows the model's skill does not visibly rest on any subset given the others."
 
 RUN_NOTES: dict[str, Sentence] = {
     "text": "{text}",
     "not-judged": "Whether the fills look real is not known: looking raised {error}: {why}.",
     # what cannot be found
     "reference-limits": lambda floor, **limited: (
-        f"The reference is the limit: no p-value is much below {floor:.2g}, one over its rows, so "
-        f"{_limited(**limited)}. More reference rows reach further, and so do fewer subsets or a group of columns in "
-        "place of each of them."
+        f"The reference is the limit: no p-value is much below {floor:.2g}, one over its rows.\nSo "
+        f"{_limited(**limited)}. More reference rows, fewer subsets or a group of columns in place of each help."
     ),
     "draws-limit": _lone_signal,
     "competition-empty": (
-        "{test} at alpha={alpha:g} with draws={draws} cannot choose fewer than {least} hypotheses, but a family has "
-        "only {family}: it can choose nothing; use test='sequential' or a larger alpha."
+        "{test} at alpha={alpha:g} can choose nothing: it needs {least} hypotheses, a family has {family}.\n"
+        "Use test='sequential', more than draws={draws} or a larger alpha."
     ),
     "competition-least": "{test} at alpha={alpha:g} chooses at least {least} hypotheses of a family or none.",
     "e-values-together": lambda draws, together, family: (
-        f"e-bh with draws={draws} needs at least {together} of {family} hypotheses to be near their largest e-value, "
-        f"{draws + 1}, together; rule='by' reaches further where draws are cheap."
+        f"e-bh with draws={draws} needs {together} of {family} hypotheses near their largest e-value, {draws + 1}.\n"
+        "rule='by' finds more where draws are cheap."
     ),
     "list-limits": (
-        "At most {most} of {size} hypotheses could be chosen: an exact p-value is never below the probability of what "
-        "was observed and of all that is not listed, {least:.2g} for half of them; list more (listed=), or use "
-        "test='few-shot' or test='osft', which draw."
+        "At most {most} of {size} hypotheses could be chosen: exact p-values of a list cannot be small.\n"
+        "They are never below the probability of what was observed and of all that is not listed, {least:.2g} for half "
+        "of them; list more (listed=), or use test='few-shot' or test='osft', which draw."
     ),
     "drawing-ended": (
-        "At resolution {resolution} drawing ended early: with {draws} draws nothing more could be chosen there, where "
+        "At resolution {resolution} drawing ended early: with {draws} draws nothing more could be chosen there.\n"
         "{drawn} of a family of {family} were drawn and {open} of them are open; more draws (draws=), fewer inputs or "
-        "a coarser least size reach further."
+        "a coarser least size help."
     ),
     "passes-limit": (
-        "A lone signal cannot be found: with {passes} passes no p-value is below 1/{least}; {rule} over {subsets} "
+        "A lone signal cannot be found with {passes} passes: no p-value is below 1/{least}.\n{rule} over {subsets} "
         "subsets at alpha={alpha:g} needs passes={needed} for it, which cost no model rows."
     ),
     "spreads-differ": _spreads,
     "weak": _weak,
     # what happened
     "interrupted": (
-        "Interrupted: {left} hypotheses are still open. What is chosen stands: these p-values are valid whenever "
-        "drawing stops."
+        "Interrupted: {left} hypotheses are still open; what is chosen stands.\n"
+        "These p-values are valid whenever drawing stops."
     ),
     "interrupted-effects": "Interrupted while effects were estimated: there are none.",
     "not-tested": lambda failed, size, why: (
-        f"{failed} of {size} hypotheses were not tested, and count as p = 1: {reasons(why)}."
+        f"{failed} of {size} hypotheses were not tested, and count as p = 1.\nWhy: {reasons(why)}."
     ),
     "stopped-for": (
-        "Drawing stopped once the run's own decisions were made ({rule} at {alpha:g}, family='{family}'), so p-values "
-        "are seldom much smaller than these took: for another alpha, rule or family run it again."
+        "Drawing stopped for {rule} at {alpha:g}, family='{family}': for another choice run it again.\n"
+        "P-values are seldom much smaller than that choice needed."
     ),
     "accepted": "{share:.1%} of the counterfactuals drawn passed picked; the others were rejected.",
     "hardly-picked": (
@@ -298,46 +298,46 @@ RUN_NOTES: dict[str, Sentence] = {
     "no-sampler-notes": "There are no notes on the sampler: making them raised {error}: {why}.",
     # what was seen of the model
     "reference-seen-by-model": (
-        "The model seems to have been fitted on the reference: its outputs there differ from those of redrawn rows "
-        "(z = {z:.1f}). New rows of the same kind look unusual beside rows that a model remembers, so whole rows and "
-        "averages over inputs are not judged; decisions are. Use reference rows that the model was not fitted on: "
-        "butfor.explain(model, X, X_validation)."
+        "The model seems to have been fitted on the reference: use rows that it has not seen.\n"
+        "Its outputs there differ from those of redrawn rows (z = {z:.1f}), and new rows of the same kind look unusual "
+        "beside rows that a model remembers: whole rows and averages over inputs are not judged, decisions are. "
+        "butfor.explain(model, X, X_validation) asks the same with new rows."
     ),
     "random-model": "The model gives the same row different answers (is dropout on?): expect little power.",
     "batch-dependent-model": (
-        "The model's answer to a row depends on the rows beside it (by {noise:.2g}: is something fitted, scaled or "
-        "ranked inside it?), so outputs less than {near:.2g} apart count as equal and little can be found; let it "
+        "The model's answer to a row depends on the rows beside it, by {noise:.2g}: little can be found.\n"
+        "Is something fitted, scaled or ranked inside it? Outputs less than {near:.2g} apart count as equal; let it "
         "answer each row by itself."
     ),
     "decides-otherwise": _decides_otherwise,
     "never-varies": (
-        "The rule of the decision (decide=) never varies: it says the same of every input, of every row of the "
-        "reference and of every draw, so nothing can be said of what it hangs on. Outputs of the inputs lie between "
-        "{least:.4g} and {most:.4g}."
+        "The rule of the decision (decide=) never varies, so nothing can be decisive.\n"
+        "It says the same of every input, of every row of the reference and of every draw. Outputs of the inputs lie "
+        "between {least:.4g} and {most:.4g}."
     ),
     # what was seen of the inputs
     "picked-by-class": _picked_by_class,
     "picked-by-output": _picked_by_output,
     "no-variation": (
-        "{count} of {size} hypotheses showed no variation: whatever was drawn, the output stayed the same up to "
-        "rounding. They cannot be important and left the family."
+        "{count} of {size} hypotheses showed no variation: whatever was drawn, the output stayed the same.\n"
+        "They cannot be important and left the family."
     ),
     "ordinary": (
-        "These inputs are ordinary for this reference: the evidence shows no departure from the null. That is the "
-        "right answer if the inputs come from the population the sampler was fitted on; to learn what sets them apart, "
-        "fit the sampler on what you compare against (controls, the other class, last year) and explain the others."
+        "These inputs are ordinary for this reference: the evidence shows no departure from the null.\n"
+        "That is the right answer if they come from the population of the reference; to learn what sets them apart, "
+        "take as reference what you compare against (controls, the other class, last year)."
     ),
     "as-drawn": (
-        "The inputs are as the sampler would draw them: the evidence shows no departure from the null. That is the "
-        "right answer where what is tested might as well have been drawn; to learn what sets it apart, use a sampler "
-        "of what you compare against (other images, texts of the other class)."
+        "The inputs are as the sampler would draw them: the evidence shows no departure from the null.\n"
+        "That is the right answer where what is tested might as well have been drawn; to learn what sets it apart, use "
+        "a sampler of what you compare against (other images, texts of the other class)."
     ),
     "nearly-all": (
-        "{share:.0%} of all hypotheses were chosen: these inputs are altogether unlike the reference, or the sampler "
-        "is too narrow; butfor.check_sampler on held-out rows of the reference tells which."
+        "{share:.0%} of all hypotheses were chosen: the inputs are unlike the reference, or draws too narrow.\n"
+        "butfor.check_sampler on held-out rows of the reference tells which."
     ),
     "inputs-shown": (
-        "The list has {shown:,} of {count:,} inputs, those with most established; result.table has all of them."
+        "The list has {shown:,} of {count:,} inputs, those with most findings; result.table has all of them."
     ),
     # the global question
     "no-variation-subsets": (
@@ -348,31 +348,30 @@ RUN_NOTES: dict[str, Sentence] = {
     ),
     "sampler-check": "Of the sampler, {sentence}.",
     "mixed-classes": lambda classes: (
-        f"The inputs are called {' or '.join(map(str, classes))}, and each is asked about its own class: what speaks "
-        f"for one of them and against the other averages out. Name one, target={classes[0]!r} say, to ask about it for "
-        "all inputs."
+        f"Each input is asked about its own class, {' or '.join(map(str, classes))}.\nWhat speaks for one of them and "
+        f"against the other averages out. Name one, target={classes[0]!r} say, to ask about it for all inputs."
     ),
     "subsets-not-tested": _not_tested,
     "told-groups": _chosen_groups,
     "sampler-by-column": _by_column,
     "hidden": _hidden,
     "blind": _BLIND,
-    "ordinary-data": f"These inputs are ordinary for this reference: no feature departs from the null at all. {_BLIND}",
+    "ordinary-data": f"These inputs are ordinary for this reference: no feature departs from the null.\n{_BLIND}",
     "weak-data": (
-        "Nothing was chosen, though the p-values as a whole depart from the null: more inputs, or fewer and larger "
-        f"subsets may help. {_BLIND}"
+        "Single subsets are too weak, though together they depart from the null.\n"
+        f"More inputs, or fewer and larger subsets may help. {_BLIND}"
     ),
     "no-skill": _NO_SKILL,
     "no-skill-alone": (
-        f"{_NO_SKILL} Columns that stand in for each other hide each other; test them together "
+        f"{_NO_SKILL}\nColumns that stand in for each other hide each other; test them together "
         "(subsets={{name: columns}})."
     ),
     "inputs-left-out": lambda failed, size, why: (
-        f"{failed} of {size} inputs were left out, since the model fails on them: {reasons(why)}."
+        f"{failed} of {size} inputs were left out, since the model fails on them.\nWhy: {reasons(why)}."
     ),
     "pairs-left-out": lambda failed, size, why: (
-        f"{failed} of {size} pairs of an input and a subset could not be evaluated, and count as no effect: "
-        f"{reasons(why)}."
+        f"{failed} of {size} pairs of an input and a subset could not be evaluated, and count as no effect.\n"
+        f"Why: {reasons(why)}."
     ),
 }
 UNREADABLE = {  # why a model that is an ensemble of trees is not read as one: ends a sentence
@@ -430,43 +429,43 @@ TABLE_NOTES: dict[str, Sentence] = {
         "seed."
     ),
     "draws-repeat": lambda subsets: (
-        f"Counterfactuals of {_q(subsets)} are the observed values again for most inputs: little can be found there."
+        f"Draws of {_q(subsets)} mostly repeat the observed values: little can be found there."
     ),
     "draws-fractions": lambda subsets: (
-        f"Counterfactuals of {_q(subsets)} have fractions where the data has a few whole numbers only: no real row "
-        "looks like that; use a sampler for mixed columns."
+        f"Counterfactuals of {_q(subsets)} have fractions where the data has whole numbers.\n"
+        "No real row looks like that; use a sampler for mixed columns."
     ),
     "draws-independent": lambda subsets: (
-        f"The other columns predict {_q(subsets)} in the data but not in counterfactuals: unless the reference "
-        f"differs in just that, the sampler ignores how columns depend on each other; {_CHECK}."
+        f"The other columns predict {_q(subsets)} in the data but not in the draws.\n"
+        "Unless the reference differs in just that, the sampler ignores how columns depend on each other; "
+        f"{_CHECK}."
     ),
     "draws-narrow": lambda subsets: (
-        f"Observed values of {_q(subsets)} lie beyond nearly all of their draws at both ends: extreme inputs, or a "
-        f"sampler that is too narrow; {_CHECK}."
+        f"Observed values of {_q(subsets)} lie beyond nearly all of their draws at both ends.\n"
+        f"The inputs are extreme, or the sampler is too narrow; {_CHECK}."
     ),
     "draws-wide": lambda subsets: (
-        f"Observed values of {_q(subsets)} crowd in the middle of their draws: inputs more alike than the reference, "
-        f"or a sampler that is too wide; {_CHECK}."
+        f"Observed values of {_q(subsets)} lie near the middle of their draws, hardly ever far out.\n"
+        f"The inputs are more alike than the reference, or the sampler is too wide; {_CHECK}."
     ),
     "repeated-inputs": (
-        "Many inputs agree in half of their columns with another input, as several rows of one person do. The promise "
-        "needs independent inputs: name what belongs together with groups=data['person']."
+        "Many inputs agree in half of their columns with another one, as rows of one person do.\n"
+        "The promise needs independent inputs: name what belongs together with groups=data['person']."
     ),
     "fixed-together": lambda columns, by: _fixed_together(columns, by),
     "fixed-alone": lambda subset, by: (
-        f"{'; '.join(f'{name!r} is fixed by {listed(others)}' for name, others in by.items())}: while they stay, "
-        f"{subset!r} cannot be otherwise, so nothing is chosen or called necessary of it. Test them together, in one "
-        "subset."
+        f"{'; '.join(f'{name!r} is fixed by {listed(others)}' for name, others in by.items())}.\nWhile they stay, "
+        f"{subset!r} cannot be otherwise, so nothing is said of it. Test them together, in one subset."
     ),
     "clustered-reference": lambda column: (
         "Rows of the reference "
         + ("repeat each other in many columns" if column is None else f"with the same {column!r} are much alike")
-        + ", as several rows of one person are: taken for independent rows they make the sampler look better known "
+        + ", as several rows of one person are.\nTaken for independent rows they make the sampler look better known "
         f"than it is. Name them: reference_groups=reference[{column or 'person'!r}]."
     ),
     "index-column": (
-        "Column {column!r} has a different value in every row, all inputs on one side and all of the reference on the "
-        "other, like an index or a time: leave it out, or it will be the answer."
+        "Column {column!r} tells inputs from reference like an index or a time: leave it out.\n"
+        "It has a different value in every row, all inputs on one side, and would be the answer."
     ),
     "exact-means": (
         "Exact: the model is an ensemble of trees; mean outputs come from its trees and the sampler, not from draws."
@@ -480,8 +479,8 @@ TABLE_NOTES: dict[str, Sentence] = {
     "reference-sampled": "{used:,} of the {given:,} rows of the reference were used, picked at random: the sampler "
     "hardly changes with more.",
     "sampler-residual": "Sampler: residual regression, calibrated on left-out reference rows.",
-    "copula-outside": "{share:.0%} of the values lie outside the reference, where the copula holds them at its edge: a "
-    "column that only follows another one far outside is reported too. copula(reference, beyond='extend') would not "
+    "copula-outside": "{share:.0%} of the values lie outside the reference, where the copula holds them at its edge.\n"
+    "A column that only follows another one far outside is reported too; copula(reference, beyond='extend') would not "
     "report it.",
 }
 
@@ -502,16 +501,17 @@ def _fills_judged(
         "butfor.plausible(sampler, butfor.image.judge, 0.05)."
     )
     return (
-        f"Do fills look real? By texture and edge, beside {among}, {odd} of {fills} fills look odder than 95 of 100 "
-        f"real ones, and so do {real} of {regions} regions as they are.{unchanged}{advice if implausible else ''}"
+        f"Do fills look real? {odd} of {fills} fills look odder than 95 of 100 real ones.\n"
+        f"By texture and edge, beside {among}; so do {real} of {regions} regions as they are.{unchanged}"
+        f"{advice if implausible else ''}"
     )
 
 
 IMAGE_NOTES: dict[str, Sentence] = {"files-ignored": _files_ignored, "fills-judged": _fills_judged}
 TEXT_NOTES: dict[str, Sentence] = {
     "unknown-words": (
-        "{unknown} of {tested} words tested are outside the infiller's vocabulary: they were compared with words "
-        "inside it, and the guarantee does not cover them."
+        "{unknown} of {tested} words are outside the infiller's vocabulary: the promise does not cover them.\n"
+        "They were compared with words inside it."
     ),
     "few-foils": "For some spans the pool of foils has only {candidates} candidates; more texts would help.",
     "parsed-phrases": "Phrases are {kind} of spaCy's {model}.",
@@ -522,7 +522,7 @@ TEXT_NOTES: dict[str, Sentence] = {
 }
 MULTIMODAL_NOTES: dict[str, Sentence] = {
     "parts-apart": (
-        "Each part is redrawn given the rest of that part alone. Where parts depend on each other, as a caption does "
+        "Each part is redrawn given the rest of that part alone.\nWhere parts depend on each other, as a caption does "
         "on its image, that is not the distribution of the one given the other: use a sampler with whole=True, which "
         "is shown all parts."
     ),
@@ -531,12 +531,12 @@ MULTIMODAL_NOTES: dict[str, Sentence] = {
         "were rejected."
     ),
     "implausible-inputs": (
-        "{below} of {inputs} inputs are not plausible themselves: no counterfactual can be like them, so a discovery "
-        "there may mean no more than that; leave them out, or lower the threshold."
+        "{below} of {inputs} inputs are not plausible themselves: a finding there may mean no more than that.\n"
+        "No counterfactual can be like them; leave them out, or lower the threshold."
     ),
     "implausible-regions": (
-        "{below} of {regions} regions are not plausible as they are: no counterfactual can be like them, so a "
-        "discovery there may mean no more than that; leave them out, or lower the threshold."
+        "{below} of {regions} regions are not plausible as they are: a finding may mean no more than that.\n"
+        "No counterfactual can be like them; leave them out, or lower the threshold."
     ),
     "untested-regions": (
         "{below} of {regions} regions are not plausible as they are (a score below {threshold:g}): no fill can be like "
@@ -693,12 +693,12 @@ def promise_of_decisions(record: RunRecord, layered: bool) -> str:
     detail = " at each level of detail" if layered else ""
     each = " for each input by itself" if record.selection is not None and record.selection[2] == "input" else ""
     promise = (
-        f"Decisions: each 95 % interval holds by itself, and of the subsets called necessary{detail}{each} at most "
+        f"Decisions: each 95 % interval holds by itself, and of the subsets called decisive{detail}{each} at most "
         f"{100 * record.alpha:g} % are expected to be wrong (Benjamini & Hochberg 1995, on p-values that hold whenever "
         "drawing stops)"
     )
     if record.simultaneous:
-        promise = f"Decisions: all 95 % intervals{detail} hold together, and with them all that is called necessary"
+        promise = f"Decisions: all 95 % intervals{detail} hold together, and with them all that is called decisive"
     fitted = "; approximate, since the sampler is fitted, and" if assumed(record) else ","
     return f"{promise}{fitted} provided that {assumed(record) or RIGHT}. How the inputs were picked does not matter."
 
@@ -707,8 +707,8 @@ def promise_of_features(record: RunRecord, layered: bool) -> str:
     """Return what is promised of what sets the inputs apart on average, and what that assumes."""
     detail = " at each level of detail" if layered else ""
     return (
-        f"Features: of the subsets called established over all inputs{detail} at most {100 * record.alpha:g} % are "
-        "expected to be false, approximately: provided that means over inputs are nearly normal, the inputs are "
+        f"Features: of the subsets in which inputs are said to differ{detail} at most {100 * record.alpha:g} % are "
+        "expected to be wrong, approximately: provided that means over inputs are nearly normal, the inputs are "
         f"independent of each other and were not picked by their output, and {assumed(record) or RIGHT}."
     )
 

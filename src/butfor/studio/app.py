@@ -240,7 +240,7 @@ async def report(number: str, here: Here, download: bool = False) -> Response:
 
 @router.get("/api/compare")
 async def compared(first: str, second: str, here: Here) -> dict[str, Any]:
-    """Two results: what is established in both, in one only, in neither. All are counted, the first 500 listed."""
+    """Two results: what is unusual in both, in one only, in neither. All are counted, the first 500 listed."""
     both = await here.pages.read(first, TESTED), await here.pages.read(second, TESTED)
     return await asyncio.to_thread(compare, *both)  # of a million hypotheses it takes seconds
 

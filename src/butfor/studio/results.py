@@ -45,9 +45,8 @@ def make_view(result: Result, out: Path) -> None:
         "modality": result.modality,
         "hypotheses": len(result.chosen),
         "chosen": int(result.chosen.sum()),
-        "answers": [made.headline, *made.lead],
+        "answers": [(line.question, line.text) for line in made.lines],
         "picture": None if made.chart is None or result.modality != "table" else asdict(made.chart),
-        "promised": made.promise,
         "promise": made.guarantee,
         "caveats": made.caveats,
         "notes": [str(note) for note in made.notes],
@@ -104,6 +103,7 @@ def _row(result: Result, row: int, out: Path, *, draws: bool) -> dict[str, Any]:
         "input": str(result.input_names[index]),
         "subset": str(result.subset_names[result.subset_of[row]]),
         "chosen": bool(result.chosen[row]),
+        "status": str(result.table["status"].iloc[row]),
         "evidence": f"{evidence.kind} {number(evidence.values[row])}{q and f', q {q}'}",
     }
     if result.decided is not None:

@@ -46,7 +46,7 @@ class RunState:
     rows: int = 0
     total: int | None = None
     chosen: int | None = None
-    chosen_rows: tuple[int, ...] | None = None  # positions of what is established so far, where that is known
+    chosen_rows: tuple[int, ...] | None = None  # positions of what is unusual so far, where that is known
     message: str = ""
     ahead: int = 0  # runs that wait before it
     has_result: bool = False

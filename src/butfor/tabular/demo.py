@@ -57,7 +57,7 @@ class Demo:
 
 
 def tabular_demo(seed: int = 0, progress: Reporting = None) -> Demo:
-    """Fit a model on the bundled breast-cancer data and ask what its "malignant" hangs on, for patients new to it.
+    """Fit a model on the bundled breast-cancer data and ask why it calls patients that are new to it "malignant".
 
     The reference is benign patients whom the model has not seen either (a model is surer of those it was fitted on).
     Other benign patients come from the very population of the reference: the same call must find next to nothing there.

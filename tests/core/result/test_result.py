@@ -64,7 +64,7 @@ def test_the_table_has_the_columns_of_the_design(irt, osft, frame, sampler):
         assert table.subset.tolist() == NAMES * 12
         assert table.chosen.dtype == bool
         assert (table.chosen == result.chosen).all()
-        assert set(table.status) <= {"established", "not established", "no variation"}
+        assert set(table.status) <= {"unusual", "not unusual", "no variation"}
     assert irt.table.draws.eq(199).all()
     assert osft.table.draws.eq(1).all()
     np.testing.assert_allclose(irt.table.observed, np.repeat(model(frame), 4), rtol=1e-9)
@@ -83,7 +83,7 @@ def test_what_does_not_vary_is_not_tested(irt):
     flat = table.subset.isin(["a & b", "größe"])
     assert (table.status[flat] == "no variation").all()
     assert (table.p[flat] == 1).all()
-    assert table.status[~flat].isin(["established", "not established"]).all()
+    assert table.status[~flat].isin(["unusual", "not unusual"]).all()
     assert Note("no-variation", "info", {"count": 24, "size": 48}) in irt.notes
 
 
@@ -365,7 +365,7 @@ def test_html_escapes_names(frame, sampler):
     html = run(evil, reference, alpha=0.3)._repr_html_()
     assert "<script>" not in html
     assert "&lt;script&gt;" in html
-    assert "established" in html
+    assert "unusual" in html
 
 
 def test_nothing_chosen_is_said_too(frame, reference, sampler):

@@ -82,7 +82,7 @@ def test_p_is_that_of_full_enumeration(alternative, test):
     np.testing.assert_allclose(table.p, expected)
     assert len(set(np.round(expected, 6))) > 4
     assert (table.draws == 4).all()
-    assert table.status.isin(["established", "not established"]).all()
+    assert table.status.isin(["unusual", "not unusual"]).all()
 
 
 def classes(rows):

@@ -104,7 +104,7 @@ def test_p_is_that_of_full_enumeration(listed, alternative, test):
     np.testing.assert_allclose(result.table.p, expected)
     assert len(set(np.round(expected, 6))) >= listed
     assert (result.table.draws == listed).all()
-    assert result.table.status.isin(["established", "not established"]).all()
+    assert result.table.status.isin(["unusual", "not unusual"]).all()
 
 
 @pytest.mark.parametrize("alternative", ["greater", "two-sided"])

@@ -387,7 +387,7 @@ def test_the_cap_is_kept_and_who_is_undecided_is_open():
         assert not (open_ & table.chosen).any()
         closed = table[~open_ & ~table.chosen]
         np.testing.assert_allclose(closed.p, 4 / closed.draws)  # closed at their fourth exceedance
-    assert (table.status[table.chosen] == "established").all()
+    assert (table.status[table.chosen] == "unusual").all()
     assert table.chosen.any()
 
 

@@ -1,4 +1,4 @@
-// Two runs side by side: what is established in one and not in the other stands first.
+// Two runs side by side: what is unusual in one and not in the other stands first.
 import { get } from "./api.js";
 import { choice, el, labelled, table } from "./dom.js";
 
@@ -22,8 +22,8 @@ export async function showCompare(place, first, second) {
     const counts = Object.entries(found.counts).filter(([, count]) => count).map(([verdict, count]) => `${count} ${verdict}`).join(" · ");
     body.replaceChildren(
       found.common ? "" : el("p", { class: "note" }, "These two have no input and subset in common."),
-      el("p", { class: "headline" }, counts ? `Established: ${counts}.` : "Nothing was tested in either."),
-      table(["Input", "Subset", "Established", "Effect, first", "Effect, second"],
+      el("p", { class: "headline" }, counts ? `Unusual: ${counts}.` : "Nothing was tested in either."),
+      table(["Input", "Subset", "Unusual", "Effect, first", "Effect, second"],
         found.rows.map((row) => [row.input, row.subset, row.verdict, row.first, row.second]), "Comparison"),
       el("p", { class: "quiet" }, found.left_out ? `${found.left_out} more are not shown.` : ""));
   };

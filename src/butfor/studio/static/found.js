@@ -39,17 +39,17 @@ function picture(shown) {
 // The same before anything is known.
 export function showAsked(view) {
   const shape = view.modality === "image" ? images : texts;
-  return el("div", { class: "found" }, el("p", { class: "quiet" }, "What is established turns blue, and stays so."), shape(view, "", null));
+  return el("div", { class: "found" }, el("p", { class: "quiet" }, "What is unusual turns blue, and stays so."), shape(view, "", null));
 }
 
 function legend(view) {
-  return el("p", { class: "legend" }, el("span", { class: "key yes" }, "established"), el("span", { class: "key no" }, "not established"),
+  return el("p", { class: "legend" }, el("span", { class: "key yes" }, "unusual"), el("span", { class: "key no" }, "not unusual"),
     ` ${view.chosen} of ${view.hypotheses}`);
 }
 
 function label(row) {
   const effect = row.effect ? `, effect ${row.effect}` : "";
-  return `${row.subset}: ${row.chosen ? "established" : "not established"}${effect}`;
+  return `${row.subset}: ${row.chosen ? "unusual" : row.status ?? "not unusual"}${effect}`;
 }
 
 function images(view, id, open) {
@@ -92,13 +92,13 @@ function rows(view, id, open) {
   const heads = ["Input", "Subset", "Effect", "95 % interval", ...(decided ? ["Another decision"] : []), "Status"];
   const cells = view.rows.map((row) => [row.input,
     el("button", { type: "button", class: row.chosen ? "chip yes" : "chip no", "data-row": row.row, onclick: () => open(row) }, row.subset),
-    row.effect ?? "", row.low === null || row.low === row.high ? "" : `${row.low} to ${row.high}`, ...(decided ? [row.flip ?? ""] : []), row.chosen ? "established" : "not established"]);
-  const filter = el("select", { "aria-label": "Which rows", class: "choose" }, el("option", { value: "yes" }, "Established"), el("option", { value: "all" }, "All"));
+    row.effect ?? "", row.low === null || row.low === row.high ? "" : `${row.low} to ${row.high}`, ...(decided ? [row.flip ?? ""] : []), row.necessary ? `decisive, ${row.status}` : row.status]);
+  const filter = el("select", { "aria-label": "Which rows", class: "choose" }, el("option", { value: "yes" }, "Unusual"), el("option", { value: "all" }, "All"));
   const place = el("div");
   const draw = () => {
     const some = cells.filter((_, k) => filter.value === "all" || view.rows[k].chosen);
     place.replaceChildren(table(heads, some, "What was found"));
-    if (!some.length) place.append(el("p", { class: "quiet" }, "Nothing is established."));
+    if (!some.length) place.append(el("p", { class: "quiet" }, "Nothing is unusual."));
   };
   filter.value = view.chosen ? "yes" : "all";
   filter.addEventListener("change", draw);
@@ -127,9 +127,9 @@ function outline(row) {
 
 function counterfactuals(view, row, id) {
   const head = el("h2", {}, `But for ${row.subset}`);
-  const facts = [row.chosen ? "Established." : "Not established: what was drawn in its place often gave as extreme an output.",
+  const facts = [row.chosen ? "Unusual." : "Not unusual: what was drawn in its place often gave as extreme an output.",
     row.effect ? `Effect ${row.effect}${row.low === null ? "" : ` (95 %: ${row.low} to ${row.high})`}.` : "",
-    row.flip ? `Another decision in ${row.flip} of the draws${row.necessary ? ", established as more likely than not" : ""}.` : ""].filter(Boolean).join(" ");
+    row.flip ? `Another decision in ${row.flip} of the draws${row.necessary ? ": decisive" : ""}.` : ""].filter(Boolean).join(" ");
   const words = el("p", {}, `${view.modality === "table" ? "Row" : "In"} ${row.input}. ${facts}`);
   if (!row.draws?.length) return [head, words, el("p", { class: "quiet" }, "No counterfactuals were kept for this one.")];
   if (view.modality === "image") {

@@ -1,4 +1,4 @@
-// One run: how far it is, what is established so far, then the result.
+// One run: how far it is, what is unusual so far, then the result.
 import { ended, follow, get, post } from "./api.js";
 import { el, say, table, wrong } from "./dom.js";
 import { badge } from "./runs.js";
@@ -48,11 +48,11 @@ export async function showRun(place, id) {
 function words(now) {
   if (now.state === "queued") return now.ahead ? `${now.ahead} runs are before it.` : "It is the next.";
   const rows = now.rows ? ` · ${now.rows.toLocaleString()}${now.total ? ` of ${now.total.toLocaleString()}` : ""} model rows` : "";
-  const found = now.chosen === null ? "" : ` · ${now.chosen} established so far`;
+  const found = now.chosen === null ? "" : ` · ${now.chosen} unusual so far`;
   return `${now.stage}${rows}${found}`;
 }
 
-// What is established already stands: a sequential test takes nothing back.
+// What is unusual already stands: a sequential test takes nothing back.
 function filling(body, now) {
   const chosen = now.chosen_rows ?? [];
   for (const row of chosen) {
@@ -61,7 +61,7 @@ function filling(body, now) {
   }
 }
 
-// Inputs, as they were drawn or marked: shapes turn blue as they are established.
+// Inputs, as they were drawn or marked: shapes turn blue as they are found to be unusual.
 async function inputs(body, id) {
   const view = await get(`/api/runs/${id}/inputs`);
   if (view.rows.length) body.replaceChildren(showAsked(view));
@@ -75,14 +75,14 @@ async function result(body, id) {
   const details = el("details", { class: "whole" }, el("summary", {}, "The whole report"), framed);
   details.addEventListener("toggle", () => { if (details.open && !framed.src) framed.src = report; });
   body.replaceChildren(
-    el("p", { class: "headline" }, view.answers[0] ?? ""),
-    ...view.answers.slice(1, 6).map((line) => el("p", {}, line)),
+    el("p", { class: "headline" }, view.answers[0][1]),
+    ...view.answers.slice(1).map(([question, text]) => el("p", {}, el("strong", {}, `${question}: `), text)),
     el("div", { class: "actions" },
       el("a", { class: "button main", href: `${report}?download=true`, download: "" }, "Export the report"),
       el("a", { class: "button", href: report, target: "_blank", rel: "noopener" }, "Open the report"),
       el("a", { class: "button", href: `#/compare/${id}/${id}` }, "Compare with another run")),
     showFound(view, id), details,
-    el("details", {}, el("summary", {}, view.promised ?? "What is promised, and under which conditions"),
+    el("details", {}, el("summary", {}, "What is promised, and under which conditions"),
       el("p", {}, view.promise), ...view.caveats.map((text) => el("p", { class: "note" }, text))),
     notes(view), el("details", {}, el("summary", {}, "How it was made"), table(["What", "Which"], view.settings, "Settings")));
 }

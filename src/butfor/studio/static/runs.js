@@ -11,7 +11,7 @@ export async function showRuns(place) {
     el("h1", {}, "Would the model have said the same, but for this?"),
     el("p", { class: "lead" }, "Choose what to ask about. Each comes with a demo model and example inputs, so you can try at once."),
     el("div", { class: "cards" },
-      card("image", "An image", "Draw boxes on it. Which of them does the answer hang on?"),
+      card("image", "An image", "Draw boxes on it. But for which of them would the answer have been another?"),
       card("table", "A table", "Choose the rows to compare with. Which columns set the others apart, row by row?"),
       card("text", "A text", "Mark words or passages. Which of them decide?")),
   );
@@ -20,7 +20,7 @@ export async function showRuns(place) {
     const rows = runs.map((run) => [
       el("a", { href: `#/run/${run.id}` }, run.title), badge(run), found(run), new Date(run.created * 1000).toLocaleString([], WHEN),
     ]);
-    place.append(table(["Run", "State", "Established", "Started"], rows, "Runs of this studio"));
+    place.append(table(["Run", "State", "Unusual", "Started"], rows, "Runs of this studio"));
   } else {
     place.append(el("p", { class: "quiet" }, "None yet."));
   }
