@@ -44,14 +44,15 @@ def test_says_what_the_reference_is(demo):
 
 
 def test_the_promise_names_no_sequence_where_nothing_was_drawn(demo):
-    assert "exact, no draws" in demo.malignant.summary()
+    assert "exact, no draws" in demo.malignant.summary(full=True)
     assert "Besag" not in str(demo.malignant.guarantee)
     assert "Evidence is by exact p-values" in methods_paragraph(demo.malignant)
 
 
-def test_a_group_that_is_not_told_apart_names_the_part_that_comes_nearest(demo):
-    told = " ".join(demo.malignant.summary().split())
-    assert "Which of the 30 it hangs on is not established; of its parts" in told
+def test_all_columns_are_a_limit_and_no_headline(demo):
+    says, decisive, *_ = demo.malignant.summary().splitlines()
+    assert says.startswith("149 inputs: malignant 140, benign 9; mean probability 0.9")
+    assert "of 149 not resolved below all columns; closest: " in decisive
 
 
 def test_ten_measurements_of_three_columns():

@@ -33,7 +33,7 @@ def test_one_bar_per_subset_the_chosen_first(result):
     assert sorted(names(ax)) == ["x0", "x1", "x2", "x3"]
     assert ax.patches[0].get_width() == result.effects.effect[1]
     assert ax.patches[0].get_facecolor() != ax.patches[1].get_facecolor()
-    assert ax.get_title(loc="right") == "blue: established, 1 of 4"
+    assert ax.get_title(loc="right") == "blue: chosen, 1 of 4"
     assert words(ax) == "mean increase of the squared loss when redrawn"
 
 

@@ -69,7 +69,7 @@ def test_an_unknown_plot_is_named(result):
     assert dir(result.plot) == sorted(PLOTS)
 
 
-def test_bars_are_the_effects_and_what_is_not_established_is_grey(result):
+def test_bars_are_the_effects_and_what_is_not_unusual_is_grey(result):
     ax = result.plot.bar("case 3", most=20)
     rows = np.flatnonzero(result.input_of == 3)
     drawn = {round(patch.get_width(), 9): to_hex(patch.get_facecolor()) for patch in ax.patches}
@@ -167,7 +167,7 @@ def test_without_effects_or_a_decision_it_says_what_to_do():
         found.plot.photograph()
 
 
-def test_to_shap_has_the_effects_and_marks_what_is_established(result):
+def test_to_shap_has_the_effects_and_marks_what_is_unusual(result):
     pytest.importorskip("shap", reason="shap is not installed")
     shown = result.to_shap()
     assert shown.feature_names == [name for name in result.subset_names if name in NAMES]

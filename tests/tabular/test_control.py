@@ -75,7 +75,7 @@ def test_a_good_sampler_passes_and_the_result_says_so():
     assert result.control.rows == 60  # as many as there are inputs, so that it costs what the run costs
     assert result.control.calibrated.all()
     assert not result.control.chosen.any()
-    assert "The same test on 60 held-out rows of the reference chose 0." in result.summary()
+    assert "Control: the same test on 60 held-out reference rows finds nothing" in result.summary()
 
 
 def test_a_sampler_that_is_too_narrow_is_never_chosen_from():
@@ -175,7 +175,7 @@ def test_the_control_takes_no_more_model_rows_than_the_run_or_2000():
         result = butfor.explain(model, inputs[:count], reference)
         assert result.rows == result.rows.run + result.rows.control
         assert result.rows <= 2 * result.rows.run + 2_000
-        assert f"{result.rows.control:,} of them for the control" in result.summary()
+        assert f"{result.rows.control:,} of them for the control" in result.summary(full=True)
 
 
 def test_a_model_that_knows_the_reference_is_told(tmp_path):

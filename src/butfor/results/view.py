@@ -117,13 +117,14 @@ class Entry:
     flip: Line | None
 
 
-About = Literal["says", "decisive", "nearest", "unusual", "differ", "matter", "note", "control", "promise"]
+About = Literal["says", "decisive", "nearest", "unusual", "differ", "matter", "next", "note", "control", "promise"]
 QUESTIONS: dict[About, str] = {
     "decisive": "Decisive",
     "nearest": "Nearest change",
     "unusual": "Unusual",
     "differ": "Differ on average",
     "matter": "Matter",
+    "next": "Next",
     "note": "Note",
     "control": "Control",
     "promise": "Promise",
@@ -219,7 +220,7 @@ def answer(result: Result) -> list[Answer]:
     if result.is_global:
         first = [_asked_of_all(result), _matter(result)]
     else:
-        parts = (_says, _decisive, _nearest_line, _unusual, _differ)
+        parts = (_says, _decisive, _nearest_line, _unusual, _differ, _next_call)
         first = [line for part in parts if (line := part(result)) is not None]
     last = [] if result.control is None else [_line_of("control", str(result.control))]
     last.append(_line_of("promise", promise_line(result)))
@@ -265,6 +266,8 @@ def _says(result: Result) -> Answer:
         who, mean = cut(_input_name(result, 0), 40), ""
     asked = np.unique(result.evidence.classes)
     column = int(asked[0]) if len(asked) == 1 else None
+    if not outputs.size:
+        return _line_of("says", who)
     if outputs.shape[1] == 1 or names is None:
         if column is None:
             return _line_of("says", f"{who}: {outputs.shape[1]} outputs each")
@@ -378,7 +381,7 @@ def _differ(result: Result) -> Answer | None:
     if over is None:
         return None
     layers, size = result.hypotheses.layers, len(result.subset_names)
-    chosen = over.chosen & (np.abs(over.effect) >= TRIVIAL * spread(result))
+    chosen = over.chosen & ~(np.abs(over.effect) < TRIVIAL * spread(result))
     finest = chosen if layers is None else layers.first(size).finest(chosen, over.effect)
     root = whole_inputs(result)[:size] if layers is not None else np.zeros(size, bool)
     target = Target("output")
@@ -400,6 +403,21 @@ def _differ(result: Result) -> Answer | None:
     if root[rows].all():
         items = [("as a whole", f"{items[0][1]}, not resolved below {result.subset_names[rows[0]]}")]
     return _listing("differ", "", items, tail)
+
+
+def _next_call(result: Result) -> Answer | None:
+    """Return where a run that found nothing has what comes closest, and what else may be asked of it."""
+    decided, over = result.decided, result.over_inputs
+    found_nothing = not result.chosen.any() and (over is None or not over.chosen.any())
+    if not found_nothing or not len(result.chosen) or (decided is not None and decided.necessary.any()):
+        return None
+    size = np.nan_to_num(np.abs(result.effects.effect))
+    name = "" if len(result.input_names) == 1 else repr(result.input_names[int(result.input_of[np.argmax(size)])])
+    call = f"result.reasons({name}) lists what comes closest"
+    if decided is None and result.modality == "table":
+        one, edge = "outputs" if result.outputs.shape[1] == 1 else "outputs[:, 0]", np.median(result.outputs[:, :1])
+        call += f"; decide=lambda outputs: {one} >= {edge:.4g} asks about a decision"
+    return _line_of("next", call)
 
 
 def _asked_of_all(result: Result) -> Answer:

@@ -152,7 +152,7 @@ def test_population_sampler_without_labels_says_that_it_cannot_find_anything():
     assert not result.chosen.any()
     assert [note.code for note in result.notes] == ["ordinary-data"]
     assert "ordinary for this reference" in result.summary()
-    assert "y=" in result.summary()
+    assert "y=" in result.summary(full=True)
 
 
 def test_notes_when_nothing_is_chosen():
@@ -292,17 +292,17 @@ def test_words():
     result = global_importance(linear, X, reference=NORMAL, y=y)
     assert repr(result) == "<butfor.Result: 2 of 4 subsets chosen>"
     assert "2 of 4 subsets chosen over 120 inputs (holdout randomisation test, squared loss; 20 draws" in (
-        result.summary().replace("\n", " ")
+        result.summary(full=True).replace("\n", " ")
     )
     assert "model was not fitted on them" in str(result.guarantee)
     shown = result._repr_html_()
-    assert "The skill of the model rests on" in shown
-    assert "x0" in shown
+    assert "mean rise of the squared loss when a column is redrawn" in shown
+    assert "<b>Matter:</b> x0 " in shown
     described = json.loads(result.to_json())
     assert described["chosen"] == 2
     assert len(described["table"]) == 4
     foil = global_importance(linear, X + 3, reference=NORMAL, link=None, alternative="greater")
-    assert "contrast with the reference, greater" in foil.summary()
+    assert "contrast with the reference, greater" in foil.summary(full=True)
     assert "exchangeable with draws from Q" in str(foil.guarantee)
 
 
@@ -317,7 +317,7 @@ def test_one_input_has_an_effect_without_interval():
 
 def test_reach_is_told_before_drawing():
     X, y = labelled(20)
-    with pytest.warns(ReachWarning, match="with 20 passes no p-value is below 1/21"):
+    with pytest.warns(ReachWarning, match="with 20 passes: no p-value is below 1/21"):
         result = global_importance(linear, X, reference=NORMAL, y=y, passes=20)
     assert (result.notes[0].code, result.notes[0].values["passes"]) == ("passes-limit", 20)
     wide = rows(10, 150)
@@ -457,7 +457,7 @@ def test_columns_that_hide_each_other_are_named_whatever_else_was_chosen(tmp_pat
     (note,) = [note for note in result.notes if note.code == "told-groups"]
     assert str(note).startswith("carat, x tell each other; none is chosen alone, together they matter")
     assert "and, separately, over its groups of columns" in str(result.guarantee)
-    assert "1 of 3 columns and 1 of 1 group of columns chosen" in result.summary()
+    assert "1 of 3 columns and 1 of 1 group of columns chosen" in result.summary(full=True)
     back = butfor.load(result.save(tmp_path / "r.butfor"))
     assert back.notes == result.notes
     assert back.select(alpha=0.05).chosen.tolist() == result.select(alpha=0.05).chosen.tolist()
@@ -497,4 +497,5 @@ def test_columns_that_tell_each_other_are_tested_together_and_matter_most():
     assert table.chosen["s1, s2, s3, s4, s5"]
     assert not table.chosen[["s1", "s2", "s3", "s4", "s5"]].any()
     assert table.effect.idxmax() == "s1, s2, s3, s4, s5"
-    assert "together they matter, more than anything else" in result.summary()
+    assert "Matter: s1, s2, s3, s4, s5 together +" in result.summary()
+    assert "together they matter, more than anything else" in result.summary(full=True)

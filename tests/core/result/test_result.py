@@ -351,12 +351,14 @@ def test_json_keeps_small_numbers(frame, sampler):
 
 
 def test_the_summary_says_what_was_found_and_what_it_means(irt):
-    text = irt.summary()
+    text = irt.summary(full=True)
+    assert text.startswith(irt.summary())
     for part in (f"{irt.chosen.sum()} of 48 hypotheses chosen", "age", "12 inputs, 4 subsets", "irt", "199 draws"):
         assert part in text
     assert "Guarantee: The false discovery rate" in text
     assert "Note: " in text
-    assert max(map(len, text.splitlines())) <= 120
+    assert max(map(len, text.splitlines())) <= 110
+    assert str(irt) == irt.summary()
 
 
 def test_html_escapes_names(frame, sampler):
@@ -371,7 +373,8 @@ def test_html_escapes_names(frame, sampler):
 def test_nothing_chosen_is_said_too(frame, reference, sampler):
     nothing = run(reference.iloc[:5], sampler, draws=19)
     assert not nothing.chosen.any()
-    assert "0 of 20 hypotheses chosen" in nothing.summary()
+    assert "Unusual: nothing" in nothing.summary()
+    assert "0 of 20 hypotheses chosen" in nothing.summary(full=True)
     assert "<table>" not in nothing._repr_html_()
     assert json.loads(nothing.to_json())["chosen"] == 0
 
@@ -409,7 +412,8 @@ def test_a_selection_that_the_run_did_not_draw_for_says_so():
     assert "stopped-for" not in [note.code for note in result.notes]
     stricter = result.select(alpha=0.01)
     (stopped,) = [note for note in stricter.notes if note.code == "stopped-for"]
-    assert str(stopped).startswith("Drawing stopped once the run's own decisions were made (bh at 0.1, family='run')")
+    assert str(stopped).startswith("Drawing stopped for bh at 0.1, family='run': for another choice run it again.")
+    assert f"Note: {stopped.line}" in stricter.summary()
     assert "ordinary" not in [note.code for note in stricter.notes]
 
 
@@ -425,8 +429,9 @@ def test_no_bound_where_nothing_is_controlled():
         draws=2000,
     )
     assert result.chosen.any()
-    assert "confidence" not in result.summary()
-    assert "at least true" not in result.summary()
+    assert "confidence" not in result.summary(full=True)
+    assert "at least true" not in result.summary(full=True)
+    assert "Promise: none on what is unusual" in result.summary()
 
 
 @pytest.mark.parametrize(("asked", "said"), [({"alpha": "x"}, "alpha must lie"), ({"rule": ["bh"]}, "no guarantee")])
@@ -480,15 +485,14 @@ def test_columns_with_nothing_in_them_are_not_shown():
             lambda rows: rows[:, 0], inputs, butfor.tabular.gaussian(reference), test="few-shot", effects=of
         )
         assert result.chosen.any()
-        assert ("mean effect" in result.summary()) == (of == "chosen")
-        assert "at least true" not in result.summary()
+        assert ("mean effect" in result.summary(full=True)) == (of == "chosen")
+        assert "at least true" not in result.summary(full=True)
 
 
 def test_classes_that_average_out_are_said_to():
     rng = np.random.default_rng(0)
     inputs, reference = rng.normal(size=(30, 4)), rng.normal(size=(100, 4))
-    said = butfor.explain(classes, inputs, reference, control=False).summary().replace("\n", " ")
-    assert "They are called 0 or 1 or 2 and each is asked about its own class" in said
-    assert "target=0 asks about one of them for all" in said
+    said = butfor.explain(classes, inputs, reference, control=False).summary()
+    assert "Differ on average: nothing (each is asked about its own class; target=0 asks about one class)" in said
     fixed = butfor.explain(classes, inputs, reference, control=False, target=0).summary()
     assert "own class" not in fixed

@@ -80,7 +80,7 @@ def test_reach_is_told_before_the_first_draw():
 
     with warnings.catch_warnings():
         warnings.simplefilter("error", butfor.ReachWarning)
-        with pytest.raises(butfor.ReachWarning, match="A lone signal cannot be found: with 10 draws"):
+        with pytest.raises(butfor.ReachWarning, match="A lone signal cannot be found with 10 draws: no p-value is below 1/11"):
             butfor.explain(model, np.ones((5, 2)), butfor.tabular.gaussian(normal(99)), test="irt", draws=10)
     assert sum(drawn) <= 5 + 40  # a first look at the model, so that cheap mistakes are found before this is told
 
@@ -150,16 +150,16 @@ def test_few_inputs_beyond_the_reference_are_asked_whether_they_were_picked():
     assert looks_picked(np.array([]), reference) == []
     (one,) = looks_picked(np.array([5.0]), reference)
     assert one.severity == "warning"
-    assert str(one).startswith("The input has an output of at least 5, only 0.0% of the reference does. If this input")
+    assert str(one).startswith("The input has an output of at least 5, only 0.0% of the reference does. If it was")
     (two,) = looks_picked(np.array([-5.0, -6.0]), reference)
     assert (two.values["side"], two.values["edge"]) == ("below", -5.0)
-    assert "If these inputs were picked because of their outputs" in str(two)
+    assert "If they were picked because of that, what is unusual says no more" in str(two)
     (five,) = looks_picked(np.arange(5.0) + 5, reference)
     assert "say so with picked=" in str(five)
     assert str(five).endswith("decide=lambda outputs: outputs >= 5.")
     alike, classes = np.ones(4, int), np.zeros(100, int)
     (called,) = called_alike(alike[:1], classes, "no")
-    assert str(called).startswith("The input is called 'no', and no row of the reference is. If this input was picked")
+    assert str(called).startswith("The input is called 'no', and no row of the reference is. If it was picked")
     assert called_alike(alike, classes, "no")[0].values == {"inputs": 4, "name": "no", "share": 0.0}
     assert called_alike(np.array([0, 1]), classes, "no") == []
     assert called_alike(alike, np.arange(100) % 2, "no") == []
@@ -173,5 +173,7 @@ def test_nothing_is_promised_whatever_was_looked_at_first_of_inputs_that_may_be_
     )
     assert far.bound(far.chosen) > 0
     assert "picked-by-output" in [note.code for note in far.notes]
-    assert "With 95% confidence" not in far.summary()
-    assert "With 95% confidence" in near.summary()  # not on one side of the reference
+    assert "With 95% confidence" not in far.summary(full=True)
+    assert "With 95% confidence" in near.summary(full=True)  # not on one side of the reference
+    assert ", unless picked by their output" in far.summary()
+    assert "unless picked" not in near.summary()
