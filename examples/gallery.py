@@ -104,8 +104,8 @@ def main(*names: str) -> None:
     for name in names or CASES:
         start = time.process_time()
         case = CASES[name]()
-        shown, check = case.result.summary().rpartition("\n\n")[0], case.check
-        print(f"{name}: {case.question}\n\n{shown}\n\nControl: {case.result.control}")
+        check = case.check
+        print(f"{name}: {case.question}\n\n{case.result}")
         print(f"Check: on {len(check.input_names)} rows of the reference's own kind {check.chosen.sum()} are chosen.")
         print(f"{time.process_time() - start:.0f} s of a processor\n")
 

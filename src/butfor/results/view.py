@@ -153,7 +153,7 @@ class Answer:
 
     @property
     def meaning(self) -> str:
-        """What the word means; nothing where it needs no explanation."""
+        """Meaning of the word; nothing where it needs no explanation."""
         return MEANINGS.get(self.about, "")
 
     def __str__(self) -> str:
@@ -208,6 +208,7 @@ def view(result: Result) -> View:
 MOST_ANSWERED, MOST_NOTES, MOST_NAMED = 10, 3, 5
 TRIVIAL = 1e-3  # of the spread of outputs over inputs and reference: less is no finding
 LEAST_SHOWN = 12  # characters of a name that is cut
+DOUBTS = ("dependence-ignored", "data-dependent", "truth", "beyond-reference", "not-controlled", "check-of-all")
 BINDING = (  # why nothing was found; the first that holds is said
     "reference-limits", "draws-limit", "competition-empty", "e-values-together", "list-limits", "passes-limit",
     "drawing-ended", "weak", "weak-data", "hidden", "no-skill-alone", "no-skill", "mixed-classes", "blind", "ordinary",
@@ -218,7 +219,7 @@ BINDING = (  # why nothing was found; the first that holds is said
 def answer(result: Result) -> list[Answer]:
     """Return the lines of the answer, the first on what the model says; a line is at most WIDTH characters."""
     if result.is_global:
-        first = [_asked_of_all(result), _matter(result)]
+        first = [_global_says(result), _matter(result)]
     else:
         parts = (_says, _decisive, _nearest_line, _unusual, _differ, _next_call)
         first = [line for part in parts if (line := part(result)) is not None]
@@ -264,8 +265,8 @@ def _says(result: Result) -> Answer:
     who, mean = f"{count:,} {INPUTS.get(result.modality, 'inputs')}", "mean "
     if count == 1:
         who, mean = cut(_input_name(result, 0), 40), ""
-    asked = np.unique(result.evidence.classes)
-    column = int(asked[0]) if len(asked) == 1 else None
+    tested = np.unique(result.evidence.classes)
+    column = int(tested[0]) if len(tested) == 1 else None
     if not outputs.size:
         return _line_of("says", who)
     if outputs.shape[1] == 1 or names is None:
@@ -413,14 +414,14 @@ def _next_call(result: Result) -> Answer | None:
         return None
     size = np.nan_to_num(np.abs(result.effects.effect))
     name = "" if len(result.input_names) == 1 else repr(result.input_names[int(result.input_of[np.argmax(size)])])
-    call = f"result.reasons({name}) lists what comes closest"
+    call = f"result.reasons({name}) has what comes closest"
     if decided is None and result.modality == "table":
         one, edge = "outputs" if result.outputs.shape[1] == 1 else "outputs[:, 0]", np.median(result.outputs[:, :1])
-        call += f"; decide=lambda outputs: {one} >= {edge:.4g} asks about a decision"
+        call += f"; decide=lambda outputs: {one} >= {edge:.3g} tests a decision"
     return _line_of("next", call)
 
 
-def _asked_of_all(result: Result) -> Answer:
+def _global_says(result: Result) -> Answer:
     """Return the global question."""
     rise, redrawn = f"mean rise of the {result.importance.loss} loss", "when a column is redrawn given the others"
     if result.record.test != "holdout":
@@ -500,8 +501,9 @@ def _name_of_root(result: Result) -> str:
 def spread(result: Result) -> float:
     """Return the range of outputs over the inputs and the means of their counterfactuals, the reference among them."""
     observed, effect = result.evidence.observed, result.effects.effect
-    means = (observed - effect)[np.isfinite(effect)]
-    return float(np.ptp(np.concatenate([observed[np.isfinite(observed)], means]))) if len(observed) else 0.0
+    known = np.concatenate([observed, observed - effect])
+    known = known[np.isfinite(known)]
+    return float(np.ptp(known)) if known.size else 0.0
 
 
 def trivial(result: Result) -> Bools:
@@ -515,6 +517,7 @@ def telling_notes(result: Result) -> list[Note]:
     That inputs look picked is said beside what is unusual.
     """
     shown = [note for note in result.notes if note.severity == "warning" and note.code not in PICKED]
+    shown += [caveat for caveat in result.guarantee.caveats if caveat.code in DOUBTS]
     limits = [note for note in result.notes if note.code in BINDING and _binds(result, note)]
     return shown if result.chosen.any() else [*shown, *limits[:1]]
 

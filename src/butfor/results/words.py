@@ -597,26 +597,26 @@ CAVEATS: dict[str, Sentence] = {  # what a result may add to its promise
     ),
     "filtered": "Hypotheses without any variation left the family first, which needs independence between inputs.",
     "dependence-ignored": (
-        "The sampler redraws each subset without regard to the other columns: where columns are correlated, that is "
+        "The sampler redraws each subset without regard to the other columns.\nWhere columns are correlated, that is "
         "not their conditional distribution and correlated columns pull each other in."
     ),
     "beyond-reference": (
-        "The sampler knows nothing rarer than one value in {rows:,.0f}: null values beyond all of its reference come, "
-        "and this test compares sizes, so it may report them (with every null true, 2,000 hypotheses and 100 reference "
-        "rows few-shot made a false discovery in 33 to 58 % of runs at alpha 0.1); test='sequential' and test='irt' "
-        "count them right."
+        "The sampler knows nothing rarer than one value in {rows:,.0f}, and this test compares sizes.\n"
+        "Null values beyond all of its reference come, and it may report them (with every null true, 2,000 hypotheses "
+        "and 100 reference rows few-shot made a false discovery in 33 to 58 % of runs at alpha 0.1); test='sequential' "
+        "and test='irt' count them right."
     ),
     "data-dependent": (
-        "What is tested was picked by what is in it (superpixels, boxes that a detector or a person drew, matches of a "
-        "pattern) or by a function that may have looked: what was picked because it stands out stands out from its "
-        "draws, whatever the model relies on (with every null true, felzenszwalb's superpixels made a false discovery "
-        "in 12 of 12 runs, a detector's boxes in 6 and a grid in 1); lay regions blindly, as grid does, where that "
-        "matters."
+        "What is tested was picked by what is in it, or by a function that may have looked.\n"
+        "So are superpixels, boxes that a detector or a person drew, matches of a pattern: what was picked because it "
+        "stands out stands out from its draws, whatever the model relies on (with every null true, felzenszwalb's "
+        "superpixels made a false discovery in 12 of 12 runs, a detector's boxes in 6 and a grid in 1); lay regions "
+        "blindly, as grid does, where that matters."
     ),
     "min-effect": "An effect of at most {margin:g} counts as a null (min_effect).",
     "truth": (
-        "The class is the true label, which an accurate model nearly predicts: the promise holds only where the "
-        "sampler describes inputs of that very label (with a sampler of all labels and every null true few-shot made a "
+        "The class is the true label: the promise holds only where the sampler describes inputs of that label.\n"
+        "An accurate model nearly predicts it (with a sampler of all labels and every null true few-shot made a "
         "false discovery in 49 % of runs, osft in 66 %)."
     ),
     "not-controlled": "The sampler was not checked on rows of the reference's own kind (control=False).",
@@ -647,8 +647,8 @@ CAVEATS: dict[str, Sentence] = {  # what a result may add to its promise
         "label does; loss='squared' and 'log' leave out that part."
     ),
     "check-of-all": (
-        "The check of the sampler calls no single subset wrong, but the shape of all columns together: a fault too "
-        "small to be seen in one of them, by which p-values may be somewhat too small or too large."
+        "The check of the sampler finds a fault in all columns together, too small to be seen in one.\n"
+        "P-values may be somewhat too small or too large by it."
     ),
     "check-failed": lambda names, unchecked: (
         f"The sampler did not pass its check on {shortened(names)}: nothing is said of "
