@@ -52,7 +52,7 @@ def test_the_next_call_can_be_pasted():
     result = butfor.explain(lambda rows: rows["b"] * 1.0, ROWS[:30], ROWS[30:], control=False)
     assert not result.chosen.any()
     call = next(line for line in " ".join(result.summary().split()).split("; ") if line.startswith("decide="))
-    rule = eval(call.removeprefix("decide=").split(" asks")[0])
+    rule = eval(call.removeprefix("decide=").split(" tests")[0])
     again = butfor.explain(lambda rows: rows["b"] * 1.0, ROWS[:30], ROWS[30:], control=False, decide=rule)
     assert again.decided is not None
 
