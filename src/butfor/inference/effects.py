@@ -35,6 +35,18 @@ class Effects:
             return self
         return replace(self, **{name: np.where(new, np.nan, getattr(self, name)) for name in ("effect", "low", "high")})
 
+    def widened(self, low: Floats, high: Floats, ends: Floats | None) -> Effects:
+        """Return the same with intervals `low` to `high` where a list, or draws that are all alike, have no width.
+
+        They are exact for the sampler, which is fitted on finitely many rows. No interval leaves the `ends` (2, H).
+        """
+        flat = self.low == self.high
+        low = np.where(flat, np.fmin(low, self.effect), self.low)
+        high = np.where(flat, np.fmax(high, self.effect), self.high)
+        if ends is not None:
+            low, high = np.maximum(low, ends[0]), np.minimum(high, ends[1])
+        return replace(self, low=low, high=high)
+
 
 def no_effects(size: int) -> Effects:
     """Return effects of which none was estimated."""

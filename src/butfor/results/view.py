@@ -15,7 +15,7 @@ import numpy as np
 
 from butfor.inference.statistics import Target, averaged_target
 from butfor.results.notes import PICKED
-from butfor.results.result import Result
+from butfor.results.result import KeptSet, Result, Sets
 from butfor.results.summary import (
     WIDTH,
     are_logits,
@@ -33,7 +33,7 @@ from butfor.results.summary import (
     unknown,
     with_interval,
 )
-from butfor.results.words import Note, Severity, promise_of_decisions, promise_of_features
+from butfor.results.words import Note, Severity, listed, promise_of_decisions, promise_of_features
 from butfor.types import Array, Batch, Bools, Floats, Ints
 
 EVIDENCE = {"p": "p-value", "z": "z", "w": "w", "e": "e-value"}
@@ -117,9 +117,14 @@ class Entry:
     flip: Line | None
 
 
-About = Literal["says", "decisive", "nearest", "unusual", "differ", "matter", "next", "note", "control", "promise"]
+About = Literal[
+    "says", "decisive", "enough", "moves", "nearest", "unusual", "differ", "matter", "next", "note", "control",
+    "promise",
+]  # fmt: skip
 QUESTIONS: dict[About, str] = {
     "decisive": "Decisive",
+    "enough": "Enough",
+    "moves": "Moves the output",
     "nearest": "Nearest change",
     "unusual": "Unusual",
     "differ": "Differ on average",
@@ -131,6 +136,8 @@ QUESTIONS: dict[About, str] = {
 }
 MEANINGS: dict[About, str] = {
     "decisive": "but for this part, redrawn as the reference has it, the decision would likely have been another.",
+    "enough": "with these columns kept and all others redrawn to go with them, the decision nearly always stays.",
+    "moves": "the output less its mean with this part redrawn, surely more than a little.",
     "nearest": "the draw nearest to the input among those that change the decision; not the smallest change there is.",
     "unusual": "the output is extreme beside those of the same input with this part redrawn.",
     "differ": "the mean output over the inputs is another than with this part redrawn as in the reference.",
@@ -221,7 +228,7 @@ def answer(result: Result) -> list[Answer]:
     if result.is_global:
         first = [_global_says(result), _matter(result)]
     else:
-        parts = (_says, _decisive, _nearest_line, _unusual, _differ, _next_call)
+        parts = (_says, _decisive, _enough, _moves, _nearest_line, _unusual, _differ, _next_call)
         first = [line for part in parts if (line := part(result)) is not None]
     last = [] if result.control is None else [_line_of("control", str(result.control))]
     last.append(_line_of("promise", promise_line(result)))
@@ -276,9 +283,9 @@ def _says(result: Result) -> Answer:
         return _line_of("says", f"{who}: {mean}{which} {_beside(result, outputs, column)}")
     shares, times = probabilities(outputs), Counter(outputs.argmax(axis=1).tolist()).most_common()
     scale = "probability" if are_probabilities(outputs) or are_logits(outputs) else "output"
-    listed = [class_label(names[j]) + (f" {n:,}" if len(times) > 1 else "") for j, n in times[:MOST_NAMED]]
-    listed += [f"{len(times) - MOST_NAMED} other classes"] * (len(times) > MOST_NAMED)
-    called = f"{who}{', all' if count > 1 and len(times) == 1 else ':'} {', '.join(listed)}"
+    classes = [class_label(names[j]) + (f" {n:,}" if len(times) > 1 else "") for j, n in times[:MOST_NAMED]]
+    classes += [f"{len(times) - MOST_NAMED} other classes"] * (len(times) > MOST_NAMED)
+    called = f"{who}{', all' if count > 1 and len(times) == 1 else ':'} {', '.join(classes)}"
     if result.record.target != "predicted" and column is not None and (len(times) > 1 or times[0][0] != column):
         return _line_of(
             "says", f"{called}; {mean}{scale} of {class_label(names[column])} {_beside(result, shares, column)}"
@@ -338,6 +345,64 @@ def _decisive(result: Result) -> Answer | None:
     if total == 1:
         near = flip_words(result, int(np.flatnonzero(result.subset_of == part)[0]), brief=True)
     return _listing("decisive", f"{head}; closest: ", [(result.subset_names[part], f" ({near})")])
+
+
+def _enough(result: Result) -> Answer | None:
+    """Return the fewest columns that keep the decision; of many inputs the sets that together serve most of them."""
+    sets, total = result.sets, len(result.input_names)
+    if sets is None:
+        return None
+    by_input = [sets.enough(index) for index in range(total)]
+    if total == 1:
+        return _enough_for_one(sets, by_input[0])
+    count: Counter[tuple[str, ...]] = Counter(one.columns for kept in by_input for one in kept)
+    items, anyway = list[tuple[str, str]](), count.pop((), 0)
+    left = [{one.columns for one in kept} for kept in by_input]
+    while count := Counter(columns for kept in left for columns in kept if columns):
+        columns, number = max(count.items(), key=lambda one: (one[1], -len(one[0])))
+        items.append((listed(columns), f" for {number:,}{'' if items else f' of {total:,}'}"))
+        left = [set() if columns in kept else kept for kept in left]
+    none = sum(not kept for kept in by_input)
+    tail = f"; no column needed for {anyway:,}" * bool(anyway) + f"; no set for {none:,}" * bool(none)
+    return _listing("enough", "", items, tail) if items else _line_of("enough", tail.removeprefix("; "))
+
+
+def _enough_for_one(sets: Sets, kept: Sequence[KeptSet]) -> Answer:
+    """Return the sets that keep the decision of the only input, or the one that comes closest."""
+    base = percent(sets.base[0])
+    if kept and not kept[0].columns:
+        return _line_of("enough", f"no column is needed: {base} of rows get this decision anyway")
+    if not kept and not sets.sets:
+        return _line_of("enough", "no set of up to four columns")
+    first, *others = kept or sets.sets
+    ends = f"95 %: {round(100 * first.low)} to {round(100 * first.high)}"
+    words = f" ({percent(first.stay)} decide alike; {ends}; base rate {base})"
+    head = "" if kept else "no set of up to four; closest: "
+    items = [(listed(first.columns), words), *((f"or {listed(one.columns)}", "") for one in others)]
+    return _listing("enough", head, items)
+
+
+def _moves(result: Result) -> Answer | None:
+    """Return the parts that move the output by more than a little, and by how much."""
+    moved, total, layers = result.moved, len(result.input_names), result.hypotheses.layers
+    if moved is None:
+        return None
+    root, little = whole_inputs(result), number(moved.least)
+    rows = np.flatnonzero((moved.moves if layers is None else layers.finest(moved.moves, moved.drop)) & ~root)
+    if not rows.size:
+        whole = f", not resolved below {_name_of_root(result)}" * bool(moved.moves.any())
+        return _line_of("moves", f"nothing alone by more than {little}{whole}")
+    if total == 1:
+        rows = rows[np.argsort(-np.abs(moved.drop[rows]), kind="stable")]
+        ends = zip(moved.drop[rows], moved.low[rows], moved.high[rows], strict=True)
+        words = [f" {with_interval(*three)}" for three in ends]
+        return _listing("moves", "", [(_name(result, int(j)), text) for j, text in zip(rows, words, strict=True)])
+    size = len(result.subset_names)
+    count = np.bincount(result.subset_of[rows], minlength=size)
+    mean = np.bincount(result.subset_of[rows], weights=moved.drop[rows], minlength=size) / np.maximum(count, 1)
+    counted = _counted_parts(result, rows, "in")
+    by_name = dict(zip(result.subset_names, mean, strict=True))
+    return _listing("moves", "", [(name, f" {number(by_name[name], sign=True)}{words}") for name, words in counted])
 
 
 def _nearest_line(result: Result) -> Answer | None:
@@ -410,7 +475,9 @@ def _next_call(result: Result) -> Answer | None:
     """Return where a run that found nothing has what comes closest, and what else may be asked of it."""
     decided, over = result.decided, result.over_inputs
     found_nothing = not result.chosen.any() and (over is None or not over.chosen.any())
-    if not found_nothing or not len(result.chosen) or (decided is not None and decided.necessary.any()):
+    moves = result.moved is not None and bool(result.moved.moves.any())
+    enough = result.sets is not None and any(one.enough for one in result.sets.sets)
+    if not found_nothing or moves or enough or (decided is not None and decided.necessary.any()):
         return None
     size = np.nan_to_num(np.abs(result.effects.effect))
     name = "" if len(result.input_names) == 1 else repr(result.input_names[int(result.input_of[np.argmax(size)])])

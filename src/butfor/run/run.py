@@ -47,6 +47,7 @@ from butfor.models import Wrapped
 from butfor.results.notes import called_alike, chooses_nothing, failures, largest_family, looks_picked, reach
 from butfor.results.record import Controlled, ImageInputs, MultimodalInputs, RunRecord, TableInputs, TextInputs
 from butfor.results.result import Control, Decided, Kept, Moved, Result, Sets
+from butfor.results.summary import are_probabilities
 from butfor.results.words import Note, as_note
 from butfor.run.control import LEAST_ROWS, ROWS_FEW, SEEN_Z, control, seen_by_model, size_of
 from butfor.run.decisions import decide, decided_otherwise, move, scale_of_changes, sufficiency, watch_decisions
@@ -679,6 +680,7 @@ def _answers(
         watching = replace(evaluator, memory=None, watchers=(moves,))
         usable = start.choice.calibrated
         moved = move(hypotheses, watching, moves, settings, fit, meter, scale, usable)
+        conclusions = conclusions.widened(moved.low, moved.high, _ends(settings, start, done, wanted & ~sure))
     if not done.interrupted and context.reference is not None and settings.picked is None and enough:
         clusters = clusters_of_inputs(context, settings)
         size, usable = len(hypotheses.subset_names), start.choice.calibrated
@@ -695,6 +697,20 @@ def _answers(
     if moved is not None and untested.size:
         moved = replace(moved, moves=moved.moves & ~np.isin(np.arange(hypotheses.size), untested))
     return Answers(chosen, conclusions, decided, moved, sets, over_inputs, tuple(messages), interrupted)
+
+
+def _ends(settings: Settings, start: Start, done: Performed, fresh: Bools) -> Floats | None:
+    """The least and largest effect (2, H) that a probability allows; None of other outputs.
+
+    Effects from `fresh` draws (H,) are of the class that was tested, others of the class with the largest output.
+    """
+    outputs, classes = start.seen.outputs, done.evidence.classes
+    known = outputs[np.isfinite(outputs).all(axis=1)]
+    if settings.link is not None or outputs.shape[1] == 1 or not len(known) or not are_probabilities(known):
+        return None
+    if start.spec.target.kind == "predicted":
+        classes = np.where(fresh, classes, outputs.argmax(axis=1)[start.hypotheses.input_of])
+    return np.asarray(outputs[start.hypotheses.input_of, classes] - np.array([[1.0], [0.0]]))
 
 
 def _enough(

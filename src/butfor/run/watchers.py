@@ -79,7 +79,8 @@ class Moves:
         rows = job.rows
         self.draws[rows] += 0 if listed else job.versions - 1
         self.listed[rows] |= listed
-        self._sums[:, rows] = changed[:2] if listed else self._sums[:, rows] + changed[:2]
+        known = 0.0 if listed else self._sums[:, rows]  # draws that come after a list add nothing to it
+        self._sums[:, rows] = known + np.where(self.listed[rows] & (not listed), 0.0, changed[:2])
         self._seen[0, rows] = np.minimum(self._seen[0, rows], changed[2])
         self._seen[1, rows] = np.maximum(self._seen[1, rows], changed[3])
 
