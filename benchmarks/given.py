@@ -1,4 +1,4 @@
-"""Statements given x on beds with known truth: by how much a part moves the output, and what is enough (METHODS 17, 22).
+"""Statements given x on beds with known truth: what moves the output and by how much, what is enough (METHODS 17, 22).
 
 Columns are transforms of a latent normal row with correlation .7 between neighbours, or of one with an interaction; the
 model reads a linear function of the latent row, so that every truth is an integral over one normal variable, or an
@@ -43,7 +43,7 @@ class Latent:
     def margin(self, rows: Floats) -> Floats:
         return np.asarray(self.inverse(np.asarray(rows, np.float64)) @ WEIGHTS)
 
-    def given(self, row: Floats, kept: Array, rng: np.random.Generator) -> Floats:
+    def given(self, row: Floats, kept: Array, rng: np.random.Generator) -> Floats:  # noqa: ARG002
         """Return margins (MADE,) of rows that have these columns of a row."""
         z, rest = self.inverse(row[None])[0], np.setdiff1d(np.arange(8), kept)
         slopes = SCATTER[np.ix_(rest, kept)] @ np.linalg.inv(SCATTER[np.ix_(kept, kept)])
@@ -118,7 +118,7 @@ OUTPUTS: dict[str, Callable[[Floats], Floats]] = {
     "probability": lambda margin: expit(2 * (margin - CUT)),
     "score": lambda margin: margin,
     "skewed": lambda margin: np.exp(margin),
-    "lumped": lambda margin: 5.0 * (margin > 2.5),
+    "lumped": lambda margin: np.where(margin > 2.5, 5.0, 0.0),
 }
 
 
@@ -170,24 +170,18 @@ def moves_run(name: str, output: str, size: int, seed: int) -> Figures:
         )
     moved = result.moved
     assert moved is not None
-    truth = np.empty(len(moved.drop))
-    for row in range(len(truth)):
-        i, j = int(result.input_of[row]), int(result.subset_of[row])
-        rest = np.setdiff1d(np.arange(8), [j])
-        truth[row] = float(
-            (statistic(bed.margin(inputs[i : i + 1])) - statistic(bed.given(inputs[i], rest, rng)).mean())[0]
-        )
+    here, truth = statistic(bed.margin(inputs)), np.empty(len(moved.drop))
+    for row, (i, j) in enumerate(zip(result.input_of.tolist(), result.subset_of.tolist(), strict=True)):
+        truth[row] = here[i] - statistic(bed.given(inputs[i], np.setdiff1d(np.arange(8), [j]), rng)).mean()
     slack = 0.01 * statistic(bed.margin(reference)).std()  # of the truth's own integral
     hits: Bools = (moved.low - slack <= truth) & (truth <= moved.high + slack)
-    wrong = moved.moves & (np.abs(truth) < moved.least - slack)
+    wrong, large = moved.moves & (np.abs(truth) < moved.least - slack), np.abs(truth) > 2 * moved.least
     return {
         "hits": int(hits.sum()),
         "sets": len(hits),
         "wrong": int(wrong.sum()),
         "confirmed": int(moved.moves.sum()),
-        "have": float(moved.moves[np.abs(truth) > 2 * moved.least].mean())
-        if (np.abs(truth) > 2 * moved.least).any()
-        else np.nan,
+        "have": float(moved.moves[large].mean()) if large.any() else np.nan,
         "all": bool(hits.all()),
     }
 
@@ -275,7 +269,7 @@ def _listed(one: Callable[..., Figures], *cell: Any, seed: int) -> list[Figures]
 
 
 def _summary(rows: list[Figures]) -> Figures:
-    """Coverage over all intervals, the mean share of statements that are wrong with its error, and how many are made."""
+    """Coverage of all intervals, the mean share of statements that are wrong with its error, and how many are made."""
     if "found" in rows[0]:
         return {name: int(sum(row[name] for row in rows)) for name in rows[0]}
     share, error = mean_error([row["wrong"] / max(row["confirmed"], 1) for row in rows])
