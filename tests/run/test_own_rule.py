@@ -48,15 +48,6 @@ def test_a_rule_for_several_outputs_is_shown_how_it_takes_one(name):
         butfor.explain(model, ROWS[:30], ROWS[30:], **{name: lambda outputs: outputs >= 0.4})
 
 
-def test_the_next_call_can_be_pasted():
-    result = butfor.explain(lambda rows: rows["b"] * 1.0, ROWS[:30], ROWS[30:], control=False)
-    assert not result.chosen.any()
-    call = next(line for line in " ".join(result.summary().split()).split("; ") if line.startswith("decide="))
-    rule = eval(call.removeprefix("decide=").split(" tests")[0])
-    again = butfor.explain(lambda rows: rows["b"] * 1.0, ROWS[:30], ROWS[30:], control=False, decide=rule)
-    assert again.decided is not None
-
-
 # Was wrong once: NaN is never equal to NaN, so every draw changed such a decision.
 @pytest.mark.parametrize("nothing", [np.nan, None], ids=str)
 def test_every_output_needs_a_decision(nothing):

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import textwrap
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from butfor.inference.bounds import simes_bounds
 from butfor.results.notes import PICKED
+from butfor.results.words import listed as listed_names
 from butfor.results.words import model_rows
-from butfor.types import Array, Bools, Floats, Ints
+from butfor.types import Bools, Floats, Ints
 
 if TYPE_CHECKING:
-    from butfor.results.result import Result
+    from butfor.results.result import KeptSet, Result
 
 WIDTH = 110  # characters of a line
 CONFIDENCE = 0.95
@@ -190,13 +192,12 @@ def headline_parts(result: Result, marked: Bools) -> Bools:
 KINDS = ("closest", "decisive", "unusual", "unusual", "enough", "decisive")  # of reasons, by their rank
 
 
-def reasons(result: Result, position: int, k: int) -> dict[str, Array]:
+def reasons(result: Result, position: int, k: int) -> dict[str, list[Any]]:
     """Return columns of a table with at most `k` rows for the input at `position`, the strongest first.
 
     Decisive parts come first, then those that are enough, then unusual ones, each in their finest parts; then the
     larger parts that are unusual or decisive, the whole input last; then what comes closest.
     """
-    from butfor.results.result import names_column
     from butfor.results.view import whole_inputs
 
     decided, root = result.decided, whole_inputs(result)
@@ -217,16 +218,30 @@ def reasons(result: Result, position: int, k: int) -> dict[str, Array]:
     listed = np.flatnonzero(of_input & ((rank > 0) | (finest_of(result, known) if known[of_input].any() else True)))
     size = np.abs(np.nan_to_num(result.effects.effect))
     rows = listed[np.lexsort((-size[listed], -share[listed], root[listed], -rank[listed]))][:k]
-    table = result.table.iloc[rows]
     names = ["subset", "value", "effect", "effect_low", "effect_high", "surprise", "status"]
-    names += ["flip", "flip_low", "flip_high", "necessary"]
-    shown = {name: table[name].to_numpy() for name in names if name in table}
-    kinds = np.array(KINDS, dtype=object)[rank[rows]]
-    sentences = tuple(_sentence(result, row) for row in rows.tolist())
-    return {"kind": kinds, **shown, "order": _order(result, rows), "sentence": names_column(sentences)}
+    names += ["flip", "flip_low", "flip_high", "necessary", "move", "move_low", "move_high", "moves"]
+    table = {name: result.table[name].iloc[rows].tolist() for name in names if name in result.table}
+    shown = {"kind": [KINDS[j] for j in rank[rows]], **table, "order": _order(result, rows)}
+    shown["sentence"] = [_sentence(result, row) for row in rows.tolist()]
+    sets = () if result.sets is None else result.sets.enough(position)
+    if sets and sets[0].columns:  # seldom a subset that was tested: a row of its own, after what is decisive
+        enough_row = _enough_row(sets)
+        for name, column in shown.items():
+            column.insert(int((rank[rows] == len(cases)).sum()), enough_row.get(name, np.nan))
+    return {name: column[:k] for name, column in shown.items()}
 
 
-def _order(result: Result, rows: Ints) -> Array:
+def _enough_row(sets: Sequence[KeptSet]) -> dict[str, object]:
+    """Return the reason that a set of columns keeps the decision."""
+    first, *others = sets
+    ends = f"95 %: {round(100 * first.low)} to {round(100 * first.high)}"
+    words = [f"{listed_names(first.columns)}: enough ({round(100 * first.stay)} % of draws decide alike; {ends})"]
+    words += [f"or {listed_names(one.columns)}" for one in others]
+    row = {"kind": "enough", "subset": listed_names(first.columns), "value": None, "necessary": False, "moves": False}
+    return {**row, "status": "", "order": "", "sentence": f"{'; '.join(words)}."}
+
+
+def _order(result: Result, rows: Ints) -> list[str]:
     """Return whether each reason is sure to have a larger effect than those after it, by intervals for all of them."""
     from scipy.special import ndtri
 
@@ -239,7 +254,7 @@ def _order(result: Result, rows: Ints) -> Array:
     for i in range(len(rows) - 1):
         if least[i] > np.nanmax(most[i + 1 :], initial=-np.inf):
             words[i] = "larger than all after it"
-    return words
+    return list(words)
 
 
 def _sentence(result: Result, row: int) -> str:

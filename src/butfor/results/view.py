@@ -15,7 +15,7 @@ import numpy as np
 
 from butfor.inference.statistics import Target, averaged_target
 from butfor.results.notes import PICKED
-from butfor.results.result import KeptSet, Result, Sets
+from butfor.results.result import KeptSet, Moved, Result, Sets
 from butfor.results.summary import (
     WIDTH,
     are_logits,
@@ -118,9 +118,8 @@ class Entry:
 
 
 About = Literal[
-    "says", "decisive", "enough", "moves", "nearest", "unusual", "differ", "matter", "next", "note", "control",
-    "promise",
-]  # fmt: skip
+    "says", "decisive", "enough", "moves", "nearest", "unusual", "differ", "matter", "note", "control", "promise"
+]
 QUESTIONS: dict[About, str] = {
     "decisive": "Decisive",
     "enough": "Enough",
@@ -129,7 +128,6 @@ QUESTIONS: dict[About, str] = {
     "unusual": "Unusual",
     "differ": "Differ on average",
     "matter": "Matter",
-    "next": "Next",
     "note": "Note",
     "control": "Control",
     "promise": "Promise",
@@ -228,7 +226,7 @@ def answer(result: Result) -> list[Answer]:
     if result.is_global:
         first = [_global_says(result), _matter(result)]
     else:
-        parts = (_says, _decisive, _enough, _moves, _nearest_line, _unusual, _differ, _next_call)
+        parts = (_says, _decisive, _enough, _moves, _nearest_line, _unusual, _differ)
         first = [line for part in parts if (line := part(result)) is not None]
     last = [] if result.control is None else [_line_of("control", str(result.control))]
     last.append(_line_of("promise", promise_line(result)))
@@ -384,25 +382,44 @@ def _enough_for_one(sets: Sets, kept: Sequence[KeptSet]) -> Answer:
 
 def _moves(result: Result) -> Answer | None:
     """Return the parts that move the output by more than a little, and by how much."""
-    moved, total, layers = result.moved, len(result.input_names), result.hypotheses.layers
+    moved, total = result.moved, len(result.input_names)
     if moved is None:
         return None
-    root, little = whole_inputs(result), number(moved.least)
-    rows = np.flatnonzero((moved.moves if layers is None else layers.finest(moved.moves, moved.drop)) & ~root)
+    rows = np.flatnonzero(_moving(result, moved) & ~whole_inputs(result))
+    link = LINKS.get(str(result.record.link), "")
+    tail = f" ({link})" if link else ""
     if not rows.size:
         whole = f", not resolved below {_name_of_root(result)}" * bool(moved.moves.any())
-        return _line_of("moves", f"nothing alone by more than {little}{whole}")
-    if total == 1:
+        return _line_of("moves", f"nothing alone by more than {number(moved.least)}{tail}{whole}")
+    if total == 1 or result.modality == "text":
         rows = rows[np.argsort(-np.abs(moved.drop[rows]), kind="stable")]
+        head = "" if total == 1 else f"{len(rows):,} parts in {len(np.unique(result.input_of[rows])):,} of {total:,}: "
         ends = zip(moved.drop[rows], moved.low[rows], moved.high[rows], strict=True)
-        words = [f" {with_interval(*three)}" for three in ends]
-        return _listing("moves", "", [(_name(result, int(j)), text) for j, text in zip(rows, words, strict=True)])
-    size = len(result.subset_names)
-    count = np.bincount(result.subset_of[rows], minlength=size)
-    mean = np.bincount(result.subset_of[rows], weights=moved.drop[rows], minlength=size) / np.maximum(count, 1)
-    counted = _counted_parts(result, rows, "in")
-    by_name = dict(zip(result.subset_names, mean, strict=True))
-    return _listing("moves", "", [(name, f" {number(by_name[name], sign=True)}{words}") for name, words in counted])
+        words = [f" {with_interval(*three) if total == 1 else number(three[0], sign=True)}" for three in ends]
+        return _listing("moves", head, list(zip((_name(result, int(j)) for j in rows), words, strict=True)), tail)
+    by_how_much = {}
+    for j in np.unique(result.subset_of[rows]).tolist():
+        drops = moved.drop[rows[result.subset_of[rows] == j]]
+        size = number(float(np.abs(drops).mean()))
+        by_how_much[result.subset_names[j]] = (
+            f" {'+' if (drops > 0).all() else '−' if (drops < 0).all() else '±'}{size}"
+        )
+    items = [(name, by_how_much[name] + words) for name, words in _counted_parts(result, rows, "in")]
+    return _listing("moves", "", items, tail)
+
+
+def _moving(result: Result, moved: Moved) -> Bools:
+    """Return which parts (H,) move the output, without those that one of their parts moves half as far as they do."""
+    layers, moving = result.hypotheses.layers, moved.moves.copy()
+    if layers is None:
+        return moving
+    rows = np.flatnonzero(moved.moves)
+    above = layers.parent[rows]
+    while (above >= 0).any():
+        rows, above = rows[above >= 0], above[above >= 0]
+        moving[above[2 * moved.drop[rows] * np.sign(moved.drop[above]) >= np.abs(moved.drop[above])]] = False
+        above = layers.parent[above]
+    return moving
 
 
 def _nearest_line(result: Result) -> Answer | None:
@@ -471,23 +488,6 @@ def _differ(result: Result) -> Answer | None:
     return _listing("differ", "", items, tail)
 
 
-def _next_call(result: Result) -> Answer | None:
-    """Return where a run that found nothing has what comes closest, and what else may be asked of it."""
-    decided, over = result.decided, result.over_inputs
-    found_nothing = not result.chosen.any() and (over is None or not over.chosen.any())
-    moves = result.moved is not None and bool(result.moved.moves.any())
-    enough = result.sets is not None and any(one.enough for one in result.sets.sets)
-    if not found_nothing or moves or enough or (decided is not None and decided.necessary.any()):
-        return None
-    size = np.nan_to_num(np.abs(result.effects.effect))
-    name = "" if len(result.input_names) == 1 else repr(result.input_names[int(result.input_of[np.argmax(size)])])
-    call = f"result.reasons({name}) has what comes closest"
-    if decided is None and result.modality == "table":
-        one, edge = "outputs" if result.outputs.shape[1] == 1 else "outputs[:, 0]", np.median(result.outputs[:, :1])
-        call += f"; decide=lambda outputs: {one} >= {edge:.3g} tests a decision"
-    return _line_of("next", call)
-
-
 def _global_says(result: Result) -> Answer:
     """Return the global question."""
     rise, redrawn = f"mean rise of the {result.importance.loss} loss", "when a column is redrawn given the others"
@@ -516,7 +516,7 @@ def _counted_parts(result: Result, rows: Ints, preposition: str = "for") -> list
     count, total = np.bincount(result.subset_of[rows], minlength=len(result.subset_names)), len(result.input_names)
     large = np.zeros(len(count), bool)
     for row in rows.tolist():
-        large[result.subset_of[row]] = 2 * _width(result, row) > max(len(result.record.columns), 4)
+        large[result.subset_of[row]] = 3 * _width(result, row) > 2 * max(len(result.record.columns), 2)
     order = [j for j in np.lexsort((-count, large)).tolist() if count[j]]
     of = [f" of {total:,}"] + [""] * (len(order) - 1)
     return [(result.subset_names[j], f" {preposition} {count[j]:,}{rest}") for j, rest in zip(order, of, strict=True)]
@@ -616,7 +616,7 @@ def promise_line(result: Result) -> str:
 def other_promises(result: Result) -> list[str]:
     """Return what is promised of decisions and of features, each with what it assumes of the sampler."""
     record, layered = result.record, result.hypotheses.layers is not None
-    decisions = [] if result.decided is None else [promise_of_decisions(record, layered)]
+    decisions = [] if result.decided is None and result.moved is None else [promise_of_decisions(record, layered)]
     return decisions + ([] if result.over_inputs is None else [promise_of_features(record, layered)])
 
 

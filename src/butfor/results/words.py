@@ -134,7 +134,7 @@ def _picked_by_output(inputs: int, side: str, edge: float, share: float, output:
 
 def _weak(pooled: bool) -> str:
     where = "result.features and at larger subsets" if pooled else "larger subsets"
-    return f"Single hypotheses are too weak at this alpha, though together they depart from the null.\nLook at {where}."
+    return f"Nothing is unusual by itself at this alpha, though all together depart from chance.\nLook at {where}."
 
 
 def _spreads(wide: str, narrow: str, ratio: float) -> str:
@@ -358,7 +358,7 @@ RUN_NOTES: dict[str, Sentence] = {
     "blind": _BLIND,
     "ordinary-data": f"These inputs are ordinary for this reference: no feature departs from the null.\n{_BLIND}",
     "weak-data": (
-        "Single subsets are too weak, though together they depart from the null.\n"
+        "Nothing stands out by itself at this alpha, though all together depart from chance.\n"
         f"More inputs, or fewer and larger subsets may help. {_BLIND}"
     ),
     "no-skill": _NO_SKILL,
@@ -689,16 +689,16 @@ def assumed(record: RunRecord) -> str:
 
 
 def promise_of_decisions(record: RunRecord, layered: bool) -> str:
-    """Return what is promised of the probabilities of another decision, and what that assumes."""
+    """Return what is promised of what is decisive, enough and moves the output, and what that assumes."""
     detail = " at each level of detail" if layered else ""
     each = " for each input by itself" if record.selection is not None and record.selection[2] == "input" else ""
     promise = (
-        f"Decisions: each 95 % interval holds by itself, and of the subsets called decisive{detail}{each} at most "
-        f"{100 * record.alpha:g} % are expected to be wrong (Benjamini & Hochberg 1995, on p-values that hold whenever "
-        "drawing stops)"
+        "Given the inputs: each 95 % interval holds by itself, and of what is called decisive, of what is called "
+        f"enough and of what is said to move the output{detail}{each} at most {100 * record.alpha:g} % each is "
+        "expected to be wrong (Benjamini & Hochberg 1995, on p-values that hold whenever drawing stops)"
     )
     if record.simultaneous:
-        promise = f"Decisions: all 95 % intervals{detail} hold together, and with them all that is called decisive"
+        promise = f"Given the inputs: all 95 % intervals{detail} hold together, and with them all that is called so"
     fitted = "; approximate, since the sampler is fitted, and" if assumed(record) else ","
     return f"{promise}{fitted} provided that {assumed(record) or RIGHT}. How the inputs were picked does not matter."
 

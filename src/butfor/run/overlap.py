@@ -64,7 +64,7 @@ def simulated(counts: SequentialCounts, center: int = 0) -> Iterator[Floats]:
 
     The p-value of a hypothesis ends at h / tau unless it is chosen before, tau being the draw that exceeds for the h-th
     time: what a rule chooses by h / tau of all is what the run chooses (Fischer, Barry & Ramdas 2024). What another
-    centre does to a rate hangs on the tails of the draws, which are taken to be logistic: between those of a normal
+    centre does to a rate depends on the tails of the draws, which are taken to be logistic: between those of a normal
     and of an exponential distribution.
 
     >>> p = np.mean(list(simulated(SequentialCounts(np.array([990, 20]), np.array([0, 10]), 10, 5000))), axis=0)

@@ -12,6 +12,7 @@ from butfor.results.words import Note
 
 COLUMNS = ["input", "subset", "resolution", "value", "observed", "draws"]  # and the evidence
 CHOSEN = ["q", "chosen", "effect", "effect_low", "effect_high", "surprise", "status"]
+MOVED = ["move", "move_low", "move_high", "moves"]
 NAMES = ["age", "<b>bmi</b>", "a & b", "größe"]
 
 
@@ -58,7 +59,7 @@ def osft(frame, sampler):
 def test_the_table_has_the_columns_of_the_design(irt, osft, frame, sampler):
     for result, kind in ((irt, "p"), (osft, "z")):
         table = result.table
-        assert list(table.columns) == [*COLUMNS, kind, *CHOSEN]
+        assert list(table.columns) == [*COLUMNS, kind, *CHOSEN, *MOVED]
         assert len(table) == 48
         assert table.input.tolist() == [f"p{i}" for i in range(12) for _ in range(4)]
         assert table.subset.tolist() == NAMES * 12
@@ -69,7 +70,8 @@ def test_the_table_has_the_columns_of_the_design(irt, osft, frame, sampler):
     assert osft.table.draws.eq(1).all()
     np.testing.assert_allclose(irt.table.observed, np.repeat(model(frame), 4), rtol=1e-9)
     decided = ["flip", "flip_low", "flip_high", "necessary"]
-    assert list(run(frame, sampler, classes, target=1).table.columns) == [*irt.table.columns, *decided, "output"]
+    columns = run(frame, sampler, classes, target=1).table.columns
+    assert list(columns) == [*COLUMNS, "p", *CHOSEN, *decided, *MOVED, "output"]
 
 
 def test_p_values_are_multiples_of_one_over_draws_plus_one(irt):
