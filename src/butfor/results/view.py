@@ -340,7 +340,7 @@ def _next_steps(result: Result) -> list[str]:
         name, subset = result.input_names[int(result.input_of[row])], result.subset_names[int(result.subset_of[row])]
         effect = f"the largest effect is {result.effects.effect[row]:+.3g}, of {subset!r} on input {name!r}"
         steps += [f"{effect} (not established)", f"result.reasons({name!r}) lists what comes near"]
-    if decided is None and result.modality == "table":
+    if decided is None and not result.record.declined and result.modality == "table":
         one, edge = "outputs" if result.outputs.shape[1] == 1 else "outputs[:, 0]", np.median(result.outputs[:, :1])
         steps.append(f"decide=lambda outputs: {one} >= {edge:.4g} asks what such a decision hangs on, without pooling")
     return steps

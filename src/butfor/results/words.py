@@ -96,27 +96,32 @@ def _lone_signal(
     )
 
 
-def _if_picked(inputs: int, seen: str, rather: str = "") -> str:
+def _if_picked(inputs: int, seen: str, decided: bool | None, rather: str = "") -> str:
     """Ask whether inputs that look so were picked by their output; from 5 inputs on `picked=` helps."""
     first = f"{'The input' if inputs == 1 else 'Every input'} {seen}"
     if inputs < 5:
         one = inputs == 1
+        holds = (
+            f"; what {'its decision hangs' if one else 'their decisions hang'} on (flip, necessary) holds all the same."
+        )
         return (
             f"{first} If {'this input was' if one else 'these inputs were'} picked because of "
-            f"{'its output' if one else 'their outputs'}, what is chosen says no more than that; what "
-            f"{'its decision hangs' if one else 'their decisions hang'} on (flip, necessary) holds all the same."
+            f"{'its output' if one else 'their outputs'}, what is chosen says no more than that"
+            f"{holds if decided else '.'}"
         )
     picked = "If the inputs were picked by that, say so with picked=: without it what is chosen means nothing."
     return f"{first} {picked}{rather}"
 
 
-def _picked_by_class(inputs: int, name: object, share: float) -> str:
+def _picked_by_class(inputs: int, name: object, share: float, decided: bool | None = True) -> str:
     few = f"only {100 * share:.1f} % of the reference is" if share else "no row of the reference is"
     rather = " What their decisions hang on (flip, necessary) needs no such care."
-    return _if_picked(inputs, f"is called {name!r}, and {few}.", rather)
+    return _if_picked(inputs, f"is called {name!r}, and {few}.", decided, rather if decided else "")
 
 
-def _picked_by_output(inputs: int, side: str, edge: float, share: float, output: int | None, decided: bool) -> str:
+def _picked_by_output(
+    inputs: int, side: str, edge: float, share: float, output: int | None, decided: bool | None
+) -> str:
     side, sign = ("at least", ">=") if side == "above" else ("at most", "<=")
     one = "outputs" if output is None else f"outputs[:, {output}]"
     rather = (
@@ -124,7 +129,7 @@ def _picked_by_output(inputs: int, side: str, edge: float, share: float, output:
         f"decide=lambda outputs: {one} {sign} {edge:.4g}."
     )
     seen = f"has an output of {side} {edge:.4g}, only {share:.1%} of the reference does."
-    return _if_picked(inputs, seen, "" if decided else rather)
+    return _if_picked(inputs, seen, decided, rather if decided is False else "")
 
 
 def _weak(pooled: bool) -> str:

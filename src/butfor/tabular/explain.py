@@ -426,7 +426,8 @@ def row_notes(table: Table, reference: Floats | None, groups: object) -> list[No
     values = table.values[:MOST_ROWS].astype(np.float64)
     if len(values) < LEAST_ROWS:
         return []
-    notes = [Note("repeated-inputs", "warning")] if groups is None and _repeat(values) else []
+    categories = np.array([column.kind == "category" for column in table.kinds])
+    notes = [Note("repeated-inputs", "warning")] if groups is None and _repeat(values, categories) else []
     for j, name in enumerate(table.columns if reference is not None and len(reference) >= LEAST_ROWS else ()):
         assert reference is not None
         here, other = values[:, j], reference[:, j]
@@ -462,12 +463,15 @@ def reference_notes(table: Table, reference: Floats) -> list[Note]:
         if np.mean((error**2).mean(axis=0) < (1 - ALIKE) * spread[others]) > 0.5:
             return [Note("clustered-reference", "warning", {"column": name})]
     many = [10 * len(np.unique(column)) >= len(rows) for column in rows.T]  # values: few are equal by chance
-    repeats = sum(many) > 1 and _repeat(reference[:MOST_ROWS, many])
+    repeats = sum(many) > 1 and _repeat(reference[:MOST_ROWS, many], np.zeros(sum(many), bool))
     return [Note("clustered-reference", "warning", {"column": None})] if repeats else []
 
 
-def _repeat(values: Floats) -> bool:
-    """Tell whether far more rows agree in half of the columns of many values than would by chance."""
+def _repeat(values: Floats, categories: Bools) -> bool:
+    """Tell whether far more rows agree in half of the columns of many values than would by chance.
+
+    Categories (d,) may go together, as a car's make and model do, without telling anything of who was asked twice.
+    """
     order = np.argsort(values, axis=0)
     ordered = np.take_along_axis(values, order, axis=0)  # missing ones last
     same = (ordered[1:] == ordered[:-1]) | np.isnan(ordered[:-1])
@@ -480,7 +484,8 @@ def _repeat(values: Floats) -> bool:
     telling, shared = values[:, many], np.bincount(order[:, many].reshape(-1), again[:, many].reshape(-1))
     if np.mean(2 * shared >= many.sum()) <= SHARE:
         return False  # the usual case: too few rows have enough values that any other row has
-    mixed = stream(0, "belonging").permuted(telling, axis=0)  # every column by itself
+    mixed = stream(0, "belonging").permuted(telling, axis=0)  # every column by itself, but categories together
+    mixed[:, categories[many]] = telling[:, categories[many]]
     return _share_alike(telling) > max(SHARE, 3 * _share_alike(mixed))
 
 
