@@ -416,6 +416,15 @@ def _trees_not_read(reason: str, **values: object) -> str:
     return f"The model is an ensemble of trees, but {why}, so p-values come from draws."
 
 
+def no_nearest(input: object, subset: str | None, high: float, kept: int, columns: Sequence[str]) -> str:
+    """Return why a result has no nearest counterfactual, where `kept` draws change the decision."""
+    of = f"the decision of input {input!r}" + ("" if subset is None else f" with {subset!r} redrawn")
+    if kept:
+        draws = "The one draw that changes" if kept == 1 else f"None of the {kept} draws kept that change"
+        return f"{draws} {of} {'does not keep' if kept == 1 else 'keeps'} to fixed= and direction= ({listed(columns)})."
+    return f"No draw that was kept changes {of}" + (f"; at most {100 * high:.0f} % would (95 %)." if high < 1 else ".")
+
+
 MODEL_NOTES: dict[str, Sentence] = {
     "trees-exact": "Exact: the model is an ensemble of trees, and p-values are computed from its trees and the "
     "sampler, not drawn.",
