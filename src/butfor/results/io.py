@@ -53,7 +53,7 @@ class Facts:
     rule: str
     family: Family
     rows: Count
-    subsets: tuple[tuple[str, Any], ...]  # names and indexes: of a table each once, else block by block
+    subsets: tuple[tuple[str, Any, str], ...]  # name, index and key: of a table each once, else block by block
     owners: tuple[Count, ...] | None = None  # the input of each block; None: a table
     control_rows: Count = 0  # of `rows`
     rows_asked: Count = 0
@@ -63,7 +63,7 @@ class Facts:
     listed: tuple[Count, ...] = ()
     distances: dict[str, tuple[float, ...]] = field(default_factory=dict)  # of the nearest counterfactuals
     level: float | None = None  # of decisions
-    format: Literal[2] = 2
+    format: Literal[3] = 3
 
 
 FORMAT = Facts.format
@@ -142,7 +142,7 @@ def pack(result: Result) -> tuple[dict[str, Any], dict[str, Array]]:
         family=result.family,
         rows=result.rows,
         control_rows=result.rows.control if isinstance(result.rows, Rows) else 0,
-        subsets=tuple((subset.name, plain_index(subset.index)) for subset in subsets),
+        subsets=tuple((subset.name, plain_index(subset.index), subset.key) for subset in subsets),
         owners=None if is_table else tuple(block.start for block in hypotheses.blocks),
         rows_asked=result.rows_asked,
         output_names=None if names is None else tuple(map(_plain_name, names)),

@@ -580,10 +580,35 @@ class Result:
         -------
         int
         """
-        if subset not in self.subset_names:
-            raise InputError(f"unknown subset {subset!r}; this result has {_listed(self.subset_names)}")
-        wanted = (self.input_of == self.position(input)) & (self.subset_of == self.subset_names.index(subset))
+        wanted = (self.input_of == self.position(input)) & (self.subset_of == self._place(subset))
         return int(np.flatnonzero(wanted)[0])
+
+    def _place(self, subset: str) -> int:
+        """Return the position of a subset among the names, by its name or its key."""
+        if subset not in self.subset_names:
+            named = [one.name for one in self.hypotheses.subsets if one.key == subset]
+            if not named:
+                raise InputError(f"unknown subset {subset!r}; this result has {_listed(self.subset_names)}")
+            subset = named[0]
+        return self.subset_names.index(subset)
+
+    def columns_of(self, subset: str) -> list[str]:
+        """Return all columns of a subset of a table, whatever its name is short for.
+
+        Parameters
+        ----------
+        subset : str
+            Its name, as in the table.
+
+        Returns
+        -------
+        list of str
+        """
+        name = self.subset_names[self._place(subset)]
+        if self.modality != "table":
+            raise InputError(f"columns_of is for tables, these are {self.modality}s")
+        index = next(one.index for one in self.hypotheses.subsets if one.name == name)
+        return [self.record.columns[j] for j in index.tolist()]
 
     def position(self, input: object = None) -> int:
         """Return the position of an input among the inputs.

@@ -443,6 +443,12 @@ TABLE_NOTES: dict[str, Sentence] = {
         "Results of the same seed share their random numbers, so their evidence is dependent: give each run its own "
         "seed."
     ),
+    "constant-columns": lambda columns: (
+        f"{len(columns)} columns have one value each in the data and the reference ({shortened(columns, 3)}), so "
+        "nothing can be said of them."
+        if len(columns) > 1
+        else f"{columns[0]} has one value in the data and the reference, so nothing can be said of it."
+    ),
     "draws-repeat": lambda subsets: (
         f"Counterfactuals of {_q(subsets)} are the observed values again for most inputs: little can be found there."
     ),

@@ -38,7 +38,15 @@ from butfor.tabular.donors import describe, reference_rows
 from butfor.tabular.fixed import Cell, fixed_cells, fixed_columns
 from butfor.tabular.residual import residual
 from butfor.tabular.splice import Conditional, TableSampler, align_columns, bind_model, bind_sampler, is_data
-from butfor.tabular.subsets import ColumnTree, column_subsets, column_tree, is_nested, named_tree, stand_still
+from butfor.tabular.subsets import (
+    ColumnTree,
+    column_subsets,
+    column_tree,
+    is_nested,
+    named_tree,
+    single_subsets,
+    stand_still,
+)
 from butfor.tabular.table import Table, as_frame, as_table, clustered, items_of
 from butfor.types import Array, Batch, Bools, Floats, InputError, Ints, Model, Subset
 
@@ -127,8 +135,7 @@ def subset_tree(table: Table, sampler: Sampler, subsets: object) -> ColumnTree:
         return replace(named_tree(table, subsets), fixed=fixed)
     if not isinstance(subsets, str) or subsets != "zoom":
         if isinstance(subsets, str) and subsets == "columns":
-            cells = fixed_cells(fixed, np.arange(len(table.columns)))
-            subsets = {", ".join(sorted(table.columns[j] for j in cell)): list(cell) for cell in cells}
+            subsets = single_subsets(table, fixed_cells(fixed, np.arange(len(table.columns))))
         flat = column_subsets(table, subsets)
         return ColumnTree(flat, np.zeros(len(flat), np.int64), np.full(len(flat), -1), fixed)
     if reference is None:
@@ -249,6 +256,8 @@ def _notes(
     if isinstance(sampler, TableSampler) and sampler.reference is not None:
         reference = sampler.in_data_order(sampler.reference.values).astype(np.float64)
     notes: list[Note | str] = [*draw_notes(hypotheses, reference, controlled), *row_notes(table, reference, groups)]
+    if reference is not None and (still := stand_still(reference, table.values)).any():
+        notes.append(Note("constant-columns", "info", {"columns": [table.columns[j] for j in np.flatnonzero(still)]}))
     notes += fixed_notes(table, tree)
     if reference is not None and isinstance(sampler, TableSampler) and sampler.clusters is None:
         notes += reference_notes(table, reference)
@@ -340,6 +349,8 @@ def draw_notes(hypotheses: Hypotheses, reference: Floats | None, controlled: boo
     ]
     names: dict[str, list[str]] = {code: [] for code, _ in DRAW_NOTES}
     inputs: Floats | None = None
+    every = hypotheses.items.block(0, len(hypotheses.items))
+    still = np.zeros(every.shape[1], bool) if reference is None else stand_still(reference, every)  # said elsewhere
     for drawn in draw_all(hypotheses, jobs):
         subset, columns = drawn.job.block.subset, np.asarray(drawn.job.block.subset.index)
         pool = filled(np.asarray(drawn.values, dtype=np.float64).reshape(len(drawn.inputs), DRAWS + 1, -1))
@@ -352,7 +363,7 @@ def draw_notes(hypotheses: Hypotheses, reference: Floats | None, controlled: boo
         if few.any() and reference is not None:
             few &= _few_whole_numbers(filled(reference)[:, columns])
         wrong = {
-            "draws-repeat": (equal == DRAWS).all(axis=1).mean() > 0.5,
+            "draws-repeat": not still[columns].all() and (equal == DRAWS).all(axis=1).mean() > 0.5,
             "draws-fractions": not calibrated
             and len(inputs) >= 10
             and (few & ((draws % 1 != 0).mean(axis=(0, 1)) > 0.5)).any(),
