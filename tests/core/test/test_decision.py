@@ -241,7 +241,8 @@ def test_the_nearest_of_all_draws_of_single_columns_that_keeps_to_what_may_chang
         seen.append(rows.copy())
         return approved(rows)
 
-    result = asked(model, subsets="columns", enough=None)  # which redraws all but three columns, too
+    alone = {"enough": None, "min_effect": 50.0}  # no further draws, of other sets or of sizes
+    result = asked(model, subsets="columns", **alone)
     drawn = pd.concat(seen, ignore_index=True)
     for name in result.input_names:
         observed = PEOPLE.loc[name]
