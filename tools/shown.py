@@ -107,12 +107,12 @@ def run(page: str, scope: Scope) -> Iterator[tuple[str, str]]:
 
 
 def printed(code: str, page: str, scope: Scope) -> str:
-    """Run some code; return what it prints, values of expressions included."""
+    """Run some code; return what it prints, with the values of expressions but for paths of files that were written."""
     with contextlib.redirect_stdout(io.StringIO()) as out:
         for statement in ast.parse(code).body:
             if isinstance(statement, ast.Expr):
                 value = eval(compile(ast.Expression(statement.value), page, "eval"), scope)
-                out.write("" if value is None else f"{value!r}\n")
+                out.write("" if value is None or isinstance(value, Path) else f"{value!r}\n")
             else:
                 exec(compile(ast.Module([statement], []), page, "exec"), scope)
     return out.getvalue()
