@@ -45,8 +45,8 @@ def page() -> str:
         lines.append(f"- {when}: Nothing is controlled: {sentence}." if code in REFUSALS else f"- {when}: {sentence}")
     return f"""# What each combination guarantees
 
-Written by `make docs` from the code; every result has its own as `result.guarantee`. A combination that is not listed is
-refused. `family="run"` promises the level over all hypotheses of the run, `family="input"` within each input.
+Written by `make docs` from the code; every result has its own as `result.guarantee`. A combination that is not listed
+is refused. `family="run"` promises the level over all hypotheses of the run, `family="input"` within each input.
 
 All of them assume that {EXCHANGEABLE}, that {UNSEEN}, and that {UNPICKED} (or that `picked=` says how: then
 {PICKED}).

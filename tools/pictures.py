@@ -19,7 +19,7 @@ import matplotlib.pyplot as plt
 
 ROOT = Path(__file__).resolve().parents[1]
 OURS, THEIRS, LIMIT = "#1f5fa8", "#c2671b", "#555555"
-SETTINGS = {
+SETTINGS: Any = {
     "svg.hashsalt": "butfor",  # the same bytes from the same figures
     "svg.fonttype": "none",
     "font.size": 9,

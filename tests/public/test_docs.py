@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tools import pictures
 
 ROOT = Path(__file__).parents[2]
@@ -22,6 +24,16 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 def test_the_pages_together_are_short_enough_to_be_read():
     assert sum(len(path.read_text(encoding="utf-8").split()) for path in PAGES) <= 25_000
+
+
+TRANSLATED = ("hangs on", "hang on", "comes nearest", "crowd in the middle", "auto takes", "established")
+
+
+@pytest.mark.parametrize("path", [*PAGES, ROOT / "CHANGELOG.md"], ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_no_sentence_of_a_page_reads_as_translated(path):
+    prose = re.sub(r"(?m)^    .*$|`[^`]*`", "", path.read_text(encoding="utf-8"))  # no outputs, no names
+    words = " ".join(prose.split()).lower()
+    assert [phrase for phrase in TRANSLATED if phrase in words] == []
 
 
 def test_every_picture_of_the_benchmarks_can_be_drawn_from_their_results(tmp_path):
