@@ -42,6 +42,7 @@ def explain(
     decide: Callable[[Any], Any] | Literal[False] | None = None,
     level: float = 0.5,
     simultaneous: bool = False,
+    enough: float | None = 0.9,
     sufficient: bool = False,
     min_effect: float | None = None,
     draws: int | None = None,

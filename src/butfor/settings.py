@@ -305,6 +305,9 @@ class Settings:
     simultaneous : bool, default False
         Make the 95 % intervals of the probabilities of a decision hold all together within a resolution, and with them
         all that is called necessary or sufficient; they are wider then. Otherwise each holds by itself.
+    enough : float or None, default 0.9
+        Look for the fewest columns of each input that keep its decision with a probability above this while all others
+        are redrawn to go with them (`result.enough()`); None does not.
     sufficient : bool, default False
         Also estimate, for every subset, how often the decision stays when all the rest is redrawn (tables).
     min_effect : float, optional
@@ -345,6 +348,7 @@ class Settings:
     decide: Callable[[Any], Any] | Literal[False] | None = None
     level: float = 0.5
     simultaneous: bool = False
+    enough: float | None = 0.9
     sufficient: bool = False
     min_effect: float | None = None
     draws: int | None = None
@@ -408,6 +412,8 @@ class Settings:
         if self.reference_groups is not None:
             labels_of("reference_groups", self.reference_groups, "row of the reference")
         between("level", self.level, "0.5, more likely than not, is the default")
+        if self.enough is not None:
+            between("enough", self.enough, "0.9 is the default, None does not look for what is enough")
 
     def _check_min_effect(self, margin: object) -> None:
         """A margin shifts the observed value against its draws: valid where draws are counted, and only there."""

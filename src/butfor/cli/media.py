@@ -29,7 +29,7 @@ from butfor.results.words import as_note
 from butfor.types import InputError, whole
 
 FILLS, RANKS = "fills", "ranks.png"
-TABLES_ONLY = ("sufficient", "exact", "control")
+TABLES_ONLY = ("enough", "sufficient", "exact", "control")
 IMAGE_MODEL_HELP = (
     "file.onnx, file.py:function (from a list of uint8 arrays to outputs), the name of a torchvision model such as "
     "inception_v3, or hf:NAME or a folder of a Hugging Face image classifier."

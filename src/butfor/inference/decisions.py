@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, Protocol, Self
 
 import numpy as np
 
@@ -69,6 +69,7 @@ class FlipShare:
     share: Floats  # of draws (or of the listed mass) that change the decision; NaN: none were made
     error: Floats  # 1 / m + leverage at x, of m reference rows: the fit tells q as well as 1 / error draws; 0: exactly
     off: Floats | None = None  # by how much the share is too high, as rows show that the sampler has not seen
+    between: Floats | None = None  # standard deviation of shares over what the fit may be; None: `error` has it all
 
     def bounds(self, alpha: Floats | float, fit_alpha: Floats | float | None = None) -> tuple[Floats, Floats]:
         """Return a confidence interval (H,) for q that holds whenever drawing was stopped, and for a fitted sampler.
@@ -80,41 +81,61 @@ class FlipShare:
         be: Clopper & Pearson on 1 / (1 / m + h). What held-out rows show to be `off` is no chance error, and is added
         on its side.
         """
-        stays = FlipShare(self.draws, 1 - self.share, self.error, None if self.off is None else -self.off)
+        stays = replace(self, share=1 - self.share, off=None if self.off is None else -self.off)
         return self.low(alpha, fit_alpha), np.maximum(1 - stays.low(alpha, fit_alpha), self.share)  # but for rounding
 
     def low(self, alpha: Floats | float, fit_alpha: Floats | float | None = None) -> Floats:
         """Return the lower ends of `bounds`."""
+        from scipy.special import ndtri
+
         drawn, low = np.flatnonzero(self.draws > 0), self.share.astype(np.float64)
         draws, alphas = self.draws[drawn], np.broadcast_to(alpha, self.share.shape)[drawn]
         low[drawn] = mixture_low(self.share[drawn] * draws, draws, alphas)
         fit_low = clopper_pearson_low(self.share, self.error, alpha if fit_alpha is None else fit_alpha)
         below = np.hypot(self.share - low, self.share - fit_low)
+        if self.between is not None:
+            below = np.hypot(below, -ndtri(np.asarray(alpha) / 2) * self.between)
         return np.maximum(self.share - below - (0.0 if self.off is None else np.maximum(self.off, 0.0)), 0.0)
+
+    def drawn(self, draws: Ints) -> FlipShare:
+        """Return the same shares as if so many draws had been made; 0: all that there are."""
+        return replace(self, draws=draws)
 
     def take(self, rows: Ints) -> FlipShare:
         """Return the shares of some hypotheses."""
-        off = None if self.off is None else self.off[rows]
-        return FlipShare(self.draws[rows], self.share[rows], self.error[rows], off)
-
-    def p_values(self, level: float, largest: float) -> Floats:
-        """Return p-values (H,) of q <= level, whenever drawing was stopped: the least alpha with `low` above the level.
-
-        Those above `largest` are 1, so that nothing is rejected whose own interval at that level holds the level.
-        """
-        p = np.ones(len(self.share))
-        rows = np.flatnonzero(self.low(largest) > level)
-        part = self.take(rows)
-        outside, inside = np.full(rows.size, np.log(LEAST_P)), np.full(rows.size, np.log(largest))
-        for _ in range(16):  # halvings of 22 nats: to a thousandth of p
-            middle = (outside + inside) / 2
-            above = part.low(np.exp(middle)) > level
-            outside, inside = np.where(above, outside, middle), np.where(above, middle, inside)
-        p[rows] = np.exp(inside)
-        return p
+        off, between = (None if part is None else part[rows] for part in (self.off, self.between))
+        return FlipShare(self.draws[rows], self.share[rows], self.error[rows], off, between)
 
 
 LEAST_P = 1e-11
+
+
+class Bounded(Protocol):
+    """Estimates (H,) with intervals that hold whenever drawing stops: `FlipShare`, `butfor.inference.moves`."""
+
+    @property
+    def draws(self) -> Ints: ...
+    def drawn(self, draws: Ints) -> Self: ...
+    def bounds(self, alpha: Floats, fit_alpha: Floats) -> tuple[Floats, Floats]: ...
+    def low(self, alpha: Floats | float, fit_alpha: Floats | float | None = None) -> Floats: ...
+    def take(self, rows: Ints) -> Self: ...
+
+
+def p_values(estimates: Bounded, level: float, largest: float) -> Floats:
+    """Return p-values (H,) of a true value of at most `level`: the least alpha with `low` above it.
+
+    Those above `largest` are 1, so that nothing is rejected whose own interval at that level holds the level.
+    """
+    p = np.ones(len(estimates.draws))
+    rows = np.flatnonzero(estimates.low(largest) > level)
+    part = estimates.take(rows)
+    outside, inside = np.full(rows.size, np.log(LEAST_P)), np.full(rows.size, np.log(largest))
+    for _ in range(16):  # halvings of 22 nats: to a thousandth of p
+        middle = (outside + inside) / 2
+        above = part.low(np.exp(middle)) > level
+        outside, inside = np.where(above, outside, middle), np.where(above, middle, inside)
+    p[rows] = np.exp(inside)
+    return p
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,34 +153,34 @@ class DecisionRule:
     families: Ints | None
     usable: Bools | None = None  # False: nothing can be said of it
 
-    def bounds(self, shares: FlipShare) -> tuple[Floats, Floats]:
+    def bounds(self, estimates: Bounded) -> tuple[Floats, Floats]:
         """Return the intervals."""
-        return shares.bounds(*self.alphas)
+        return estimates.bounds(*self.alphas)
 
-    def established(self, shares: FlipShare) -> Bools:
-        """Return of which hypotheses (H,) it is established that q > level."""
-        usable = np.ones(len(shares.share), bool) if self.usable is None else self.usable
+    def established(self, estimates: Bounded) -> Bools:
+        """Return of which hypotheses (H,) it is established that the true value exceeds the level."""
+        usable = np.ones(len(estimates.draws), bool) if self.usable is None else self.usable
         if self.families is None:
-            return usable & (shares.low(*self.alphas) > self.level)
-        p = shares.p_values(self.level, float(self.alphas[0].max(initial=0.0)))
+            return usable & (estimates.low(*self.alphas) > self.level)
+        p = p_values(estimates, self.level, float(self.alphas[0].max(initial=0.0)))
         return select(p, self.alpha, "bh", usable, self.families)
 
-    def undecided(self, shares: FlipShare, cap: int) -> Ints:
+    def undecided(self, estimates: Bounded, cap: int) -> Ints:
         """Return the hypotheses that more draws could decide: the interval holds the level, or BH may yet choose it.
 
-        Where the interval of the fit alone holds the level, or BH chooses nothing at the present share even of
+        Where the interval of the fit alone holds the level, or BH chooses nothing at the present estimate even of
         unlimited draws, the sampler's own error leaves it open.
         """
-        drawable = (shares.draws > 0) & (shares.draws < cap)
+        drawable = (estimates.draws > 0) & (estimates.draws < cap)
         rows = np.flatnonzero(drawable if self.usable is None else drawable & self.usable)
-        best = replace(shares, draws=np.where(drawable, 0, shares.draws))
+        best = estimates.drawn(np.where(drawable, 0, estimates.draws))
         by_row = (self.alphas[0][rows], self.alphas[1][rows])
-        low, high = shares.take(rows).bounds(*by_row)
+        low, high = estimates.take(rows).bounds(*by_row)
         fit_low, fit_high = best.take(rows).bounds(*by_row)
         too_rough = (fit_low <= self.level) & (self.level <= fit_high)
         more = (low <= self.level) & (self.level <= high) & ~too_rough
         if self.families is not None and (above := low > self.level).any():
-            more |= above & (self.established(best) & ~self.established(shares))[rows]
+            more |= above & (self.established(best) & ~self.established(estimates))[rows]
         return rows[more]
 
 

@@ -10,6 +10,7 @@ of all others, and what `features` averages, from the first draws of the test, w
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -225,25 +226,11 @@ def first_estimates(
     `mass` (n, versions - 1) are the probabilities of versions that were listed. Effects are of `target`, gains of
     `averaged`.
     """
-    values, same = linked(outputs, link), rounding.same(outputs, inputs)
+    values, gaps = linked(outputs, link), _without_rounding(outputs, inputs, rounding)
     weight = np.full((1, 1), 1 / (outputs.shape[1] - 1)) if mass is None else mass / mass.sum(axis=1, keepdims=True)
-
-    def gaps(numbers: Floats) -> Floats:
-        """The observed value minus that of each draw (n, draws); 0 where rounding alone differs.
-
-        Gaps are averaged, not values: the mean of equal values is not that value to the last bit, and over many inputs
-        such errors add up to an effect of 1e-18 that is established.
-        """
-        return np.asarray(np.where(same[:, 1:], 0.0, numbers[:, :1] - numbers[:, 1:]))
-
-    def of_class(target: Target) -> Floats:
-        """The values (n, versions) of the class that effects are of: a reader wants the one that was predicted."""
-        if target.kind == "predicted":
-            target = Target("per-input", outputs[:, 0].argmax(axis=1))
-            return pick(values, target, np.arange(len(values)))[0]
-        return pick(values, target, inputs)[0]
-
-    effect, low, high, spread = _effect(gaps(of_class(target)), None if mass is None else weight)
+    effect, low, high, spread = _effect(
+        gaps(_of_class(values, outputs, inputs, target)), None if mass is None else weight
+    )
     if averaged.kind != "predicted" and averaged is target:
         return np.array([effect, low, high, effect, spread])
     if averaged.kind == "predicted":
@@ -255,9 +242,31 @@ def first_estimates(
         numbers = np.take_along_axis(values, best[:, :, None], axis=2)[:, :, 0]
         apart = gaps(np.asarray(numbers - np.take_along_axis(middle, best, axis=1)))
     else:
-        apart = gaps(of_class(averaged))
+        apart = gaps(_of_class(values, outputs, inputs, averaged))
     gain = (apart * weight).sum(axis=1)
     return np.array([effect, low, high, gain, (weight * (apart - gain[:, None]) ** 2).sum(axis=1)])
+
+
+def own_changes(outputs: Floats, inputs: Ints, target: Target, link: str | None, rounding: Rounding) -> Floats:
+    """Return the output of each input less that of each of its draws (n, draws), of the class the input itself has."""
+    return _without_rounding(outputs, inputs, rounding)(_of_class(linked(outputs, link), outputs, inputs, target))
+
+
+def _without_rounding(outputs: Floats, inputs: Ints, rounding: Rounding) -> Callable[[Floats], Floats]:
+    """The observed value minus that of each draw, of values (n, versions); 0 where rounding alone differs.
+
+    Gaps are averaged, not values: the mean of equal values is not that value to the last bit, and over many inputs such
+    errors add up to an effect of 1e-18 that is established.
+    """
+    same = rounding.same(outputs, inputs)
+    return lambda values: np.asarray(np.where(same[:, 1:], 0.0, values[:, :1] - values[:, 1:]))
+
+
+def _of_class(values: Floats, outputs: Floats, inputs: Ints, target: Target) -> Floats:
+    """The values (n, versions) of the class that effects are of: a reader wants the one that was predicted."""
+    if target.kind == "predicted":
+        return pick(values, Target("per-input", outputs[:, 0].argmax(axis=1)), np.arange(len(values)))[0]
+    return pick(values, target, inputs)[0]
 
 
 def _effect(gaps: Floats, mass: Floats | None) -> tuple[Floats, Floats, Floats, Floats]:

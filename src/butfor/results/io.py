@@ -29,7 +29,7 @@ from butfor.inference.guarantees import PROMISES
 from butfor.inference.selection import Choice, Layers, LearningUnits
 from butfor.inference.statistics import Evidence, EvidenceKind
 from butfor.results.record import Count, ImageInputs, RunRecord, Scalar, plain, read, short
-from butfor.results.result import Chunk, Control, Decided, Kept, Result, Stay
+from butfor.results.result import Chunk, Control, Decided, Kept, KeptSet, Moved, Result, Sets, Stay
 from butfor.results.words import Note, as_note
 from butfor.types import Array, Bools, Family, Floats, InputError, Ints
 from butfor.untrusted import BROKEN, FLOOR, TIMES, TooLarge, array_in, opened, parse_json, sentence, unpacked
@@ -63,6 +63,10 @@ class Facts:
     listed: tuple[Count, ...] = ()
     distances: dict[str, float] = field(default_factory=dict)  # of the nearest counterfactuals, by hypothesis
     level: float | None = None  # of decisions
+    least: float | None = None  # what moves an output by more than little
+    enough: float | None = None  # level of sets of columns that are enough for decisions
+    sets: tuple[KeptSet, ...] = ()
+    pooled: bool = False
     format: Literal[2] = 2
 
 
@@ -72,6 +76,8 @@ PARTS: dict[str, tuple[type, str]] = {  # records of arrays, and the shape of th
     "effects": (Effects, "H"),
     "decided": (Decided, "H"),
     "stay": (Stay, "H"),
+    "moved": (Moved, "H"),
+    "sets": (Sets, "n"),
     "layers": (Layers, "H"),
     "units": (LearningUnits, "H"),
     "features": (Features, "S"),
@@ -108,6 +114,8 @@ def pack(result: Result) -> tuple[dict[str, Any], dict[str, Array]]:
         "effects": result.effects,
         "decided": decided,
         "stay": None if decided is None else decided.stay,
+        "moved": result.moved,
+        "sets": result.sets,
         "layers": hypotheses.layers,
         "units": None if choice is None else choice.units,
         "features": result.over_inputs,
@@ -151,6 +159,10 @@ def pack(result: Result) -> tuple[dict[str, Any], dict[str, Array]]:
         listed=tuple(row for row in kept if result.kept.listed(row)),
         distances={} if decided is None else {str(row): decided.nearest[row].distance for row in nearest},
         level=None if decided is None else decided.level,
+        least=None if result.moved is None else result.moved.least,
+        enough=None if result.sets is None else result.sets.level,
+        sets=() if result.sets is None else result.sets.sets,
+        pooled=result.sets is not None and result.sets.pooled,
     )
     return plain(facts), arrays
 
@@ -403,7 +415,7 @@ def unpack(facts: Facts, arrays: dict[str, Array], hypotheses: Hypotheses) -> Re
     )
     same_names = {one.name for one in fields(Result)} & {one.name for one in fields(Facts)}
     return Result(
-        **{name: getattr(facts, name) for name in same_names - {"rows"}},
+        **{name: getattr(facts, name) for name in same_names - {"rows", "sets"}},
         rows=Rows(facts.rows, facts.control_rows),
         input_of=arrays["input_of"],
         subset_of=arrays["subset_of"],
@@ -415,6 +427,8 @@ def unpack(facts: Facts, arrays: dict[str, Array], hypotheses: Hypotheses) -> Re
         kept=Kept(tuple(chunks)),
         choice=choice,
         decided=None if facts.level is None else part("decided", level=facts.level, nearest=nearest, stay=part("stay")),
+        moved=None if facts.least is None else part("moved", least=facts.least),
+        sets=None if facts.enough is None else part("sets", level=facts.enough, sets=facts.sets, pooled=facts.pooled),
         over_inputs=part("features"),
         control=part("control"),
         difference=arrays.get("difference", np.zeros(0)),

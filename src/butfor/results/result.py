@@ -177,6 +177,49 @@ class Stay:
     sufficient: Bools  # more likely than the level, established
 
 
+@dataclass(frozen=True, eq=False)
+class Moved:
+    """Of each hypothesis (H,): by how much it moves the output of its input, the 95 % interval, and whether by more
+    than little."""
+
+    drop: Floats  # the output minus its mean over the draws
+    low: Floats
+    high: Floats
+    moves: Bools
+    least: float  # a change of at most this is little
+
+
+@dataclass(frozen=True)
+class KeptSet:
+    """Columns of an input that were kept: how often its decision stays when all others are redrawn, 95 % interval."""
+
+    input: int  # its position
+    columns: tuple[str, ...]
+    stay: float
+    low: float
+    high: float
+    enough: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Sets:
+    """The smallest sets of each input that keep its decision, the surest first; where none is enough the best one."""
+
+    level: float
+    base: Floats  # (n,) share of the rows redrawn from that get the decision, with its 95 % interval
+    base_low: Floats
+    base_high: Floats
+    sets: tuple[KeptSet, ...]
+    pooled: bool = False  # these rows are reference and inputs together
+
+    def enough(self, index: int) -> tuple[KeptSet, ...]:
+        """Return the sets that are enough for an input; the empty one where most rows get its decision anyway."""
+        if self.base_low[index] > self.level:
+            ends = (float(self.base[index]), float(self.base_low[index]), float(self.base_high[index]))
+            return (KeptSet(index, (), *ends, True),)
+        return tuple(one for one in self.sets if one.input == index and one.enough)
+
+
 class Check(Protocol):
     """Verdicts on a sampler from rows that it was not fitted on, as `butfor.check_sampler` returns them."""
 
@@ -223,6 +266,8 @@ class Result:
     output_names: tuple[Any, ...] | None = None
     choice: Choice | None = None  # how hypotheses are chosen
     decided: Decided | None = None
+    moved: Moved | None = None
+    sets: Sets | None = None
     over_inputs: Features | None = None
     control: Control | None = None
     difference: Floats = field(default_factory=lambda: np.zeros(0))  # (H,) of the global question, on the test's draws
@@ -393,6 +438,40 @@ class Result:
         from butfor.results.summary import reasons
 
         return pd.DataFrame(reasons(self, self.position(input), whole("k", k, 1)))
+
+    def enough(self, input: object = None) -> pd.DataFrame:
+        """Return the smallest set of parts of each input that is enough for its decision (METHODS 17).
+
+        Kept, with all the rest redrawn to go with it, the decision stays with a probability above `enough`. Sets of the
+        same size that are enough, too, are `alternatives`: they stand for each other. What is enough tells the
+        decision; the model need not read it itself. An empty set means that most rows get this decision anyway.
+
+        Parameters
+        ----------
+        input : object, optional
+            Its name, as in the table; None is all inputs.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row per input that has such a set: input, columns, stay, stay_low, stay_high, alternatives.
+        """
+        import pandas as pd
+
+        if self.sets is None:
+            raise InputError(
+                "this run has not looked for what is enough: it needs a decision (a classifier, or decide=) and "
+                "reference data"
+            )
+        positions = range(len(self.input_names)) if input is None else [self.position(input)]
+        rows = []
+        for i in positions:
+            sets = self.sets.enough(i)
+            if sets:
+                first, *others = sets
+                more = tuple(one.columns for one in others if len(one.columns) == len(first.columns))
+                rows.append((self.input_names[i], first.columns, first.stay, first.low, first.high, more))
+        return pd.DataFrame(rows, columns=["input", "columns", "stay", "stay_low", "stay_high", "alternatives"])
 
     def nearest(self, input: object, subset: str) -> Batch | None:
         """Return the counterfactual nearest to the input among those that change the decision, or None.
@@ -750,6 +829,8 @@ def columns(result: Result) -> dict[str, Array]:
         shown["necessary"] = decided.necessary
         if (stay := decided.stay) is not None:
             shown |= {"stay": stay.share, "stay_low": stay.low, "stay_high": stay.high, "sufficient": stay.sufficient}
+    if (moved := result.moved) is not None:
+        shown |= {"move": moved.drop, "move_low": moved.low, "move_high": moved.high, "moves": moved.moves}
     if result.output_names is not None:
         shown["output"] = names_column(result.output_names)[evidence.classes]
     return shown

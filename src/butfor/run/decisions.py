@@ -1,4 +1,7 @@
-"""The but-for test of a decision in a run: from the draws that are made anyway, and some more (METHODS 16)."""
+"""Given the inputs: how often a decision would be otherwise, and by how much an output moves (METHODS 16, 22).
+
+Both from the draws that are made anyway, and some more where these leave it open.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +17,13 @@ from butfor.evaluation.progress import Meter
 from butfor.evaluation.samplers import info_of
 from butfor.inference.decisions import Decision, DecisionRule, FlipShare
 from butfor.inference.features import Fit
+from butfor.inference.moves import MeanChange
+from butfor.inference.statistics import StatisticSpec, Target, linked, pick
 from butfor.models.wrap import Wrapped
-from butfor.results.result import Decided, Stay
+from butfor.results.result import Decided, Moved, Stay
+from butfor.results.summary import are_probabilities
 from butfor.results.words import Note
-from butfor.run.watchers import Flips
+from butfor.run.watchers import Flips, Moves
 from butfor.settings import Settings
 from butfor.types import Bools, Floats, InputError, Ints, Subset
 
@@ -25,7 +31,10 @@ CONFIDENCE = 0.95
 FIT_SHARE = 0.2  # of the error level, by subset, where intervals hold together: one fit is shared by all inputs
 MOST_DRAWS = 400
 FIRST_ADDED, GROWTH = 16, 1.25  # draws that are added where a decision is still open, and by how much that grows
-FIRST_DRAWS = 64  # of everything but a subset, where it is asked whether the subset is sufficient
+FIRST_DRAWS, FIRST_ROUNDS = 64, 8  # of everything but a subset, where it is asked whether the subset is sufficient
+
+
+Scale = tuple[Floats, float]
 
 
 def watch_decisions(
@@ -73,30 +82,28 @@ def decide(
     off: Callable[[Floats], Floats] | None = None,
     usable: Bools | None = None,
     resolution: Ints | None = None,
+    *,
+    unsure: bool = False,
 ) -> Decided:
     """Return the probability of another decision of every hypothesis, with its 95 % interval, and what is necessary.
 
     Drawing goes on until that rule has decided (`DecisionRule`), or to a cap. `off` says by how much shares (H,) are
     too high, `usable` (H,) of which subsets something can be said, `resolution` (H,) which hypotheses are one layer.
+    Where draws are `unsure` each round has an error of the fit of its own.
     """
     if resolution is None:
         layers = hypotheses.layers
         resolution = np.zeros(hypotheses.size, np.int64) if layers is None else layers.resolution
-    error, rule = _error(hypotheses, fit), _rule(hypotheses, settings, resolution, usable)
+    error = _error(hypotheses, fit)
+    rule = _rule(hypotheses, settings, settings.level, resolution, usable)
 
     def shares() -> FlipShare:
         counted = flips.shares(error)
+        counted = replace(counted, between=flips.between_rounds()) if unsure else counted
         return counted if off is None else replace(counted, off=off(counted.share))
 
     before = flips.draws.copy()
-    if hypotheses.items.shares_subsets and not hypotheses.items.costly:
-        meter.stage("decision", None)
-        size, number = FIRST_ADDED, 0
-        while (rows := rule.undecided(shares(), MOST_DRAWS)).size:
-            wanted = np.zeros(hypotheses.size, bool)
-            wanted[rows] = True
-            evaluator.watch(hypotheses, _jobs(hypotheses, wanted, f"decision {number}", size))
-            size, number = min(round(size * GROWTH), hypotheses.round_draws), number + 1
+    _draw_on(hypotheses, evaluator, lambda: rule.undecided(shares(), MOST_DRAWS), "decision", meter, grow=not unsure)
     counted = shares()
     low, high = rule.bounds(counted)
     return Decided(
@@ -111,22 +118,106 @@ def decide(
     )
 
 
-def _rule(hypotheses: Hypotheses, settings: Settings, layer: Ints, usable: Bools | None) -> DecisionRule:
+def move(
+    hypotheses: Hypotheses,
+    evaluator: Evaluator,
+    moves: Moves,
+    settings: Settings,
+    fit: Fit | None,
+    meter: Meter,
+    scale: Scale,
+    usable: Bools | None = None,
+) -> Moved:
+    """Return by how much every subset moves the output, with its 95 % interval, and what moves it by more than little.
+
+    `scale` is the range of changes (2, n) of each input and the change that is little.
+    """
+    error, (ends, least) = _error(hypotheses, fit), scale
+    layers = hypotheses.layers
+    resolution = np.zeros(hypotheses.size, np.int64) if layers is None else layers.resolution
+    rule = _rule(hypotheses, settings, least, resolution, usable)
+
+    def sizes() -> MeanChange:
+        return moves.means(error, ends[:, hypotheses.input_of]).turned()
+
+    _draw_on(hypotheses, evaluator, lambda: rule.undecided(sizes(), MOST_DRAWS), "moves", meter)
+    means = moves.means(error, ends[:, hypotheses.input_of])
+    low, high = rule.bounds(means)
+    unusable = ~np.isfinite(means.mean) | (False if usable is None else ~usable)
+    low, high = (np.where(unusable, end, known) for end, known in zip(means.ends, (low, high), strict=True))
+    return Moved(means.mean, low, high, rule.established(means.turned()) & ~unusable, least)
+
+
+LITTLE, LITTLE_SHARE = 0.05, 0.1  # of a probability; of the spread of outputs over the reference
+
+
+def scale_of_changes(spec: StatisticSpec, settings: Settings, outputs: Floats, reference: Floats | None) -> Scale:
+    """Return by how much the output of each input can change (2, n), downwards and upwards, and what is little.
+
+    `outputs` (n, outputs) are of the inputs, `reference` (m, outputs) of its rows. Probabilities lie between 0 and 1;
+    of other outputs the range seen is taken for all there is.
+    """
+    every = outputs if reference is None else np.concatenate([outputs, reference])
+    every = every[np.isfinite(every).all(axis=1)]  # others were skipped
+    shares = outputs.shape[1] > 1 and bool(len(every)) and are_probabilities(every)
+    values = linked(every, settings.link)
+    inputs = np.arange(len(outputs))
+    target = Target("per-input", outputs.argmax(axis=1)) if spec.target.kind == "predicted" else spec.target
+    here = pick(linked(np.nan_to_num(outputs), settings.link)[:, None], target, inputs)[0][:, 0]
+    if shares and settings.link is None:
+        bottom, top, little = 0.0, 1.0, LITTLE
+    else:
+        if target.kind in ("output", "fixed"):
+            values = pick(values[:, None], target, np.arange(len(values)))[0]
+        bottom, top = float(values.min(initial=0.0)), float(values.max(initial=0.0))
+        little = LITTLE_SHARE * float(values[len(outputs) :].std() if reference is not None else values.std())
+    if settings.min_effect is not None:
+        little = settings.min_effect
+    return np.stack([here - top, here - bottom]), little
+
+
+def _draw_on(
+    hypotheses: Hypotheses,
+    evaluator: Evaluator,
+    undecided: Callable[[], Ints],
+    label: str,
+    meter: Meter,
+    *,
+    grow: bool = True,
+) -> None:
+    """Draw for what is undecided, in growing rounds; not where a draw costs much."""
+    if not hypotheses.items.shares_subsets or hypotheses.items.costly:
+        return
+    meter.stage(label, None)
+    size, number = FIRST_ADDED, 0
+    while (rows := undecided()).size:
+        wanted = np.zeros(hypotheses.size, bool)
+        wanted[rows] = True
+        draw_for(hypotheses, evaluator, wanted, f"{label} {number}", size)
+        size, number = min(round(size * GROWTH) if grow else size, hypotheses.round_draws), number + 1
+
+
+def _rule(hypotheses: Hypotheses, settings: Settings, level: float, layer: Ints, usable: Bools | None) -> DecisionRule:
     """Intervals one by one and a share of errors within each layer; with `simultaneous` all of a layer together."""
     alpha = np.full(hypotheses.size, 1 - CONFIDENCE)
     if settings.simultaneous:
         subsets = np.bincount(np.unique(np.stack([layer, hypotheses.subset_of]), axis=1)[0])
         alphas = (alpha / np.bincount(layer)[layer], FIT_SHARE * alpha / subsets[layer])
-        return DecisionRule(settings.level, alphas, settings.alpha, None, usable)
+        return DecisionRule(level, alphas, settings.alpha, None, usable)
     families = layer if settings.family == "run" else hypotheses.input_of * (int(layer.max(initial=0)) + 1) + layer
-    return DecisionRule(settings.level, (alpha, alpha), settings.alpha, families, usable)
+    return DecisionRule(level, (alpha, alpha), settings.alpha, families, usable)
 
 
-def _jobs(hypotheses: Hypotheses, wanted: Bools, label: str, draws: int) -> Iterator[Job]:
-    for block in hypotheses.blocks:
-        ask = np.flatnonzero(wanted[block.rows])
-        if ask.size:
-            yield Job(block, draws, label, ask=None if ask.size == block.stop - block.start else ask)
+def draw_for(hypotheses: Hypotheses, evaluator: Evaluator, wanted: Bools, label: str, draws: int) -> None:
+    """Draw for the hypotheses wanted (H,), for the watchers alone."""
+
+    def jobs() -> Iterator[Job]:
+        for block in hypotheses.blocks:
+            ask = np.flatnonzero(wanted[block.rows])
+            if ask.size:
+                yield Job(block, draws, label, ask=None if ask.size == block.stop - block.start else ask)
+
+    evaluator.watch(hypotheses, jobs())
 
 
 def sufficiency(

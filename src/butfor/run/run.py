@@ -37,6 +37,7 @@ from butfor.evaluation.journal import Journal, fingerprint, items_digest, journa
 from butfor.evaluation.progress import Meter, Progress, Report, Rows, reporting
 from butfor.evaluation.samplers import info_of, method, name_of
 from butfor.evaluation.workers import engine_for, worker_states
+from butfor.inference.decisions import Decision
 from butfor.inference.effects import Effects, Estimates
 from butfor.inference.features import LEAST_INPUTS, Features, Fit, features
 from butfor.inference.selection import Choice
@@ -45,10 +46,11 @@ from butfor.inference.statistics import PartialEvidence, Picked, StatisticSpec, 
 from butfor.models import Wrapped
 from butfor.results.notes import called_alike, chooses_nothing, failures, largest_family, looks_picked, reach
 from butfor.results.record import Controlled, ImageInputs, MultimodalInputs, RunRecord, TableInputs, TextInputs
-from butfor.results.result import Control, Decided, Kept, Result
+from butfor.results.result import Control, Decided, Kept, Moved, Result, Sets
 from butfor.results.words import Note, as_note
 from butfor.run.control import LEAST_ROWS, ROWS_FEW, SEEN_Z, control, seen_by_model, size_of
-from butfor.run.decisions import decide, decided_otherwise, sufficiency, watch_decisions
+from butfor.run.decisions import decide, decided_otherwise, move, scale_of_changes, sufficiency, watch_decisions
+from butfor.run.enough import Keeps, smallest_sets
 from butfor.run.proposed import Proposed
 from butfor.run.tests import (
     Performed,
@@ -60,10 +62,10 @@ from butfor.run.tests import (
     perform,
     ranked_root,
 )
-from butfor.run.watchers import FirstDraws, Flips, Keeper
+from butfor.run.watchers import FirstDraws, Flips, Keeper, Moves
 from butfor.settings import Settings
 from butfor.streams import stream
-from butfor.types import Batch, Bools, Floats, InputError, Ints, Model, ModelError, ReachWarning, warn_user
+from butfor.types import Array, Batch, Bools, Floats, InputError, Ints, Model, ModelError, ReachWarning, warn_user
 
 
 class Faults(Protocol):
@@ -88,6 +90,7 @@ class Reference:
     faults: Callable[[], Faults | None] | None = None  # of ranks among draws, without the model
     redrawn: Callable[[Bools, int], Redrawn | None] | None = None  # by usable subsets, at most so many rows
     weights: Callable[[Hypotheses], Floats | None] | None = None  # (n, S) of control rows, to stand for the inputs
+    keeps: Callable[[Array, Array, Callable[[Items], Array]], Keeps | None] | None = None  # by decisions of all rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -563,7 +566,8 @@ def run(context: RunContext, settings: Settings) -> Result:
         count, room = context.keep if settings.picked is None else (0, 0)  # a rule rejects some of what is drawn
         keeper = Keeper(count, schedule(hypotheses, settings, start.spec)[1], room)
         memory = remembering(hypotheses, start.seen.outputs, again=settings.test.name in ("irt", "sequential"))
-        watching = (keeper, first) if start.flips is None else (keeper, first, start.flips)
+        moves = Moves(hypotheses.size, start.spec.target, settings.link, start.spec.rounding)
+        watching = (keeper, first, moves) if start.flips is None else (keeper, first, moves, start.flips)
         evaluator = replace(start.plain, memory=memory, watchers=watching)
         reference_outputs, known, rest = _root(context, hypotheses, evaluator, start)
         outcomes, meter = start.inside.outcomes, start.meter
@@ -574,7 +578,7 @@ def run(context: RunContext, settings: Settings) -> Result:
         if hypotheses.watch is not None and hypotheses.watch.is_degenerate:
             raise no_chance(hypotheses)
         estimates = without(first.estimates(), evaluator.untested(hypotheses.size))
-        conclusions = _answers(context, settings, start, evaluator, done, estimates, sure)
+        conclusions = _answers(context, settings, start, evaluator, done, estimates, sure, moves, reference_outputs)
         failed = failures(evaluator.failed, hypotheses.size)
         notes = [Note("not-tested", "warning", failed)] if evaluator.failed else []
         notes += [*_looks_picked(start, reference_outputs), *map(as_note, _notes(context))]
@@ -607,6 +611,8 @@ def run(context: RunContext, settings: Settings) -> Result:
         effects=conclusions.effects,
         chosen=conclusions.chosen,
         decided=conclusions.decided,
+        moved=conclusions.moved,
+        sets=conclusions.sets,
         over_inputs=conclusions.over_inputs,
         run_notes=(*start.notes, *done.notes, *conclusions.notes, *notes),
     )
@@ -619,6 +625,8 @@ class Answers:
     chosen: Bools
     effects: Effects
     decided: Decided | None
+    moved: Moved | None
+    sets: Sets | None
     over_inputs: Features | None
     notes: tuple[Note, ...]
     interrupted: bool  # while effects were estimated
@@ -632,6 +640,8 @@ def _answers(
     done: Performed,
     estimates: Estimates,
     sure: Bools,
+    moves: Moves,
+    reference_outputs: Floats | None,
 ) -> Answers:
     """The choice, and what is estimated once it is made; an interrupted run gives what it has.
 
@@ -650,9 +660,9 @@ def _answers(
     elif (wanted & sure).any():
         conclusions = with_estimates(conclusions, estimates, ~(wanted & sure), wanted & sure)
     enough = len(hypotheses.items) >= LEAST_INPUTS  # for features
-    unused = flips is None and not enough
+    unused = flips is None and not enough and settings.effects is None
     fit = None if context.reference is None or unused else context.reference.fit(hypotheses)
-    decided = over_inputs = None
+    decided = moved = sets = over_inputs = None
     if flips is not None and not done.interrupted and not interrupted:
         watching = replace(evaluator, memory=None, watchers=(flips,))
         too_high = None
@@ -663,6 +673,12 @@ def _answers(
         if settings.sufficient:
             again = None if context.reference is None else context.reference.fit
             decided = replace(decided, stay=sufficiency(hypotheses, watching, flips.decision, settings, again, meter))
+        sets = _enough(context, settings, start, watching, flips.decision, reference_outputs)
+    if settings.effects is not None and not done.interrupted and not interrupted:
+        scale = scale_of_changes(spec, settings, start.seen.outputs, reference_outputs)
+        watching = replace(evaluator, memory=None, watchers=(moves,))
+        usable = start.choice.calibrated
+        moved = move(hypotheses, watching, moves, settings, fit, meter, scale, usable)
     if not done.interrupted and context.reference is not None and settings.picked is None and enough:
         clusters = clusters_of_inputs(context, settings)
         size, usable = len(hypotheses.subset_names), start.choice.calibrated
@@ -676,7 +692,35 @@ def _answers(
         decided = decided.only(checked.calibrated[hypotheses.subset_of])
     if decided is not None and untested.size:
         decided = replace(decided, necessary=decided.necessary & ~np.isin(np.arange(hypotheses.size), untested))
-    return Answers(chosen, conclusions, decided, over_inputs, tuple(messages), interrupted)
+    if moved is not None and untested.size:
+        moved = replace(moved, moves=moved.moves & ~np.isin(np.arange(hypotheses.size), untested))
+    return Answers(chosen, conclusions, decided, moved, sets, over_inputs, tuple(messages), interrupted)
+
+
+def _enough(
+    context: RunContext,
+    settings: Settings,
+    start: Start,
+    evaluator: Evaluator,
+    decision: Decision,
+    reference_outputs: Floats | None,
+) -> Sets | None:
+    """Return the smallest sets of columns that keep decisions; None: not asked for, or nothing to redraw from."""
+    reference = context.reference
+    if settings.enough is None or reference is None or reference.keeps is None:
+        return None
+
+    def decided(items: Items) -> Array:
+        outputs = outputs_of(evaluator.direct, items, evaluator.batch_rows, "row {} of the search".format)
+        evaluator.counter.count_evaluated(len(outputs))
+        return decision(outputs)
+
+    rows = decided(reference.items) if reference_outputs is None else decision(reference_outputs)
+    decisions = decision(np.nan_to_num(start.seen.outputs))
+    keeps = reference.keeps(decisions, rows, decided)
+    if keeps is None:
+        return None
+    return smallest_sets(keeps, evaluator, decision, settings, reference.fit, start.meter)
 
 
 def _root(

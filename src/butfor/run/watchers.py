@@ -14,7 +14,8 @@ import numpy as np
 from butfor.evaluation.hypotheses import CounterfactualBatch, Hypotheses, Job
 from butfor.evaluation.items import size
 from butfor.inference.decisions import Decision, FlipShare, Forecasts, Nearest, changes, decision_chances
-from butfor.inference.effects import Estimates, first_estimates
+from butfor.inference.effects import Estimates, first_estimates, own_changes
+from butfor.inference.moves import MeanChange, changes_of
 from butfor.inference.statistics import Rounding, Target
 from butfor.results.result import Chunk, Kept
 from butfor.types import Array, Floats, Ints
@@ -62,6 +63,49 @@ class LookAtFirst:
         return first_estimates(outputs, batch.mass, inputs, self.target, self.averaged, self.link, self.rounding)
 
 
+class Moves:
+    """Adds up by how much all draws of a run change the output (METHODS 22)."""
+
+    def __init__(self, size: int, target: Target, link: str | None, rounding: Rounding) -> None:
+        large = rounding.local is not None and rounding.local.size > MOST_LOCAL
+        self.look = LookForMoves(target, link, replace(rounding, local=None) if large else rounding)
+        self.draws, self.listed = np.zeros(size, np.int64), np.zeros(size, bool)
+        self._sums, self._seen = np.zeros((2, size)), np.stack([np.full(size, np.inf), np.full(size, -np.inf)])
+
+    def note(self, job: Job, changed: Floats | None, *, listed: bool) -> None:
+        """Add the draws of a job."""
+        if changed is None:  # a unit that nobody could do
+            return
+        rows = job.rows
+        self.draws[rows] += 0 if listed else job.versions - 1
+        self.listed[rows] |= listed
+        self._sums[:, rows] = changed[:2] if listed else self._sums[:, rows] + changed[:2]
+        self._seen[0, rows] = np.minimum(self._seen[0, rows], changed[2])
+        self._seen[1, rows] = np.maximum(self._seen[1, rows], changed[3])
+
+    def means(self, error: Floats, ends: Floats) -> MeanChange:
+        """Return what was added up; `error` (H,) says how well the sampler is known, `ends` (2, H) what can be."""
+        count = np.where(self.listed, 1, np.where(self.draws > 0, self.draws, np.nan))
+        mean, square = self._sums / count
+        lost = np.where(self.listed | (self.draws < 2), 1.0, count / np.maximum(count - 1, 1))
+        deviation = np.sqrt(np.maximum(square - mean**2, 0.0) * lost)
+        ends = np.stack([np.minimum(ends[0], self._seen[0]), np.maximum(ends[1], self._seen[1])])
+        return MeanChange(np.where(self.listed, 0, self.draws), mean, deviation, self._seen, ends, error)
+
+
+@dataclass(frozen=True)
+class LookForMoves:
+    """Sums over the draws of a batch of what they change of the output."""
+
+    target: Target
+    link: str | None
+    rounding: Rounding
+
+    def __call__(self, hypotheses: Hypotheses, batch: CounterfactualBatch, outputs: Floats) -> Floats:  # noqa: ARG002
+        gaps = own_changes(outputs, batch.job.inputs, self.target, self.link, self.rounding)
+        return changes_of(gaps, batch.mass)
+
+
 NearestChange = tuple[Ints, Floats, Any, Floats]  # inputs (positions), how far, made small by `pack`, their outputs
 
 
@@ -75,6 +119,7 @@ class Flips:
         self.decision, self.look, self.stays = decision, LookForChanges(decision), stays
         self.draws, self.flips = np.zeros(size, np.int64), np.zeros(size, np.int64)
         self.listed = np.full(size, np.nan)  # the exact share, where the sampler lists all values
+        self._rounds = np.zeros((3, size))  # their number, the sums of flips^2 / draws and of draws^2
         self.nearest: dict[int, Nearest] = {}
 
     def note(self, job: Job, changed: tuple[int, Floats | Ints, NearestChange | None] | None, *, listed: bool) -> None:
@@ -85,6 +130,7 @@ class Flips:
         if not listed:
             self.draws[rows] += draws
             self.flips[rows] += share.astype(np.int64)
+            self._rounds[:, rows] += np.stack([np.ones(len(rows)), share**2 / draws, np.full(len(rows), draws**2)])
         else:
             self.listed[rows] = share
         if nearest is None:
@@ -100,6 +146,14 @@ class Flips:
         exact = np.isfinite(self.listed)
         share = np.where(exact, self.listed, self.flips / np.where(self.draws > 0, self.draws, np.nan))
         return FlipShare(np.where(exact, 0, self.draws), 1 - share if self.stays else share, error)
+
+    def between_rounds(self) -> Floats:
+        """Return the standard deviation (H,) of shares between rounds beyond that of their draws, by moments."""
+        count, squares, sizes = self._rounds
+        draws = np.maximum(self.draws, 1)
+        share = self.flips / draws
+        beyond = squares - draws * share**2 - (count - 1) * share * (1 - share)
+        return np.asarray(np.sqrt(np.maximum(beyond, 0.0) / np.maximum(draws - sizes / draws, 1.0)))
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from butfor.evaluation.hypotheses import Hypotheses, Job, draw_all, table_hypotheses
-from butfor.evaluation.items import TableItems, digest
+from butfor.evaluation.items import Items, TableItems, digest
 from butfor.evaluation.samplers import HasNotes, Sampler, info_of, method
 from butfor.inference.adaptive import LEAST_CLUSTERS
 from butfor.inference.features import Fit
@@ -35,8 +35,10 @@ from butfor.tabular.calibration import (
     spread_ranks,
 )
 from butfor.tabular.donors import describe, reference_rows
+from butfor.tabular.enough import KeptColumns, kept_columns
 from butfor.tabular.fixed import Cell, fixed_cells, fixed_columns
 from butfor.tabular.residual import residual
+from butfor.tabular.residual.trees import grow
 from butfor.tabular.splice import Conditional, TableSampler, align_columns, bind_model, bind_sampler, is_data
 from butfor.tabular.subsets import ColumnTree, column_subsets, column_tree, is_nested, named_tree, stand_still
 from butfor.tabular.table import Table, as_frame, as_table, clustered, items_of
@@ -72,7 +74,7 @@ def explain(model: object, X: object, sampler: object, subsets: object, options:
     items = replace(items_of(table), spans=_spans(table, fitted))
     hypotheses = table_hypotheses(items, table.index, tree.subsets, fitted, settings.seed)
     hypotheses = replace(hypotheses, layers=tree.layers(len(table.values)))
-    reference = _reference(hypotheses, table, tree, settings.seed)
+    reference = _reference(hypotheses, table, tree, settings.seed, named=not isinstance(subsets, str | None))
     controlled = settings.control and reference is not None and reference.controls is not None
     context = RunContext(
         hypotheses=hypotheses,
@@ -139,8 +141,11 @@ def subset_tree(table: Table, sampler: Sampler, subsets: object) -> ColumnTree:
     return column_tree(ordered, stand_still(ordered.values, table.values), fixed)
 
 
-def _reference(hypotheses: Hypotheses, table: Table, tree: ColumnTree, seed: int) -> Reference | None:
-    """Return what the run needs of the reference that its sampler was fitted on; None: it has none."""
+def _reference(hypotheses: Hypotheses, table: Table, tree: ColumnTree, seed: int, *, named: bool) -> Reference | None:
+    """Return what the run needs of the reference that its sampler was fitted on; None: it has none.
+
+    Groups of columns that the user has `named` may be enough for a decision, as single columns may.
+    """
     sampler = hypotheses.sampler
     if not isinstance(sampler, TableSampler) or sampler.reference is None:
         return None
@@ -151,7 +156,19 @@ def _reference(hypotheses: Hypotheses, table: Table, tree: ColumnTree, seed: int
         made = held_out_hypotheses(sampler, table, part.subsets, seed, most)
         return [replace(one, layers=part.layers(len(one.items))) for one in made]
 
-    items = _reference_items(sampler, table, np.sort(rows))
+    rows = np.sort(rows)
+    items = _reference_items(sampler, table, rows)
+
+    def keeps(
+        decisions: Array, row_decisions: Array, ask: Callable[[Items], Array], sampler: TableSampler = sampler
+    ) -> KeptColumns | None:
+        def evaluated(positions: Ints, values: Array) -> Array:
+            made = _reference_items(sampler, table, rows[positions])
+            return ask(replace(made, values=values.astype(made.values.dtype)))
+
+        groups = tree.subsets if named else ()
+        return kept_columns(hypotheses, table, groups, items.values, decisions, row_decisions, evaluated)
+
     return Reference(
         items,
         fit_of,
@@ -160,13 +177,14 @@ def _reference(hypotheses: Hypotheses, table: Table, tree: ColumnTree, seed: int
         partial(rank_faults, sampler, table, tree.subsets, seed),
         partial(redrawn_rows, sampler, table, tree.subsets, seed),
         partial(_weights, hypotheses, sampler, seed),
+        keeps,
     )
 
 
 def redrawn_rows(
     sampler: TableSampler, table: Table, subsets: Sequence[Subset], seed: int, usable: Bools, most: int
 ) -> Redrawn | None:
-    """Return reference rows, each with versions of it redrawn part by part; None: there are too few, or no parts.
+    """Return reference rows, each with versions of it redrawn part by part; None: too few, no parts, or no likeness.
 
     Parts are the largest of `usable` subsets (S,) that do not overlap, each redrawn given what the others are by then
     (a Gibbs sweep; half of the versions go backwards): fair draws leave a row one of the reference's kind, and far from
@@ -197,7 +215,25 @@ def redrawn_rows(
     numbers = filled(flat.astype(np.float64))
     sd = numbers.std(axis=0)
     numbers = (numbers - numbers.mean(axis=0)) / np.where(sd > 0, sd, 1.0)
-    return Redrawn(replace(items, values=flat), numbers.reshape(values.shape))
+    numbers = numbers.reshape(values.shape)
+    return None if _told_apart(numbers, rng) else Redrawn(replace(items, values=flat), numbers)
+
+
+TOLD_APART, SPLITTING, LEAF = 2.0, 100, 100  # standard errors; trees; leaves of a tree at most
+
+
+def _told_apart(rows: Floats, rng: np.random.Generator) -> bool:
+    """Tell whether trees can tell real rows from redrawn ones, of rows (n, versions, columns), the real ones first.
+
+    Where they can (two clusters that draws bridge), so can a model, whether or not it knows the rows.
+    """
+    count, versions = rows.shape[:2]
+    real = np.tile(np.r_[1.0, np.full(versions - 1, -1 / (versions - 1))], count)[:, None]
+    clusters = np.repeat(np.arange(count), versions)
+    leaf = max(3, count * versions // LEAF)
+    seen = grow(rows.reshape(count * versions, -1), real, clusters, leaf, SPLITTING, rng).left_out.reshape(count, -1)
+    apart = seen[:, 0] - seen[:, 1:].mean(axis=1)
+    return bool(apart.mean() * np.sqrt(count) > TOLD_APART * apart.std())
 
 
 def rank_faults(sampler: TableSampler, table: Table, subsets: Sequence[Subset], seed: int) -> ConditionalFaults | None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from itertools import accumulate, pairwise
 from typing import Any, Literal, TypeVar
 
@@ -267,13 +268,13 @@ class KeptInputs:
 class Design:
     """The design matrices of a reference and of inputs, in each form; what is computed is not pickled."""
 
-    def __init__(self, rows: ReferenceRows, seed: int = 0) -> None:
-        self.rows, self.seed = rows, seed
+    def __init__(self, rows: ReferenceRows, seed: int = 0, *, trees: bool = True) -> None:
+        self.rows, self.seed, self.trees = rows, seed, trees
         self._known: dict[Any, Any] = {}
         self._kept: KeptInputs | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Design, (self.rows, self.seed)
+        return partial(Design, trees=self.trees), (self.rows, self.seed)
 
     def once(self, compute: Callable[..., T], *key: Any) -> T:
         """Return `compute(*key)`, computed once."""

@@ -598,7 +598,9 @@ def fit_numbers(predictors: Predictors, columns: list[int]) -> list[NumericFit]:
     marks = (predictors.design.rows.marks[j] for j in columns)
     rng = stream(predictors.design.seed, "residual", "trees", *marks)
     left = np.stack([residuals for _, residuals, _ in lines], axis=1)
-    stages = tree_stages(features[sample], left[sample], clusters, rng)
+    stages: list[TreeStage | None] = [None] * len(lines)
+    if predictors.design.trees:
+        stages = tree_stages(features[sample], left[sample], clusters, rng)
     fits = []
     for line, stage, choice in zip(lines, stages, choices, strict=True):
         fit, added = _with_trees(predictors, line, stage, features)
@@ -700,7 +702,9 @@ def _with_spreads(
     targets = log_size(np.stack([fit.residuals for fit in fits], axis=1))
     lines, left = zip(*(_log_spread(predictors, target) for target in targets.T), strict=True)
     straight = targets - np.stack(left, axis=1)
-    stages = tree_stages(features[sample], (targets - straight)[sample], clusters, rng, of_spread=True)
+    stages: list[TreeStage | None] = [None] * len(fits)
+    if predictors.design.trees:
+        stages = tree_stages(features[sample], (targets - straight)[sample], clusters, rng, of_spread=True)
     spreads = []
     for k, (fit, stage) in enumerate(zip(fits, stages, strict=True)):
         values = predictors.values(fit.column, sample)
@@ -898,7 +902,7 @@ def _with_forest(
     """Return the fit, mixed with trees where rows left out are less surprising to both; and the predictions of rows."""
     size, rows = len(in_class), predictors.rows
     features = tree_features(partial(_of_rows, predictors), ())
-    if size < LEAST_ROWS or not features.shape[1]:
+    if size < LEAST_ROWS or not features.shape[1] or not predictors.design.trees:
         return fit, odds
     flags = (in_class[:, None] == np.arange(int(fit.classes.max()) + 1)).astype(np.float64)
     mark = blake2b(in_class.tobytes(), digest_size=16).hexdigest()  # no two columns have the same bootstrap samples

@@ -128,8 +128,20 @@ class ConditionalDistribution:
         donors = (uniform[..., 0] * (self.donors + self.weight)).astype(np.int64)
         return np.minimum(donors, self.donors), uniform[..., 1:]
 
-    def draw(self, design: Design, inputs: Array, chosen: Ints, draws: int, rng: np.random.Generator) -> Array:
-        """Draw values of the columns `chosen`, (n, draws, columns); the observed row is one donor more."""
+    def draw(
+        self,
+        design: Design,
+        inputs: Array,
+        chosen: Ints,
+        draws: int,
+        rng: np.random.Generator,
+        *,
+        unsure: bool = False,
+    ) -> Array:
+        """Draw values of the columns `chosen`, (n, draws, columns); the observed row is one donor more.
+
+        With `unsure` the fit is off by as much as its leverages say, by one error for all draws of an input.
+        """
         if self.nearest is not None:
             empty = np.zeros((0, self.donors), np.int64)
             near = self.nearest(design, inputs) if len(inputs) else empty
@@ -138,16 +150,48 @@ class ConditionalDistribution:
             fresh = design.rows.values[rows[..., None], chosen]
         else:
             donors, uniform = self.uniforms(len(inputs), draws, rng)
-            fresh = self.values(design, inputs, np.minimum(donors, self.donors - 1), uniform)
+            errors = self.errors(design, inputs, rng) if unsure else None
+            fresh = self.values(design, inputs, np.minimum(donors, self.donors - 1), uniform, errors)
             fresh = fresh[:, :, [self.columns.index(j) for j in chosen]] if len(chosen) > 1 else fresh
         observed = donors == self.donors
         fresh[observed] = inputs[np.nonzero(observed)[0]][:, chosen]
         return fresh
 
-    def values(self, design: Design, inputs: Array, donors: Ints, uniform: Floats) -> Floats:
+    def errors(self, design: Design, inputs: Array, rng: np.random.Generator) -> tuple[Floats, Floats]:
+        """Draw an error of the fit for each input: of each number's mean, in units of its spread, and of log-odds.
+
+        All numbers err together as the residuals of a donor row do: the errors of regressions on the same columns have
+        the covariance of their residuals, times the leverage.
+        """
+        other, sign = rng.integers(max(self.donors, 1), size=len(inputs)), rng.choice([-1.0, 1.0], len(inputs))
+        parts: list[Part] = [*self.numeric, *self.discrete]
+        size = {part.column: np.sqrt(self._leverage(design, part, inputs)) for part in parts}
+        means = [sign * size[part.column] * part.residuals[other] for part in self.numeric]
+        odds = max((size[part.column] for part in self.discrete), key=np.sum, default=np.zeros(len(inputs)))
+        return np.stack(means, axis=1) if means else np.zeros((len(inputs), 0)), (sign * odds)[:, None]
+
+    def _leverage(self, design: Design, part: Part, inputs: Array) -> Floats:
+        """Return the leverage of a part at each row (n,); it is remembered."""
+
+        def compute(given: Array) -> Floats:
+            rows = np.zeros((len(given), len(design.rows.categorical)))
+            rows[:, part.given] = given
+            return part.leverage(design, rows)[:, None]
+
+        return self.caches[-1 - part.column](np.ascontiguousarray(inputs[:, part.given], np.float64), compute)[:, 0]
+
+    def values(
+        self,
+        design: Design,
+        inputs: Array,
+        donors: Ints,
+        uniform: Floats,
+        errors: tuple[Floats, Floats] | None = None,
+    ) -> Floats:
         """Return values of `columns` for donors (n, draws) and uniforms (n, draws, besides), (n, draws, columns)."""
-        codes, k = self._codes(design, inputs, uniform), len(self.discrete)
-        fresh = self._at(design, inputs, codes, donors)
+        means, odds = (None, None) if errors is None else errors
+        codes, k = self._codes(design, inputs, uniform, odds), len(self.discrete)
+        fresh = self._at(design, inputs, codes, donors, means)
         if self.gaps is not None:
             chances = self.gaps.probabilities(self.predicted(design, self.gaps, inputs))
             pattern = self.patterns[_inverse_cdf(chances, uniform[..., -1])]
@@ -156,27 +200,35 @@ class ConditionalDistribution:
             np.copyto(numbers, np.broadcast_to(self.spikes, numbers.shape), where=pattern == 2)
         return fresh
 
-    def _at(self, design: Design, inputs: Array, codes: Sequence[Ints], donors: Ints) -> Floats:
+    def _at(
+        self, design: Design, inputs: Array, codes: Sequence[Ints], donors: Ints, errors: Floats | None = None
+    ) -> Floats:
         """Return values (n, draws, columns) of these donors, columns of few values at these codes, (n, draws) each."""
         fresh, k = np.empty((*donors.shape, len(self.columns))), len(self.discrete)
         for i, (part, code) in enumerate(zip(self.discrete, codes, strict=True)):
             fresh[..., i] = part.levels[code]
         for i, number in enumerate(self.numeric):
             predicted = self.given_codes(design, number, inputs, codes)
-            observed = inputs[:, number.column, None].astype(np.float64)
-            fresh[..., k + i] = number.values(predicted[..., 0], predicted[..., 1], donors, observed)
+            mean, spread = predicted[..., 0], predicted[..., 1]
+            mean = mean if errors is None else mean + errors[:, i, None] * spread
+            fresh[..., k + i] = number.values(mean, spread, donors, inputs[:, number.column, None].astype(np.float64))
         return fresh
 
-    def _codes(self, design: Design, inputs: Array, uniform: Floats) -> list[Ints]:
-        """Draw the value of every column of few, as positions (n, draws) each."""
+    def _codes(self, design: Design, inputs: Array, uniform: Floats, odds: Floats | None = None) -> list[Ints]:
+        """Draw the value of every column of few, as positions (n, draws) each; `odds` (n, 1) may be off by so much."""
         if not self.discrete:
             return []
         if self.combinations is not None:
-            drawn = _inverse_cdf(self.joint(design, inputs), uniform[..., 0])
+            joint = self.joint(design, inputs)
+            if odds is not None:
+                joint = _erring(joint, odds)
+            drawn = _inverse_cdf(joint, uniform[..., 0])
             return [codes[drawn] for codes in self.combinations.T]
         codes: list[Ints] = []
         for k, part in enumerate(self.discrete):
             chances = part.probabilities(self.given_codes(design, part, inputs, codes))
+            if odds is not None:
+                chances = _erring(chances, odds if chances.ndim == 2 else odds[:, None])
             codes.append(_inverse_cdf(chances, uniform[..., k]))
         return codes
 
@@ -230,6 +282,13 @@ class ConditionalDistribution:
             mass[:, i] = (joint[:, g] * patterns[:, r] / donors)[:, None]
         order = [self.columns.index(j) for j in chosen]
         return values.reshape(count, -1, values.shape[-1])[..., order], mass.reshape(count, -1)
+
+
+def _erring(chances: Floats, odds: Floats) -> Floats:
+    """Return chances (..., K) whose logarithms are off by `odds` (..., 1) standard errors, up and down in turn."""
+    signs = np.where(np.arange(chances.shape[-1]) % 2, 1.0, -1.0)
+    wrong = chances * np.exp(np.clip(odds * signs / np.sqrt(np.maximum(chances * (1 - chances), 0.01)), -3, 3))
+    return np.asarray(wrong / wrong.sum(axis=-1, keepdims=True))
 
 
 def _inverse_cdf(probabilities: Floats, uniform: Floats) -> Ints:
@@ -419,9 +478,15 @@ class Residual:
     design: Design
     fits: dict[tuple[int, ...], ConditionalDistribution] = field(default_factory=dict)  # per subset
     given: int = 0  # rows of the reference as it was given, where fewer are used
+    unsure: bool = False  # draws have the error of the fit
 
     takes_missing = True
     calibrated = True  # on rows that the fit has not seen
+
+    def of_many(self) -> Residual:
+        """Return the same for many columns given few: without trees, in a quarter of the time, and with draws that have
+        the error of the fit, one for all draws of an input."""
+        return Residual(self.rows, Design(self.rows, self.design.seed, trees=False), given=self.given, unsure=True)
 
     def fit(self, subset: Subset) -> ConditionalDistribution:
         """Return the distribution of a subset, fitted when it is first needed."""
@@ -439,7 +504,7 @@ class Residual:
         if self.rows.is_all(subset):
             return donate_any(self.rows, inputs, subset, draws, rng)
         chosen = np.asarray(subset.index)
-        fresh = self.fit(subset).draw(self.design, inputs, chosen, draws, rng)
+        fresh = self.fit(subset).draw(self.design, inputs, chosen, draws, rng, unsure=self.unsure)
         return fresh.reshape(-1, len(chosen)).astype(inputs.dtype, copy=False)
 
     def notes(self, inputs: Array, subsets: Sequence[Subset], seed: int) -> list[Note]:  # noqa: ARG002

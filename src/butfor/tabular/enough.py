@@ -1,0 +1,266 @@
+"""Which columns may be enough for a decision, and the redrawing of all others given them (METHODS 17).
+
+A row whose other columns are redrawn given x_S is a row like those of the reference that have x_S. How often reference
+rows near x_S get the decision therefore tells which sets are worth drawing for: nothing is fitted, no row evaluated.
+A reference without any such row (a foil) tells nothing: there rows are shifted to x_S along straight lines, and the
+model is asked. Either way this is only the search; sets are confirmed on draws of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from butfor.evaluation.hypotheses import Hypotheses, table_hypotheses
+from butfor.evaluation.items import TableItems
+from butfor.evaluation.samplers import Sampler, method
+from butfor.run.enough import Parts
+from butfor.streams import stream
+from butfor.tabular.splice import TableSampler
+from butfor.tabular.table import Table
+from butfor.types import Array, Bools, Floats, Ints, Subset
+
+LEAST_POOLED, RARE = 50, 0.05  # inputs that join a reference in which their decisions are so rare
+MOST_SEARCHED, MOST_NEAR, SHIFTED = 100, 1_000, 12  # inputs and reference rows of the search; inputs of a foil's
+BEAM, MOST_SETS = 3, 12  # sets of an input that grow by one part, and that are drawn for, of one size
+LIKELY = 0.7  # the share in the search from which on a set is drawn for
+NEAR_SHARE, LEAST_NEAR, MOST_NEAREST = 0.05, 8, 50  # of the rows
+DONORS = 32  # rows that are shifted, of a foil
+
+
+@dataclass(eq=False)
+class KeptColumns:
+    """Columns to keep, and samplers of the rest: one, or one of each half of the inputs."""
+
+    source: Hypotheses
+    units: Sequence[Subset]
+    same: Bools  # (n, m) whether a row gets the decision of an input; never that of the input itself
+    distances: Callable[[Ints, int], Floats]  # inputs (k,), a column -> (k, m)
+    samplers: Sequence[tuple[Sampler, Bools]]  # with the inputs (n,) that each draws for
+    pooled: bool
+    shifted: Callable[[Ints, Sequence[Ints]], Floats] | None  # inputs, columns of sets -> share (k, sets); a foil
+    unsure: bool  # draws have the error of the fit
+    beams: dict[int, list[Parts]] = field(default_factory=dict)
+
+    @property
+    def names(self) -> list[str]:
+        return [unit.name for unit in self.units]
+
+    @property
+    def rows(self) -> int:
+        return int(self.same.shape[1]) - int(self.pooled)
+
+    @property
+    def alike(self) -> Floats:
+        return np.asarray(self.same.sum(axis=1) / self.rows)
+
+    def propose(self, size: int, inputs: Ints) -> tuple[list[Parts], Bools]:
+        """Return the sets that go furthest for most inputs, and for which inputs (sets, n) each is worth drawing."""
+        wanted = np.zeros((0, len(self.same)), bool)
+        if not inputs.size:
+            return [], wanted
+        every = stream(self.source.seed, "enough", "inputs", size).permutation(inputs)
+        some = np.sort(every[: SHIFTED if self.shifted is not None else MOST_SEARCHED])
+        grown = {i: self._grown(size, i) for i in some.tolist()}
+        sets = list(dict.fromkeys(one for sets in grown.values() for one in sets))
+        if not sets:
+            return [], wanted
+        place = {one: k for k, one in enumerate(sets)}
+        may = np.zeros((len(some), len(sets)), bool)
+        for row, i in enumerate(some.tolist()):
+            may[row, [place[one] for one in grown[i]]] = True
+        scores = np.where(may, self._scores(some, sets), -1.0)
+        order = np.argsort(-scores, axis=1, kind="stable")[:, :BEAM]
+        self.beams |= {i: [sets[k] for k in order[row] if scores[row, k] >= 0] for row, i in enumerate(some.tolist())}
+        chosen = _cover(scores, order)
+        if len(some) < len(inputs):
+            scores = self._scores(inputs, [sets[k] for k in chosen])
+            rest = [i for i in inputs.tolist() if i not in self.beams]
+            first = [sets[k] for k in chosen[:BEAM]]
+            self.beams |= dict.fromkeys(rest, first)
+        else:
+            scores = scores[:, chosen]
+        wanted = np.zeros((len(chosen), len(self.same)), bool)
+        best = -np.sort(-scores, axis=1)[:, min(BEAM, len(chosen)) - 1 :][:, :1]  # the third best of an input
+        wanted[:, inputs] = ((scores >= LIKELY) & (scores >= best)).T
+        kept = np.flatnonzero(wanted.any(axis=1))
+        return [sets[chosen[k]] for k in kept], wanted[kept]
+
+    def _grown(self, size: int, index: int) -> list[Parts]:
+        if size == 1:
+            return [(k,) for k in range(len(self.units))]
+        grown: dict[Parts, None] = {}
+        for before in self.beams.get(index, []):
+            taken = set().union(*(self.units[k].index.tolist() for k in before))
+            for k, unit in enumerate(self.units):
+                if not taken & set(unit.index.tolist()):
+                    grown[tuple(sorted((*before, k)))] = None
+        return list(grown)
+
+    def _columns(self, parts: Parts) -> Ints:
+        return np.unique(np.concatenate([self.units[k].index for k in parts]))
+
+    def _scores(self, inputs: Ints, sets: Sequence[Parts]) -> Floats:
+        """Share (k, sets) of rows near an input in what is kept, or shifted to it, that get its decision."""
+        columns = [self._columns(parts) for parts in sets]
+        if self.shifted is not None:
+            return self.shifted(inputs, columns)
+        same, scores = self.same[inputs], np.empty((len(inputs), len(sets)))
+        each = {j: self.distances(inputs, j) for j in {int(j) for one in columns for j in one}}
+        near = int(np.clip(NEAR_SHARE * same.shape[1], LEAST_NEAR, MOST_NEAREST))
+        for k, one in enumerate(columns):
+            distance = sum(each[int(j)] for j in one)
+            assert isinstance(distance, np.ndarray)
+            within = distance <= np.partition(distance, min(near, same.shape[1]) - 1, axis=1)[:, [near - 1]]
+            scores[:, k] = (same & within).sum(axis=1) / within.sum(axis=1)
+        return scores
+
+    def hypotheses(self, sets: Sequence[Parts]) -> Iterator[tuple[Hypotheses, Bools]]:
+        """Yield hypotheses in which all columns but those of each set are redrawn."""
+        items = self.source.items
+        assert isinstance(items, TableItems)
+        every = np.arange(items.values.shape[1])
+        subsets = [
+            Subset(f"all but {', '.join(self.units[k].name for k in one)}", np.setdiff1d(every, self._columns(one)))
+            for one in sets
+        ]
+        for fold, (sampler, inputs) in enumerate(self.samplers):
+            seed = int(stream(self.source.seed, "enough", "fold", fold).integers(2**62))
+            yield table_hypotheses(items, self.source.input_names, subsets, sampler, seed), inputs
+
+
+def _cover(scores: Floats, order: Ints) -> list[int]:
+    """Return sets so that as many inputs as can be have one of their best; those that serve most come first."""
+    count = np.zeros(scores.shape[1])
+    np.add.at(count, order.reshape(-1), np.take_along_axis(scores, order, axis=1).reshape(-1) > 0)
+    chosen: list[int] = []
+    missing = np.ones(len(scores), bool)
+    while missing.any() and len(chosen) < MOST_SETS:
+        votes = np.zeros(scores.shape[1])
+        np.add.at(votes, order[missing].reshape(-1), 1.0)
+        votes[chosen] = 0
+        total = np.where(votes > 0, votes + count / (count.max() + 1) + scores.mean(axis=0) / len(scores), 0.0)
+        if not total.max() > 0:
+            break
+        chosen.append(int(total.argmax()))
+        missing &= ~(order == chosen[-1]).any(axis=1)
+    rest = [k for k in np.argsort(-count, kind="stable").tolist() if k not in chosen and count[k] > 0]
+    return chosen + rest[: MOST_SETS - len(chosen)]
+
+
+def kept_columns(
+    hypotheses: Hypotheses,
+    table: Table,
+    groups: Sequence[Subset],
+    rows: Array,
+    decisions: Array,
+    row_decisions: Array,
+    ask: Callable[[Ints, Array], Array],
+) -> KeptColumns | None:
+    """Return what may be kept of rows of a table; None: the sampler has no reference to learn from.
+
+    `rows` (m, d) of the reference in the order of the data's columns get the decisions `row_decisions` (m,), the inputs
+    `decisions` (n,); `ask` evaluates rows made of reference rows (their positions) and returns decisions.
+    """
+    sampler, items = hypotheses.sampler, hypotheses.items
+    if not isinstance(sampler, TableSampler) or sampler.refit is None or sampler.reference is None:
+        return None
+    assert isinstance(items, TableItems)
+    some = np.sort(stream(hypotheses.seed, "enough", "rows").permutation(len(rows))[:MOST_NEAR])
+    same = np.asarray(decisions[:, None] == row_decisions[some])
+    rare = same.mean(axis=1) < RARE
+    foil, pooled = bool(rare.mean() > 0.5), False
+    inputs = items.values.astype(np.float64)
+    pool = rows[some].astype(np.float64)
+    samplers: list[tuple[Sampler, Bools]] = [(_of_many(sampler), np.ones(len(inputs), bool))]
+    if foil and len(inputs) >= LEAST_POOLED:
+        pooled, foil = True, False
+        samplers = _halves(sampler, inputs, hypotheses.seed)
+        pool = np.concatenate([pool, inputs])
+        same = np.concatenate([same, decisions[:, None] == decisions], axis=1)
+        same[np.arange(len(inputs)), len(some) + np.arange(len(inputs))] = False
+    varying = np.array([len(np.unique(column[~np.isnan(column)])) > 1 for column in pool.T])
+    units = [Subset(table.columns[j], np.array([j])) for j in np.flatnonzero(varying).tolist()]
+    named = {unit.name for unit in units}
+    units += [group for group in groups if 1 < len(group.index) < inputs.shape[1] and group.name not in named]
+    if len(units) < 2:
+        return None
+    scale = np.nanstd(pool, axis=0)
+    scale = np.where(scale > 0, scale, 1.0)
+    category = np.array([column.kind == "category" for column in table.kinds])
+
+    def distances(which: Ints, column: int) -> Floats:
+        here, there = inputs[which, column][:, None], pool[:, column]
+        gap = np.abs(here - there) / scale[column]
+        gap = np.where(np.isnan(gap), np.isnan(here) != np.isnan(there), gap)
+        apart = np.where(category[column], here != there, gap).astype(np.float64)
+        if pooled:
+            apart[np.arange(len(which)), len(some) + which] = np.inf
+        return np.asarray(apart)
+
+    shifted = None
+    if foil:
+        donors = some[stream(hypotheses.seed, "enough", "donors").permutation(len(some))[:DONORS]]
+        movable = varying & ~category & ~np.isnan(rows).any(axis=0)
+
+        def shifted(which: Ints, sets: Sequence[Ints]) -> Floats:
+            return _shifted(inputs[which], decisions[which], rows, donors, movable, sets, ask)
+
+    unsure = method(sampler.conditional, "of_many") is not None
+    return KeptColumns(hypotheses, units, same, distances, samplers, pooled, shifted, unsure)
+
+
+def _shifted(
+    inputs: Floats,
+    decisions: Array,
+    rows: Array,
+    donors: Ints,
+    movable: Bools,
+    sets: Sequence[Ints],
+    ask: Callable[[Ints, Array], Array],
+) -> Floats:
+    """Share (k, sets) of rows shifted along straight lines to what an input keeps that get its decision."""
+    values = rows.astype(np.float64)
+    spread = np.where(values.std(axis=0) > 0, values.std(axis=0), 1.0)
+    z = (values - values.mean(axis=0)) / spread
+    together = np.nan_to_num(z).T @ np.nan_to_num(z) / len(z)
+    scores = np.empty((len(inputs), len(sets)))
+    for k, kept in enumerate(sets):
+        rest = np.setdiff1d(np.flatnonzero(movable), kept)
+        slope = np.linalg.solve(together[np.ix_(kept, kept)] + 0.01 * np.eye(len(kept)), together[np.ix_(kept, rest)])
+        made = np.repeat(values[None, donors], len(inputs), axis=0)
+        gap = np.nan_to_num((inputs[:, None, kept] - made[:, :, kept]) / spread[kept])
+        made[:, :, rest] += (gap @ slope) * spread[rest]
+        made[:, :, kept] = inputs[:, None, kept]
+        answers = ask(np.tile(donors, len(inputs)), made.reshape(-1, made.shape[2]))
+        scores[:, k] = (answers.reshape(len(inputs), -1) == decisions[:, None]).mean(axis=1)
+    return scores
+
+
+def _of_many(sampler: TableSampler) -> TableSampler:
+    of_many = method(sampler.conditional, "of_many")
+    return sampler if of_many is None else replace(sampler, conditional=of_many())
+
+
+def _halves(sampler: TableSampler, inputs: Floats, seed: int) -> list[tuple[Sampler, Bools]]:
+    """Samplers fitted on the reference and one half of the inputs each, with the other half: that they draw for."""
+    assert sampler.reference is not None
+    assert sampler.refit is not None
+    half = stream(seed, "enough", "halves").permutation(len(inputs)) % 2 == 0
+    reference, made = sampler.reference, list[tuple[Sampler, Bools]]()
+    for mine in (half, ~half):
+        others = sampler.in_reference_order(inputs[~mine]).astype(reference.values.dtype)
+        clusters = reference.clusters
+        if clusters is not None:
+            clusters = np.concatenate([clusters, clusters.max() + 1 + np.arange(len(others))])
+        joined = replace(
+            reference,
+            values=np.concatenate([reference.values, others]),
+            index=tuple(range(len(reference.values) + len(others))),
+            row_labels=None,
+            clusters=clusters,
+        )
+        made.append((_of_many(replace(sampler.refit(joined), order=sampler.order)), mine))
+    return made
