@@ -15,6 +15,7 @@ from benchmarks import (
     adaptive,
     curves,
     decisions,
+    given,
     global_,
     heatmaps,
     holdout_statistic,
@@ -50,6 +51,7 @@ STUDIES: dict[str, ModuleType] = {
     "shifted": shifted,
     "referee": referee,
     "decisions": decisions,
+    "given": given,
     "adaptive": adaptive,
     "curves": curves,
     "peers": peers,
@@ -69,8 +71,8 @@ GIVEN = ("progress", "out")  # parameters of a study that are no options of its 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one study; return 0, or 2 where an option or a file is refused."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    parsed = vars(parser().parse_args(given))
+    line = list(sys.argv[1:] if arguments is None else arguments)
+    parsed = vars(parser().parse_args(line))
     name, out = parsed.pop("study"), parsed.pop("out")
     run: Callable[..., Figures] = STUDIES[name].run
     settings: Figures = {option: value for option, value in parsed.items() if value is not None}
@@ -85,7 +87,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"{error}\n")
         return 2
     settings = {option: value for option, value in settings.items() if option not in GIVEN}
-    write(record(name, shlex.join(["python", "-m", "benchmarks", *given]), settings, figures), out)
+    write(record(name, shlex.join(["python", "-m", "benchmarks", *line]), settings, figures), out)
     sys.stdout.write(markdown(figures, name))
     return 0
 

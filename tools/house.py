@@ -20,7 +20,7 @@ ALLOWED = {
     "files": 150,
     "lines in inference/": 3_150,  # 3,000 was asked; moves is a method more
     "files in inference/": 16,
-    "lines in benchmarks/": 5_500,
+    "lines in benchmarks/": 5_800,
     "files on the way of a table run": 49,
     "public functions without Returns": 0,
     "docstrings that begin with What": 0,

@@ -140,7 +140,8 @@ def move(
     def sizes() -> MeanChange:
         return moves.means(error, ends[:, hypotheses.input_of]).turned()
 
-    _draw_on(hypotheses, evaluator, lambda: rule.undecided(sizes(), MOST_DRAWS), "moves", meter)
+    if settings.test.name in ("sequential", "irt"):  # the others are for few draws
+        _draw_on(hypotheses, evaluator, lambda: rule.undecided(sizes(), MOST_DRAWS), "moves", meter)
     means = moves.means(error, ends[:, hypotheses.input_of])
     low, high = rule.bounds(means)
     unusable = ~np.isfinite(means.mean) | (False if usable is None else ~usable)

@@ -178,7 +178,9 @@ def test_effects_come_from_draws_that_the_test_has_not_seen(name):
     assert not set(fresh) & set(without.rows)
     assert len(set(fresh)) == len(fresh)
     if name != "picked":
-        assert len(fresh) == result.chosen.sum() * DRAWS[result.record.test]
+        estimated = result.chosen.sum() * DRAWS[result.record.test]
+        draws_on = result.record.test in ("sequential", "irt")  # to see what moves the output
+        assert len(fresh) >= estimated if draws_on else len(fresh) == estimated
 
 
 @pytest.mark.parametrize("name", RUNS)
