@@ -104,9 +104,9 @@ def main(*names: str) -> None:
     for name in names or CASES:
         start = time.process_time()
         case = CASES[name]()
-        print(f"{name}: {case.question}\n\n{case.result.summary()}\n\nControl: {case.result.control}")
-        aside = len(case.check.input_names)
-        print(f"Check: of {aside} further rows of the reference's own kind {case.check.chosen.sum()} are chosen.")
+        check = case.check
+        print(f"{name}: {case.question}\n\n{case.result}")
+        print(f"Check: on {len(check.input_names)} rows of the reference's own kind {check.chosen.sum()} are chosen.")
         print(f"{time.process_time() - start:.0f} s of a processor\n")
 
 
