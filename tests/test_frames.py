@@ -5,6 +5,7 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.linear_model import LogisticRegression
 
 import butfor
 from butfor import tabular
@@ -252,6 +253,18 @@ def test_a_series_of_numbers_without_a_name_and_with_values_that_the_reference_l
     butfor.explain(lambda rows: seen.append(rows) or rows.visits, row, tabular.forest(towns), test="irt", draws=9)
     first = seen[0]
     assert first.iloc[0].tolist() == ["Rom", 1.5]  # neither made missing nor cut off, though the types do not hold them
+
+
+def test_one_row_as_an_array_or_a_list_is_one_input():
+    rows = np.random.default_rng(0).normal(size=(60, 3))
+    model = LogisticRegression().fit(rows, rows[:, 0] > 0)
+    whole = butfor.explain(model, rows[:1], rows[10:], test="irt", draws=19)
+    for row in (rows[0], rows[0].tolist()):
+        pd.testing.assert_frame_equal(butfor.explain(model, row, rows[10:], test="irt", draws=19).table, whole.table)
+    with pytest.raises(butfor.InputError, match="has 2 columns but the sampler's reference has 3"):
+        butfor.explain(lambda X: X[:, 0], rows[0, :2], rows[10:])
+    with pytest.raises(butfor.InputError, match=r"the reference has shape \(3,\); expected two dimensions"):
+        butfor.explain(model, rows[0], rows[1])
 
 
 def test_a_series_of_strings_is_a_list_of_texts_and_a_row_that_begins_with_one_is_none():

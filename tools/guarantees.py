@@ -5,17 +5,21 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from butfor.inference.guarantees import DEFAULT_RULE, PROMISES
+from butfor.inference.guarantees import DEFAULT_RULE, PROMISES, SEQUENTIAL
 from butfor.results.words import EXCHANGEABLE, PICKED, REFUSALS, UNPICKED, UNSEEN, Note
 
 
 def page() -> str:
     """Return the documentation page of every test and rule, in Markdown; docs/guarantees.md is this text."""
+    by_rule: dict[str, list[str]] = {}
+    for test, rules in PROMISES.items():
+        for rule in rules if test in DEFAULT_RULE else ():
+            by_rule.setdefault(rule, []).append(f"`{test}`{' (default)' if DEFAULT_RULE[test] == rule else ''}")
+    promises = {rule: promise for test in DEFAULT_RULE for rule, promise in PROMISES[test].items()}
     rows = [
-        f"| `{test}` | `{rule}`{' (default)' if default == rule else ''} | {promise.controls} | {promise.needs} | "
-        f"{promise.proven_by} |"
-        for test, default in DEFAULT_RULE.items()
-        for rule, promise in PROMISES[test].items()
+        f"| `{rule}` | {', '.join(tests)} | {promises[rule].controls} | {promises[rule].needs} | "
+        f"{promises[rule].proven_by} |"
+        for rule, tests in by_rule.items()
     ]
     sized = 'test="osft" or test="few-shot"'
     added: list[tuple[str, str, dict[str, Any]]] = [
@@ -41,16 +45,17 @@ def page() -> str:
         lines.append(f"- {when}: Nothing is controlled: {sentence}." if code in REFUSALS else f"- {when}: {sentence}")
     return f"""# What each combination guarantees
 
-Written by `make docs` from `butfor.results.words`; every result has its own as `result.guarantee`.
-A combination that is not listed is refused. `family="run"` promises the level over all hypotheses of the
-run, `family="input"` over the hypotheses of each single input, not over the run.
+Written by `make docs` from the code; every result has its own as `result.guarantee`. A combination that is not listed
+is refused. `family="run"` promises the level over all hypotheses of the run, `family="input"` within each input.
 
 All of them assume that {EXCHANGEABLE}, that {UNSEEN}, and that {UNPICKED} (or that `picked=` says how: then
 {PICKED}).
 
-| test | rule | controls | provided also that | proven by |
+| rule | test | controls | provided also that | proven by |
 |---|---|---|---|---|
 {chr(10).join(rows)}
+
+P-values of the sequential test: {SEQUENTIAL}.
 
 ## What a result may add
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from itertools import islice
 from os import PathLike
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from butfor.evaluation.progress import Progress, reporting
 from butfor.models.wrap import is_series
@@ -22,21 +23,21 @@ Modality = Literal["table", "image", "text"]
 
 @documented
 def explain(
-    model: Any,
-    X: Any,
-    reference: Any = None,
+    model: object,
+    X: object,
+    reference: object = None,
     *,
-    sampler: Any = None,
-    subsets: Any = None,
+    sampler: object = None,
+    subsets: str | Sequence[Any] | Mapping[Any, Any] | None = None,
     test: str | Procedure | None = None,
     alternative: Alternative | None = None,
     rule: str | None = None,
     family: Family = "run",
-    groups: Any = None,
-    reference_groups: Any = None,
-    weights_by: Any = None,
-    target: Any = None,
-    y: Any = None,
+    groups: ArrayLike | Mapping[Any, Hashable] | None = None,
+    reference_groups: ArrayLike | None = None,
+    weights_by: ArrayLike | Callable[[Any, str], Hashable] | None = None,
+    target: Hashable = None,
+    y: ArrayLike | None = None,
     link: Link | None = None,
     alpha: float = 0.1,
     decide: Callable[[Any], Any] | Literal[False] | None = None,
@@ -54,7 +55,7 @@ def explain(
     seed: int = 0,
     rng: np.random.Generator | np.random.SeedSequence | int | None = None,
     options: RunOptions | None = None,
-    workers: Any = None,
+    workers: object = None,
     run_dir: str | PathLike[str] | None = None,
     progress: bool | Callable[[Progress], None] | None = None,
     batch_rows: int | None = None,
@@ -125,11 +126,11 @@ def explain(
 
 
 def check_sampler(
-    sampler: Any,
-    X_held_out: Any,
-    model: Any = None,
+    sampler: object,
+    X_held_out: object,
+    model: object = None,
     *,
-    subsets: Any = None,
+    subsets: str | Sequence[Any] | Mapping[Any, Any] | None = None,
     draws: int | None = None,
     alpha: float = 0.03,
     seed: int = 0,
@@ -199,7 +200,7 @@ def check_sampler(
     from butfor import text
 
     units = "word" if subsets is None else subsets
-    return text.ranks(model, X_held_out, sampler, units=units, draws=draws, seed=seed)
+    return text.ranks(model, X_held_out, sampler, units=units, draws=draws, seed=seed)  # type: ignore[arg-type]
 
 
 def modality(inputs: Any) -> Modality:

@@ -88,7 +88,7 @@ def _table_hypotheses(facts: Facts, arrays: dict[str, Array], sampler: Any) -> H
     if "inputs" not in arrays:
         raise ValueError("its table of inputs is missing")
     table = table_of(record.inputs, arrays["inputs"], facts.input_names)
-    subsets = [Subset(name, np.array(index)) for name, index in facts.subsets]
+    subsets = [Subset(name, np.array(index), key) for name, index, key in facts.subsets]
     _check_table(table, subsets, arrays)
     fitted: Sampler = Absent()
     if sampler is not None:
@@ -121,7 +121,7 @@ def _list_hypotheses(facts: Facts, arrays: dict[str, Array], sampler: Any, input
     """Return the hypotheses of a run on images, texts or inputs of several parts."""
     names, record = facts.input_names, facts.record
     subsets: list[list[Subset]] = [[] for _ in names]
-    for row, (name, index) in zip(facts.owners or (), facts.subsets, strict=True):
+    for row, (name, index, _) in zip(facts.owners or (), facts.subsets, strict=True):
         if row >= len(names):
             raise ValueError(f"its subset {name!r:.60} is of no input")
         subsets[row].append(Subset(name, read_index(index)))

@@ -6,7 +6,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -45,10 +45,15 @@ class Subset:
     ----------
     name : what the subset is called in tables and reports.
     index : column positions, a box (x1, y1, x2, y2) or boolean mask, or a span (start, end) of characters.
+    key : what its random numbers are drawn by; its name where none is given.
     """
 
     name: str
     index: Any
+    key: str = field(default="", repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "key", self.key or self.name)
 
 
 def one_of(name: str, value: object, allowed: tuple[Any, ...]) -> None:

@@ -63,7 +63,7 @@ def test_patches_that_the_model_does_not_look_at_are_never_chosen():
     assert not result.chosen[unused].any()
 
 
-# A limit, pinned: regions that were picked by what they hold (docs/which-inputs.md, section 4)
+# A limit, pinned: regions that were picked by what they hold (docs/which-question.md, "Picked inputs")
 
 
 def blocks(rng):

@@ -83,7 +83,7 @@ HOSTILE = {
     "list": (lambda path: repacked(path, lambda facts: "[1]"), "is not a saved butfor result"),
     "alpha": (lambda path: repacked(path, told(alpha="x")), "its alpha is 'x'"),
     "rule": (lambda path: repacked(path, told(rule="seqstep")), "does not go with the test"),
-    "subset": (lambda path: repacked(path, told(subsets=[["x0", [0]], ["x1", [7]]])), "not there"),
+    "subset": (lambda path: repacked(path, told(subsets=[["x0", [0], "x0"], ["x1", [7], "x1"]])), "not there"),
     "empty": (lambda path: (path.write_bytes(b"") and path) or path, "is not a saved butfor result"),
 }  # fmt: skip
 
@@ -111,10 +111,10 @@ def of_record(**changed):
 
 GARBLED = {
     "subsets of columns that are not there": (
-        told(subsets=[["x0", [7]], ["x1", [1]]]),
+        told(subsets=[["x0", [7], "x0"], ["x1", [1], "x1"]]),
         "of columns that are not there",
     ),
-    "subsets of no columns": (told(subsets=[["x0", 1], ["x1", [1]]]), "of no columns"),
+    "subsets of no columns": (told(subsets=[["x0", 1, "x0"], ["x1", [1], "x1"]]), "of no columns"),
     "no loss": (of_record(test="holdout"), "its loss or its differences are missing"),
     "a test of single inputs": (of_record(test="irt"), "does not go with its other settings"),
     "stand-ins": (of_global(stand_ins=[0.5]), "its record.importance.stand_ins is"),

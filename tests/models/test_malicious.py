@@ -12,9 +12,18 @@ import joblib
 import numpy as np
 import pytest
 import skops.io
+from sklearn.ensemble import (
+    BaggingClassifier,
+    ExtraTreesRegressor,
+    GradientBoostingClassifier,
+    IsolationForest,
+    RandomForestClassifier,
+    StackingClassifier,
+)
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer
+from sklearn.preprocessing import FunctionTransformer, PolynomialFeatures
+from sklearn.tree import DecisionTreeClassifier
 
 from butfor.models.files import load_model
 from butfor.types import InputError
@@ -99,6 +108,51 @@ def test_a_harmless_skops_file(tmp_path):
     model = LogisticRegression().fit(X, X[:, 0] > 0)
     found = load_model(write_skops(model, tmp_path / "m.skops"))
     assert np.array_equal(found.predict_proba(X), model.predict_proba(X))
+
+
+FORESTS = {
+    "forest": RandomForestClassifier(3),
+    "numbers": ExtraTreesRegressor(3),
+    "boosting": GradientBoostingClassifier(n_estimators=3),
+    "pipeline": make_pipeline(PolynomialFeatures(), RandomForestClassifier(3)),  # more columns come to the trees
+    "features": BaggingClassifier(n_estimators=3, max_features=1),
+    "outliers": IsolationForest(n_estimators=3, max_features=1),
+    "stack": StackingClassifier([("tree", DecisionTreeClassifier())], final_estimator=RandomForestClassifier(3), cv=2),
+}
+
+
+@pytest.mark.parametrize("model", FORESTS.values(), ids=FORESTS)
+def test_trees_of_scikit_learn_need_no_permission(tmp_path, model):
+    model = model.fit(X, X[:, 0] > 0)
+    again = load_model(write_skops(model, tmp_path / "m.skops"), trusted=["sklearn.utils._bunch.Bunch"])  # of a stack
+    assert np.array_equal(again.predict(X), model.predict(X))
+
+
+@pytest.mark.parametrize(
+    ("part", "value", "message"),
+    [
+        ("left_child", 10**6, "a node that leads to no node below it"),
+        ("right_child", -7, "a node that leads to no node below it"),
+        ("right_child", 0, "a node that leads to no node below it"),  # a circle has no end
+        ("feature", 10**6, "splits a column that it is not given"),
+        ("feature", -3, "splits a column that it is not given"),
+    ],
+)
+def test_nodes_that_lead_elsewhere_are_refused_before_they_are_followed(tmp_path, part, value, message):
+    model = RandomForestClassifier(3, random_state=0).fit(X, X[:, 0] > 0)
+    tree = model.estimators_[1].tree_
+    state = tree.__getstate__()
+    state["nodes"][part][0] = value
+    tree.__setstate__(state)
+    with pytest.raises(InputError, match=message):
+        load_model(write_skops(model, tmp_path / "m.skops"))
+
+
+def test_a_forest_that_is_given_fewer_columns_than_its_trees_split_is_refused(tmp_path):
+    model = RandomForestClassifier(3, random_state=0).fit(X, X[:, -1] > 0)
+    model.n_features_in_ = 1
+    with pytest.raises(InputError, match="splits a column that it is not given"):
+        load_model(write_skops(model, tmp_path / "m.skops"))
 
 
 def test_types_that_are_not_listed_must_be_named(tmp_path, monkeypatch):

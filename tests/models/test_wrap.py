@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+import xgboost
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import IsolationForest, RandomForestClassifier, VotingClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeClassifier
@@ -156,3 +157,52 @@ def test_a_library_that_is_not_installed(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(InputError, match=r"needs torch, which is not installed; pip install 'butfor\[torch\]'"):
         butfor.models.torch_module(None)
+
+
+def boosters():
+    """Raw Boosters with the estimators whose outputs they must give, in frames with spaces in the names of columns."""
+    frame, three = pd.DataFrame(X, columns=["mean area", "b", "worst area"]), np.digitize(X[:, 0], [-0.5, 0.5])
+    for labels in ((X[:, 0] > 0).astype(int), three):
+        light = lightgbm.LGBMClassifier(n_estimators=5, verbose=-1, n_jobs=1).fit(frame, labels)
+        yield frame, light.booster_, light
+        extreme = xgboost.XGBClassifier(n_estimators=5, n_jobs=1).fit(frame, labels)
+        yield frame, extreme.get_booster(), extreme
+
+
+def test_a_raw_booster_has_the_outputs_of_its_estimator():
+    for frame, booster, estimator in boosters():
+        wrapped = wrap(booster)
+        assert wrapped.classes == tuple(range(len(estimator.classes_)))
+        assert np.allclose(wrapped(frame), estimator.predict_proba(frame), atol=1e-6)
+        assert wrapped.columns == tuple(estimator.feature_names_in_)
+        assert np.array_equal(pickle.loads(pickle.dumps(wrapped))(frame), wrapped(frame))
+
+
+def test_a_raw_booster_of_numbers_and_one_of_labels():
+    data = xgboost.DMatrix(X, NUMBER)
+    wrapped = wrap(xgboost.train({"objective": "reg:squarederror"}, data, 5))
+    assert (wrapped.classes, wrapped.columns, wrapped.decides) == (None, None, False)
+    assert np.array_equal(wrapped(X), xgboost.train({"objective": "reg:squarederror"}, data, 5).predict(data))
+    light = lightgbm.train({"objective": "regression", "verbose": -1}, lightgbm.Dataset(X, NUMBER), 5)
+    assert (wrap(light).classes, wrap(light).columns) == (None, None)
+    labels = xgboost.DMatrix(X, np.digitize(X[:, 0], [-0.5, 0.5]))
+    with pytest.raises(InputError, match="predicts labels; train it with objective='multi:softprob'"):
+        wrap(xgboost.train({"objective": "multi:softmax", "num_class": 3}, labels, 2))
+
+
+@pytest.mark.filterwarnings("ignore::butfor.ReachWarning")
+def test_underscores_of_lightgbm_are_the_spaces_of_the_data():
+    """LightGBM keeps "mean area" as "mean_area": its trees are read all the same, in any order of columns."""
+    for frame, booster, estimator in boosters():
+        for model in (booster, estimator):
+            straight, turned = (
+                butfor.explain(model, data[:8], data[8:], control=False, subsets="columns")
+                for data in (frame, frame[["worst area", "b", "mean area"]])
+            )
+            assert "trees-exact" in [note.code for note in straight.notes]
+            assert straight.exact
+            assert turned.exact
+            by_name = turned.table.set_index(["input", "subset"]).p
+            assert by_name.loc[list(zip(straight.table.input, straight.table.subset, strict=True))].tolist() == (
+                straight.table.p.tolist()
+            )

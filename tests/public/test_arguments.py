@@ -1,5 +1,7 @@
 """Mistakes in the arguments of `explain`: one sentence, of one type, that names the argument."""
 
+import inspect
+
 import numpy as np
 import pytest
 
@@ -192,3 +194,13 @@ def test_sklearn_estimators_are_models():
 def test_one_row_and_one_column_are_enough(count):
     result = run(inputs=INPUTS[:count, :1], sampler=REFERENCE[:, :1])
     assert len(result.table) == count
+
+
+@pytest.mark.parametrize(
+    "function",
+    [butfor.explain, butfor.image.explain, butfor.text.explain, butfor.multimodal.explain, butfor.global_importance],
+    ids=lambda function: function.__module__,
+)
+def test_every_parameter_of_the_main_calls_has_a_type(function):
+    parameters = inspect.signature(function).parameters.values()
+    assert not [one.name for one in parameters if one.annotation in ("Any", one.empty)]

@@ -12,8 +12,8 @@ from typer.main import get_command
 import butfor
 from butfor.cli.app import app
 from docs_site import build
-from public.test_docs_code import blocks
 from public.test_docstrings import SPACES
+from tools.shown import blocks, matches, run
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -111,17 +111,21 @@ def test_start_page_answers_six_questions():
 
 
 def test_a_sampler_of_ones_own_is_found_right_and_the_first_try_wrong():
-    scope = {}
-    first, second, third = blocks("docs/own-sampler.md")
-    exec(first, scope)
-    assert not scope["check"].ok
-    exec(second, scope)
-    assert scope["check"].ok
-    exec(third, scope)
+    scope, verdicts = {}, []
+    for output, block in run("docs/own-sampler.md", scope):
+        assert matches(output, block)
+        verdicts.append(scope["check"].ok)
+    assert verdicts == [False, True, True]
     chosen = scope["result"].table[scope["result"].chosen]
     assert (chosen.subset == "x0").sum() == 20
     assert not (chosen.subset == "x1").any()
     assert scope["quiet"].chosen.sum() == 0
+
+
+@pytest.mark.filterwarnings("default")
+def test_what_is_shown_beside_others_is_what_is_printed():
+    for output, block in run("docs/coming-from.md", {}):
+        assert not block.strip() or matches(output, block)
 
 
 @pytest.mark.parametrize("package", THEIRS)

@@ -14,7 +14,6 @@ from benchmarks.figures import memory as peak_of_process
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 PAGE = (ROOT / "docs" / "gallery.md").read_text(encoding="utf-8")
-README = (ROOT / "README.md").read_text(encoding="utf-8")
 OWN_SAMPLER = (ROOT / "docs" / "own-sampler.md").read_text(encoding="utf-8")
 ASSETS = Path(os.environ.get("BUTFOR_ASSETS", ROOT.parent / "shared" / "assets"))
 GOLUB = ASSETS / "tabular" / "golub_leukemia.csv.gz"
@@ -41,7 +40,7 @@ def on_the_page(pattern, *measured):
 def test_breast_cancer(tmp_path, capsys):
     result = run("breast_cancer", report=str(tmp_path / "r.html"))
     said = capsys.readouterr().out
-    on_the_page(r"It chose (\d+) of ([\d,]+) hypotheses: the decision", result.chosen.sum(), len(result.chosen))
+    on_the_page(r"It chose (\d+) of ([\d,]+) hypotheses", result.chosen.sum(), len(result.chosen))
     assert result.summary() in said
     assert "Other benign patients: 0 of 910 chosen." in said
     assert "One input in full" in (tmp_path / "r.html").read_text(encoding="utf-8")
@@ -57,21 +56,18 @@ def test_credit(tmp_path, capsys):
     named = needed.subset.map(lambda name: bool(paying & set(name.split(", "))) or " more" in name or "all but" in name)
     assert named.mean() > 0.8
     assert result.summary() in said
-    shown = README[README.index("    Decision:") : README.index("(`python examples/credit.py`")]
-    assert all(" ".join(part.split()) in " ".join(said.split()) for part in shown.split("..."))
     assert (tmp_path / "r.html").exists()
     model, _, approved = load("credit")["question"]()
     check = butfor.explain(model, approved[1000:1100], approved[:1000])  # of the reference's own kind: nothing to find
     assert check.chosen.sum() <= 5
 
 
-def test_questions_of_the_gallery_are_answered_as_on_its_page(capsys, monkeypatch):
+def test_the_gallery_asks_and_checks(capsys, monkeypatch):
     monkeypatch.syspath_prepend(ROOT / "examples")  # it takes a question from credit.py
-    run("gallery", "diabetes", "wine")
-    said = re.split(r"\d+ s of a processor", capsys.readouterr().out)
-    answers = [" ".join(one.strip().split("\n\n", 1)[1].split()) for one in said if one.strip()]
-    assert len(answers) == 2
-    assert all(answer in " ".join(PAGE.split()) for answer in answers)
+    run("gallery", "breast cancer", "digits")  # the others are on its page
+    said = " ".join(capsys.readouterr().out.split())
+    assert "Which pixels make it an 8, not a 3?" in said
+    assert [int(one) for one in re.findall(r"of the reference's own kind (\d+) are chosen", said)] == [0, 0]
 
 
 def test_mixed_table(tmp_path, capsys):

@@ -15,7 +15,10 @@ def people(rng, count, rows):
 
 
 def notes(inputs, reference, **settings):
-    result = butfor.explain(lambda rows: np.asarray(rows)[:, 0], inputs, reference, control=False, **settings)
+    def model(rows):
+        return rows.iloc[:, 0] if isinstance(rows, pd.DataFrame) else rows[:, 0]
+
+    result = butfor.explain(model, inputs, reference, control=False, **settings)
     return {note.code for note in result.notes if hasattr(note, "code")}
 
 
@@ -53,3 +56,22 @@ def test_counts_are_left_alone():
     rng = np.random.default_rng(0)
     said = notes(rng.poisson(5, (80, 6)).astype(float), rng.poisson(5, (100, 6)).astype(float), test="irt", draws=19)
     assert "repeated-inputs" not in said
+
+
+def cars(rng, count):
+    maker = rng.integers(0, 8, count)
+    named = pd.DataFrame({"maker": maker, "model": 5 * maker + rng.integers(0, 5, count)}).astype(str)
+    return pd.DataFrame({"km": rng.normal(size=count), "age": rng.normal(size=count)}).join(named)
+
+
+@pytest.mark.filterwarnings("ignore::butfor.types.ReachWarning")
+@pytest.mark.parametrize("seed", range(3))
+def test_categories_that_go_together_are_left_alone_and_people_with_such_are_not(seed):
+    rng = np.random.default_rng(seed)
+    settings = {"test": "irt", "draws": 19, "subsets": ["km"]}
+    assert "repeated-inputs" not in notes(cars(rng, 80), cars(rng, 100), **settings)
+    (four, person), (reference, _) = people(rng, 20, 4), people(rng, 100, 1)
+    named, settings["subsets"] = ["maker", "model"], ["a"]
+    four[named] = cars(rng, 20)[named].iloc[person].to_numpy()  # four rows of a driver
+    reference[named] = cars(rng, 100)[named]
+    assert "repeated-inputs" in notes(four, reference, **settings)

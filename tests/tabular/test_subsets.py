@@ -3,9 +3,11 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.ensemble import RandomForestClassifier
 
 import butfor
-from butfor.tabular.subsets import column_subsets
+from butfor.evaluation.hypotheses import redraw
+from butfor.tabular.subsets import column_subsets, column_tree, stand_still
 from butfor.tabular.table import as_table
 
 ARRAY = as_table(np.zeros((2, 4)), "data")
@@ -83,3 +85,59 @@ def test_groups_in_a_run():
     assert result.table[result.chosen].subset.value_counts()["first"] >= 28
     assert (result.table.p[result.table.subset == "third"] == 1).all()
     assert result.subset_names == ("first", "second", "third")
+
+
+# Names of groups
+
+
+def breast_cancer(constant=()):
+    from sklearn.datasets import load_breast_cancer
+
+    rows = load_breast_cancer(as_frame=True).data
+    return rows.assign(**dict.fromkeys(constant, 1.0))
+
+
+@pytest.mark.parametrize("constant", [(), ("unit",), ("unit", "site", "year")])
+def test_no_name_ends_in_nothing_and_none_is_long(constant):
+    rows = breast_cancer(constant)
+    tree = column_tree(as_table(rows, "reference"), stand_still(rows.to_numpy(), rows.to_numpy()))
+    names = [subset.name for subset in tree.subsets]
+    assert len(set(names)) == len(names)
+    assert all(name and name == name.strip() for name in names)
+    for subset in tree.subsets[1:]:
+        columns = [rows.columns[j] for j in subset.index]
+        assert subset.name == ", ".join(sorted(columns)) or len(columns) > 4
+        if " led by " in subset.name:
+            assert subset.name.split(" led by ")[1] in columns
+            assert subset.name.startswith(f"{len(columns)} ")
+    assert names[0] == "all columns"
+
+
+def test_a_table_whose_columns_all_go_together_beside_constants():
+    """Cuts of ties are of all that varies: that was called "all but " and nothing."""
+    x = np.arange(40.0)
+    rows = pd.DataFrame({f"copy of column number {k}": x * (k + 1) for k in range(6)} | {"unit": 1.0})
+    tree = column_tree(as_table(rows, "reference"), stand_still(rows.to_numpy(), rows.to_numpy()))
+    names = {subset.name: subset.key for subset in tree.subsets}
+    assert names["all columns that vary"] == "all but "
+    assert "all but " not in names
+
+
+@pytest.mark.filterwarnings("ignore::butfor.ReachWarning")
+def test_short_names_are_keys_of_nothing_and_list_their_columns(tmp_path):
+    rows = breast_cancer()
+    model = RandomForestClassifier(20, random_state=0).fit(rows[:200], rows[:200]["worst area"] > 700)
+    result = butfor.explain(model, rows[200:203], rows[300:400], control=False, exact=False)
+    group = next(subset for subset in result.hypotheses.subsets if " columns led by " in subset.name)
+    assert group.key.endswith(f" and {len(group.index) - 3} more")
+    assert result.columns_of(group.name) == [rows.columns[j] for j in group.index]
+    assert result.row(200, group.name) == result.row(200, group.key)
+    assert group.name in set(result.table.subset)
+    again = butfor.load(result.save(tmp_path / "r.butfor"), sampler=rows[300:400])
+    assert again.row(201, group.key) == result.row(201, group.name)
+    for one in (again, result):  # drawn again from the seed, by the key
+        drawn = redraw(one.hypotheses, one.row(202, group.name), 5, list(one.record.rounds), one.record.set_aside)
+        assert np.array_equal(drawn, result.counterfactuals(202, group.name, 5).to_numpy())
+    assert ", ".join(result.columns_of(group.name)) in result.report(tmp_path / "r.html").read_text("utf-8")
+    with pytest.raises(butfor.InputError, match="unknown subset 'no such group'"):
+        result.columns_of("no such group")

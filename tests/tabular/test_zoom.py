@@ -116,7 +116,9 @@ def test_a_run_with_a_column_that_stands_still(reference):
         for part, whole in ((rows, reference), (rows.assign(z=1.0), reference.assign(z=1.0)))
     ]
     assert found[0].subset_names == found[1].subset_names
-    assert not any("z" in line.split() for line in found[1].summary().splitlines())
+    told = [note for note in found[1].notes if "z" in str(note).split()]
+    assert [note.code for note in told] == ["constant-columns"]
+    assert "constant-columns" not in [note.code for note in found[0].notes]
 
 
 def test_what_the_decision_hangs_on_is_the_first_reason(shifted):

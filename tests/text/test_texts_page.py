@@ -13,6 +13,7 @@ from butfor import ReachWarning
 from butfor.cli.app import main
 from butfor.text import TextWarning
 from butfor.text.demo import REVIEWS
+from tools.shown import matches, run
 
 PAGE = (Path(__file__).parents[2] / "docs" / "texts.md").read_text(encoding="utf-8")
 
@@ -31,8 +32,8 @@ def scope(tmp_path_factory):
         warnings.simplefilter("ignore", TextWarning)  # texts without a match
         warnings.simplefilter("ignore", ReachWarning)
         patch.chdir(place)
-        for block in blocks("python"):
-            exec(block, names)
+        for output, block in run("docs/texts.md", names):
+            assert not block.strip() or matches(output, block), "renew it: python -m tools.shown docs/texts.md"
     matplotlib.pyplot.close("all")
     assert (place / "report.html").exists()
     return names

@@ -25,9 +25,8 @@ from typer.core import TyperOption
 
 from butfor.evaluation.journal import COMMAND, FILE, clear, holds_units, until_written
 from butfor.evaluation.progress import Progress, reporting
-from butfor.inference.guarantees import PROMISES
 from butfor.report.write import REPORT, RESULT, TABLE, check_folder, write_folder
-from butfor.settings import RunOptions, Settings
+from butfor.settings import RuleName, RunOptions, Settings, TestName
 from butfor.types import Array, Bools, InputError
 from butfor.untrusted import read_bounded
 
@@ -96,9 +95,9 @@ NOT_TYPED = (
     "progress",
 )  # columns of a file, or of every command
 HELPS = {  # where the library takes an object or a function
-    "test": f"One of {', '.join(PROMISES)}. Default: sequential for tables and texts, few-shot for images.",
-    "rule": f"One of {', '.join(dict.fromkeys(rule for rules in PROMISES.values() for rule in rules))}: how hypotheses "
-    "are chosen from the evidence. The default fits the test.",
+    "test": f"One of {', '.join(get_args(TestName))}. Default: sequential for tables and texts, few-shot for images.",
+    "rule": f"One of {', '.join(get_args(RuleName))}: how hypotheses are chosen from the evidence. The default fits "
+    "the test.",
     "target": "Which output: its label or number, predicted, observed-class, or truth with --truth.",
     "decide": 'The decision that is explained: an expression of the output, "output >= 0.4", or of class names, '
     '"malignant > 0.3". Default: the predicted class where there are several outputs.',

@@ -291,7 +291,7 @@ def draw_all(hypotheses: Hypotheses, jobs: Iterable[Job]) -> Iterator[Counterfac
     """Yield the counterfactuals of many jobs; their streams are opened together."""
     left = iter(jobs)
     while opened := list(islice(left, 128)):
-        keys = [(job.block.subset.name, job.block.key, job.round) for job in opened]
+        keys = [(job.block.subset.key, job.block.key, job.round) for job in opened]
         # Samplers of images and texts may keep what they draw under their generator's seeds, which only `stream` has.
         rngs = streams(hypotheses.seed, keys) if hypotheses.items.shares_subsets else [None] * len(opened)
         for job, rng in zip(opened, rngs, strict=True):
@@ -304,7 +304,7 @@ def draw(hypotheses: Hypotheses, job: Job, rng: np.random.Generator | None = Non
     inputs = items.block(block.start, block.stop)
     if job.ask is not None:
         inputs = items.take(inputs, job.ask)
-    rng = stream(hypotheses.seed, block.subset.name, block.key, job.round) if rng is None else rng
+    rng = stream(hypotheses.seed, block.subset.key, block.key, job.round) if rng is None else rng
     try:
         drawn = items.draw(hypotheses.sampler, inputs, block.subset, job.draws, rng)
     except InputError:
@@ -468,7 +468,8 @@ def unique(subsets: Iterable[Subset], sign: str = " ") -> list[Subset]:
             number[subset.name] = number.get(subset.name, 1) + 1
             name = f"{subset.name}{sign}{number[subset.name]}"
         taken.add(name)
-        out.append(subset if name == subset.name else Subset(name, subset.index))
+        key = name if subset.key == subset.name else subset.key
+        out.append(subset if name == subset.name else Subset(name, subset.index, key))
     return out
 
 

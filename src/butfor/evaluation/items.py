@@ -144,8 +144,9 @@ class Items(Protocol):
     def size(self, start: int, subset: Subset) -> int: ...  # how many values one version takes
     # the least p-value of each input, where a list of counterfactuals limits it
     def likely(self, inputs: Batch, drawn: Draws, mass: Floats) -> Floats: ...
-    # how far draws lie from the observed value, (n, draws); inf where not wanted
-    def distances(self, values: Values, wanted: Bools, subset: Subset) -> Floats: ...
+    # how far draws lie from the observed value, (n, draws), inf where not wanted; and a number for each that is equal
+    # where the same columns rise and the same fall
+    def distances(self, values: Values, wanted: Bools, subset: Subset) -> tuple[Floats, Ints]: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -236,14 +237,19 @@ class TableItems:
     def likely(self, inputs: Array, drawn: Array, mass: Floats) -> Floats:  # noqa: ARG002 - rows have no such limit
         return np.zeros(len(inputs))
 
-    def distances(self, values: Array, wanted: Bools, subset: Subset) -> Floats:
+    def distances(self, values: Array, wanted: Bools, subset: Subset) -> tuple[Floats, Ints]:
         # Gower's distance, summed over columns
         cells = values.reshape(len(wanted), -1, values.shape[1])
         spans = np.ones(values.shape[1]) if self.spans is None else self.spans[subset.index]
-        gap = np.abs(cells[:, 1:] - cells[:, :1]) / np.where(spans > 0, spans, 1.0)
+        change = cells[:, 1:] - cells[:, :1]
+        gap = np.abs(change) / np.where(spans > 0, spans, 1.0)
         equal = (cells[:, 1:] == cells[:, :1]) | (np.isnan(cells[:, 1:]) & np.isnan(cells[:, :1]))
-        gap = np.where(equal, 0.0, np.where((spans > 0) & np.isfinite(gap), gap, 1.0))
-        return np.where(wanted, gap.sum(axis=2), np.inf)
+        ordered = (spans > 0) & np.isfinite(gap)
+        gap = np.where(equal, 0.0, np.where(ordered, gap, 1.0))
+        ways = np.where(equal, 0, np.where(ordered, np.where(change > 0, 1, 2), 3)).astype(np.int64)
+        return np.where(wanted, gap.sum(axis=2), np.inf), ways @ 4 ** np.arange(
+            ways.shape[2]
+        )  # wraps beyond 31 columns
 
 
 def _has_bad(values: Array, takes_missing: bool) -> bool:
@@ -359,8 +365,8 @@ class ListItems:
         observed = np.array([[isinstance(one, str) and one == item for item in row] for one, row in pairs])
         return np.asarray((mass * observed).sum(axis=1) + np.maximum(1 - mass.sum(axis=1), 0))
 
-    def distances(self, values: list[Any], wanted: Bools, subset: Subset) -> Floats:  # noqa: ARG002
+    def distances(self, values: list[Any], wanted: Bools, subset: Subset) -> tuple[Floats, Ints]:  # noqa: ARG002
         versions, distance = wanted.shape[1] + 1, np.full(wanted.shape, np.inf)
         for i, k in np.argwhere(wanted).tolist():
             distance[i, k] = difference(values[i * versions], values[i * versions + k + 1])
-        return distance
+        return distance, np.zeros(wanted.shape, np.int64)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from butfor.evaluation.hypotheses import Proposer, is_blind, list_hypotheses
 from butfor.evaluation.items import ListItems
@@ -36,9 +37,9 @@ WORDS = Words(one="image", many="images", argument="boxes", nothing="no region",
 
 @documented
 def explain(
-    model: Any,
+    model: object,
     images: object,
-    sampler: Any,
+    sampler: object,
     *,
     boxes: object = None,
     fills: str | Path | None = None,
@@ -46,10 +47,10 @@ def explain(
     alternative: Alternative | None = None,
     rule: str | None = None,
     family: Family = "run",
-    groups: Any = None,
-    weights_by: Any = None,
-    target: Any = None,
-    y: Any = None,
+    groups: ArrayLike | Mapping[Any, Hashable] | None = None,
+    weights_by: ArrayLike | Callable[[Any, str], Hashable] | None = None,
+    target: Hashable = None,
+    y: ArrayLike | None = None,
     link: Link | None = None,
     alpha: float = 0.1,
     decide: Callable[[Any], Any] | Literal[False] | None = None,
@@ -63,7 +64,7 @@ def explain(
     seed: int = 0,
     rng: np.random.Generator | np.random.SeedSequence | int | None = None,
     options: RunOptions | None = None,
-    workers: Any = None,
+    workers: object = None,
     run_dir: str | PathLike[str] | None = None,
     progress: bool | Callable[[Progress], None] | None = None,
     batch_rows: int | None = None,

@@ -54,11 +54,11 @@ def changes(decision: Decision, outputs: Floats, mass: Floats | None) -> Bools:
 
 @dataclass(frozen=True, eq=False)
 class Nearest:
-    """The counterfactual nearest to the input among those that change the decision."""
+    """The counterfactuals (k) nearest to the input among those that change the decision, the nearest first."""
 
-    piece: Any  # the changed part of the input, in packed form
-    outputs: Floats  # (outputs,)
-    distance: float
+    pieces: Any  # (k, columns) or k of them: the changed part of the input, in packed form
+    outputs: Floats  # (k, outputs)
+    distances: Floats  # (k,)
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,10 +12,11 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 import cloudpickle
+import numpy as np
 
 from butfor.models.onnx import onnx_model
 from butfor.models.remote import endpoint
-from butfor.models.wrap import is_estimator, need, one_line
+from butfor.models.wrap import attribute, is_estimator, need, one_line
 from butfor.types import InputError
 from butfor.untrusted import check_arrays, opened, parse_json, read_bounded, unpacked
 
@@ -198,16 +199,43 @@ def _skops(path: Path, trusted: list[str]) -> Any:
         untrusted = skops.get_untrusted_types(data=content)
     except Exception as error:  # a broken file may raise anything
         raise InputError(f"{path} is not a skops file that can be read: {_named(error)}") from error
-    if unnamed := [kind for kind in untrusted if kind not in trusted]:
+    if unnamed := [kind for kind in untrusted if kind not in (*trusted, TREE)]:
         raise InputError(
             f"the model {path} has types that are not known to be harmless: {', '.join(unnamed)}; if you know "
             f"and trust them, name them: {' '.join(f'--trust {kind}' for kind in unnamed)}"
         )
     try:
         model = skops.loads(content, trusted=untrusted)
+        _check_trees(model)
     except Exception as error:  # types made elsewhere may raise anything
         raise InputError(f"the model {path} cannot be loaded: {_named(error)}") from error
     return check_usable(model, f"the model {path}")
+
+
+TREE = "sklearn.tree._tree.Tree"  # skops does not trust it, since scikit-learn follows its nodes wherever they lead
+
+
+def _check_trees(thing: Any, width: int | None = None) -> None:
+    """Refuse a tree of scikit-learn with a node that leads out of it or back up, or to a column that it is not given.
+
+    `width` is the number of columns of the ensemble that the thing is a part of; None: it is part of none.
+    """
+    if f"{type(thing).__module__}.{type(thing).__qualname__}" == TREE:
+        inner = np.flatnonzero(thing.children_left != -1)
+        ends = np.stack([thing.children_left, thing.children_right])[:, inner]
+        if not thing.node_count or (ends <= inner).any() or (ends >= thing.node_count).any():
+            raise ValueError("a tree of it has a node that leads to no node below it")
+        if width is None or ((thing.feature[inner] < 0) | (thing.feature[inner] >= width)).any():
+            raise ValueError("a tree of it splits a column that it is not given")
+    elif isinstance(thing, dict | list | tuple) or (isinstance(thing, np.ndarray) and thing.dtype == object):
+        for one in thing.values() if isinstance(thing, dict) else thing:
+            _check_trees(one, width)
+    elif hasattr(thing, "__dict__") and not isinstance(thing, type):
+        features = attribute(thing, "estimators_features_")
+        sizes = [width, attribute(thing, "n_features_in_"), *map(len, () if features is None else features)]
+        least = min((int(size) for size in sizes if size is not None), default=None)
+        for name, one in vars(thing).items():
+            _check_trees(one, least if name in ("tree_", "estimators_") else None)
 
 
 def _check_schema(content: bytes) -> None:

@@ -1,6 +1,6 @@
 """A model behind an endpoint of the Open Inference Protocol V2 (MLServer, Triton, KServe and others) as a black box.
 
-The client is httpx (docs/decisions/0020).
+The client is httpx (docs/decisions.md, 20).
 """
 
 from __future__ import annotations

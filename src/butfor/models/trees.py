@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from butfor.models.wrap import attribute, is_frame
+from butfor.models.wrap import TWO_CLASSES, attribute, booster_objective, is_booster, is_frame, library
 from butfor.types import Array, Batch, Bools, Floats, Ints
 
 Link = Literal["identity", "exp", "logistic", "logistic twice", "softmax"]
@@ -384,9 +384,10 @@ XGBOOST_LINKS: dict[str, Link] = {
 
 
 def read_xgboost(model: Any, method: str) -> Ensemble:
-    """Read XGBClassifier, XGBRegressor and their forests."""
+    """Read a Booster, XGBClassifier, XGBRegressor and their forests."""
     _refuse_other_methods(model, method)
-    learner = json.loads(bytes(model.get_booster().save_raw("json")))["learner"]
+    whole = model if is_booster(model) else model.get_booster()
+    learner = json.loads(bytes(whole.save_raw("json")))["learner"]
     booster, param, objective = (
         learner["gradient_booster"],
         learner["learner_model_param"],
@@ -451,6 +452,7 @@ READERS: dict[tuple[str, str], Callable[[Any, str], Ensemble]] = {  # by library
     **{("sklearn", f"ExtraTrees{kind}"): read_forest for kind in ("Classifier", "Regressor")},
     **{("lightgbm", name): read_lightgbm for name in ("LGBMClassifier", "LGBMRegressor", "Booster")},
     **{("xgboost", f"XGB{kind}"): read_xgboost for kind in ("Classifier", "Regressor", "RFClassifier", "RFRegressor")},
+    ("xgboost", "Booster"): read_xgboost,
 }
 BY_COLUMN = {  # transformers that make something of each column by itself, in order
     *("StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler"),
@@ -479,14 +481,16 @@ def readable(model: object) -> Readable | None:
     if isinstance(model, MethodType):
         method, model = model.__name__, model.__self__
     steps = attribute(model, "steps")
-    last = steps[-1][1] if steps and _library(type(model)) == "sklearn" else model
-    reader, *derived = (READERS.get((_library(kind), kind.__name__)) for kind in type(last).__mro__)
+    last = steps[-1][1] if steps and library(type(model)) == "sklearn" else model
+    reader, *derived = (READERS.get((library(kind), kind.__name__)) for kind in type(last).__mro__)
     if reader is None:
         for kind, of_parent in zip(type(last).__mro__[1:], derived, strict=True):
             if of_parent is not None:  # what a derived class changes is not known
                 raise Unreadable("derived", name=type(last).__name__, parent=kind.__name__)
         return None
-    method = method or ("predict_proba" if attribute(last, "predict_proba") is not None else "predict")
+    if method is None:
+        two_classes = is_booster(last) and booster_objective(last)[0] in TWO_CLASSES  # as `wrap` calls it
+        method = "predict_proba" if two_classes or attribute(last, "predict_proba") is not None else "predict"
     if method not in ("predict", "predict_proba", "decision_function"):
         raise Unreadable("called-by", name=method)
     if method in vars(last) or method in vars(model):
@@ -494,9 +498,10 @@ def readable(model: object) -> Readable | None:
     before = [step for _, step in steps[:-1]] if last is not model else []
     for step in before:
         _check_by_column(step)
-    library, prepare = _library(type(last)), attribute(last, "_preprocessor")
+    prepare = attribute(last, "_preprocessor")
     binned = type(last).__name__.startswith("Hist") and prepare is not None
-    known = attribute(attribute(last, "booster_") or last, "pandas_categorical") if library == "lightgbm" else None
+    light = library(type(last)) == "lightgbm"
+    known = attribute(attribute(last, "booster_") or last, "pandas_categorical") if light else None
 
     def encode(batch: Batch) -> Floats:
         for step in before:
@@ -504,10 +509,6 @@ def readable(model: object) -> Readable | None:
         return np.asarray(prepare.transform(batch), np.float64) if binned else _coded(batch, known)
 
     return Readable(lambda: reader(last, method), encode, not binned and not before)
-
-
-def _library(kind: type) -> str:
-    return kind.__module__.partition(".")[0]
 
 
 def _check_by_column(step: Any) -> None:
@@ -519,7 +520,7 @@ def _check_by_column(step: Any) -> None:
         inner = [one for _, one in step.steps]
     elif name == "ColumnTransformer":
         inner = [one for _, one, _ in step.transformers_]
-    elif _library(type(step)) == "sklearn" and (
+    elif library(type(step)) == "sklearn" and (
         name in BY_COLUMN or (name == "FunctionTransformer" and step.func is None)
     ):
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from collections.abc import Callable
@@ -107,7 +108,8 @@ def wrap(model: object) -> Wrapped:
     Parameters
     ----------
     model : object
-        A function, a scikit-learn estimator, a Hugging Face pipeline, a torch module, or what is wrapped already.
+        A function, a scikit-learn estimator, a Booster of LightGBM or XGBoost, a Hugging Face pipeline, a torch module,
+        or what is wrapped already.
 
     Returns
     -------
@@ -130,6 +132,8 @@ def wrap(model: object) -> Wrapped:
         from butfor.models.huggingface import hugging_face
 
         return hugging_face(model)
+    if is_booster(model):
+        return _booster(model)
     if is_estimator(model):
         return _estimator(model)
     torch = loaded("torch")
@@ -178,6 +182,57 @@ def _last(model: object) -> object:
     steps = attribute(model, "steps")
     inner = attribute(model, "best_estimator_") or (steps[-1][1] if steps else None)
     return model if inner is None else _last(inner)
+
+
+def library(kind: type) -> str:
+    """Return the name of the package that a class comes from.
+
+    >>> library(np.ndarray)
+    'numpy'
+    """
+    return kind.__module__.partition(".")[0]
+
+
+def writes_underscores(model: object) -> bool:
+    """Tell whether it is LightGBM's, which keeps the names of columns with an underscore for each space."""
+    return any(library(kind) == "lightgbm" for kind in type(_last(model)).__mro__)
+
+
+def is_booster(model: object) -> bool:
+    """Tell whether it is a raw Booster of LightGBM or XGBoost."""
+    return type(model).__name__ == "Booster" and library(type(model)) in ("lightgbm", "xgboost")
+
+
+def booster_objective(model: Any) -> tuple[str, int]:
+    """Return the objective that a raw Booster was trained for, and how many classes it names."""
+    if library(type(model)) == "xgboost":
+        learner = json.loads(model.save_config())["learner"]
+        return str(learner["objective"]["name"]), int(learner["learner_model_param"]["num_class"])
+    dump = model.dump_model(num_iteration=1)
+    return next(iter(str(dump.get("objective", "")).split()), "none"), int(dump["num_class"])
+
+
+TWO_CLASSES = ("binary", "binary:logistic")  # objectives whose output is the probability of the second class
+
+
+def _booster(model: Any) -> Wrapped:
+    """Wrap a raw Booster: probabilities of classes 0, 1, ... where it was trained on classes, else its predictions."""
+    light, (objective, classes) = library(type(model)) == "lightgbm", booster_objective(model)
+    predict = model.predict if light else model.inplace_predict  # XGBoost's own predict takes no frame
+    names = model.feature_name() if light else model.feature_names
+    if light and names == [f"Column_{k}" for k in range(len(names))]:
+        names = None  # it was trained on an array
+    if objective == "multi:softmax":
+        raise InputError("this Booster of XGBoost predicts labels; train it with objective='multi:softprob'")
+    if objective in TWO_CLASSES:
+        return Wrapped(partial(both_classes, predict), (0, 1), _names(names))
+    return Wrapped(predict, tuple(range(classes)) if classes > 1 else None, _names(names), decides=classes > 1)
+
+
+def both_classes(predict: Method, batch: Batch) -> Array:
+    """Return the probabilities of both of two classes (n, 2) from that of the second (n,)."""
+    second = np.asarray(predict(batch))
+    return np.column_stack([1 - second, second])
 
 
 def _names(labels: object) -> tuple[Any, ...] | None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from os import PathLike
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from butfor.evaluation.hypotheses import is_blind, list_hypotheses
 from butfor.evaluation.items import ListItems, same, size
@@ -97,8 +98,8 @@ KEEP = (3, 2**27)  # counterfactuals of each hypothesis that are kept, and the v
 
 @documented
 def explain(
-    model: Any,
-    inputs: Any,
+    model: object,
+    inputs: object,
     *,
     samplers: Mapping[str, Any],
     subsets: Mapping[str, Any],
@@ -106,10 +107,10 @@ def explain(
     alternative: Alternative | None = None,
     rule: str | None = None,
     family: Family = "run",
-    groups: Any = None,
-    weights_by: Any = None,
-    target: Any = None,
-    y: Any = None,
+    groups: ArrayLike | Mapping[Any, Hashable] | None = None,
+    weights_by: ArrayLike | Callable[[Any, str], Hashable] | None = None,
+    target: Hashable = None,
+    y: ArrayLike | None = None,
     link: Link | None = None,
     alpha: float = 0.1,
     decide: Callable[[Any], Any] | Literal[False] | None = None,
@@ -123,7 +124,7 @@ def explain(
     seed: int = 0,
     rng: np.random.Generator | np.random.SeedSequence | int | None = None,
     options: RunOptions | None = None,
-    workers: Any = None,
+    workers: object = None,
     run_dir: str | PathLike[str] | None = None,
     progress: bool | Callable[[Progress], None] | None = None,
     batch_rows: int | None = None,

@@ -48,6 +48,7 @@ MOST_LINES = 60
 MOST_EXAMPLES = 6
 MOST_CASES = 200  # inputs with their nearest case and draws: the others say which call shows them
 MOST_HYPOTHESES = 200_000  # of the inputs that are listed: 14 MB
+MOST_MEMBERS = 200  # columns of a group that are listed
 UNTESTED = "nothing was tested"  # in place of the reason of such an input
 
 
@@ -69,6 +70,7 @@ def content(result: Result) -> dict[str, Any]:
         "chosen": int(result.chosen.sum()),
         "hypotheses": len(result.chosen),
         "inputs": len(result.input_names),
+        "members": members(result),
         "features": features,
         "features_zero": zero_of_features,
         "features_tested": result.over_inputs is not None,
@@ -97,6 +99,14 @@ def content(result: Result) -> dict[str, Any]:
     }
 
 
+def members(result: Result) -> dict[str, str]:
+    """Return the columns of each group whose name does not list them."""
+    subsets = result.hypotheses.subsets if result.modality == "table" else ()
+    some = {one.name: one.index.tolist() for one in subsets if 1 < len(one.index) <= MOST_MEMBERS}
+    columns = {name: ", ".join(result.record.columns[j] for j in index) for name, index in some.items()}
+    return {name: every for name, every in columns.items() if len(every) > len(name)}
+
+
 def global_content(result: Result) -> dict[str, Any]:
     """Return everything that global.html.j2 names."""
     return {
@@ -104,6 +114,7 @@ def global_content(result: Result) -> dict[str, Any]:
         "labels": LABELS,
         "chosen": int(result.chosen.sum()),
         "subsets": len(result.chosen),
+        "members": members(result),
         "methods": _global_methods(result),
         "references": references(result),
         "call": _global_call(result),
@@ -185,6 +196,7 @@ def index(result: Result) -> dict[str, Any]:
         columns["outputs"] = [output_label(result, i) for i in inputs.tolist()]
     return {
         "subsets": list(result.subset_names),
+        "members": members(result),
         "statuses": STATUSES,
         "unfolded": UNFOLDED,
         "untested": UNTESTED,

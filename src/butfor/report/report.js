@@ -105,7 +105,7 @@
     titles.push([data.evidence, "n wide"], ["q", "n wide"], ["Status"]);
     const lines = rows.map((k, at) => {
       const tr = make("tr", null, (known(k) ? "" : "unsure") + (at >= open ? " deep" : ""));
-      const name = make("th", data.subsets[own.subset[k]] + (own.value[k] ? " " : "")); name.scope = "row";
+      const name = make("th", data.subsets[own.subset[k]] + (own.value[k] ? " " : "")); name.scope = "row"; name.title = data.members[data.subsets[own.subset[k]]] || "";
       if (own.value[k]) name.append(make("span", own.value[k], "v"));
       const interval = own.low[k] === null || own.low[k] === own.high[k] ? "" : number(own.low[k], true) + " to " + number(own.high[k], true);
       const pic = make("td", null, "pic"); pic.append(track(own.low[k], own.effect[k], own.high[k], scale, "effect " + (number(own.effect[k], true) || "not estimated")));

@@ -53,7 +53,7 @@ class Facts:
     rule: str
     family: Family
     rows: Count
-    subsets: tuple[tuple[str, Any], ...]  # names and indexes: of a table each once, else block by block
+    subsets: tuple[tuple[str, Any, str], ...]  # name, index and key: of a table each once, else block by block
     owners: tuple[Count, ...] | None = None  # the input of each block; None: a table
     control_rows: Count = 0  # of `rows`
     rows_asked: Count = 0
@@ -61,13 +61,13 @@ class Facts:
     run_notes: tuple[Note, ...] = ()
     texts: dict[str, tuple[str, ...]] = field(default_factory=dict)  # counterfactuals: "kept 3", "nearest 3"
     listed: tuple[Count, ...] = ()
-    distances: dict[str, float] = field(default_factory=dict)  # of the nearest counterfactuals, by hypothesis
+    distances: dict[str, tuple[float, ...]] = field(default_factory=dict)  # of the nearest counterfactuals
     level: float | None = None  # of decisions
     least: float | None = None  # what moves an output by more than little
     enough: float | None = None  # level of sets of columns that are enough for decisions
     sets: tuple[KeptSet, ...] = ()
     pooled: bool = False
-    format: Literal[2] = 2
+    format: Literal[3] = 3
 
 
 FORMAT = Facts.format
@@ -150,14 +150,16 @@ def pack(result: Result) -> tuple[dict[str, Any], dict[str, Array]]:
         family=result.family,
         rows=result.rows,
         control_rows=result.rows.control if isinstance(result.rows, Rows) else 0,
-        subsets=tuple((subset.name, plain_index(subset.index)) for subset in subsets),
+        subsets=tuple((subset.name, plain_index(subset.index), subset.key) for subset in subsets),
         owners=None if is_table else tuple(block.start for block in hypotheses.blocks),
         rows_asked=result.rows_asked,
         output_names=None if names is None else tuple(map(_plain_name, names)),
         run_notes=tuple(map(as_note, result.run_notes)),
         texts=texts,
         listed=tuple(row for row in kept if result.kept.listed(row)),
-        distances={} if decided is None else {str(row): decided.nearest[row].distance for row in nearest},
+        distances={}
+        if decided is None
+        else {str(row): tuple(decided.nearest[row].distances.tolist()) for row in nearest},
         level=None if decided is None else decided.level,
         least=None if result.moved is None else result.moved.least,
         enough=None if result.sets is None else result.sets.level,
@@ -200,7 +202,7 @@ def _pack_counterfactuals(
     return (
         texts,
         kept,
-        [row for row in rows if packed("nearest", row, [nearest[row].piece], nearest[row].outputs[None])],
+        [row for row in rows if packed("nearest", row, nearest[row].pieces, nearest[row].outputs)],
     )
 
 
@@ -364,9 +366,9 @@ def _check_counterfactuals(facts: Facts, arrays: Mapping[str, Array], hypotheses
         known = name in ("kept", "nearest") and row.isdecimal() and int(row) < hypotheses
         if not known or given is None or given.shape != (len(of), outputs) or given.dtype.kind != "f":
             raise ValueError(f"the counterfactuals of hypothesis {short(row)} do not fit their outputs")
-    for row in facts.distances:
-        if len(pieces.get(f"nearest {row}", ())) != 1:
-            raise ValueError(f"the nearest counterfactual of hypothesis {short(row)} is missing")
+    for row, distances in facts.distances.items():
+        if not distances or len(pieces.get(f"nearest {row}", ())) != len(distances):
+            raise ValueError(f"the nearest counterfactuals of hypothesis {short(row)} are missing")
 
 
 def counterfactual_arrays(arrays: Mapping[str, Array]) -> Iterator[tuple[str, int, Array]]:
@@ -399,8 +401,8 @@ def unpack(facts: Facts, arrays: dict[str, Array], hypotheses: Hypotheses) -> Re
         for row in rows
     )
     nearest = {
-        int(row): Nearest(pieces[f"nearest {row}"][0], arrays[f"nearest outputs {row}"][0], distance)
-        for row, distance in facts.distances.items()
+        int(row): Nearest(pieces[f"nearest {row}"], arrays[f"nearest outputs {row}"], np.array(distances))
+        for row, distances in facts.distances.items()
     }
     choice = Choice(
         rule=facts.rule,

@@ -191,24 +191,29 @@ def nearly_all(chosen: Bools) -> list[Note]:
 PICKED = ("picked-by-class", "picked-by-output")  # codes of notes that inputs look as if picked by their output
 
 
-def called_alike(decisions: Ints, reference: Ints, name: object) -> list[Note]:
+def called_alike(decisions: Ints, reference: Ints, name: object, *, decided: bool | None = True) -> list[Note]:
     """Return a note where all inputs (n,) are given one class that hardly a row of the reference (m,) is given.
 
+    `decided` is as in `looks_picked`.
+
     >>> called_alike(np.ones(5, int), np.zeros(100, int), "declined")[0].values
-    {'inputs': 5, 'name': 'declined', 'share': 0.0}
+    {'inputs': 5, 'name': 'declined', 'share': 0.0, 'decided': True}
     """
     if not len(decisions) or (decisions != decisions[0]).any():
         return []
     share = float((reference == decisions[0]).mean())
     name = name.item() if isinstance(name, np.generic) else name
-    values = {"inputs": len(decisions), "name": name, "share": share}
+    values = {"inputs": len(decisions), "name": name, "share": share, "decided": decided}
     return [Note("picked-by-class", "warning", values)] * (share <= SELDOM)
 
 
-def looks_picked(outputs: Floats, reference: Floats, output: int | None = None, *, decided: bool = False) -> list[Note]:
+def looks_picked(
+    outputs: Floats, reference: Floats, output: int | None = None, *, decided: bool | None = False
+) -> list[Note]:
     """Return a note where a threshold of the output tells the inputs (n,) from nearly all of the reference (m,).
 
-    `output` is the position of that output among several; with a rule to decide (`decided`) none is proposed.
+    `output` is the position of that output among several. `decided` is True where the run asks about a decision, False
+    where it does not and one may be proposed, None where the user wants none.
 
     >>> looks_picked(np.arange(5.0) + 10, np.arange(100.0) / 100)[0].values["edge"]
     10.0

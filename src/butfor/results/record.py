@@ -122,6 +122,7 @@ class RunRecord:
     scale: str | None = None  # of few-shot
     picked: bool = False
     user_decision: bool = False  # the decision is a rule of the user's; else the predicted class
+    declined: bool = False  # decide=False: the user wants to know of no decision
     simultaneous: bool = False  # intervals of decisions hold all together within a resolution; else one by one
     min_effect: float | None = None
     selection: tuple[str, float, Family] | None = None  # rule, alpha and family that drawing was stopped for

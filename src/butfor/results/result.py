@@ -24,14 +24,28 @@ from butfor.inference.holdout import GlobalEvidence
 from butfor.inference.selection import Choice, Layers
 from butfor.inference.statistics import Evidence
 from butfor.results.notes import notes_of
-from butfor.results.record import ImportanceRecord, RunRecord, plain
-from butfor.results.words import FAULTS, NO_VARIATION, Guarantee, Note, guarantee
-from butfor.types import Array, Batch, Bools, Family, Floats, InputError, Ints, Subset, whole
+from butfor.results.record import ImportanceRecord, RunRecord, TableInputs, plain
+from butfor.results.words import FAULTS, NO_VARIATION, Guarantee, Note, guarantee, no_nearest
+from butfor.types import (
+    Array,
+    Batch,
+    Bools,
+    Family,
+    Floats,
+    InputError,
+    Ints,
+    ReachWarning,
+    Subset,
+    warn_user,
+    whole,
+)  # fmt: skip
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
+Direction = Literal["up", "down", 1, -1]
+DIRECTIONS: dict[object, int] = {"up": 1, "down": -1, 1: 1, -1: -1}
 CONDITIONAL_LEVEL = 0.05  # of calling draws wrong that follow the other columns, over all subsets of a run
 LEAST_INPUTS = 10  # so many inputs, at least, and what leaves the family hardly depends on any one of them
 
@@ -473,19 +487,29 @@ class Result:
                 rows.append((self.input_names[i], first.columns, first.stay, first.low, first.high, more))
         return pd.DataFrame(rows, columns=["input", "columns", "stay", "stay_low", "stay_high", "alternatives"])
 
-    def nearest(self, input: object, subset: str) -> Batch | None:
-        """Return the counterfactual nearest to the input among those that change the decision, or None.
+    def nearest(
+        self,
+        input: object = None,
+        subset: str | None = None,
+        fixed: Sequence[str] = (),
+        direction: Mapping[str, Direction] | None = None,
+    ) -> Batch | None:
+        """Return the nearest draw of the run that changes the decision of one input; None, with a warning that says
+        why, where there is none.
 
-        None means that no draw of this subset changed the decision: `flip` is 0 in the table, and `flip_high` says how
-        often it could be otherwise all the same. A group that the subset is a part of may change it. What comes back
-        was drawn from the sampler, so it is as plausible as that makes it. Distance is Gower's for tables.
+        It was drawn by the sampler and is as plausible as its draws are. Distance is Gower's for tables. A run keeps
+        eight draws of each subset, the nearest of those in which other columns rise or fall.
 
         Parameters
         ----------
-        input : object
-            Its name, as in the table.
-        subset : str
-            Its name, as in the table.
+        input : object, optional
+            Its name, as in the table; a result of one input needs none.
+        subset : str, optional
+            Its name, as in the table; None looks among all subsets whose draws are calibrated.
+        fixed : sequence of str
+            Columns that cannot change.
+        direction : mapping, optional
+            Columns that can only go "up" (or 1) or "down" (or -1): `{"income": "up"}`.
 
         Returns
         -------
@@ -494,14 +518,47 @@ class Result:
         """
         if self.decided is None:
             raise InputError("this run asked about no decision; give decide=, such as lambda outputs: outputs >= 0.4")
-        row = self.row(input, subset)
-        nearest = self.decided.nearest.get(row)
-        if nearest is None:
+        ways = self._ways([fixed] if isinstance(fixed, str) else fixed, direction or {})
+        position = self.position(input)
+        rows = np.flatnonzero(self.input_of == position)
+        if subset is not None:
+            rows = np.array([self.row(self.input_names[position], subset)])
+        elif self.control is not None and self.control.calibrated is not None:
+            rows = rows[self.control.calibrated[self.subset_of[rows]]]
+        items, inputs = self.hypotheses.items, self.hypotheses.items.block(position, position + 1)
+        kept, best, least = 0, None, np.inf
+        for row in (row for row in rows.tolist() if row in self.decided.nearest):
+            nearest, changed = self.decided.nearest[row], self.hypotheses.block_of(row).subset
+            made = items.unpack(nearest.pieces, inputs[0], changed)
+            made = items.whole(np.asarray(made) if items.shares_subsets else made, inputs, changed)
+            for distance, one in zip(nearest.distances.tolist(), made, strict=True):
+                if distance < least and all(_obeys(inputs[0][j], one[j], way) for j, way in ways.items()):
+                    best, least = one, distance
+            kept += len(made)
+        if best is None:
+            columns = [self.record.columns[j] for j in ways]
+            high = float(np.max(self.decided.high[rows], initial=0.0))
+            warn_user(no_nearest(self.input_names[position], subset, high, kept, columns), ReachWarning)
             return None
-        items, block, position = self.hypotheses.items, self.hypotheses.block_of(row), int(self.input_of[row])
-        inputs = items.block(position, position + 1)
-        made = items.unpack([nearest.piece], inputs[0], block.subset)
-        return items.shown(items.whole(np.asarray(made) if items.shares_subsets else made, inputs, block.subset))
+        return items.shown(best[None] if items.shares_subsets else [best])
+
+    def _ways(self, fixed: Sequence[str], direction: Mapping[str, Direction]) -> dict[int, int]:
+        """Return columns that are not free to change, by position: 0 must stay, 1 may rise, -1 may fall."""
+        ways, inputs = dict[int, int](), self.record.inputs
+        if (fixed or direction) and not isinstance(inputs, TableInputs):
+            raise InputError(f"fixed and direction name columns of a table, these are {self.modality}s; drop them")
+        for name in (*fixed, *direction):
+            if name not in self.record.columns:
+                raise InputError(f"unknown column {name!r}; this result has {_listed(self.record.columns)}")
+            if name in fixed and name in direction:
+                raise InputError(f"column {name!r} is in fixed and in direction; name it in one of them")
+            position = self.record.columns.index(name)
+            ways[position] = DIRECTIONS.get(direction.get(name), 0)
+            if name in direction and not ways[position]:
+                raise InputError(f"direction of {name!r} must be 'up' or 'down', or 1 or -1, got {direction[name]!r}")
+            if ways[position] and isinstance(inputs, TableInputs) and inputs.kinds[position].kind == "category":
+                raise InputError(f"column {name!r} holds categories, which have no direction; fixed= keeps it as it is")
+        return ways
 
     def select(self, *, alpha: float | None = None, rule: str | None = None, family: Family | None = None) -> Result:
         """Return the same evidence at another level, rule or family: no new draws, effects kept where there are some.
@@ -602,26 +659,51 @@ class Result:
         -------
         int
         """
-        if subset not in self.subset_names:
-            raise InputError(f"unknown subset {subset!r}; this result has {_listed(self.subset_names)}")
-        wanted = (self.input_of == self.position(input)) & (self.subset_of == self.subset_names.index(subset))
+        wanted = (self.input_of == self.position(input)) & (self.subset_of == self._place(subset))
         return int(np.flatnonzero(wanted)[0])
 
-    def position(self, input: object) -> int:
+    def _place(self, subset: str) -> int:
+        """Return the position of a subset among the names, by its name or its key."""
+        if subset not in self.subset_names:
+            named = [one.name for one in self.hypotheses.subsets if one.key == subset]
+            if not named:
+                raise InputError(f"unknown subset {subset!r}; this result has {_listed(self.subset_names)}")
+            subset = named[0]
+        return self.subset_names.index(subset)
+
+    def columns_of(self, subset: str) -> list[str]:
+        """Return all columns of a subset of a table, whatever its name is short for.
+
+        Parameters
+        ----------
+        subset : str
+            Its name, as in the table.
+
+        Returns
+        -------
+        list of str
+        """
+        name = self.subset_names[self._place(subset)]
+        if self.modality != "table":
+            raise InputError(f"columns_of is for tables, these are {self.modality}s")
+        index = next(one.index for one in self.hypotheses.subsets if one.name == name)
+        return [self.record.columns[j] for j in index.tolist()]
+
+    def position(self, input: object = None) -> int:
         """Return the position of an input among the inputs.
 
         Parameters
         ----------
-        input : object
-            Its name, as in the table.
+        input : object, optional
+            Its name, as in the table; a result of one input needs none.
 
         Returns
         -------
         int
         """
-        if input is None and None not in self.input_names:
-            if len(self.input_names) > 1:
-                raise InputError(f"name an input: this result has {_listed(self.input_names)}")
+        if input is None and len(self.input_names) != 1:
+            raise InputError(f"this result has {len(self.input_names)} inputs; name one: {_listed(self.input_names)}")
+        if input is None:
             return 0
         if input not in self.input_names and str(input) in self.input_names:
             input = str(input)  # times and the like are text in a file
@@ -753,6 +835,16 @@ class Result:
         from butfor.results.io import pack, write
 
         return write(Path(path), *pack(self))
+
+
+def _obeys(observed: float, new: float, way: int) -> bool:
+    """Tell whether a value changes only as it may: 0 must stay, 1 may rise, -1 may fall.
+
+    >>> _obeys(1.0, 2.0, 1), _obeys(1.0, 2.0, -1), _obeys(1.0, 1.0, 0), _obeys(np.nan, 1.0, 1)
+    (True, False, True, False)
+    """
+    stays = new == observed or (np.isnan(new) and np.isnan(observed))
+    return bool(stays or way * (new - observed) > 0)
 
 
 def _listed(names: tuple[Any, ...], most: int = 8) -> str:

@@ -971,7 +971,7 @@ def nearest_case(result: Result, row: int) -> NearestCase | None:
     assert after is not None
     pairs = [(str(names[j]), *_column(before, j), *_column(after, j)) for j in subset.index.tolist()]
     changes = [(name, old, new) for name, old, new in pairs if old != new]
-    then = decided.nearest[row].outputs
+    then = decided.nearest[row].outputs[0]
     column = int(result.evidence.classes[row]) if len(then) > 1 else 0
     name = "output" if result.output_names is None else class_label(result.output_names[column])
     return NearestCase(

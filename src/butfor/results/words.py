@@ -105,31 +105,32 @@ def _lone_signal(
     )
 
 
-def _if_picked(inputs: int, seen: str, rather: str = "") -> str:
+def _if_picked(inputs: int, seen: str, decided: bool | None, rather: str = "") -> str:
     """Ask whether inputs that look so were picked by their output; from 5 inputs on `picked=` helps."""
     first = f"{'The input' if inputs == 1 else 'Every input'} {seen}\n"
     if inputs < 5:
         one = inputs == 1
         return (
             f"{first}If {'it was' if one else 'they were'} picked because of that, what is unusual says no more than "
-            f"that; what is decisive holds all the same."
+            f"that{'; what is decisive holds all the same.' if decided else '.'}"
         )
-    return (
-        f"{first}If they were picked by that, say so with picked=: without it what is unusual means nothing. What is "
-        f"decisive needs no such care{rather}."
-    )
+    care = "" if decided is None else f" What is decisive needs no such care{rather}."
+    return f"{first}If they were picked by that, say so with picked=: without it what is unusual means nothing.{care}"
 
 
-def _picked_by_class(inputs: int, name: object, share: float) -> str:
+def _picked_by_class(inputs: int, name: object, share: float, decided: bool | None = True) -> str:
     few = f"only {100 * share:.1f} % of the reference is" if share else "no row of the reference is"
-    return _if_picked(inputs, f"is called {name!r}, and {few}.")
+    return _if_picked(inputs, f"is called {name!r}, and {few}.", decided)
 
 
-def _picked_by_output(inputs: int, side: str, edge: float, share: float, output: int | None, decided: bool) -> str:
+def _picked_by_output(
+    inputs: int, side: str, edge: float, share: float, output: int | None, decided: bool | None
+) -> str:
     side, sign = ("at least", ">=") if side == "above" else ("at most", "<=")
     one = "outputs" if output is None else f"outputs[:, {output}]"
     seen = f"has an output of {side} {edge:.4g}, only {share:.1%} of the reference does."
-    return _if_picked(inputs, seen, "" if decided else f": decide=lambda outputs: {one} {sign} {edge:.4g}")
+    rather = f": decide=lambda outputs: {one} {sign} {edge:.4g}"
+    return _if_picked(inputs, seen, decided, rather if decided is False else "")
 
 
 def _weak(pooled: bool) -> str:
@@ -410,6 +411,15 @@ def _trees_not_read(reason: str, **values: object) -> str:
     return f"The model is an ensemble of trees, but {why}, so p-values come from draws."
 
 
+def no_nearest(input: object, subset: str | None, high: float, kept: int, columns: Sequence[str]) -> str:
+    """Return why a result has no nearest counterfactual, where `kept` draws change the decision."""
+    of = f"the decision of input {input!r}" + ("" if subset is None else f" with {subset!r} redrawn")
+    if kept:
+        draws = "The one draw that changes" if kept == 1 else f"None of the {kept} draws kept that change"
+        return f"{draws} {of} {'does not keep' if kept == 1 else 'keeps'} to fixed= and direction= ({listed(columns)})."
+    return f"No draw that was kept changes {of}" + (f"; at most {100 * high:.0f} % would (95 %)." if high < 1 else ".")
+
+
 MODEL_NOTES: dict[str, Sentence] = {
     "trees-exact": "Exact: the model is an ensemble of trees, and p-values are computed from its trees and the "
     "sampler, not drawn.",
@@ -427,6 +437,12 @@ TABLE_NOTES: dict[str, Sentence] = {
     "same-seed": (
         "Results of the same seed share their random numbers, so their evidence is dependent: give each run its own "
         "seed."
+    ),
+    "constant-columns": lambda columns: (
+        f"{len(columns)} columns have one value each in the data and the reference ({shortened(columns, 3)}), so "
+        "nothing can be said of them."
+        if len(columns) > 1
+        else f"{columns[0]} has one value in the data and the reference, so nothing can be said of it."
     ),
     "draws-repeat": lambda subsets: (
         f"Draws of {_q(subsets)} mostly repeat the observed values: little can be found there."

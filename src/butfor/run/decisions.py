@@ -239,7 +239,8 @@ def sufficiency(
     by_name = {block.subset.name: block.subset for block in hypotheses.blocks}
     rest = [np.setdiff1d(np.arange(width), by_name[name].index) for name in hypotheses.subset_names]
     places = [place for place, columns in enumerate(rest) if columns.size]
-    subsets = [Subset(f"all but {hypotheses.subset_names[place]}", rest[place]) for place in places]
+    kept = [by_name[hypotheses.subset_names[place]].key for place in places]
+    subsets = [Subset(f"all but {key}", rest[place]) for key, place in zip(kept, places, strict=True)]
     share, low, high = (np.ones(hypotheses.size) for _ in range(3))
     sure = np.ones(hypotheses.size, bool)
     if subsets:

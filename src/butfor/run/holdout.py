@@ -73,7 +73,7 @@ def randomise(
             wonder = tail_statistic(values, measure.alternative, values.mean(axis=1))  # symmetric in the versions
             gaps = wonder - wonder[:, :1]
             moved = (gaps != 0).any(axis=1)
-            rng = stream(hypotheses.seed, job.block.subset.name, job.block.key, "passes", int(job.members[0]))
+            rng = stream(hypotheses.seed, job.block.subset.key, job.block.key, "passes", int(job.members[0]))
             sums += pass_sums(gaps[moved], passes, rng)
             slack += measure.relative * float(np.abs(wonder[moved]).max(axis=1).sum())
             statistic[subset] += float((wonder if measure.alternative == "two-sided" else values)[:, 0].sum())
@@ -112,7 +112,7 @@ def randomise_covariance(
         gaps = covariance_gaps(versions, score, partial(rest, subset))
         moved = (gaps != 0).any(axis=1)
         varied[subset] = bool(moved.any())
-        sums = pass_sums(gaps[moved], passes, stream(hypotheses.seed, hypotheses.subset_names[subset], "passes"))
+        sums = pass_sums(gaps[moved], passes, stream(hypotheses.seed, hypotheses.subsets[subset].key, "passes"))
         if not gated[subset] or rises(versions, score):
             p[subset] = p_passes(sums, measure.relative * float(np.abs(gaps).max(axis=1, initial=0).sum()))
     classes = np.zeros((len(hypotheses.items), size), np.int64)

@@ -163,6 +163,7 @@ def record_of(
         scale=test.scale,
         picked=settings.picked is not None,
         user_decision=callable(settings.decide),
+        declined=settings.decide is False,
         simultaneous=settings.simultaneous,
         min_effect=settings.min_effect,
         selection=(settings.rule, settings.alpha, settings.family),
@@ -582,7 +583,8 @@ def run(context: RunContext, settings: Settings) -> Result:
         conclusions = _answers(context, settings, start, evaluator, done, estimates, sure, moves, reference_outputs)
         failed = failures(evaluator.failed, hypotheses.size)
         notes = [Note("not-tested", "warning", failed)] if evaluator.failed else []
-        notes += [*_looks_picked(start, reference_outputs), *map(as_note, _notes(context))]
+        declined = settings.decide is False
+        notes += [*_looks_picked(start, reference_outputs, declined), *map(as_note, _notes(context))]
         interrupted = done.interrupted or conclusions.interrupted
         judged = None if interrupted else _judged(context, hypotheses, keeper.kept())
         left = sum(len(block.rows) for block in rest.blocks)
@@ -762,18 +764,19 @@ def _root(
     return outputs, evidence, rest
 
 
-def _looks_picked(start: Start, reference: Floats | None) -> list[Note]:
+def _looks_picked(start: Start, reference: Floats | None, declined: bool) -> list[Note]:
     """Return a note where inputs and reference are told apart by one threshold of the output (METHODS 0)."""
     spec, outputs = start.spec, start.seen.outputs
     if reference is None or spec.picked is not None or spec.target.kind == "per-input":
         return []
+    decided = None if declined else start.flips is not None
     if spec.target.kind == "predicted":
         called = outputs.argmax(axis=1)
         name = (start.names or range(outputs.shape[1]))[int(called[0])]
-        return called_alike(called, reference.argmax(axis=1), name)
+        return called_alike(called, reference.argmax(axis=1), name, decided=decided)
     position = 0 if spec.target.classes is None else int(spec.target.classes[0])
     output = None if outputs.shape[1] == 1 else position
-    return looks_picked(outputs[:, position], reference[:, position], output, decided=start.flips is not None)
+    return looks_picked(outputs[:, position], reference[:, position], output, decided=decided)
 
 
 def _judged(context: RunContext, hypotheses: Hypotheses, kept: Kept) -> Note | None:

@@ -18,7 +18,7 @@ from butfor.inference.effects import Estimates, first_estimates, own_changes
 from butfor.inference.moves import MeanChange, changes_of
 from butfor.inference.statistics import Rounding, Target
 from butfor.results.result import Chunk, Kept
-from butfor.types import Array, Floats, Ints
+from butfor.types import Array, Bools, Floats, Ints
 
 MOST_LOCAL = 2**13  # tolerances that travel with every unit of work; of larger runs only the largest of them does
 
@@ -107,7 +107,11 @@ class LookForMoves:
         return changes_of(gaps, batch.mass)
 
 
-NearestChange = tuple[Ints, Floats, Any, Floats]  # inputs (positions), how far, made small by `pack`, their outputs
+MOST_NEAREST = 8  # counterfactuals of a hypothesis that are kept, in each of which other columns rise or fall
+NEAREST_ROOM = 2**22  # values of all of them: from there on only the nearest is kept
+# inputs (n,) by position; of each k counterfactuals, inf where there are fewer: distance, which columns rise and fall,
+# made small by `pack`, outputs (n, k, outputs)
+NearestChange = tuple[Ints, Floats, Ints, Any, Floats]
 
 
 class Flips:
@@ -121,7 +125,7 @@ class Flips:
         self.draws, self.flips = np.zeros(size, np.int64), np.zeros(size, np.int64)
         self.listed = np.full(size, np.nan)  # the exact share, where the sampler lists all values
         self._rounds = np.zeros((3, size))  # their number, the sums of flips^2 / draws and of draws^2
-        self.nearest: dict[int, Nearest] = {}
+        self._nearest, self._room = dict[int, dict[int, tuple[float, Any, Floats]]](), NEAREST_ROOM
 
     def note(self, job: Job, changed: tuple[int, Floats | Ints, NearestChange | None] | None, *, listed: bool) -> None:
         """Count the draws of a job, and keep what is nearer than what is known."""
@@ -136,11 +140,24 @@ class Flips:
             self.listed[rows] = share
         if nearest is None:
             return
-        members, distance, pieces, outputs = nearest
-        changed_rows = rows[members].tolist()
-        known = [self.nearest[row].distance if row in self.nearest else np.inf for row in changed_rows]
-        for k in np.flatnonzero(distance < known).tolist():
-            self.nearest[changed_rows[k]] = Nearest(pieces[k][0], outputs[k].copy(), float(distance[k]))
+        members, distances, ways, pieces, outputs = nearest
+        for i, k in np.argwhere(np.isfinite(distances)).tolist():
+            known, distance, way = self._nearest.setdefault(int(rows[members[i]]), {}), distances[i, k], int(ways[i, k])
+            if way not in known or distance < known[way][0]:
+                known.pop(way, None)  # of equal ones that which came first stays first
+                known[way] = float(distance), pieces[i][k], outputs[i, k].copy()
+                self._room -= size(pieces[i][k]) + outputs.shape[2]
+                if len(known) > (MOST_NEAREST if self._room > 0 else 1):
+                    del known[max(known, key=lambda one: known[one][0])]
+
+    @property
+    def nearest(self) -> dict[int, Nearest]:
+        """The nearest counterfactuals that change the decision, by hypothesis."""
+        made = {}
+        for row, known in self._nearest.items():
+            distances, pieces, outputs = zip(*sorted(known.values(), key=lambda one: one[0]), strict=True)
+            made[row] = Nearest(list(pieces), np.stack(outputs), np.array(distances))
+        return made
 
     def shares(self, error: Floats) -> FlipShare:
         """Return what was counted; `error` (H,) says how well the sampler is known."""
@@ -172,12 +189,35 @@ class LookForChanges:
         if not members.size:
             return changed.shape[1], share, None
         items, subset = hypotheses.items, batch.job.block.subset
-        distance = items.distances(batch.values, changed, subset)
-        best = distance.argmin(axis=1)
-        pieces = items.pack(batch.values, best[:, None] + 1, batch.versions, subset)
-        at = best[members]
-        nearest = (members, distance[members, at], items.take(pieces, members), outputs[members, at + 1])
+        distance, ways = items.distances(batch.values, changed, subset)
+        best, near = _nearest_of_each_way(changed, distance, ways)
+        pieces = items.take(items.pack(batch.values, best + 1, batch.versions, subset), members)
+        best, near = best[members], near[members]
+        at = members[:, None], best
+        nearest = (members, np.where(near, distance[at], np.inf), ways[at], pieces, outputs[members[:, None], best + 1])
         return changed.shape[1], share, nearest
+
+
+def _nearest_of_each_way(changed: Bools, distance: Floats, ways: Ints) -> tuple[Ints, Bools]:
+    """Return positions (n, k) of the nearest draws of each of the `ways` (n, draws), the nearest first, and which are.
+
+    >>> distance, ways = np.array([[3.0, 1.0, 2.0, np.inf]]), np.array([[5, 5, 7, 9]])
+    >>> _nearest_of_each_way(np.isfinite(distance), distance, ways)
+    (array([[1, 2]]), array([[ True,  True]]))
+    """
+    rows, draws = np.nonzero(changed)
+    order = np.lexsort((distance[rows, draws], ways[rows, draws], rows))
+    rows, draws = rows[order], draws[order]
+    new = np.ones(len(rows), bool)  # the nearest of its way
+    new[1:] = (rows[1:] != rows[:-1]) | (ways[rows[1:], draws[1:]] != ways[rows[:-1], draws[:-1]])
+    rows, draws = rows[new], draws[new]
+    order = np.lexsort((draws, distance[rows, draws], rows))
+    rows, draws = rows[order], draws[order]
+    rank = np.arange(len(rows)) - np.searchsorted(rows, rows)
+    count = min(int(rank.max(initial=0)) + 1, MOST_NEAREST)
+    best, near, first = np.zeros((len(changed), count), np.int64), np.zeros((len(changed), count), bool), rank < count
+    best[rows[first], rank[first]], near[rows[first], rank[first]] = draws[first], True
+    return best, near
 
 
 class DecisionChances:

@@ -367,7 +367,7 @@ def conditional_faults(
         known = ranks_of(subset) if rest.size else None
         if known is None:
             continue
-        rng = stream(seed, "conditional control", subset.name)
+        rng = stream(seed, "conditional control", subset.key)
         some = rng.permutation(len(known[0]))
         if clusters is not None:
             some = some[np.unique(clusters[known[0][some]], return_index=True)[1]]
@@ -443,7 +443,7 @@ def conditional_fault(
 
 def draw_ranks(hypotheses: Hypotheses, subset: Subset) -> Floats:
     """Return the ranks (n, columns) of a table's rows among 49 draws of each; NaN where a value is missing."""
-    rng = stream(hypotheses.seed, "ranks", subset.name)
+    rng = stream(hypotheses.seed, "ranks", subset.key)
     jobs = [Job(block, RANK_DRAWS, "ranks") for block in hypotheses.blocks if block.subset.name == subset.name]
     pool = np.concatenate([draw(hypotheses, job).values for job in jobs]).astype(np.float64)
     pool = pool.reshape(len(hypotheses.items), RANK_DRAWS + 1, -1)

@@ -489,7 +489,7 @@ def _check_subset(
     columns, levels = np.asarray(subset.index), table_levels[subset.index]
     given = np.concatenate([draw(hypotheses, job).values for job in jobs]).astype(np.float64)
     given = given.reshape(len(hypotheses.items), draws + 1, -1)
-    pool, rng = filled(given), stream(hypotheses.seed, "check", subset.name)
+    pool, rng = filled(given), stream(hypotheses.seed, "check", subset.key)
     info = info_of(hypotheses.sampler)
     share = 0.0 if info.reference_rows is None else len(given) / info.reference_rows
     ranked = check_ranks(pool, rng, share)
@@ -502,7 +502,7 @@ def _check_subset(
     conditional_p, told_by = 1.0, None
     rest = np.setdiff1d(np.arange(inputs.shape[1]), columns)
     if rest.size:
-        rng = stream(hypotheses.seed, "check", "conditional", subset.name)
+        rng = stream(hypotheses.seed, "check", "conditional", subset.key)
         among = np.stack([ranks(pool[:, :, k], rng) for k in range(len(columns))], axis=1)
         conditional_p, at = conditional_fault(filled(inputs.astype(np.float64))[:, rest], among, rng, share)
         told_by = names[rest[at]]

@@ -40,7 +40,15 @@ from butfor.tabular.fixed import Cell, fixed_cells, fixed_columns
 from butfor.tabular.residual import residual
 from butfor.tabular.residual.trees import grow
 from butfor.tabular.splice import Conditional, TableSampler, align_columns, bind_model, bind_sampler, is_data
-from butfor.tabular.subsets import ColumnTree, column_subsets, column_tree, is_nested, named_tree, stand_still
+from butfor.tabular.subsets import (
+    ColumnTree,
+    column_subsets,
+    column_tree,
+    is_nested,
+    named_tree,
+    single_subsets,
+    stand_still,
+)
 from butfor.tabular.table import Table, as_frame, as_table, clustered, items_of
 from butfor.types import Array, Batch, Bools, Floats, InputError, Ints, Model, Subset
 
@@ -129,8 +137,7 @@ def subset_tree(table: Table, sampler: Sampler, subsets: object) -> ColumnTree:
         return replace(named_tree(table, subsets), fixed=fixed)
     if not isinstance(subsets, str) or subsets != "zoom":
         if isinstance(subsets, str) and subsets == "columns":
-            cells = fixed_cells(fixed, np.arange(len(table.columns)))
-            subsets = {", ".join(sorted(table.columns[j] for j in cell)): list(cell) for cell in cells}
+            subsets = single_subsets(table, fixed_cells(fixed, np.arange(len(table.columns))))
         flat = column_subsets(table, subsets)
         return ColumnTree(flat, np.zeros(len(flat), np.int64), np.full(len(flat), -1), fixed)
     if reference is None:
@@ -285,6 +292,8 @@ def _notes(
     if isinstance(sampler, TableSampler) and sampler.reference is not None:
         reference = sampler.in_data_order(sampler.reference.values).astype(np.float64)
     notes: list[Note | str] = [*draw_notes(hypotheses, reference, controlled), *row_notes(table, reference, groups)]
+    if reference is not None and (still := stand_still(reference, table.values)).any():
+        notes.append(Note("constant-columns", "info", {"columns": [table.columns[j] for j in np.flatnonzero(still)]}))
     notes += fixed_notes(table, tree)
     if reference is not None and isinstance(sampler, TableSampler) and sampler.clusters is None:
         notes += reference_notes(table, reference)
@@ -376,6 +385,8 @@ def draw_notes(hypotheses: Hypotheses, reference: Floats | None, controlled: boo
     ]
     names: dict[str, list[str]] = {code: [] for code, _ in DRAW_NOTES}
     inputs: Floats | None = None
+    every = hypotheses.items.block(0, len(hypotheses.items))
+    still = np.zeros(every.shape[1], bool) if reference is None else stand_still(reference, every)  # said elsewhere
     for drawn in draw_all(hypotheses, jobs):
         subset, columns = drawn.job.block.subset, np.asarray(drawn.job.block.subset.index)
         pool = filled(np.asarray(drawn.values, dtype=np.float64).reshape(len(drawn.inputs), DRAWS + 1, -1))
@@ -388,7 +399,7 @@ def draw_notes(hypotheses: Hypotheses, reference: Floats | None, controlled: boo
         if few.any() and reference is not None:
             few &= _few_whole_numbers(filled(reference)[:, columns])
         wrong = {
-            "draws-repeat": (equal == DRAWS).all(axis=1).mean() > 0.5,
+            "draws-repeat": not still[columns].all() and (equal == DRAWS).all(axis=1).mean() > 0.5,
             "draws-fractions": not calibrated
             and len(inputs) >= 10
             and (few & ((draws % 1 != 0).mean(axis=(0, 1)) > 0.5)).any(),
@@ -462,7 +473,8 @@ def row_notes(table: Table, reference: Floats | None, groups: object) -> list[No
     values = table.values[:MOST_ROWS].astype(np.float64)
     if len(values) < LEAST_ROWS:
         return []
-    notes = [Note("repeated-inputs", "warning")] if groups is None and _repeat(values) else []
+    categories = np.array([column.kind == "category" for column in table.kinds])
+    notes = [Note("repeated-inputs", "warning")] if groups is None and _repeat(values, categories) else []
     for j, name in enumerate(table.columns if reference is not None and len(reference) >= LEAST_ROWS else ()):
         assert reference is not None
         here, other = values[:, j], reference[:, j]
@@ -498,12 +510,15 @@ def reference_notes(table: Table, reference: Floats) -> list[Note]:
         if np.mean((error**2).mean(axis=0) < (1 - ALIKE) * spread[others]) > 0.5:
             return [Note("clustered-reference", "warning", {"column": name})]
     many = [10 * len(np.unique(column)) >= len(rows) for column in rows.T]  # values: few are equal by chance
-    repeats = sum(many) > 1 and _repeat(reference[:MOST_ROWS, many])
+    repeats = sum(many) > 1 and _repeat(reference[:MOST_ROWS, many], np.zeros(sum(many), bool))
     return [Note("clustered-reference", "warning", {"column": None})] if repeats else []
 
 
-def _repeat(values: Floats) -> bool:
-    """Tell whether far more rows agree in half of the columns of many values than would by chance."""
+def _repeat(values: Floats, categories: Bools) -> bool:
+    """Tell whether far more rows agree in half of the columns of many values than would by chance.
+
+    Categories (d,) may go together, as a car's make and model do, without telling anything of who was asked twice.
+    """
     order = np.argsort(values, axis=0)
     ordered = np.take_along_axis(values, order, axis=0)  # missing ones last
     same = (ordered[1:] == ordered[:-1]) | np.isnan(ordered[:-1])
@@ -516,7 +531,8 @@ def _repeat(values: Floats) -> bool:
     telling, shared = values[:, many], np.bincount(order[:, many].reshape(-1), again[:, many].reshape(-1))
     if np.mean(2 * shared >= many.sum()) <= SHARE:
         return False  # the usual case: too few rows have enough values that any other row has
-    mixed = stream(0, "belonging").permuted(telling, axis=0)  # every column by itself
+    mixed = stream(0, "belonging").permuted(telling, axis=0)  # every column by itself, but categories together
+    mixed[:, categories[many]] = telling[:, categories[many]]
     return _share_alike(telling) > max(SHARE, 3 * _share_alike(mixed))
 
 

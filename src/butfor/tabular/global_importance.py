@@ -6,13 +6,14 @@ was fitted on the reference and on all other folds of the data (METHODS 11 (12))
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence, Sized
+from collections.abc import Callable, Hashable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from os import PathLike
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from butfor._version import __version__
 from butfor.evaluation.calls import Probe, probe
@@ -91,26 +92,26 @@ NO_REFERENCE = (
 def global_importance(
     model: object,
     X: object,
-    y: object = None,
+    y: ArrayLike | None = None,
     *,
     reference: object = None,
     sampler: object = None,
-    reference_groups: Any = None,
-    subsets: object = None,
+    reference_groups: ArrayLike | None = None,
+    subsets: str | Sequence[Any] | Mapping[Any, Any] | None = None,
     loss: Loss | None = None,
     passes: int | None = None,
     check: bool = True,
     alpha: float = 0.1,
     rule: str | None = None,
     alternative: Alternative | None = None,
-    target: Any = None,
+    target: Hashable = None,
     link: Link | None = None,
     draws: int | None = None,
     exact: bool = True,
     seed: int = 0,
     rng: np.random.Generator | np.random.SeedSequence | int | None = None,
     options: RunOptions | None = None,
-    workers: Any = None,
+    workers: object = None,
     run_dir: str | PathLike[str] | None = None,
     progress: bool | Callable[[Progress], None] | None = None,
     batch_rows: int | None = None,

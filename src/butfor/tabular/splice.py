@@ -12,7 +12,7 @@ import numpy as np
 
 from butfor.evaluation.samplers import Sampler, SamplerInfo, info_of, method, name_of
 from butfor.models import Wrapped, wrap
-from butfor.models.wrap import attribute, is_frame
+from butfor.models.wrap import attribute, is_frame, writes_underscores
 from butfor.results.words import Note, as_note
 from butfor.tabular.table import ColumnTypes, Table, as_frame, as_table, check_complete, clustered, is_lazy, twice
 from butfor.types import Array, Batch, Floats, InputError, Ints, Model, ModelError, Subset
@@ -379,6 +379,9 @@ def bind_model(model: object, data: object, what: str = "data") -> Wrapped:
     if wrapped.columns is None:
         return wrapped
     frame, wanted = as_frame(data, what), list(wrapped.columns)
+    if is_frame(frame) and writes_underscores(model):
+        wanted = _as_in_data(wanted, list(frame.columns))
+        wrapped = replace(wrapped, columns=tuple(wanted))
     if isinstance(frame, np.ndarray) and frame.ndim == 2 and frame.shape[1] != len(wanted):
         raise InputError(
             f"the model was fitted on {len(wanted)} columns, the {what} has {frame.shape[1]}; give it those it knows"
@@ -402,6 +405,16 @@ def bind_model(model: object, data: object, what: str = "data") -> Wrapped:
             "knows"
         ) from error
     return wrapped
+
+
+def _as_in_data(columns: Sequence[Any], given: Sequence[Any]) -> list[Any]:
+    """Return the columns of a model that writes underscores for spaces, with the names that the data has.
+
+    >>> _as_in_data(["b_1", "a_1"], ["a 1", "b_1"])
+    ['b_1', 'a 1']
+    """
+    names = {str(name).replace(" ", "_"): name for name in given}
+    return [names.get(str(column), column) for column in columns]
 
 
 def _reordered(call: Model, columns: Sequence[str], batch: Batch) -> Any:

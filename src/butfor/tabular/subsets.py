@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -82,8 +83,8 @@ MOST_LINKED = 2_000  # columns that the tree is grown from; each other column jo
 MOST_ROWS = 5_000  # of the reference, from which the tree is made
 MOST_COMPARED = 500  # columns of a table in which stand-ins are looked for
 ALL = "all columns"
-MOST_NAMED = 4  # columns in the name of a group
-MOST_LISTED = 6  # of a group of columns that tell each other
+MOST_NAMED, SHORT = 4, 40  # columns in the name of a group, or characters of all of them
+MOST_KEYED = 6  # columns in the key of a group of columns that tell each other
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,7 +123,9 @@ def column_tree(table: Table, still: Bools | None = None, fixed: Mapping[int, Ce
     width = len(table.columns)
     moving = np.arange(width) if still is None else np.flatnonzero(~still)
     single = fixed_cells(fixed or {}, moving)
-    cells: list[list[Cell]] = [[tuple(range(width))], *_cuts(table, moving, single), single]
+    linked = len(single) > 2 and len(moving) <= MOST_LINKED
+    strength = associations(table) if linked else None
+    cells: list[list[Cell]] = [[tuple(range(width))], *_cuts(table, moving, single, strength), single]
     subsets: list[Subset] = []
     resolution, parent = list[int](), list[int]()
     known: set[Cell] = set()
@@ -131,13 +134,15 @@ def column_tree(table: Table, still: Bools | None = None, fixed: Mapping[int, Ce
         fresh = [cell for cell in layer if cell not in known]
         level, first = max(resolution, default=-1) + 1, len(subsets)
         for cell in fresh:
-            subsets.append(Subset(_name(table, cell, moving), np.array(cell)))
+            subsets.append(Subset(_key(table, cell, moving), np.array(cell)))
             resolution.append(level)
             parent.append(int(holder[cell[0]]))
         for position, cell in enumerate(fresh, start=first):
             holder[list(cell)] = position
         known.update(fresh)
-    return ColumnTree(unique(subsets), np.array(resolution), np.array(parent), fixed or {})
+    root, *rest = unique(subsets)
+    named = [Subset(_name(table, one.index, moving, strength), one.index, one.name) for one in rest]
+    return ColumnTree(unique([root, *named]), np.array(resolution), np.array(parent), fixed or {})
 
 
 def stand_still(reference: Array, inputs: Array) -> Bools:
@@ -158,7 +163,7 @@ def _linkage(strength: Floats) -> Any:
     return linkage((1 - strength)[np.triu_indices(len(strength), 1)], "average")
 
 
-def _cuts(table: Table, columns: Ints, together: Sequence[Cell]) -> list[list[Cell]]:
+def _cuts(table: Table, columns: Ints, together: Sequence[Cell], strength: Floats | None) -> list[list[Cell]]:
     from scipy.cluster.hierarchy import fcluster
 
     width = len(columns)
@@ -169,10 +174,13 @@ def _cuts(table: Table, columns: Ints, together: Sequence[Cell]) -> list[list[Ce
     if width > MOST_LINKED:
         linked = order[:: -(-width // MOST_LINKED)]
         nearest = _nearest(table, order, linked)
-    strength = associations(table) if linked is order else associations(table, linked)
-    for cell in together if linked is order else ():
-        strength[np.ix_(cell, cell)] = 1.0
-    tree = _linkage(strength[np.ix_(order, order)] if linked is order else strength)
+    if strength is None:
+        strength = associations(table, linked)
+    else:
+        for cell in together:
+            strength[np.ix_(cell, cell)] = 1.0
+        strength = strength[np.ix_(order, order)]
+    tree = _linkage(strength)
     cuts = []
     for count in (count for count in CUTS if count < len(together)):
         labels = fcluster(tree, count, "maxclust")[nearest]  # merges at one distance stay together
@@ -232,12 +240,55 @@ def told_groups(table: Table) -> list[Subset]:
     groups = []
     for cell in (cell for cell in cells if 1 < len(cell) < width):
         names = [table.columns[j] for j in cell]
-        more = f" and {len(names) - MOST_LISTED} more" if len(names) > MOST_LISTED else ""
-        groups.append(Subset(f"{', '.join(names[:MOST_LISTED])}{more}", cell))
-    return unique(groups)
+        more = f" and {len(names) - MOST_KEYED} more" if len(names) > MOST_KEYED else ""
+        groups.append(Subset(f"{', '.join(names[:MOST_KEYED])}{more}", cell))
+    every = np.arange(width)
+    return unique([Subset(_name(table, one.index, every, strength), one.index, one.name) for one in unique(groups)])
 
 
-def _name(table: Table, cell: Sequence[int], moving: Ints) -> str:
+def _name(table: Table, cell: Ints, moving: Ints, strength: Floats | None = None) -> str:
+    """Return what a group of columns is called: its columns, all but a few, or how many and the one that leads them.
+
+    That one is associated most with the others, by `strength` (d, d). A word that all of them begin or end with, and
+    not every column of the table, is part of the name.
+
+    >>> import pandas as pd, butfor
+    >>> names = [f"{kind} {part}" for kind in ("mean", "worst") for part in ("area", "bend", "cut", "dip", "edge")]
+    >>> table = butfor.tabular.table.as_table(pd.DataFrame(np.zeros((1, 10)), columns=names), "reference")
+    >>> [_name(table, np.arange(*ends), np.arange(10)) for ends in ((1, 3), (5, 10), (1, 6), (0, 8))]
+    ['mean bend, mean cut', 'all 5 worst columns', '5 columns led by mean bend', 'all but worst dip, worst edge']
+    """
+    names = sorted(table.columns[j] for j in cell)
+    if len(names) <= MOST_NAMED or len(", ".join(names)) <= SHORT:
+        return ", ".join(names)
+    others = sorted({table.columns[j] for j in moving.tolist()} - set(names))
+    if not others:
+        return "all columns that vary" if len(names) < len(table.columns) else f"all {len(names)} columns"
+    if len(others) < MOST_NAMED:
+        return f"all but {', '.join(others)}"
+    lead, words = names[0], [re.split("[ _]+", name) for name in table.columns]
+    if strength is not None:
+        order = np.array([table.columns.index(name) for name in names])
+        lead = names[int(strength[np.ix_(order, order)].sum(axis=1).round(6).argmax())]
+    for place in (0, -1):
+        alike = [words[j][place] for j in cell]
+        count = sum(len(one) > 1 and one[place] == alike[0] for one in words)
+        if len(set(alike)) == 1 and alike[0].isalpha() and len(names) <= count < len(words):
+            known = f"{alike[0]} columns"
+            return f"all {count} {known}" if len(names) == count else f"{len(names)} {known} led by {lead}"
+    return f"{len(names)} columns led by {lead}"
+
+
+def single_subsets(table: Table, cells: Sequence[Cell]) -> list[Subset]:
+    """Return every column by itself, but those that fix each other together."""
+    every = np.arange(len(table.columns))
+    keys = [", ".join(sorted(table.columns[j] for j in cell)) for cell in cells]
+    named = zip(cells, keys, strict=True)
+    return unique([Subset(_name(table, np.array(cell), every), np.array(cell), key) for cell, key in named])
+
+
+def _key(table: Table, cell: Sequence[int], moving: Ints) -> str:
+    """Return what the random numbers of a group are drawn by: a name that groups had once."""
     if len(cell) == len(table.columns):
         return ALL if len(cell) > 1 else table.columns[0]
     names = sorted(table.columns[j] for j in cell)

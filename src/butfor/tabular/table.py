@@ -279,8 +279,19 @@ def as_frame(data: object, what: str, like: ColumnTypes | None = None) -> object
             if known is not None and known.dtype is not None and known.dtype != dtype:
                 frame[label] = _typed(frame[label], known.dtype)
         return frame
+    if what == "data" and isinstance(data, np.ndarray | list | tuple) and _is_row(data):
+        return np.asarray(data)[None]
     to_pandas = None if is_frame(data) else attribute(data, "to_pandas")  # of polars, pyarrow
     return data if to_pandas is None else to_pandas()
+
+
+def _is_row(data: Array | Sequence[object]) -> bool:
+    """Tell whether it is one row of numbers rather than a table.
+
+    >>> _is_row([1.0, 2.0]), _is_row([[1.0, 2.0]]), _is_row([])
+    (True, False, False)
+    """
+    return len(data) > 0 and all(isinstance(one, int | float | np.number | np.bool_) for one in data)
 
 
 def _typed(column: pd.Series[Any], dtype: Any) -> pd.Series[Any]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from butfor.evaluation.hypotheses import Proposer, ProposesTree, is_blind, list_hypotheses
 from butfor.evaluation.items import ListItems
@@ -102,19 +103,19 @@ KEEP = (8, 2**26)  # counterfactuals of each hypothesis that are kept, and the c
 
 @documented
 def explain(
-    model: Any,
-    texts: Any,
-    sampler: Any,
+    model: object,
+    texts: object,
+    sampler: object,
     *,
-    units: Any = "word",
+    units: object = "word",
     test: str | Procedure | None = None,
     alternative: Alternative | None = "two-sided",
     rule: str | None = None,
     family: Family = "run",
-    groups: Any = None,
-    weights_by: Any = None,
-    target: Any = None,
-    y: Any = None,
+    groups: ArrayLike | Mapping[Any, Hashable] | None = None,
+    weights_by: ArrayLike | Callable[[Any, str], Hashable] | None = None,
+    target: Hashable = None,
+    y: ArrayLike | None = None,
     link: Link | None = None,
     alpha: float = 0.1,
     decide: Callable[[Any], Any] | Literal[False] | None = None,
@@ -128,7 +129,7 @@ def explain(
     seed: int = 0,
     rng: np.random.Generator | np.random.SeedSequence | int | None = None,
     options: RunOptions | None = None,
-    workers: Any = None,
+    workers: object = None,
     run_dir: str | PathLike[str] | None = None,
     progress: bool | Callable[[Progress], None] | None = None,
     batch_rows: int | None = None,

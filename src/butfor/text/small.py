@@ -2,7 +2,7 @@
 
 The classifier's state at a piece depends on the three pieces to either side; these states are pooled over the text, by
 weighted means and by a maximum, and the output is made of the pooled values. So that is done once for a sentence: a
-text of which one sentence was redrawn costs little more than that sentence (docs/decisions/0030).
+text of which one sentence was redrawn costs little more than that sentence (docs/decisions.md, 30).
 """
 
 from __future__ import annotations

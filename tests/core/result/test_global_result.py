@@ -55,6 +55,9 @@ def test_holdout_finds_what_skill_rests_on():
     assert result.chosen.tolist() == [True, True, False, False]
     assert result.record.test == "holdout"
     table = result.table
+    pd.testing.assert_frame_equal(
+        global_importance(linear, X, y, reference=NORMAL).table, table
+    )  # scikit-learn's order
     assert_allclose(table.statistic, ((y - linear(X)) ** 2).sum(), rtol=1e-6)  # the same loss whatever is redrawn
     assert table.status.tolist() == ["tested", "tested", "no variation", "no variation"]
     assert table.p[2] == table.p[3] == 1.0

@@ -5,6 +5,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
 
 import butfor
 from butfor.inference.selection import RULES, knockoff_plus
@@ -162,7 +163,7 @@ def test_few_inputs_beyond_the_reference_are_asked_whether_they_were_picked():
     alike, classes = np.ones(4, int), np.zeros(100, int)
     (called,) = called_alike(alike[:1], classes, "no")
     assert str(called).startswith("The input is called 'no', and no row of the reference is. If it was picked")
-    assert called_alike(alike, classes, "no")[0].values == {"inputs": 4, "name": "no", "share": 0.0}
+    assert called_alike(alike, classes, "no")[0].values == {"inputs": 4, "name": "no", "share": 0.0, "decided": True}
     assert called_alike(np.array([0, 1]), classes, "no") == []
     assert called_alike(alike, np.arange(100) % 2, "no") == []
 
@@ -177,3 +178,18 @@ def test_nothing_is_promised_whatever_was_looked_at_first_of_inputs_that_may_be_
     assert "picked-by-output" in [note.code for note in far.notes]
     assert ", unless picked by their output" in far.summary()
     assert "unless picked" not in near.summary()
+
+
+@pytest.mark.parametrize("inputs", [2, 6])
+@pytest.mark.filterwarnings("ignore::butfor.ReachWarning")
+def test_who_wants_no_decision_is_not_advised_to_ask_about_one(inputs):
+    rng = np.random.default_rng(0)
+    reference, far = rng.normal(size=(100, 3)), rng.normal(4, 1, size=(inputs, 3))
+    near = rng.normal(size=(inputs, 3))
+    classes = LogisticRegression().fit(np.vstack([reference, far]), np.arange(100 + inputs) >= 100)
+    for model in (classes, lambda rows: rows.sum(axis=1)):
+        for data in (near, far):
+            result = butfor.explain(model, data, reference, decide=False, control=False)
+            words = " ".join([result.summary(), *map(str, result.notes)])
+            assert "decide=" not in words
+            assert "necessary" not in words

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.stats import beta, binom
 
@@ -198,7 +199,119 @@ def test_the_nearest_that_changes_the_decision_is_the_nearest_drawn():
     assert near[0, 1] == 0
     drawn = result.counterfactuals(0, "x0", n=3)[:, 0]
     assert near[0, 0] >= drawn[drawn <= 0].max(initial=-np.inf)
-    assert result.nearest(0, "x1") is None
+    with pytest.warns(butfor.ReachWarning, match="No draw that was kept changes the decision of input 0 with 'x1' red"):
+        assert result.nearest(0, "x1") is None
+
+
+PEOPLE = pd.DataFrame(np.random.default_rng(1).normal(size=(150, 3)), columns=["income", "debt", "age"])
+PEOPLE["town"] = pd.Categorical(np.random.default_rng(2).choice(["Ulm", "Jena"], 150))
+
+
+def approved(rows):
+    return rows.income - rows.debt + 0.5 * rows.age + (rows.town == "Ulm")
+
+
+def asked(model=approved, inputs=4, **settings):
+    decide = {"decide": lambda outputs: outputs > 0.5, "control": False, "seed": 3, **settings}
+    return butfor.explain(model, PEOPLE[:inputs], PEOPLE[50:], **decide)
+
+
+def gower(made, observed):
+    numbers = ["income", "debt", "age"]
+    spans = np.ptp(pd.concat([PEOPLE[:4], PEOPLE[50:]])[numbers].to_numpy(), axis=0)
+    away = np.abs(made[numbers].to_numpy() - observed[numbers].to_numpy(dtype=float)) / spans
+    return away.sum(axis=1) + (made.town.astype(str) != observed.town).to_numpy()
+
+
+RULED_OUT = {
+    "nothing": ((), {}),
+    "age stays": (("age",), {}),
+    "income up": ((), {"income": "up"}),
+    "debt down, age and town stay": (("age", "town"), {"debt": -1}),
+    "income down, debt up": ((), {"income": "down", "debt": 1}),
+}
+
+
+@pytest.mark.filterwarnings("ignore::butfor.ReachWarning")
+@pytest.mark.parametrize(("fixed", "direction"), RULED_OUT.values(), ids=RULED_OUT)
+def test_the_nearest_of_all_draws_of_single_columns_that_keeps_to_what_may_change(fixed, direction):
+    seen = []
+
+    def model(rows):
+        seen.append(rows.copy())
+        return approved(rows)
+
+    alone = {"enough": None, "min_effect": 50.0}  # no further draws, of other sets or of sizes
+    result = asked(model, subsets="columns", **alone)
+    drawn = pd.concat(seen, ignore_index=True)
+    for name in result.input_names:
+        observed = PEOPLE.loc[name]
+        made = drawn[(drawn == observed).sum(axis=1) == 3]
+        may = (approved(made) > 0.5) != (approved(PEOPLE.loc[[name]]).iloc[0] > 0.5)
+        for column in fixed:
+            may &= made[column] == observed[column]
+        for column, way in direction.items():
+            may &= (made[column] - observed[column]) * {"up": 1, "down": -1}.get(way, way) >= 0
+        near = result.nearest(name, fixed=fixed, direction=direction)
+        assert (near is None) == (not may.any())
+        if near is not None:
+            assert gower(near, observed)[0] == pytest.approx(gower(made[may], observed).min())
+
+
+@pytest.mark.filterwarnings("ignore::butfor.ReachWarning")
+def test_groups_keep_draws_in_which_other_columns_rise_and_fall(tmp_path):
+    result = asked(inputs=1)
+    kept = result.decided.nearest
+    assert max(len(one.distances) for one in kept.values()) == 8
+    assert all((np.diff(one.distances) >= 0).all() for one in kept.values())
+    near = result.nearest()  # one input needs no name
+    nearest = result.subset_names[min(kept, key=lambda row: kept[row].distances[0])]
+    pd.testing.assert_frame_equal(near, result.nearest(0, nearest))
+    up = result.nearest(direction={"income": "up", "debt": "down"}, fixed="town")
+    assert up.income.iloc[0] >= PEOPLE.income[0]
+    assert up.debt.iloc[0] <= PEOPLE.debt[0]
+    assert up.town.iloc[0] == PEOPLE.town[0]
+    again = butfor.load(result.save(tmp_path / "r.butfor"))
+    pd.testing.assert_frame_equal(again.nearest(fixed=["town"], direction={"income": 1, "debt": -1}), up)
+
+
+@pytest.mark.filterwarnings("ignore::butfor.ReachWarning")
+def test_without_room_the_nearest_alone_is_kept(monkeypatch):
+    rich = asked(inputs=2)
+    monkeypatch.setattr("butfor.run.watchers.NEAREST_ROOM", 0)
+    poor = asked(inputs=2)
+    assert {len(one.distances) for one in poor.decided.nearest.values()} == {1}
+    assert {row: one.distances[0] for row, one in poor.decided.nearest.items()} == {
+        row: one.distances[0] for row, one in rich.decided.nearest.items()
+    }
+
+
+WRONG = {
+    "unknown column": ({"fixed": ["wage"]}, "unknown column 'wage'; this result has 'income', 'debt', 'age', 'town'"),
+    "no way": (
+        {"direction": {"income": "north"}},
+        "direction of 'income' must be 'up' or 'down', or 1 or -1, got 'nor",
+    ),
+    "twice": ({"fixed": ["age"], "direction": {"age": "up"}}, "column 'age' is in fixed and in direction"),
+    "category": (
+        {"direction": {"town": "up"}},
+        "column 'town' holds categories, which have no direction; fixed= keeps",
+    ),
+}
+
+
+@pytest.mark.filterwarnings("ignore::butfor.ReachWarning")
+def test_what_cannot_be_asked_of_nearest():
+    result = asked()
+    for wrong, message in WRONG.values():
+        with pytest.raises(butfor.InputError, match=message):
+            result.nearest(0, **wrong)
+    with pytest.raises(butfor.InputError, match="this result has 4 inputs; name one: 0, 1, 2, 3"):
+        result.nearest()
+    with pytest.warns(
+        butfor.ReachWarning, match=r"None of the \d+ draws kept that change .* \(income, debt, age and town\)"
+    ):
+        assert result.nearest(0, fixed=list(PEOPLE.columns)) is None
 
 
 def test_sufficiency_keeps_the_subset_and_redraws_the_rest():

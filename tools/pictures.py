@@ -1,0 +1,188 @@
+"""The pictures of docs/benchmarks.md, from benchmarks/results/*.json: python -m tools.pictures [name ...]
+
+Those of `curves` are made by the study itself (python -m benchmarks curves --pictures docs/figures).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+
+mpl.use("agg")
+import matplotlib.pyplot as plt
+
+ROOT = Path(__file__).resolve().parents[1]
+OURS, THEIRS, LIMIT = "#1f5fa8", "#c2671b", "#555555"
+SETTINGS: Any = {
+    "svg.hashsalt": "butfor",  # the same bytes from the same figures
+    "svg.fonttype": "none",
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "legend.frameon": False,
+    "figure.constrained_layout.use": True,
+}
+
+
+def figures(study: str, table: str) -> list[dict[str, Any]]:
+    """Return the rows of one table of a results file."""
+    rows: list[dict[str, Any]] = json.loads((ROOT / f"benchmarks/results/{study}.json").read_text())["figures"][table]
+    return rows
+
+
+def numbers(cell: object) -> list[float]:
+    """Return the numbers in a cell such as ".208 (.004)/.965 (.001)".
+
+    >>> numbers(".208 (.004)/1")
+    [0.208, 0.004, 1.0]
+    """
+    return [float(found) for found in re.findall(r"\d*\.?\d+", str(cell).replace(",", ""))]
+
+
+def table1() -> None:
+    """Measured against expected, with three standard errors."""
+    _, axes = plt.subplots(1, 2, figsize=(7, 3))
+    for ax, name, at in zip(axes, ("FDR", "TPR"), (0, 1), strict=True):
+        for row in figures("table1", "alpha = 0.2"):
+            measured, expected = numbers(row["measured FDR/TPR"]), numbers(row["expected"])[at]
+            inside = row["within"].split(", ")[at] == "yes"
+            colour, mark = (OURS, "o") if inside else (THEIRS, "D")
+            error = 3 * measured[2 * at + 1]
+            ax.errorbar(expected, measured[2 * at], error, color=colour, marker=mark, markersize=4, linewidth=0.8)
+        ends = ax.get_xlim()
+        ax.plot(ends, ends, color=LIMIT, linewidth=0.7, linestyle=":")
+        ax.set(title=name, xlabel="expected", ylabel="measured, 3 s.e.")
+
+
+def sequential() -> None:
+    """Power against rows, for every bed and method."""
+    _, ax = plt.subplots(figsize=(7, 3))
+    rows = [row for row in figures("methods", "Beyond the paper") if row["alpha"] == 0.1 and row["TPR (s.e.)"]]
+    for bed in ("sum-of-abs-independent", "independent-discontinuous", "sparse", "sum-of-abs-correlated"):
+        of_bed = sorted((row for row in rows if row["bed"] == bed), key=lambda row: row["rows per hypothesis"])
+        place = [row["rows per hypothesis"] for row in of_bed]
+        (line,) = ax.plot(place, [numbers(row["TPR (s.e.)"])[0] for row in of_bed], marker="o", label=bed)
+        for row in of_bed if bed == "sum-of-abs-correlated" else ():
+            at = (row["rows per hypothesis"], numbers(row["TPR (s.e.)"])[0] - 0.03)
+            ax.annotate(row["method"], at, fontsize=7, ha="right", va="top", color=line.get_color(), rotation=35)
+    ax.set(xscale="log", ylim=(0.25, 1.02), xlabel="model rows a hypothesis", ylabel="TPR at alpha .1")
+    ax.legend(fontsize=7, loc="lower right")
+
+
+def nulls() -> None:
+    """Runs with a false discovery, of 110, under the bound."""
+    _, ax = plt.subplots(figsize=(7, 2.6))
+    rows = [row for row in figures("nulls", "All distributions together") if row["test"] == "sequential"]
+    names = [f"{row['reference rows']:,} rows\n{row['inputs']} inputs" for row in rows]
+    place = range(len(rows))
+    ax.bar([at - 0.2 for at in place], [row["input by input"] for row in rows], 0.38, color=OURS, label="an input")
+    worst = [max(numbers(row["features by resolution"])) for row in rows]
+    ax.bar([at + 0.2 for at in place], worst, 0.38, color="#8fb7dc", label="a feature, worst resolution")
+    ax.axhline(17, color=LIMIT, linestyle="--", linewidth=0.8, label="alpha + 2 s.e.")
+    ax.set(xticks=list(place), ylabel="of 110 null runs", ylim=(0, 24))
+    ax.set_xticklabels(names, fontsize=7)
+    ax.legend(fontsize=7, ncol=3, loc="upper left")
+
+
+def referee() -> None:
+    """How often single intervals hold, bed by bed, before and after part 13."""
+    _, ax = plt.subplots(figsize=(7, 2.6))
+    for study, colour, label in (("referee-before", THEIRS, "before"), ("referee", OURS, "now")):
+        rows = [row for row in figures(study, "beds") if row["reference"] == 300]
+        held = sorted(row["held"] for row in rows if row["held"] is not None)
+        ax.plot(range(1, len(held) + 1), held, ".", color=colour, label=label)
+    ax.axhline(0.95, color=LIMIT, linestyle="--", linewidth=0.8)
+    ax.set(xlabel="60 cells (bed and place), sorted", ylabel="intervals that hold")
+    ax.legend(fontsize=8)
+
+
+def shifted() -> None:
+    """False discovery rate, worst resolution, against power."""
+    _, ax = plt.subplots(figsize=(7, 2.8))
+    for sampler, colour, label in (("true", "#999999", "true conditional"), ("residual", OURS, "residual, fitted")):
+        rows = [row for row in figures("shifted", "Known truth, shifted inputs") if row["sampler"] == sampler]
+        below = [max(numbers(row["FDR by resolution"])[:3]) for row in rows]  # finer ones choose a handful
+        ax.plot(below, [row["TPR there"] for row in rows], "o", color=colour, label=label, markersize=4)
+    ax.axvline(0.1, color=LIMIT, linestyle="--", linewidth=0.8)
+    ax.set(xlabel="FDR, worst of the first three resolutions", ylabel="TPR below all columns", xlim=(-0.005, 0.15))
+    ax.legend(fontsize=8)
+
+
+def decisions() -> None:
+    """Runs in which all intervals hold, by sampler."""
+    _, ax = plt.subplots(figsize=(7, 2.4))
+    rows = figures("decisions", "Decisions")
+    samplers = list(dict.fromkeys(row["sampler"] for row in rows))
+    for row in rows:
+        mark = "o" if row["inputs"] == "all" else "^"
+        ax.plot(row["all covered"], samplers.index(row["sampler"]), mark, color=OURS, markersize=5, alpha=0.6)
+    for label, mark in (("all inputs", "o"), ("top 1 % by output", "^")):
+        ax.plot([], [], mark, color=OURS, label=label)
+    ax.axvline(0.95, color=LIMIT, linestyle="--", linewidth=0.8)
+    ax.set(yticks=range(len(samplers)), yticklabels=samplers, xlim=(0.93, 1.005))
+    ax.set_xlabel("runs in which all intervals hold at once")
+    ax.legend(fontsize=8, loc="upper left")
+
+
+def questions() -> None:
+    """Inputs with an answer, question by question."""
+    _, ax = plt.subplots(figsize=(7, 3))
+    rows = figures("questions", "Ordinary questions")[::-1]
+    place = range(len(rows))
+    ax.barh(place, [row["answered"] / row["inputs"] for row in rows], color="#cfe0f1", label="as a whole")
+    below = [row["below the root"] / row["inputs"] for row in rows]
+    ax.barh(place, below, color=OURS, height=0.45, label="below all columns")
+    ax.set(yticks=list(place), yticklabels=[row["question"] for row in rows], xlabel="share of inputs that are unusual")
+    ax.legend(fontsize=8, loc="lower right", bbox_to_anchor=(1, 1), ncol=2)
+
+
+def cost() -> None:
+    """Processor seconds for 100 inputs, by method."""
+    _, ax = plt.subplots(figsize=(7, 3.4))
+    rows = sorted(figures("peers", "independent-network"), key=lambda row: -float(row["s, 100 inputs"]))
+    colours = [OURS if row["error control"] != "none" else THEIRS for row in rows]
+    ax.barh([row["method"] for row in rows], [row["s, 100 inputs"] for row in rows], color=colours)
+    ax.set(xscale="log", xlabel="processor seconds, 100 inputs; blue: controls an error rate")
+    ax.tick_params(axis="y", labelsize=7)
+
+
+def trees() -> None:
+    """Seconds over inputs, for 500 trees."""
+    _, ax = plt.subplots(figsize=(7, 2.8))
+    rows = [row for row in figures("trees", "Exact tests of tree ensembles") if row["trees"] == 500]
+    lines = {"alone": (OURS, "-", "our p-values"), "whole": (OURS, "--", "our whole run")}
+    lines["TreeExplainer, path-dependent"] = (THEIRS, "-", "TreeExplainer, path-dependent")
+    lines["interventional"] = (THEIRS, "--", "TreeExplainer, interventional")
+    for column, (colour, style, label) in lines.items():
+        there = [(row["inputs"], row[column]) for row in rows if row[column] is not None]
+        ax.plot(*zip(*there, strict=True), color=colour, linestyle=style, marker=".", label=label)
+    ax.set(xscale="log", yscale="log", xlabel="inputs, 500 trees", ylabel="processor seconds")
+    ax.legend(fontsize=8)
+
+
+PICTURES: dict[str, Callable[[], None]] = {
+    draw.__name__: draw for draw in (table1, sequential, nulls, referee, shifted, decisions, questions, cost, trees)
+}
+
+
+def main(names: list[str], out: Path = ROOT / "docs" / "figures") -> int:
+    unknown = sorted(set(names) - set(PICTURES))
+    if unknown:
+        sys.stderr.write(f"No picture is named {', '.join(unknown)}; the names are {', '.join(PICTURES)}\n")
+        return 2
+    for name in names or PICTURES:
+        with mpl.rc_context(SETTINGS):
+            PICTURES[name]()
+            plt.savefig(out / f"bench-{name}.svg", metadata={"Date": None})
+            plt.close()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
