@@ -162,5 +162,5 @@ def test_a_run_from_coarse_to_fine_is_shown_as_a_heat_map(tmp_path):
     assert (known[16:, 16:] == lit[16:, 16:]).all()  # and so does what has no effect
     for one, said in ((result, False), (every, True)):
         page = one.report(tmp_path / f"{said}.html").read_text(encoding="utf-8")
-        assert "From coarse to fine: what is established keeps its colours" in page
+        assert "From coarse to fine: what is unusual keeps its colours" in page
         assert ("A faint veil is the estimated effect" in page) == said

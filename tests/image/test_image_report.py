@@ -62,7 +62,7 @@ def test_every_region_is_shown_with_its_counterfactuals(page):
     assert page.count('type="checkbox"') == 6 * 2 * 3
     assert page.count(">removed<") == 12
     assert re.search(r"probability 0\.\d+ \([+−]\d", page)
-    assert re.search(r"established, p-value ", page)
+    assert re.search(r"unusual, p-value ", page)
 
 
 def test_what_the_view_says_is_what_the_run_found():

@@ -57,7 +57,7 @@ def test_says_what_is_promised_and_found(result):
     promise = result.guarantee
     assert " ".join(str(promise).split(" (")[0].split()) in text
     assert all(str(caveat) in text for caveat in promise.caveats)
-    assert all(" ".join(str(note).split()) in text for note in result.notes)
+    assert all(" ".join(str(note).split()) in text for note in view(result).notes)
     for value in ("Seed 0", "gaussian(300 reference rows, 3 columns)", f"{result.rows:,}", butfor.__version__):
         assert value in text
 

@@ -30,18 +30,6 @@ class Bounds:
         # max over u of 1 - u + #{i in rows : h p_i <= u a}: only u at which the count jumps can be best
         return int(np.max(np.arange(1, len(cost) + 1) - cost + 1, initial=0))
 
-    def by_group(self, groups: Ints, size: int) -> Ints:
-        """The bounds of the sets `groups == 0 .. size - 1`, in one pass: every input, or every subset, of a run."""
-        order = np.lexsort((self.cost, groups))
-        counts = np.bincount(groups, minlength=size)
-        starts = np.cumsum(counts) - counts
-        by_set = np.zeros(size)
-        if len(order):
-            rank = np.arange(1, len(order) + 1) - starts[groups[order]]
-            filled = counts > 0
-            by_set[filled] = np.maximum.reduceat(rank - self.cost[order] + 1, starts[filled])
-        return np.maximum(by_set, 0).astype(np.int64)
-
 
 def simes_bounds(p: ArrayLike, confidence: float = 0.95) -> Bounds:
     """Bounds that hold for all sets at once with probability `confidence`, so looking before picking is allowed.

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from butfor.inference.bounds import simes_bounds
-from butfor.results.notes import PICKED
 from butfor.results.words import listed as listed_names
 from butfor.results.words import model_rows
 from butfor.types import Bools, Floats, Ints
@@ -18,11 +16,6 @@ if TYPE_CHECKING:
     from butfor.results.result import KeptSet, Result
 
 WIDTH = 110  # characters of a line
-CONFIDENCE = 0.95
-CALLED = {
-    "image": "the image would have been called something else in {ways} % of its fills",
-    "text": "the text would have been called something else in {ways} % of its fills",
-}
 
 
 def summary(result: Result, *, full: bool = False, most: int = 15) -> str:
@@ -33,11 +26,11 @@ def summary(result: Result, *, full: bool = False, most: int = 15) -> str:
     lines = [str(line) for line in shown.lines]
     if not full:
         return "\n".join(lines)
-    table = _importance_lines(result, most) if result.is_global else _subset_lines(result, most)
     rest = [*(f"Note: {note}" for note in shown.notes), *([f"Control: {shown.control}"] if shown.control else [])]
-    rest += [f"Guarantee: {result.guarantee}", *shown.promises, shown.bound, OF_INTERVALS]
+    rest += [f"Guarantee: {result.guarantee}", *shown.promises, OF_INTERVALS]
     settings = [f"{name}: {value}" for name, value in shown.settings]
-    return "\n".join([*lines, "", *_wrapped(shown.made), *table, "", *_wrapped(*rest), "", *_wrapped(*settings)])
+    table = [*_wrapped(shown.made), *_subset_lines(result, most)]
+    return "\n".join([*lines, "", *table, "", *_wrapped(*rest), "", *_wrapped(*settings)])
 
 
 def _wrapped(*sentences: str) -> list[str]:
@@ -45,27 +38,18 @@ def _wrapped(*sentences: str) -> list[str]:
 
 
 def _subset_lines(result: Result, most: int) -> list[str]:
-    """Return a table of the subsets that were chosen for any input, the most often chosen first."""
-    size, known = len(result.subset_names), result.chosen & ~np.isnan(result.effects.effect)
-    chosen, tested = (np.bincount(result.subset_of[rows], minlength=size) for rows in (result.chosen, slice(None)))
-    order = [j for j in np.argsort(-chosen, kind="stable").tolist() if chosen[j]]
-    if not order:
-        return []
-    total = np.bincount(result.subset_of[known], weights=result.effects.effect[known], minlength=size)
-    count = np.bincount(result.subset_of[known], minlength=size)
-    columns = {"chosen for": [f"{chosen[j]} of {tested[j]}" for j in order]}
-    true = _true(result, result.subset_of, size)
-    if any(true[j] for j in order):  # "at least 0" says nothing
-        columns["at least true"] = [str(true[j]) for j in order]
-    if known.any():
-        columns["mean effect"] = [f"{total[j] / count[j]:+.3g}" if count[j] else "" for j in order]
-    names = [result.subset_names[j] for j in order[:most]]
-    width = max(map(len, ["subset", *names]))
-    lines = ["", "  ".join([f"{'subset':<{width}}", *columns])]
-    for k, name in enumerate(names):
-        cells = (f"{cells[k]:>{len(title)}}" for title, cells in columns.items())
-        lines.append("  ".join([f"{name:<{width}}", *cells]))
-    return [*lines, *([f"... and {len(order) - most} more subsets; see result.table"] if len(order) > most else [])]
+    """Return a table of the subsets that were chosen, over all inputs or for any, the most often or largest first."""
+    shown = result.features[["subset", "effect", "effect_low", "effect_high", "p", "q", "chosen"]]
+    order = -np.abs(np.nan_to_num(shown["effect"]))
+    if not result.is_global:
+        names = ["subset", "inputs_chosen", "inputs_necessary", "effect", "effect_low", "effect_high", "q", "chosen"]
+        shown = result.features[[name for name in names if name in result.features]]
+        order = -shown["inputs_chosen"].to_numpy()
+    rows = [j for j in np.argsort(order, kind="stable").tolist() if order[j] < 0 or shown["chosen"].iloc[j]]
+    shown = shown.dropna(axis=1, how="all").iloc[rows[:most]]
+    text = shown.to_string(index=False, float_format="{:.3g}".format, na_rep="", line_width=WIDTH, max_colwidth=40)
+    more = [f"... and {len(rows) - most} more subsets; see result.features"] if len(rows) > most else []
+    return ["", *text.splitlines(), *more] if rows else []
 
 
 def headline(result: Result) -> str:
@@ -90,28 +74,6 @@ def headline(result: Result) -> str:
 
 def _counted(count: int, what: str) -> str:
     return f"{count} {what}" if count == 1 else f"{count} {what}s"
-
-
-def bound_sentence(result: Result) -> str:
-    """Return how many discoveries are true at least, and in how many inputs there is one; nothing without p-values."""
-    true = sum(_true(result, np.where(result.chosen, 0, 1), 2)[:1])
-    if not true:
-        return ""
-    inputs = sum(count > 0 for count in _true(result, result.input_of, len(result.input_names)))
-    named = f", {_counted(inputs, 'input')} among them with a true one of their own," if inputs else ""
-    return (
-        f"With {CONFIDENCE:.0%} confidence at least {true} of the {int(result.chosen.sum())} chosen are true{named} "
-        "whatever you looked at first, if p-values are independent or positively dependent; result.bound(rows) says "
-        "how many of any rows you pick."
-    )
-
-
-def _true(result: Result, groups: Ints, size: int) -> list[int]:
-    """Return how many of each group are true discoveries at least: 0 without a guarantee, or if inputs look picked."""
-    picked = any(note.code in PICKED for note in result.run_notes)  # nobody knows whether they were
-    if result.evidence.kind != "p" or result.guarantee.controls == "nothing" or picked:
-        return [0] * size
-    return [int(count) for count in simes_bounds(result.evidence.values, CONFIDENCE).by_group(groups, size)]
 
 
 def importance_headline(result: Result) -> str:
@@ -140,22 +102,6 @@ def effect_name(result: Result) -> str:
         return f"mean increase of the {result.importance.loss} loss when redrawn"
     link = result.record.link
     return f"mean {f'{link} of the output' if link else 'output'} minus mean counterfactual"
-
-
-def _importance_lines(result: Result, most: int) -> list[str]:
-    """Return a table of the chosen subsets of the global question with their effects, the largest first."""
-    effects, p = result.effects, result.evidence.values
-    rows = [j for j in np.lexsort((p, -np.abs(np.nan_to_num(effects.effect)))).tolist() if result.chosen[j]]
-    if not rows:
-        return []
-    width = max(len("subset"), *(len(result.subset_names[j]) for j in rows[:most]))
-    lines = ["", f"Effect: {effect_name(result)}", f"{'subset':<{width}}  {'effect (95 % interval)':<32}  p"]
-    for j in rows[:most]:
-        effect, low, high = effects.effect[j], effects.low[j], effects.high[j]
-        interval = "" if np.isnan(low) else f" ({low:+.3g} to {high:+.3g})"
-        shown = "not estimated" if np.isnan(effect) else f"{effect:+.3g}{interval}"
-        lines.append(f"{result.subset_names[j]:<{width}}  {shown:<32}  {p[j]:.3g}")
-    return [*lines, *([f"... and {len(rows) - most} more subsets; see result.table"] if len(rows) > most else [])]
 
 
 def flip_words(result: Result, row: int, *, brief: bool = False) -> str:

@@ -13,14 +13,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from butfor.inference.statistics import Target, averaged_target
 from butfor.results.notes import PICKED
 from butfor.results.result import KeptSet, Moved, Result, Sets
 from butfor.results.summary import (
     WIDTH,
     are_logits,
     are_probabilities,
-    bound_sentence,
     effect_name,
     finest_of,
     flip_words,
@@ -120,27 +118,18 @@ class Entry:
 About = Literal[
     "says", "decisive", "enough", "moves", "nearest", "unusual", "differ", "matter", "note", "control", "promise"
 ]
-QUESTIONS: dict[About, str] = {
-    "decisive": "Decisive",
-    "enough": "Enough",
-    "moves": "Moves the output",
-    "nearest": "Nearest change",
-    "unusual": "Unusual",
-    "differ": "Differ on average",
-    "matter": "Matter",
-    "note": "Note",
-    "control": "Control",
-    "promise": "Promise",
-}
-MEANINGS: dict[About, str] = {
-    "decisive": "but for this part, redrawn as the reference has it, the decision would likely have been another.",
-    "enough": "with these columns kept and all others redrawn to go with them, the decision nearly always stays.",
-    "moves": "the output less its mean with this part redrawn, surely more than a little.",
-    "nearest": "the draw nearest to the input among those that change the decision; not the smallest change there is.",
-    "unusual": "the output is extreme beside those of the same input with this part redrawn.",
-    "differ": "the mean output over the inputs is another than with this part redrawn as in the reference.",
-    "matter": "the loss rises when this part is redrawn given the other columns.",
-    "control": "rows of the reference go through the same test; nothing is to be found there.",
+QUESTIONS: dict[About, tuple[str, str]] = {  # in a word, and what the word means
+    "says": ("", ""),
+    "decisive": ("Decisive", "but for this part, redrawn given the rest, the decision would likely have been another."),
+    "enough": ("Enough", "with these columns kept and all others redrawn, the decision nearly always stays."),
+    "moves": ("Moves the output", "the output less its mean with this part redrawn is surely more than a little."),
+    "nearest": ("Nearest change", "the draw nearest to the input that changes the decision; a smaller one may do."),
+    "unusual": ("Unusual", "the output is extreme beside those of the same input with this part redrawn."),
+    "differ": ("Differ on average", "the mean output is another than with this part redrawn as in the reference."),
+    "matter": ("Matter", "the loss rises when this part is redrawn given the other columns."),
+    "note": ("Note", ""),
+    "control": ("Control", "rows of the reference go through the same test; nothing is to be found there."),
+    "promise": ("Promise", ""),
 }
 
 
@@ -154,12 +143,12 @@ class Answer:
     @property
     def question(self) -> str:
         """The question in a word; none for what the model says."""
-        return QUESTIONS.get(self.about, "")
+        return QUESTIONS[self.about][0]
 
     @property
     def meaning(self) -> str:
         """Meaning of the word; nothing where it needs no explanation."""
-        return MEANINGS.get(self.about, "")
+        return QUESTIONS[self.about][1]
 
     def __str__(self) -> str:
         return f"{self.question}: {self.text}" if self.question else self.text
@@ -175,7 +164,6 @@ class View:
     guarantee: str
     caveats: tuple[str, ...]
     promises: tuple[str, ...]  # on decisions and on features, which are others
-    bound: str
     control: str
     notes: tuple[Note, ...]  # warnings first
     made: str  # how many were chosen, of how many, by which test
@@ -190,9 +178,10 @@ def view(result: Result) -> View:
     >>> import butfor
     >>> rows = np.random.default_rng(0).normal(size=(60, 2))
     >>> shown = view(butfor.explain(lambda X: X[:, 0], rows[:3] + [4, 0], rows, subsets="columns"))
-    >>> print(shown.lines[0], shown.lines[1], sep="\n")
+    >>> print(shown.lines[1])
+    Moves the output: x0 +4.03 in 3 of 3
     """
-    order = list(LABELS)
+    order, notes = list(LABELS), [note for note in result.notes if _binds(result, note)]
     return View(
         lines=tuple(answer(result)),
         chart=global_chart(result) if result.is_global else _chart(result),
@@ -200,9 +189,8 @@ def view(result: Result) -> View:
         guarantee=str(replace(result.guarantee, caveats=())),
         caveats=tuple(map(str, result.guarantee.caveats)),
         promises=tuple(other_promises(result)),
-        bound="" if result.is_global else bound_sentence(result),
         control="" if result.control is None else str(result.control),
-        notes=tuple(sorted(result.notes, key=lambda note: order.index(note.severity))),
+        notes=tuple(sorted(notes, key=lambda note: order.index(note.severity))),
         made=importance_headline(result) if result.is_global else headline(result),
         settings=tuple(_settings(result)),
     )
@@ -460,32 +448,24 @@ def _unusual(result: Result) -> Answer:
 
 def _differ(result: Result) -> Answer | None:
     """Return the parts in which the inputs differ from the reference on average."""
-    over = result.over_inputs
+    over, layers, size = result.over_inputs, result.hypotheses.layers, len(result.subset_names)
     if over is None:
         return None
-    layers, size = result.hypotheses.layers, len(result.subset_names)
     chosen = over.chosen & ~(np.abs(over.effect) < TRIVIAL * spread(result))
     finest = chosen if layers is None else layers.first(size).finest(chosen, over.effect)
-    root = whole_inputs(result)[:size] if layers is not None else np.zeros(size, bool)
-    target = Target("output")
-    if result.record.target == "predicted":
-        target = averaged_target(Target("predicted"), result.outputs, result.record.link)
+    root = whole_inputs(result)[:size] & (layers is not None)
     called = np.unique(result.outputs.argmax(axis=1)) if result.outputs.size else np.zeros(0, np.int64)
-    names = result.output_names or range(result.outputs.shape[1])
-    if not finest.any():
-        if target.kind != "predicted" or len(called) < 2:
-            return _line_of("differ", "nothing")
-        return _line_of(
-            "differ", f"nothing (each is asked about its own class; target={names[called[0]]!r} asks about one class)"
-        )
-    rows = np.flatnonzero(finest & ~root) if (finest & ~root).any() else np.flatnonzero(finest)
+    names, several = result.output_names or range(result.outputs.shape[1]), len(called) > 1
+    several &= result.record.target == "predicted"
+    rows = np.flatnonzero(finest & ~root)
     rows = rows[np.argsort(-np.abs(over.effect[rows]), kind="stable")]
-    two = target.classes is not None and (called != target.classes[0]).any()
-    tail = f" (for {class_label(names[int(target.classes[0])])})" if two and target.classes is not None else ""
     items = [(result.subset_names[j], f" {with_interval(over.effect[j], over.low[j], over.high[j])}") for j in rows]
-    if root[rows].all():
-        items = [("as a whole", f"{items[0][1]}, not resolved below {result.subset_names[rows[0]]}")]
-    return _listing("differ", "", items, tail)
+    if not items and finest.any():
+        j = int(np.flatnonzero(finest)[0])
+        whole = with_interval(over.effect[j], over.low[j], over.high[j])
+        items = [("as a whole", f" {whole}, not resolved below {result.subset_names[j]}")]
+    hint = f" (each is asked about its own class; target={names[called[0]]!r} asks about one class)" if several else ""
+    return _listing("differ", "", items) if items else _line_of("differ", f"nothing{hint}")
 
 
 def _global_says(result: Result) -> Answer:
@@ -593,7 +573,7 @@ def _binds(result: Result, note: Note) -> bool:
     """Return whether a limit decided the outcome: something that is not chosen has the least p-value it allows."""
     values = note.values
     least = {"reference-limits": values.get("floor", 0.0), "draws-limit": values.get("h", 1) / values.get("draws", 1)}
-    return note.code not in least or bool((result.evidence.values <= 1.5 * least[note.code]).any())
+    return note.code not in least or bool((~result.chosen & (result.evidence.values <= 1.5 * least[note.code])).any())
 
 
 def promise_line(result: Result) -> str:
@@ -921,7 +901,9 @@ def _chart(result: Result) -> Chart | None:
 def _decision_chart(result: Result, index: int) -> Chart:
     decided, rows = result.decided, rows_of(result, index)
     assert decided is not None
-    rows = rows[np.lexsort((-np.nan_to_num(decided.share[rows], nan=-1.0), ~decided.necessary[rows]))][:MOST_LINES]
+    rows = rows[~whole_inputs(result)[rows] | (len(rows) == 1)]
+    order = (-np.nan_to_num(decided.share, nan=-1.0), unknown(decided.low, decided.high), ~decided.necessary)
+    rows = rows[np.lexsort([part[rows] for part in order])][:MOST_LINES]
     title = f"{_input_name(result, index)}: probability that the decision would have been otherwise, but for"
     each = "all of a resolution together" if result.record.simultaneous else "each by itself"
     key = f"Blue: decisive, above the level; grey: not. Second line: 95 % interval, {each}."

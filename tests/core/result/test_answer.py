@@ -1,4 +1,4 @@
-"""The answer: at most ten lines, the model first, one word per question, and nothing that was chosen lost."""
+"""The answer: at most ten lines, the model's own words first, one word per question, nothing that was chosen lost."""
 
 import re
 from dataclasses import replace
@@ -112,7 +112,7 @@ def test_at_most_ten_lines_of_110_characters(kind, made):
     assert not any("None" in line or "nan" in line.split() for line in lines)
     full = result.summary(full=True)
     assert full.startswith(str(result))
-    assert all(" ".join(str(note).split()) in " ".join(full.split()) for note in result.notes)
+    assert all(" ".join(str(note).split()) in " ".join(full.split()) for note in view(result).notes)
 
 
 def test_the_model_speaks_first(made):

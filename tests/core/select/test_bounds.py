@@ -76,7 +76,6 @@ def test_wrong_at_equality_would_be_seen():
 def test_no_hypotheses_and_empty_sets():
     assert simes_bounds([])([]) == 0
     assert simes_bounds([0.001, 0.5])([]) == 0
-    assert simes_bounds([]).by_group(np.zeros(0, np.int64), 2).tolist() == [0, 0]
 
 
 def test_all_rejected_counts_every_row():
@@ -89,13 +88,6 @@ def test_rows_are_positions_or_a_mask_and_count_once():
     bounds = simes_bounds([1e-6, 1e-5, 0.7])
     assert bounds([0, 0, 0, 2]) == bounds([0, 2]) == bounds(np.array([True, False, True])) == 1
     assert bounds(0) == 1
-
-
-def test_groups_in_one_pass_equal_single_sets():
-    rng = np.random.default_rng(3)
-    p, groups = rng.uniform(size=500) ** 4, rng.integers(40, size=500) % 37
-    bounds = simes_bounds(p, 0.9)
-    assert bounds.by_group(groups, 40).tolist() == [bounds(np.flatnonzero(groups == g)) for g in range(40)]
 
 
 @settings(max_examples=100, deadline=None)
@@ -132,9 +124,7 @@ def test_one_million():
     p[: 10**5] *= 1e-4
     bounds = simes_bounds(p)  # what grows with the square of them would not end
     total = bounds(np.ones(len(p), bool))
-    per_input = bounds.by_group(np.repeat(np.arange(10**4), 100), 10**4)
     assert 80_000 <= total <= 101_000
-    assert len(per_input) == 10**4
 
 
 @pytest.mark.parametrize(
