@@ -975,7 +975,7 @@ def _nearest(result: Result) -> NearestCase | None:
     rows = [row for row in rows_of(result, input_index(result, None)).tolist() if row in decided.nearest]
     if not rows:
         return None
-    return nearest_case(result, min(rows, key=lambda row: decided.nearest[row].distance))
+    return nearest_case(result, min(rows, key=lambda row: decided.nearest[row].distances[0]))
 
 
 def nearest_case(result: Result, row: int) -> NearestCase | None:

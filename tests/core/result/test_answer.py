@@ -1,4 +1,4 @@
-"""The answer: at most ten lines, the model's own words first, one word per question, and nothing that was chosen lost."""
+"""The answer: at most ten lines, the model's words first, one word per question, and nothing chosen is lost."""
 
 import re
 from dataclasses import replace
