@@ -702,7 +702,7 @@ class Result:
         int
         """
         if input is None and len(self.input_names) != 1:
-            raise InputError(f"this result has {len(self.input_names)} inputs; name one: {_listed(self.input_names)}")
+            raise InputError(f"name an input: this result has {_listed(self.input_names)}")
         if input is None:
             return 0
         if input not in self.input_names and str(input) in self.input_names:

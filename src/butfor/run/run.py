@@ -679,7 +679,7 @@ def _answers(
         sets = _enough(context, settings, start, watching, flips.decision, reference_outputs)
     if settings.effects is not None and not done.interrupted and not interrupted:
         scale = scale_of_changes(spec, settings, start.seen.outputs, reference_outputs)
-        watching = replace(evaluator, memory=None, watchers=(moves,))
+        watching = replace(evaluator, watchers=(moves,))
         usable = start.choice.calibrated
         moved = move(hypotheses, watching, moves, settings, fit, meter, scale, usable)
         conclusions = conclusions.widened(moved.low, moved.high, _ends(settings, start, done, wanted & ~sure))

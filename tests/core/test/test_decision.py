@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import beta, binom
 
 import butfor
-from butfor.inference.decisions import Decision, DecisionRule, FlipShare, clopper_pearson_low, mixture_low
+from butfor.inference.decisions import Decision, DecisionRule, FlipShare, clopper_pearson_low, mixture_low, p_values
 from butfor.run.decisions import _rule
 from butfor.settings import Settings
 from butfor.tabular import from_values
@@ -90,11 +90,11 @@ def test_all_together_the_interval_alone_decides():
 
 def test_a_p_value_is_the_error_level_at_which_the_interval_leaves_the_level():
     shares = FlipShare(np.array([40, 40, 0, 40]), np.array([0.85, 0.55, 0.9, 0.95]), np.array([0.01, 0.01, 0.02, 0.0]))
-    p = shares.p_values(0.5, 0.05)
+    p = p_values(shares, 0.5, 0.05)
     assert p[1] == 1.0  # its own interval holds the level
     for row in (0, 2, 3):
         assert shares.low(1.01 * p[row])[row] > 0.5 > shares.low(0.99 * p[row])[row] - 1e-6
-    assert (replace(shares, off=np.full(4, 0.1)).p_values(0.5, 0.05) >= p).all()
+    assert (p_values(replace(shares, off=np.full(4, 0.1)), 0.5, 0.05) >= p).all()
 
 
 def stopped(rng, q, rows, level, alpha, rule_alpha=0.05, cap=400):
@@ -123,11 +123,11 @@ def test_the_share_of_errors_is_at_most_alpha_whenever_drawing_stops():
 def test_peeking_at_binomial_p_values_is_caught(monkeypatch):
     """Planted fault: p-values that hold at one fixed time only, looked at after every batch."""
 
-    def fixed(self, level, largest):
-        flips = np.rint(self.share * self.draws)
-        return np.where(self.draws > 0, binom.sf(flips - 1, self.draws, level), 1.0)
+    def fixed(shares, level, largest):
+        flips = np.rint(shares.share * shares.draws)
+        return np.where(shares.draws > 0, binom.sf(flips - 1, shares.draws, level), 1.0)
 
-    monkeypatch.setattr(FlipShare, "p_values", fixed)
+    monkeypatch.setattr("butfor.inference.decisions.p_values", fixed)
     rng, wrong, q = np.random.default_rng(3), [], np.repeat([0.5, 0.85], 30)
     rule = DecisionRule(0.5, (np.full(60, 0.05),) * 2, 0.1, np.zeros(60, int))
     for _ in range(60):
@@ -153,7 +153,7 @@ def test_intervals_err_by_the_number_that_stand_at_their_resolution():
     reference, rows = rng.normal(size=(60, 4)), rng.normal(size=(6, 4))
     hypotheses = butfor.explain(lambda x: x[:, 0], rows, reference, control=False, effects=None).hypotheses
     resolution = hypotheses.layers.resolution
-    drawn, fitted = _rule(hypotheses, Settings.of({"simultaneous": True}), resolution, None).alphas
+    drawn, fitted = _rule(hypotheses, Settings.of({"simultaneous": True}), 0.5, resolution, None).alphas
     for level in np.unique(resolution):
         own = resolution == level
         assert drawn[own].sum() == pytest.approx(0.05)
@@ -306,7 +306,7 @@ def test_what_cannot_be_asked_of_nearest():
     for wrong, message in WRONG.values():
         with pytest.raises(butfor.InputError, match=message):
             result.nearest(0, **wrong)
-    with pytest.raises(butfor.InputError, match="this result has 4 inputs; name one: 0, 1, 2, 3"):
+    with pytest.raises(butfor.InputError, match="name an input: this result has 0, 1, 2, 3"):
         result.nearest()
     with pytest.warns(
         butfor.ReachWarning, match=r"None of the \d+ draws kept that change .* \(income, debt, age and town\)"

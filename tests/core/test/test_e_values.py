@@ -161,7 +161,7 @@ def test_evidence_of_one_kind_is_not_selected_by_the_rule_of_another():
 
 def test_the_reach_of_e_bh_is_told():
     rows = np.zeros((30, 4))
-    with pytest.warns(butfor.ReachWarning, match=r"e-bh with draws=200 needs at least 6 of 120 hypotheses"):
+    with pytest.warns(butfor.ReachWarning, match=r"e-bh with draws=200 needs 6 of 120 hypotheses"):
         run(rows)  # 120 / (.1 * 201) = 5.97
     assert not any(note.code == "e-values-together" for note in run(rows[:5]).notes)  # 20 / .1 < 201
 
