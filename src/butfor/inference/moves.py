@@ -58,7 +58,8 @@ class MeanChange:
         rows = 1 / np.maximum(self.error, 1e-12)
         fit = -stdtrit(np.maximum(rows, 1.0), fit_alphas / 2) * self.deviation * np.sqrt(self.error)
         fit_unseen = 1 - (fit_alphas / 2) ** self.error
-        beyond = np.hypot(unseen, fit_unseen) * np.maximum(self.seen[0] - self.ends[0], 0.0)
+        further = np.where(np.isfinite(self.mean), np.maximum(self.seen[0] - self.ends[0], 0.0), 0.0)
+        beyond = np.hypot(unseen, fit_unseen) * further
         below = np.where(self.draws == 1, np.inf, np.hypot(half, fit))  # a single draw has no spread
         return np.asarray(np.fmax(self.mean - below - beyond, self.ends[0]))
 

@@ -954,10 +954,13 @@ def _nearest(result: Result) -> NearestCase | None:
     decided = result.decided
     if decided is None or not decided.nearest:
         return None
-    rows = [row for row in rows_of(result, input_index(result, None)).tolist() if row in decided.nearest]
+    every = rows_of(result, input_index(result, None))
+    if result.control is not None and result.control.calibrated is not None:  # as `result.nearest` does
+        every = every[result.control.calibrated[result.subset_of[every]]]
+    rows = [row for row in every.tolist() if row in decided.nearest]
     if not rows:
         return None
-    return nearest_case(result, min(rows, key=lambda row: float(decided.nearest[row].distances[0])))
+    return nearest_case(result, min(rows, key=lambda row: decided.nearest[row].distances[0]))
 
 
 def nearest_case(result: Result, row: int) -> NearestCase | None:

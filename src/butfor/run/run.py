@@ -692,6 +692,9 @@ def _answers(
         tree = None if hypotheses.layers is None else hypotheses.layers.first(size)
         off = None if checked is None else checked.off
         over_inputs = features(estimates, tree, fit, settings.alpha, clusters, usable, off)
+        if over_inputs is not None and _ends(settings, start, done, wanted) is not None:  # means of probabilities
+            low, high = np.maximum(over_inputs.low, -1.0), np.minimum(over_inputs.high, 1.0)
+            over_inputs = replace(over_inputs, low=low, high=high)
     if decided is not None and checked is not None and checked.calibrated is not None:
         decided = decided.only(checked.calibrated[hypotheses.subset_of])
     if decided is not None and untested.size:

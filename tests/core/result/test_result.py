@@ -486,6 +486,7 @@ def test_columns_with_nothing_in_them_are_not_shown():
         )
         assert result.chosen.any()
         assert ("Moves the output" in result.summary()) == (of == "chosen")
+        assert "inputs_chosen" in result.summary(full=True)
 
 
 def test_classes_that_average_out_are_said_to():
