@@ -115,7 +115,7 @@ def one_run(
     )
     with warnings.catch_warnings(action="ignore"):
         options: Figures = {"test": test, "decide": lambda y: y > edge, "control": False, "effects": None, "seed": seed}
-        result = explain(lambda x: x @ WEIGHTS, inputs, sampler, simultaneous=simultaneous, **options)
+        result = explain(lambda x: x @ WEIGHTS, inputs, sampler, simultaneous=simultaneous, enough=None, **options)
     return _compared(result, inputs, edge)
 
 

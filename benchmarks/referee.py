@@ -254,7 +254,7 @@ def explained(bed: Bed, inputs: Any, known: Any, seed: int, edge: float, **optio
     options = {name: value for name, value in options.items() if name in inspect.signature(explain).parameters}
     options |= {"alpha": ALPHA, "level": LEVEL, "seed": seed, "decide": lambda y: y >= edge}
     with warnings.catch_warnings(action="ignore"):
-        return explain(bed.model, inputs, known, **options)
+        return explain(bed.model, inputs, known, enough=None, **options)
 
 
 def columns_of(result: Result) -> list[set[int]]:
@@ -347,7 +347,7 @@ def one_seen(table: str, model: str, seen: bool, seed: int) -> list[Figures]:
         }[model].fit(rows[:a], y[:a])
         options: Figures = {"target": 0 if kind == "Classifier" else None, "alpha": ALPHA, "seed": seed}
         start = time.process_time()
-        result = explain(fitted, rows[b:][own[b:]][:INPUTS], rows[known][own[known]], **options)
+        result = explain(fitted, rows[b:][own[b:]][:INPUTS], rows[known][own[known]], enough=None, **options)
     told = any(note.code == "reference-seen-by-model" for note in result.notes)
     chose = {"rows": bool(result.chosen.any()), "features": bool(result.features.chosen.isin([True]).any())}
     return [{**chose, "told": told, "seconds": time.process_time() - start}]
