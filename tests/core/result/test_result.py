@@ -485,6 +485,7 @@ def test_columns_with_nothing_in_them_are_not_shown():
             lambda rows: rows[:, 0], inputs, butfor.tabular.gaussian(reference), test="few-shot", effects=of
         )
         assert result.chosen.any()
+        assert ("Moves the output" in result.summary()) == (of == "chosen")
         assert "inputs_chosen" in result.summary(full=True)
 
 
