@@ -8,7 +8,7 @@ on draws that the search has not seen.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -43,6 +43,9 @@ class Keeps(Protocol):
     @property
     def unsure(self) -> bool: ...  # whether each round of draws has an error of the fit of its own
 
+    def fit(self, hypotheses: Hypotheses) -> Fit | None:
+        """Return how well the sampler is known."""
+
     def propose(self, size: int, inputs: Ints) -> tuple[list[Parts], Bools]:
         """Return sets of so many parts, and for which inputs (sets, n) each is worth drawing."""
 
@@ -55,7 +58,6 @@ def smallest_sets(
     evaluator: Evaluator,
     decision: Decision,
     settings: Settings,
-    fit: Callable[[Hypotheses], Fit | None],
     meter: Meter,
 ) -> Sets:
     """Return the smallest sets that keep each decision with a probability of more than `settings.enough`, for sure.
@@ -81,17 +83,12 @@ def smallest_sets(
             watching = replace(evaluator, memory=None, watchers=(stays,), failed={})
             for number in range(FIRST_ROUNDS):
                 draw_for(hypotheses, watching, mask, f"enough {number}", FIRST_ADDED)
-            known = _without_leverage(fit(hypotheses)) if keeps.unsure else fit(hypotheses)
-            decided = decide(hypotheses, watching, stays, at_level, known, meter, usable=mask, unsure=keeps.unsure)
+            known, unsure = keeps.fit(hypotheses), keeps.unsure
+            decided = decide(hypotheses, watching, stays, at_level, known, meter, usable=mask, unsure=unsure)
             new = list(_sets(hypotheses, decided, mask, sets, keeps, high))
             tried += new
             open_inputs[[one.input for one in new if one.enough]] = False
     return Sets(level, keeps.alike, low, high, tuple(_telling(tried)), keeps.pooled)
-
-
-def _without_leverage(fit: Fit | None) -> Fit | None:
-    """The error of the fit that its donors leave, where its draws have the rest."""
-    return None if fit is None else replace(fit, leverage=np.zeros_like(fit.leverage))
 
 
 def _sets(

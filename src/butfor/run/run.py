@@ -741,7 +741,7 @@ def _enough(
     keeps = reference.keeps(decisions, rows, decided)
     if keeps is None:
         return None
-    return smallest_sets(keeps, evaluator, decision, settings, reference.fit, start.meter)
+    return smallest_sets(keeps, evaluator, decision, settings, start.meter)
 
 
 def _root(

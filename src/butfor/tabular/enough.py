@@ -16,6 +16,7 @@ import numpy as np
 from butfor.evaluation.hypotheses import Hypotheses, table_hypotheses
 from butfor.evaluation.items import TableItems
 from butfor.evaluation.samplers import Sampler, method
+from butfor.inference.features import Fit
 from butfor.run.enough import Parts
 from butfor.streams import stream
 from butfor.tabular.splice import TableSampler
@@ -24,7 +25,7 @@ from butfor.types import Array, Bools, Floats, Ints, Subset
 
 LEAST_POOLED, RARE = 50, 0.05  # inputs that join a reference in which their decisions are so rare
 MOST_SEARCHED, MOST_NEAR, SHIFTED = 100, 1_000, 12  # inputs and reference rows of the search; inputs of a foil's
-BEAM, MOST_SETS = 3, 12  # sets of an input that grow by one part, and that are drawn for, of one size
+BEAM, MOST_SETS = 3, 8  # sets of an input that grow by one part, and that are drawn for, of one size
 LIKELY = 0.7  # the share in the search from which on a set is drawn for
 NEAR_SHARE, LEAST_NEAR, MOST_NEAREST = 0.05, 8, 50  # of the rows
 DONORS = 32  # rows that are shifted, of a foil
@@ -42,6 +43,7 @@ class KeptColumns:
     pooled: bool
     shifted: Callable[[Ints, Sequence[Ints]], Floats] | None  # inputs, columns of sets -> share (k, sets); a foil
     unsure: bool  # draws have the error of the fit
+    known_by: Callable[[Hypotheses], Fit | None]
     beams: dict[int, list[Parts]] = field(default_factory=dict)
 
     @property
@@ -74,7 +76,7 @@ class KeptColumns:
         scores = np.where(may, self._scores(some, sets), -1.0)
         order = np.argsort(-scores, axis=1, kind="stable")[:, :BEAM]
         self.beams |= {i: [sets[k] for k in order[row] if scores[row, k] >= 0] for row, i in enumerate(some.tolist())}
-        chosen = _cover(scores, order)
+        chosen = _cover(scores, order, min(MOST_SETS, BEAM + len(inputs) // 4))
         if len(some) < len(inputs):
             scores = self._scores(inputs, [sets[k] for k in chosen])
             rest = [i for i in inputs.tolist() if i not in self.beams]
@@ -117,6 +119,14 @@ class KeptColumns:
             scores[:, k] = (same & within).sum(axis=1) / within.sum(axis=1)
         return scores
 
+    def fit(self, hypotheses: Hypotheses) -> Fit | None:
+        """Return how well the sampler is known; of draws that have the error of the fit, by the number of its rows."""
+        sampler = hypotheses.sampler
+        if not self.unsure or not isinstance(sampler, TableSampler):
+            return self.known_by(hypotheses)
+        nothing = np.zeros(hypotheses.size)
+        return Fit(max(int(sampler.rows / sampler.copies), 1), nothing, nothing)
+
     def hypotheses(self, sets: Sequence[Parts]) -> Iterator[tuple[Hypotheses, Bools]]:
         """Yield hypotheses in which all columns but those of each set are redrawn."""
         items = self.source.items
@@ -131,13 +141,13 @@ class KeptColumns:
             yield table_hypotheses(items, self.source.input_names, subsets, sampler, seed), inputs
 
 
-def _cover(scores: Floats, order: Ints) -> list[int]:
+def _cover(scores: Floats, order: Ints, most: int) -> list[int]:
     """Return sets so that as many inputs as can be have one of their best; those that serve most come first."""
     count = np.zeros(scores.shape[1])
     np.add.at(count, order.reshape(-1), np.take_along_axis(scores, order, axis=1).reshape(-1) > 0)
     chosen: list[int] = []
     missing = np.ones(len(scores), bool)
-    while missing.any() and len(chosen) < MOST_SETS:
+    while missing.any() and len(chosen) < most:
         votes = np.zeros(scores.shape[1])
         np.add.at(votes, order[missing].reshape(-1), 1.0)
         votes[chosen] = 0
@@ -147,7 +157,7 @@ def _cover(scores: Floats, order: Ints) -> list[int]:
         chosen.append(int(total.argmax()))
         missing &= ~(order == chosen[-1]).any(axis=1)
     rest = [k for k in np.argsort(-count, kind="stable").tolist() if k not in chosen and count[k] > 0]
-    return chosen + rest[: MOST_SETS - len(chosen)]
+    return chosen + rest[: most - len(chosen)]
 
 
 def kept_columns(
@@ -158,6 +168,7 @@ def kept_columns(
     decisions: Array,
     row_decisions: Array,
     ask: Callable[[Ints, Array], Array],
+    known_by: Callable[[Hypotheses], Fit | None],
 ) -> KeptColumns | None:
     """Return what may be kept of rows of a table; None: the sampler has no reference to learn from.
 
@@ -209,7 +220,7 @@ def kept_columns(
             return _shifted(inputs[which], decisions[which], rows, donors, movable, sets, ask)
 
     unsure = method(sampler.conditional, "of_many") is not None
-    return KeptColumns(hypotheses, units, same, distances, samplers, pooled, shifted, unsure)
+    return KeptColumns(hypotheses, units, same, distances, samplers, pooled, shifted, unsure, known_by)
 
 
 def _shifted(

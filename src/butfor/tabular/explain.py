@@ -174,7 +174,7 @@ def _reference(hypotheses: Hypotheses, table: Table, tree: ColumnTree, seed: int
             return ask(replace(made, values=values.astype(made.values.dtype)))
 
         groups = tree.subsets if named else ()
-        return kept_columns(hypotheses, table, groups, items.values, decisions, row_decisions, evaluated)
+        return kept_columns(hypotheses, table, groups, items.values, decisions, row_decisions, evaluated, fit_of)
 
     return Reference(
         items,
@@ -681,14 +681,7 @@ def fit_of(hypotheses: Hypotheses) -> Fit | None:
     order = [subsets[name] for name in hypotheses.subset_names]
     known = [one for one in (sampler.leverages(inputs, subset) for subset in order) if one is not None]
     leverages = known if len(known) == len(order) else _regression_leverages(sampler, inputs, order)
-    # Copies of a row of the reference (oversampling, a bootstrap) tell nothing new, and rows of one cluster little:
-    # Kish's effective size is (sum c)^2 / sum c^2 for counts c. Rows whose columns all have few values may be equal by
-    # chance.
-    rows, clusters = sampler.reference.values, sampler.clusters
-    counts = np.unique(rows if clusters is None else clusters, axis=0, return_counts=True)[1]
-    by_chance = len(counts) < 10 or not any(2 * len(np.unique(column)) >= len(counts) for column in rows.T)
-    by_chance &= clusters is None
-    copies = 1.0 if by_chance else float((counts**2).sum() / len(rows))
+    copies = sampler.copies
     each = copies * np.stack([at_inputs for at_inputs, _ in leverages], axis=1)  # (n, S), as hypotheses stand
     mean = copies * np.maximum([mean for _, mean in leverages], 1 / sampler.rows)  # donors' mean is never known better
     return Fit(max(int(sampler.rows / copies), 1), mean, each.reshape(-1))

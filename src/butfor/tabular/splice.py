@@ -84,6 +84,20 @@ class TableSampler:
         """The clusters of the reference's rows (m,); None: all are independent."""
         return None if self.reference is None else self.reference.clusters
 
+    @cached_property
+    def copies(self) -> float:
+        """How many rows of the reference say what one would.
+
+        Copies of a row (oversampling, a bootstrap) tell nothing new, and rows of one cluster little: Kish's effective
+        size is (sum c)^2 / sum c^2 for counts c. Rows whose columns all have few values may be equal by chance.
+        """
+        if self.reference is None:
+            return 1.0
+        rows, clusters = self.reference.values, self.clusters
+        counts = np.unique(rows if clusters is None else clusters, axis=0, return_counts=True)[1]
+        by_chance = len(counts) < 10 or not any(2 * len(np.unique(column)) >= len(counts) for column in rows.T)
+        return 1.0 if by_chance and clusters is None else float((counts**2).sum() / len(rows))
+
     def grouped(self, groups: object) -> TableSampler:
         """Return the sampler fitted anew, to the same reference with a label for each row: equal ones are a cluster."""
         if self.refit is None or self.reference is None:
