@@ -312,7 +312,7 @@ def test_features_count_what_a_sampler_that_does_not_suit_is_off_by(seed):
     assert contrast(check=False).chosen.any()
 
 
-def false_features(model, inputs, rows, runs, draw=lambda rng, size: rng.normal(size=(size, 4))):
+def false_features(model, inputs, rows, runs, draw=lambda rng, size: rng.normal(size=(size, 2))):
     """Runs with a feature of the whole, every null true."""
     found = 0
     for seed in range(runs):
@@ -337,7 +337,7 @@ def test_copies_in_the_reference_tell_nothing_new():
 
     def oversampled(rng, size):
         return (
-            np.repeat(rng.lognormal(size=(size // 5, 4)), 5, axis=0) if size == 300 else rng.lognormal(size=(size, 4))
+            np.repeat(rng.lognormal(size=(size // 5, 2)), 5, axis=0) if size == 300 else rng.lognormal(size=(size, 2))
         )
 
     assert false_features(lambda rows: np.asarray(rows).sum(axis=1), 299, 300, 20, oversampled) <= binom.isf(

@@ -17,12 +17,12 @@ from butfor.evaluation.hypotheses import Hypotheses, table_hypotheses
 from butfor.evaluation.items import TableItems
 from butfor.evaluation.samplers import Sampler, method
 from butfor.inference.features import Fit
-from butfor.run.enough import Parts
 from butfor.streams import stream
 from butfor.tabular.splice import TableSampler
 from butfor.tabular.table import Table
 from butfor.types import Array, Bools, Floats, Ints, Subset
 
+Parts = tuple[int, ...]  # positions of what is kept
 LEAST_POOLED, RARE = 50, 0.05  # inputs that join a reference in which their decisions are so rare
 MOST_SEARCHED, MOST_NEAR, SHIFTED = 100, 1_000, 12  # inputs and reference rows of the search; inputs of a foil's
 BEAM, MOST_SETS = 3, 8  # sets of an input that grow by one part, and that are drawn for, of one size
