@@ -194,7 +194,7 @@ def explain(inputs, sampler=None, **settings):
         (with_nan(REFERENCE[:9]), "the data has nan in row 3, column 'x1'"),
         (REFERENCE[:0], "the data is empty"),
         (REFERENCE[:3, :4], "the data has 4 columns but the sampler's reference has 5"),
-        (REFERENCE[0], "the data has shape"),
+        (REFERENCE[None, :2], "the data has shape"),
         (REFERENCE[:3].astype(object), "the data is an array of object values"),
         (pd.DataFrame(REFERENCE[:2], columns=list("aabcd")), "columns named alike: a"),
         (pd.DataFrame(REFERENCE[:2], index=[7, 7]), "rows with the same index label"),

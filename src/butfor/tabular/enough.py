@@ -97,7 +97,8 @@ class KeptColumns:
         for before in self.beams.get(index, []):
             taken = set().union(*(self.units[k].index.tolist() for k in before))
             for k, unit in enumerate(self.units):
-                if not taken & set(unit.index.tolist()):
+                new, width = set(unit.index.tolist()), self.source.items.block(0, 1).shape[1]
+                if not taken & new and len(taken | new) < width:
                     grown[tuple(sorted((*before, k)))] = None
         return list(grown)
 

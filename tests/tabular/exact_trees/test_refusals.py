@@ -171,7 +171,7 @@ def test_it_is_off_where_a_test_is_asked_for():
         result = explain(fitted("hist"), X, tabular.empirical(reference), subsets="columns", **options)
         assert not result.record.exact
         assert result.table.draws.min() > 0
-    exact = explain(fitted("hist"), X, tabular.empirical(reference), subsets="columns")
+    exact = explain(fitted("hist"), X, tabular.empirical(reference), subsets="columns", enough=None)
     assert "exact, no draws" in exact.summary(full=True)
     assert (exact.table.draws == 0).all()
     assert exact.rows <= 6 + 26 + 1_000  # the inputs, a few of them again, the self-check

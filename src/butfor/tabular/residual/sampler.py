@@ -76,6 +76,7 @@ class ConditionalDistribution:
     weight: int  # donors' worth of the observed row: the rows of one cluster
     nearest: NearestRows | None = None  # rows like the input: they donate all columns
     caches: defaultdict[int, RowCache] = field(default_factory=lambda: defaultdict(RowCache))  # by column
+    leverages: defaultdict[int, RowCache] = field(default_factory=lambda: defaultdict(RowCache))
 
     @property
     def columns(self) -> list[int]:
@@ -178,7 +179,7 @@ class ConditionalDistribution:
             rows[:, part.given] = given
             return part.leverage(design, rows)[:, None]
 
-        return self.caches[-1 - part.column](np.ascontiguousarray(inputs[:, part.given], np.float64), compute)[:, 0]
+        return self.leverages[part.column](np.ascontiguousarray(inputs[:, part.given], np.float64), compute)[:, 0]
 
     def values(
         self,
