@@ -6,6 +6,7 @@ import pytest
 from benchmarks import given
 from butfor.inference import moves
 from butfor.run.watchers import Flips
+from butfor.tabular.residual.sampler import ConditionalDistribution
 
 pytestmark = pytest.mark.slow
 
@@ -25,7 +26,7 @@ def test_what_is_enough_is_enough(bed):
 def test_a_fit_taken_as_right_is_caught(monkeypatch):
     """Planted fault: draws and donors alone make the interval, not how far the fit may be off."""
     monkeypatch.setattr(Flips, "between_rounds", lambda self: np.zeros(len(self.draws)))
-    monkeypatch.setattr("butfor.tabular.residual.sampler.ConditionalDistribution.errors", no_errors)
+    monkeypatch.setattr(ConditionalDistribution, "errors", no_errors)
     honest = 0.95
     assert summed(given.enough_run, "lognormal", 100, runs=5)["coverage"] < honest
 
