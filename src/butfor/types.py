@@ -33,6 +33,10 @@ class ModelError(InputError):
     """The model or the sampler raised, or returned something that is not one finite number per row and output."""
 
 
+class ModelUnreachable(ModelError):
+    """The server of a model did not answer for as long as was waited for it."""
+
+
 class ReachWarning(UserWarning):
     """The run as asked for cannot report some signals, however strong they are."""
 

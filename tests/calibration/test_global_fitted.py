@@ -80,7 +80,7 @@ def test_contrast_with_few_inputs_says_that_the_fit_is_taken_as_right():
     )
     assert (many.importance.fit, many.record.draws, many.importance.passes) == ("counted", 32, 0)
     assert "approximate" in str(many.guarantee)
-    assert "Student's t with the error of the sampler's fit" in many.summary().replace("\n", " ")
+    assert "Student's t with the error of the sampler's fit" in many.summary(full=True).replace("\n", " ")
 
 
 def test_contrast_has_two_directions():
@@ -202,7 +202,7 @@ def test_check_of_the_sampler_stands_in_the_result(tmp_path):
     y = rows[:, 0] + rng.normal(size=500)
     good = global_importance(lambda X: X[:, 0] + X[:, 1], rows[:, :2], y=y, subsets=["x0", "x1"])
     assert good.check.rows == 400
-    assert good.check.sentence in good.summary().replace("\n", " ")
+    assert good.check.sentence in good.summary(full=True).replace("\n", " ")
     assert good.importance.why == str(Note("sampler-residual", "info"))
     wide = butfor.tabular.empirical(rows[:300])
     bad = global_importance(total, rows[300:], reference=wide, y=y[300:], subsets=["x1"])

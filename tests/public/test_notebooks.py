@@ -21,6 +21,6 @@ def test_runs(path, tmp_path):
     client.execute()
     outputs = [output for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs]
     shown = [output.data for output in outputs if output.output_type in ("display_data", "execute_result")]
-    assert any("text/html" in data and "established" in data["text/html"] for data in shown)
+    assert any("text/html" in data and "Promise" in data["text/html"] for data in shown)
     assert any("image/png" in data for data in shown)  # a plot, drawn where it stands
     assert list(tmp_path.glob("*.html"))

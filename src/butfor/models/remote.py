@@ -27,7 +27,7 @@ import numpy as np
 
 from butfor.evaluation.calls import retry
 from butfor.models.wrap import Wrapped, as_type, chunks, is_frame, matrix, need, one_line, padded, taken
-from butfor.types import Array, Batch, InputError, ModelError, one_of, whole
+from butfor.types import Array, Batch, InputError, ModelError, ModelUnreachable, one_of, whole
 from butfor.untrusted import parse_json
 
 if TYPE_CHECKING:
@@ -201,10 +201,6 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0  # seconds; doubled in between
 LONGEST_WAIT = 3600.0  # seconds that a server may ask for
 FIRST_CONTACT = 5.0  # seconds: an address at which nobody has ever answered is more likely wrong than restarting
 ATTEMPTS_ON_500 = 6  # a model that raises answers 500 for ever, a server in trouble for a moment
-
-
-class ModelUnreachable(ModelError):
-    """The server of a model did not answer for as long as was waited for it."""
 
 
 class SlowAnswer(Exception):

@@ -258,6 +258,9 @@ def _says(result: Result) -> Answer:
     who, mean = f"{count:,} {INPUTS.get(result.modality, 'inputs')}", "mean "
     if count == 1:
         who, mean = cut(_input_name(result, 0), 40), ""
+    heard = np.isin(np.arange(count), np.delete(result.input_of, result.record.untested))
+    if outputs.size and heard.any() and not heard.all():  # the model failed on the others: their outputs are not known
+        who, outputs = f"{heard.sum():,} of {who}", outputs[heard]
     tested = np.unique(result.evidence.classes)
     column = int(tested[0]) if len(tested) == 1 else None
     if not outputs.size:

@@ -170,7 +170,7 @@ def scale_of_changes(spec: StatisticSpec, settings: Settings, outputs: Floats, r
     else:
         if target.kind in ("output", "fixed"):
             values = pick(values[:, None], target, np.arange(len(values)))[0]
-        bottom, top = float(values.min(initial=0.0)), float(values.max(initial=0.0))
+        bottom, top = (float(values.min()), float(values.max())) if values.size else (0.0, 0.0)
         little = LITTLE_SHARE * float(values[len(outputs) :].std() if reference is not None else values.std())
     if settings.min_effect is not None:
         little = settings.min_effect

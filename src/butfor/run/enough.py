@@ -37,7 +37,7 @@ class Keeps(Protocol):
     @property
     def alike(self) -> Floats: ...  # (n,) share of the rows redrawn from that get the decision of the input
     @property
-    def rows(self) -> int: ...  # that these are
+    def rows(self) -> Ints: ...  # (n,) that these are
     @property
     def pooled(self) -> bool: ...  # whether they are reference and inputs together
     @property
@@ -59,17 +59,18 @@ def smallest_sets(
     decision: Decision,
     settings: Settings,
     meter: Meter,
+    asked: Bools,
 ) -> Sets:
-    """Return the smallest sets that keep each decision with a probability of more than `settings.enough`, for sure.
+    """Return the smallest sets that keep each decision `asked` about (n,) more often than `settings.enough`, for sure.
 
     Of the statements on sets of one size at most a share alpha is wrong on average; none of them is made where rows
     redrawn as a whole get the decision as often.
     """
     assert settings.enough is not None
     count, level = len(keeps.alike), settings.enough
-    base = FlipShare(np.full(count, keeps.rows), keeps.alike, np.zeros(count))
+    base = FlipShare(keeps.rows, keeps.alike, np.zeros(count))
     low, high = base.bounds(1 - CONFIDENCE)
-    open_inputs = low <= level
+    open_inputs = asked & (low <= level)
     at_level = replace(settings, level=level)
     tried: list[KeptSet] = []
     meter.stage("enough", None)

@@ -66,7 +66,19 @@ from butfor.run.tests import (
 from butfor.run.watchers import FirstDraws, Flips, Keeper, Moves
 from butfor.settings import Settings
 from butfor.streams import stream
-from butfor.types import Array, Batch, Bools, Floats, InputError, Ints, Model, ModelError, ReachWarning, warn_user
+from butfor.types import (
+    Array,
+    Batch,
+    Bools,
+    Floats,
+    InputError,
+    Ints,
+    Model,
+    ModelError,
+    ModelUnreachable,
+    ReachWarning,
+    warn_user,
+)
 
 
 class Faults(Protocol):
@@ -91,7 +103,8 @@ class Reference:
     faults: Callable[[], Faults | None] | None = None  # of ranks among draws, without the model
     redrawn: Callable[[Bools, int], Redrawn | None] | None = None  # by usable subsets, at most so many rows
     weights: Callable[[Hypotheses], Floats | None] | None = None  # (n, S) of control rows, to stand for the inputs
-    keeps: Callable[[Array, Array, Callable[[Items], Array]], Keeps | None] | None = None  # by decisions of all rows
+    # by decisions of inputs and of its rows, clusters of inputs, those to ask about, and what the model decides
+    keeps: Callable[[Array, Array, Ints, Bools, Callable[[Items], Array | None]], Keeps | None] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -736,12 +749,21 @@ def _enough(
         evaluator.counter.count_evaluated(len(outputs))
         return decision(outputs)
 
+    def decided_if_can(items: Items) -> Array | None:
+        """None: rows of the search are made, not drawn, and no model has to take them."""
+        try:
+            return decided(items)
+        except ModelUnreachable:
+            raise
+        except ModelError:
+            return None
+
     rows = decided(reference.items) if reference_outputs is None else decision(reference_outputs)
-    decisions = decision(np.nan_to_num(start.seen.outputs))
-    keeps = reference.keeps(decisions, rows, decided)
-    if keeps is None:
-        return None
-    return smallest_sets(keeps, evaluator, decision, settings, start.meter)
+    decisions, clusters = decision(start.seen.outputs), clusters_of_inputs(context, settings)
+    untested = evaluator.untested(start.hypotheses.size)
+    asked = np.isin(np.arange(len(decisions)), np.delete(start.hypotheses.input_of, untested))  # others were skipped
+    keeps = reference.keeps(decisions, rows, clusters, asked, decided_if_can) if asked.any() else None
+    return None if keeps is None else smallest_sets(keeps, evaluator, decision, settings, start.meter, asked)
 
 
 def _root(

@@ -37,7 +37,8 @@ class KeptColumns:
 
     source: Hypotheses
     units: Sequence[Subset]
-    same: Bools  # (n, m) whether a row gets the decision of an input; never that of the input itself
+    same: Bools  # (n, m) whether a row gets the decision of an input; never a row of the input's own cluster
+    rows: Ints  # (n,) that these are, of other clusters
     distances: Callable[[Ints, int], Floats]  # inputs (k,), a column -> (k, m)
     samplers: Sequence[tuple[Sampler, Bools]]  # with the inputs (n,) that each draws for
     pooled: bool
@@ -49,10 +50,6 @@ class KeptColumns:
     @property
     def names(self) -> list[str]:
         return [unit.name for unit in self.units]
-
-    @property
-    def rows(self) -> int:
-        return int(self.same.shape[1]) - int(self.pooled)
 
     @property
     def alike(self) -> Floats:
@@ -112,11 +109,11 @@ class KeptColumns:
             return self.shifted(inputs, columns)
         same, scores = self.same[inputs], np.empty((len(inputs), len(sets)))
         each = {j: self.distances(inputs, j) for j in {int(j) for one in columns for j in one}}
-        near = int(np.clip(NEAR_SHARE * same.shape[1], LEAST_NEAR, MOST_NEAREST))
+        near = min(int(np.clip(NEAR_SHARE * same.shape[1], LEAST_NEAR, MOST_NEAREST)), same.shape[1]) - 1
         for k, one in enumerate(columns):
             distance = sum(each[int(j)] for j in one)
             assert isinstance(distance, np.ndarray)
-            within = distance <= np.partition(distance, min(near, same.shape[1]) - 1, axis=1)[:, [near - 1]]
+            within = distance <= np.partition(distance, near, axis=1)[:, [near]]
             scores[:, k] = (same & within).sum(axis=1) / within.sum(axis=1)
         return scores
 
@@ -168,13 +165,16 @@ def kept_columns(
     rows: Array,
     decisions: Array,
     row_decisions: Array,
-    ask: Callable[[Ints, Array], Array],
+    clusters: Ints,
+    asked: Bools,
+    ask: Callable[[Ints, Array], Array | None],
     known_by: Callable[[Hypotheses], Fit | None],
 ) -> KeptColumns | None:
     """Return what may be kept of rows of a table; None: the sampler has no reference to learn from.
 
     `rows` (m, d) of the reference in the order of the data's columns get the decisions `row_decisions` (m,), the inputs
-    `decisions` (n,); `ask` evaluates rows made of reference rows (their positions) and returns decisions.
+    `decisions` (n,) and are in `clusters` (n,); those not `asked` (n,) have none. `ask` evaluates rows made of rows of
+    the reference (their positions) and returns decisions, or None where the model cannot.
     """
     sampler, items = hypotheses.sampler, hypotheses.items
     if not isinstance(sampler, TableSampler) or sampler.refit is None or sampler.reference is None:
@@ -182,17 +182,18 @@ def kept_columns(
     assert isinstance(items, TableItems)
     some = np.sort(stream(hypotheses.seed, "enough", "rows").permutation(len(rows))[:MOST_NEAR])
     same = np.asarray(decisions[:, None] == row_decisions[some])
-    rare = same.mean(axis=1) < RARE
+    rare = same[asked].mean(axis=1) < RARE
     foil, pooled = bool(rare.mean() > 0.5), False
     inputs = items.values.astype(np.float64)
     pool = rows[some].astype(np.float64)
     samplers: list[tuple[Sampler, Bools]] = [(_of_many(sampler), np.ones(len(inputs), bool))]
-    if foil and len(inputs) >= LEAST_POOLED:
+    mine = np.zeros(same.shape, bool)  # (n, m) rows that no input may learn from: of its own cluster, or skipped
+    if foil and len(np.unique(clusters[asked])) >= LEAST_POOLED:
         pooled, foil = True, False
-        samplers = _halves(sampler, inputs, hypotheses.seed)
+        samplers = _halves(sampler, inputs, clusters, asked, hypotheses.seed)
         pool = np.concatenate([pool, inputs])
-        same = np.concatenate([same, decisions[:, None] == decisions], axis=1)
-        same[np.arange(len(inputs)), len(some) + np.arange(len(inputs))] = False
+        mine = np.concatenate([mine, (clusters[:, None] == clusters) | ~asked], axis=1)
+        same = np.concatenate([same, decisions[:, None] == decisions], axis=1) & ~mine
     varying = np.array([len(np.unique(column[~np.isnan(column)])) > 1 for column in pool.T])
     units = [Subset(table.columns[j], np.array([j])) for j in np.flatnonzero(varying).tolist()]
     named = {unit.name for unit in units}
@@ -208,9 +209,7 @@ def kept_columns(
         gap = np.abs(here - there) / scale[column]
         gap = np.where(np.isnan(gap), np.isnan(here) != np.isnan(there), gap)
         apart = np.where(category[column], here != there, gap).astype(np.float64)
-        if pooled:
-            apart[np.arange(len(which)), len(some) + which] = np.inf
-        return np.asarray(apart)
+        return np.where(mine[which], np.inf, apart)
 
     shifted = None
     if foil:
@@ -221,7 +220,8 @@ def kept_columns(
             return _shifted(inputs[which], decisions[which], rows, donors, movable, sets, ask)
 
     unsure = method(sampler.conditional, "of_many") is not None
-    return KeptColumns(hypotheses, units, same, distances, samplers, pooled, shifted, unsure, known_by)
+    count = np.asarray((~mine).sum(axis=1))
+    return KeptColumns(hypotheses, units, same, count, distances, samplers, pooled, shifted, unsure, known_by)
 
 
 def _shifted(
@@ -231,14 +231,14 @@ def _shifted(
     donors: Ints,
     movable: Bools,
     sets: Sequence[Ints],
-    ask: Callable[[Ints, Array], Array],
+    ask: Callable[[Ints, Array], Array | None],
 ) -> Floats:
     """Share (k, sets) of rows shifted along straight lines to what an input keeps that get its decision."""
     values = rows.astype(np.float64)
     spread = np.where(values.std(axis=0) > 0, values.std(axis=0), 1.0)
     z = (values - values.mean(axis=0)) / spread
     together = np.nan_to_num(z).T @ np.nan_to_num(z) / len(z)
-    scores = np.empty((len(inputs), len(sets)))
+    scores = np.zeros((len(inputs), len(sets)))
     for k, kept in enumerate(sets):
         rest = np.setdiff1d(np.flatnonzero(movable), kept)
         slope = np.linalg.solve(together[np.ix_(kept, kept)] + 0.01 * np.eye(len(kept)), together[np.ix_(kept, rest)])
@@ -247,7 +247,8 @@ def _shifted(
         made[:, :, rest] += (gap @ slope) * spread[rest]
         made[:, :, kept] = inputs[:, None, kept]
         answers = ask(np.tile(donors, len(inputs)), made.reshape(-1, made.shape[2]))
-        scores[:, k] = (answers.reshape(len(inputs), -1) == decisions[:, None]).mean(axis=1)
+        if answers is not None:
+            scores[:, k] = (answers.reshape(len(inputs), -1) == decisions[:, None]).mean(axis=1)
     return scores
 
 
@@ -256,23 +257,29 @@ def _of_many(sampler: TableSampler) -> TableSampler:
     return sampler if of_many is None else replace(sampler, conditional=of_many())
 
 
-def _halves(sampler: TableSampler, inputs: Floats, seed: int) -> list[tuple[Sampler, Bools]]:
-    """Samplers fitted on the reference and one half of the inputs each, with the other half: that they draw for."""
+def _halves(
+    sampler: TableSampler, inputs: Floats, clusters: Ints, asked: Bools, seed: int
+) -> list[tuple[Sampler, Bools]]:
+    """Samplers fitted on the reference and one half of the inputs each, with the other half: that they draw for.
+
+    Inputs of one cluster are in one half.
+    """
     assert sampler.reference is not None
     assert sampler.refit is not None
-    half = stream(seed, "enough", "halves").permutation(len(inputs)) % 2 == 0
+    names, cluster = np.unique(clusters, return_inverse=True)
+    half = (stream(seed, "enough", "halves").permutation(len(names)) % 2 == 0)[cluster.reshape(-1)]
     reference, made = sampler.reference, list[tuple[Sampler, Bools]]()
+    alone = reference.clusters is None and len(names) == len(inputs)
     for mine in (half, ~half):
-        others = sampler.in_reference_order(inputs[~mine]).astype(reference.values.dtype)
-        clusters = reference.clusters
-        if clusters is not None:
-            clusters = np.concatenate([clusters, clusters.max() + 1 + np.arange(len(others))])
+        theirs = asked & ~mine
+        others = sampler.in_reference_order(inputs[theirs]).astype(reference.values.dtype)
+        known = np.arange(len(reference.values)) if reference.clusters is None else reference.clusters
         joined = replace(
             reference,
             values=np.concatenate([reference.values, others]),
             index=tuple(range(len(reference.values) + len(others))),
             row_labels=None,
-            clusters=clusters,
+            clusters=None if alone else np.concatenate([known, known.max() + 1 + cluster.reshape(-1)[theirs]]),
         )
         made.append((_of_many(replace(sampler.refit(joined), order=sampler.order)), mine))
     return made

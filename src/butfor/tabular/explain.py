@@ -167,14 +167,20 @@ def _reference(hypotheses: Hypotheses, table: Table, tree: ColumnTree, seed: int
     items = _reference_items(sampler, table, rows)
 
     def keeps(
-        decisions: Array, row_decisions: Array, ask: Callable[[Items], Array], sampler: TableSampler = sampler
+        decisions: Array,
+        row_decisions: Array,
+        clusters: Ints,
+        asked: Bools,
+        ask: Callable[[Items], Array | None],
+        sampler: TableSampler = sampler,
     ) -> KeptColumns | None:
-        def evaluated(positions: Ints, values: Array) -> Array:
+        def evaluated(positions: Ints, values: Array) -> Array | None:
             made = _reference_items(sampler, table, rows[positions])
             return ask(replace(made, values=values.astype(made.values.dtype)))
 
         groups = tree.subsets if named else ()
-        return kept_columns(hypotheses, table, groups, items.values, decisions, row_decisions, evaluated, fit_of)
+        known = (items.values, decisions, row_decisions, clusters, asked)
+        return kept_columns(hypotheses, table, groups, *known, evaluated, fit_of)
 
     return Reference(
         items,
