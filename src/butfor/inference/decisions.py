@@ -44,6 +44,11 @@ class Decision:
             )
         return made
 
+    def named(self, outputs: Floats) -> tuple[str | int | float | bool, ...]:
+        """Return decisions by the user's rule on outputs (n, outputs); nothing without one."""
+        made = [] if self.rule is None else self(outputs).tolist()
+        return tuple(one if isinstance(one, str | int | float) else str(one) for one in made)
+
 
 def changes(decision: Decision, outputs: Floats, mass: Floats | None) -> Bools:
     """Return which draws (n, draws) change the decision, of outputs (n, versions, outputs); no mass, no change."""

@@ -56,7 +56,7 @@ def _never_varies(result: Result) -> list[Note]:
     """Return a note where the user's rule decides alike on all inputs and on all of the reference, whole rows of which
     are drawn at resolution 0."""
     layers, decided = result.hypotheses.layers, result.decided
-    if decided is None or not result.record.user_decision or layers is None or result.modality != "table":
+    if decided is None or not result.record.decisions or layers is None or result.modality != "table":
         return []
     whole_rows = decided.share[layers.resolution == 0]
     if not whole_rows.size or not (whole_rows == 0).all() or not (np.nan_to_num(decided.share) == 0).all():

@@ -121,7 +121,7 @@ class RunRecord:
     delta: float | None = None  # of early_stop
     scale: str | None = None  # of few-shot
     picked: bool = False
-    user_decision: bool = False  # the decision is a rule of the user's; else the predicted class
+    decisions: tuple[Scalar, ...] = ()  # on the inputs, by a rule of the user's; else it is the predicted class
     declined: bool = False  # decide=False: the user wants to know of no decision
     simultaneous: bool = False  # intervals of decisions hold all together within a resolution; else one by one
     min_effect: float | None = None

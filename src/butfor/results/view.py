@@ -258,24 +258,31 @@ def _says(result: Result) -> Answer:
     who, mean = f"{count:,} {INPUTS.get(result.modality, 'inputs')}", "mean "
     if count == 1:
         who, mean = cut(_input_name(result, 0), 40), ""
-    heard = np.isin(np.arange(count), np.delete(result.input_of, result.record.untested))
-    if outputs.size and heard.any() and not heard.all():  # the model failed on the others: their outputs are not known
+    lost = set(result.input_of[list(result.record.untested)]) - set(np.delete(result.input_of, result.record.untested))
+    heard = ~np.isin(np.arange(count), list(lost))
+    if outputs.size and heard.any() and lost:  # the model failed on the others: their outputs are not known
         who, outputs = f"{heard.sum():,} of {who}", outputs[heard]
     tested = np.unique(result.evidence.classes)
     column = int(tested[0]) if len(tested) == 1 else None
-    if not outputs.size:
+    made = Counter(one for one, known in zip(result.record.decisions, heard, strict=False) if known).most_common()
+    if made:  # by a rule of the user's
+        decided = ", ".join(f"{one} {n:,}" if count > 1 else str(one) for one, n in made[:MOST_NAMED])
+        who = f"{who}: decided {cut(decided, 40)}"
+    if not outputs.size or (made and column is None):
         return _line_of("says", who)
+    joint = ";" if made else ":"
     if outputs.shape[1] == 1 or names is None:
         if column is None:
             return _line_of("says", f"{who}: {outputs.shape[1]} outputs each")
         which = "output" if names is None else f"output for {class_label(names[column])}"
-        return _line_of("says", f"{who}: {mean}{which} {_beside(result, outputs, column)}")
+        return _line_of("says", f"{who}{joint} {mean}{which} {_beside(result, outputs, column)}")
     shares, times = probabilities(outputs), Counter(outputs.argmax(axis=1).tolist()).most_common()
     scale = "probability" if are_probabilities(outputs) or are_logits(outputs) else "output"
     classes = [class_label(names[j]) + (f" {n:,}" if len(times) > 1 else "") for j, n in times[:MOST_NAMED]]
     classes += [f"{len(times) - MOST_NAMED} other classes"] * (len(times) > MOST_NAMED)
-    called = f"{who}{', all' if count > 1 and len(times) == 1 else ':'} {', '.join(classes)}"
-    if result.record.target != "predicted" and column is not None and (len(times) > 1 or times[0][0] != column):
+    called = who if made else f"{who}{', all' if count > 1 and len(times) == 1 else ':'} {', '.join(classes)}"
+    asked = result.record.target != "predicted" and column is not None and (len(times) > 1 or times[0][0] != column)
+    if column is not None and (asked or made):
         return _line_of(
             "says", f"{called}; {mean}{scale} of {class_label(names[column])} {_beside(result, shares, column)}"
         )

@@ -175,7 +175,7 @@ def record_of(
         delta=test.delta if test.early_stop else None,
         scale=test.scale,
         picked=settings.picked is not None,
-        user_decision=callable(settings.decide),
+        decisions=() if start.flips is None else start.flips.decision.named(start.seen.outputs),
         declined=settings.decide is False,
         simultaneous=settings.simultaneous,
         min_effect=settings.min_effect,
