@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from itertools import accumulate, pairwise
 from typing import Any, Literal, TypeVar
 
@@ -379,8 +379,8 @@ class Design:
         return last[1][form]
 
     def matrices(self, inputs: Array, columns: Ints) -> Callable[[Form], Floats]:
-        """Return the same for any form."""
-        return lambda form: self.matrix(inputs, columns, form)
+        """Return the same for any form; each is made once, however many regressions read it."""
+        return cache(partial(self.matrix, inputs, columns))
 
     def _matrix(self, inputs: Array, columns: Ints, form: Form) -> Floats:
         parts = [self.basis(form, int(j))(inputs[:, j].astype(np.float64)) for j in columns]

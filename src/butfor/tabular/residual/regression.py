@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from hashlib import blake2b
 from itertools import combinations
 
@@ -592,7 +592,7 @@ def fit_numbers(predictors: Predictors, columns: list[int]) -> list[NumericFit]:
     lines = [_fit_line(predictors, j, choice.best) for j, choice in zip(columns, choices, strict=True)]
     plain = predictors.design.width("plain", predictors.columns)
     pairs = tuple(dict.fromkeys(pair for choice in choices for pair in choice.pairs[:TREE_PAIRS] if max(pair) < plain))
-    matrix = partial(_of_rows, predictors)
+    matrix = cache(partial(_of_rows, predictors))
     features, sample = tree_features(matrix, pairs), predictors.sample
     clusters = predictors.clusters(predictors.rows[sample])
     marks = (predictors.design.rows.marks[j] for j in columns)
@@ -681,7 +681,7 @@ def _with_rivals(predictors: Predictors, fit: NumericFit, added: Floats, choice:
             rivals.append(Rival(one.terms, one.transform, line, weight if score <= NEAR * best else 0.0))
     if not rivals:
         return fit
-    fit, matrix = replace(fit, rivals=tuple(rivals)), partial(_of_rows, predictors)
+    fit, matrix = replace(fit, rivals=tuple(rivals)), cache(partial(_of_rows, predictors))
     mean = fit.line.means(fit.terms.join(matrix)) + added
     offsets = tuple(fit.distances(mean, matrix).mean(axis=1).tolist())
     usual = float(np.quantile(fit.apart(mean, matrix), USUAL))
