@@ -31,8 +31,8 @@ def test_a_fit_taken_as_right_is_caught(monkeypatch):
     assert summed(given.enough_run, "lognormal", 100, runs=5)["coverage"] < honest
 
 
-def no_errors(self, design, inputs, rng):
-    return np.zeros((len(inputs), len(self.numeric))), np.zeros((len(inputs), 1))
+def no_errors(self, design, inputs, draws, together, rng):
+    return np.zeros((len(inputs), draws, len(self.numeric))), np.zeros((len(inputs), draws, 1))
 
 
 @pytest.mark.parametrize("size", [0, 100])

@@ -82,14 +82,11 @@ def decide(
     off: Callable[[Floats], Floats] | None = None,
     usable: Bools | None = None,
     resolution: Ints | None = None,
-    *,
-    unsure: bool = False,
 ) -> Decided:
     """Return the probability of another decision of every hypothesis, with its 95 % interval, and what is necessary.
 
     Drawing goes on until that rule has decided (`DecisionRule`), or to a cap. `off` says by how much shares (H,) are
     too high, `usable` (H,) of which subsets something can be said, `resolution` (H,) which hypotheses are one layer.
-    Where draws are `unsure` each round has an error of the fit of its own.
     """
     if resolution is None:
         layers = hypotheses.layers
@@ -99,11 +96,12 @@ def decide(
 
     def shares() -> FlipShare:
         counted = flips.shares(error)
-        counted = replace(counted, between=flips.between_rounds()) if unsure else counted
+        counted = replace(counted, between=flips.between_rounds()) if flips.together else counted
         return counted if off is None else replace(counted, off=off(counted.share))
 
     before = flips.draws.copy()
-    _draw_on(hypotheses, evaluator, lambda: rule.undecided(shares(), MOST_DRAWS), "decision", meter, grow=not unsure)
+    first = max(FIRST_ADDED, FIRST_ROUNDS // 2 * flips.together)
+    _draw_on(hypotheses, evaluator, lambda: rule.undecided(shares(), MOST_DRAWS), "decision", meter, first)
     counted = shares()
     low, high = rule.bounds(counted)
     return Decided(
@@ -183,19 +181,18 @@ def _draw_on(
     undecided: Callable[[], Ints],
     label: str,
     meter: Meter,
-    *,
-    grow: bool = True,
+    first: int = FIRST_ADDED,
 ) -> None:
     """Draw for what is undecided, in growing rounds; not where a draw costs much."""
     if not hypotheses.items.shares_subsets or hypotheses.items.costly:
         return
     meter.stage(label, None)
-    size, number = FIRST_ADDED, 0
+    size, number = min(first, hypotheses.round_draws), 0
     while (rows := undecided()).size:
         wanted = np.zeros(hypotheses.size, bool)
         wanted[rows] = True
         draw_for(hypotheses, evaluator, wanted, f"{label} {number}", size)
-        size, number = min(round(size * GROWTH) if grow else size, hypotheses.round_draws), number + 1
+        size, number = min(round(size * GROWTH), hypotheses.round_draws), number + 1
 
 
 def _rule(hypotheses: Hypotheses, settings: Settings, level: float, layer: Ints, usable: Bools | None) -> DecisionRule:

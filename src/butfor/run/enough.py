@@ -15,7 +15,7 @@ from typing import Protocol
 import numpy as np
 
 from butfor.evaluation.evaluator import Evaluator
-from butfor.evaluation.hypotheses import Hypotheses
+from butfor.evaluation.hypotheses import Hypotheses, round_sizes
 from butfor.evaluation.progress import Meter
 from butfor.inference.decisions import Decision, FlipShare
 from butfor.inference.features import Fit
@@ -41,7 +41,7 @@ class Keeps(Protocol):
     @property
     def pooled(self) -> bool: ...  # whether they are reference and inputs together
     @property
-    def unsure(self) -> bool: ...  # whether each round of draws has an error of the fit of its own
+    def together(self) -> int: ...  # draws of an input that have one error of the fit; 0: draws have none
 
     def fit(self, hypotheses: Hypotheses) -> Fit | None:
         """Return how well the sampler is known."""
@@ -80,12 +80,11 @@ def smallest_sets(
             mask = (wanted.T & inputs[:, None]).reshape(-1)  # inputs x sets, as hypotheses stand
             if not mask.any():
                 continue
-            stays = Flips(hypotheses.size, decision, stays=True)
+            stays = Flips(hypotheses.size, decision, stays=True, together=keeps.together)
             watching = replace(evaluator, memory=None, watchers=(stays,), failed={})
-            for number in range(FIRST_ROUNDS):
-                draw_for(hypotheses, watching, mask, f"enough {number}", FIRST_ADDED)
-            known, unsure = keeps.fit(hypotheses), keeps.unsure
-            decided = decide(hypotheses, watching, stays, at_level, known, meter, usable=mask, unsure=unsure)
+            for number, draws in enumerate(round_sizes(FIRST_ROUNDS * FIRST_ADDED, hypotheses.round_draws)):
+                draw_for(hypotheses, watching, mask, f"enough {number}", draws)
+            decided = decide(hypotheses, watching, stays, at_level, keeps.fit(hypotheses), meter, usable=mask)
             new = list(_sets(hypotheses, decided, mask, sets, keeps, high))
             tried += new
             open_inputs[[one.input for one in new if one.enough]] = False

@@ -117,11 +117,17 @@ NearestChange = tuple[Ints, Floats, Ints, Any, Floats]
 class Flips:
     """Counts the draws of a run that change the decision, and keeps the nearest of them (METHODS 16).
 
-    With `stays` the share is that of the draws that do not change it.
+    With `stays` the share is that of the draws that do not change it. So many draws as stand `together` in a round have
+    an error of the fit of their own; 0: they have none.
     """
 
-    def __init__(self, size: int, decision: Decision, *, stays: bool = False) -> None:
-        self.decision, self.look, self.stays = decision, LookForChanges(decision), stays
+    def __init__(self, size: int, decision: Decision, *, stays: bool = False, together: int = 0) -> None:
+        self.decision, self.look, self.stays, self.together = (
+            decision,
+            LookForChanges(decision, together),
+            stays,
+            together,
+        )
         self.draws, self.flips = np.zeros(size, np.int64), np.zeros(size, np.int64)
         self.listed = np.full(size, np.nan)  # the exact share, where the sampler lists all values
         self._rounds = np.zeros((3, size))  # their number, the sums of flips^2 / draws and of draws^2
@@ -134,8 +140,10 @@ class Flips:
         (draws, share, nearest), rows = changed, job.rows
         if not listed:
             self.draws[rows] += draws
-            self.flips[rows] += share.astype(np.int64)
-            self._rounds[:, rows] += np.stack([np.ones(len(rows)), share**2 / draws, np.full(len(rows), draws**2)])
+            self.flips[rows] += share.sum(axis=1).astype(np.int64)
+            sizes, ones = np.diff([*_starts(draws, self.together), draws]), np.ones(len(rows))
+            rounds = (len(sizes) * ones, (share**2 / sizes).sum(axis=1), (sizes**2).sum() * ones)
+            self._rounds[:, rows] += np.stack(rounds)
         else:
             self.listed[rows] = share
         if nearest is None:
@@ -179,12 +187,16 @@ class LookForChanges:
     """How many draws there are, how many (or which share of what is listed) change the decision, and the nearest."""
 
     decision: Decision
+    together: int = 0  # draws of a round, whose changes are counted by themselves, (n, rounds)
 
     def __call__(
         self, hypotheses: Hypotheses, batch: CounterfactualBatch, outputs: Floats
     ) -> tuple[int, Floats | Ints, NearestChange | None]:
         changed, mass = changes(self.decision, outputs, batch.mass), batch.mass
-        share = changed.sum(axis=1) if mass is None else (mass * changed).sum(axis=1) / mass.sum(axis=1)
+        if mass is not None:
+            share = (mass * changed).sum(axis=1) / mass.sum(axis=1)
+        else:
+            share = np.add.reduceat(changed, _starts(changed.shape[1], self.together), axis=1, dtype=np.int64)
         members = np.flatnonzero(changed.any(axis=1))
         if not members.size:
             return changed.shape[1], share, None
@@ -196,6 +208,11 @@ class LookForChanges:
         at = members[:, None], best
         nearest = (members, np.where(near, distance[at], np.inf), ways[at], pieces, outputs[members[:, None], best + 1])
         return changed.shape[1], share, nearest
+
+
+def _starts(draws: int, together: int) -> list[int]:
+    """Where the rounds of so many draws begin."""
+    return list(range(0, draws, together or draws))
 
 
 def _nearest_of_each_way(changed: Bools, distance: Floats, ways: Ints) -> tuple[Ints, Bools]:

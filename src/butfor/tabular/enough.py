@@ -43,7 +43,7 @@ class KeptColumns:
     samplers: Sequence[tuple[Sampler, Bools]]  # with the inputs (n,) that each draws for
     pooled: bool
     shifted: Callable[[Ints, Sequence[Ints]], Floats] | None  # inputs, columns of sets -> share (k, sets); a foil
-    unsure: bool  # draws have the error of the fit
+    together: int  # draws of an input that have one error of the fit; 0: draws have none
     known_by: Callable[[Hypotheses], Fit | None]
     beams: dict[int, list[Parts]] = field(default_factory=dict)
 
@@ -120,7 +120,7 @@ class KeptColumns:
     def fit(self, hypotheses: Hypotheses) -> Fit | None:
         """Return how well the sampler is known; of draws that have the error of the fit, by the number of its rows."""
         sampler = hypotheses.sampler
-        if not self.unsure or not isinstance(sampler, TableSampler):
+        if not self.together or not isinstance(sampler, TableSampler):
             return self.known_by(hypotheses)
         nothing = np.zeros(hypotheses.size)
         return Fit(max(int(sampler.rows / sampler.copies), 1), nothing, nothing)
@@ -186,7 +186,8 @@ def kept_columns(
     foil, pooled = bool(rare.mean() > 0.5), False
     inputs = items.values.astype(np.float64)
     pool = rows[some].astype(np.float64)
-    samplers: list[tuple[Sampler, Bools]] = [(_of_many(sampler), np.ones(len(inputs), bool))]
+    many = _of_many(sampler)
+    samplers: list[tuple[Sampler, Bools]] = [(many, np.ones(len(inputs), bool))]
     mine = np.zeros(same.shape, bool)  # (n, m) rows that no input may learn from: of its own cluster, or skipped
     if foil and len(np.unique(clusters[asked])) >= LEAST_POOLED:
         pooled, foil = True, False
@@ -219,9 +220,9 @@ def kept_columns(
         def shifted(which: Ints, sets: Sequence[Ints]) -> Floats:
             return _shifted(inputs[which], decisions[which], rows, donors, movable, sets, ask)
 
-    unsure = method(sampler.conditional, "of_many") is not None
+    together = getattr(many.conditional, "unsure", 0)
     count = np.asarray((~mine).sum(axis=1))
-    return KeptColumns(hypotheses, units, same, count, distances, samplers, pooled, shifted, unsure, known_by)
+    return KeptColumns(hypotheses, units, same, count, distances, samplers, pooled, shifted, together, known_by)
 
 
 def _shifted(

@@ -53,6 +53,7 @@ LISTED = 64  # values, or combinations of them, that are listed rather than draw
 JOINT = 512  # combinations that are drawn as one
 UNSEEN = 0.02  # share of rows whose combination comes once, up to which all others count as impossible
 LONG = 8  # a chain of more columns is fitted with one penalty each
+TOGETHER = 16  # draws that have one error of the fit
 FEWEST = 10  # rows without a gap that a group of numbers needs to be drawn together
 SPIKE, TIMES = 0.1, 5  # a value that a tenth of the rows have, five times as many as any other: drawn like a gap
 LEAST_BESIDE = 0.15  # share of rows that must not be at the spike, else it is drawn as a plain number
@@ -102,8 +103,13 @@ class ConditionalDistribution:
 
     def given_codes(self, design: Design, part: Part, inputs: Array, codes: Sequence[Ints]) -> Floats:
         """Return the same where the first columns of few values have these codes (n, draws), (n, draws or 1, width)."""
+        rows, place = self._rows_with(inputs, codes)
+        return self.predicted(design, part, rows, keep=not codes)[place]
+
+    def _rows_with(self, inputs: Array, codes: Sequence[Ints]) -> tuple[Array, Ints]:
+        """Return the different rows that inputs with these codes are, and which of them each is, (n, draws or 1)."""
         if not codes:
-            return self.predicted(design, part, inputs)[:, None]
+            return inputs, np.arange(len(inputs))[:, None]
         count, draws = np.broadcast_shapes((len(inputs), 1), codes[0].shape)
         joint = np.broadcast_to(np.arange(count)[:, None], (count, draws))
         for before, code in zip(self.discrete, codes, strict=False):
@@ -112,8 +118,7 @@ class ConditionalDistribution:
         rows = inputs[first // draws].astype(np.float64)
         for before, code in zip(self.discrete, codes, strict=False):
             rows[:, before.column] = before.levels[np.broadcast_to(code, (count, draws)).reshape(-1)[first]]
-        predicted = self.predicted(design, part, rows, keep=False)
-        return predicted[place.reshape(-1)].reshape(count, draws, part.width)
+        return rows, place.reshape(count, draws)
 
     def uniforms(self, inputs: int, draws: int, rng: np.random.Generator) -> tuple[Ints, Floats]:
         """Return a donor of every draw, `donors` for the observed row, and uniforms for all that is drawn besides.
@@ -137,11 +142,11 @@ class ConditionalDistribution:
         draws: int,
         rng: np.random.Generator,
         *,
-        unsure: bool = False,
+        unsure: int = 0,
     ) -> Array:
         """Draw values of the columns `chosen`, (n, draws, columns); the observed row is one donor more.
 
-        With `unsure` the fit is off by as much as its leverages say, by one error for all draws of an input.
+        With `unsure` the fit is off by as much as its leverages say, by one error for so many draws of an input.
         """
         if self.nearest is not None:
             empty = np.zeros((0, self.donors), np.int64)
@@ -151,25 +156,29 @@ class ConditionalDistribution:
             fresh = design.rows.values[rows[..., None], chosen]
         else:
             donors, uniform = self.uniforms(len(inputs), draws, rng)
-            errors = self.errors(design, inputs, rng) if unsure else None
+            errors = self.errors(design, inputs, draws, unsure, rng) if unsure else None
             fresh = self.values(design, inputs, np.minimum(donors, self.donors - 1), uniform, errors)
             fresh = fresh[:, :, [self.columns.index(j) for j in chosen]] if len(chosen) > 1 else fresh
         observed = donors == self.donors
         fresh[observed] = inputs[np.nonzero(observed)[0]][:, chosen]
         return fresh
 
-    def errors(self, design: Design, inputs: Array, rng: np.random.Generator) -> tuple[Floats, Floats]:
-        """Draw an error of the fit for each input: of each number's mean, in units of its spread, and of log-odds.
+    def errors(
+        self, design: Design, inputs: Array, draws: int, together: int, rng: np.random.Generator
+    ) -> tuple[Floats, Floats]:
+        """Draw errors of the fit: of each number's mean, in units of its spread, and of log-odds, (n, draws, ...) each.
 
-        All numbers err together as the residuals of a donor row do: the errors of regressions on the same columns have
-        the covariance of their residuals, times the leverage.
+        One is for `together` draws of an input. All numbers err together as the residuals of a donor row do: the errors
+        of regressions on the same columns have the covariance of their residuals, times the leverage.
         """
-        other, sign = rng.integers(max(self.donors, 1), size=len(inputs)), rng.choice([-1.0, 1.0], len(inputs))
+        rounds = (len(inputs), -(-draws // together))
+        other, sign = rng.integers(max(self.donors, 1), size=rounds), rng.choice([-1.0, 1.0], rounds)
         parts: list[Part] = [*self.numeric, *self.discrete]
-        size = {part.column: np.sqrt(self._leverage(design, part, inputs)) for part in parts}
+        size = {part.column: np.sqrt(self._leverage(design, part, inputs))[:, None] for part in parts}
         means = [sign * size[part.column] * part.residuals[other] for part in self.numeric]
-        odds = max((size[part.column] for part in self.discrete), key=np.sum, default=np.zeros(len(inputs)))
-        return np.stack(means, axis=1) if means else np.zeros((len(inputs), 0)), (sign * odds)[:, None]
+        odds = sign * max((size[part.column] for part in self.discrete), key=np.sum, default=np.zeros((len(inputs), 1)))
+        every = np.stack([odds, *means], axis=2).repeat(together, axis=1)[:, :draws]
+        return every[..., 1:], every[..., :1]
 
     def _leverage(self, design: Design, part: Part, inputs: Array) -> Floats:
         """Return the leverage of a part at each row (n,); it is remembered."""
@@ -208,28 +217,29 @@ class ConditionalDistribution:
         fresh, k = np.empty((*donors.shape, len(self.columns))), len(self.discrete)
         for i, (part, code) in enumerate(zip(self.discrete, codes, strict=True)):
             fresh[..., i] = part.levels[code]
+        rows, place = self._rows_with(inputs, codes) if self.numeric else (inputs, donors)
         for i, number in enumerate(self.numeric):
-            predicted = self.given_codes(design, number, inputs, codes)
+            predicted = self.predicted(design, number, rows, keep=len(self.numeric) > 1 or not codes)[place]
             mean, spread = predicted[..., 0], predicted[..., 1]
-            mean = mean if errors is None else mean + errors[:, i, None] * spread
+            mean = mean if errors is None else mean + errors[..., i] * spread
             fresh[..., k + i] = number.values(mean, spread, donors, inputs[:, number.column, None].astype(np.float64))
         return fresh
 
     def _codes(self, design: Design, inputs: Array, uniform: Floats, odds: Floats | None = None) -> list[Ints]:
-        """Draw the value of every column of few, as positions (n, draws) each; `odds` (n, 1) may be off by so much."""
+        """Draw the value of every column of few, as positions (n, draws) each, their log-odds off by (n, draws, 1)."""
         if not self.discrete:
             return []
         if self.combinations is not None:
             joint = self.joint(design, inputs)
             if odds is not None:
-                joint = _erring(joint, odds)
+                joint = _erring(joint[:, None], odds)
             drawn = _inverse_cdf(joint, uniform[..., 0])
             return [codes[drawn] for codes in self.combinations.T]
         codes: list[Ints] = []
         for k, part in enumerate(self.discrete):
             chances = part.probabilities(self.given_codes(design, part, inputs, codes))
             if odds is not None:
-                chances = _erring(chances, odds if chances.ndim == 2 else odds[:, None])
+                chances = _erring(chances, odds)
             codes.append(_inverse_cdf(chances, uniform[..., k]))
         return codes
 
@@ -479,15 +489,15 @@ class Residual:
     design: Design
     fits: dict[tuple[int, ...], ConditionalDistribution] = field(default_factory=dict)  # per subset
     given: int = 0  # rows of the reference as it was given, where fewer are used
-    unsure: bool = False  # draws have the error of the fit
+    unsure: int = 0  # so many draws of an input have one error of the fit; 0: draws have none
 
     takes_missing = True
     calibrated = True  # on rows that the fit has not seen
 
     def of_many(self) -> Residual:
         """Return the same for many columns given few: without trees, in a quarter of the time, and with draws that have
-        the error of the fit, one for all draws of an input."""
-        return Residual(self.rows, Design(self.rows, self.design.seed, trees=False), given=self.given, unsure=True)
+        the error of the fit, one for some draws of an input."""
+        return Residual(self.rows, Design(self.rows, self.design.seed, trees=False), given=self.given, unsure=TOGETHER)
 
     def fit(self, subset: Subset) -> ConditionalDistribution:
         """Return the distribution of a subset, fitted when it is first needed."""
