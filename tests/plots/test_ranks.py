@@ -55,5 +55,5 @@ def test_every_plot_takes_axes_and_says_what_it_takes(name):
     plot = getattr(butfor.plots, name)
     taken = inspect.signature(plot).parameters
     assert taken["ax"].default is None
-    assert all(f"\n    {one} : " in plot.__doc__ for one in taken)
+    assert all(f"\n{one} : " in inspect.getdoc(plot) for one in taken)
     assert not hasattr(sys.modules[plot.__module__], "plt"), "matplotlib is imported when a plot is drawn"

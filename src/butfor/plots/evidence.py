@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import isnan
+from textwrap import wrap
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,11 +13,13 @@ from butfor.plots.style import (
     INK,
     NO_EFFECTS,
     OTHER,
+    PAPER,
     REST,
     SOFT,
     WIDTH,
     axes,
     key,
+    label,
     short,
     styled,
     x_label,
@@ -43,12 +46,6 @@ def volcano(result: Result, *, named: int = 4, ax: Axes | None = None) -> Axes:
         Of `butfor.explain`.
     named : int, default=4
         So many of the unusual subsets with the largest effects have their names and q beside them.
-    ax : matplotlib.axes.Axes, optional
-        Axes to draw on; by default those of a new figure.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
 
     Examples
     --------
@@ -63,7 +60,7 @@ def volcano(result: Result, *, named: int = 4, ax: Axes | None = None) -> Axes:
         raise InputError(NO_EFFECTS)
     values, sure, ax = result.evidence.scaled, result.chosen, axes(ax, (WIDTH, 2.5))
     ax.scatter(effect[~sure], values[~sure], s=5, color=REST, linewidths=0, label="not unusual")
-    ax.scatter(effect[sure], values[sure], s=10, color=CHOSEN, edgecolors="white", linewidths=0.3, label="unusual")
+    ax.scatter(effect[sure], values[sure], s=10, color=CHOSEN, edgecolors=PAPER, linewidths=0.3, label="unusual")
     if kind == "p":
         ax.set_yscale("log")
         ax.invert_yaxis()  # strong evidence on top
@@ -76,34 +73,27 @@ def volcano(result: Result, *, named: int = 4, ax: Axes | None = None) -> Axes:
 
 
 def _name_strongest(result: Result, ax: Axes, named: int) -> None:
-    """Write the name of the strongest input of each subset under its dot, or under another name that stands there."""
+    """Write the names of the subsets with the largest unusual effects beside the axes, with a line to their dots."""
     effect, values, rows = result.effects.effect, result.evidence.scaled, np.flatnonzero(result.chosen)
+    rows = rows[np.isfinite(effect[rows])]
+    rows = rows[np.argsort(-np.abs(effect[rows]), kind="stable")]
+    rows = rows[np.sort(np.unique(result.subset_of[rows], return_index=True)[1])][:named]
     ax.autoscale_view()
-    taken: list[tuple[float, float]] = []
-    seen: set[int] = set()
-    for row in rows[np.argsort(-np.abs(np.nan_to_num(effect[rows])), kind="stable")].tolist():
-        subset = int(result.subset_of[row])
-        if subset in seen or len(seen) == named or not np.isfinite(effect[row]):
-            continue
-        seen.add(subset)
-        at = ax.transAxes.inverted().transform(ax.transData.transform((effect[row], values[row])))
-        x, right, q = float(at[0]), effect[row] > 0, number(result.q[row])
-        y = float(at[1]) + (-0.06 if at[1] > 0.2 else 0.06)  # beside the dots, not on them
-        while any(abs(x - other) < 0.5 and abs(y - height) < 0.068 for other, height in taken):
-            y -= 0.03
-        taken.append((x, y))
+    to_axes, top = ax.transData + ax.transAxes.inverted(), 1.0
+    for row in sorted(rows.tolist(), key=lambda row: -to_axes.transform((effect[row], values[row]))[1]):
+        q = number(result.q[row])
+        lines = wrap(short(label(result, row), 60), 20) + [f"(q {q})"] * bool(q)
         ax.annotate(
-            f"{short(result.subset_names[subset], 22)}{q and f' (q {q})'}",
+            "\n".join(lines),
             (effect[row], values[row]),
-            xytext=(x + (-0.03 if right else 0.03), y),
+            xytext=(1.05, top),
             textcoords="axes fraction",
-            fontsize=6,
-            ha="right" if right else "left",
-            va="center",
+            fontsize=6.5,
+            va="top",
             parse_math=False,
-            bbox={"boxstyle": "square,pad=0.1", "facecolor": "white", "alpha": 0.75, "linewidth": 0},
-            arrowprops={"arrowstyle": "-", "color": SOFT, "linewidth": 0.4, "shrinkB": 1},
+            arrowprops={"arrowstyle": "-", "color": SOFT, "linewidth": 0.4, "shrinkB": 1, "relpos": (0, 0.5)},
         )
+        top -= 0.06 * len(lines) + 0.04
 
 
 @styled
@@ -118,12 +108,6 @@ def pvalues(result: Result, *, ax: Axes | None = None) -> Axes:
     ----------
     result : Result
         Of `butfor.explain` with a test that gives p-values.
-    ax : matplotlib.axes.Axes, optional
-        Axes to draw on; by default those of a new figure.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
 
     Examples
     --------
@@ -166,12 +150,6 @@ def competition(result: Result, *, ax: Axes | None = None) -> Axes:
     ----------
     result : Result
         Of a run with test="osft" or test="few-shot".
-    ax : matplotlib.axes.Axes, optional
-        Axes to draw on; by default those of a new figure.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
 
     Examples
     --------
@@ -255,12 +233,6 @@ def calibration(result: Result | SamplerCheck, ax: Axes | None = None) -> Axes:
     ----------
     result : Result or SamplerCheck
         Of `butfor.explain` with a control, or of `butfor.check_sampler` on a table.
-    ax : matplotlib.axes.Axes, optional
-        Axes to draw on; by default those of a new figure.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
 
     Examples
     --------
