@@ -6,24 +6,7 @@ from butfor.plots.over_inputs import beeswarm, dependence, features, heatmap, im
 from butfor.plots.pictures import chosen_words, highlighted, photograph
 
 __all__ = [
-    "bar",
-    "beeswarm",
-    "calibration",
-    "chosen_words",
-    "competition",
-    "decision",
-    "dependence",
-    "draws",
-    "effects_from_output",
-    "enough",
-    "features",
-    "heatmap",
-    "highlighted",
-    "importance",
-    "null",
-    "photograph",
-    "pvalues",
-    "ranks",
-    "resolutions",
-    "volcano",
-]
+    "bar", "beeswarm", "calibration", "chosen_words", "competition", "decision", "dependence", "draws",
+    "effects_from_output", "enough", "features", "heatmap", "highlighted", "importance", "null", "photograph",
+    "pvalues", "ranks", "resolutions", "volcano",
+]  # fmt: skip

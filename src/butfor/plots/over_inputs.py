@@ -7,27 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from butfor.plots.style import (
-    CHOSEN,
-    INK,
-    NO_EFFECTS,
-    PAPER,
-    REST,
-    SOFT,
-    WIDTH,
-    axes,
-    beside,
-    column_axis,
-    heading,
-    key,
-    leaves,
-    name_lines,
-    one_column,
-    styled,
-    tall,
-    with_intervals,
-    x_label,
-)
+from butfor.plots import style
+from butfor.plots.style import styled
 from butfor.results.result import Result
 from butfor.results.summary import effect_name
 from butfor.results.view import effect_label, tree_order, values
@@ -48,8 +29,6 @@ def beeswarm(result: Result, *, most: int = 14, groups: bool = True, ax: Axes | 
 
     Parameters
     ----------
-    result : Result
-        Of `butfor.explain`.
     most : int, default=14
         Lines at most: single columns first, and of them those unusual in most inputs.
     groups : bool, default=True
@@ -68,33 +47,32 @@ def beeswarm(result: Result, *, most: int = 14, groups: bool = True, ax: Axes | 
 
     subsets, count = _ordered(result, groups, most)
     names = [result.subset_names[j] for j in subsets]
-    ax = axes(ax, tall(names, 0.12, 0.9))
+    ax = style.axes(ax, style.tall(names, 0.12, 0.9))
     observed, shaded = values(result), False
     for line, subset in enumerate(subsets.tolist()):
         rows = np.flatnonzero((result.subset_of == subset) & np.isfinite(result.effects.effect))
         effect, sure = result.effects.effect[rows], result.chosen[rows]
         height = line + _spread(effect)
-        ax.scatter(effect[~sure], height[~sure], s=5, color=REST, linewidths=0, zorder=2)
+        ax.scatter(effect[~sure], height[~sure], s=5, color=style.REST, linewidths=0, zorder=2)
         of_sure = observed[rows[sure]].tolist()
-        look: dict[str, Any] = {"color": CHOSEN}
+        look: dict[str, Any] = {"color": style.CHOSEN}
         if of_sure and all(isinstance(value, int | float | np.number) for value in of_sure):
             numbers = np.array(of_sure, np.float64)
             ranks = np.searchsorted(np.sort(numbers), numbers) + np.searchsorted(np.sort(numbers), numbers, "right")
             look, shaded = {"c": ranks / (2 * len(numbers)), "cmap": VALUES, "vmin": 0, "vmax": 1}, True
-        ax.scatter(effect[sure], height[sure], s=11, edgecolors=INK, linewidths=0.4, zorder=3, **look)
-    name_lines(ax, names, count[subsets] > 0)
-    single = int(np.isin(subsets, leaves(result)).sum())
+        ax.scatter(effect[sure], height[sure], s=11, edgecolors=style.INK, linewidths=0.4, zorder=3, **look)
+    style.name_lines(ax, names, count[subsets] > 0)
+    single = int(np.isin(subsets, style.leaves(result)).sum())
     if 0 < single < len(subsets):
-        ax.axhline(single - 0.5, color=SOFT, linewidth=0.5)
-    ax.axvline(0, color=INK, linewidth=0.7, zorder=1)
-    x_label(ax, effect_label(result))
-    ax.scatter([], [], s=11, color=CHOSEN, edgecolors=INK, linewidths=0.4, label="unusual")
-    ax.scatter([], [], s=5, color=REST, linewidths=0, label="not unusual")
-    key(ax)
+        ax.axhline(single - 0.5, color=style.SOFT, linewidth=0.5)
+    ax.axvline(0, color=style.INK, linewidth=0.7, zorder=1)
+    style.x_label(ax, effect_label(result))
+    ax.scatter([], [], s=11, color=style.CHOSEN, edgecolors=style.INK, linewidths=0.4, label="unusual")
+    ax.scatter([], [], s=5, color=style.REST, linewidths=0, label="not unusual")
+    style.key(ax)
     if shaded:
-        bar = ax.figure.colorbar(
-            ScalarMappable(Normalize(0, 1), VALUES), ax=ax, pad=0.02, aspect=20, shrink=0.6, ticks=[0, 1]
-        )
+        shades = ScalarMappable(Normalize(0, 1), VALUES)
+        bar = ax.figure.colorbar(shades, ax=ax, pad=0.02, aspect=20, shrink=0.6, ticks=[0, 1])
         bar.ax.set_yticklabels(["low", "high"])
         bar.set_label("value of the column, where unusual", fontsize=6.5, labelpad=-8)
     return ax
@@ -110,11 +88,11 @@ def _ordered(result: Result, groups: bool, most: int) -> tuple[Ints, Ints]:
     chosen = np.bincount(result.subset_of[result.chosen], minlength=size)
     order = np.lexsort((-total / np.maximum(count, 1), -chosen))
     order = order[count[order] > 0]
-    single = np.isin(order, leaves(result))
+    single = np.isin(order, style.leaves(result))
     larger = order[~single][: most // 3] if groups else order[:0]  # a third of the lines at most
     order = np.append(order[single][: most - len(larger)], larger)
     if not len(order):
-        raise InputError(NO_EFFECTS)
+        raise InputError(style.NO_EFFECTS)
     return order, chosen
 
 
@@ -140,8 +118,6 @@ def heatmap(result: Result, *, most: int = 20, groups: bool = True, ax: Axes | N
 
     Parameters
     ----------
-    result : Result
-        Of `butfor.explain`.
     most : int, default=20
         Subsets at most, in the order of `beeswarm`.
     groups : bool, default=True
@@ -170,18 +146,18 @@ def heatmap(result: Result, *, most: int = 20, groups: bool = True, ax: Axes | N
     order = np.argsort(-np.nansum(effect[shown], axis=0), kind="stable")
     effect, sure = effect[shown][:, order], sure[shown][:, order]
     names = [result.subset_names[j] for j in shown]
-    ax = axes(ax, tall(names, 0.09, 0.95))
+    ax = style.axes(ax, style.tall(names, 0.09, 0.95))
     scale = FuncNorm((lambda x: np.sign(x) * np.abs(x) ** 0.5, lambda x: np.sign(x) * x**2), -largest, largest)
     look: dict[str, Any] = {"cmap": "PuOr_r", "norm": scale, "aspect": "auto", "interpolation": "nearest"}
     ax.imshow(effect, alpha=0.6, **look)
     image = ax.imshow(np.ma.masked_array(effect, ~sure), **look)
     if effect.shape[1] <= MOST_OUTLINED:
         cells = [Rectangle((x - 0.5, y - 0.5), 1, 1) for y, x in np.argwhere(sure)]
-        ax.add_collection(PatchCollection(cells, facecolor="none", edgecolor=INK, linewidth=0.4))
-    name_lines(ax, names, sure.any(axis=1))
+        ax.add_collection(PatchCollection(cells, facecolor="none", edgecolor=style.INK, linewidth=0.4))
+    style.name_lines(ax, names, sure.any(axis=1))
     ax.set_xlabel(f"{effect.shape[1]:,} inputs, by the sum of their effects")
     left = len(subsets) - len(shown)
-    heading(ax, "outlined: unusual" + f"; {left} with small effects left out" * bool(left))
+    style.heading(ax, "outlined: unusual" + f"; {left} with small effects left out" * bool(left))
     ax.figure.colorbar(image, ax=ax, pad=0.02, aspect=30).set_label(effect_label(result), fontsize=6)
     return ax
 
@@ -205,21 +181,20 @@ def dependence(result: Result, column: str, *, ax: Axes | None = None) -> Axes:
     >>> dependence(result, "x0").get_ylabel()
     'change in the output'
     """
-    effects, sure = result.effects, result.chosen
-    rows = np.flatnonzero((result.subset_of == one_column(result, column, "dependence")) & np.isfinite(effects.effect))
+    effects, subset = result.effects, style.one_column(result, column, "dependence")
+    rows = np.flatnonzero((result.subset_of == subset) & np.isfinite(effects.effect))
     if not len(rows):
-        raise InputError(NO_EFFECTS)
-    ax = axes(ax, (WIDTH, 2.4))
-    x, numbers = column_axis(ax, column, values(result)[rows].tolist())
-    x = x + beside(len(x), 0.0 if numbers else 0.25)
-    for some, colour, size in ((~sure[rows], REST, 8), (sure[rows], CHOSEN, 12)):
-        ax.vlines(x[some], effects.low[rows[some]], effects.high[rows[some]], color=colour, linewidth=0.6, alpha=0.35)
-        ax.scatter(
-            x[some], effects.effect[rows[some]], s=size, color=colour, edgecolors=PAPER, linewidths=0.3, zorder=3
-        )
-    ax.axhline(0, color=INK, linewidth=0.6, zorder=1)
+        raise InputError(style.NO_EFFECTS)
+    ax = style.axes(ax, (style.WIDTH, 2.4))
+    x, numbers = style.column_axis(ax, column, values(result)[rows].tolist())
+    x = x + style.beside(len(x), 0.0 if numbers else 0.25)
+    sure = result.chosen[rows]
+    shades = np.where(sure, style.CHOSEN, style.REST)
+    ax.vlines(x, effects.low[rows], effects.high[rows], color=shades, linewidth=0.6, alpha=0.35)
+    style.dots(ax, x, effects.effect[rows], sure)
+    ax.axhline(0, color=style.INK, linewidth=0.6, zorder=1)
     ax.set_ylabel("\n".join(wrap(effect_label(result), 30)), parse_math=False)
-    heading(ax, f"{len(rows):,} inputs; blue: unusual, {int(sure[rows].sum())}; lines: 95 % intervals")
+    style.heading(ax, f"{len(rows):,} inputs; blue: unusual, {int(sure.sum())}; lines: 95 % intervals")
     return ax
 
 
@@ -250,15 +225,15 @@ def features(result: Result, *, most: int = 30, ax: Axes | None = None) -> Axes:
         order = order[np.isin(order, np.lexsort((-size, ~frame["chosen"].to_numpy()))[:most])]
     effect, low, high = (frame[name].to_numpy()[order] for name in ("effect", "effect_low", "effect_high"))
     if not np.isfinite(effect).any():
-        raise InputError(NO_EFFECTS)
+        raise InputError(style.NO_EFFECTS)
     sure = frame["chosen"].to_numpy()[order]
     names = [result.subset_names[j] for j in order]
-    ax = axes(ax, tall(names, rest=0.85))
-    ax.axvline(0, color=INK, linewidth=0.7)
-    with_intervals(ax, effect, low, high, sure)
-    name_lines(ax, names, sure, depth=depth[order])
-    x_label(ax, f"mean {effect_label(result)}")
-    heading(ax, "blue: inputs differ on average; 95 % intervals")
+    ax = style.axes(ax, style.tall(names, rest=0.85))
+    ax.axvline(0, color=style.INK, linewidth=0.7)
+    style.with_intervals(ax, effect, low, high, sure)
+    style.name_lines(ax, names, sure, depth=depth[order])
+    style.x_label(ax, f"mean {effect_label(result)}")
+    style.heading(ax, "blue: inputs differ on average; 95 % intervals")
     return ax
 
 
@@ -290,13 +265,9 @@ def importance(result: Result, *, most: int = 30, ax: Axes | None = None) -> Axe
     length = np.where(known, effects.effect, result.difference)
     order = np.lexsort((-np.abs(length), ~result.chosen))[:most]
     names = [result.subset_names[j] for j in order]
-    lines, ax = np.arange(len(order)), axes(ax, tall(names))
-    ax.barh(lines, length[order], color=np.where(result.chosen[order], CHOSEN, REST))
-    sure = order[known[order] & ~np.isnan(effects.low[order])]
-    ends = np.abs(np.stack([effects.low[sure], effects.high[sure]]) - effects.effect[sure])
-    ax.errorbar(effects.effect[sure], lines[np.isin(order, sure)], xerr=ends, fmt="none", ecolor=INK, elinewidth=0.8)
-    name_lines(ax, names, result.chosen[order])
-    ax.axvline(0, color=INK, linewidth=0.7)
-    x_label(ax, effect_name(result))
-    heading(ax, f"blue: chosen, {int(result.chosen.sum())} of {len(result.chosen)}")
+    ax = style.bars(ax, names, length[order], result.chosen[order])
+    style.intervals(ax, np.where(known, effects.low, np.nan)[order], effects.high[order])
+    ax.axvline(0, color=style.INK, linewidth=0.7)
+    style.x_label(ax, effect_name(result))
+    style.heading(ax, f"blue: chosen, {int(result.chosen.sum())} of {len(result.chosen)}")
     return ax

@@ -31,6 +31,7 @@ LETTERS, LINES, LINE = 26, 4, 0.117  # letters in a line of a name, lines of a n
 NO_EFFECTS = "this run estimated no effects; run it with effects='all'"
 
 P = ParamSpec("P")
+RESULT = "\n----------\nresult : Result\n    Of `butfor.explain`.\n"
 DOC = """
 ax : matplotlib.axes.Axes, optional
     Axes to draw on; by default those of a new figure.
@@ -47,7 +48,7 @@ def styled(plot: Callable[P, Axes]) -> Callable[P, Axes]:
     """Return the same plot, drawn by our sheet; what the user has set for other plots stays as it is.
 
     On a dark figure, such as one of `plt.style.use("dark_background")`, its colours are those that show there. Its
-    docstring is given what is the same in all of them: `ax` and Returns, before the examples.
+    docstring is given what is the same in all of them: `ax` and Returns, before the examples; `result` if it has none.
     """
 
     @wraps(plot)
@@ -62,7 +63,8 @@ def styled(plot: Callable[P, Axes]) -> Callable[P, Axes]:
                 _recolour(artist)
         return ax
 
-    drawn.__doc__ = cleandoc(plot.__doc__ or "").replace("\n\nExamples\n", DOC)
+    doc = cleandoc(plot.__doc__ or "").replace("\n\nExamples\n", DOC)
+    drawn.__doc__ = doc if "\nresult : " in doc else doc.replace("\n----------\n", RESULT, 1)
     return drawn
 
 
@@ -104,9 +106,8 @@ def tall(names: Sequence[str], each: float = 0.07, rest: float = 0.75) -> tuple[
 
 def key(ax: Axes) -> None:
     """Draw the legend above the axes, where it hides nothing; it grows to the left, where the names stand."""
-    ax.legend(
-        loc="lower right", bbox_to_anchor=(1.02, 1.0), ncols=2, borderaxespad=0.1, handletextpad=0.3, columnspacing=1.0
-    )
+    gaps = {"borderaxespad": 0.1, "handletextpad": 0.3, "columnspacing": 1.0}
+    ax.legend(loc="lower right", bbox_to_anchor=(1.02, 1.0), ncols=2, **gaps)
 
 
 def x_label(ax: Axes, words: str) -> None:
@@ -121,9 +122,7 @@ def heading(ax: Axes, words: str, pad: float = 4) -> None:
     ax.set_title(text, fontsize=7, color=SOFT, loc="right", fontweight="normal", parse_math=False, pad=pad)
 
 
-def name_lines(
-    ax: Axes, names: Sequence[str], sure: ArrayLike, at: Sequence[float] | None = None, depth: ArrayLike = 0
-) -> None:
+def name_lines(ax: Axes, names: Sequence[str], sure: ArrayLike, at: Any = None, depth: ArrayLike = 0) -> None:
     """Write names down the side, the first on top, in as many lines as there is room for; of no finding in grey.
 
     With `depth` they begin at the left, moved in by so many steps.
@@ -171,11 +170,24 @@ def counts_beside(ax: Axes, counts: ArrayLike, total: int) -> None:
         ax.text(1.02, line, f"{count:,} of {total:,}", fontsize=7, **place)
 
 
-def level_line(ax: Axes, level: float) -> None:
-    """Draw a line down the plot at the level of a decision, named above it."""
-    ax.axvline(level, color=OTHER, linewidth=1.0, linestyle="--", zorder=1)
-    place: Any = {"transform": ax.get_xaxis_transform(), "ha": "center", "va": "bottom"}
-    ax.text(level, 1.005, f"level {level:g}", color=OTHER, fontsize=6.5, **place)
+def dots(ax: Axes, x: Floats, y: Floats, sure: Bools) -> None:
+    """Draw dots: those that are unusual, or decisive, larger and in blue, the others grey."""
+    ax.scatter(x[~sure], y[~sure], s=6, color=REST, linewidths=0, label="not unusual", zorder=2)
+    ax.scatter(x[sure], y[sure], s=10, color=CHOSEN, edgecolors=PAPER, linewidths=0.3, label="unusual", zorder=3)
+
+
+def bars(ax: Axes | None, names: Sequence[str], lengths: Floats, sure: Bools, left: ArrayLike = 0.0) -> Axes:
+    """Draw a bar for each name, findings in blue."""
+    ax = axes(ax, tall(names))
+    ax.barh(range(len(names)), lengths, left=left, color=np.where(sure, CHOSEN, REST), height=0.64)
+    name_lines(ax, names, sure)
+    return ax
+
+
+def intervals(ax: Axes, low: Floats, high: Floats) -> None:
+    """Draw thin lines from low to high, where there is an interval: what is computed exactly has none."""
+    wide = high > low
+    ax.hlines(np.arange(len(low))[wide], low[wide], high[wide], color=INK, linewidth=0.8)
 
 
 def with_intervals(ax: Axes, middle: Floats, low: Floats, high: Floats, sure: Bools) -> None:

@@ -1011,11 +1011,7 @@ def example(result: Result, row: int) -> Example:
     )
 
 
-def column_cells(rows: Batch, column: int) -> list[Any]:
-    """Return the values of a column of an array or a frame."""
-    cells: list[Any] = (rows[:, column] if isinstance(rows, np.ndarray) else rows.iloc[:, column]).tolist()
-    return cells
-
-
 def _column(rows: Batch, column: int) -> list[str]:
-    return [str(cell) if cell is None else value_text(cell) for cell in column_cells(rows, column)]
+    """Return a column of an array or a frame as text."""
+    cells = (rows[:, column] if isinstance(rows, np.ndarray) else rows.iloc[:, column]).tolist()
+    return [str(cell) if cell is None else value_text(cell) for cell in cells]
