@@ -204,7 +204,7 @@ def test_names_that_begin_alike_have_labels_that_differ():
     names = [f"the ratio of stable isotopes of {one} that was measured in the blood" for one in ("15N", "13C", "18O")]
     reference = pd.DataFrame(rng.normal(size=(120, 3)), columns=names)
     inputs = pd.DataFrame(rng.normal([4, 0, 0], 1, (25, 3)), columns=names)
-    found = butfor.explain(lambda rows: rows @ [1, 0.3, 0.3], inputs, reference, decide=lambda out: out > 2)
+    found = butfor.explain(lambda rows: rows @ [1, 0.5, 0.5], inputs, reference, decide=lambda out: out > 2)
     for name in ("bar", "effects_from_output", "beeswarm", "heatmap", "features", "decision"):
         ax = getattr(found.plot, name)()
         labels = [" ".join(label.get_text().split()) for label in ax.get_yticklabels()]
@@ -271,7 +271,7 @@ def test_single_columns_stand_above_groups_in_the_beeswarm_and_keep_two_thirds_o
 def test_the_heatmap_leaves_out_lines_that_would_be_white(result):
     largest = result.table.groupby("subset").effect.agg(lambda effect: effect.abs().max())
     chosen = set(result.table.subset[result.chosen])
-    kept = set(largest.index[largest >= 0.1 * largest.max()]) | chosen
+    kept = set(largest.index[largest >= 0.2 * largest.max()]) | chosen
     ax = result.plot.heatmap(most=99)
     assert {" ".join(label.get_text().split()) for label in ax.get_yticklabels()} == kept
     left = len(result.subset_names) - len(kept)

@@ -114,7 +114,7 @@ def heatmap(result: Result, *, most: int = 20, groups: bool = True, ax: Axes | N
     """Draw a cell per subset and input, coloured by the effect: unusual ones in full colour and outlined, others pale.
 
     Shades grow with the square root of the effect, so that small ones show. Inputs stand from the largest to the least
-    total effect; subsets whose effects are all below a tenth of the largest are left out.
+    total effect; subsets whose effects are all below a fifth of the largest are left out.
 
     Parameters
     ----------
@@ -142,7 +142,7 @@ def heatmap(result: Result, *, most: int = 20, groups: bool = True, ax: Axes | N
     sure[result.subset_of, result.input_of] = result.chosen
     size = np.nanmax(np.abs(effect[subsets]), axis=1)
     largest = float(size.max()) or 1.0
-    shown = subsets[(size >= 0.1 * largest) | sure[subsets].any(axis=1)]
+    shown = subsets[(size >= 0.2 * largest) | sure[subsets].any(axis=1)]
     order = np.argsort(-np.nansum(effect[shown], axis=0), kind="stable")
     effect, sure = effect[shown][:, order], sure[shown][:, order]
     names = [result.subset_names[j] for j in shown]

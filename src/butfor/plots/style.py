@@ -25,6 +25,7 @@ OTHER = "#d55e00"  # marks the observed value, a level, a threshold
 INK, SOFT, FAINT, PAPER = "#1c2530", "#5b6875", "#eceff2", "#fefefe"
 ON_DARK = {CHOSEN: "#6db8f2", REST: "#6c7885", OTHER: "#ff9d5c"}
 ON_DARK |= {INK: "#e6ebf0", SOFT: "#a5b1bd", FAINT: "#262f38", PAPER: "#010101"}
+ON_DARK |= {"#cfe0fb": "#1d3a6b", "#fbdcb8": "#5a3a12", "#e2d3f7": "#47316a", "#cfe6e8": "#1d4a4e"}  # words of a text
 TEXTS = ("text.color", "axes.labelcolor", "xtick.color", "ytick.color")
 WIDTH = 3.3  # inches: a column of a journal
 LETTERS, LINES, LINE = 26, 4, 0.117  # letters in a line of a name, lines of a name, inches of a line
@@ -79,6 +80,8 @@ def _recolour(artist: Any) -> None:
     """Give an artist in one of our colours the one for a dark figure; shades of a colour map stay."""
     from matplotlib.colors import to_rgb, to_rgba_array
 
+    if hasattr(artist, "get_bbox_patch") and artist.get_bbox_patch() is not None:
+        _recolour(artist.get_bbox_patch())
     dark = {to_rgb(colour): to_rgb(shown) for colour, shown in ON_DARK.items()}
     for name in ("color", "facecolor", "edgecolor", "markerfacecolor", "markeredgecolor"):
         if not hasattr(artist, f"get_{name}") or (hasattr(artist, "get_array") and artist.get_array() is not None):

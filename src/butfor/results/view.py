@@ -276,9 +276,8 @@ def _says(result: Result) -> Answer:
     classes += [f"{len(times) - MOST_NAMED} other classes"] * (len(times) > MOST_NAMED)
     called = f"{who}{', all' if count > 1 and len(times) == 1 else ':'} {', '.join(classes)}"
     if result.record.target != "predicted" and column is not None and (len(times) > 1 or times[0][0] != column):
-        return _line_of(
-            "says", f"{called}; {mean}{scale} of {class_label(names[column])} {_beside(result, shares, column)}"
-        )
+        text = f"{called}; {mean}{scale} of {class_label(names[column])} {_beside(result, shares, column)}"
+        return _line_of("says", text if len(text) <= WIDTH else text.rsplit(" (", 1)[0])  # without the difference
     if len(times) == 1:
         return _line_of("says", f"{called}; {mean}{scale} {_beside(result, shares, times[0][0])}")
     return _line_of("says", f"{called}; {mean}{scale} {_as_read(float(shares.max(axis=1).mean()))}")
