@@ -204,7 +204,7 @@ def test_names_that_begin_alike_have_labels_that_differ():
     names = [f"the ratio of stable isotopes of {one} that was measured in the blood" for one in ("15N", "13C", "18O")]
     reference = pd.DataFrame(rng.normal(size=(120, 3)), columns=names)
     inputs = pd.DataFrame(rng.normal([4, 0, 0], 1, (25, 3)), columns=names)
-    found = butfor.explain(lambda rows: rows @ [1, 0.5, 0.5], inputs, reference, decide=lambda out: out > 2)
+    found = butfor.explain(lambda rows: rows @ [1, 1, 1], inputs, reference, decide=lambda out: out > 2)
     for name in ("bar", "effects_from_output", "beeswarm", "heatmap", "features", "decision"):
         ax = getattr(found.plot, name)()
         labels = [" ".join(label.get_text().split()) for label in ax.get_yticklabels()]

@@ -128,7 +128,7 @@ def patients() -> tuple[pd.DataFrame, pd.Series[str]]:
 def _sourced(result: Result, who: str) -> Result:
     """Return the result with its sources, for its report."""
     sources = {
-        "model": f"logistic regression, fitted on {FITTED_ON:.0%} of the patients",
+        "model": f"logistic regression, fitted on {percent(FITTED_ON)} of the patients",
         "data": f"{len(result.input_names)} {who} patients of scikit-learn's breast-cancer data, new to the model",
         "reference": f"{REFERENCE} benign patients, new to the model",
     }
