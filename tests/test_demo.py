@@ -42,7 +42,7 @@ def test_one_screen_shows_a_patient_a_decision_a_decisive_column_what_is_enough_
     text, shown = " ".join(demo.summary().split()), demo.malignant.table.iloc[demo.shown]
     assert shown.necessary
     assert shown.subset in COLUMNS
-    assert f"It calls {shown.input} malignant (probability {shown.observed:.2f}). Why?" in text
+    assert f"It calls {shown.input} malignant (probability {shown.observed:.2f}): the clearest of 149, picked" in text
     assert f"{shown.subset}: decisive ({round(100 * shown.flip)} % of draws decide otherwise" in text
     enough = demo.malignant.enough(shown.input)
     assert f"{', '.join(enough['columns'][0])}: enough (" in text

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Reporting = bool | Callable[[Progress], None] | None
 
 ALPHA = 0.1
-COLUMNS = ["area", "texture", "smoothness", "symmetry"]  # of the cells of a tumour, on average
+COLUMNS = ["area", "texture", "smoothness", "symmetry"]  # four of 30, picked since they hardly repeat each other
 FITTED_ON = 0.3  # of the patients
 REFERENCE = 180  # benign patients that the model has not seen
 BAR = 30  # characters
@@ -55,7 +55,8 @@ class Demo:
         before = (
             f"Scikit-learn's breast-cancer data. A logistic regression of {len(COLUMNS)} measurements is right on "
             f"{percent(self.accuracy)} of the patients it has not seen. It calls {name} {says} (probability "
-            f"{result.evidence.observed[row]:.2f}). Why? The reference is {self.reference_rows} benign patients."
+            f"{result.evidence.observed[row]:.2f}): the clearest of {len(result.input_names)}, picked for its answer. Why? "
+            f"The reference is {self.reference_rows} benign patients."
         )
         after = (
             f"Check: the same call on {len(benign.input_names)} other benign patients chooses "
