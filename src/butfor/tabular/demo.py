@@ -55,8 +55,8 @@ class Demo:
         before = (
             f"Scikit-learn's breast-cancer data. A logistic regression of {len(COLUMNS)} measurements is right on "
             f"{percent(self.accuracy)} of the patients it has not seen. It calls {name} {says} (probability "
-            f"{result.evidence.observed[row]:.2f}): the clearest of {len(result.input_names)}, picked for its answer. Why? "
-            f"The reference is {self.reference_rows} benign patients."
+            f"{result.evidence.observed[row]:.2f}): the clearest of {len(result.input_names)}, picked for its answer. "
+            f"Why? The reference is {self.reference_rows} benign patients."
         )
         after = (
             f"Check: the same call on {len(benign.input_names)} other benign patients chooses "
