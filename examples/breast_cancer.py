@@ -15,7 +15,19 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.model_selection import train_test_split
 
 import butfor
-from butfor.tabular.demo import measurements, patients
+from butfor.tabular.demo import patients
+
+KINDS = {
+    "size": ("radius", "perimeter", "area"),
+    "outline": ("smoothness", "compactness", "concavity", "concave points", "symmetry", "fractal dimension"),
+    "texture": ("texture",),
+}
+
+
+def measurements() -> dict[str, dict[str, list[str]]]:
+    """Three kinds of measurements, ten in all: the mean, error and worst column of each belong together."""
+    columns = {name: [f"mean {name}", f"{name} error", f"worst {name}"] for names in KINDS.values() for name in names}
+    return {kind: {name: columns[name] for name in names} for kind, names in KINDS.items()}
 
 
 def main(report: str | None = None) -> butfor.Result:
@@ -24,9 +36,9 @@ def main(report: str | None = None) -> butfor.Result:
     known, others, seen, truth = train_test_split(X, y, train_size=0.3, stratify=y, random_state=0)
     model = HistGradientBoostingClassifier(random_state=0).fit(known, seen)
     malignant, benign = others[truth == "malignant"], others[truth == "benign"]
-    result = butfor.explain(model, malignant, benign[:180], subsets=measurements(X))
+    result = butfor.explain(model, malignant, benign[:180], subsets=measurements())
     print(result.summary())
-    check = butfor.explain(model, benign[180:], benign[:180], subsets=measurements(X))
+    check = butfor.explain(model, benign[180:], benign[:180], subsets=measurements())
     print(f"\nOther benign patients: {check.chosen.sum()} of {len(check.chosen)} chosen.")
     if report is not None:
         result.report(report)

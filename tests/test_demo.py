@@ -1,9 +1,8 @@
-"""The embedded example finds something sensible for malignant patients and (nearly) nothing for benign ones."""
+"""The embedded example: a patient with a decisive column, all malignant ones, and (nearly) nothing in benign ones."""
 
 import pytest
 
-from butfor.report.content import methods_paragraph
-from butfor.tabular.demo import measurements, patients, tabular_demo
+from butfor.tabular.demo import COLUMNS, tabular_demo
 
 pytestmark = pytest.mark.filterwarnings("ignore::butfor.ReachWarning")
 
@@ -15,18 +14,17 @@ def demo():
 
 def test_malignant_patients(demo):
     result = demo.malignant
-    assert result.chosen.shape == (149 * 13,)
-    answered = set(result.table.input[result.chosen])
-    assert len(answered) >= 120
-    finer = result.table[result.chosen & (result.table.resolution > 0)]
-    assert len(finer) >= 30
-    assert (finer.effect > 0).all()
-    assert result.decided.necessary.sum() >= 120
+    assert result.chosen.shape == (149 * 7,)
+    assert len(set(result.table.input[result.chosen])) >= 120
+    area = result.table[result.table.subset == "area"]
+    assert area.chosen.sum() >= 100
+    assert (area.effect[area.chosen] > 0).all()
+    assert area.necessary.sum() >= 30
 
 
 def test_benign_patients_are_ordinary(demo):
     result = demo.benign
-    assert result.chosen.shape == (70 * 13,)
+    assert result.chosen.shape == (70 * 7,)
     assert not result.chosen.any()
     assert not demo.malignant.control.chosen.any()
 
@@ -34,29 +32,29 @@ def test_benign_patients_are_ordinary(demo):
 def test_the_model_is_worth_explaining(demo):
     assert demo.accuracy > 0.9
     assert demo.reference_rows == 180
-
-
-def test_says_what_the_reference_is(demo):
-    text = " ".join(demo.summary().split())
-    assert "The reference is 180 benign patients" in text
-    assert "the same call on 70 other benign patients chooses 0 of 910" in text
     assert demo.malignant.record.reference == "180 benign patients, new to the model"
 
 
-def test_the_promise_names_no_sequence_where_nothing_was_drawn(demo):
-    assert "exact, no draws" in demo.malignant.summary(full=True)
-    assert "Besag" not in str(demo.malignant.guarantee)
-    assert "Evidence is by exact p-values" in methods_paragraph(demo.malignant)
+def test_one_screen_shows_a_patient_a_decision_a_decisive_column_what_is_enough_and_a_picture(demo):
+    lines = demo.summary().splitlines()
+    assert len(lines) + 4 <= 30  # with the names of the files
+    assert max(map(len, lines)) <= 110
+    text, shown = " ".join(demo.summary().split()), demo.malignant.table.iloc[demo.shown]
+    assert shown.necessary
+    assert shown.subset in COLUMNS
+    assert f"It calls {shown.input} malignant (probability {shown.observed:.2f}): the clearest of 149, picked" in text
+    assert f"{shown.subset}: decisive ({round(100 * shown.flip)} % of draws decide otherwise" in text
+    enough = demo.malignant.enough(shown.input)
+    assert f"{', '.join(enough['columns'][0])}: enough (" in text
+    assert f"Nearest change: {shown.subset} " in text
+    assert "the same call on 70 other benign patients chooses 0 of 490" in text
 
 
-def test_all_columns_are_a_limit_and_no_headline(demo):
-    says, decisive, *_ = demo.malignant.summary().splitlines()
-    assert says.startswith("149 inputs: malignant 140, benign 9; mean probability 0.9")
-    assert "of 149 not resolved below all columns; closest: " in decisive
-
-
-def test_ten_measurements_of_three_columns():
-    groups = [columns for kind in measurements(patients()[0]).values() for columns in kind.values()]
-    assert len(groups) == 10
-    assert {len(columns) for columns in groups} == {3}
-    assert len({name for columns in groups for name in columns}) == 30
+def test_the_bars_are_as_long_as_the_shares(demo):
+    table = demo.malignant.table
+    rows = table[(table.input == table.input[demo.shown]) & table.subset.isin(COLUMNS)]
+    bars = {line.split(" = ")[0].strip(): line for line in demo.summary().splitlines() if " = " in line}
+    assert {name: line.count("█") for name, line in bars.items()} == {
+        row.subset: round(30 * row.flip) for row in rows.itertuples()
+    }
+    assert [name for name, line in bars.items() if "decisive" in line] == rows.subset[rows.necessary].tolist()

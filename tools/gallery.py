@@ -33,6 +33,7 @@ from butfor.text.demo import REVIEWS, text_demo
 from butfor.text.small import small_sentiment
 
 DIGIT, REVIEW = "3, number 4", "The heist"
+COLUMN, OTHER, EVERY = "debt ratio", "score", "all columns"
 OUT = Path(__file__).resolve().parents[1] / "docs" / "gallery"
 FLAGS = (
     "--headless --no-sandbox --disable-gpu --no-first-run --disable-background-networking --disable-component-update "
@@ -55,14 +56,16 @@ def save(name: str, draw: Callable[[], Any], wide: float | None = None) -> None:
 def plots(result: butfor.Result, pictures: butfor.Result, texts: butfor.Result, model: Any) -> None:
     """Every plot of butfor.plots that a result has."""
     one = result.input_names[0]
-    for name in ("decision", "resolutions", "bar", "effects_from_output"):
+    for name in ("decision", "enough", "resolutions", "bar", "effects_from_output"):
         save(name, lambda name=name: getattr(result.plot, name)(one))
-    save("decision_all", result.plot.decision)
-    save("resolutions_all", result.plot.resolutions)
+    for name in ("decision", "enough", "resolutions"):
+        save(f"{name}_all", getattr(result.plot, name))
     for name in ("beeswarm", "heatmap", "features", "volcano", "pvalues", "calibration"):
         save(name, getattr(result.plot, name))
-    drawn = np.asarray(wrap(model).call(result.counterfactuals(one, "all columns", 10)))
-    save("null", lambda: result.plot.null(one, "all columns", outputs=drawn))
+    save("dependence", lambda: result.plot.dependence(COLUMN))
+    drawn = {name: np.asarray(wrap(model).call(result.counterfactuals(one, name, 10))) for name in (OTHER, EVERY)}
+    save("draws", lambda: result.plot.draws(one, OTHER, outputs=drawn[OTHER]))
+    save("null", lambda: result.plot.null(one, EVERY, outputs=drawn[EVERY]))
     save("competition", pictures.plot.competition)
     save("photograph", lambda: pictures.plot.photograph(DIGIT))
     save("highlighted", lambda: texts.plot.highlighted(REVIEW))
@@ -94,6 +97,7 @@ def shap_plots(question: Question, result: butfor.Result) -> None:
         save(f"{name}_waterfall", lambda found=found: shap.plots.waterfall(found[0], show=False), 4.5)
         save(f"{name}_beeswarm", lambda found=found: shap.plots.beeswarm(found, show=False), 4.5)
         save(f"{name}_heatmap", lambda found=found: shap.plots.heatmap(found, show=False), 4.5)
+    save("shap_scatter", lambda: shap.plots.scatter(values[:, COLUMN], show=False), 4.5)
 
 
 def shap_of_media() -> None:

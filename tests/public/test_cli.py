@@ -325,7 +325,7 @@ def test_demo(tmp_path, capsys):
 def test_demo_as_json(tmp_path, capsys):
     assert main(["demo", "tabular", "--json", "--out", str(tmp_path / "d")]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert {name: one["hypotheses"] for name, one in found.items()} == {"malignant": 1937, "benign": 910}
+    assert {name: one["hypotheses"] for name, one in found.items()} == {"malignant": 1043, "benign": 490}
 
 
 def test_demo_of_images(tmp_path, capsys, monkeypatch):

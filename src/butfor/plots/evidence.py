@@ -3,24 +3,13 @@
 from __future__ import annotations
 
 from math import isnan
+from textwrap import wrap
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from butfor.plots.style import (
-    CHOSEN,
-    INK,
-    NO_EFFECTS,
-    OTHER,
-    REST,
-    SOFT,
-    WIDTH,
-    axes,
-    key,
-    short,
-    styled,
-    x_label,
-)
+from butfor.plots import style
+from butfor.plots.style import styled
 from butfor.results.result import Result
 from butfor.results.summary import number
 from butfor.results.view import EVIDENCE, effect_label
@@ -39,16 +28,8 @@ def volcano(result: Result, *, named: int = 4, ax: Axes | None = None) -> Axes:
 
     Parameters
     ----------
-    result : Result
-        Of `butfor.explain`.
     named : int, default=4
         So many of the unusual subsets with the largest effects have their names and q beside them.
-    ax : matplotlib.axes.Axes, optional
-        Axes to draw on; by default those of a new figure.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
 
     Examples
     --------
@@ -60,50 +41,37 @@ def volcano(result: Result, *, named: int = 4, ax: Axes | None = None) -> Axes:
     """
     effect, kind = result.effects.effect, result.evidence.kind
     if not np.isfinite(effect).any():
-        raise InputError(NO_EFFECTS)
-    values, sure, ax = result.evidence.scaled, result.chosen, axes(ax, (WIDTH, 2.5))
-    ax.scatter(effect[~sure], values[~sure], s=5, color=REST, linewidths=0, label="not unusual")
-    ax.scatter(effect[sure], values[sure], s=10, color=CHOSEN, edgecolors="white", linewidths=0.3, label="unusual")
+        raise InputError(style.NO_EFFECTS)
+    values, sure, ax = result.evidence.scaled, result.chosen, style.axes(ax, (style.WIDTH, 2.5))
+    style.dots(ax, effect, values, sure)
     if kind == "p":
         ax.set_yscale("log")
         ax.invert_yaxis()  # strong evidence on top
-    ax.axvline(0, color=INK, linewidth=0.6)
+    ax.axvline(0, color=style.INK, linewidth=0.6)
     _name_strongest(result, ax, named)
     ax.set_ylabel(EVIDENCE[kind])
-    x_label(ax, effect_label(result))
-    key(ax)
+    style.x_label(ax, effect_label(result))
+    style.key(ax)
     return ax
 
 
 def _name_strongest(result: Result, ax: Axes, named: int) -> None:
-    """Write the name of the strongest input of each subset under its dot, or under another name that stands there."""
+    """Write the names of the subsets with the largest unusual effects beside the axes, with a line to their dots."""
     effect, values, rows = result.effects.effect, result.evidence.scaled, np.flatnonzero(result.chosen)
+    rows = rows[np.isfinite(effect[rows])]
+    rows = rows[np.argsort(-np.abs(effect[rows]), kind="stable")]
+    rows = rows[np.sort(np.unique(result.subset_of[rows], return_index=True)[1])][:named]
     ax.autoscale_view()
-    taken: list[tuple[float, float]] = []
-    seen: set[int] = set()
-    for row in rows[np.argsort(-np.abs(np.nan_to_num(effect[rows])), kind="stable")].tolist():
-        subset = int(result.subset_of[row])
-        if subset in seen or len(seen) == named or not np.isfinite(effect[row]):
-            continue
-        seen.add(subset)
-        at = ax.transAxes.inverted().transform(ax.transData.transform((effect[row], values[row])))
-        x, right, q = float(at[0]), effect[row] > 0, number(result.q[row])
-        y = float(at[1]) + (-0.06 if at[1] > 0.2 else 0.06)  # beside the dots, not on them
-        while any(abs(x - other) < 0.5 and abs(y - height) < 0.068 for other, height in taken):
-            y -= 0.03
-        taken.append((x, y))
+    to_axes, top = ax.transData + ax.transAxes.inverted(), 1.0
+    for row in sorted(rows.tolist(), key=lambda row: -to_axes.transform((effect[row], values[row]))[1]):
+        q = number(result.q[row])
+        lines = wrap(style.short(style.label(result, row), 60), 20) + [f"(q {q})"] * bool(q)
+        line = {"arrowstyle": "-", "color": style.SOFT, "linewidth": 0.4, "shrinkB": 1, "relpos": (0, 0.5)}
         ax.annotate(
-            f"{short(result.subset_names[subset], 22)}{q and f' (q {q})'}",
-            (effect[row], values[row]),
-            xytext=(x + (-0.03 if right else 0.03), y),
-            textcoords="axes fraction",
-            fontsize=6,
-            ha="right" if right else "left",
-            va="center",
-            parse_math=False,
-            bbox={"boxstyle": "square,pad=0.1", "facecolor": "white", "alpha": 0.75, "linewidth": 0},
-            arrowprops={"arrowstyle": "-", "color": SOFT, "linewidth": 0.4, "shrinkB": 1},
-        )
+            "\n".join(lines), (effect[row], values[row]), xytext=(1.05, top), textcoords="axes fraction", fontsize=6.5,
+            va="top", parse_math=False, arrowprops=line,
+        )  # fmt: skip
+        top -= 0.06 * len(lines) + 0.04
 
 
 @styled
@@ -118,12 +86,6 @@ def pvalues(result: Result, *, ax: Axes | None = None) -> Axes:
     ----------
     result : Result
         Of `butfor.explain` with a test that gives p-values.
-    ax : matplotlib.axes.Axes, optional
-        Axes to draw on; by default those of a new figure.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
 
     Examples
     --------
@@ -140,18 +102,18 @@ def pvalues(result: Result, *, ax: Axes | None = None) -> Axes:
         raise InputError("no hypothesis was tested in this run; result.table.status says why")
     rows = rows[np.argsort(result.evidence.values[rows], kind="stable")]
     p, sure, rank = result.evidence.values[rows], result.chosen[rows], np.arange(1, len(rows) + 1)
-    ax = axes(ax, (WIDTH, 2.5))
-    ax.plot(rank, rank / (len(rank) + 1), color=INK, linewidth=0.7, linestyle=":", label="by chance alone")
-    ax.scatter(rank[~sure], p[~sure], s=4, color=REST, linewidths=0, label="not unusual")
-    ax.scatter(rank[sure], p[sure], s=7, color=CHOSEN, linewidths=0, label="unusual")
-    ax.scatter(rank, result.q[rows], s=3, marker="_", color=SOFT, linewidths=0.6, label="q")
+    ax = style.axes(ax, (style.WIDTH, 2.5))
+    ax.plot(rank, rank / (len(rank) + 1), color=style.INK, linewidth=0.7, linestyle=":", label="by chance alone")
+    ax.scatter(rank[~sure], p[~sure], s=4, color=style.REST, linewidths=0, label="not unusual")
+    ax.scatter(rank[sure], p[sure], s=7, color=style.CHOSEN, linewidths=0, label="unusual")
+    ax.scatter(rank, result.q[rows], s=3, marker="_", color=style.SOFT, linewidths=0.6, label="q")
     if result.rule == "bh" and result.family == "run" and result.hypotheses.layers is None:
-        ax.plot(rank, result.alpha * rank / len(rank), color=OTHER, label=f"bh at {result.alpha:g}")
+        ax.plot(rank, result.alpha * rank / len(rank), color=style.OTHER, label=f"bh at {result.alpha:g}")
     elif sure.any():
         largest = float(p[sure].max())
-        ax.axhline(largest, color=OTHER, linestyle="--", label=f"largest chosen: {number(largest)}")
+        ax.axhline(largest, color=style.OTHER, linestyle="--", label=f"largest chosen: {number(largest)}")
     ax.set(xscale="log", yscale="log", xlabel="rank among all p-values", ylabel="p-value")
-    key(ax)
+    style.key(ax)
     return ax
 
 
@@ -166,12 +128,6 @@ def competition(result: Result, *, ax: Axes | None = None) -> Axes:
     ----------
     result : Result
         Of a run with test="osft" or test="few-shot".
-    ax : matplotlib.axes.Axes, optional
-        Axes to draw on; by default those of a new figure.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
 
     Examples
     --------
@@ -187,19 +143,20 @@ def competition(result: Result, *, ax: Axes | None = None) -> Axes:
     values = result.evidence.scaled
     order = np.argsort(-np.abs(values), kind="stable")
     values, sure, rank = values[order], result.chosen[order], np.arange(1, len(order) + 1)
-    ax = axes(ax, (WIDTH, 2.3))
-    for shown, colour, text in ((sure, CHOSEN, "unusual"), (~sure, REST, "not unusual")):
+    ax = style.axes(ax, (style.WIDTH, 2.3))
+    for shown, colour, text in ((sure, style.CHOSEN, "unusual"), (~sure, style.REST, "not unusual")):
         ax.vlines(rank[shown], 0, values[shown], color=colour, linewidth=1.0, label=text)
     if sure.any():
         least = float(values[sure].min())
-        ax.axhline(least, color=OTHER, linestyle="--", linewidth=0.9, label=f"threshold {number(least)}")
-    ax.axhline(0, color=INK, linewidth=0.7)
+        ax.axhline(least, color=style.OTHER, linestyle="--", linewidth=0.9, label=f"threshold {number(least)}")
+    ax.axhline(0, color=style.INK, linewidth=0.7)
     unit = "output minus that of its counterfactual" if kind == "z" else "how far the winner is ahead"
     ax.set(xlabel=f"hypotheses, by size ({unit})", ylabel=kind)
-    key(ax)
+    style.key(ax)
     return ax
 
 
+@styled
 def ranks(result: Places, ax: Axes | None = None) -> Axes:
     """Draw a bar per rank, first to last, and a line at what chance would give.
 
@@ -207,12 +164,6 @@ def ranks(result: Places, ax: Axes | None = None) -> Axes:
     ----------
     result : Places
         Of `butfor.image.ranks` or `butfor.text.ranks`.
-    ax : matplotlib.axes.Axes, optional
-        Axes to draw on; by default those of a new figure.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
 
     Examples
     --------
@@ -221,21 +172,19 @@ def ranks(result: Places, ax: Axes | None = None) -> Axes:
     >>> ranks(Places(np.array([9, 5, 5, 4]))).get_ylabel()
     'Real inputs'
     """
-    ax, last, grey = axes(ax, (6, 3.2)), len(result.counts), "#8a949e"
-    third = max(1, last // 3)
-    lowest = grey if result.ok else "#d02424"
-    colours = ["#155cd6", *[grey] * (last - 1 - third), *[lowest] * third]
+    ax, last = style.axes(ax, (style.WIDTH, 2.0)), len(result.counts)
+    third, lowest = max(1, last // 3), style.REST if result.ok else style.OTHER
+    colours = [style.CHOSEN, *[style.REST] * (last - 1 - third), *[lowest] * third]
     ax.bar(range(1, last + 1), result.counts, color=colours)
     chance = result.total / last
-    ax.axhline(chance, color=INK, linewidth=1, linestyle="--")
-    ax.annotate("chance", (1.01, chance), xycoords=("axes fraction", "data"), va="center", fontsize=9)
+    ax.axhline(chance, color=style.INK, linewidth=1, linestyle="--")
+    ax.annotate("chance", (1.01, chance), xycoords=("axes fraction", "data"), va="center", fontsize=6.5)
     if not result.ok:
-        ax.set_title(f"More at the bottom than above: fills are not like real {result.what}", fontsize=10, loc="left")
+        style.heading(ax, f"More at the bottom than above: fills are not like real {result.what}")
     ticks = range(1, last + 1, max(1, last // 10))[:-1]
     ax.set_xticks([*ticks, last], ["first", *map(str, ticks[1:]), "last"])
     ax.locator_params(axis="y", integer=True)
     ax.set(xlabel="Place among its draws, by the model's output", ylabel=f"Real {result.what}")
-    ax.spines[["top", "right"]].set_visible(False)
     return ax
 
 
@@ -255,12 +204,6 @@ def calibration(result: Result | SamplerCheck, ax: Axes | None = None) -> Axes:
     ----------
     result : Result or SamplerCheck
         Of `butfor.explain` with a control, or of `butfor.check_sampler` on a table.
-    ax : matplotlib.axes.Axes, optional
-        Axes to draw on; by default those of a new figure.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
 
     Examples
     --------
@@ -275,18 +218,18 @@ def calibration(result: Result | SamplerCheck, ax: Axes | None = None) -> Axes:
     control = result.control
     if control is None or result.evidence.kind != "p":
         raise InputError(f"this run has no control with p-values; {_lacking(result)}")
-    ax = axes(ax, (WIDTH, 2.5))
+    ax = style.axes(ax, (style.WIDTH, 2.5))
     right = np.ones(control.p.shape[1], bool) if control.calibrated is None else control.calibrated
     share = np.arange(1, len(control.p) + 1) / len(control.p)
     for column in range(control.p.shape[1]):
-        colour = REST if right[column] else OTHER
+        colour = style.REST if right[column] else style.OTHER
         ax.step(np.sort(control.p[:, column]), share, where="post", color=colour, linewidth=0.8, alpha=0.8)
-    ax.plot([0, 1], [0, 1], color=INK, linewidth=0.9, linestyle="--", label="as it should be, or below")
-    ax.plot([], [], color=REST, label=f"{int(right.sum())} subsets: calibrated")
+    ax.plot([0, 1], [0, 1], color=style.INK, linewidth=0.9, linestyle="--", label="as it should be, or below")
+    ax.plot([], [], color=style.REST, label=f"{int(right.sum())} subsets: calibrated")
     if not right.all():
-        ax.plot([], [], color=OTHER, label=f"{int((~right).sum())}: not calibrated")
+        ax.plot([], [], color=style.OTHER, label=f"{int((~right).sum())}: not calibrated")
     ax.set(xlabel="p-value on rows of the reference", ylabel="share of the rows", xlim=(0, 1), ylim=(0, 1.01))
-    key(ax)
+    style.key(ax)
     return ax
 
 
@@ -306,7 +249,7 @@ def _lacking(result: Result) -> str:
 def rank_histograms(check: SamplerCheck, ax: Axes | None = None) -> Axes:
     """Draw the ranks of a check, as `calibration` says."""
     size = len(check.subset_names)
-    ax = axes(ax, (6, 1.5 + 0.3 * size))
+    ax = style.axes(ax, (6, 1.5 + 0.3 * size))
     image = ax.imshow(
         10 * check.histogram, cmap="PuOr_r", vmin=0, vmax=2, aspect="auto", extent=(0, 1, size - 0.5, -0.5)
     )

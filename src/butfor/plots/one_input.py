@@ -2,33 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections import Counter
+from textwrap import wrap
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from butfor.plots.style import (
-    CHOSEN,
-    INK,
-    NO_EFFECTS,
-    OTHER,
-    REST,
-    SOFT,
-    WIDTH,
-    axes,
-    heading,
-    key,
-    label,
-    name_lines,
-    short,
-    short_names,
-    styled,
-    tall,
-    x_label,
-)
-from butfor.results.result import Decided, Result
-from butfor.results.summary import number
-from butfor.results.view import EVIDENCE, effect_label, input_index, output_label, parents, rows_of, strongest
+from butfor.plots import style
+from butfor.plots.style import styled
+from butfor.results import view
+from butfor.results.result import NO_SETS, Decided, Result
+from butfor.results.summary import are_probabilities, number
+from butfor.results.words import listed
 from butfor.types import Floats, InputError, Ints
 
 if TYPE_CHECKING:
@@ -41,18 +27,10 @@ def bar(result: Result, input: object = None, *, most: int = 12, ax: Axes | None
 
     Parameters
     ----------
-    result : Result
-        Of `butfor.explain`.
     input : object, optional
         The name of the input; by default the one with most to show.
     most : int, default=12
         Bars at most, unusual ones first.
-    ax : matplotlib.axes.Axes, optional
-        Axes to draw on; by default those of a new figure.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
 
     Examples
     --------
@@ -63,15 +41,12 @@ def bar(result: Result, input: object = None, *, most: int = 12, ax: Axes | None
     'change in the output'
     """
     index, rows, left = _shown(result, input, most)
-    effects, ax = result.effects, axes(ax, tall(len(rows)))
-    lines, sure = np.arange(len(rows)), result.chosen[rows]
-    ax.barh(lines, effects.effect[rows], color=np.where(sure, CHOSEN, REST), height=0.68)
-    _intervals(ax, lines, effects.low[rows], effects.high[rows])
-    _name_rows(ax, result, rows)
-    ax.axvline(0, color=INK, linewidth=0.7)
-    x_label(ax, effect_label(result))
+    effects, ax = result.effects, _bars(result, rows, 0.0, ax)
+    style.intervals(ax, effects.low[rows], effects.high[rows])
+    ax.axvline(0, color=style.INK, linewidth=0.7)
+    style.x_label(ax, view.effect_label(result))
     more = f"; {left} more" if left else ""
-    heading(ax, f"{short(result.input_names[index], 28)}: grey is not unusual{more}")
+    style.heading(ax, f"{style.short(view.input_title(result, index), 34)}: grey is not unusual{more}")
     return ax
 
 
@@ -84,18 +59,10 @@ def effects_from_output(result: Result, input: object = None, *, most: int = 12,
 
     Parameters
     ----------
-    result : Result
-        Of `butfor.explain`.
     input : object, optional
         The name of the input; by default the one with most to show.
     most : int, default=12
         Bars at most, unusual ones first.
-    ax : matplotlib.axes.Axes, optional
-        Axes to draw on; by default those of a new figure.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
 
     Examples
     --------
@@ -106,39 +73,32 @@ def effects_from_output(result: Result, input: object = None, *, most: int = 12,
     'output'
     """
     _, rows, _ = _shown(result, input, most)
-    effects, ax = result.effects, axes(ax, tall(len(rows)))
-    lines, observed = np.arange(len(rows)), result.evidence.observed[rows]
+    effects, observed = result.effects, result.evidence.observed[rows]
     without = observed - effects.effect[rows]
-    ax.barh(lines, effects.effect[rows], left=without, color=np.where(result.chosen[rows], CHOSEN, REST), height=0.6)
-    _intervals(ax, lines, observed - effects.high[rows], observed - effects.low[rows])
-    ax.plot(without, lines, "o", markersize=2.6, color=INK, linestyle="none", label="but for it, on average")
-    ax.axvline(float(observed[0]), color=OTHER, linewidth=1.2, label=f"observed {number(observed[0])}")
-    _name_rows(ax, result, rows)
-    x_label(ax, output_label(result))
-    key(ax)
+    ax = _bars(result, rows, without, ax)
+    style.intervals(ax, observed - effects.high[rows], observed - effects.low[rows])
+    ax.plot(without, range(len(rows)), "o", markersize=2.6, color=style.INK, label="but for it, on average")
+    ax.axvline(float(observed[0]), color=style.OTHER, linewidth=1.2, label=f"observed {number(observed[0])}")
+    style.x_label(ax, view.output_label(result))
+    style.key(ax)
     return ax
 
 
 def _shown(result: Result, input: object, most: int) -> tuple[int, Ints, int]:
     """Return the index of an input, its strongest rows with an effect, and how many are left out."""
-    index = input_index(result, input)
-    known = rows_of(result, index)
+    index = view.input_index(result, input)
+    known = view.rows_of(result, index)
     known = known[np.isfinite(result.effects.effect[known])]
     if not len(known):
-        raise InputError(NO_EFFECTS)
-    rows = strongest(result, known, result.chosen, most)
+        raise InputError(style.NO_EFFECTS)
+    rows = view.strongest(result, known, result.chosen, most)
     return index, rows, len(known) - len(rows)
 
 
-def _intervals(ax: Axes, lines: Ints, low: Floats, high: Floats) -> None:
-    """Draw thin lines from low to high, where there is an interval: what is computed exactly has none."""
-    wide = high > low
-    ax.hlines(lines[wide], low[wide], high[wide], color=INK, linewidth=0.8)
-
-
-def _name_rows(ax: Axes, result: Result, rows: Ints) -> None:
-    name_lines(ax, [label(result, int(row)) for row in rows], result.chosen[rows])
-    ax.margins(y=0.02)
+def _bars(result: Result, rows: Ints, left: ArrayLike, ax: Axes | None) -> Axes:
+    """Draw a bar per effect that begins at `left`: unusual ones in blue."""
+    names = [style.label(result, row) for row in rows.tolist()]
+    return style.bars(ax, names, result.effects.effect[rows], result.chosen[rows], left)
 
 
 @styled
@@ -149,8 +109,6 @@ def null(
 
     Parameters
     ----------
-    result : Result
-        Of `butfor.explain`.
     input : object
         The name of the input, as in the table.
     subset : str
@@ -158,12 +116,6 @@ def null(
     outputs : array-like, optional
         The outputs of more counterfactuals, such as `model(result.counterfactuals(input, subset, 10))`; by default
         those of the few that the run kept, since a plot calls no model.
-    ax : matplotlib.axes.Axes, optional
-        Axes to draw on; by default those of a new figure.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
 
     Examples
     --------
@@ -173,32 +125,104 @@ def null(
     >>> null(result, 0, "x0").get_xlabel()
     'output'
     """
-    row, link = result.row(input, subset), None
-    if outputs is None:
-        if row not in result.kept:
-            raise InputError("the run kept no counterfactuals of this hypothesis; give outputs= of some that you draw")
-        outputs, link = result.kept.outputs(row), result.record.link
-    drawn = np.asarray(outputs, dtype=np.float64)
-    drawn = drawn.reshape(len(drawn), -1)
-    drawn = drawn[:, int(result.evidence.classes[row]) if drawn.shape[1] > 1 else 0]
-    if link == "logit":
-        drawn = np.log(np.clip(drawn, 1e-12, None)) - np.log(np.clip(1 - drawn, 1e-12, None))
-    elif link == "log":
-        drawn = np.log(np.clip(drawn, 1e-300, None))
-    observed, ax = float(result.evidence.observed[row]), axes(ax, (WIDTH, 1.9))
+    row = result.row(input, subset)
+    if outputs is None and row not in result.kept:
+        raise InputError(NONE_KEPT)
+    drawn = _tested(result, row, result.kept.outputs(row) if outputs is None else outputs)
+    observed, ax = float(result.evidence.observed[row]), style.axes(ax, (style.WIDTH, 1.9))
     if len(drawn) >= 20:
-        ax.hist(drawn, bins=min(40, max(10, len(drawn) // 12)), color=REST, label=f"{len(drawn):,} counterfactuals")
+        bins = min(40, max(10, len(drawn) // 12))
+        ax.hist(drawn, bins=bins, color=style.REST, label=f"{len(drawn):,} counterfactuals")
         ax.set_ylabel("counterfactuals")
     else:
-        ax.plot(drawn, np.zeros(len(drawn)), "o", color=SOFT, markersize=5, label=f"{len(drawn)} counterfactuals")
+        ax.plot(drawn, np.zeros(len(drawn)), "o", color=style.SOFT, markersize=5, label=f"{len(drawn)} counterfactuals")
         ax.set_yticks([])
         ax.set_ylim(-1, 1.6)
-    ax.axvline(observed, color=OTHER, linewidth=1.4, label=f"observed {number(observed)}")
-    x_label(ax, output_label(result))
-    evidence = f"{EVIDENCE[result.evidence.kind]} {number(result.evidence.values[row])}"
+    ax.axvline(observed, color=style.OTHER, linewidth=1.4, label=f"observed {number(observed)}")
+    style.x_label(ax, view.output_label(result))
+    evidence = f"{view.EVIDENCE[result.evidence.kind]} {number(result.evidence.values[row])}"
     status = "unusual" if result.chosen[row] else "not unusual"
-    ax.set_title(f"{label(result, row)}: {status} ({evidence})", fontsize=7.5, pad=16)
-    key(ax)
+    style.heading(ax, f"{style.label(result, row)}: {status} ({evidence})", pad=16)
+    style.key(ax)
+    return ax
+
+
+NONE_KEPT = "the run kept no counterfactuals of this hypothesis; give outputs= of some that you draw"
+
+
+def _tested(result: Result, row: int, outputs: ArrayLike) -> Floats:
+    """Return what a hypothesis is about, on the scale of its test, of outputs of the model (n,) or (n, outputs)."""
+    every = np.asarray(outputs, dtype=np.float64)
+    every = every.reshape(len(every), -1)
+    drawn = every[:, int(result.evidence.classes[row]) if every.shape[1] > 1 else 0]
+    if result.record.link == "logit":
+        return np.asarray(np.log(np.clip(drawn, 1e-12, None)) - np.log(np.clip(1 - drawn, 1e-12, None)))
+    return np.log(np.clip(drawn, 1e-300, None)) if result.record.link == "log" else drawn
+
+
+@styled
+def draws(
+    result: Result, input: object, column: str, *, outputs: ArrayLike | None = None, ax: Axes | None = None
+) -> Axes:
+    """Draw the output against the value of one column: of the input itself, and of its counterfactuals.
+
+    The rest of the input stays as it is: this is its individual conditional expectation (ICE), at values that the
+    sampler draws for it. Shown are the first draws of the run, those nearest to the input that change its decision, and
+    the threshold of the decision where it is one of two classes.
+
+    Parameters
+    ----------
+    result : Result
+        Of `butfor.explain` on a table.
+    input : object
+        The name of the input, as in the table.
+    column : str
+        The name of a column that was tested by itself.
+    outputs : array-like, optional
+        The outputs of more draws, `model(result.counterfactuals(input, column, n))`; by default those of the few that
+        the run kept, since a plot calls no model.
+
+    Examples
+    --------
+    >>> import butfor
+    >>> rows = np.random.default_rng(0).normal(size=(60, 2))
+    >>> result = butfor.explain(lambda X: X[:, 0], rows[:3] + [4, 0], rows, subsets="columns")
+    >>> draws(result, 0, "x0").get_ylabel()
+    'output'
+    """
+    row = result.row(input, result.subset_names[style.one_column(result, column, "draws")])
+    if outputs is None and row not in result.kept:
+        raise InputError(NONE_KEPT)
+    index, items, decided = int(result.input_of[row]), result.hypotheses.items, result.decided
+    observed, subset = items.block(index, index + 1), result.hypotheses.block_of(row).subset
+    heights = _tested(result, row, result.kept.outputs(row) if outputs is None else outputs)
+    drawn = items.shown(result.kept.whole(result.hypotheses, row)) if outputs is None else None
+    drawn = result.counterfactuals(input, column, len(heights)) if drawn is None else drawn
+    batches, count = [items.shown(observed), drawn], len(heights)
+    if decided is not None and row in decided.nearest:
+        made = np.asarray(items.unpack(decided.nearest[row].pieces, observed[0], subset))
+        batches.append(items.shown(items.whole(made, observed, subset)))
+        heights = np.append(heights, _tested(result, row, decided.nearest[row].outputs))
+    cells = np.concatenate([np.asarray(rows, dtype=object) for rows in batches])[:, int(subset.index[0])].tolist()
+    ax, y = style.axes(ax, (style.WIDTH, 2.3)), np.append(result.evidence.observed[row], heights)
+    x, numbers = style.column_axis(ax, column, cells)
+    if numbers:  # the rest stays, so the output is a function of them
+        order = np.argsort(x)
+        ax.plot(x[order], y[order], color=style.REST, linewidth=0.8, zorder=1)
+    ax.plot(x[1 : count + 1], y[1 : count + 1], "o", color=style.SOFT, markersize=3, label=f"{count} draws")
+    if len(y) > count + 1:
+        near = "nearest with another decision"
+        ax.plot(x[count + 1 :], y[count + 1 :], "o", color=style.CHOSEN, markersize=4, label=near)
+    ax.plot(x[:1], y[:1], "D", color=style.OTHER, markersize=5, label=f"observed {view.value_text(cells[0])}")
+    by_class = decided is not None and not result.record.user_decision and result.outputs.shape[1:] == (2,)
+    if by_class and are_probabilities(result.outputs):
+        half = float(_tested(result, row, [[0.5, 0.5]])[0])
+        ax.axhline(half, color=style.OTHER, linewidth=1.0, linestyle="--", label="decision changes")
+    ax.set_ylabel("\n".join(wrap(view.output_label(result), 30)), parse_math=False)
+    style.heading(
+        ax, f"{style.short(view.input_title(result, index), 30)}: all but {style.short(column)} as it is", pad=26
+    )
+    style.key(ax)
     return ax
 
 
@@ -217,12 +241,6 @@ def decision(result: Result, input: object = None, *, most: int = 12, ax: Axes |
         The name of the input; by default all of them.
     most : int, default=12
         Lines at most.
-    ax : matplotlib.axes.Axes, optional
-        Axes to draw on; by default those of a new figure.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
 
     Examples
     --------
@@ -230,7 +248,7 @@ def decision(result: Result, input: object = None, *, most: int = 12, ax: Axes |
     >>> rows = np.random.default_rng(0).normal(size=(60, 2))
     >>> result = butfor.explain(lambda X: X[:, 0], rows[:3] + [4, 0], rows, decide=lambda outputs: outputs > 2)
     >>> decision(result, 0).get_xlabel()
-    'probability of another decision,\\nbut for it'
+    'probability of another\\ndecision, but for it'
     """
     decided = result.decided
     if decided is None:
@@ -238,27 +256,24 @@ def decision(result: Result, input: object = None, *, most: int = 12, ax: Axes |
     if input is None and len(result.input_names) > 1:
         ax = _over_all(result, decided, most, ax)
     else:
-        ax = _of_one(result, decided, input_index(result, input), most, ax)
-    ax.axvline(decided.level, color=OTHER, linewidth=1.0, linestyle="--", zorder=1)
-    ax.text(decided.level, 0.0, f" level {decided.level:g}", transform=ax.get_xaxis_transform(), va="bottom", ha="left",
-            color=OTHER, fontsize=6)  # fmt: skip
+        ax = _of_one(result, decided, view.input_index(result, input), most, ax)
+    ax.axvline(decided.level, color=style.OTHER, linewidth=1.0, linestyle="--", zorder=1)
+    place: Any = {"transform": ax.get_xaxis_transform(), "ha": "center", "va": "bottom", "fontsize": 6.5}
+    ax.text(decided.level, 1.005, f"level {decided.level:g}", color=style.OTHER, **place)
     ax.set_xlim(-0.03, 1.03)
-    x_label(ax, "probability of another decision, but for it")
+    style.x_label(ax, "probability of another decision, but for it")
     return ax
 
 
 def _of_one(result: Result, decided: Decided, index: int, most: int, ax: Axes | None) -> Axes:
-    rows = rows_of(result, index)
+    rows = view.rows_of(result, index)
     share = np.nan_to_num(decided.share[rows], nan=-1.0)
     rows = rows[np.lexsort((-share, ~decided.necessary[rows]))][:most]
-    ax, lines = axes(ax, tall(len(rows), 0.2, 0.8)), np.arange(len(rows))
-    for sure, colour in ((True, CHOSEN), (False, REST)):
-        shown = decided.necessary[rows] == sure
-        low, high = decided.low[rows[shown]], decided.high[rows[shown]]
-        ax.hlines(lines[shown], low, high, color=colour, linewidth=2.2, alpha=0.6)
-        ax.plot(decided.share[rows[shown]], lines[shown], "o", color=colour, markersize=4.5, linestyle="none")
-    name_lines(ax, [label(result, int(row)) for row in rows], decided.necessary[rows])
-    heading(ax, f"{short(result.input_names[index], 28)}: blue is decisive")
+    names, sure = [style.label(result, row) for row in rows.tolist()], decided.necessary[rows]
+    ax = style.axes(ax, style.tall(names, rest=0.85))
+    style.with_intervals(ax, decided.share[rows], decided.low[rows], decided.high[rows], sure)
+    style.name_lines(ax, names, sure)
+    style.heading(ax, f"{style.short(view.input_title(result, index), 34)}: blue is decisive; 95 % intervals", pad=13)
     return ax
 
 
@@ -268,18 +283,78 @@ def _over_all(result: Result, decided: Decided, most: int, ax: Axes | None) -> A
     known = np.isfinite(decided.share)
     mean = np.bincount(result.subset_of[known], weights=decided.share[known], minlength=size)
     subsets = np.lexsort((-mean, -needed))[:most]
-    ax = axes(ax, tall(len(subsets), 0.24, 0.8))
+    names = [result.subset_names[j] for j in subsets]
+    ax = style.axes(ax, style.tall(names, 0.12, 0.85))
     for line, subset in enumerate(subsets.tolist()):
         rows = np.flatnonzero((result.subset_of == subset) & known)
-        height = line + 0.3 * np.sin(np.arange(len(rows)) * 2.4)  # dots beside each other, the same every time
-        sure, share = decided.necessary[rows], decided.share[rows]
-        ax.scatter(share[~sure], height[~sure], s=5, color=REST, linewidths=0, zorder=2)
-        ax.scatter(share[sure], height[sure], s=9, color=CHOSEN, edgecolors="white", linewidths=0.3, zorder=3)
-    labels = short_names([result.subset_names[j] for j in subsets], 20)
-    names = [f"{name}  {needed[j]} of {total}" for name, j in zip(labels, subsets, strict=True)]
-    name_lines(ax, names, needed[subsets] > 0)
-    ax.set_ylim(len(subsets) - 0.5, -0.5)
-    heading(ax, "a dot is an input; blue is decisive")
+        sure, share, height = decided.necessary[rows], decided.share[rows], line + style.beside(len(rows), 0.3)
+        style.dots(ax, share, height, sure)
+    style.name_lines(ax, names, needed[subsets] > 0)
+    style.counts_beside(ax, needed[subsets], total)
+    style.heading(ax, "a dot is an input; blue: decisive, for so many", pad=13)
+    return ax
+
+
+@styled
+def enough(result: Result, input: object = None, *, most: int = 12, ax: Axes | None = None) -> Axes:
+    """Draw which columns are enough for the decision: kept, with all others redrawn, the decision stays.
+
+    Of one input: the probability of that with its 95 % interval, in blue where it is surely above the level, for its
+    smallest sets or for the one that comes closest; and the base rate, how often the decision comes up anyway. Of all
+    (no input named, and more than one in the run): for how many inputs each set is enough.
+
+    Parameters
+    ----------
+    result : Result
+        Of `butfor.explain` with a decision (a classifier, or `decide=`) and reference data.
+    input : object, optional
+        The name of the input; by default all of them.
+    most : int, default=12
+        Sets at most.
+
+    Examples
+    --------
+    >>> import butfor
+    >>> rows = np.random.default_rng(0).normal(size=(60, 2))
+    >>> result = butfor.explain(lambda X: X[:, 0], rows[:3] + [4, 0], rows, decide=lambda outputs: outputs > 2)
+    >>> enough(result, 0).get_xlabel()
+    'probability that the decision\\nstays, if only this is kept'
+    """
+    sets, total = result.sets, len(result.input_names)
+    if sets is None:
+        raise InputError(NO_SETS)
+    by_input = [sets.enough(index) for index in range(total)]
+    if input is None and total > 1:
+        count = Counter(one.columns for kept in by_input for one in kept)
+        if not count:
+            raise InputError(f"no set is enough for any of {total} inputs; name one of them to see what comes closest")
+        names = [listed(columns) or "no column" for columns, _ in count.most_common(most)]
+        numbers, none = [number for _, number in count.most_common(most)], sum(not kept for kept in by_input)
+        ax = style.axes(ax, style.tall(names))
+        ax.barh(range(len(names)), numbers, color=style.CHOSEN, height=0.64)
+        style.name_lines(ax, names, [True] * len(names))
+        style.counts_beside(ax, numbers, total)
+        style.x_label(ax, "inputs for which it is enough")
+        more = len(count) - len(names)
+        style.heading(ax, f"{more} more sets; " * bool(more) + f"no set is enough for {none} of {total}")
+        return ax
+    index = view.input_index(result, input)
+    kept = (by_input[index] or tuple(one for one in sets.sets if one.input == index))[:most]
+    if not kept:
+        raise InputError(f"no set of columns was tried for input {result.input_names[index]!r}; its status says why")
+    names = [listed(one.columns) or "no column" for one in kept]
+    stay, low, high = (np.array([getattr(one, name) for one in kept]) for name in ("stay", "low", "high"))
+    ax = style.axes(ax, style.tall(names, rest=1.0))
+    ax.axvspan(sets.base_low[index], sets.base_high[index], color=style.REST, alpha=0.3, linewidth=0)
+    ax.axvline(sets.base[index], color=style.SOFT, linewidth=0.8, linestyle=":")
+    ax.axvline(sets.level, color=style.OTHER, linewidth=1.0, linestyle="--", label=f"level {sets.level:g}")
+    ax.fill_between([], [], [], color=style.REST, alpha=0.3, linewidth=0, label=f"base rate {number(sets.base[index])}")
+    style.with_intervals(ax, stay, low, high, np.array([one.enough for one in kept]))
+    style.name_lines(ax, names, [one.enough for one in kept])
+    ax.set_xlim(-0.03, 1.03)
+    style.x_label(ax, "probability that the decision stays, if only this is kept")
+    style.heading(ax, f"{style.short(view.input_title(result, index), 34)}: blue is enough", pad=16)
+    style.key(ax)
     return ax
 
 
@@ -295,12 +370,6 @@ def resolutions(result: Result, input: object = None, *, ax: Axes | None = None)
         Of `butfor.explain` with reference data, or `subsets="zoom"`, or a nested mapping.
     input : object, optional
         The name of the input; by default all of them, or the only one.
-    ax : matplotlib.axes.Axes, optional
-        Axes to draw on; by default those of a new figure.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
 
     Examples
     --------
@@ -314,67 +383,54 @@ def resolutions(result: Result, input: object = None, *, ax: Axes | None = None)
 
     layers, size = result.hypotheses.layers, len(result.subset_names)
     if layers is not None and result.hypotheses.size != size * len(result.input_names):
-        raise InputError(
-            "each input of this run has subsets of its own, and no tree is common to all; see result.report"
-        )
+        raise InputError("each input of this run has subsets of its own and no tree is common; see result.report")
     if layers is None:
         zoom = {"image": "boxes='zoom'", "text": "units='zoom'"}
         option = zoom.get(result.modality, "subsets='zoom' or a nested mapping")
         raise InputError(f"this run has one resolution only; use {option}")
-    parent, depth = parents(result), layers.resolution[:size]
+    parent, depth = view.parents(result), layers.resolution[:size]
     single = input is not None or len(result.input_names) == 1
-    index = input_index(result, input) if single else -1
+    index = view.input_index(result, input) if single else -1
     sure = result.chosen & (result.input_of == index) if single else result.chosen
     count, total = np.bincount(result.subset_of[sure], minlength=size), 1 if single else len(result.input_names)
-    top, height, order = _stacked(parent)
-    ax, last = axes(ax, tall(len(order), 0.165, 0.75)), int(depth.max())
+    top, height, order = _stacked(result)
+    ax, last = style.axes(ax, style.tall([""] * len(order), 0.05)), int(depth.max())
     right = np.full(size, last + 1)  # a box ends where its parts begin
     np.minimum.at(right, parent[parent >= 0], depth[parent >= 0])
     for j in range(size):
         wide, share = int(right[j] - depth[j]), count[j] / total
-        colour, alpha = (CHOSEN, 0.35 + 0.65 * share) if count[j] else ("#eceff2", 1.0)
+        colour, alpha = (style.CHOSEN, 0.35 + 0.65 * share) if count[j] else (style.FAINT, 1.0)
         corner = (int(depth[j]), top[j])
-        ax.add_patch(
-            Rectangle(corner, wide, height[j], facecolor=colour, edgecolor="white", linewidth=0.8, alpha=alpha)
-        )
+        look: Any = {"facecolor": colour, "edgecolor": style.PAPER, "linewidth": 0.8, "alpha": alpha}
+        ax.add_patch(Rectangle(corner, wide, height[j], **look))
         if not single:
-            ink = "white" if share > 0.45 else INK if count[j] else SOFT
+            ink = style.PAPER if share > 0.45 else style.INK if count[j] else style.SOFT
             middle = (corner[0] + wide / 2, corner[1] + height[j] / 2)
             ax.text(*middle, f"{count[j]}", ha="center", va="center", color=ink, fontsize=6.5)
     if single:
-        rows = rows_of(result, index)
-        names = [label(result, int(rows[result.subset_of[rows] == j][0]), 30) for j in order]
+        rows = view.rows_of(result, index)
+        names = [style.label(result, int(rows[result.subset_of[rows] == j][0])) for j in order]
     else:
-        names = short_names([result.subset_names[j] for j in order])
-    name_lines(ax, names, count[order] > 0, at=[top[j] + 0.5 for j in order])
+        names = [result.subset_names[j] for j in order]
+    style.name_lines(ax, names, count[order] > 0, at=[top[j] + 0.5 for j in order])
     ax.yaxis.tick_right()
     ax.set_ylim(len(order), 0)
     ax.set_xlim(0, last + 1)
     ax.set_xticks(np.arange(last + 1) + 0.5, ["all", *map(str, range(1, last))] + (["finest"] if last else []))
     ax.set_xlabel("resolution")
     ax.spines[["left", "bottom"]].set_visible(False)
-    name = f"{short(result.input_names[index], 24)}: blue is unusual"
-    heading(ax, name if single else "inputs in which it is unusual")
+    name = f"{style.short(view.input_title(result, index), 34)}: blue is unusual"
+    style.heading(ax, name if single else "inputs in which it is unusual")
     return ax
 
 
-def _stacked(parent: Ints) -> tuple[dict[int, float], dict[int, float], Ints]:
-    """Return of each subset where its box begins and how high it is, in lines; and the finest from top to bottom."""
-    parts: dict[int, list[int]] = {}
-    for subset, above in enumerate(parent.tolist()):
-        parts.setdefault(above, []).append(subset)
-    top: dict[int, float] = {}
-    height: dict[int, float] = {}
-    finest: list[int] = []
-
-    def stack(subset: int) -> None:
-        top[subset] = float(len(finest))
-        for part in parts.get(subset, []):
-            stack(part)
-        if subset not in parts:
-            finest.append(subset)
-        height[subset] = len(finest) - top[subset]
-
-    for root in parts.get(-1, []):
-        stack(root)
-    return top, height, np.array(finest, np.int64)
+def _stacked(result: Result) -> tuple[Ints, Ints, Ints]:
+    """Return of each subset (S,) where its box begins and how high it is, in lines; and the finest, top to bottom."""
+    order, parent = view.tree_order(result)[0], view.parents(result)
+    finest = order[np.isin(order, style.leaves(result))]
+    top, height = np.full(len(parent), len(finest)), np.zeros(len(parent), np.int64)
+    for line, subset in enumerate(finest.tolist()):
+        while subset >= 0:
+            top[subset], height[subset] = min(top[subset], line), height[subset] + 1
+            subset = int(parent[subset])
+    return top, height, finest

@@ -6,7 +6,7 @@ from textwrap import wrap
 from typing import TYPE_CHECKING
 from unicodedata import east_asian_width
 
-from butfor.plots.style import INK, SOFT, WIDTH, axes, key, name_lines, short, styled, tall, x_label
+from butfor.plots.style import INK, PAPER, SOFT, WIDTH, axes, key, name_lines, short, styled, tall, x_label
 from butfor.results.result import Result
 from butfor.results.view import input_index, rows_of
 from butfor.types import InputError
@@ -30,12 +30,6 @@ def photograph(result: Result, input: object = None, *, side: int = 900, ax: Axe
         The name of the image; by default the one with most to show.
     side : int, default=900
         Pixels of its longer side.
-    ax : matplotlib.axes.Axes, optional
-        Axes to draw on; by default those of a new figure.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
 
     Examples
     --------
@@ -71,12 +65,6 @@ def highlighted(result: Result, input: object = None, *, ax: Axes | None = None)
         Of `butfor.text.explain`.
     input : object, optional
         The name of the text; by default the one with most to show.
-    ax : matplotlib.axes.Axes, optional
-        Axes to draw on; by default those of a new figure, as high as the text needs.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
 
     Examples
     --------
@@ -148,12 +136,6 @@ def chosen_words(result: Result, *, most: int = 25, ax: Axes | None = None) -> A
         Of `butfor.text.explain`.
     most : int, default=25
         Bars at most.
-    ax : matplotlib.axes.Axes, optional
-        Axes to draw on; by default those of a new figure.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
 
     Examples
     --------
@@ -168,7 +150,8 @@ def chosen_words(result: Result, *, most: int = 25, ax: Axes | None = None) -> A
     from butfor.text.view import word_counts
 
     shown = [count for count in word_counts(result) if count.chosen][:most]
-    lines, ax = range(len(shown)), axes(ax, tall(len(shown)))
+    names = [f"{count.word}  {count.chosen:,} of {count.tested:,}" for count in shown]
+    lines, ax = range(len(shown)), axes(ax, tall(names))
     up, down = [count.up for count in shown], [-count.down for count in shown]
     unknown = [max(0, count.chosen - count.up - count.down) for count in shown]
     for name, colour, hatch, lengths, left in (  # everybody can tell these colours apart
@@ -177,8 +160,7 @@ def chosen_words(result: Result, *, most: int = 25, ax: Axes | None = None) -> A
         ("direction not known", "#8a96a2", "...", unknown, up),
     ):
         if any(lengths):
-            ax.barh(lines, lengths, left=left, color=colour, hatch=hatch, edgecolor="white", label=name)
-    names = [f"{short(count.word, 40)}  {count.chosen:,} of {count.tested:,}" for count in shown]
+            ax.barh(lines, lengths, left=left, color=colour, hatch=hatch, edgecolor=PAPER, label=name)
     name_lines(ax, names, [True] * len(names))
     ax.axvline(0, color=INK, linewidth=0.7)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))

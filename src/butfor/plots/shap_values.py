@@ -21,18 +21,7 @@ def to_shap(result: Result, *, groups: bool = False) -> Any:
     `values` are effects (inputs, subsets), `lower_bounds` and `upper_bounds` their intervals, `data` the values of
     columns; unusual ones have a star behind their value. Effects given the rest of the row do not add up to the
     output, so `base_values` are what is left: outputs minus the sum of effects. SHAP's waterfall then ends at the
-    output; its steps are ours.
-
-    Parameters
-    ----------
-    result : Result
-        Of `butfor.explain`.
-    groups : bool, default=False
-        Whether groups of columns are columns of their own, beside the single ones.
-
-    Returns
-    -------
-    shap.Explanation
+    output; its steps are ours. With `groups` groups of columns are columns of their own, beside the single ones.
     """
     try:
         import shap  # type: ignore[import-not-found, import-untyped, unused-ignore]

@@ -47,6 +47,9 @@ if TYPE_CHECKING:
 Direction = Literal["up", "down", 1, -1]
 DIRECTIONS: dict[object, int] = {"up": 1, "down": -1, 1: 1, -1: -1}
 CONDITIONAL_LEVEL = 0.05  # of calling draws wrong that follow the other columns, over all subsets of a run
+NO_SETS = (
+    "this run has not looked for what is enough: it needs a decision (a classifier, or decide=) and reference data"
+)
 LEAST_INPUTS = 10  # so many inputs, at least, and what leaves the family hardly depends on any one of them
 
 
@@ -473,10 +476,7 @@ class Result:
         import pandas as pd
 
         if self.sets is None:
-            raise InputError(
-                "this run has not looked for what is enough: it needs a decision (a classifier, or decide=) and "
-                "reference data"
-            )
+            raise InputError(NO_SETS)
         positions = range(len(self.input_names)) if input is None else [self.position(input)]
         rows = []
         for i in positions:

@@ -257,7 +257,7 @@ def _says(result: Result) -> Answer:
     count, outputs, names = len(result.input_names), result.outputs, result.output_names
     who, mean = f"{count:,} {INPUTS.get(result.modality, 'inputs')}", "mean "
     if count == 1:
-        who, mean = cut(_input_name(result, 0), 40), ""
+        who, mean = cut(input_title(result, 0), 40), ""
     lost = set(result.input_of[list(result.record.untested)]) - set(np.delete(result.input_of, result.record.untested))
     heard = ~np.isin(np.arange(count), list(lost))
     if outputs.size and heard.any() and lost:  # the model failed on the others: their outputs are not known
@@ -281,11 +281,10 @@ def _says(result: Result) -> Answer:
     classes = [class_label(names[j]) + (f" {n:,}" if len(times) > 1 else "") for j, n in times[:MOST_NAMED]]
     classes += [f"{len(times) - MOST_NAMED} other classes"] * (len(times) > MOST_NAMED)
     called = who if made else f"{who}{', all' if count > 1 and len(times) == 1 else ':'} {', '.join(classes)}"
-    asked = result.record.target != "predicted" and column is not None and (len(times) > 1 or times[0][0] != column)
-    if column is not None and (asked or made):
-        return _line_of(
-            "says", f"{called}; {mean}{scale} of {class_label(names[column])} {_beside(result, shares, column)}"
-        )
+    wanted = result.record.target != "predicted" and column is not None and (len(times) > 1 or times[0][0] != column)
+    if column is not None and (wanted or made):
+        text = f"{called}; {mean}{scale} of {class_label(names[column])} {_beside(result, shares, column)}"
+        return _line_of("says", text if len(text) <= WIDTH else text.rsplit(" (", 1)[0])  # without the difference
     if len(times) == 1:
         return _line_of("says", f"{called}; {mean}{scale} {_beside(result, shares, times[0][0])}")
     return _line_of("says", f"{called}; {mean}{scale} {_as_read(float(shares.max(axis=1).mean()))}")
@@ -426,7 +425,7 @@ def _nearest_line(result: Result) -> Answer | None:
     if case is None or not case.changes:
         return None
     index = input_index(result, None)
-    head = "" if len(result.input_names) == 1 else f"for {cut(_input_name(result, index), 24)}: "
+    head = "" if len(result.input_names) == 1 else f"for {cut(input_title(result, index), 24)}: "
     items = [(name, f" {before} → {after}") for name, before, after in case.changes]
     tail = f" ({case.output} {case.before} → {case.after})" if case.before else ""
     return _listing("nearest", head, items, tail, further=case.more)
@@ -525,7 +524,7 @@ def _name(result: Result, row: int) -> str:
     return result.subset_names[int(result.subset_of[row])]
 
 
-def _input_name(result: Result, index: int) -> str:
+def input_title(result: Result, index: int) -> str:
     name = result.input_names[index]
     return name if isinstance(name, str) else f"input {name}"
 
@@ -904,7 +903,7 @@ def _chart(result: Result) -> Chart | None:
     if not len(rows):
         return None
     lines, zero = effect_lines(result, strongest(result, rows, chosen, MOST_LINES), chosen)
-    title = f"{_input_name(result, index)}: {effect_label(result, index)}"
+    title = f"{input_title(result, index)}: {effect_label(result, index)}"
     return Chart(title, lines, "zero", zero, f"{KEY.format(blue='unusual')} {OF_INTERVALS}")
 
 
@@ -914,7 +913,7 @@ def _decision_chart(result: Result, index: int) -> Chart:
     rows = rows[~whole_inputs(result)[rows] | (len(rows) == 1)]
     order = (-np.nan_to_num(decided.share, nan=-1.0), unknown(decided.low, decided.high), ~decided.necessary)
     rows = rows[np.lexsort([part[rows] for part in order])][:MOST_LINES]
-    title = f"{_input_name(result, index)}: probability that the decision would have been otherwise, but for"
+    title = f"{input_title(result, index)}: probability that the decision would have been otherwise, but for"
     each = "all of a resolution together" if result.record.simultaneous else "each by itself"
     key = f"Blue: decisive, above the level; grey: not. Second line: 95 % interval, {each}."
     mark, key_of_mark = scale_over(1.0)(decided.level) or 0.0, f"Dashed: level {decided.level:g}."

@@ -59,9 +59,9 @@ def smallest_sets(
     decision: Decision,
     settings: Settings,
     meter: Meter,
-    asked: Bools,
+    tested: Bools,
 ) -> Sets:
-    """Return the smallest sets that keep each decision `asked` about (n,) more often than `settings.enough`, for sure.
+    """Return the smallest sets that keep each decision `tested` about (n,) more often than `settings.enough`, for sure.
 
     Of the statements on sets of one size at most a share alpha is wrong on average; none of them is made where rows
     redrawn as a whole get the decision as often.
@@ -70,7 +70,7 @@ def smallest_sets(
     count, level = len(keeps.alike), settings.enough
     base = FlipShare(keeps.rows, keeps.alike, np.zeros(count))
     low, high = base.bounds(1 - CONFIDENCE)
-    open_inputs = asked & (low <= level)
+    open_inputs = tested & (low <= level)
     at_level = replace(settings, level=level)
     tried: list[KeptSet] = []
     meter.stage("enough", None)

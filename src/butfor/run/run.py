@@ -761,9 +761,9 @@ def _enough(
     rows = decided(reference.items) if reference_outputs is None else decision(reference_outputs)
     decisions, clusters = decision(start.seen.outputs), clusters_of_inputs(context, settings)
     untested = evaluator.untested(start.hypotheses.size)
-    asked = np.isin(np.arange(len(decisions)), np.delete(start.hypotheses.input_of, untested))  # others were skipped
-    keeps = reference.keeps(decisions, rows, clusters, asked, decided_if_can) if asked.any() else None
-    return None if keeps is None else smallest_sets(keeps, evaluator, decision, settings, start.meter, asked)
+    tested = np.isin(np.arange(len(decisions)), np.delete(start.hypotheses.input_of, untested))  # others were skipped
+    keeps = reference.keeps(decisions, rows, clusters, tested, decided_if_can) if tested.any() else None
+    return None if keeps is None else smallest_sets(keeps, evaluator, decision, settings, start.meter, tested)
 
 
 def _root(

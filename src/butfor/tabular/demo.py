@@ -1,4 +1,4 @@
-"""The embedded example: features by which a model tells malignant breast tumours from benign ones."""
+"""The embedded example: why a model calls a breast tumour malignant, for one patient and for all of them."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from butfor.evaluation.progress import Progress
 from butfor.results.result import Result
-from butfor.results.summary import WIDTH
+from butfor.results.summary import WIDTH, unknown
+from butfor.results.view import answer, called, nearest_case, percent, rows_of, value_text, values
 from butfor.tabular.explain import auto, explain
 
 if TYPE_CHECKING:
@@ -18,13 +21,10 @@ if TYPE_CHECKING:
 Reporting = bool | Callable[[Progress], None] | None
 
 ALPHA = 0.1
+COLUMNS = ["area", "texture", "smoothness", "symmetry"]  # four of 30, picked since they hardly repeat each other
 FITTED_ON = 0.3  # of the patients
 REFERENCE = 180  # benign patients that the model has not seen
-KINDS = {
-    "size": ("radius", "perimeter", "area"),
-    "outline": ("smoothness", "compactness", "concavity", "concave points", "symmetry", "fractal dimension"),
-    "texture": ("texture",),
-}
+BAR = 30  # characters
 
 
 @dataclass(frozen=True)
@@ -36,20 +36,53 @@ class Demo:
     accuracy: float
     reference_rows: int
 
+    @property
+    def shown(self) -> int:
+        """Row of the table that the demo shows: a decisive column, of a patient for whom few columns are enough."""
+        result, decided, sets = self.malignant, self.malignant.decided, self.malignant.sets
+        assert decided is not None
+        assert sets is not None
+        single = np.array([name in COLUMNS for name in result.subset_names])[result.subset_of]
+        kept = [sets.enough(index) for index in range(len(result.input_names))]
+        size = np.array([len(one[0].columns) if one else len(COLUMNS) for one in kept])[result.input_of]
+        return int(np.lexsort((-decided.low, size, ~(decided.necessary & single)))[0])
+
     def summary(self) -> str:
-        """Return the steps and results of the demo, for a terminal."""
-        benign, false = len(self.benign.input_names), int(self.benign.chosen.sum())
+        """Return one patient, a picture of the answer, all patients and the check, for a terminal."""
+        result, row, benign = self.malignant, self.shown, self.benign
+        position, near = int(result.input_of[row]), nearest_case(result, row)
+        name, says = result.input_names[position], called(result)[position]
         before = (
-            f"Scikit-learn's breast-cancer data. A model is fitted on a third of the patients and is right on "
-            f"{self.accuracy:.0%} of the others. The reference is {self.reference_rows} benign patients among those: "
-            "it says what a tumour looks like when there is nothing to report. Would the model have called the "
-            'malignant ones "malignant", but for their size, their outline, their texture?'
+            f"Scikit-learn's breast-cancer data. A logistic regression of {len(COLUMNS)} measurements is right on "
+            f"{percent(self.accuracy)} of the patients it has not seen. It calls {name} {says} (probability "
+            f"{result.evidence.observed[row]:.2f}): the clearest of {len(result.input_names)}, picked for its answer. "
+            f"Why? The reference is {self.reference_rows} benign patients."
         )
         after = (
-            f"Check: the same call on {benign} other benign patients chooses {false} of {len(self.benign.chosen)}. "
-            "They come from the reference's own population, so a valid test finds (nearly) nothing there."
+            f"Check: the same call on {len(benign.input_names)} other benign patients chooses "
+            f"{int(benign.chosen.sum())} of {len(benign.chosen)}; there is nothing to find."
         )
-        return "\n".join([textwrap.fill(before, WIDTH), "", self.malignant.summary(), "", textwrap.fill(after, WIDTH)])
+        reasons = result.reasons(name)
+        lines = [before, "", *self._picture(position), ""]
+        lines += reasons.sentence[reasons.kind.isin(["decisive", "enough"])].tolist()
+        if near is not None:
+            changes = "; ".join(f"{column} {old} → {new}" for column, old, new in near.changes)
+            lines.append(f"Nearest change: {changes} ({near.output} {near.before} → {near.after}).")
+        about = ("says", "decisive", "enough", "control", "promise")
+        lines += ["", *(str(line) for line in answer(result) if line.about in about), after]
+        return "\n".join(textwrap.fill(line, WIDTH) if len(line) > WIDTH else line for line in lines)
+
+    def _picture(self, position: int) -> list[str]:
+        """Return a bar per column: how often the decision would have been another, but for it."""
+        result, decided, lines = self.malignant, self.malignant.decided, list[str]()
+        assert decided is not None
+        rows = [row for row in rows_of(result, position) if result.subset_names[result.subset_of[row]] in COLUMNS]
+        for row in sorted(rows, key=lambda row: -decided.share[row]):
+            name = f"{result.subset_names[result.subset_of[row]]} = {value_text(values(result)[row])}"
+            words = "not known" if unknown(decided.low[row], decided.high[row]) else percent(decided.share[row])
+            bar = "█" * round(BAR * decided.share[row])
+            lines.append(f"  {name:<22}{bar:·<{BAR}} {words:>5}{'  decisive' * bool(decided.necessary[row])}")
+        return [f"  {'but for its':<22}the decision would have been another in", *lines]
 
     def to_json(self) -> str:
         """Both results as JSON."""
@@ -62,22 +95,25 @@ def tabular_demo(seed: int = 0, progress: Reporting = None) -> Demo:
     The reference is benign patients whom the model has not seen either (a model is surer of those it was fitted on).
     Other benign patients come from the very population of the reference: the same call must find next to nothing there.
     """
-    from sklearn.ensemble import HistGradientBoostingClassifier
+    from sklearn.linear_model import LogisticRegression
     from sklearn.model_selection import train_test_split
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
     from threadpoolctl import threadpool_limits
 
     rows, labels = patients()
+    rows = rows[[f"mean {name}" for name in COLUMNS]].set_axis(COLUMNS, axis=1).rename(index="patient {}".format)
     known, others, seen, truth = train_test_split(
-        rows, labels, train_size=FITTED_ON, stratify=labels, random_state=seed
+        rows, labels.to_numpy(), train_size=FITTED_ON, stratify=labels, random_state=seed
     )
     benign = others[truth == "benign"]
     reference = benign[:REFERENCE]
     with threadpool_limits(1):  # threads that wait for each other on a busy machine cost more than they save here
-        model = HistGradientBoostingClassifier(random_state=seed).fit(known, seen)
+        model = make_pipeline(StandardScaler(), LogisticRegression()).fit(known, seen)
         settings = {"alpha": ALPHA, "seed": seed, "progress": progress}
-        sampler, groups = auto(reference), measurements(rows)
-        result = explain(model, others[truth == "malignant"], sampler, groups, settings)
-        check = explain(model, benign[REFERENCE:], sampler, groups, settings)
+        sampler = auto(reference)
+        result = explain(model, others[truth == "malignant"], sampler, None, settings)
+        check = explain(model, benign[REFERENCE:], sampler, None, settings)
         accuracy = float(model.score(others, truth))
     return Demo(_sourced(result, "malignant"), _sourced(check, "benign"), accuracy, len(reference))
 
@@ -90,23 +126,10 @@ def patients() -> tuple[pd.DataFrame, pd.Series[str]]:
     return bunch.data, bunch.target.map(dict(enumerate(bunch.target_names.tolist())))
 
 
-def measurements(rows: pd.DataFrame) -> dict[str, dict[str, list[str]]]:
-    """Three kinds of measurements, ten in all: the mean, error and worst column of each belong together.
-
-    >>> list(measurements(patients()[0])), measurements(patients()[0])["size"]["radius"]
-    (['size', 'outline', 'texture'], ['mean radius', 'radius error', 'worst radius'])
-    """
-    groups: dict[str, list[str]] = {}
-    for column in rows.columns:
-        name = column.removeprefix("mean ").removeprefix("worst ").removesuffix(" error")
-        groups.setdefault(name, []).append(column)
-    return {kind: {name: groups[name] for name in names} for kind, names in KINDS.items()}
-
-
 def _sourced(result: Result, who: str) -> Result:
     """Return the result with its sources, for its report."""
     sources = {
-        "model": f"HistGradientBoostingClassifier, fitted on {FITTED_ON:.0%} of the patients",
+        "model": f"logistic regression, fitted on {percent(FITTED_ON)} of the patients",
         "data": f"{len(result.input_names)} {who} patients of scikit-learn's breast-cancer data, new to the model",
         "reference": f"{REFERENCE} benign patients, new to the model",
     }

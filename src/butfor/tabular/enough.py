@@ -3,7 +3,7 @@
 A row whose other columns are redrawn given x_S is a row like those of the reference that have x_S. How often reference
 rows near x_S get the decision therefore tells which sets are worth drawing for: nothing is fitted, no row evaluated.
 A reference without any such row (a foil) tells nothing: there rows are shifted to x_S along straight lines, and the
-model is asked. Either way this is only the search; sets are confirmed on draws of their own.
+model is tested. Either way this is only the search; sets are confirmed on draws of their own.
 """
 
 from __future__ import annotations
@@ -166,14 +166,14 @@ def kept_columns(
     decisions: Array,
     row_decisions: Array,
     clusters: Ints,
-    asked: Bools,
+    tested: Bools,
     ask: Callable[[Ints, Array], Array | None],
     known_by: Callable[[Hypotheses], Fit | None],
 ) -> KeptColumns | None:
     """Return what may be kept of rows of a table; None: the sampler has no reference to learn from.
 
     `rows` (m, d) of the reference in the order of the data's columns get the decisions `row_decisions` (m,), the inputs
-    `decisions` (n,) and are in `clusters` (n,); those not `asked` (n,) have none. `ask` evaluates rows made of rows of
+    `decisions` (n,) and are in `clusters` (n,); those not `tested` (n,) have none. `ask` evaluates rows made of rows of
     the reference (their positions) and returns decisions, or None where the model cannot.
     """
     sampler, items = hypotheses.sampler, hypotheses.items
@@ -182,18 +182,18 @@ def kept_columns(
     assert isinstance(items, TableItems)
     some = np.sort(stream(hypotheses.seed, "enough", "rows").permutation(len(rows))[:MOST_NEAR])
     same = np.asarray(decisions[:, None] == row_decisions[some])
-    rare = same[asked].mean(axis=1) < RARE
+    rare = same[tested].mean(axis=1) < RARE
     foil, pooled = bool(rare.mean() > 0.5), False
     inputs = items.values.astype(np.float64)
     pool = rows[some].astype(np.float64)
     many = _of_many(sampler)
     samplers: list[tuple[Sampler, Bools]] = [(many, np.ones(len(inputs), bool))]
     mine = np.zeros(same.shape, bool)  # (n, m) rows that no input may learn from: of its own cluster, or skipped
-    if foil and len(np.unique(clusters[asked])) >= LEAST_POOLED:
+    if foil and len(np.unique(clusters[tested])) >= LEAST_POOLED:
         pooled, foil = True, False
-        samplers = _halves(sampler, inputs, clusters, asked, hypotheses.seed)
+        samplers = _halves(sampler, inputs, clusters, tested, hypotheses.seed)
         pool = np.concatenate([pool, inputs])
-        mine = np.concatenate([mine, (clusters[:, None] == clusters) | ~asked], axis=1)
+        mine = np.concatenate([mine, (clusters[:, None] == clusters) | ~tested], axis=1)
         same = np.concatenate([same, decisions[:, None] == decisions], axis=1) & ~mine
     varying = np.array([len(np.unique(column[~np.isnan(column)])) > 1 for column in pool.T])
     units = [Subset(table.columns[j], np.array([j])) for j in np.flatnonzero(varying).tolist()]
@@ -259,7 +259,7 @@ def _of_many(sampler: TableSampler) -> TableSampler:
 
 
 def _halves(
-    sampler: TableSampler, inputs: Floats, clusters: Ints, asked: Bools, seed: int
+    sampler: TableSampler, inputs: Floats, clusters: Ints, tested: Bools, seed: int
 ) -> list[tuple[Sampler, Bools]]:
     """Samplers fitted on the reference and one half of the inputs each, with the other half: that they draw for.
 
@@ -272,7 +272,7 @@ def _halves(
     reference, made = sampler.reference, list[tuple[Sampler, Bools]]()
     alone = reference.clusters is None and len(names) == len(inputs)
     for mine in (half, ~half):
-        theirs = asked & ~mine
+        theirs = tested & ~mine
         others = sampler.in_reference_order(inputs[theirs]).astype(reference.values.dtype)
         known = np.arange(len(reference.values)) if reference.clusters is None else reference.clusters
         joined = replace(

@@ -76,7 +76,7 @@ async function result(body, id) {
   details.addEventListener("toggle", () => { if (details.open && !framed.src) framed.src = report; });
   body.replaceChildren(
     el("p", { class: "headline" }, view.answers[0][1]),
-    ...view.answers.slice(1).map(([question, text]) => el("p", {}, el("strong", {}, `${question}: `), text)),
+    ...view.answers.slice(1).map(([question, text]) => el("p", {}, el("strong", {}, `${question}: `), text.replaceAll(" %", "\u00a0%"))),
     el("div", { class: "actions" },
       el("a", { class: "button main", href: `${report}?download=true`, download: "" }, "Export the report"),
       el("a", { class: "button", href: report, target: "_blank", rel: "noopener" }, "Open the report"),
