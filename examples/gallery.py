@@ -93,7 +93,7 @@ def ask(text: str, model: object, inputs: pd.DataFrame, alike: pd.DataFrame, **o
     aside = int(SET_ASIDE * len(mixed))
     reference = mixed[aside:]
     result = butfor.explain(model, inputs, reference, **options)
-    return Case(text, result, butfor.explain(model, mixed[:aside], reference, **options))
+    return Case(text, result, butfor.explain(model, mixed[:aside], reference, enough=None, **options))
 
 
 CASES = {"credit": credit, "diabetes": diabetes, "wine": wine, "breast cancer": breast_cancer, "digits": digits}

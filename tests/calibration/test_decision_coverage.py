@@ -87,6 +87,7 @@ def of_late(seed, reference=300, inputs=20, **settings):
         subsets=["x1"],
         decide=lambda y: y > 0,
         simultaneous=True,
+        enough=None,
         seed=seed,
         **settings,
     )

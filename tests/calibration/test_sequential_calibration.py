@@ -222,7 +222,7 @@ def class_runs(target, runs, test="sequential", **settings):
         weights = rng.normal(size=(5, 10))
         result = butfor.explain(
             lambda rows, w=weights: rows @ w, rng.normal(size=(40, 5)), sampler("normal"), target=target, seed=seed,
-            test=test, alpha=0.1, effects=None, **settings,
+            test=test, alpha=0.1, effects=None, enough=None, **settings,
         )  # fmt: skip
         p.append(result.evidence.values)
         false.append(result.chosen.any())

@@ -115,6 +115,7 @@ def test_the_same_through_explain(test):
                 draws=999 if test == "irt" else None,
                 seed=seed,
                 effects=None,
+                enough=None,
             )
             found[target] += result.chosen.any()
     most = ALPHA + 3 * np.sqrt(ALPHA * (1 - ALPHA) / runs)
@@ -151,7 +152,7 @@ def total(rows):
     return rows.sum(axis=1)
 
 
-FOIL = {"test": "irt", "alternative": "greater", "draws": 499, "alpha": 0.1, "effects": None}
+FOIL = {"test": "irt", "alternative": "greater", "draws": 499, "alpha": 0.1, "effects": None, "enough": None}
 
 
 def test_with_the_population_for_q_nothing_is_found():

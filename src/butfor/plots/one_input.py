@@ -214,7 +214,7 @@ def draws(
         near = "nearest with another decision"
         ax.plot(x[count + 1 :], y[count + 1 :], "o", color=style.CHOSEN, markersize=4, label=near)
     ax.plot(x[:1], y[:1], "D", color=style.OTHER, markersize=5, label=f"observed {view.value_text(cells[0])}")
-    by_class = decided is not None and not result.record.user_decision and result.outputs.shape[1:] == (2,)
+    by_class = decided is not None and not result.record.decisions and result.outputs.shape[1:] == (2,)
     if by_class and are_probabilities(result.outputs):
         half = float(_tested(result, row, [[0.5, 0.5]])[0])
         ax.axhline(half, color=style.OTHER, linewidth=1.0, linestyle="--", label="decision changes")
