@@ -240,16 +240,18 @@ def cut(text: str, most: int) -> str:
 
 def _listing(about: About, head: str, items: Sequence[tuple[str, str]], tail: str = "", *, further: int = 0) -> Answer:
     """Return a line with as many items (name, words on it) as it has room for, and how many more there are."""
-    total = len(items) + further
+    total, noun = len(items) + further, {"enough": "set", "nearest": "column"}.get(about, "part")
+
+    def more(count: int) -> str:
+        return f"; {count} other {noun}{'s' * (count > 1)}" if count else ""
+
     room, shown = WIDTH - len(str(Answer(about, head + tail))), list[str]()
     for place, (name, words) in enumerate(items[:MOST_NAMED], start=1):
-        more = f" and {total - place} more" if place < total else ""
-        space = room - len("; ".join([*shown, words])) - len(more)
+        space = room - len("; ".join([*shown, words])) - len(more(total - place))
         if shown and len(name) > space:
             break
         shown.append(cut(name, max(space, LEAST_SHOWN)) + words)
-    left = total - len(shown)
-    return _line_of(about, f"{head}{'; '.join(shown)}{f' and {left} more' if left else ''}{tail}")
+    return _line_of(about, f"{head}{'; '.join(shown)}{more(total - len(shown))}{tail}")
 
 
 def _says(result: Result) -> Answer:
@@ -986,14 +988,20 @@ def nearest_case(result: Result, row: int) -> NearestCase | None:
     then = decided.nearest[row].outputs[0]
     column = int(result.evidence.classes[row]) if len(then) > 1 else 0
     name = "output" if result.output_names is None else class_label(result.output_names[column])
+    values = (
+        [float(result.outputs[index][column]), float(then[column])] if result.outputs.size else [float(then[column])]
+    )
+    read = [_as_read(value) for value in values]
+    if len(set(read)) == 1:  # on both sides of a threshold, and alike to three digits
+        read = [f"{value:.7g}" for value in values]
     return NearestCase(
         str(result.input_names[index]),
         subset.name,
         tuple(changes[:MOST_CHANGED]),
         max(0, len(changes) - MOST_CHANGED),
         name,
-        _as_read(result.outputs[index][column]) if result.outputs.size else "",
-        _as_read(then[column]),
+        read[0] if len(read) > 1 else "",
+        read[-1],
     )
 
 
