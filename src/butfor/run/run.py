@@ -51,7 +51,7 @@ from butfor.results.summary import are_probabilities
 from butfor.results.words import Note, as_note
 from butfor.run.control import LEAST_ROWS, ROWS_FEW, SEEN_Z, control, seen_by_model, size_of
 from butfor.run.decisions import decide, decided_otherwise, move, scale_of_changes, sufficiency, watch_decisions
-from butfor.run.enough import Keeps, smallest_sets
+from butfor.run.enough import Keeps, Parts, kept_parts, smallest_sets
 from butfor.run.proposed import Proposed
 from butfor.run.tests import (
     Performed,
@@ -130,6 +130,7 @@ class RunContext:
     data_dependent: bool = False  # whether subsets were picked by what is in them
     kept_notes: Callable[[Hypotheses, Kept], Note | str | None] | None = None  # a caveat of the promise
     reference: Reference | None = None
+    parts: Parts | None = None  # of which some may be enough, where there is no reference
     alike: Ints | None = None  # (n,) equal for equal inputs; None: all differ
     immovable: Bools | None = None  # (S,) subsets that the rest of the input fixes: nothing is said of them
     read_model: Callable[[Model, Floats], ReadModel] | None = None  # the model, its outputs -> what it says by itself
@@ -739,10 +740,33 @@ def _enough(
     decision: Decision,
     reference_outputs: Floats | None,
 ) -> Sets | None:
-    """Return the smallest sets of columns that keep decisions; None: not asked for, or nothing to redraw from."""
-    reference = context.reference
-    if settings.enough is None or reference is None or reference.keeps is None:
+    """Return the smallest sets of parts that keep decisions; None: not asked for, or nothing to redraw from."""
+    reference, parts, meter = context.reference, context.parts, start.meter
+    untested = evaluator.untested(start.hypotheses.size)
+    inputs = np.arange(len(start.seen.outputs))
+    asked = np.isin(inputs, np.delete(start.hypotheses.input_of, untested))  # others were skipped
+    if settings.enough is None or not asked.any():
         return None
+    keeps: Keeps | None = None
+    if parts is not None:
+        keeps = kept_parts(start.hypotheses, parts, evaluator, decision, settings, meter, asked)
+    elif reference is not None and reference.keeps is not None:
+        keeps = _kept_columns(context, settings, start, evaluator, decision, reference_outputs, asked)
+    return None if keeps is None else smallest_sets(keeps, evaluator, decision, settings, meter, asked)
+
+
+def _kept_columns(
+    context: RunContext,
+    settings: Settings,
+    start: Start,
+    evaluator: Evaluator,
+    decision: Decision,
+    reference_outputs: Floats | None,
+    asked: Bools,
+) -> Keeps | None:
+    reference = context.reference
+    assert reference is not None
+    assert reference.keeps is not None
 
     def decided(items: Items) -> Array:
         outputs = outputs_of(evaluator.direct, items, evaluator.batch_rows, "row {} of the search".format)
@@ -759,11 +783,8 @@ def _enough(
             return None
 
     rows = decided(reference.items) if reference_outputs is None else decision(reference_outputs)
-    decisions, clusters = decision(start.seen.outputs), clusters_of_inputs(context, settings)
-    untested = evaluator.untested(start.hypotheses.size)
-    asked = np.isin(np.arange(len(decisions)), np.delete(start.hypotheses.input_of, untested))  # others were skipped
-    keeps = reference.keeps(decisions, rows, clusters, asked, decided_if_can) if asked.any() else None
-    return None if keeps is None else smallest_sets(keeps, evaluator, decision, settings, start.meter, asked)
+    clusters = clusters_of_inputs(context, settings)
+    return reference.keeps(decision(start.seen.outputs), rows, clusters, asked, decided_if_can)
 
 
 def _root(
