@@ -23,10 +23,10 @@ from butfor.evaluation.samplers import Sampler, info_of
 from butfor.inference.decisions import Decision, FlipShare, changes
 from butfor.inference.features import Fit
 from butfor.results.result import Decided, KeptSet, Sets
-from butfor.run.decisions import CONFIDENCE, FIRST_ADDED, FIRST_ROUNDS, MOST_DRAWS, decide, draw_for
+from butfor.run.decisions import CONFIDENCE, FIRST_ADDED, decide, draw_for
 from butfor.run.watchers import Flips
 from butfor.settings import Settings
-from butfor.types import Bools, Floats, Ints, Subset
+from butfor.types import Bools, Floats, InputError, Ints, Subset
 
 MOST_MEMBERS = 4
 # hypotheses in which all but a set is redrawn, which of them (H,) are worth drawing, and what each of them (H) keeps
@@ -113,8 +113,8 @@ def _telling(tried: Sequence[KeptSet]) -> Iterator[KeptSet]:
 SEARCH_DRAWS = 4
 MOST_PARTS = 24  # of an input
 BEAM, BEST = 3, 4  # sets of an input that grow by one part, and the parts that they grow by
-LIKELY = 0.7  # the share in the search from which on a set is confirmed
-COSTLY_DRAWS = 96  # the most of a set, where each costs much
+LIKELY = 0.9  # the share in the search from which on a set is confirmed
+MOST_DRAWS, COSTLY_DRAWS = 200, 128  # the most of a set, and where each costs much
 Part = int  # the position of a part among those of its input
 
 
@@ -126,6 +126,12 @@ class Parts:
     rest: Callable[[Any, Sequence[Subset]], Any]  # input, parts kept -> the index of what is redrawn; None: nothing
     sampler: Sampler  # of such an index
     fills_whole: bool  # whether inputs can be redrawn as a whole
+
+    def __post_init__(self) -> None:
+        info = info_of(self.sampler)
+        if info.deterministic or info.keeps_input:
+            why = "always draws the same" if info.deterministic else "returns the input itself where no draw passes"
+            raise InputError(f"what is enough is told by draws that differ, but {self.sampler!r} {why}; drop enough=")
 
 
 def finest_parts(hypotheses: Hypotheses) -> list[list[Subset]]:
@@ -159,7 +165,7 @@ class KeptParts:
     pooled = unsure = False
     first_rounds = 1
 
-    def fit(self, hypotheses: Hypotheses) -> None:  # noqa: ARG002
+    def fit(self, hypotheses: Hypotheses) -> None:
         """Take the sampler as right."""
 
     def propose(self, size: int, inputs: Ints) -> Iterator[Proposal]:

@@ -690,7 +690,8 @@ def _answers(
         if settings.sufficient:
             again = None if context.reference is None else context.reference.fit
             decided = replace(decided, stay=sufficiency(hypotheses, watching, flips.decision, settings, again, meter))
-        sets = _enough(context, settings, start, watching, flips.decision, reference_outputs)
+        sets, more = _enough(context, settings, start, watching, flips.decision, reference_outputs)
+        messages = [*messages, *more]
     if settings.effects is not None and not done.interrupted and not interrupted:
         scale = scale_of_changes(spec, settings, start.seen.outputs, reference_outputs)
         watching = replace(evaluator, watchers=(moves,))
@@ -739,20 +740,24 @@ def _enough(
     evaluator: Evaluator,
     decision: Decision,
     reference_outputs: Floats | None,
-) -> Sets | None:
-    """Return the smallest sets of parts that keep decisions; None: not asked for, or nothing to redraw from."""
-    reference, parts, meter = context.reference, context.parts, start.meter
+) -> tuple[Sets | None, list[Note]]:
+    """Return the smallest sets of parts that keep decisions; None: not asked for, or not drawn, and then why."""
+    reference, parts, meter, keeps = context.reference, context.parts, start.meter, None
     untested = evaluator.untested(start.hypotheses.size)
     inputs = np.arange(len(start.seen.outputs))
     asked = np.isin(inputs, np.delete(start.hypotheses.input_of, untested))  # others were skipped
     if settings.enough is None or not asked.any():
-        return None
-    keeps: Keeps | None = None
-    if parts is not None:
-        keeps = kept_parts(start.hypotheses, parts, evaluator, decision, settings, meter, asked)
-    elif reference is not None and reference.keeps is not None:
+        return None, []
+    if reference is not None and reference.keeps is not None:
         keeps = _kept_columns(context, settings, start, evaluator, decision, reference_outputs, asked)
-    return None if keeps is None else smallest_sets(keeps, evaluator, decision, settings, meter, asked)
+    try:
+        if parts is not None:
+            keeps = kept_parts(start.hypotheses, parts, evaluator, decision, settings, meter, asked)
+        return None if keeps is None else smallest_sets(keeps, evaluator, decision, settings, meter, asked), []
+    except (InputError, ModelError) as error:  # of a sampler that cannot redraw nearly all of an input
+        if parts is None or isinstance(error, ModelUnreachable):
+            raise
+        return None, [Note("enough-not-drawn", "warning", {"why": str(error)})]
 
 
 def _kept_columns(
