@@ -50,6 +50,20 @@ def test_cells_of_zoom_are_as_small_as_they_are_few():
     assert all(name.endswith("of 4 x 4") for one in result.sets.sets for name in one.columns)
 
 
+def test_of_many_regions_those_that_move_the_output_most_are_tried():
+    one = {"one": picture(slice(0, 4))}
+
+    def model(images):
+        p = np.array([one[:4, :4].mean() / 255 for one in images])
+        return np.stack([1 - p, p], axis=1)
+
+    result = butfor.image.explain(
+        model, one, donor(list(NOISE[1:]), own=0), boxes=grid(6), enough=0.9, test=butfor.irt(19)
+    )
+    assert len(result.table) == 36
+    assert result.enough()["columns"].tolist() == [("row 1 column 1",)]
+
+
 def test_the_rest_is_all_that_is_not_kept():
     image, left = NOISE[0], Subset("left", (0, 0, 12, 24))
     mask = np.zeros((24, 24), bool)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import butfor
-from butfor.run.enough import MOST_PARTS
+from butfor.evaluation.hypotheses import MOST_PARTS
 from butfor.text import foils, ngram, zoom
 from butfor.text.enough import Rest, rest_of
 from butfor.types import InputError, Subset

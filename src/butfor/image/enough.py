@@ -6,10 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from butfor.evaluation.hypotheses import Hypotheses
+from butfor.evaluation.hypotheses import Hypotheses, Parts, finest_parts
 from butfor.evaluation.samplers import info_of
 from butfor.image.region import Image, is_region, mask_of
-from butfor.run.enough import Parts, finest_parts
 from butfor.types import Bools, Subset
 
 

@@ -12,10 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from butfor.evaluation.hypotheses import Hypotheses
+from butfor.evaluation.hypotheses import Hypotheses, Parts, finest_parts
 from butfor.evaluation.samplers import Sampler, SamplerInfo, info_of
 from butfor.image import enough as images
-from butfor.run.enough import Parts, finest_parts
 from butfor.text import enough as texts
 from butfor.types import InputError, Subset
 

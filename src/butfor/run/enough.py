@@ -9,24 +9,24 @@ texts and inputs of several parts there are none, and `KeptParts` searches on a 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from butfor.evaluation.evaluator import Evaluator
-from butfor.evaluation.hypotheses import CounterfactualBatch, Hypotheses, Job, list_hypotheses
+from butfor.evaluation.hypotheses import MOST_PARTS, CounterfactualBatch, Hypotheses, Job, Parts, list_hypotheses
 from butfor.evaluation.items import ListItems
 from butfor.evaluation.progress import Meter
-from butfor.evaluation.samplers import Sampler, info_of
+from butfor.evaluation.samplers import info_of
 from butfor.inference.decisions import Decision, FlipShare, changes
 from butfor.inference.features import Fit
 from butfor.results.result import Decided, KeptSet, Sets
-from butfor.run.decisions import CONFIDENCE, FIRST_ADDED, decide, draw_for
+from butfor.run.decisions import CONFIDENCE, FIRST_ADDED, FIRST_ROUNDS, decide, draw_for
 from butfor.run.watchers import Flips
 from butfor.settings import Settings
-from butfor.types import Bools, Floats, InputError, Ints, Subset
+from butfor.types import Bools, Floats, Ints, Subset
 
 MOST_MEMBERS = 4
 # hypotheses in which all but a set is redrawn, which of them (H,) are worth drawing, and what each of them (H) keeps
@@ -43,9 +43,7 @@ class Keeps(Protocol):
     @property
     def unsure(self) -> bool: ...  # whether each round of draws has an error of the fit of its own
     @property
-    def first_rounds(self) -> int: ...  # of draws of a set
-    @property
-    def most_draws(self) -> int: ...  # of a set
+    def most_draws(self) -> int | None: ...  # of a set; None: as many as of a decision
 
     def fit(self, hypotheses: Hypotheses) -> Fit | None:
         """Return how well the sampler is known."""
@@ -60,16 +58,16 @@ def smallest_sets(
     decision: Decision,
     settings: Settings,
     meter: Meter,
-    asked: Bools,
+    tested: Bools,
 ) -> Sets:
-    """Return the smallest sets that keep each decision `asked` about (n,) more often than `settings.enough`, for sure.
+    """Return the smallest sets that keep each decision `tested` about (n,) more often than `settings.enough`, for sure.
 
     Of the statements on sets of one size at most a share alpha is wrong on average; none of them is made where inputs
     redrawn as a whole get the decision as often.
     """
     assert settings.enough is not None
     low, high = keeps.base.bounds(1 - CONFIDENCE)
-    open_inputs = asked & ~(low > settings.enough)
+    open_inputs = tested & ~(low > settings.enough)
     at_level = replace(settings, level=settings.enough)
     tried: list[KeptSet] = []
     meter.stage("enough", None)
@@ -77,7 +75,7 @@ def smallest_sets(
         for hypotheses, mask, kept in keeps.propose(size, np.flatnonzero(open_inputs)):
             stays = Flips(hypotheses.size, decision, stays=True)
             watching = replace(evaluator, memory=None, watchers=(stays,), failed={})
-            for number in range(keeps.first_rounds):
+            for number in range(FIRST_ROUNDS if keeps.most_draws is None else 1):
                 draw_for(hypotheses, watching, mask, f"enough {number}", FIRST_ADDED)
             known, most = keeps.fit(hypotheses), keeps.most_draws
             decided = decide(
@@ -111,42 +109,10 @@ def _telling(tried: Sequence[KeptSet]) -> Iterator[KeptSet]:
 
 
 SEARCH_DRAWS = 4
-MOST_PARTS = 24  # of an input
 BEAM, BEST = 3, 4  # sets of an input that grow by one part, and the parts that they grow by
 LIKELY = 0.9  # the share in the search from which on a set is confirmed
 MOST_DRAWS, COSTLY_DRAWS = 200, 128  # the most of a set, and where each costs much
 Part = int  # the position of a part among those of its input
-
-
-@dataclass(frozen=True, eq=False)
-class Parts:
-    """What a modality knows of the parts of its inputs, and how it redraws all but some of them."""
-
-    of: Sequence[Sequence[Subset]]  # each input: at most MOST_PARTS are of use
-    rest: Callable[[Any, Sequence[Subset]], Any]  # input, parts kept -> the index of what is redrawn; None: nothing
-    sampler: Sampler  # of such an index
-    fills_whole: bool  # whether inputs can be redrawn as a whole
-
-    def __post_init__(self) -> None:
-        info = info_of(self.sampler)
-        if info.deterministic or info.keeps_input:
-            why = "always draws the same" if info.deterministic else "returns the input itself where no draw passes"
-            raise InputError(f"what is enough is told by draws that differ, but {self.sampler!r} {why}; drop enough=")
-
-
-def finest_parts(hypotheses: Hypotheses) -> list[list[Subset]]:
-    """Return the subsets of each input at the finest resolution at which they are few; at the finest if at none."""
-    layers, found = hypotheses.layers, [list[Subset]() for _ in hypotheses.input_names]
-    resolution = np.zeros(hypotheses.size, np.int64) if layers is None else layers.resolution
-    parent = np.full(hypotheses.size, -1) if layers is None else layers.parent
-    for finest in np.unique(resolution)[::-1]:
-        some = resolution <= finest
-        leaf = some & ~np.isin(np.arange(hypotheses.size), parent[some])
-        for i in {int(i) for i in hypotheses.input_of[leaf]}:
-            if not found[i] or len(found[i]) > MOST_PARTS:
-                rows = np.flatnonzero(leaf & (hypotheses.input_of == i))
-                found[i] = [hypotheses.block_of(row).subset for row in rows.tolist()]
-    return found
 
 
 @dataclass(eq=False)
@@ -163,7 +129,6 @@ class KeptParts:
     singles: dict[int, list[Part]] = field(default_factory=dict)  # likewise
 
     pooled = unsure = False
-    first_rounds = 1
 
     def fit(self, hypotheses: Hypotheses) -> None:
         """Take the sampler as right."""
@@ -219,16 +184,25 @@ def kept_parts(
     decision: Decision,
     settings: Settings,
     meter: Meter,
-    asked: Bools,
+    tested: Bools,
+    effect: Floats,
 ) -> KeptParts:
-    """Return what may be kept of images or texts, with how often a new one as a whole gets the decision of each."""
-    count = len(asked)
+    """Return what may be kept of images or texts, with how often a new one as a whole gets the decision of each.
+
+    Of many parts those with the largest `effect` (H,) in the run are taken.
+    """
+    count, size = len(tested), {id(block.subset): float(effect[block.rows[0]]) for block in source.blocks}
+    few = []
+    for of_input in parts.of:
+        sizes = np.nan_to_num(np.abs([size.get(id(part), 0.0) for part in of_input]))
+        few.append([of_input[k] for k in np.sort(np.argsort(-sizes, kind="stable")[:MOST_PARTS])])
+    parts = replace(parts, of=few)
     costly = source.items.costly or info_of(source.sampler).dear
     base = FlipShare(np.zeros(count, np.int64), np.full(count, np.nan), np.zeros(count))
     keeps = KeptParts(source, parts, evaluator, decision, COSTLY_DRAWS if costly else MOST_DRAWS, base)
     if parts.fills_whole:
         meter.stage("enough", None)
-        hypotheses, _ = keeps.keeping([(i, ()) for i in np.flatnonzero(asked).tolist()])
+        hypotheses, _ = keeps.keeping([(i, ()) for i in np.flatnonzero(tested).tolist()])
         stays = Flips(hypotheses.size, decision, stays=True)
         watching = replace(evaluator, memory=None, watchers=(stays,), failed={})
         draw_for(hypotheses, watching, np.ones(hypotheses.size, bool), "enough 0", FIRST_ADDED)

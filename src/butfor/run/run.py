@@ -23,6 +23,7 @@ from butfor.evaluation.evaluator import Evaluator, Tolerance, remembering
 from butfor.evaluation.hypotheses import (
     Hypotheses,
     Job,
+    Parts,
     Proposer,
     ProposesTree,
     Watch,
@@ -51,7 +52,7 @@ from butfor.results.summary import are_probabilities
 from butfor.results.words import Note, as_note
 from butfor.run.control import LEAST_ROWS, ROWS_FEW, SEEN_Z, control, seen_by_model, size_of
 from butfor.run.decisions import decide, decided_otherwise, move, scale_of_changes, sufficiency, watch_decisions
-from butfor.run.enough import Keeps, Parts, kept_parts, smallest_sets
+from butfor.run.enough import Keeps, kept_parts, smallest_sets
 from butfor.run.proposed import Proposed
 from butfor.run.tests import (
     Performed,
@@ -103,7 +104,7 @@ class Reference:
     faults: Callable[[], Faults | None] | None = None  # of ranks among draws, without the model
     redrawn: Callable[[Bools, int], Redrawn | None] | None = None  # by usable subsets, at most so many rows
     weights: Callable[[Hypotheses], Floats | None] | None = None  # (n, S) of control rows, to stand for the inputs
-    # by decisions of inputs and of its rows, clusters of inputs, those to ask about, and what the model decides
+    # by decisions of inputs and of its rows, clusters of inputs, those that were tested, and what the model decides
     keeps: Callable[[Array, Array, Ints, Bools, Callable[[Items], Array | None]], Keeps | None] | None = None
 
 
@@ -690,7 +691,7 @@ def _answers(
         if settings.sufficient:
             again = None if context.reference is None else context.reference.fit
             decided = replace(decided, stay=sufficiency(hypotheses, watching, flips.decision, settings, again, meter))
-        sets, more = _enough(context, settings, start, watching, flips.decision, reference_outputs)
+        sets, more = _enough(context, settings, start, watching, flips.decision, reference_outputs, estimates.effect)
         messages = [*messages, *more]
     if settings.effects is not None and not done.interrupted and not interrupted:
         scale = scale_of_changes(spec, settings, start.seen.outputs, reference_outputs)
@@ -740,20 +741,21 @@ def _enough(
     evaluator: Evaluator,
     decision: Decision,
     reference_outputs: Floats | None,
+    effect: Floats,
 ) -> tuple[Sets | None, list[Note]]:
-    """Return the smallest sets of parts that keep decisions; None: not asked for, or not drawn, and then why."""
+    """Return the smallest sets of parts that keep decisions; None: not wanted, or not drawn, and then why."""
     reference, parts, meter, keeps = context.reference, context.parts, start.meter, None
     untested = evaluator.untested(start.hypotheses.size)
     inputs = np.arange(len(start.seen.outputs))
-    asked = np.isin(inputs, np.delete(start.hypotheses.input_of, untested))  # others were skipped
-    if settings.enough is None or not asked.any():
+    tested = np.isin(inputs, np.delete(start.hypotheses.input_of, untested))  # others were skipped
+    if settings.enough is None or not tested.any():
         return None, []
     if reference is not None and reference.keeps is not None:
-        keeps = _kept_columns(context, settings, start, evaluator, decision, reference_outputs, asked)
+        keeps = _kept_columns(context, settings, start, evaluator, decision, reference_outputs, tested)
     try:
         if parts is not None:
-            keeps = kept_parts(start.hypotheses, parts, evaluator, decision, settings, meter, asked)
-        return None if keeps is None else smallest_sets(keeps, evaluator, decision, settings, meter, asked), []
+            keeps = kept_parts(start.hypotheses, parts, evaluator, decision, settings, meter, tested, effect)
+        return None if keeps is None else smallest_sets(keeps, evaluator, decision, settings, meter, tested), []
     except (InputError, ModelError) as error:  # of a sampler that cannot redraw nearly all of an input
         if parts is None or isinstance(error, ModelUnreachable):
             raise
@@ -767,7 +769,7 @@ def _kept_columns(
     evaluator: Evaluator,
     decision: Decision,
     reference_outputs: Floats | None,
-    asked: Bools,
+    tested: Bools,
 ) -> Keeps | None:
     reference = context.reference
     assert reference is not None
@@ -789,7 +791,7 @@ def _kept_columns(
 
     rows = decided(reference.items) if reference_outputs is None else decision(reference_outputs)
     clusters = clusters_of_inputs(context, settings)
-    return reference.keeps(decision(start.seen.outputs), rows, clusters, asked, decided_if_can)
+    return reference.keeps(decision(start.seen.outputs), rows, clusters, tested, decided_if_can)
 
 
 def _root(

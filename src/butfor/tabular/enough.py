@@ -18,8 +18,6 @@ from butfor.evaluation.items import TableItems
 from butfor.evaluation.samplers import Sampler, method
 from butfor.inference.decisions import FlipShare
 from butfor.inference.features import Fit
-from butfor.run.decisions import FIRST_ROUNDS, MOST_DRAWS
-from butfor.run.enough import Proposal
 from butfor.streams import stream
 from butfor.tabular.splice import TableSampler
 from butfor.tabular.table import Table
@@ -50,13 +48,13 @@ class KeptColumns:
     known_by: Callable[[Hypotheses], Fit | None]
     beams: dict[int, list[Parts]] = field(default_factory=dict)
 
-    first_rounds, most_draws = FIRST_ROUNDS, MOST_DRAWS
+    most_draws = None
 
     @property
     def base(self) -> FlipShare:
         return FlipShare(self.rows, np.asarray(self.same.sum(axis=1) / self.rows), np.zeros(len(self.rows)))
 
-    def propose(self, size: int, inputs: Ints) -> Iterator[Proposal]:
+    def propose(self, size: int, inputs: Ints) -> Iterator[tuple[Hypotheses, Bools, list[tuple[str, ...]]]]:
         """Yield sets that go furthest for most inputs, with hypotheses in which all columns but theirs are redrawn."""
         sets, wanted = self._best(size, inputs) if size < len(self.units) else ([], np.zeros((0, 0), bool))
         kept = [tuple(self.units[k].name for k in one) for one in sets]
@@ -176,14 +174,14 @@ def kept_columns(
     decisions: Array,
     row_decisions: Array,
     clusters: Ints,
-    asked: Bools,
+    tested: Bools,
     ask: Callable[[Ints, Array], Array | None],
     known_by: Callable[[Hypotheses], Fit | None],
 ) -> KeptColumns | None:
     """Return what may be kept of rows of a table; None: the sampler has no reference to learn from.
 
     `rows` (m, d) of the reference in the order of the data's columns get the decisions `row_decisions` (m,), the inputs
-    `decisions` (n,) and are in `clusters` (n,); those not `asked` (n,) have none. `ask` evaluates rows made of rows of
+    `decisions` (n,) and are in `clusters` (n,); those not `tested` (n,) have none. `ask` evaluates rows made of rows of
     the reference (their positions) and returns decisions, or None where the model cannot.
     """
     sampler, items = hypotheses.sampler, hypotheses.items
@@ -192,17 +190,17 @@ def kept_columns(
     assert isinstance(items, TableItems)
     some = np.sort(stream(hypotheses.seed, "enough", "rows").permutation(len(rows))[:MOST_NEAR])
     same = np.asarray(decisions[:, None] == row_decisions[some])
-    rare = same[asked].mean(axis=1) < RARE
+    rare = same[tested].mean(axis=1) < RARE
     foil, pooled = bool(rare.mean() > 0.5), False
     inputs = items.values.astype(np.float64)
     pool = rows[some].astype(np.float64)
     samplers: list[tuple[Sampler, Bools]] = [(_of_many(sampler), np.ones(len(inputs), bool))]
     mine = np.zeros(same.shape, bool)  # (n, m) rows that no input may learn from: of its own cluster, or skipped
-    if foil and len(np.unique(clusters[asked])) >= LEAST_POOLED:
+    if foil and len(np.unique(clusters[tested])) >= LEAST_POOLED:
         pooled, foil = True, False
-        samplers = _halves(sampler, inputs, clusters, asked, hypotheses.seed)
+        samplers = _halves(sampler, inputs, clusters, tested, hypotheses.seed)
         pool = np.concatenate([pool, inputs])
-        mine = np.concatenate([mine, (clusters[:, None] == clusters) | ~asked], axis=1)
+        mine = np.concatenate([mine, (clusters[:, None] == clusters) | ~tested], axis=1)
         same = np.concatenate([same, decisions[:, None] == decisions], axis=1) & ~mine
     varying = np.array([len(np.unique(column[~np.isnan(column)])) > 1 for column in pool.T])
     units = [Subset(table.columns[j], np.array([j])) for j in np.flatnonzero(varying).tolist()]
@@ -268,7 +266,7 @@ def _of_many(sampler: TableSampler) -> TableSampler:
 
 
 def _halves(
-    sampler: TableSampler, inputs: Floats, clusters: Ints, asked: Bools, seed: int
+    sampler: TableSampler, inputs: Floats, clusters: Ints, tested: Bools, seed: int
 ) -> list[tuple[Sampler, Bools]]:
     """Samplers fitted on the reference and one half of the inputs each, with the other half: that they draw for.
 
@@ -281,7 +279,7 @@ def _halves(
     reference, made = sampler.reference, list[tuple[Sampler, Bools]]()
     alone = reference.clusters is None and len(names) == len(inputs)
     for mine in (half, ~half):
-        theirs = asked & ~mine
+        theirs = tested & ~mine
         others = sampler.in_reference_order(inputs[theirs]).astype(reference.values.dtype)
         known = np.arange(len(reference.values)) if reference.clusters is None else reference.clusters
         joined = replace(

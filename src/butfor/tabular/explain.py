@@ -170,7 +170,7 @@ def _reference(hypotheses: Hypotheses, table: Table, tree: ColumnTree, seed: int
         decisions: Array,
         row_decisions: Array,
         clusters: Ints,
-        asked: Bools,
+        tested: Bools,
         ask: Callable[[Items], Array | None],
         sampler: TableSampler = sampler,
     ) -> KeptColumns | None:
@@ -179,7 +179,7 @@ def _reference(hypotheses: Hypotheses, table: Table, tree: ColumnTree, seed: int
             return ask(replace(made, values=values.astype(made.values.dtype)))
 
         groups = tree.subsets if named else ()
-        known = (items.values, decisions, row_decisions, clusters, asked)
+        known = (items.values, decisions, row_decisions, clusters, tested)
         return kept_columns(hypotheses, table, groups, *known, evaluated, fit_of)
 
     return Reference(

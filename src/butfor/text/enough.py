@@ -12,9 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from butfor.evaluation.hypotheses import Hypotheses
+from butfor.evaluation.hypotheses import MOST_PARTS, Hypotheses, Parts, finest_parts
 from butfor.evaluation.samplers import Sampler, SamplerInfo, info_of
-from butfor.run.enough import MOST_PARTS, Parts, finest_parts
 from butfor.text.segment import Span, changed, paragraph_spans, sentence_spans, word_spans
 from butfor.text.subsets import named
 from butfor.types import Subset
