@@ -60,7 +60,7 @@ def smallest_sets(
     meter: Meter,
     tested: Bools,
 ) -> Sets:
-    """Return the smallest sets that keep each decision `tested` about (n,) more often than `settings.enough`, for sure.
+    """Return the smallest sets that surely keep decisions of inputs `tested` (n,) more often than `settings.enough`.
 
     Of the statements on sets of one size at most a share alpha is wrong on average; none of them is made where inputs
     redrawn as a whole get the decision as often.
