@@ -8,10 +8,12 @@ import pytest
 
 import butfor
 from butfor import Subset
+from butfor.image import donor, grid
 from butfor.multimodal.explain import explain
 from butfor.results.words import Note
 from butfor.simulate.images import textures
 from butfor.simulate.texts import WORDS, sentences
+from butfor.text import ngram, words
 
 pytestmark = pytest.mark.filterwarnings("ignore::butfor.ReachWarning")
 
@@ -168,3 +170,42 @@ def test_a_model_that_writes_into_its_parts_is_found_out(test):
 
     plain = explain(lambda batch: [float(pair["image"][:6, :6].mean()) for pair in batch], inputs, **parts, test=test)
     assert explain(replaces, inputs, **parts, test=test).table.equals(plain.table)
+
+
+@pytest.mark.parametrize("fills_whole", [True, False])
+def test_a_word_or_a_region_is_enough(fills_whole):
+    """Where the picture cannot be redrawn as a whole, some of it is always kept."""
+    noise = np.random.default_rng(0).integers(90, 110, (6, 12, 12, 3), dtype=np.uint8)
+    noise[0, :6, :6] += 100
+
+    def model(inputs):
+        seen = np.array(["loud" in one["caption"] or one["image"][:6, :6].mean() > 150 for one in inputs])
+        return np.stack([~seen, seen], axis=1).astype(float)
+
+    result = explain(
+        model,
+        {"one": {"image": noise[0], "caption": "a loud small dog"}},
+        samplers={
+            "image": donor(list(noise[1:]), own=0) if fills_whole else donor(),
+            "caption": ngram(["a small dog", "a big cat", "a small cat", "the dog"] * 3),
+        },
+        subsets={"image": grid(2), "caption": words()},
+        test=butfor.irt(19),
+        enough=0.9,
+    )
+    (row,) = result.enough().to_dict("records")
+    told = {row["columns"], *row["alternatives"]}
+    assert ("image: row 1 column 1",) in told
+    assert (("caption: loud",) in told) == fills_whole
+    assert np.isnan(result.sets.base[0]) == (not fills_whole)
+
+
+def test_parts_that_are_neither_texts_nor_images_have_nothing_that_is_enough():
+    with pytest.raises(butfor.InputError, match="enough= is for texts and images"):
+        explain(
+            lambda inputs: [one["age"] for one in inputs],
+            [{"age": 3.0}],
+            samplers={"age": lambda inputs, subset, draws, rng: list(rng.normal(size=len(inputs) * draws))},
+            subsets={"age": [butfor.Subset("age", 0)]},
+            enough=0.9,
+        )

@@ -306,8 +306,8 @@ class Settings:
         Make the 95 % intervals of the probabilities of a decision hold all together within a resolution, and with them
         all that is called necessary or sufficient; they are wider then. Otherwise each holds by itself.
     enough : float or None, default 0.9
-        Look for the fewest columns of each input that keep its decision with a probability above this while all others
-        are redrawn to go with them (`result.enough()`); None does not.
+        Look for the fewest parts of each input that keep its decision with a probability above this while all the rest
+        is redrawn to go with them (`result.enough()`); None, the default for images and texts, does not.
     sufficient : bool, default False
         Also estimate, for every subset, how often the decision stays when all the rest is redrawn (tables).
     min_effect : float, optional

@@ -356,6 +356,7 @@ class Odd:
         listed=3,
         calibrated=True,
         fills_whole=True,
+        keeps_input=True,
         dear=True,
         assumes="fills are as good as photographs",
     )

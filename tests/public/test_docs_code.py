@@ -34,7 +34,9 @@ def test_the_examples_on_images_run(tmp_path, monkeypatch):
     page(tmp_path)
     monkeypatch.chdir(tmp_path)
     scope = {}
-    assert len(list(run(IMAGES, scope))) == 2
+    ran = list(run(IMAGES, scope))
+    assert len(ran) == 3
+    assert matches(*ran[1]), f"the page shows something else:\n{block_of(ran[1][0])}"
     assert len(scope["result"].chosen) > 0
     assert scope["ranks"].total > 0
 

@@ -104,6 +104,7 @@ def test_wrappers_keep_every_fact(wrapper):
         listed=0,
         calibrated=True,
         fills_whole=True,
+        keeps_input=True,
         dear=True,
         assumes="words are exchangeable",
     )

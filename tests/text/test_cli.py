@@ -48,6 +48,13 @@ def call(place, *options, model="m.py:bad", texts="reviews.csv", out="out"):
     return main(["text", *fixed, *map(str, options)])
 
 
+def test_the_words_that_are_enough_are_printed(place, capsys):
+    (place / "one.txt").write_text("It was a vile film.")
+    options = ("--sampler", place / "m.py:fill", "--whole", "--test", "irt", "--draws", 9, "--enough", 0.9)
+    assert call(place, *options, model="m.py:classes", texts="one.txt") == 0
+    assert "Enough: vile (100 % decide alike" in capsys.readouterr().out
+
+
 def test_three_files_are_written_and_the_summary_printed(place, capsys):
     assert call(place, "--name", "id") == 0
     said = capsys.readouterr()

@@ -29,7 +29,11 @@ from butfor.results.words import as_note
 from butfor.types import InputError, whole
 
 FILLS, RANKS = "fills", "ranks.png"
-TABLES_ONLY = ("enough", "sufficient", "exact", "control")
+TABLES_ONLY = ("sufficient", "exact", "control")
+ENOUGH_HELP = (
+    "Look for the fewest parts of each input that keep its decision with a probability above this, such as 0.9, while "
+    "all the rest is redrawn. Default: none."
+)
 IMAGE_MODEL_HELP = (
     "file.onnx, file.py:function (from a list of uint8 arrays to outputs), the name of a torchvision model such as "
     "inception_v3, or hf:NAME or a folder of a Hugging Face image classifier."
@@ -101,6 +105,7 @@ class Inpainter:
 @command(
     without=("config", *TABLES_ONLY, "run_dir"),  # its fills are kept in any case
     target="Which output: its label or number, predicted (the default), or observed-class (the paper's).",
+    enough=ENOUGH_HELP,
     draws="Counterfactuals per region, or the most of them.",
     on_error="raise, or skip: leave out images that cannot be read or whose boxes do not fit.",
 )
@@ -221,6 +226,7 @@ class Infiller:
     without=("config", *TABLES_ONLY),
     target="Which output: its label or number, predicted (the default where there are several), or observed-class "
     "(the paper's).",
+    enough=ENOUGH_HELP,
     draws="Counterfactuals per word, or the most of them.",
     on_error="raise, or skip: leave out texts that cannot be used, with a note.",
 )

@@ -488,3 +488,37 @@ def proposals(what: str, propose: Callable[[Any, Any], Any], name: object, item:
                 "butfor.Subset(name, index), of a box (x1, y1, x2, y2) or a span (start, end)"
             )
     return subsets
+
+
+MOST_PARTS = 24  # of an input, from which those that are enough are chosen
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """The parts of images or texts that may be enough for a decision, and how all but some of them are redrawn."""
+
+    of: Sequence[Sequence[Subset]]  # of each input
+    rest: Callable[[Any, Sequence[Subset]], Any]  # input, parts kept -> the index of what is redrawn; None: nothing
+    sampler: Sampler  # of such an index
+    fills_whole: bool  # whether inputs can be redrawn as a whole
+
+    def __post_init__(self) -> None:
+        info = info_of(self.sampler)
+        if info.deterministic or info.keeps_input:
+            why = "always draws the same" if info.deterministic else "returns the input itself where no draw passes"
+            raise InputError(f"what is enough is told by draws that differ, but {self.sampler!r} {why}; drop enough=")
+
+
+def finest_parts(hypotheses: Hypotheses) -> list[list[Subset]]:
+    """Return the subsets of each input at the finest resolution at which they are few; at the finest if at none."""
+    layers, parts = hypotheses.layers, [list[Subset]() for _ in hypotheses.input_names]
+    resolution = np.zeros(hypotheses.size, np.int64) if layers is None else layers.resolution
+    parent = np.full(hypotheses.size, -1) if layers is None else layers.parent
+    for finest in np.unique(resolution)[::-1]:
+        some = resolution <= finest
+        leaf = some & ~np.isin(np.arange(hypotheses.size), parent[some])
+        for i in {int(i) for i in hypotheses.input_of[leaf]}:
+            if not parts[i] or len(parts[i]) > MOST_PARTS:
+                rows = np.flatnonzero(leaf & (hypotheses.input_of == i))
+                parts[i] = [hypotheses.block_of(row).subset for row in rows.tolist()]
+    return parts

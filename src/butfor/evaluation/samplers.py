@@ -111,6 +111,8 @@ class SamplerInfo:
         Its draws scatter as rows do that its fit has not seen, whatever their distribution (METHODS 11).
     fills_whole : bool
         It can redraw an image or a text with nothing left around it.
+    keeps_input : bool
+        It returns the input as it is where it has no draw.
     dear : bool
         A draw costs much (a transformer, an inpainting network): the default test then makes few of them.
     assumes : str
@@ -135,6 +137,7 @@ class SamplerInfo:
     listed: int = 0
     calibrated: bool = False
     fills_whole: bool = False
+    keeps_input: bool = False
     dear: bool = False
     assumes: str = ""
 

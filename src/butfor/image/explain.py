@@ -18,6 +18,7 @@ from butfor.evaluation.samplers import HasNotes, Sampler, SeesRun, info_of
 from butfor.image.attributes import with_attributes
 from butfor.image.boxes import as_proposer, is_zoom
 from butfor.image.cache import cached
+from butfor.image.enough import kept_regions
 from butfor.image.files import OpenImage, checksum, load_items, source_record
 from butfor.image.models import huggingface_classifier, torch_classifier
 from butfor.image.plausibility import fills_judged
@@ -56,6 +57,7 @@ def explain(
     decide: Callable[[Any], Any] | Literal[False] | None = None,
     level: float = 0.5,
     simultaneous: bool = False,
+    enough: float | None = None,
     min_effect: float | None = None,
     draws: int | None = None,
     bounds: bool = False,
@@ -134,13 +136,14 @@ def explain(
     check = None if info_of(drawing).changes_subset_only else check_drawn
     items = ListItems(proposed.items, check, costly=True, packing=RegionPacking())
     hypotheses = list_hypotheses(items, proposed.names, proposed.subsets, drawing, settings.seed)
+    hypotheses = with_layers(hypotheses, proposer, proposed)
 
     def notes() -> list[Note]:
         given = (proposed.items, proposed.subsets, settings.seed)
         return [*proposed.notes, *map(as_note, drawing.notes(*given) if isinstance(drawing, HasNotes) else [])]
 
     context = RunContext(
-        hypotheses=with_layers(hypotheses, proposer, proposed),
+        hypotheses=hypotheses,
         wrapped=wrapped,
         model_name=model_name(model),
         batch_rows=batch_images(proposed),
@@ -150,6 +153,7 @@ def explain(
         data_dependent=not is_blind(proposer),
         keep=(3, 2**28),  # counterfactuals of each hypothesis, and values of all of them
         kept_notes=fills_judged,
+        parts=None if settings.enough is None else kept_regions(hypotheses),
     )
     result = run(context, settings.for_inputs(given.names, proposed.names))
     more = overlap_note(result) if test is None else []

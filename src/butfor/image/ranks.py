@@ -216,6 +216,7 @@ def sensitivity(
     step = whole("pixels", pixels, 1)
     given = load_items(images)
     regions = as_proposer(boxes, settings.get("seed", 0), given.names)
+    settings["enough"] = None  # what is compared is the choice
     moved = [Shifted(regions, step * across, step * down) for across, down in DIAGONALS]
     results = [explain(model, given, sampler, boxes=proposer, **settings) for proposer in (regions, *moved)]
     if len({(result.input_names, tuple(result.subset_of.tolist())) for result in results}) > 1:

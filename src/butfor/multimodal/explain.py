@@ -17,6 +17,7 @@ from butfor.evaluation.progress import Progress
 from butfor.evaluation.samplers import HasNotes, ListsSupport, Sampler, SamplerInfo, info_of, method
 from butfor.models import wrap
 from butfor.models.wrap import model_name
+from butfor.multimodal.enough import kept_everywhere
 from butfor.results.record import MultimodalInputs
 from butfor.results.result import Result
 from butfor.results.words import Note, as_note
@@ -45,6 +46,7 @@ class PartsSampler:
             deterministic=any(info.deterministic for info in infos),  # then no test of the run has a null
             ignores_dependence=any(info.ignores_dependence for info in infos),
             takes_missing=any(info.takes_missing for info in infos),
+            keeps_input=any(info.keeps_input for info in infos),
             changes_subset_only=all(info.changes_subset_only for info in infos),
             floor=lambda subset: info_of(self._of(subset)[1]).floor(self._of(subset)[2]),
         )
@@ -116,6 +118,7 @@ def explain(
     decide: Callable[[Any], Any] | Literal[False] | None = None,
     level: float = 0.5,
     simultaneous: bool = False,
+    enough: float | None = None,
     min_effect: float | None = None,
     draws: int | None = None,
     bounds: bool = False,
@@ -204,8 +207,9 @@ def explain(
     if not any(proposed):
         raise InputError("none of the inputs has anything to test; see subsets")
     check = None if info_of(sampler).changes_subset_only else check_drawn
+    hypotheses = list_hypotheses(ListItems(items, check), names, proposed, sampler, settings.seed)
     context = RunContext(
-        hypotheses=list_hypotheses(ListItems(items, check), names, proposed, sampler, settings.seed),
+        hypotheses=hypotheses,
         wrapped=wrap(model),
         model_name=model_name(model),
         batch_rows=int(np.clip(2**26 // max(1, *map(size, items)), 1, 256)),  # 64 MB of images at a time
@@ -214,6 +218,7 @@ def explain(
         inputs=MultimodalInputs(tuple(sampler.samplers)),
         data_dependent=any(callable(given) and not is_blind(given) for given in subsets.values()),
         keep=KEEP,
+        parts=None if settings.enough is None else kept_everywhere(hypotheses, sampler.samplers, items[0]),
     )
     return run(context, settings)
 

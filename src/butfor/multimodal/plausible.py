@@ -53,7 +53,8 @@ class Plausible:
         else:  # the name of an importable function, or the repr with its address
             name = f"{score.__module__}.{score.__qualname__}" if "<" not in score.__qualname__ else repr(score)
         identity = f"plausible({inner.identity}, {name} >= {self.threshold:g}, tries={self.tries})"
-        return replace(inner, identity=identity, listed=0)
+        ties = inner.keeps_input or isinstance(self.score, JudgesRegions)
+        return replace(inner, identity=identity, listed=0, keeps_input=ties)
 
     def __call__(self, inputs: Batch, subset: Subset, draws: int, rng: np.random.Generator) -> Batch:
         if isinstance(self.score, JudgesRegions):

@@ -48,7 +48,8 @@ Direction = Literal["up", "down", 1, -1]
 DIRECTIONS: dict[object, int] = {"up": 1, "down": -1, 1: 1, -1: -1}
 CONDITIONAL_LEVEL = 0.05  # of calling draws wrong that follow the other columns, over all subsets of a run
 NO_SETS = (
-    "this run has not looked for what is enough: it needs a decision (a classifier, or decide=) and reference data"
+    "this run has not looked for what is enough: it needs a decision (a classifier, or decide=), and reference data of a "
+    "table, or enough=0.9 for images and texts"
 )
 LEAST_INPUTS = 10  # so many inputs, at least, and what leaves the family hardly depends on any one of them
 
@@ -205,10 +206,10 @@ class Moved:
 
 @dataclass(frozen=True)
 class KeptSet:
-    """Columns of an input that were kept: how often its decision stays when all others are redrawn, 95 % interval."""
+    """Parts of an input that were kept: how often its decision stays when all the rest is redrawn, 95 % interval."""
 
     input: int  # its position
-    columns: tuple[str, ...]
+    columns: tuple[str, ...]  # or regions, words, sentences
     stay: float
     low: float
     high: float
@@ -220,7 +221,7 @@ class Sets:
     """The smallest sets of each input that keep its decision, the surest first; where none is enough the best one."""
 
     level: float
-    base: Floats  # (n,) share of the rows redrawn from that get the decision, with its 95 % interval
+    base: Floats  # (n,) share of rows, or of inputs drawn anew, that get the decision, with its 95 % interval
     base_low: Floats
     base_high: Floats
     sets: tuple[KeptSet, ...]
@@ -461,7 +462,8 @@ class Result:
 
         Kept, with all the rest redrawn to go with it, the decision stays with a probability above `enough`. Sets of the
         same size that are enough, too, are `alternatives`: they stand for each other. What is enough tells the
-        decision; the model need not read it itself. An empty set means that most rows get this decision anyway.
+        decision; the model need not read it itself. An empty set means that most rows (or
+        images or texts, drawn anew as a whole) get this decision anyway.
 
         Parameters
         ----------

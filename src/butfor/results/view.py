@@ -37,6 +37,7 @@ from butfor.types import Array, Batch, Bools, Floats, Ints
 EVIDENCE = {"p": "p-value", "z": "z", "w": "w", "e": "e-value"}
 LINKS = {"logit": "log-odds", "log": "logarithm"}
 INPUTS = {"image": "images", "text": "texts"}
+PARTS = {"table": "column", "image": "region", "text": "part", "multimodal": "part"}
 LABELS: dict[Severity, str] = {"warning": "Beware", "limit": "Good to know", "info": "Detail"}
 MOST_LINES = 8  # of a chart
 MOST_FEATURES = 200  # of a global result
@@ -121,7 +122,7 @@ About = Literal[
 QUESTIONS: dict[About, tuple[str, str]] = {  # in a word, and what the word means
     "says": ("", ""),
     "decisive": ("Decisive", "but for this part, redrawn given the rest, the decision would likely have been another."),
-    "enough": ("Enough", "with these columns kept and all others redrawn, the decision nearly always stays."),
+    "enough": ("Enough", "with these parts kept and all the rest redrawn, the decision nearly always stays."),
     "moves": ("Moves the output", "the output less its mean with this part redrawn is surely more than a little."),
     "nearest": ("Nearest change", "the draw nearest to the input that changes the decision; a smaller one may do."),
     "unusual": ("Unusual", "the output is extreme beside those of the same input with this part redrawn."),
@@ -345,13 +346,13 @@ def _decisive(result: Result) -> Answer | None:
 
 
 def _enough(result: Result) -> Answer | None:
-    """Return the fewest columns that keep the decision; of many inputs the sets that together serve most of them."""
+    """Return the fewest parts that keep the decision; of many inputs the sets that together serve most of them."""
     sets, total = result.sets, len(result.input_names)
     if sets is None:
         return None
     by_input = [sets.enough(index) for index in range(total)]
     if total == 1:
-        return _enough_for_one(sets, by_input[0])
+        return _enough_for_one(result, sets, by_input[0])
     count: Counter[tuple[str, ...]] = Counter(one.columns for kept in by_input for one in kept)
     items, anyway = list[tuple[str, str]](), count.pop((), 0)
     left = [{one.columns for one in kept} for kept in by_input]
@@ -360,17 +361,18 @@ def _enough(result: Result) -> Answer | None:
         items.append((listed(columns), f" for {number:,}{'' if items else f' of {total:,}'}"))
         left = [set() if columns in kept else kept for kept in left]
     none = sum(not kept for kept in by_input)
-    tail = f"; no column needed for {anyway:,}" * bool(anyway) + f"; no set for {none:,}" * bool(none)
+    tail = f"; no {PARTS[result.modality]} needed for {anyway:,}" * bool(anyway) + f"; no set for {none:,}" * bool(none)
     return _listing("enough", "", items, tail) if items else _line_of("enough", tail.removeprefix("; "))
 
 
-def _enough_for_one(sets: Sets, kept: Sequence[KeptSet]) -> Answer:
+def _enough_for_one(result: Result, sets: Sets, kept: Sequence[KeptSet]) -> Answer:
     """Return the sets that keep the decision of the only input, or the one that comes closest."""
-    base = percent(sets.base[0])
+    base, part = percent(sets.base[0]) or "not known", PARTS[result.modality]
     if kept and not kept[0].columns:
-        return _line_of("enough", f"no column is needed: {base} of rows get this decision anyway")
+        who = "rows" if result.modality == "table" else f"{INPUTS.get(result.modality, 'inputs')} drawn anew"
+        return _line_of("enough", f"no {part} is needed: {base} of {who} get this decision anyway")
     if not kept and not sets.sets:
-        return _line_of("enough", "no set of up to four columns")
+        return _line_of("enough", f"no set of up to four {part}s")
     first, *others = kept or sets.sets
     ends = f"95 %: {round(100 * first.low)} to {round(100 * first.high)}"
     words = f" ({percent(first.stay)} decide alike; {ends}; base rate {base})"

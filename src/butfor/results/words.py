@@ -240,6 +240,7 @@ _NO_SKILL = "On these rows the model's skill does not visibly rest on any subset
 RUN_NOTES: dict[str, Sentence] = {
     "text": "{text}",
     "not-judged": "Whether the fills look real is not known: looking raised {error}: {why}.",
+    "enough-not-drawn": "What is enough is not known.\nDrawing all but a part of an input failed: {why}.",
     # what cannot be found
     "reference-limits": lambda floor, **limited: (
         f"The reference is the limit: no p-value is much below {floor:.2g}, one over its rows.\nSo "

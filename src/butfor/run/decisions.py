@@ -82,11 +82,13 @@ def decide(
     off: Callable[[Floats], Floats] | None = None,
     usable: Bools | None = None,
     resolution: Ints | None = None,
+    most: int | None = None,
 ) -> Decided:
     """Return the probability of another decision of every hypothesis, with its 95 % interval, and what is necessary.
 
     Drawing goes on until that rule has decided (`DecisionRule`), or to a cap. `off` says by how much shares (H,) are
     too high, `usable` (H,) of which subsets something can be said, `resolution` (H,) which hypotheses are one layer.
+    The cap is `most` draws; where a draw costs much none are added unless it is given.
     """
     if resolution is None:
         layers = hypotheses.layers
@@ -100,8 +102,9 @@ def decide(
         return counted if off is None else replace(counted, off=off(counted.share))
 
     before = flips.draws.copy()
-    first = max(FIRST_ADDED, FIRST_ROUNDS // 2 * flips.together)
-    _draw_on(hypotheses, evaluator, lambda: rule.undecided(shares(), MOST_DRAWS), "decision", meter, first)
+    if most is not None or _adds_draws(hypotheses):
+        cap, first = MOST_DRAWS if most is None else most, max(FIRST_ADDED, FIRST_ROUNDS // 2 * flips.together)
+        _draw_on(hypotheses, evaluator, lambda: rule.undecided(shares(), cap), "decision", meter, first)
     counted = shares()
     low, high = rule.bounds(counted)
     return Decided(
@@ -138,7 +141,7 @@ def move(
     def sizes() -> MeanChange:
         return moves.means(error, ends[:, hypotheses.input_of]).turned()
 
-    if settings.test.name in ("sequential", "irt"):  # the others are for few draws
+    if settings.test.name in ("sequential", "irt") and _adds_draws(hypotheses):  # other tests are for few draws
         _draw_on(hypotheses, evaluator, lambda: rule.undecided(sizes(), MOST_DRAWS), "moves", meter)
     means = moves.means(error, ends[:, hypotheses.input_of])
     low, high = rule.bounds(means)
@@ -175,6 +178,10 @@ def scale_of_changes(spec: StatisticSpec, settings: Settings, outputs: Floats, r
     return np.stack([here - top, here - bottom]), little
 
 
+def _adds_draws(hypotheses: Hypotheses) -> bool:
+    return hypotheses.items.shares_subsets and not hypotheses.items.costly
+
+
 def _draw_on(
     hypotheses: Hypotheses,
     evaluator: Evaluator,
@@ -183,9 +190,7 @@ def _draw_on(
     meter: Meter,
     first: int = FIRST_ADDED,
 ) -> None:
-    """Draw for what is undecided, in growing rounds; not where a draw costs much."""
-    if not hypotheses.items.shares_subsets or hypotheses.items.costly:
-        return
+    """Draw for what is undecided, in growing rounds."""
     meter.stage(label, None)
     size, number = min(first, hypotheses.round_draws), 0
     while (rows := undecided()).size:

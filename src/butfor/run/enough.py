@@ -3,54 +3,61 @@
     s(S) = P(decision(f(x_S, X~_rest)) = decision(f(x))),   X~_rest ~ Q(. | x_S)
 
 A modality proposes sets of parts, one part first, then two and more for inputs that are still open; each is confirmed
-on draws that the search has not seen.
+on draws that the search has not seen. Tables search among rows of the reference (`butfor.tabular.enough`); for images,
+texts and inputs of several parts there are none, and `KeptParts` searches on a few draws.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
 
 from butfor.evaluation.evaluator import Evaluator
-from butfor.evaluation.hypotheses import Hypotheses, round_sizes
+from butfor.evaluation.hypotheses import (
+    MOST_PARTS,
+    CounterfactualBatch,
+    Hypotheses,
+    Job,
+    Parts,
+    list_hypotheses,
+    round_sizes,
+)
+from butfor.evaluation.items import ListItems
 from butfor.evaluation.progress import Meter
-from butfor.inference.decisions import Decision, FlipShare
+from butfor.evaluation.samplers import info_of
+from butfor.inference.decisions import Decision, FlipShare, changes
 from butfor.inference.features import Fit
 from butfor.results.result import Decided, KeptSet, Sets
 from butfor.run.decisions import CONFIDENCE, FIRST_ADDED, FIRST_ROUNDS, decide, draw_for
 from butfor.run.watchers import Flips
 from butfor.settings import Settings
-from butfor.types import Bools, Floats, Ints
+from butfor.types import Bools, Floats, Ints, Subset
 
 MOST_MEMBERS = 4
-Parts = tuple[int, ...]  # positions of what is kept
+# hypotheses in which all but a set is redrawn, which of them (H,) are worth drawing, and what each of them (H) keeps
+Proposal = tuple[Hypotheses, Bools, Sequence[tuple[str, ...]]]
 
 
 class Keeps(Protocol):
     """Proposes what to keep of each input, and redraws the rest."""
 
     @property
-    def names(self) -> Sequence[str]: ...  # of the parts
+    def base(self) -> FlipShare: ...  # (n,) how often an input that is redrawn as a whole gets the decision
     @property
-    def alike(self) -> Floats: ...  # (n,) share of the rows redrawn from that get the decision of the input
-    @property
-    def rows(self) -> Ints: ...  # (n,) that these are
-    @property
-    def pooled(self) -> bool: ...  # whether they are reference and inputs together
+    def pooled(self) -> bool: ...  # whether it is redrawn from reference and inputs together
     @property
     def together(self) -> int: ...  # draws of an input that have one error of the fit; 0: draws have none
+    @property
+    def most_draws(self) -> int | None: ...  # of a set; None: as many as of a decision
 
     def fit(self, hypotheses: Hypotheses) -> Fit | None:
         """Return how well the sampler is known."""
 
-    def propose(self, size: int, inputs: Ints) -> tuple[list[Parts], Bools]:
-        """Return sets of so many parts, and for which inputs (sets, n) each is worth drawing."""
-
-    def hypotheses(self, sets: Sequence[Parts]) -> Iterator[tuple[Hypotheses, Bools]]:
-        """Yield hypotheses in which all but each set is redrawn, for some of the inputs (n,), until all have been."""
+    def propose(self, size: int, inputs: Ints) -> Iterator[Proposal]:
+        """Yield sets of so many parts."""
 
 
 def smallest_sets(
@@ -61,43 +68,40 @@ def smallest_sets(
     meter: Meter,
     tested: Bools,
 ) -> Sets:
-    """Return the smallest sets that keep each decision `tested` about (n,) more often than `settings.enough`, for sure.
+    """Return the smallest sets that surely keep decisions of inputs `tested` (n,) more often than `settings.enough`.
 
-    Of the statements on sets of one size at most a share alpha is wrong on average; none of them is made where rows
+    Of the statements on sets of one size at most a share alpha is wrong on average; none of them is made where inputs
     redrawn as a whole get the decision as often.
     """
     assert settings.enough is not None
-    count, level = len(keeps.alike), settings.enough
-    base = FlipShare(keeps.rows, keeps.alike, np.zeros(count))
-    low, high = base.bounds(1 - CONFIDENCE)
-    open_inputs = tested & (low <= level)
-    at_level = replace(settings, level=level)
+    low, high = keeps.base.bounds(1 - CONFIDENCE)
+    open_inputs = tested & ~(low > settings.enough)
+    at_level = replace(settings, level=settings.enough)
     tried: list[KeptSet] = []
     meter.stage("enough", None)
-    for size in range(1, min(MOST_MEMBERS, len(keeps.names) - 1) + 1):
-        sets, wanted = keeps.propose(size, np.flatnonzero(open_inputs))
-        for hypotheses, inputs in keeps.hypotheses(sets) if sets else ():
-            mask = (wanted.T & inputs[:, None]).reshape(-1)  # inputs x sets, as hypotheses stand
-            if not mask.any():
-                continue
+    for size in range(1, MOST_MEMBERS + 1):
+        for hypotheses, mask, kept in keeps.propose(size, np.flatnonzero(open_inputs)):
             stays = Flips(hypotheses.size, decision, stays=True, together=keeps.together)
             watching = replace(evaluator, memory=None, watchers=(stays,), failed={})
-            for number, draws in enumerate(round_sizes(FIRST_ROUNDS * FIRST_ADDED, hypotheses.round_draws)):
+            known, most = keeps.fit(hypotheses), keeps.most_draws
+            first = FIRST_ADDED * (FIRST_ROUNDS if most is None else 1)
+            for number, draws in enumerate(round_sizes(first, hypotheses.round_draws)):
                 draw_for(hypotheses, watching, mask, f"enough {number}", draws)
-            decided = decide(hypotheses, watching, stays, at_level, keeps.fit(hypotheses), meter, usable=mask)
-            new = list(_sets(hypotheses, decided, mask, sets, keeps, high))
+            decided = decide(hypotheses, watching, stays, at_level, known, meter, usable=mask, most=most)
+            new = list(_sets(hypotheses, decided, mask, kept, high))
             tried += new
             open_inputs[[one.input for one in new if one.enough]] = False
-    return Sets(level, keeps.alike, low, high, tuple(_telling(tried)), keeps.pooled)
+    return Sets(settings.enough, keeps.base.share, low, high, tuple(_telling(tried)), keeps.pooled)
 
 
 def _sets(
-    hypotheses: Hypotheses, decided: Decided, mask: Bools, sets: Sequence[Parts], keeps: Keeps, high: Floats
+    hypotheses: Hypotheses, decided: Decided, mask: Bools, kept: Sequence[tuple[str, ...]], high: Floats
 ) -> Iterator[KeptSet]:
     for row in np.flatnonzero(mask & np.isfinite(decided.share)).tolist():
-        i, names = int(hypotheses.input_of[row]), tuple(keeps.names[k] for k in sets[int(hypotheses.subset_of[row])])
+        i = int(hypotheses.input_of[row])
         stay, low, above = (float(part[row]) for part in (decided.share, decided.low, decided.high))
-        yield KeptSet(i, names, stay, low, above, bool(decided.necessary[row] and low > high[i]))
+        beyond_base = not low <= high[i]  # true where the base rate is not known
+        yield KeptSet(i, kept[row], stay, low, above, bool(decided.necessary[row] and beyond_base))
 
 
 def _telling(tried: Sequence[KeptSet]) -> Iterator[KeptSet]:
@@ -109,3 +113,131 @@ def _telling(tried: Sequence[KeptSet]) -> Iterator[KeptSet]:
         ordered = sorted(sets, key=lambda one: (-one.stay, one.columns))
         confirmed = [one for one in ordered if one.enough]
         yield from confirmed or ordered[:1]
+
+
+SEARCH_DRAWS = 4
+BEAM, BEST = 3, 4  # sets of an input that grow by one part, and the parts that they grow by
+LIKELY = 0.9  # the share in the search from which on a set is confirmed
+MOST_DRAWS, COSTLY_DRAWS = 200, 128  # the most of a set, and where each costs much
+Part = int  # the position of a part among those of its input
+
+
+@dataclass(eq=False)
+class KeptParts:
+    """Parts of images or texts to keep: searched on a few draws of each set, which are not used again."""
+
+    source: Hypotheses
+    parts: Parts
+    evaluator: Evaluator
+    decision: Decision
+    most_draws: int
+    base: FlipShare
+    beams: dict[int, list[tuple[Part, ...]]] = field(default_factory=dict)  # sets by input, the best first
+    singles: dict[int, list[Part]] = field(default_factory=dict)  # likewise
+
+    pooled, together = False, 0
+
+    def fit(self, hypotheses: Hypotheses) -> None:
+        """Take the sampler as right."""
+
+    def propose(self, size: int, inputs: Ints) -> Iterator[Proposal]:
+        """Yield the sets of each input that keep its decision on nearly all draws of the search."""
+        hypotheses, sets = self.keeping([(i, one) for i in inputs.tolist() for one in self._grown(size, i)])
+        if not sets:
+            return
+        scores = Scores(len(sets), self.decision)
+        searching = replace(self.evaluator, memory=None, watchers=(scores,), failed={})
+        draw_for(hypotheses, searching, np.ones(len(sets), bool), "enough search", SEARCH_DRAWS)
+        best: dict[int, list[int]] = {}
+        for row in np.lexsort((scores.change, -scores.stay)).tolist():
+            best.setdefault(int(hypotheses.input_of[row]), []).append(row)
+        self.beams = {i: [sets[row] for row in rows[:BEAM]] for i, rows in best.items()}
+        if size == 1:
+            self.singles = {i: [sets[row][0] for row in rows] for i, rows in best.items()}
+        likely = [row for i in sorted(best) for row in best[i][:BEAM] if scores.stay[row] >= LIKELY]
+        hypotheses, sets = self.keeping([(int(hypotheses.input_of[row]), sets[row]) for row in likely])
+        if sets:
+            names = [[part.name for part in of_input] for of_input in self.parts.of]
+            kept = [tuple(names[i][k] for k in one) for i, one in zip(hypotheses.input_of, sets, strict=True)]
+            yield hypotheses, np.ones(len(sets), bool), kept
+
+    def _grown(self, size: int, index: int) -> list[tuple[Part, ...]]:
+        if size == 1:
+            return [(k,) for k in range(len(self.parts.of[index]))]
+        grown: dict[tuple[Part, ...], None] = {}
+        for before in self.beams.get(index, []):
+            others = [k for k in self.singles[index] if k not in before][:BEST]
+            grown |= dict.fromkeys(tuple(sorted((*before, k))) for k in others)
+        return list(grown)
+
+    def keeping(self, pairs: Sequence[tuple[int, tuple[Part, ...]]]) -> tuple[Hypotheses, list[tuple[Part, ...]]]:
+        """Return hypotheses in which all but a set is redrawn, of inputs in their order, and the set of each (H)."""
+        items, subsets, sets = self.source.items, [list[Subset]() for _ in self.parts.of], list[tuple[Part, ...]]()
+        assert isinstance(items, ListItems)
+        for i, one in pairs:
+            kept = [self.parts.of[i][k] for k in one]
+            if (rest := self.parts.rest(items.inputs[i], kept)) is not None:
+                subsets[i].append(Subset(f"all but {', '.join(part.name for part in kept)}", rest))
+                sets.append(one)
+        items = replace(items, check=None, packing=None)
+        names, seed = self.source.input_names, self.source.seed
+        return list_hypotheses(items, names, subsets, self.parts.sampler, seed), sets
+
+
+def kept_parts(
+    source: Hypotheses,
+    parts: Parts,
+    evaluator: Evaluator,
+    decision: Decision,
+    settings: Settings,
+    meter: Meter,
+    tested: Bools,
+    effect: Floats,
+) -> KeptParts:
+    """Return what may be kept of images or texts, with how often a new one as a whole gets the decision of each.
+
+    Of many parts those with the largest `effect` (H,) in the run are taken.
+    """
+    count, size = len(tested), {id(block.subset): float(effect[block.rows[0]]) for block in source.blocks}
+    few = []
+    for of_input in parts.of:
+        sizes = np.nan_to_num(np.abs([size.get(id(part), 0.0) for part in of_input]))
+        few.append([of_input[k] for k in np.sort(np.argsort(-sizes, kind="stable")[:MOST_PARTS])])
+    parts = replace(parts, of=few)
+    costly = source.items.costly or info_of(source.sampler).dear
+    base = FlipShare(np.zeros(count, np.int64), np.full(count, np.nan), np.zeros(count))
+    keeps = KeptParts(source, parts, evaluator, decision, COSTLY_DRAWS if costly else MOST_DRAWS, base)
+    if parts.fills_whole:
+        meter.stage("enough", None)
+        hypotheses, _ = keeps.keeping([(i, ()) for i in np.flatnonzero(tested).tolist()])
+        stays = Flips(hypotheses.size, decision, stays=True)
+        watching = replace(evaluator, memory=None, watchers=(stays,), failed={})
+        draw_for(hypotheses, watching, np.ones(hypotheses.size, bool), "enough 0", FIRST_ADDED)
+        at_level = replace(settings, level=settings.enough or 0.0)
+        decided = decide(hypotheses, watching, stays, at_level, None, meter, most=keeps.most_draws)
+        base.draws[hypotheses.input_of], base.share[hypotheses.input_of] = decided.draws, decided.share
+    return keeps
+
+
+class Scores:
+    """How often draws of each hypothesis (H,) keep the decision, and by how much they change the outputs."""
+
+    def __init__(self, size: int, decision: Decision) -> None:
+        self.look = LookAtScores(decision)
+        self.stay, self.change = np.zeros(size), np.full(size, np.inf)
+
+    def note(self, job: Job, scores: Floats | None, *, listed: bool) -> None:  # noqa: ARG002
+        """Keep the scores of a job."""
+        if scores is not None:
+            self.stay[job.rows], self.change[job.rows] = scores
+
+
+@dataclass(frozen=True)
+class LookAtScores:
+    """Share of the draws that keep the decision, and the mean change of the outputs, (2, n)."""
+
+    decision: Decision
+
+    def __call__(self, hypotheses: Hypotheses, batch: CounterfactualBatch, outputs: Floats) -> Floats:  # noqa: ARG002
+        change = np.abs(outputs[:, 1:] - outputs[:, :1]).sum(axis=2).mean(axis=1)
+        return np.stack([1 - changes(self.decision, outputs, batch.mass).mean(axis=1), change])

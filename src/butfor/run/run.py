@@ -23,6 +23,7 @@ from butfor.evaluation.evaluator import Evaluator, Tolerance, remembering
 from butfor.evaluation.hypotheses import (
     Hypotheses,
     Job,
+    Parts,
     Proposer,
     ProposesTree,
     Watch,
@@ -51,7 +52,7 @@ from butfor.results.summary import are_probabilities
 from butfor.results.words import Note, as_note
 from butfor.run.control import LEAST_ROWS, ROWS_FEW, SEEN_Z, control, seen_by_model, size_of
 from butfor.run.decisions import decide, decided_otherwise, move, scale_of_changes, sufficiency, watch_decisions
-from butfor.run.enough import Keeps, smallest_sets
+from butfor.run.enough import Keeps, kept_parts, smallest_sets
 from butfor.run.proposed import Proposed
 from butfor.run.tests import (
     Performed,
@@ -103,7 +104,7 @@ class Reference:
     faults: Callable[[], Faults | None] | None = None  # of ranks among draws, without the model
     redrawn: Callable[[Bools, int], Redrawn | None] | None = None  # by usable subsets, at most so many rows
     weights: Callable[[Hypotheses], Floats | None] | None = None  # (n, S) of control rows, to stand for the inputs
-    # by decisions of inputs and of its rows, clusters of inputs, those to ask about, and what the model decides
+    # by decisions of inputs and of its rows, clusters of inputs, those that were tested, and what the model decides
     keeps: Callable[[Array, Array, Ints, Bools, Callable[[Items], Array | None]], Keeps | None] | None = None
 
 
@@ -130,6 +131,7 @@ class RunContext:
     data_dependent: bool = False  # whether subsets were picked by what is in them
     kept_notes: Callable[[Hypotheses, Kept], Note | str | None] | None = None  # a caveat of the promise
     reference: Reference | None = None
+    parts: Parts | None = None  # of which some may be enough, where there is no reference
     alike: Ints | None = None  # (n,) equal for equal inputs; None: all differ
     immovable: Bools | None = None  # (S,) subsets that the rest of the input fixes: nothing is said of them
     read_model: Callable[[Model, Floats], ReadModel] | None = None  # the model, its outputs -> what it says by itself
@@ -689,7 +691,8 @@ def _answers(
         if settings.sufficient:
             again = None if context.reference is None else context.reference.fit
             decided = replace(decided, stay=sufficiency(hypotheses, watching, flips.decision, settings, again, meter))
-        sets = _enough(context, settings, start, watching, flips.decision, reference_outputs)
+        sets, more = _enough(context, settings, start, watching, flips.decision, reference_outputs, estimates.effect)
+        messages = [*messages, *more]
     if settings.effects is not None and not done.interrupted and not interrupted:
         scale = scale_of_changes(spec, settings, start.seen.outputs, reference_outputs)
         watching = replace(evaluator, watchers=(moves,))
@@ -738,11 +741,39 @@ def _enough(
     evaluator: Evaluator,
     decision: Decision,
     reference_outputs: Floats | None,
-) -> Sets | None:
-    """Return the smallest sets of columns that keep decisions; None: not asked for, or nothing to redraw from."""
+    effect: Floats,
+) -> tuple[Sets | None, list[Note]]:
+    """Return the smallest sets of parts that keep decisions; None: not wanted, or not drawn, and then why."""
+    reference, parts, meter, keeps = context.reference, context.parts, start.meter, None
+    untested = evaluator.untested(start.hypotheses.size)
+    inputs = np.arange(len(start.seen.outputs))
+    tested = np.isin(inputs, np.delete(start.hypotheses.input_of, untested))  # others were skipped
+    if settings.enough is None or not tested.any():
+        return None, []
+    if reference is not None and reference.keeps is not None:
+        keeps = _kept_columns(context, settings, start, evaluator, decision, reference_outputs, tested)
+    try:
+        if parts is not None:
+            keeps = kept_parts(start.hypotheses, parts, evaluator, decision, settings, meter, tested, effect)
+        return None if keeps is None else smallest_sets(keeps, evaluator, decision, settings, meter, tested), []
+    except (InputError, ModelError) as error:  # of a sampler that cannot redraw nearly all of an input
+        if parts is None or isinstance(error, ModelUnreachable):
+            raise
+        return None, [Note("enough-not-drawn", "warning", {"why": str(error)})]
+
+
+def _kept_columns(
+    context: RunContext,
+    settings: Settings,
+    start: Start,
+    evaluator: Evaluator,
+    decision: Decision,
+    reference_outputs: Floats | None,
+    tested: Bools,
+) -> Keeps | None:
     reference = context.reference
-    if settings.enough is None or reference is None or reference.keeps is None:
-        return None
+    assert reference is not None
+    assert reference.keeps is not None
 
     def decided(items: Items) -> Array:
         outputs = outputs_of(evaluator.direct, items, evaluator.batch_rows, "row {} of the search".format)
@@ -759,11 +790,8 @@ def _enough(
             return None
 
     rows = decided(reference.items) if reference_outputs is None else decision(reference_outputs)
-    decisions, clusters = decision(start.seen.outputs), clusters_of_inputs(context, settings)
-    untested = evaluator.untested(start.hypotheses.size)
-    tested = np.isin(np.arange(len(decisions)), np.delete(start.hypotheses.input_of, untested))  # others were skipped
-    keeps = reference.keeps(decisions, rows, clusters, tested, decided_if_can) if tested.any() else None
-    return None if keeps is None else smallest_sets(keeps, evaluator, decision, settings, start.meter, tested)
+    clusters = clusters_of_inputs(context, settings)
+    return reference.keeps(decision(start.seen.outputs), rows, clusters, tested, decided_if_can)
 
 
 def _root(

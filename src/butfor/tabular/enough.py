@@ -16,6 +16,7 @@ import numpy as np
 from butfor.evaluation.hypotheses import Hypotheses, table_hypotheses
 from butfor.evaluation.items import TableItems
 from butfor.evaluation.samplers import Sampler, method
+from butfor.inference.decisions import FlipShare
 from butfor.inference.features import Fit
 from butfor.streams import stream
 from butfor.tabular.splice import TableSampler
@@ -47,15 +48,22 @@ class KeptColumns:
     known_by: Callable[[Hypotheses], Fit | None]
     beams: dict[int, list[Parts]] = field(default_factory=dict)
 
-    @property
-    def names(self) -> list[str]:
-        return [unit.name for unit in self.units]
+    most_draws = None
 
     @property
-    def alike(self) -> Floats:
-        return np.asarray(self.same.sum(axis=1) / self.rows)
+    def base(self) -> FlipShare:
+        return FlipShare(self.rows, np.asarray(self.same.sum(axis=1) / self.rows), np.zeros(len(self.rows)))
 
-    def propose(self, size: int, inputs: Ints) -> tuple[list[Parts], Bools]:
+    def propose(self, size: int, inputs: Ints) -> Iterator[tuple[Hypotheses, Bools, list[tuple[str, ...]]]]:
+        """Yield sets that go furthest for most inputs, with hypotheses in which all columns but theirs are redrawn."""
+        sets, wanted = self._best(size, inputs) if size < len(self.units) else ([], np.zeros((0, 0), bool))
+        kept = [tuple(self.units[k].name for k in one) for one in sets]
+        for hypotheses, members in self._hypotheses(sets) if sets else ():
+            mask = (wanted.T & members[:, None]).reshape(-1)  # inputs x sets, as hypotheses stand
+            if mask.any():
+                yield hypotheses, mask, kept * len(members)
+
+    def _best(self, size: int, inputs: Ints) -> tuple[list[Parts], Bools]:
         """Return the sets that go furthest for most inputs, and for which inputs (sets, n) each is worth drawing."""
         wanted = np.zeros((0, len(self.same)), bool)
         if not inputs.size:
@@ -125,8 +133,8 @@ class KeptColumns:
         nothing = np.zeros(hypotheses.size)
         return Fit(max(int(sampler.rows / sampler.copies), 1), nothing, nothing)
 
-    def hypotheses(self, sets: Sequence[Parts]) -> Iterator[tuple[Hypotheses, Bools]]:
-        """Yield hypotheses in which all columns but those of each set are redrawn."""
+    def _hypotheses(self, sets: Sequence[Parts]) -> Iterator[tuple[Hypotheses, Bools]]:
+        """Yield hypotheses, and which inputs (n,) they are for."""
         items = self.source.items
         assert isinstance(items, TableItems)
         every = np.arange(items.values.shape[1])

@@ -23,6 +23,7 @@ from butfor.run.overlap import overlap_note
 from butfor.run.proposed import NamedItems, Proposed, Words, check_names, propose
 from butfor.run.run import RunContext, check_zoom, run, with_layers
 from butfor.settings import EffectsOf, Link, OnError, Procedure, RunOptions, Settings, default_test, documented
+from butfor.text.enough import kept_spans
 from butfor.text.files import UnreadableFile, load_texts
 from butfor.text.models import text_model
 from butfor.text.segment import SpanPacking, check_drawn, span_of
@@ -121,6 +122,7 @@ def explain(
     decide: Callable[[Any], Any] | Literal[False] | None = None,
     level: float = 0.5,
     simultaneous: bool = False,
+    enough: float | None = None,
     min_effect: float | None = None,
     draws: int | None = None,
     bounds: bool = False,
@@ -202,10 +204,10 @@ def explain(
         spoken = [note for one in speakers for note in one.notes(kept, proposed.subsets, settings.seed)]
         return [*proposed.notes, *map(as_note, spoken)]
 
+    hypotheses = list_hypotheses(items, names, proposed.subsets, sampler, settings.seed)
+    hypotheses = with_layers(hypotheses, proposer, proposed)
     context = RunContext(
-        hypotheses=with_layers(
-            list_hypotheses(items, names, proposed.subsets, sampler, settings.seed), proposer, proposed
-        ),
+        hypotheses=hypotheses,
         wrapped=wrapped,
         model_name=model_name(model),
         batch_rows=batch_rows_of(proposed),
@@ -214,6 +216,7 @@ def explain(
         inputs=TextInputs(repr(proposer), kept),
         data_dependent=not is_blind(proposer),
         keep=KEEP,
+        parts=None if settings.enough is None else kept_spans(hypotheses, kept),
     )
     result = run(context, settings.for_inputs(given.names, names))
     overlap = overlap_note(result) if test is None and not info.listed else []
