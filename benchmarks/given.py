@@ -138,7 +138,9 @@ def enough_run(name: str, size: int, seed: int) -> Figures:
     picked = many[bed.margin(many) > CUT][:INPUTS]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        result = butfor.explain(partial(_classes, bed), _frame(picked), _frame(reference), seed=seed, effects=None)
+        result = butfor.explain(
+            partial(_classes, bed), _frame(picked), _frame(reference), seed=seed, effects=None, control=False
+        )
     sets = result.sets
     assert sets is not None
     hits, wrong, confirmed = [], 0, 0
@@ -218,7 +220,7 @@ def copies(size: int, noise: float, seed: int) -> Figures:
     inputs = inputs[model(inputs)[:, 1] > 0.5][:INPUTS]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = butfor.explain(model, inputs, _frame(rows[:size]), seed=seed, effects=None).enough()
+        found = butfor.explain(model, inputs, _frame(rows[:size]), seed=seed, effects=None, control=False).enough()
     sets = [{one, *others} for one, others in zip(found["columns"], found["alternatives"], strict=True)]
     read = [any("x0" in one for one in group) for group in sets]
     copy = [any("x7" in one for one in group) for group in sets]
