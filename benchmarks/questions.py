@@ -147,7 +147,7 @@ def _everyone(frame: pd.DataFrame, labels: Any, model: Any, seed: int, decide: A
     return Question(fitted, frame.iloc[asked], frame.iloc[known[:1500]], frame.iloc[test[-100:]], decide=decide)
 
 
-def _classified(frame: pd.DataFrame, labels: Floats, seed: int, label: int, against: int, model: Any) -> Question:
+def _classified(frame: pd.DataFrame, labels: Array, seed: int, label: str, against: str, model: Any) -> Question:
     """Inputs of one label against the reference of another."""
     fit, known, test = _split(seed, len(frame))
     fitted = model.fit(frame.iloc[fit], labels[fit])
@@ -308,9 +308,9 @@ def _titanic(seed: int) -> Question:
 def _mortgages(seed: int) -> Question:
     """Why were these mortgages denied? Denied against approved ones."""
     frame = _r("AER", "HMDA")
-    rows, denied = frame.drop(columns="deny"), (frame.deny == "yes").to_numpy()
-    made = _classified(rows, denied.astype(float), seed, 1, 0, _forest(rows))
-    return Question(made.model, made.inputs.iloc[:60], made.reference, made.own_kind, target=1.0)
+    rows, labels = frame.drop(columns="deny"), np.where(frame.deny == "yes", "denied", "approved")
+    made = _classified(rows, labels, seed, "denied", "approved", _forest(rows))
+    return Question(made.model, made.inputs.iloc[:60], made.reference, made.own_kind, target="denied")
 
 
 def _pima(seed: int) -> Question:

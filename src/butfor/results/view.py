@@ -362,7 +362,10 @@ def _enough(result: Result) -> Answer | None:
         left = [set() if columns in kept else kept for kept in left]
     none = sum(not kept for kept in by_input)
     tail = f"; no {PARTS[result.modality]} needed for {anyway:,}" * bool(anyway) + f"; no set for {none:,}" * bool(none)
-    return _listing("enough", "", items, tail) if items else _line_of("enough", tail.removeprefix("; "))
+    if items:
+        return _listing("enough", "", items, tail)
+    why = " (nearly all that is redrawn as a whole is decided alike)" if anyway else ""
+    return _line_of("enough", tail.removeprefix("; ").replace(f" for {anyway:,}", f" for {anyway:,}{why}", 1))
 
 
 def _enough_for_one(result: Result, sets: Sets, kept: Sequence[KeptSet]) -> Answer:
