@@ -154,7 +154,7 @@ def enough_run(name: str, size: int, seed: int) -> Figures:
     return {"hits": sum(hits), "sets": len(hits), "wrong": wrong, "confirmed": confirmed, "have": have / len(picked)}
 
 
-def moves_run(name: str, output: str, size: int, seed: int) -> Figures:
+def moves_run(name: str, output: str, size: int, seed: int, *, simultaneous: bool = False) -> Figures:
     """Compare the moves of single columns in one run with the truth; size 0: the sampler is the true distribution."""
     bed, rng = BEDS[name], stream(seed, "moves", name, output, size)
     reference, inputs = bed.rows(rng, size or 1000), bed.rows(rng, INPUTS)
@@ -169,6 +169,8 @@ def moves_run(name: str, output: str, size: int, seed: int) -> Figures:
             subsets="columns",
             seed=seed,
             min_effect=0.05 if output == "probability" else None,
+            simultaneous=simultaneous,
+            control=False,
         )
     moved = result.moved
     assert moved is not None
@@ -237,16 +239,16 @@ def run(
     runs: int = 20,
     seed: int = 0,
     workers: int = 2,
-    parts: tuple[str, ...] = ("enough", "moves", "copies"),
+    parts: tuple[str, ...] = ("enough", "moves", "together", "copies"),
     sizes: tuple[int, ...] = (100, 300, 1000),
     progress: ProgressTo = None,
 ) -> Figures:
     """Measure coverage and wrong statements, `runs` data sets a cell.
 
     Parts: "enough" (sets of columns that keep a decision), "moves" (single columns; size 0 is a known sampler),
-    "copies" (an unread copy of a column that is read).
+    "together" (the same with simultaneous=True), "copies" (an unread copy of a column that is read).
     """
-    parts, figures = checked_names("parts", parts, ("enough", "moves", "copies")), Figures()
+    parts, figures = checked_names("parts", parts, ("enough", "moves", "together", "copies")), Figures()
     cells: dict[str, list[tuple[Callable[..., Figures], tuple[Any, ...]]]] = {
         "enough": [(enough_run, (name, size)) for name in BEDS for size in sizes],
         "moves": [
@@ -254,6 +256,11 @@ def run(
             for name in ("normal", "lognormal", "slope by sex")
             for output in OUTPUTS
             for size in ((0, *sizes) if name == "normal" else sizes)
+        ],
+        "together": [
+            (partial(moves_run, simultaneous=True), ("normal", output, size))
+            for output in ("probability", "skewed", "lumped")
+            for size in (0, *sizes)
         ],
         "copies": [(copies, (size, noise)) for size in sizes for noise in (0.1, 0.3)],
     }

@@ -48,8 +48,8 @@ Direction = Literal["up", "down", 1, -1]
 DIRECTIONS: dict[object, int] = {"up": 1, "down": -1, 1: 1, -1: -1}
 CONDITIONAL_LEVEL = 0.05  # of calling draws wrong that follow the other columns, over all subsets of a run
 NO_SETS = (
-    "this run has not looked for what is enough: it needs a decision (a classifier, or decide=), and reference data of a "
-    "table, or enough=0.9 for images and texts"
+    "this run has not looked for what is enough: it needs a decision (a classifier, or decide=), and reference data "
+    "of a table, or enough=0.9 for images and texts"
 )
 LEAST_INPUTS = 10  # so many inputs, at least, and what leaves the family hardly depends on any one of them
 
