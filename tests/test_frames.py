@@ -77,6 +77,13 @@ def test_columns_in_another_order_give_the_same_result_by_name(make):
         assert (both.chosen_x == both.chosen_y).all()
 
 
+def look(given, frame, seen):
+    """Count the rows that a model gets, and compare them with the user's frame."""
+    seen.append(len(given))
+    pd.testing.assert_series_equal(given.dtypes, frame.dtypes)
+    assert set(given.index) <= set(frame.index)
+
+
 @pytest.mark.parametrize("make", MIXED, ids=lambda make: make.__name__)
 def test_the_model_gets_what_the_user_gave(make):
     frame = mixed(500, 0)
@@ -84,9 +91,7 @@ def test_the_model_gets_what_the_user_gave(make):
     seen = []
 
     def model(given):
-        seen.append(len(given))
-        pd.testing.assert_series_equal(given.dtypes, frame.dtypes)
-        assert set(given.index) <= set(frame.index)
+        look(given, frame, seen)
         own = frame.loc[given.index]
         kept = sum(
             (given[name].reset_index(drop=True) == own[name].reset_index(drop=True))
@@ -111,9 +116,7 @@ def test_rows_of_the_control_are_counted_too():
     seen = []
 
     def model(given):
-        seen.append(len(given))
-        pd.testing.assert_series_equal(given.dtypes, frame.dtypes)
-        assert set(given.index) <= set(frame.index)
+        look(given, frame, seen)
         return given.age + given.income.fillna(0)
 
     result = butfor.explain(model, data, reference, subsets=["age", "income", "colour"], test="irt", draws=29)
