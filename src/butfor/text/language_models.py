@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -59,10 +59,6 @@ class PieceTable:
             if read and (self.among is None or kind != (True, True) or read.lower() in self.among):
                 out[kind].append(piece)
         return {kind: np.array(pieces, np.int64) for kind, pieces in out.items()}
-
-    @cached_property
-    def inner_words(self) -> Ints:
-        return np.sort(np.concatenate([self.options[True, True], self.options[False, True]]))
 
 
 def piece_table(tokens: Tokens, size: int) -> PieceTable:
@@ -197,7 +193,6 @@ class MaskedLM:
     shape: fills.Shape
     listed: int
     sweeps: int
-    lengths: tuple[tuple[int, float], ...] | None  # numbers of pieces and their probabilities
     batch: int
     among: frozenset[str] | None = None
     _texts: fills.Recent[Pieces] = field(default_factory=lambda: fills.Recent(KEPT), repr=False)
@@ -212,8 +207,8 @@ class MaskedLM:
 
     def __repr__(self) -> str:
         among = "" if self.among is None else f"{len(self.among)} words"
-        options = {"listed": self.listed, "sweeps": self.sweeps, "lengths": dict(self.lengths or ())}
-        return fills.spelled("masked_lm", repr(self.language), str(self.shape), **options, among=among)
+        options = {"listed": self.listed, "sweeps": self.sweeps, "among": among}
+        return fills.spelled("masked_lm", repr(self.language), str(self.shape), **options)
 
     @property
     def tokenizer(self) -> Any:
@@ -226,7 +221,7 @@ class MaskedLM:
             raise InputError("among has fewer than 2 words that are one piece of the model; give more of them")
         return table
 
-    def open(self, text: str, subset: Subset) -> fills.Filling:
+    def open(self, text: str, subset: Subset) -> fills.Blank:
         pieces = self._texts.get(text, lambda: self.language.tokens.encode([text], special=False)[0])
         span, table = span_of(text, subset), self._table
         ids = np.array(pieces.ids, np.int64)
@@ -242,8 +237,7 @@ class MaskedLM:
         for index in inside:
             if not firsts or spans[index][0] >= spans[firsts[-1]][1]:
                 firsts.append(index)
-        words = [index for index in firsts if table.kind(int(ids[index]))[1]]
-        chosen = firsts if self.lengths is not None else words or firsts
+        chosen = [index for index in firsts if table.kind(int(ids[index]))[1]] or firsts
         if not chosen:
             raise InputError(
                 f"subset {subset.name!r} {span} has no piece that the model's tokenizer knows of; test other spans"
@@ -257,10 +251,7 @@ class MaskedLM:
         masks, observed = np.searchsorted(keep, chosen).tolist(), ids[keep]
         masked = observed.copy()
         masked[masks] = self.language.mask
-        hole = Hole(table, text, span, observed, masked, masks, slots, apart=len(keep) < len(ids))
-        if self.lengths is None:
-            return self._blank(hole)
-        return AnyLength([(self._blank(hole.resized(count)), share) for count, share in self.lengths])
+        return self._blank(Hole(table, text, span, observed, masked, masks, slots, apart=len(keep) < len(ids)))
 
     def _blank(self, hole: Hole) -> fills.Blank:
         mask, table, ids = hole.masks[0], self._table, hole.observed
@@ -316,7 +307,6 @@ def masked_lm(
     top_p: float | None = None,
     listed: int = 0,
     sweeps: int = 0,
-    lengths: int | Sequence[int] | Mapping[int, float] | None = None,
     batch: int = 16,
     among: Iterable[str] | None = None,
     device: Any = None,
@@ -324,9 +314,9 @@ def masked_lm(
     """Redraw the pieces of a span, given the text on both sides, from a masked language model.
 
     The pieces of the span with a letter or digit are masked together and filled from left to right. Every piece keeps
-    its kind, beginning a word or continuing one; their number is conditioned on, unless `lengths` lets it vary. A model
-    that knows no case writes its fills in the case of the observed words. Texts longer than the model takes are read
-    in a window around each masked piece, never cut off.
+    its kind, beginning a word or continuing one, and their number is conditioned on. A model that knows no case writes
+    its fills in the case of the observed words. Texts longer than the model takes are read in a window around each
+    masked piece, never cut off.
 
     Parameters
     ----------
@@ -340,8 +330,6 @@ def masked_lm(
         The exact tests ("irt" and "sequential") evaluate so many of the likeliest fills instead of drawing.
     sweeps : int
         How often every piece is redrawn given all others (Gibbs).
-    lengths : int, list or mapping, optional
-        Numbers of pieces, equally likely, or a mapping number -> weight; the span is then redrawn as one.
     batch : int
         Neighbouring pieces whose distributions are computed in one pass; use 1 for a few spans of many texts.
     among : iterable of str, optional
@@ -359,46 +347,10 @@ def masked_lm(
     >>> masked_lm("bert-base-uncased", top_k=50, sweeps=2)  # loaded when it is first needed
     masked_lm('bert-base-uncased', top_k=50, sweeps=2)
     """
-    weights = None
-    if lengths is not None:
-        given = dict(lengths) if isinstance(lengths, Mapping) else dict.fromkeys(np.atleast_1d(lengths).tolist(), 1.0)
-        counts = [whole("each of lengths", count, 1) for count in given]
-        total = float(sum(given.values()))
-        if not counts or total <= 0 or any(weight < 0 for weight in given.values()):
-            raise InputError(f"lengths must be numbers of pieces, or a mapping number -> weight, got {lengths!r}")
-        weights = tuple((count, float(weight) / total) for count, weight in zip(counts, given.values(), strict=True))
     language, shape = language_model(model, tokenizer, "masked", device), fills.Shape(temperature, top_k, top_p)
     listed, sweeps, batch = whole("listed", listed, 0), whole("sweeps", sweeps, 0), whole("batch", batch, 1)
     limited = None if among is None else frozenset(str(word).lower() for word in among)
-    return MaskedLM(language, shape, listed, sweeps, weights, batch, limited)
-
-
-@dataclass(frozen=True, eq=False)
-class AnyLength:
-    """Blanks of several lengths, one of which is drawn first by its probability."""
-
-    parts: list[tuple[fills.Blank, float]]
-
-    @property
-    def width(self) -> int:
-        return 1 + self.parts[0][0].sweeps + max(blank.width for blank, _ in self.parts)
-
-    def fills(self, numbers: Floats) -> list[str]:
-        which = fills.drawn(np.array([share for _, share in self.parts]), numbers[:, 0])
-        out = [""] * len(numbers)
-        for part, (blank, _) in enumerate(self.parts):
-            rows = np.flatnonzero(which == part)
-            filled = blank.fills(numbers[rows, 1 : 1 + blank.width]) if len(rows) else []
-            for row, fill in zip(rows, filled, strict=True):
-                out[row] = fill
-        return out
-
-    def likeliest(self, count: int) -> tuple[list[str], Floats]:
-        lists = [blank.likeliest(count) for blank, _ in self.parts]
-        every = [fill for filled, _ in lists for fill in filled]
-        mass = np.concatenate([mass * share for (_, mass), (_, share) in zip(lists, self.parts, strict=True)])
-        best = fills.likeliest(mass, count)
-        return [every[index] for index in best], mass[best]
+    return MaskedLM(language, shape, listed, sweeps, batch, limited)
 
 
 @dataclass(frozen=True)
@@ -421,29 +373,15 @@ class Hole:
     ids: Ints  # the same with masks
     masks: list[int]  # their indices
     slots: list[Slot]
-    apart: bool = False  # whether the pieces are not those of the text
-    sized: bool = False  # whether their number was given
+    apart: bool  # whether the pieces are not those of the text
 
     @cached_property
     def options(self) -> list[Ints]:
-        first, *others = (self.table.options[slot.kind] for slot in self.slots)
-        return [first, *([self.table.inner_words] * len(others) if self.sized else others)]
-
-    def resized(self, count: int) -> Hole:  # other masks, which replace all pieces of the span
-        begin, end = self.masks[0], self.masks[-1] + 1
-        ids = np.concatenate([self.ids[:begin], np.full(count, self.ids[begin]), self.ids[end:]])
-        first = self.slots[0]
-        later = Slot(self.span, (True, True), "capitals" if first.case == "capitals" else None)
-        slots = [Slot(self.span, (first.kind[0], True), first.case), *[later] * (count - 1)]
-        masks = list(range(begin, begin + count))
-        return replace(self, ids=ids, masks=masks, slots=slots, apart=True, sized=True)
+        return [self.table.options[slot.kind] for slot in self.slots]
 
     def written(self, pieces: Sequence[int]) -> str:
         pairs = zip((str(self.table.reads[piece]) for piece in pieces), self.slots, strict=True)
         words = [read if slot.case is None else cased(read, slot.case) for read, slot in pairs]
-        if self.sized:
-            spaces = ["", *(" " if self.table.begins[piece] else "" for piece in pieces[1:])]
-            return "".join(part for pair in zip(spaces, words, strict=True) for part in pair)
         return rewritten(self.text, self.span, [slot.span for slot in self.slots], words)
 
 
