@@ -255,8 +255,6 @@ class Output:
 
 @dataclass(frozen=True, kw_only=True)
 class Trust:
-    """Permissions to load a model."""
-
     panel = MODEL
     trust_pickle: Annotated[
         bool, opt("Load a pickled model. Unpickling runs code: only from people you trust.", "--trust-pickle")
@@ -375,7 +373,6 @@ def bar(output: Output) -> bool:
 
 
 def sourced(result: Result, **sources: str) -> Result:
-    """Return the result with its sources, for its report."""
     return result.with_sources(**sources)
 
 

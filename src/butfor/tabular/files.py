@@ -209,13 +209,11 @@ class Expression:
     quoted: tuple[str, ...]
 
     def name(self, node: ast.Name) -> str:
-        """Return the column that a name stands for."""
         number = re.fullmatch(r"_quoted_(\d+)_", node.id)
         return self.quoted[int(number[1])] if number and int(number[1]) < len(self.quoted) else node.id
 
     @property
     def names(self) -> set[str]:
-        """The columns that it names."""
         return {self.name(node) for node in ast.walk(self.tree) if isinstance(node, ast.Name)}
 
 
@@ -252,8 +250,6 @@ def parse(text: str) -> Expression:
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """An expression on the columns of a frame."""
-
     expression: Expression
     frame: pd.DataFrame
 
@@ -421,7 +417,6 @@ def _parsed(expression: str, option: str) -> Expression:
 
 
 def some(names: Sequence[str], most: int = 8) -> str:
-    """Return a few names for a sentence."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(f"{name!s:.60}" for name in names[:most]) + more
 
@@ -525,7 +520,6 @@ def _odd(frame: pd.DataFrame, name: str) -> str:
 
 
 def _numbers(column: pd.Series[Any]) -> pd.Series[Any]:
-    """Return which values are numbers or spell one."""
     import pandas as pd
 
     try:

@@ -140,7 +140,6 @@ def _plain(level: object) -> Scalar:
 
 
 def column_of(record: ColumnRecord) -> ColumnType:
-    """Return the column whose record was written."""
     import pandas as pd
 
     if (record.kind == "category") != (record.levels is not None):
@@ -192,7 +191,6 @@ class Table:
         return first if all(column.dtype is first or column.dtype == first for column in self.kinds) else None
 
     def take(self, rows: Ints) -> Table:
-        """Return the same table with some of its rows."""
         labels = None if self.row_labels is None else self.row_labels.take(rows)
         clusters = None if self.clusters is None else self.clusters[rows]
         index = tuple(self.index[i] for i in rows)
@@ -211,7 +209,6 @@ class Table:
         return None if self.labels is None else dict(zip(self.columns, self.kinds, strict=True))
 
     def has(self, *kinds: str) -> list[str]:
-        """Return the names of the columns of these kinds."""
         return [name for name, column in zip(self.columns, self.kinds, strict=True) if column.kind in kinds]
 
 
@@ -240,7 +237,6 @@ def items_of(table: Table) -> TableItems:
 
 
 def table_of(record: TableInputs, values: Array, index: tuple[Any, ...]) -> Table:
-    """Return the table whose record was written."""
     kinds = tuple(map(column_of, record.kinds))
     if record.labels is None:
         return Table(values, record.columns, index, kinds)
@@ -329,7 +325,6 @@ def as_table(data: object, what: str, *, empty: bool = False, like: ColumnTypes 
 
 
 def twice(names: Sequence[str]) -> list[str]:
-    """Return the names that come more than once."""
     return sorted(name for name, count in Counter(names).items() if count > 1)
 
 
