@@ -15,7 +15,6 @@ from butfor.models.wrap import need
 from butfor.text import fills
 from butfor.text.models import load_pretrained, piece_limit
 from butfor.text.segment import (
-    Case,
     Pieces,
     Span,
     Tokens,
@@ -242,42 +241,45 @@ class MaskedLM:
             raise InputError(
                 f"subset {subset.name!r} {span} has no piece that the model's tokenizer knows of; test other spans"
             )
-        slots = []
+        slots: list[Span] = []  # where each piece goes
         for index in chosen:
             a, b = spans[index]
-            b = max([b, *(spans[other][1] for other in inside if spans[other][0] < b and spans[other][1] > a)])
-            slots.append(Slot((a, b), table.kind(int(ids[index])), case_of(text, a, b) if table.lower else None))
+            slots.append((a, max([b, *(spans[k][1] for k in inside if spans[k][0] < b and spans[k][1] > a)])))
+        options = [table.options[table.kind(int(ids[index]))] for index in chosen]
         keep = np.setdiff1d(np.arange(len(ids)), [index for index in inside if index not in firsts])
         masks, observed = np.searchsorted(keep, chosen).tolist(), ids[keep]
         masked = observed.copy()
         masked[masks] = self.language.mask
-        return self._blank(Hole(table, text, span, observed, masked, masks, slots, apart=len(keep) < len(ids)))
-
-    def _blank(self, hole: Hole) -> fills.Blank:
-        mask, table, ids = hole.masks[0], self._table, hole.observed
-        number = mask // self.batch
-
-        def batch() -> dict[int, Floats]:
-            near = range(number * self.batch, min((number + 1) * self.batch, len(ids)))
-            kinds = {index: kind for index in near if (kind := table.kind(int(ids[index])))[1]}
-            options = [table.options[kind] for kind in kinds.values()]
-            rows = [np.where(np.arange(len(ids)) == index, self.language.mask, ids) for index in kinds]
-            logits = self._logits(rows, list(kinds), options)
-            return {index: self.shape.probabilities(row[None])[0] for index, row in zip(kinds, logits, strict=True)}
 
         def alone() -> Floats:  # the distributions of its neighbours, of which one is likely next, come with it
-            if hole.apart or self.batch == 1 or not table.kind(int(ids[mask]))[1]:
-                return np.asarray(self._mass(hole.ids[None], mask, hole.options[0])[0])
-            return self._masses.get((hole.text, number), batch)[mask]
+            mask, number = masks[0], masks[0] // self.batch
+            if len(keep) < len(ids) or self.batch == 1 or not table.kind(int(observed[mask]))[1]:
+                return np.asarray(self._mass(masked[None], mask, options[0])[0])
+            return self._masses.get((text, number), lambda: self._neighbours(observed, number))[mask]
+
+        def written(drawn: Sequence[int]) -> str:
+            reads = [str(table.reads[piece]) for piece in drawn]
+            if table.lower:
+                reads = [cased(read, case_of(text, *slot)) for read, slot in zip(reads, slots, strict=True)]
+            return rewritten(text, span, slots, reads)
 
         return fills.Blank(
-            options=hole.options,
-            masked=lambda: (hole.ids, hole.masks),
-            mass=lambda rows, index, which: self._mass(rows, index, hole.options[which]),
+            options=options,
+            masked=lambda: (masked, masks),
+            mass=lambda rows, index, which: self._mass(rows, index, options[which]),
             alone=alone,
-            written=hole.written,
+            written=written,
             sweeps=self.sweeps,
         )
+
+    def _neighbours(self, ids: Ints, number: int) -> dict[int, Floats]:
+        """Return the distribution of each word piece of a batch of neighbours, by its index."""
+        near = range(number * self.batch, min((number + 1) * self.batch, len(ids)))
+        kinds = {index: kind for index in near if (kind := self._table.kind(int(ids[index])))[1]}
+        options = [self._table.options[kind] for kind in kinds.values()]
+        rows = [np.where(np.arange(len(ids)) == index, self.language.mask, ids) for index in kinds]
+        logits = self._logits(rows, list(kinds), options)
+        return {index: self.shape.probabilities(row[None])[0] for index, row in zip(kinds, logits, strict=True)}
 
     def _mass(self, rows: Ints, index: int, options: Ints) -> Floats:
         """Return distributions over the options at one index of each row, (rows, options)."""
@@ -351,38 +353,6 @@ def masked_lm(
     listed, sweeps, batch = whole("listed", listed, 0), whole("sweeps", sweeps, 0), whole("batch", batch, 1)
     limited = None if among is None else frozenset(str(word).lower() for word in among)
     return MaskedLM(language, shape, listed, sweeps, batch, limited)
-
-
-@dataclass(frozen=True)
-class Slot:
-    """Where a piece goes: characters of the text, the kind of piece, and the case it is written in."""
-
-    span: Span
-    kind: Kind
-    case: Case | None  # None: as the model writes it
-
-
-@dataclass(frozen=True, eq=False)
-class Hole:
-    """A text with the pieces of a span masked."""
-
-    table: PieceTable
-    text: str
-    span: Span
-    observed: Ints  # pieces of the text
-    ids: Ints  # the same with masks
-    masks: list[int]  # their indices
-    slots: list[Slot]
-    apart: bool  # whether the pieces are not those of the text
-
-    @cached_property
-    def options(self) -> list[Ints]:
-        return [self.table.options[slot.kind] for slot in self.slots]
-
-    def written(self, pieces: Sequence[int]) -> str:
-        pairs = zip((str(self.table.reads[piece]) for piece in pieces), self.slots, strict=True)
-        words = [read if slot.case is None else cased(read, slot.case) for read, slot in pairs]
-        return rewritten(self.text, self.span, [slot.span for slot in self.slots], words)
 
 
 @dataclass(frozen=True, eq=False)
