@@ -8,7 +8,6 @@ from scipy.stats import binom
 
 import butfor
 from benchmarks.global_ import RELEVANT, SHIFTED, columns, curved, world
-from benchmarks.holdout_statistic import slope_by_sex
 from butfor.inference import holdout as covariance
 from butfor.inference.features import features
 from butfor.results.words import Note
@@ -29,6 +28,14 @@ def null_runs(runs, model, margin="normal", reference=100, inputs=300):
             model, rows, reference=known, alpha=ALPHA, draws=32, seed=run, subsets="columns", check=False
         ).chosen.any()
     return int(false)
+
+
+def slope_by_sex(rng, count):
+    """Return rows of which x2 repeats sex x age, and the label that is made of them."""
+    sex, age = (rng.random(count) < 0.5).astype(np.float64), rng.normal(size=count)
+    both = (2 * sex - 1) * age
+    rows = np.column_stack([sex, age, 0.7 * both + rng.normal(size=count), rng.normal(size=(count, 2))])
+    return rows, both + 0.5 * sex + rng.normal(size=count)
 
 
 def total(rows):
@@ -237,7 +244,7 @@ def proxy_chosen(runs, **options):
     chosen = 0
     for run in range(runs):
         rng = np.random.default_rng([8, run])
-        (known, _, _), (rows, y, _) = slope_by_sex(rng, 500), slope_by_sex(rng, 300)
+        (known, _), (rows, y) = slope_by_sex(rng, 500), slope_by_sex(rng, 300)
         result = global_importance(
             lambda X: 0.3 * (2 * X[:, 0] - 1) * X[:, 1] + 0.9 * X[:, 2],
             rows,
@@ -263,7 +270,7 @@ def test_without_the_check_a_linear_sampler_makes_a_false_discovery():
 def test_where_residual_fails_its_check_another_sampler_draws_the_column_or_it_is_not_tested(monkeypatch):
     """A linear sampler in its place is wrong of a product; labels and model do not matter to the choice."""
     rng = np.random.default_rng(0)
-    X, y, _ = slope_by_sex(rng, 400)
+    X, y = slope_by_sex(rng, 400)
     X = X[:, :3]
 
     def linear(table):

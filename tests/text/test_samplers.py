@@ -21,7 +21,6 @@ SAMPLERS = {
     "masked_lm bert": lambda tiny: bt.masked_lm(tiny() / "bert", listed=40),
     "masked_lm bert bent": lambda tiny: bt.masked_lm(tiny() / "bert", temperature=0.7, top_k=9, listed=40, batch=1),
     "masked_lm bert sweeps": lambda tiny: bt.masked_lm(tiny() / "bert", sweeps=1),
-    "masked_lm bert lengths": lambda tiny: bt.masked_lm(tiny() / "bert", lengths={1: 2, 3: 1}, listed=40),
     "masked_lm roberta": lambda tiny: bt.masked_lm(tiny() / "roberta", listed=40, batch=3),
     "causal_lm": lambda tiny: bt.causal_lm(tiny() / "gpt2", listed=40, candidates=20, right=4),
 }
@@ -293,7 +292,6 @@ def test_masked_lm_reads_long_texts_in_a_window_around_the_piece(tiny):
         (lambda: bt.small_infiller(listed=-1), "listed must be a whole number"),
         (lambda: bt.small_infiller(threads=0), "threads must be at least 1"),
         (lambda: bt.masked_lm(3), "masked_lm takes the folder or name of a model"),
-        (lambda: bt.masked_lm("x", lengths={1: -1}), "lengths must be numbers of pieces"),
         (lambda: bt.causal_lm("x", candidates=0), "candidates must be a whole number"),
     ],
 )

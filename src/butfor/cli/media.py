@@ -185,8 +185,6 @@ EFFECTS_HELP = "Estimate effects from fresh draws."
 
 @dataclass(frozen=True, kw_only=True)
 class TextModel:
-    """A classifier of texts."""
-
     panel = MODEL
     model: Annotated[str, opt(TEXT_MODEL_HELP)]
     tokenizer: Annotated[str | None, opt("tokenizer.json, or a folder with one, of an ONNX model.")] = None
@@ -210,8 +208,6 @@ class Units:
 
 @dataclass(frozen=True, kw_only=True)
 class Infiller:
-    """The sampler of words."""
-
     panel = TEST
     sampler: Annotated[str, opt(INFILLER_HELP)] = "small-infiller"
     temperature: Annotated[float | None, opt("Of the language model; 1 leaves it as it is.")] = None

@@ -255,8 +255,6 @@ class Output:
 
 @dataclass(frozen=True, kw_only=True)
 class Trust:
-    """Permissions to load a model."""
-
     panel = MODEL
     trust_pickle: Annotated[
         bool, opt("Load a pickled model. Unpickling runs code: only from people you trust.", "--trust-pickle")
@@ -374,14 +372,9 @@ def bar(output: Output) -> bool:
     return not output.quiet and sys.stderr.isatty()  # not into a log file
 
 
-def sourced(result: Result, **sources: str) -> Result:
-    """Return the result with its sources, for its report."""
-    return result.with_sources(**sources)
-
-
 def written(result: Result, output: Output, **sources: str) -> Result:
     """Return the result with its sources, after writing its folder."""
-    result = sourced(result, **sources)
+    result = result.with_sources(**sources)
     with reporting(bar(output)) as report:
         report(Progress("report", 0, len(FOLDER)))
         write_folder(result, output.out)

@@ -22,7 +22,6 @@ from butfor.cli.options import (
     kept,
     library_settings,
     opt,
-    sourced,
     stopped_early,
     working,
     written,
@@ -229,7 +228,7 @@ def global_(
                 progress=bar(output),
                 **typed_settings,
             )
-            result = sourced(result, model=model, **read.sources)
+            result = result.with_sources(model=model, **read.sources)
             files: dict[str, Callable[[Path], object]] = {
                 RESULT: result.save,
                 TABLE: lambda path: result.table.to_csv(path, index=False),

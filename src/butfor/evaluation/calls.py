@@ -113,7 +113,6 @@ def within(seconds: float | None, call: Callable[[], Returned]) -> Returned:
 
 
 def limited(model: Model, seconds: float | None) -> Model:
-    """Return the model with a limit to the time of each call."""
     return model if seconds is None else lambda batch: within(seconds, lambda: model(batch))
 
 
@@ -270,7 +269,6 @@ def probe(model: Model, items: Items, batch_rows: int, describe: Callable[[int],
 
 
 def outputs_of(model: Model, items: Items, batch_rows: int, describe: Callable[[int], str]) -> Floats:
-    """Return the model's outputs on all inputs, (n, outputs)."""
     raw = _raw(model, items, batch_rows, describe)
     return raw.astype(np.float64).reshape(len(raw), -1)
 

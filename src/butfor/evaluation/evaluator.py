@@ -87,7 +87,6 @@ class Memory:
         return {row: self.known[row] for row in rows if row in self.known}
 
     def learn(self, news: dict[Key, Floats]) -> None:
-        """Remember more, as long as there is room."""
         for (row, value), outputs in islice(news.items(), max(MOST_REMEMBERED - self.count, 0)):
             self.known.setdefault(row, {})[value] = outputs
             self.count += 1
@@ -255,7 +254,6 @@ class Evaluator:
             yield task.jobs, result.summary
 
     def watch(self, hypotheses: Hypotheses, jobs: Iterable[Job]) -> None:
-        """Evaluate jobs for the watchers alone."""
         for _ in self._results(hypotheses, jobs, lambda _: no_summary):
             pass
 
@@ -266,7 +264,6 @@ class Evaluator:
             watcher.note(batch.job, numbers, listed=batch.support is not None)
 
     def untested(self, size: int) -> Ints:
-        """Return the hypotheses that the model or the sampler failed on."""
         return np.array(sorted(row for row in self.failed if row < size), np.int64)
 
     def _results(
@@ -352,7 +349,6 @@ class Evaluator:
             yield tuple(group)
 
     def _record(self, hypotheses: Hypotheses, task: Task, result: TaskResult) -> None:
-        """Count, remember and pass on the result of a task."""
         self.counter.count(*result.rows)
         if self.memory is not None:
             self.memory.learn(result.news)
@@ -462,8 +458,6 @@ Piece = tuple[CounterfactualBatch, int, int]  # evaluations start..stop of a bat
 
 
 class _Calls:
-    """The calls of the model for one task."""
-
     def __init__(self, stage: Stage, known: dict[int, dict[bytes, Floats]]) -> None:
         self.stage, self.items, self.known = stage, stage.hypotheses.items, known
         self.requested, self.evaluated, self.deduplicated = 0, 0, 0

@@ -115,13 +115,11 @@ def decode(content: bytes) -> Any:
 
 
 def encode_result(result: TaskResult) -> bytes:
-    """Return the bytes of the result of a task."""
     supports = tuple(None if one is None else (one.mass, one.beside, one.least) for one in result.supports)
     return encode([*(vars(result) | {"supports": supports}).values()])
 
 
 def decode_result(content: bytes) -> TaskResult:
-    """Return the result of a task from its bytes."""
     outputs, numbers, supports, *others = decode(content)
     return TaskResult(outputs, numbers, tuple(None if one is None else Support(*one) for one in supports), *others)
 
@@ -205,7 +203,6 @@ class Store:
         return len(self._fetch("SELECT 1 FROM records LIMIT 2")) + bool(self._waiting)
 
     def units(self) -> list[bytes]:
-        """Return the keys of all tasks."""
         return [key for (key,) in self._fetch("SELECT key FROM records WHERE length(key) = ? ORDER BY rowid", KEY)]
 
     def unit(self, key: bytes) -> TaskResult | None:
@@ -236,7 +233,6 @@ class Store:
             self.write()
 
     def write(self) -> None:
-        """Write the tasks that wait."""
         waiting, self._waiting = self._waiting, []
         for key, result in waiting:
             self._insert(key(), encode_result(result))
@@ -406,7 +402,6 @@ class Recording:
         return getattr(self.engine, "states", {})
 
     def map(self, stage: Stage, tasks: Iterable[Task]) -> Iterator[tuple[int, TaskResult]]:
-        """Yield results as they come."""
         keys: dict[int, Callable[[], bytes]] = {}
 
         def looked_up() -> Iterator[Task]:
@@ -535,7 +530,6 @@ def fingerprint(batch: Batch) -> bytes:
 
 
 def digest_any(value: object) -> bytes:
-    """Return the digest of an input or of a subset's index."""
     if isinstance(value, np.ndarray) and value.dtype == object:
         return digest(repr(value.tolist()))
     if isinstance(value, tuple | list):
@@ -544,7 +538,6 @@ def digest_any(value: object) -> bytes:
 
 
 def items_digest(items: Any) -> bytes:
-    """Return the digest of all inputs of a run."""
     made = blake2b(repr(len(items)).encode(), digest_size=20)
     for start in range(0, len(items), 256):
         made.update(fingerprint(items.block(start, min(start + 256, len(items)))))

@@ -113,7 +113,6 @@ class Rows(int):
 
     @property
     def run(self) -> int:
-        """Rows of the run itself."""
         return int(self) - self.control
 
 
@@ -140,7 +139,6 @@ class Meter:
         self.count_evaluated(evaluated)
 
     def count_evaluated(self, rows: int) -> None:
-        """Count rows that were given to the model."""
         self.rows += rows
         self._done += rows
         self._left = None if self._left is None else max(self._left - rows, 0)
@@ -149,13 +147,10 @@ class Meter:
             self._report(Progress(*now, time.monotonic() - self._began, self._left, self._workers()))
 
     def set_left(self, rows: int) -> None:
-        """About so many rows are left of this stage."""
         self._left = rows
 
     def set_chosen(self, chosen: int) -> None:
-        """So many are chosen by now."""
         self._chosen = chosen
 
     def set_chosen_rows(self, chosen: Bools) -> None:
-        """These are chosen by now (H,)."""
         self._chosen, self._chosen_rows = int(chosen.sum()), chosen

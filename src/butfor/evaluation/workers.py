@@ -86,7 +86,6 @@ class Workers(Protocol):
 
 
 def work(stage: Stage, tasks: tuple[Task, ...]) -> Done:
-    """Evaluate tasks, on a worker."""
     start = time.perf_counter()
     results = tuple(evaluate_task(stage, task) for task in tasks)
     return Done(results, time.perf_counter() - start, f"{os.getpid()} {threading.current_thread().name}")
@@ -97,8 +96,6 @@ UnderWay = dict[Future[Done], tuple[int, Bundle]]  # bundles with their numbers
 
 
 class WorkerPool:
-    """The engine of several workers."""
-
     def __init__(self, workers: Workers) -> None:
         self.workers = workers
         self.states: dict[str, WorkerState] = {}
@@ -313,7 +310,6 @@ def begin() -> None:
 
 
 def work_at(path: Path, tasks: bytes) -> Done:
-    """Evaluate tasks in a worker process."""
     return work(_stage_at(path), cloudpickle.loads(tasks))
 
 
@@ -376,6 +372,5 @@ class Cluster:
 
 
 def work_sent(stage: Stage, tasks: bytes) -> Done:
-    """Evaluate tasks on a worker of the cluster."""
     one_thread_each()  # a new stage may have brought new libraries; it takes 4 ms
     return work(stage, cloudpickle.loads(tasks))

@@ -15,7 +15,7 @@ from butfor.image.inpainters import Graph, open_graph
 from butfor.image.region import Image, check_image
 from butfor.models.torch import torch_module
 from butfor.models.wrap import need, one_line
-from butfor.types import Array, Batch, Bools, InputError, ModelError, one_of, whole
+from butfor.types import Array, Batch, InputError, ModelError, one_of, whole
 from butfor.untrusted import read_bounded, read_json
 
 Interpolation = Literal["nearest", "bilinear", "bicubic"]
@@ -37,65 +37,26 @@ class Preprocess:
 
     def __call__(self, images: Sequence[Image]) -> NDArray[np.float32]:
         batch = np.empty((len(images), 3, self.size, self.size), np.float32)
-        recent: list[Fitted] = []  # the image and its last counterfactual: most of the next one is in one of them
         for k, image in enumerate(images):
-            fitted = self._fitted(image, recent)
-            recent = [fitted, *(other for other in recent if other is not fitted)][:2]
-            batch[k] = fitted[2].transpose(2, 0, 1)
+            batch[k] = self._resized(image).transpose(2, 0, 1)
         batch -= np.array(self.mean, np.float32)[:, None, None]
         batch /= np.array(self.scale, np.float32)[:, None, None]
         return np.ascontiguousarray(batch.transpose(0, 2, 3, 1)) if self.channels_last else batch
 
-    def _fitted(self, image: Image, recent: Sequence[Fitted]) -> Fitted:
-        """Return the image at its size, the same to the bit whichever images came before it.
+    def _resized(self, image: Image) -> Image:
+        """Return the image at its size: its rows first, then columns, as not every version of Pillow does by itself."""
+        from PIL import Image as Pictures
 
-        Rows are resized first, then columns, each by itself: only those that differ from a recent image are resized
-        anew. Pillow 13 takes columns first where an image shrinks more in height; this is the same with every version.
-        """
         check_image(image)
-        last, rows = None, None  # the recent image that differs in the fewest rows, and those rows
-        for other in recent:
-            if other[0] is image:
-                return other
-            if other[0].shape != image.shape:
-                continue
-            differ = _extent((image != other[0]).reshape(len(image), -1).any(axis=1))
-            if differ is None:
-                return other
-            if rows is None or differ.stop - differ.start < rows.stop - rows.start:
-                last, rows = other, differ
         height, width = image.shape[:2]
         left, top, right, bottom = 0.0, 0.0, float(width), float(height)
         if self.crop is not None:
             side = min(width, height) * self.crop
             left, top = (width - side) / 2, (height - side) / 2
             right, bottom = left + side, top + side
-        if last is None or rows is None:
-            narrow = self._resized(image, (self.size, height), (left, 0, right, height))
-            return image, narrow, self._resized(narrow, (self.size, self.size), (0, top, self.size, bottom))
-        count = rows.stop - rows.start
-        part = self._resized(image[rows], (self.size, count), (left, 0, right, count))
-        columns = _extent((part != last[1][rows]).any(axis=(0, 2)))
-        if columns is None:
-            return image, last[1], last[2]
-        narrow, small, count = last[1].copy(), last[2].copy(), columns.stop - columns.start
-        narrow[rows] = part
-        small[:, columns] = self._resized(narrow[:, columns], (count, self.size), (0, top, count, bottom))
-        return image, narrow, small
-
-    def _resized(self, pixels: Image, size: tuple[int, int], box: tuple[float, float, float, float]) -> Image:
-        from PIL import Image as Pictures
-
         method = Pictures.Resampling[self.interpolation.upper()]
-        return np.asarray(Pictures.fromarray(pixels).resize(size, method, box=box))
-
-
-Fitted = tuple[Image, Image, Image]  # an image, the same at the network's width, and then also at its height
-
-
-def _extent(flags: Bools) -> slice | None:
-    index = np.flatnonzero(flags)
-    return slice(int(index[0]), int(index[-1]) + 1) if index.size else None
+        narrow = Pictures.fromarray(image).resize((self.size, height), method, box=(left, 0, right, height))
+        return np.asarray(narrow.resize((self.size, self.size), method, box=(0, top, self.size, bottom)))
 
 
 def preprocess(

@@ -194,7 +194,6 @@ class Judge:
         return np.array([self.look(image).score for image in counterfactuals], np.float64)
 
     def look(self, counterfactual: Image) -> Plausibility:
-        """Return the score of one counterfactual and its parts."""
         if self.texture is None or not len(self.real):
             return Plausibility(1.0, 1.0, 1.0, 1.0, 1.0)  # nothing to compare with
         odd = oddness(counterfactual, self.mask, self.texture)

@@ -166,7 +166,6 @@ class Sensitivity:
 
     @property
     def always(self) -> Bools:
-        """Hypotheses that every run chose."""
         return np.asarray(np.all(self.selections, axis=0))
 
     def select(self, alpha: float) -> Sensitivity:
@@ -174,7 +173,6 @@ class Sensitivity:
         return Sensitivity(tuple(result.select(alpha=alpha) for result in self.results), self.pixels)
 
     def summary(self) -> str:
-        """Return one sentence: the number of regions chosen in each run, and the mean pairwise IOU."""
         first, *moved = (int(chosen.sum()) for chosen in self.selections)
         return (
             f"Sensitivity: with every region moved by {self.pixels} {'pixel' if self.pixels == 1 else 'pixels'} "

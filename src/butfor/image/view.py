@@ -258,8 +258,6 @@ class Tile:
 
 @dataclass(frozen=True)
 class Region:
-    """One hypothesis with its counterfactuals."""
-
     name: str
     chosen: bool
     statistic: str

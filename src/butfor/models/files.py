@@ -22,7 +22,6 @@ from butfor.untrusted import check_arrays, opened, parse_json, read_bounded, unp
 
 
 def file_of(spec: str) -> Path:
-    """Return the file of file.py:function."""
     path = Path(spec.rpartition(":")[0])
     if not path.is_file():
         raise InputError(f"the file {path} does not exist; expected file.py:function")

@@ -77,8 +77,6 @@ def _loaded(name: str, device: object) -> Any:
 
 @dataclass(frozen=True)
 class Classifier:
-    """The callable that `hugging_face` wraps."""
-
     pipeline: Any
     labels: tuple[str, ...]
     batch_rows: int

@@ -130,7 +130,6 @@ def onnx_model(
 
 
 def _chosen(session: Any, output: str | None, path: Path) -> str:
-    """Return the name of the output to use."""
     outputs = {one.name: one.type for one in session.get_outputs()}
     if output is not None:
         if output not in outputs:
@@ -162,8 +161,6 @@ def _classes(session: Any, output: str) -> tuple[Any, ...] | None:
 
 @dataclass(frozen=True)
 class OnnxCall:
-    """The callable that `onnx_model` wraps."""
-
     path: str
     output: str
     preprocess: Callable[[Batch], Array] | None

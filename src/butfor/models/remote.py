@@ -49,8 +49,6 @@ MOST_ROWS = 1_000_000  # of one request, that a server may declare it wants
 
 @dataclass(frozen=True)
 class Tensor:
-    """An input or output that the server declares."""
-
     name: str
     datatype: str
     shape: tuple[int, ...]

@@ -67,8 +67,6 @@ def torch_module(
 
 @dataclass(frozen=True)
 class TorchCall:
-    """The callable that `torch_module` wraps."""
-
     module: Any
     device: object
     batch_rows: int | None

@@ -50,7 +50,6 @@ class TreeIndex:
 
     @cached_property
     def nodes_of(self) -> tuple[Ints, ...]:
-        """The nodes that split each column."""
         feature = self.splits.feature
         inner = np.flatnonzero(feature >= 0)
         short = feature[inner].astype(np.min_scalar_type(self.width))  # of two bytes or one: sorted much quicker
@@ -68,7 +67,6 @@ class TreeIndex:
 
     @cached_property
     def missing(self) -> Ints:
-        """The piece of missing values, of each column."""
         return np.array([len(cuts) + 1 for cuts in self.cuts])
 
     @cached_property
@@ -98,21 +96,18 @@ class TreeIndex:
 
     @cached_property
     def depth(self) -> int:
-        """Of the deepest tree."""
         nodes, depth = self.splits.ensemble.roots, 0
         while (nodes := nodes[self.splits.feature[nodes] >= 0]).size:
             nodes, depth = self.children[np.concatenate([2 * nodes, 2 * nodes + 1])], depth + 1
         return depth
 
     def pieces(self, rows: Array) -> Ints:
-        """Return the piece of every value, (n, columns)."""
         pieces = np.empty(rows.shape[::-1], np.int64)
         for j, values in enumerate(np.ascontiguousarray(rows.T, np.float64)):
             pieces[j] = self.pieces_of(j, values)
         return pieces.T  # those of a column side by side: they are read column by column
 
     def pieces_of(self, j: int, values: Array) -> Ints:
-        """Return the pieces of values of column j."""
         numbers, cuts = np.asarray(values, np.float64), self.cuts[j]
         if j in self.splits.truncated:
             numbers = np.trunc(numbers)
@@ -125,7 +120,6 @@ class TreeIndex:
         return pieces
 
     def outputs(self, sums: Floats) -> Floats:
-        """Return the model's outputs for sums of leaves (..., K) in integers."""
         ensemble = self.splits.ensemble
         return ensemble.outputs(ensemble.base + sums / self.scale)
 
@@ -191,7 +185,6 @@ class Events(NamedTuple):
 
     @staticmethod
     def concatenate(parts: list[Events]) -> Events:
-        """Join parts."""
         if len(parts) == 1:
             return parts[0]
         row, change, low, high = (np.concatenate(part, axis=-1) for part in list(zip(*parts, strict=True))[:4])
@@ -411,13 +404,11 @@ class Front(NamedTuple):
     missing: Bools
 
     def take(self, positions: Ints | Bools) -> Front:
-        """Return those at these positions."""
         parts: list[Array] = [part[positions] for part in self]
         return Front(*parts)
 
     @staticmethod
     def concatenate(parts: Sequence[Front]) -> Front:
-        """Join parts."""
         return Front(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
 
@@ -534,7 +525,6 @@ class Steps:
 
     @cached_property
     def missing(self) -> Floats:
-        """Sums (n, K) where the column is missing."""
         if self.events is None:
             return self.observed
         gone = np.flatnonzero(self.events.missing())

@@ -70,7 +70,6 @@ class Ensemble:
         return float(2.0 ** (BITS - np.ceil(np.log2(largest)))) if largest > 0 else 1.0
 
     def outputs(self, raw: Floats) -> Floats:
-        """Return the model's outputs (..., outputs) for raw scores (..., K)."""
         from scipy.special import expit
 
         outputs = raw
@@ -90,7 +89,6 @@ class Ensemble:
 def joined(
     trees: Sequence[Nodes], base: Floats, link: Link, *, complement: bool = False, single: bool = False
 ) -> Ensemble:
-    """Return the ensemble of these trees."""
     if not trees:
         raise Unreadable("no-trees")
     sizes = [len(tree.feature) for tree in trees]

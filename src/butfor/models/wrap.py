@@ -147,7 +147,6 @@ def wrap(model: object) -> Wrapped:
 
 
 def is_estimator(model: object) -> bool:
-    """Tell whether it has the methods of a scikit-learn model."""
     return any(attribute(model, name) is not None for name in ("predict_proba", "decision_function", "predict"))
 
 
@@ -199,7 +198,6 @@ def writes_underscores(model: object) -> bool:
 
 
 def is_booster(model: object) -> bool:
-    """Tell whether it is a raw Booster of LightGBM or XGBoost."""
     return type(model).__name__ == "Booster" and library(type(model)) in ("lightgbm", "xgboost")
 
 
@@ -278,7 +276,6 @@ def is_frame(batch: object) -> TypeGuard[pd.DataFrame]:
 
 
 def is_series(data: object) -> TypeGuard[pd.Series[Any]]:
-    """Tell whether it is a pandas series: a column, or one row."""
     return attribute(data, "iloc") is not None and attribute(data, "columns") is None
 
 

@@ -365,7 +365,6 @@ def _global_methods(result: Result) -> str:
 
 
 def references(result: Result) -> list[str]:
-    """Return what the paragraph cites."""
     cited = f"Burns; {result.guarantee.proven_by}"
     return [full for name, full in REFERENCES.items() if name in cited]
 

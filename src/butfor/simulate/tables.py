@@ -291,7 +291,6 @@ class GridPairs:
         return np.asarray(mass / mass.sum(axis=1, keepdims=True))
 
     def indices(self, values: Floats) -> Ints:
-        """Return the indices of values in the grid, clipped to its ends."""
         return np.clip(np.rint((values - self.low) / self.step), 0, len(self.levels) - 1).astype(np.int64)
 
     def partner(self, subset: Subset) -> int:
@@ -300,11 +299,9 @@ class GridPairs:
         return int((subset.index[0] + self.pairs) % (2 * self.pairs))
 
     def values(self, inputs: Array, subset: Subset, draws: int, rng: np.random.Generator) -> Floats:
-        """Draw one column given its partner, (len(inputs) * draws, 1), input-major."""
         return self.follow(np.repeat(inputs[:, self.partner(subset)], draws), rng)[:, None]
 
     def follow(self, partners: Floats, rng: np.random.Generator) -> Floats:
-        """Draw a value for each partner, by inversion."""
         below = np.cumsum(self.given, axis=1)[self.indices(partners)]
         drawn = (below < rng.random(len(partners))[:, None] * below[:, -1:]).sum(axis=1)
         return np.asarray(self.levels[drawn])
@@ -313,7 +310,6 @@ class GridPairs:
         return len(subset.index) == 1
 
     def support(self, inputs: Array, subset: Subset) -> tuple[Floats, Floats]:
-        """Return all values (n, levels, 1) of one column and their probabilities (n, levels)."""
         mass = self.given[self.indices(inputs[:, self.partner(subset)])]
         return np.broadcast_to(self.levels[None, :, None], (*mass.shape, 1)), mass
 

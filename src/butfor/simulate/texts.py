@@ -123,7 +123,6 @@ class Chain:
 
 
 def drawn(mass: Floats, rng: np.random.Generator) -> Ints:
-    """Draw an index from each row of probabilities (n, m)."""
     total = np.cumsum(mass, axis=1)
     below = (total < rng.random((len(mass), 1)) * total[:, -1:]).sum(axis=1)
     return np.asarray(np.minimum(below, mass.shape[1] - 1), np.int64)
@@ -151,7 +150,6 @@ class Markov:
         ]
 
     def conditional(self, text: str, subset: Subset) -> Floats:
-        """Return Q of every word of the language at the subset, (words,)."""
         start, end = subset.index
         if not text[start:end] or " " in text[start:end] or (text[start - 1 : start] + text[end : end + 1]).strip(" "):
             raise InputError(f"subset {subset.name!r} {subset.index} is not one word of the text")
@@ -166,7 +164,6 @@ class Markov:
         return True
 
     def support(self, inputs: Sequence[str], subset: Subset) -> tuple[list[list[str]], Floats]:
-        """Return the likeliest counterfactuals of each text and their probabilities."""
         masses = [self.conditional(text, subset) for text in inputs]
         best = [np.argsort(-mass, kind="stable")[: self.listed] for mass in masses]
         versions = [[filled(text, subset, WORDS[i]) for i in words] for text, words in zip(inputs, best, strict=True)]

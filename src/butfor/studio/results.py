@@ -162,8 +162,6 @@ PATIENCE = 180.0  # seconds for making a view
 
 @dataclass(frozen=True)
 class PastResult:
-    """A result that lies below the folder."""
-
     id: str
     title: str
     path: Path

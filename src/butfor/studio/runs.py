@@ -35,8 +35,6 @@ class BusyError(InputError):
 
 @dataclass(frozen=True)
 class RunState:
-    """The state of one run."""
-
     id: str
     kind: str
     title: str
@@ -92,7 +90,6 @@ class RunQueue:
         return job
 
     def start(self, number: str, title: str, job: Mapping[str, Any]) -> RunState:
-        """Put a run at the end of the queue."""
         if len(self._waiting) >= self.most_queued:
             raise BusyError(f"{len(self._waiting)} runs are waiting already; wait, or cancel some")
         folder = self.folder / number

@@ -173,7 +173,6 @@ def _relative(spec: str, folder: Path) -> str:
 
 
 def demo_model(spec: str) -> Any:
-    """Return the model of demo:tissue or demo:tumours."""
     models: dict[str, Callable[[], Any]] = {"demo:tissue": TissueModel, "demo:tumours": tumour_model}
     if spec not in models:
         raise InputError(f"there is no demo model {spec!r}; there are {', '.join(models)}")
@@ -243,7 +242,6 @@ def tumour_halves() -> tuple[Any, Any, Ints]:
 
 
 def tumour_model() -> Any:
-    """Fit a logistic regression on one half of the patients."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
@@ -261,6 +259,5 @@ def tumour_table() -> bytes:
 
 
 def reviews() -> str:
-    """Return three of the embedded reviews of films, a line each."""
     every = json.loads((Path(__file__).parents[1] / "text" / "reviews.json").read_text(encoding="utf-8"))
     return "\n".join(list(every.values())[:3])

@@ -93,7 +93,6 @@ Explained = tuple[Result, dict[str, str]]  # with the sources of its inputs
 
 
 def _settings(job: dict[str, Any], model: object) -> dict[str, Any]:
-    """Return the settings of the job as keywords of `explain`."""
     from butfor.models import wrap
     from butfor.models.files import target_named
 

@@ -8,7 +8,6 @@ from butfor.tabular.gaussian import gaussian
 from butfor.tabular.neighbours import neighbours
 from butfor.tabular.residual import residual
 from butfor.tabular.splice import from_values
-from butfor.tabular.table import groups_from_encoder
 
 __all__ = [
     "auto",
@@ -17,7 +16,6 @@ __all__ = [
     "forest",
     "from_values",
     "gaussian",
-    "groups_from_encoder",
     "neighbours",
     "residual",
 ]

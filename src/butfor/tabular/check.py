@@ -179,8 +179,6 @@ PASSED = "Passing means that nothing was found in this many rows, not that the s
 
 @dataclass(frozen=True, eq=False)
 class SubsetCheck:
-    """The checks of one subset."""
-
     ranked: RankCheck
     shapes: tuple[ShapeCheck, ...]  # of its columns that have a shape
     auc: float
@@ -221,7 +219,6 @@ class SamplerCheck:
 
     @property
     def headline(self) -> str:
-        """The check in a line."""
         wrong = sum(verdict != "ok" for verdict in self.verdicts)
         words = f"{wrong} of {len(self.verdicts)} subsets look wrong" if wrong else "nothing against this sampler"
         if self.together != "ok":
@@ -248,7 +245,6 @@ class SamplerCheck:
 
     @property
     def scores(self) -> tuple[Scores, ...]:
-        """The scores of each subset."""
         return tuple(check.scores for check in self.checks)
 
     @property

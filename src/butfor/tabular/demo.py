@@ -85,7 +85,6 @@ class Demo:
         return [f"  {'but for its':<22}the decision would have been another in", *lines]
 
     def to_json(self) -> str:
-        """Both results as JSON."""
         return f'{{"malignant": {self.malignant.to_json()}, "benign": {self.benign.to_json()}}}'
 
 

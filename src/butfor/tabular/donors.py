@@ -33,7 +33,6 @@ class ReferenceRows:
         return len(self.values)
 
     def is_all(self, subset: Subset) -> bool:
-        """Return whether the subset has every column."""
         return bool(len(subset.index) == self.values.shape[1])
 
     @cached_property
@@ -48,7 +47,6 @@ class ReferenceRows:
         return np.array(sorted(range(self.values.shape[1]), key=lambda i: self.marks[i]))
 
     def parts(self, subset: Subset) -> tuple[Ints, Ints]:
-        """Return the subset's columns and the others, in the order of marks."""
         among = np.zeros(self.values.shape[1], bool)
         among[subset.index] = True
         chosen = among[self.order]
@@ -120,7 +118,6 @@ def describe(rows: ReferenceRows, columns: Ints) -> Description:
 
 
 def frequent(values: Floats, most: int) -> Floats:
-    """Return the most frequent values, in order."""
     levels, counts = np.unique(values, return_counts=True)
     return np.sort(levels[np.argsort(-counts, kind="stable")[:most]])
 

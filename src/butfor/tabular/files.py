@@ -209,13 +209,11 @@ class Expression:
     quoted: tuple[str, ...]
 
     def name(self, node: ast.Name) -> str:
-        """Return the column that a name stands for."""
         number = re.fullmatch(r"_quoted_(\d+)_", node.id)
         return self.quoted[int(number[1])] if number and int(number[1]) < len(self.quoted) else node.id
 
     @property
     def names(self) -> set[str]:
-        """The columns that it names."""
         return {self.name(node) for node in ast.walk(self.tree) if isinstance(node, ast.Name)}
 
 
@@ -252,8 +250,6 @@ def parse(text: str) -> Expression:
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """An expression on the columns of a frame."""
-
     expression: Expression
     frame: pd.DataFrame
 
@@ -421,7 +417,6 @@ def _parsed(expression: str, option: str) -> Expression:
 
 
 def some(names: Sequence[str], most: int = 8) -> str:
-    """Return a few names for a sentence."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(f"{name!s:.60}" for name in names[:most]) + more
 
@@ -430,18 +425,13 @@ Frames = Mapping[str, "pd.DataFrame"]  # by what they are called in errors
 NAMES = 20  # so many rows that all differ in a column of text: it holds their names
 
 
-def is_text(frame: pd.DataFrame, name: str) -> bool:
-    """Tell whether a column holds neither numbers nor yes and no nor times.
+def text_columns(frame: pd.DataFrame) -> set[str]:
+    """Return the columns that hold neither numbers nor yes and no nor times.
 
     >>> import pandas as pd
-    >>> is_text(pd.DataFrame({"a": ["x"], "b": [1]}), "a")
-    True
+    >>> text_columns(pd.DataFrame({"a": ["x"], "b": [1]}))
+    {'a'}
     """
-    return name in frame.columns and frame[name].dtype.kind not in "fiubmM"
-
-
-def text_columns(frame: pd.DataFrame) -> set[str]:
-    """Return the columns of text, by the types of all of them at once: a frame may have ten thousand."""
     return {name for name, dtype in frame.dtypes.items() if dtype.kind not in "fiubmM"}  # type: ignore[misc]
 
 
@@ -456,9 +446,9 @@ def typed(frames: Frames, dates: Sequence[str], categories: Sequence[str]) -> di
 
     changed = {what: frame.copy(deep=False) for what, frame in frames.items()}
     for what, frame in changed.items():
-        for name in dates:
-            if is_text(frame, name):
-                frame[name] = _times(frame[name], name, what)
+        text = text_columns(frame)
+        for name in (name for name in dates if name in text):
+            frame[name] = _times(frame[name], name, what)
     for name in categories:
         columns = [frame[name].dropna().astype(object) for frame in frames.values() if name in frame.columns]
         levels = sorted(pd.concat(columns).unique(), key=lambda level: (str(type(level)), level))
@@ -525,7 +515,6 @@ def _odd(frame: pd.DataFrame, name: str) -> str:
 
 
 def _numbers(column: pd.Series[Any]) -> pd.Series[Any]:
-    """Return which values are numbers or spell one."""
     import pandas as pd
 
     try:
@@ -718,7 +707,7 @@ def _model_columns(data: pd.DataFrame, reference: pd.DataFrame, request: TableRe
         # Text named in an expression only picks rows; numbers named there may well be features, so they stay.
         expressions = [text for text in (request.data_where, request.reference_where) if text is not None]
         named = {name for text in expressions for name in names_in(text)} - left
-        text = {name for name in named if is_text(data, name) or is_text(reference, name)}
+        text = named & (text_columns(data) | text_columns(reference))
         if kept := [name for name in data.columns if name in named - text]:
             warnings.warn(
                 f"{some(kept)} picks rows and goes to the model as well; leave it out with --drop if it should not",

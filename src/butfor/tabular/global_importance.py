@@ -210,7 +210,6 @@ def global_importance(
 
 
 def _rows(given: Any, rows: Ints) -> Any:
-    """Return some rows of an array, a frame, a series or a list."""
     if hasattr(given, "iloc"):
         return given.iloc[rows]
     return given[rows.tolist()] if hasattr(given, "columns") else np.asarray(given)[rows]
@@ -218,8 +217,6 @@ def _rows(given: Any, rows: Ints) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class ImportanceRun:
-    """The arguments of a call, checked."""
-
     hypotheses: Hypotheses
     table: Table
     wrapped: Wrapped
@@ -468,7 +465,6 @@ def _check_labels(y: object, X: object, loss: Loss | None) -> None:
 
 
 def _aligned(y: object, X: object, count: int) -> Array:
-    """Return labels as an array, one for each row."""
     import pandas as pd
 
     labels = np.asarray(y)
@@ -631,7 +627,6 @@ class CrossFitted:
         return f"{first.name}({first.rows} rows of reference and other folds, {len(self.fits)} folds{others})"
 
     def refitted(self, make: Callable[[Table], TableSampler]) -> CrossFitted:
-        """Return another sampler for the same rows and folds."""
         fits = []
         for fit in self.fits:
             assert fit.reference is not None
@@ -640,12 +635,10 @@ class CrossFitted:
 
     @property
     def why(self) -> Note | None:
-        """The reason for this sampler."""
         return self.fits[0].why
 
     @property
     def info(self) -> SamplerInfo:
-        """Facts of the first fit."""
         return replace(info_of(self.fits[0]), identity=repr(self))
 
     @cached_property
@@ -656,7 +649,6 @@ class CrossFitted:
         return splice(inputs, subset, draws, rng, self)
 
     def values(self, inputs: Array, subset: Subset, draws: int, rng: np.random.Generator) -> Array:
-        """Return new values of the subset's columns, (len(inputs) * draws, columns), input-major."""
         if subset.name in self.others:
             return self.others[subset.name].values(inputs, subset, draws, rng)
         folds = np.array([self._fold_of.get(key, 0) for key in _keys(inputs)], np.int64)  # no fit knows other rows
@@ -667,7 +659,6 @@ class CrossFitted:
         return drawn.reshape(-1, len(subset.index))
 
     def repeats(self, subset: Subset) -> bool:
-        """Tell whether draws repeat so often that remembering the model's answers pays."""
         return self.others[subset.name].repeats(subset) if subset.name in self.others else self.fits[0].repeats(subset)
 
 

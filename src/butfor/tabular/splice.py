@@ -72,7 +72,6 @@ class TableSampler:
 
     @property
     def info(self) -> SamplerInfo:
-        """The tags of the conditional, and those that the reference tells."""
         tags = info_of(self.conditional)
         floor = tags.floor if self.order is None else lambda subset: tags.floor(self.in_reference(subset))
         assumes = tags.assumes if isinstance(self.conditional, FromValues) else self.name
@@ -133,15 +132,12 @@ class TableSampler:
         return np.array([data[name] for name in reference]), np.array([reference[name] for name in data])
 
     def in_reference_order(self, inputs: Array) -> Array:
-        """Return rows of the data with their columns in the order of the reference."""
         return inputs if self.order is None else inputs[:, self._positions[0]]
 
     def in_data_order(self, rows: Array) -> Array:
-        """Return rows of the reference with their columns in the order of the data."""
         return rows if self.order is None else rows[:, self._positions[1]]
 
     def in_reference(self, subset: Subset) -> Subset:
-        """Return the subset with its columns' positions in the reference."""
         return subset if self.order is None else Subset(subset.name, self._positions[1][subset.index])
 
     def _delegate(self, name: str, subset: Subset, inputs: Array | None = None) -> Any:
@@ -226,7 +222,6 @@ class FromValues:
 
     @property
     def info(self) -> SamplerInfo:
-        """The tags that the function carries."""
         tags = info_of(self.function)
         return replace(tags, identity=f"from_values({tags.identity})")
 
@@ -319,7 +314,6 @@ class Checked:
 
     @property
     def info(self) -> SamplerInfo:
-        """The tags of the user's sampler; missing values are values where the data has any."""
         tags = info_of(self.sampler)
         return replace(tags, takes_missing=tags.takes_missing or bool(np.isnan(self.table.values).any()))
 

@@ -108,7 +108,6 @@ class ColumnTree:
 
     @property
     def root(self) -> int | None:
-        """The index of the subset of all columns."""
         return 0 if len(self.resolution) and self.parent[0] < 0 and self.subsets[0].name == ALL else None
 
 
@@ -378,7 +377,6 @@ def named_tree(table: Table, given: Mapping[object, object]) -> ColumnTree:
 
 
 def _leaves(table: Table, inner: object) -> list[int]:
-    """Return the columns of a branch, each once."""
     if not isinstance(inner, Mapping):
         return positions_of(table, inner)
     columns = [column for part in inner.values() for column in _leaves(table, part)]
@@ -389,5 +387,4 @@ def _leaves(table: Table, inner: object) -> list[int]:
 
 
 def is_nested(subsets: object) -> bool:
-    """Tell whether it is a mapping of mappings: a tree."""
     return isinstance(subsets, Mapping) and any(isinstance(inner, Mapping) for inner in subsets.values())

@@ -140,7 +140,6 @@ def _plain(level: object) -> Scalar:
 
 
 def column_of(record: ColumnRecord) -> ColumnType:
-    """Return the column whose record was written."""
     import pandas as pd
 
     if (record.kind == "category") != (record.levels is not None):
@@ -192,7 +191,6 @@ class Table:
         return first if all(column.dtype is first or column.dtype == first for column in self.kinds) else None
 
     def take(self, rows: Ints) -> Table:
-        """Return the same table with some of its rows."""
         labels = None if self.row_labels is None else self.row_labels.take(rows)
         clusters = None if self.clusters is None else self.clusters[rows]
         index = tuple(self.index[i] for i in rows)
@@ -211,7 +209,6 @@ class Table:
         return None if self.labels is None else dict(zip(self.columns, self.kinds, strict=True))
 
     def has(self, *kinds: str) -> list[str]:
-        """Return the names of the columns of these kinds."""
         return [name for name, column in zip(self.columns, self.kinds, strict=True) if column.kind in kinds]
 
 
@@ -240,7 +237,6 @@ def items_of(table: Table) -> TableItems:
 
 
 def table_of(record: TableInputs, values: Array, index: tuple[Any, ...]) -> Table:
-    """Return the table whose record was written."""
     kinds = tuple(map(column_of, record.kinds))
     if record.labels is None:
         return Table(values, record.columns, index, kinds)
@@ -329,7 +325,6 @@ def as_table(data: object, what: str, *, empty: bool = False, like: ColumnTypes 
 
 
 def twice(names: Sequence[str]) -> list[str]:
-    """Return the names that come more than once."""
     return sorted(name for name, count in Counter(names).items() if count > 1)
 
 
@@ -404,140 +399,3 @@ def constant(name: str, value: float, sampler: str) -> InputError:
         f"column {name!r} of the reference is constant ({value:g}): {sampler} cannot redraw it; drop the column from "
         "data and reference, or use butfor.tabular.empirical"
     )
-
-
-MIXING = ("Normalizer",)  # one output per input, by name too, but each of them made of all inputs
-INDICATOR = "missingindicator_"  # how scikit-learn's imputers name the flags they add
-Names = tuple[str, ...] | None  # of columns, where they are known
-Owners = tuple[str, ...]  # the group that each column belongs to
-
-
-def groups_from_encoder(encoder: object, *, positions: bool = False) -> dict[str, list[Any]]:
-    """Return encoded columns by raw column, for `subsets=`: {"colour": ["colour_blue", "colour_red"], "age": ["age"]}.
-
-    Every encoded column is in exactly one group. Columns that a transformer makes of several raw ones (PCA) are one
-    group with the transformer's name.
-
-    Parameters
-    ----------
-    encoder : transformer or Pipeline
-        A fitted scikit-learn ColumnTransformer, OneHotEncoder or other transformer, or a Pipeline of them, whose last
-        step may be the model: then the columns are those that the model gets.
-    positions : bool, default=False
-        Give numbers, for tables without names, in place of the names of `get_feature_names_out()`.
-
-    Returns
-    -------
-    dict
-        For each raw column, or transformer that mixes several, the columns made of it.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from sklearn.preprocessing import OneHotEncoder
-    >>> groups_from_encoder(OneHotEncoder().fit(pd.DataFrame({"colour": ["red", "blue"], "size": ["S", "M"]})))
-    {'colour': ['colour_blue', 'colour_red'], 'size': ['size_M', 'size_S']}
-    """
-    raw = _raw_names(encoder)
-    names, owners = _through(encoder, raw, raw, "", None)
-    if names is None and not positions:
-        raise InputError(
-            f"{type(encoder).__name__} cannot name the columns it makes, since a step of it has no "
-            "get_feature_names_out; ask for positions=True"
-        )
-    groups: dict[str, list[Any]] = {}
-    for position, owner in enumerate(owners):
-        groups.setdefault(owner, []).append(position if positions or names is None else names[position])
-    return groups
-
-
-def _raw_names(encoder: object) -> tuple[str, ...]:
-    names, count = attribute(encoder, "feature_names_in_"), attribute(encoder, "n_features_in_")
-    if names is None and count is None:
-        raise InputError(
-            f"groups_from_encoder needs a fitted ColumnTransformer, OneHotEncoder or Pipeline of scikit-learn, got "
-            f"{type(encoder).__name__} that is not fitted or does not say which columns it takes"
-        )
-    return tuple(f"x{i}" for i in range(count)) if names is None else tuple(map(str, names))
-
-
-def _through(step: Any, names: Names, owners: Owners, name: str, width: int | None) -> tuple[Names, Owners]:
-    """Return names, if known, and raw columns of what one step makes of columns with these.
-
-    The step is called `name` and makes `width` columns where that is known.
-    """
-
-    def apart(part: str) -> str:
-        return f"{part} (transformer)" if part in owners else part
-
-    if step is None or isinstance(step, str):  # "passthrough"
-        return names, owners
-    if (steps := attribute(step, "steps")) is not None:
-        *others, last = steps
-        is_model = last[1] is not None and not isinstance(last[1], str) and attribute(last[1], "transform") is None
-        for label, part in others if is_model else steps:
-            names, owners = _through(part, names, owners, name or apart(label), None)
-        return names, owners
-    try:
-        given = None if names is None else np.asarray(names, dtype=object)
-        made: Names = tuple(map(str, step.get_feature_names_out(given)))
-    except (AttributeError, ValueError, TypeError, NotImplementedError):
-        made = None
-    if attribute(step, "output_indices_") is not None:  # a ColumnTransformer: parts side by side
-        raw, spans = _raw_names(step), step.output_indices_
-        encoded = [""] * max((span.stop for span in spans.values()), default=0)
-        for part, transformer, chosen in step.transformers_:
-            span = spans.get(part, slice(0, 0))
-            if span.stop > span.start:
-                inside = _positions(chosen, raw)
-                some = None if names is None else tuple(names[i] for i in inside)
-                of_part = tuple(owners[i] for i in inside)
-                encoded[span] = _through(transformer, some, of_part, apart(part), span.stop - span.start)[1]
-        return made, tuple(encoded)
-    width = len(made) if made is not None else width
-    if width is None:
-        raise InputError(
-            f"step {name or type(step).__name__!r} does not say how many columns it makes; give the steps before it"
-        )
-    return made, _owners(step, names, owners, name or type(step).__name__, made, width)
-
-
-def _positions(chosen: Any, names: Sequence[str]) -> list[int]:
-    """Return columns as a ColumnTransformer may name them: one or several, by name, position, slice or mask."""
-    if isinstance(chosen, slice) and isinstance(chosen.start or chosen.stop, str):
-        first = 0 if chosen.start is None else names.index(chosen.start)
-        last = len(names) - 1 if chosen.stop is None else names.index(chosen.stop)  # by name the end is part of it
-        return list(range(first, last + 1, chosen.step or 1))
-    if isinstance(chosen, slice | int):
-        return [int(position) for position in np.atleast_1d(np.arange(len(names))[chosen])]
-    columns = [chosen] if isinstance(chosen, str) else list(chosen)
-    if all(isinstance(column, bool | np.bool_) for column in columns):
-        return [position for position, wanted in enumerate(columns) if wanted]
-    return [names.index(column) if isinstance(column, str) else int(column) % len(names) for column in columns]
-
-
-def _owners(step: Any, names: Names, owners: Owners, name: str, made: Names, width: int) -> Owners:
-    """Return the raw column of each of the columns that one transformer makes; its name where there are several."""
-    if len(set(owners)) == 1:
-        return owners[:1] * width
-    kind, counts = type(step).__name__, list[int]()  # columns that each input becomes, one input after the other
-    if kind in MIXING:
-        return (name,) * width
-    if kind == "OneHotEncoder":
-        rare = attribute(step, "infrequent_categories_") or [None] * len(step.categories_)
-        dropped = [False] * len(rare) if step.drop_idx_ is None else [one is not None for one in step.drop_idx_]
-        for levels, few, less in zip(
-            step.categories_, rare, dropped, strict=True
-        ):  # infrequent levels share one column
-            counts.append(len(levels) - (0 if few is None or not len(few) else len(few) - 1) - less)
-    elif kind == "KBinsDiscretizer":
-        counts = [1 if step.encode == "ordinal" else int(bins) for bins in step.n_bins_]
-    elif kind == "SplineTransformer":
-        counts = [step.n_features_out_ // step.n_features_in_] * step.n_features_in_
-    elif kind == "TargetEncoder" and step.target_type_ == "multiclass":
-        counts = [len(step.classes_)] * step.n_features_in_
-    if len(counts) == len(owners) and sum(counts) == width:
-        return tuple(np.repeat(np.array(owners, dtype=object), counts))
-    owner = dict(zip(names or (), owners, strict=False))
-    encoded = [owner.get(one, owner.get(one.removeprefix(INDICATOR))) for one in made or ()]
-    return tuple(map(str, encoded)) if encoded and None not in encoded else (name,) * width

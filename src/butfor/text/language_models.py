@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -15,7 +15,6 @@ from butfor.models.wrap import need
 from butfor.text import fills
 from butfor.text.models import load_pretrained, piece_limit
 from butfor.text.segment import (
-    Case,
     Pieces,
     Span,
     Tokens,
@@ -59,10 +58,6 @@ class PieceTable:
             if read and (self.among is None or kind != (True, True) or read.lower() in self.among):
                 out[kind].append(piece)
         return {kind: np.array(pieces, np.int64) for kind, pieces in out.items()}
-
-    @cached_property
-    def inner_words(self) -> Ints:
-        return np.sort(np.concatenate([self.options[True, True], self.options[False, True]]))
 
 
 def piece_table(tokens: Tokens, size: int) -> PieceTable:
@@ -197,7 +192,6 @@ class MaskedLM:
     shape: fills.Shape
     listed: int
     sweeps: int
-    lengths: tuple[tuple[int, float], ...] | None  # numbers of pieces and their probabilities
     batch: int
     among: frozenset[str] | None = None
     _texts: fills.Recent[Pieces] = field(default_factory=lambda: fills.Recent(KEPT), repr=False)
@@ -212,8 +206,8 @@ class MaskedLM:
 
     def __repr__(self) -> str:
         among = "" if self.among is None else f"{len(self.among)} words"
-        options = {"listed": self.listed, "sweeps": self.sweeps, "lengths": dict(self.lengths or ())}
-        return fills.spelled("masked_lm", repr(self.language), str(self.shape), **options, among=among)
+        options = {"listed": self.listed, "sweeps": self.sweeps, "among": among}
+        return fills.spelled("masked_lm", repr(self.language), str(self.shape), **options)
 
     @property
     def tokenizer(self) -> Any:
@@ -226,7 +220,7 @@ class MaskedLM:
             raise InputError("among has fewer than 2 words that are one piece of the model; give more of them")
         return table
 
-    def open(self, text: str, subset: Subset) -> fills.Filling:
+    def open(self, text: str, subset: Subset) -> fills.Blank:
         pieces = self._texts.get(text, lambda: self.language.tokens.encode([text], special=False)[0])
         span, table = span_of(text, subset), self._table
         ids = np.array(pieces.ids, np.int64)
@@ -242,51 +236,50 @@ class MaskedLM:
         for index in inside:
             if not firsts or spans[index][0] >= spans[firsts[-1]][1]:
                 firsts.append(index)
-        words = [index for index in firsts if table.kind(int(ids[index]))[1]]
-        chosen = firsts if self.lengths is not None else words or firsts
+        chosen = [index for index in firsts if table.kind(int(ids[index]))[1]] or firsts
         if not chosen:
             raise InputError(
                 f"subset {subset.name!r} {span} has no piece that the model's tokenizer knows of; test other spans"
             )
-        slots = []
+        slots: list[Span] = []  # where each piece goes
         for index in chosen:
             a, b = spans[index]
-            b = max([b, *(spans[other][1] for other in inside if spans[other][0] < b and spans[other][1] > a)])
-            slots.append(Slot((a, b), table.kind(int(ids[index])), case_of(text, a, b) if table.lower else None))
+            slots.append((a, max([b, *(spans[k][1] for k in inside if spans[k][0] < b and spans[k][1] > a)])))
+        options = [table.options[table.kind(int(ids[index]))] for index in chosen]
         keep = np.setdiff1d(np.arange(len(ids)), [index for index in inside if index not in firsts])
         masks, observed = np.searchsorted(keep, chosen).tolist(), ids[keep]
         masked = observed.copy()
         masked[masks] = self.language.mask
-        hole = Hole(table, text, span, observed, masked, masks, slots, apart=len(keep) < len(ids))
-        if self.lengths is None:
-            return self._blank(hole)
-        return AnyLength([(self._blank(hole.resized(count)), share) for count, share in self.lengths])
-
-    def _blank(self, hole: Hole) -> fills.Blank:
-        mask, table, ids = hole.masks[0], self._table, hole.observed
-        number = mask // self.batch
-
-        def batch() -> dict[int, Floats]:
-            near = range(number * self.batch, min((number + 1) * self.batch, len(ids)))
-            kinds = {index: kind for index in near if (kind := table.kind(int(ids[index])))[1]}
-            options = [table.options[kind] for kind in kinds.values()]
-            rows = [np.where(np.arange(len(ids)) == index, self.language.mask, ids) for index in kinds]
-            logits = self._logits(rows, list(kinds), options)
-            return {index: self.shape.probabilities(row[None])[0] for index, row in zip(kinds, logits, strict=True)}
 
         def alone() -> Floats:  # the distributions of its neighbours, of which one is likely next, come with it
-            if hole.apart or self.batch == 1 or not table.kind(int(ids[mask]))[1]:
-                return np.asarray(self._mass(hole.ids[None], mask, hole.options[0])[0])
-            return self._masses.get((hole.text, number), batch)[mask]
+            mask, number = masks[0], masks[0] // self.batch
+            if len(keep) < len(ids) or self.batch == 1 or not table.kind(int(observed[mask]))[1]:
+                return np.asarray(self._mass(masked[None], mask, options[0])[0])
+            return self._masses.get((text, number), lambda: self._neighbours(observed, number))[mask]
+
+        def written(drawn: Sequence[int]) -> str:
+            reads = [str(table.reads[piece]) for piece in drawn]
+            if table.lower:
+                reads = [cased(read, case_of(text, *slot)) for read, slot in zip(reads, slots, strict=True)]
+            return rewritten(text, span, slots, reads)
 
         return fills.Blank(
-            options=hole.options,
-            masked=lambda: (hole.ids, hole.masks),
-            mass=lambda rows, index, which: self._mass(rows, index, hole.options[which]),
+            options=options,
+            masked=lambda: (masked, masks),
+            mass=lambda rows, index, which: self._mass(rows, index, options[which]),
             alone=alone,
-            written=hole.written,
+            written=written,
             sweeps=self.sweeps,
         )
+
+    def _neighbours(self, ids: Ints, number: int) -> dict[int, Floats]:
+        """Return the distribution of each word piece of a batch of neighbours, by its index."""
+        near = range(number * self.batch, min((number + 1) * self.batch, len(ids)))
+        kinds = {index: kind for index in near if (kind := self._table.kind(int(ids[index])))[1]}
+        options = [self._table.options[kind] for kind in kinds.values()]
+        rows = [np.where(np.arange(len(ids)) == index, self.language.mask, ids) for index in kinds]
+        logits = self._logits(rows, list(kinds), options)
+        return {index: self.shape.probabilities(row[None])[0] for index, row in zip(kinds, logits, strict=True)}
 
     def _mass(self, rows: Ints, index: int, options: Ints) -> Floats:
         """Return distributions over the options at one index of each row, (rows, options)."""
@@ -316,7 +309,6 @@ def masked_lm(
     top_p: float | None = None,
     listed: int = 0,
     sweeps: int = 0,
-    lengths: int | Sequence[int] | Mapping[int, float] | None = None,
     batch: int = 16,
     among: Iterable[str] | None = None,
     device: Any = None,
@@ -324,9 +316,9 @@ def masked_lm(
     """Redraw the pieces of a span, given the text on both sides, from a masked language model.
 
     The pieces of the span with a letter or digit are masked together and filled from left to right. Every piece keeps
-    its kind, beginning a word or continuing one; their number is conditioned on, unless `lengths` lets it vary. A model
-    that knows no case writes its fills in the case of the observed words. Texts longer than the model takes are read
-    in a window around each masked piece, never cut off.
+    its kind, beginning a word or continuing one, and their number is conditioned on. A model that knows no case writes
+    its fills in the case of the observed words. Texts longer than the model takes are read in a window around each
+    masked piece, never cut off.
 
     Parameters
     ----------
@@ -340,8 +332,6 @@ def masked_lm(
         The exact tests ("irt" and "sequential") evaluate so many of the likeliest fills instead of drawing.
     sweeps : int
         How often every piece is redrawn given all others (Gibbs).
-    lengths : int, list or mapping, optional
-        Numbers of pieces, equally likely, or a mapping number -> weight; the span is then redrawn as one.
     batch : int
         Neighbouring pieces whose distributions are computed in one pass; use 1 for a few spans of many texts.
     among : iterable of str, optional
@@ -359,92 +349,10 @@ def masked_lm(
     >>> masked_lm("bert-base-uncased", top_k=50, sweeps=2)  # loaded when it is first needed
     masked_lm('bert-base-uncased', top_k=50, sweeps=2)
     """
-    weights = None
-    if lengths is not None:
-        given = dict(lengths) if isinstance(lengths, Mapping) else dict.fromkeys(np.atleast_1d(lengths).tolist(), 1.0)
-        counts = [whole("each of lengths", count, 1) for count in given]
-        total = float(sum(given.values()))
-        if not counts or total <= 0 or any(weight < 0 for weight in given.values()):
-            raise InputError(f"lengths must be numbers of pieces, or a mapping number -> weight, got {lengths!r}")
-        weights = tuple((count, float(weight) / total) for count, weight in zip(counts, given.values(), strict=True))
     language, shape = language_model(model, tokenizer, "masked", device), fills.Shape(temperature, top_k, top_p)
     listed, sweeps, batch = whole("listed", listed, 0), whole("sweeps", sweeps, 0), whole("batch", batch, 1)
     limited = None if among is None else frozenset(str(word).lower() for word in among)
-    return MaskedLM(language, shape, listed, sweeps, weights, batch, limited)
-
-
-@dataclass(frozen=True, eq=False)
-class AnyLength:
-    """Blanks of several lengths, one of which is drawn first by its probability."""
-
-    parts: list[tuple[fills.Blank, float]]
-
-    @property
-    def width(self) -> int:
-        return 1 + self.parts[0][0].sweeps + max(blank.width for blank, _ in self.parts)
-
-    def fills(self, numbers: Floats) -> list[str]:
-        which = fills.drawn(np.array([share for _, share in self.parts]), numbers[:, 0])
-        out = [""] * len(numbers)
-        for part, (blank, _) in enumerate(self.parts):
-            rows = np.flatnonzero(which == part)
-            filled = blank.fills(numbers[rows, 1 : 1 + blank.width]) if len(rows) else []
-            for row, fill in zip(rows, filled, strict=True):
-                out[row] = fill
-        return out
-
-    def likeliest(self, count: int) -> tuple[list[str], Floats]:
-        lists = [blank.likeliest(count) for blank, _ in self.parts]
-        every = [fill for filled, _ in lists for fill in filled]
-        mass = np.concatenate([mass * share for (_, mass), (_, share) in zip(lists, self.parts, strict=True)])
-        best = fills.likeliest(mass, count)
-        return [every[index] for index in best], mass[best]
-
-
-@dataclass(frozen=True)
-class Slot:
-    """Where a piece goes: characters of the text, the kind of piece, and the case it is written in."""
-
-    span: Span
-    kind: Kind
-    case: Case | None  # None: as the model writes it
-
-
-@dataclass(frozen=True, eq=False)
-class Hole:
-    """A text with the pieces of a span masked."""
-
-    table: PieceTable
-    text: str
-    span: Span
-    observed: Ints  # pieces of the text
-    ids: Ints  # the same with masks
-    masks: list[int]  # their indices
-    slots: list[Slot]
-    apart: bool = False  # whether the pieces are not those of the text
-    sized: bool = False  # whether their number was given
-
-    @cached_property
-    def options(self) -> list[Ints]:
-        first, *others = (self.table.options[slot.kind] for slot in self.slots)
-        return [first, *([self.table.inner_words] * len(others) if self.sized else others)]
-
-    def resized(self, count: int) -> Hole:  # other masks, which replace all pieces of the span
-        begin, end = self.masks[0], self.masks[-1] + 1
-        ids = np.concatenate([self.ids[:begin], np.full(count, self.ids[begin]), self.ids[end:]])
-        first = self.slots[0]
-        later = Slot(self.span, (True, True), "capitals" if first.case == "capitals" else None)
-        slots = [Slot(self.span, (first.kind[0], True), first.case), *[later] * (count - 1)]
-        masks = list(range(begin, begin + count))
-        return replace(self, ids=ids, masks=masks, slots=slots, apart=True, sized=True)
-
-    def written(self, pieces: Sequence[int]) -> str:
-        pairs = zip((str(self.table.reads[piece]) for piece in pieces), self.slots, strict=True)
-        words = [read if slot.case is None else cased(read, slot.case) for read, slot in pairs]
-        if self.sized:
-            spaces = ["", *(" " if self.table.begins[piece] else "" for piece in pieces[1:])]
-            return "".join(part for pair in zip(spaces, words, strict=True) for part in pair)
-        return rewritten(self.text, self.span, [slot.span for slot in self.slots], words)
+    return MaskedLM(language, shape, listed, sweeps, batch, limited)
 
 
 @dataclass(frozen=True, eq=False)

@@ -336,7 +336,6 @@ def word_tokens(text: str) -> list[Span]:
 
 
 def is_word(text: str, span: Span) -> bool:
-    """Return whether a token is a word, and not a sign or a tag."""
     return text[span[0]] != "<" and lettered(text[span[0] : span[1]])
 
 

@@ -47,8 +47,6 @@ Float32s = NDArray[np.float32]
 
 
 class Vocabulary(NamedTuple):
-    """The pieces of the embedded networks."""
-
     pieces: tuple[str, ...]
     words: Ints  # ids of the pieces that can stand as a word
     inside: Ints  # ids of the pieces that can continue a word

@@ -253,7 +253,6 @@ def effect(result: Result, row: int) -> str:
 
 
 def output_of(result: Result, row: int) -> str:
-    """Return the name of the output that was tested, if outputs have names."""
     return "" if result.output_names is None else str(result.output_names[result.evidence.classes[row]])
 
 
@@ -519,8 +518,6 @@ class Changed:
 
 @dataclass(frozen=True)
 class Word:
-    """One chosen subset and its counterfactuals."""
-
     name: str
     kind: Kind
     statistic: str
