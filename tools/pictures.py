@@ -131,15 +131,20 @@ def decisions() -> None:
 
 
 def questions() -> None:
-    """Inputs with an answer, question by question."""
-    _, ax = plt.subplots(figsize=(7, 3))
-    rows = figures("questions", "Ordinary questions")[::-1]
+    """Inputs of which a decisive part or a set that is enough is known, question by question."""
+    _, ax = plt.subplots(figsize=(7, 4.2))
+    rows = [row for row in figures("questions", "Ordinary questions") if row["decisive"] is not None][::-1]
     place = range(len(rows))
-    ax.barh(place, [row["answered"] / row["inputs"] for row in rows], color="#cfe0f1", label="as a whole")
-    below = [row["below the root"] / row["inputs"] for row in rows]
-    ax.barh(place, below, color=OURS, height=0.45, label="below all columns")
-    ax.set(yticks=list(place), yticklabels=[row["question"] for row in rows], xlabel="share of inputs that are unusual")
-    ax.legend(fontsize=8, loc="lower right", bbox_to_anchor=(1, 1), ncol=2)
+    parts = {
+        "one of them": ("told", "#cfe0f1", 0.8),
+        "enough": ("enough", OURS, 0.5),
+        "decisive": ("decisive", THEIRS, 0.2),
+    }
+    for label, (column, colour, height) in parts.items():
+        shares = [row[column] / (1 if column == "told" else row["inputs"]) for row in rows]
+        ax.barh(place, shares, color=colour, height=height, label=label)
+    ax.set(yticks=list(place), yticklabels=[row["question"] for row in rows], xlabel="share of the inputs")
+    ax.legend(fontsize=8, loc="lower right", bbox_to_anchor=(1, 1), ncol=3)
 
 
 def cost() -> None:

@@ -269,8 +269,8 @@ def _says(result: Result) -> Answer:
     column = int(tested[0]) if len(tested) == 1 else None
     made = Counter(one for one, known in zip(result.record.decisions, heard, strict=False) if known).most_common()
     if made:  # by a rule of the user's
-        decided = ", ".join(f"{one} {n:,}" if count > 1 else str(one) for one, n in made[:MOST_NAMED])
-        who = f"{who}: decided {cut(decided, 40)}"
+        decided = ", ".join(f"{n:,} {one}" if count > 1 else str(one) for one, n in made[:MOST_NAMED])
+        who = f"{who}, decided: {cut(decided, 40)}"
     if not outputs.size or (made and column is None):
         return _line_of("says", who)
     joint = ";" if made else ":"
@@ -281,16 +281,18 @@ def _says(result: Result) -> Answer:
         return _line_of("says", f"{who}{joint} {mean}{which} {_beside(result, outputs, column)}")
     shares, times = probabilities(outputs), Counter(outputs.argmax(axis=1).tolist()).most_common()
     scale = "probability" if are_probabilities(outputs) or are_logits(outputs) else "output"
-    classes = [class_label(names[j]) + (f" {n:,}" if len(times) > 1 else "") for j, n in times[:MOST_NAMED]]
+    classes = [(f"{n:,} " if len(times) > 1 else "") + class_label(names[j]) for j, n in times[:MOST_NAMED]]
     classes += [f"{len(times) - MOST_NAMED} other classes"] * (len(times) > MOST_NAMED)
-    called = who if made else f"{who}{', all' if count > 1 and len(times) == 1 else ':'} {', '.join(classes)}"
+    predicted = ":" if count == 1 else ", all predicted" if len(times) == 1 else ", predicted:"
+    called = who if made else f"{who}{predicted} {', '.join(classes)}"
     wanted = result.record.target != "predicted" and column is not None and (len(times) > 1 or times[0][0] != column)
     if column is not None and (wanted or made):
         text = f"{called}; {mean}{scale} of {class_label(names[column])} {_beside(result, shares, column)}"
         return _line_of("says", text if len(text) <= WIDTH else text.rsplit(" (", 1)[0])  # without the difference
     if len(times) == 1:
         return _line_of("says", f"{called}; {mean}{scale} {_beside(result, shares, times[0][0])}")
-    return _line_of("says", f"{called}; {mean}{scale} {_as_read(float(shares.max(axis=1).mean()))}")
+    highest = _as_read(float(shares.max(axis=1).mean()))
+    return _line_of("says", f"{called}; {mean}{scale} of the predicted class {highest}")
 
 
 def _beside(result: Result, outputs: Floats, column: int) -> str:
@@ -332,7 +334,8 @@ def _decisive(result: Result) -> Answer | None:
         return _listing("decisive", "", _counted_parts(result, below), tail)
     head = limit if len(unresolved) else "no part"
     if total > 1:
-        head = f"{len(unresolved):,} of {total:,} {limit}" if len(unresolved) else f"no part for any of {total:,}"
+        rest = f"; no part for {total - len(unresolved):,}" * (len(unresolved) < total)
+        head = f"{len(unresolved):,} of {total:,} {limit}{rest}" if len(unresolved) else f"no part for any of {total:,}"
     size, known = len(result.subset_names), ~root & (share >= 0) & ~unknown(decided.low, decided.high)
     count = np.bincount(result.subset_of[known], minlength=size)
     mean = np.bincount(result.subset_of[known], weights=share[known], minlength=size) / np.maximum(count, 1)

@@ -325,7 +325,7 @@ RUN_NOTES: dict[str, Sentence] = {
         "They cannot be important and left the family."
     ),
     "ordinary": (
-        "These inputs are ordinary for this reference: the evidence shows no departure from the null.\n"
+        "To the model these inputs are ordinary for this reference: no output departs from chance.\n"
         "That is the right answer if they come from the population of the reference; to learn what sets them apart, "
         "take as reference what you compare against (controls, the other class, last year)."
     ),
@@ -358,7 +358,7 @@ RUN_NOTES: dict[str, Sentence] = {
     "sampler-by-column": _by_column,
     "hidden": _hidden,
     "blind": _BLIND,
-    "ordinary-data": f"These inputs are ordinary for this reference: no feature departs from the null.\n{_BLIND}",
+    "ordinary-data": f"To the model these inputs are ordinary for this reference: none departs from chance.\n{_BLIND}",
     "weak-data": (
         "Nothing stands out by itself at this alpha, though all together depart from chance.\n"
         f"More inputs, or fewer and larger subsets may help. {_BLIND}"

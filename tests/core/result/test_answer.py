@@ -130,10 +130,17 @@ def test_the_model_speaks_first(made):
     assert re.match(
         r"input 0: decline; probability >0.999 against 0\.\d+ in the reference \(\+0", says(made["one input"])
     )
-    assert re.match(r"30 inputs, all decline; mean probability >?0\.9\d+ against 0\.", says(made["many inputs"]))
-    assert re.match(r"30 inputs: \w+ \d+, \w+ \d+; mean probability 0\.\d+$", says(made["many classes"]))
+    assert re.match(
+        r"30 inputs, all predicted decline; mean probability >?0\.9\d+ against 0\.", says(made["many inputs"])
+    )
+    assert re.match(
+        r"30 inputs, predicted: \d+ \w+, \d+ \w+; mean probability of the predicted class 0\.\d+$",
+        says(made["many classes"]),
+    )
     drift = says(made["a target"])
-    assert re.match(r"30 inputs, all approve; mean probability of decline 0\.\d+ against 0\.\d+ in the ", drift)
+    assert re.match(
+        r"30 inputs, all predicted approve; mean probability of decline 0\.\d+ against 0\.\d+ in the ", drift
+    )
     assert drift.endswith(")")
     assert float(drift[drift.rindex("(") + 1 : -1].replace("−", "-")) < -0.01
     assert re.match(r"30 inputs: mean output 3\.\d+ against ", says(made["a score"]))
