@@ -90,7 +90,9 @@ class Moves:
         mean, square = self._sums / count
         lost = np.where(self.listed | (self.draws < 2), 1.0, count / np.maximum(count - 1, 1))
         deviation = np.sqrt(np.maximum(square - mean**2, 0.0) * lost)
-        ends = np.stack([np.minimum(ends[0], self._seen[0]), np.maximum(ends[1], self._seen[1])])
+        # what any draw has shown, others may show, too: a range seen in inputs alone may be a single value
+        further = np.stack([ends[0] - self._seen[0], self._seen[1] - ends[1]]).max(axis=1, initial=0.0)
+        ends = np.stack([ends[0] - further[0], ends[1] + further[1]])
         return MeanChange(np.where(self.listed, 0, self.draws), mean, deviation, self._seen, ends, error)
 
 
