@@ -28,6 +28,7 @@ FACTS = {
     "listed": 7,
     "calibrated": True,
     "fills_whole": True,
+    "keeps_input": True,
     "dear": True,
     "identity": "ours, version 2",
 }
