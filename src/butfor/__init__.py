@@ -19,7 +19,7 @@ from butfor.settings import RunOptions, Settings, few_shot, irt, osft, sequentia
 from butfor.types import InputError, ModelError, ReachWarning, Subset
 
 if TYPE_CHECKING:
-    from butfor import image, multimodal, plots, simulate, text
+    from butfor import context, image, multimodal, plots, simulate, text
     from butfor.multimodal.plausible import plausible
     from butfor.tabular.check import SamplerCheck
     from butfor.tabular.global_importance import global_importance
@@ -40,6 +40,7 @@ __all__ = [
     "__version__",
     "check_sampler",
     "combine",
+    "context",
     "explain",
     "few_shot",
     "global_importance",
@@ -68,7 +69,7 @@ LATER = {
 
 def __getattr__(name: str) -> object:
     """Load what a run on a table and the help do not need when it is first used."""
-    if name in ("image", "multimodal", "plots", "simulate", "text"):
+    if name in ("context", "image", "multimodal", "plots", "simulate", "text"):
         return import_module(f"butfor.{name}")
     if name in LATER:
         return getattr(import_module(LATER[name]), name)

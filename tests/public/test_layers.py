@@ -22,7 +22,7 @@ FOLDERS = [  # a folder imports only folders before it; those of one line know n
     ("models",),
     ("run",),
     ("tabular",),
-    ("image", "text"),
+    ("context", "image", "text"),
     ("multimodal",),
     ("explain", "load"),
     ("combine",),

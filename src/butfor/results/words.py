@@ -537,6 +537,14 @@ TEXT_NOTES: dict[str, Sentence] = {
         "spaCy model is installed."
     ),
 }
+CONTEXT_NOTES: dict[str, Sentence] = {
+    "budget-spent": "The budget ended the run after {calls:,} calls.\nWhat was not decided by then is open.",
+    "foils-dropped": "Parts were deleted, which no prompt of the same kind would show; nothing is promised.",
+    "answers-vary": "The model gave another answer to the same prompt.\nIntervals take its answers for fixed; ask with "
+    "temperature 0, or give samples=5.",
+    "answer-not-scored": "This model tells no log-probabilities: the answer given was not tested, decisions were.",
+    "foils-limit": "{draws} foils of a part cannot make one of {parts} decisive.\nGive more draws, or parts='zoom'.",
+}
 MULTIMODAL_NOTES: dict[str, Sentence] = {
     "parts-apart": (
         "Each part is redrawn given the rest of that part alone.\nWhere parts depend on each other, as a caption does "
@@ -673,7 +681,8 @@ CAVEATS: dict[str, Sentence] = {  # what a result may add to its promise
     ),
     "fixed-alpha": "alpha must have been fixed before looking at the result.",
 }
-SENTENCES = RUN_NOTES | MODEL_NOTES | TABLE_NOTES | IMAGE_NOTES | TEXT_NOTES | MULTIMODAL_NOTES | REFUSALS | CAVEATS
+MODALITY_NOTES = TABLE_NOTES | IMAGE_NOTES | TEXT_NOTES | CONTEXT_NOTES | MULTIMODAL_NOTES
+SENTENCES = RUN_NOTES | MODEL_NOTES | MODALITY_NOTES | REFUSALS | CAVEATS
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,182 @@
+"""Asking a language model: equal questions once, answers kept on disk as they come, a budget that is never passed."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+from collections.abc import Callable, Sequence
+from hashlib import blake2b
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+import numpy as np
+
+from butfor.context.prompt import Rendered
+from butfor.evaluation.progress import Progress, Report
+from butfor.types import Floats, InputError, ModelError
+
+FILE = "answers.jsonl"
+BATCH = 64
+CHARACTERS = 4  # of a token, about
+
+
+class BudgetSpent(Exception):
+    """No further call is allowed."""
+
+
+class Asker:
+    """A model, what it has answered so far, and what that cost.
+
+    Answers are kept under a digest of model, settings, prompt and sample; a line is written when it is known, so a
+    killed run asks nothing again.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        *,
+        run_dir: str | os.PathLike[str] | None,
+        budget: int | None,
+        batch: int | None,
+        report: Report,
+        most: int | None = None,
+    ) -> None:
+        self._answer, self._score = functions_of(model)
+        self._seeded = "seeds" in _parameters(self._answer)
+        self._model, self._batch, self._report, self._most = model, batch or BATCH, report, most
+        self.calls = self.tokens = 0
+        self._budget, self._began, self.identity = budget, monotonic(), identity_of(model)
+        self._kept: dict[str, Any] = {}
+        self._file: Path | None = None
+        if run_dir is not None:
+            self._open(Path(run_dir))
+
+    @property
+    def scores(self) -> bool:
+        """True if the model tells log-probabilities of answers."""
+        return self._score is not None
+
+    def _open(self, folder: Path) -> None:
+        try:
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._file = folder / FILE
+            lines = self._file.read_bytes().split(b"\n") if self._file.exists() else []
+        except OSError as error:
+            raise InputError(f"cannot use run_dir {folder}: {error.strerror or error}; name another folder") from error
+        for line in lines[:-1]:  # what follows the last line break was being written when the run was killed
+            try:
+                key, value = json.loads(line)
+                self._kept[str(key)] = value
+            except (ValueError, TypeError):
+                raise InputError(f"{self._file} is damaged; delete it, or name another run_dir") from None
+        if lines and lines[-1]:
+            whole = sum(len(line) + 1 for line in lines[:-1])
+            with self._file.open("r+b") as file:
+                file.truncate(whole)
+
+    def answers(self, prompts: Sequence[Rendered], seeds: Sequence[int] | None = None) -> list[str]:
+        """Return the answer to each prompt; `seeds` tell fresh samples of one prompt apart."""
+        given = list(seeds) if seeds is not None else [0] * len(prompts)
+        sampled = seeds is not None and self._seeded
+        keys = [self._key("answer", prompt, seed) for prompt, seed in zip(prompts, given, strict=True)]
+
+        def ask(rows: list[int]) -> list[str]:
+            batch = [prompts[row] for row in rows]
+            more = {"seeds": [given[row] for row in rows]} if sampled else {}
+            made = list(self._answer(batch, **more))
+            if len(made) != len(batch) or not all(isinstance(one, str) for one in made):
+                kinds = ", ".join(sorted({type(one).__name__ for one in made}))
+                raise ModelError(
+                    f"the model gave {len(made)} answers ({kinds}) to {len(batch)} prompts; expected texts"
+                )
+            return made
+
+        return self._all(keys, prompts, ask)
+
+    def log_probabilities(self, prompts: Sequence[Rendered], answers: Sequence[str]) -> Floats:
+        """Return the log-probability of each answer given its prompt."""
+        score = self._score
+        assert score is not None
+        keys = [self._key("score", prompt, answer) for prompt, answer in zip(prompts, answers, strict=True)]
+
+        def ask(rows: list[int]) -> list[float]:
+            made = np.asarray(score([prompts[row] for row in rows], [answers[row] for row in rows]), float)
+            if made.shape != (len(rows),) or np.isnan(made).any():
+                raise ModelError(
+                    f"the model gave scores of shape {made.shape} for {len(rows)} answers; expected numbers"
+                )
+            return [max(one, -1e9) for one in made.tolist()]
+
+        return np.array(self._all(keys, prompts, ask), float)
+
+    def _key(self, what: str, prompt: Rendered, extra: object) -> str:
+        text = json.dumps([self.identity, what, prompt, extra], ensure_ascii=False)
+        return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+    def _all(self, keys: list[str], prompts: Sequence[Rendered], ask: Callable[[list[int]], list[Any]]) -> list[Any]:
+        missing = {key: row for row, key in reversed(list(enumerate(keys))) if key not in self._kept}
+        rows = sorted(missing.values(), key=lambda row: json.dumps(prompts[row]))  # shared prefixes side by side
+        for start in range(0, len(rows), self._batch):
+            some = rows[start : start + self._batch]
+            if self._budget is not None and self.calls + len(some) > self._budget:
+                some = some[: max(0, self._budget - self.calls)]
+                if not some:
+                    raise BudgetSpent
+            self._keep([keys[row] for row in some], ask(some))
+            self.calls += len(some)
+            self.tokens += sum(self._size(prompts[row]) for row in some)
+            self._report(Progress("answers", self.calls, self._most, seconds=monotonic() - self._began))
+        if any(key not in self._kept for key in keys):
+            raise BudgetSpent
+        return [self._kept[key] for key in keys]
+
+    def _keep(self, keys: list[str], values: list[Any]) -> None:
+        self._kept.update(zip(keys, values, strict=True))
+        if self._file is not None:
+            lines = "".join(json.dumps(pair) + "\n" for pair in zip(keys, values, strict=True))
+            descriptor = os.open(self._file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(lines.encode())
+
+    def _size(self, prompt: Rendered) -> int:
+        return tokens_of(self._model, prompt)
+
+
+def tokens_of(model: Any, prompt: Rendered) -> int:
+    """Return the number of tokens of a prompt, about."""
+    text = prompt if isinstance(prompt, str) else "\n".join(one["content"] for one in prompt)
+    count = getattr(model, "tokens", None)
+    return int(count(text)) if callable(count) else max(1, len(text) // CHARACTERS)
+
+
+def functions_of(model: Any) -> tuple[Callable[..., Sequence[str]], Callable[..., Any] | None]:
+    """Return how a model answers and, if it can, how it scores."""
+    answer = getattr(model, "answer", None)
+    if not callable(answer):
+        if not callable(model):
+            raise InputError(
+                f"model must be a function from a list of prompts to a list of answers, or have answer(prompts); got "
+                f"{type(model).__name__}; butfor.models.openai(url) is a server"
+            )
+        return model, None
+    score = getattr(model, "score", None)
+    able = getattr(model, "scores", True)
+    return answer, score if callable(score) and (able() if callable(able) else able) else None
+
+
+def identity_of(model: Any) -> str:
+    """Return what tells a model from others, as far as that can be known."""
+    identity = getattr(model, "identity", None)
+    if isinstance(identity, str):
+        return identity
+    named = model if hasattr(model, "__qualname__") else type(model)
+    return f"{named.__module__}.{named.__qualname__}"
+
+
+def _parameters(function: Callable[..., Any]) -> tuple[str, ...]:
+    try:
+        return tuple(inspect.signature(function).parameters)
+    except (TypeError, ValueError):
+        return ()

@@ -1,0 +1,584 @@
+"""butfor.context.explain: which part of a prompt does the answer rest on? (METHODS 21)
+
+Three statements, each with its own error:
+*decisive*   P(another answer | the part replaced by a foil) > level. The prompt is fixed and only foils are random, so
+             neither the prompt nor the answer need be picked blindly. Exact p-values (inference/staged.py), BH.
+*enough*     P(the same answer | all other parts replaced) > enough: searched on a few foils, confirmed on fresh ones.
+*unusual*    the paper's test: the log-probability of an answer is extreme beside those with foils in the part's place.
+             The answer that the observed prompt produced is a selection: with every null true 16 to 25 % of parts have
+             p <= .05. So it is given from outside, or likeliest over the prompt and all its foils together.
+"""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from os import PathLike
+from typing import Any, Literal
+
+import numpy as np
+from scipy.special import logsumexp
+from scipy.stats import false_discovery_control
+
+from butfor.context.ask import Asker, BudgetSpent, tokens_of
+from butfor.context.foils import Foils, as_foils
+from butfor.context.prompt import Prompt, Rendered, as_prompt
+from butfor.context.result import ContextResult, ContextSet, Part
+from butfor.evaluation.progress import Progress, reporting
+from butfor.inference.effects import interval
+from butfor.inference.guarantees import check_alpha
+from butfor.inference.selection import bh
+from butfor.inference.staged import Stages, above_noise, excess_interval
+from butfor.results.words import Note
+from butfor.settings import RunOptions
+from butfor.streams import stream
+from butfor.types import InputError, between, whole
+
+Same = Literal["normalised", "exact"] | Callable[[str, str], bool]
+BRANCHES = 3  # parts of a part, from coarse to fine
+SEARCH = (1, 3)  # foils of all other parts by which sets are screened, then ranked; none is used again
+BEAM, BEST, MOST_MEMBERS = 3, 4, 4
+LEAST_CONFIRMED = 45  # of which all may keep the answer but one, for a lower bound of .9
+BASE_DRAWS = 20
+MOST_ANSWERS = 8  # that may be the likeliest over all versions of a prompt
+
+
+def normalised(answer: str) -> str:
+    """Return an answer without case, punctuation at its ends, and extra space.
+
+    >>> normalised(" Lisbon. ") == normalised("lisbon")
+    True
+    """
+    text = " ".join(unicodedata.normalize("NFKC", answer).casefold().split())
+    return text.strip(" .,;:!?\"'`")
+
+
+def as_judge(same: Same) -> Callable[[str, str], bool]:
+    """Return the function that tells whether two answers are the same."""
+    if callable(same):
+        return same
+    if same == "exact":
+        return lambda one, other: one == other
+    if same == "normalised":
+        return lambda one, other: normalised(one) == normalised(other)
+    raise InputError(f"same must be 'normalised', 'exact' or a function (answer, answer) -> bool, got {same!r}")
+
+
+def explain(
+    model: Any,
+    prompts: Prompt | Mapping[str, Any] | Sequence[Any],
+    foils: Any,
+    *,
+    parts: Literal["zoom"] | Sequence[str] | None = None,
+    same: Same = "normalised",
+    answer: str | Sequence[str] | None = None,
+    level: float = 0.5,
+    alpha: float = 0.1,
+    draws: int = 10,
+    samples: int = 1,
+    enough: float | None = 0.9,
+    seed: int = 0,
+    budget: int | None = None,
+    options: RunOptions | None = None,
+    run_dir: str | PathLike[str] | None = None,
+    progress: bool | Callable[[Progress], None] | None = None,
+    batch_rows: int | None = None,
+) -> ContextResult:
+    """Find the parts of prompts that the answers rest on.
+
+    Each part is replaced by foils, texts that might have stood there, and the model is asked again. A part is
+    *decisive* if the answer would surely have been another for more than `level` of its foils; some parts are *enough*
+    if the answer stays nearly always with all others replaced. Foils are drawn until a part cannot be decisive any
+    more or `draws` are made, so parts that do not matter cost few calls.
+
+    Parameters
+    ----------
+    model : callable or object
+        A function from a list of prompts to a list of answers, or an object with answer(prompts) and, if it can,
+        score(prompts, answers) -> log-probabilities: `butfor.models.openai(url)`, `butfor.models.transformers(...)`.
+    prompts : Prompt, list or mapping
+        Made by `butfor.context.prompt`; several as a list or by name.
+    foils : list, mapping, callable or "drop"
+        A pool of texts for every part but instructions; pools by name or kind of a part ("passage"); a function
+        (prompt, part, draws, rng) -> texts; `butfor.context.next_ranks(...)`; "drop" deletes the part, without a
+        promise on what would have stood there.
+    parts : "zoom" or list of str, optional
+        Which parts to test; "zoom" goes from the whole context to thirds, and on to single parts of what is decisive.
+        None is every part that has foils.
+    same : {"normalised", "exact"} or callable
+        When two answers are the same; "normalised" ignores case, space and punctuation at the ends.
+    answer : str or list of str, optional
+        An answer from outside, one for each prompt, whose log-probability is tested. None takes the answer that is
+        likeliest over the prompt and its foils together.
+    level : float
+        The share of foils above which a part is decisive.
+    alpha : float
+        Share of the parts called decisive (or enough, or unusual) that may be wrong on average.
+    draws : int
+        The most foils of a part.
+    samples : int
+        More than 1 for a model that answers by chance (temperature above 0): so many times `draws` foils, each with a
+        fresh answer, and as many fresh answers to the prompt itself, whose own rate of change is subtracted.
+    enough : float, optional
+        How often the answer must stay; None does not look for what is enough.
+    seed : int
+        Of the foils and, where the model takes them, of the answers.
+    budget : int, optional
+        The most calls of the model; the run ends there with what is decided.
+    options : RunOptions, optional
+    run_dir : str or path-like, optional
+        A folder that keeps every answer: after a crash or a kill the same call asks nothing again.
+    progress : bool or callable, optional
+    batch_rows : int, optional
+        The most prompts that the model is given at a time; 64 by default.
+
+    Returns
+    -------
+    ContextResult
+
+    Examples
+    --------
+    >>> import butfor
+    >>> reader = lambda prompts: ["4417" if "Lisbon is 4417" in prompt else "unknown" for prompt in prompts]
+    >>> made = butfor.context.prompt(
+    ...     {"passage 1": "The code of Lisbon is 4417.", "passage 2": "The code of Rome is 2290."},
+    ...     question="What is the code of Lisbon?",
+    ... )
+    >>> pool = [f"The code of {city} is {9000 + k}." for k, city in enumerate(("Oslo", "Bern", "Riga", "Kyiv"))]
+    >>> result = butfor.context.explain(reader, made, pool)
+    >>> result.table.loc[result.table.necessary, "subset"].tolist()
+    ['passage 1']
+    """
+    options = RunOptions() if options is None else options
+    names, given = _prompts(prompts)
+    run = _Run(
+        names=names,
+        prompts=given,
+        foils=as_foils(foils),
+        judge=as_judge(same),
+        level=between("level", level, "0.5 is more likely than not"),
+        alpha=check_alpha(alpha),
+        draws=whole("draws", draws, 1) * whole("samples", samples, 1),
+        sampled=samples > 1,
+        seed=whole("seed", seed, 0),
+    )
+    if enough is not None:
+        between("enough", enough, "0.9 is the default; None does not look")
+    tree = run.tree(parts)
+    fixed = _given_answers(answer, len(given))
+    with reporting(options.progress if progress is None else progress) as report:
+        asker = Asker(
+            model,
+            run_dir=options.run_dir if run_dir is None else run_dir,
+            budget=None if budget is None else whole("budget", budget, 1),
+            batch=options.batch_rows if batch_rows is None else whole("batch_rows", batch_rows, 1),
+            report=report,
+            most=run.most_calls(tree),
+        )
+        return run.perform(asker, tree, fixed, enough)
+
+
+def cost(
+    model: Any, prompts: Any, foils: Any, *, parts: Any = None, draws: int = 10, samples: int = 1
+) -> tuple[int, int]:
+    """Return the most calls and prompt tokens that decisions of `explain` take, without asking the model.
+
+    Parameters
+    ----------
+    model, prompts, foils, parts, draws, samples
+        As in `butfor.context.explain`.
+
+    Returns
+    -------
+    calls, tokens : int
+        What is enough, and log-probabilities, come on top.
+
+    Examples
+    --------
+    >>> from butfor.context import prompt
+    >>> cost(None, prompt({"passage 1": "A.", "passage 2": "B."}, question="Which?"), ["C.", "D."])[0]
+    22
+    """
+    names, given = _prompts(prompts)
+    run = _Run(names, given, as_foils(foils), as_judge("exact"), 0.5, 0.1, draws * samples, samples > 1, 0)
+    tree = run.tree(parts)
+    size = max(tokens_of(model, one.render()) for one in given)
+    return run.most_calls(tree), run.most_calls(tree) * size
+
+
+def _prompts(given: Any) -> tuple[tuple[str, ...], tuple[Prompt, ...]]:
+    if isinstance(given, Prompt):
+        return ("prompt",), (given,)
+    if isinstance(given, Mapping):
+        names, prompts = tuple(map(str, given)), tuple(map(as_prompt, given.values()))
+    elif isinstance(given, Sequence) and not isinstance(given, str):
+        prompts = tuple(map(as_prompt, given))
+        names = tuple(f"prompt {number}" for number in range(1, len(prompts) + 1))
+    else:
+        raise InputError(f"prompts are made by butfor.context.prompt, got {type(given).__name__}")
+    if not prompts:
+        raise InputError("there are no prompts; give at least one")
+    if len(set(names)) < len(names):
+        raise InputError(f"two prompts are called {Counter(names).most_common(1)[0][0]!r}; give each its own name")
+    return names, prompts
+
+
+def _given_answers(answer: Any, count: int) -> list[str] | None:
+    if answer is None:
+        return None
+    answers = [answer] * count if isinstance(answer, str) else list(answer)
+    if len(answers) != count or not all(isinstance(one, str) and one for one in answers):
+        raise InputError(f"answer must be a text for each of {count} prompts, got {len(answers)}: {str(answer)[:60]}")
+    return answers
+
+
+@dataclass
+class _Node:
+    """One hypothesis: parts of a prompt that are replaced together, and what is known of it."""
+
+    prompt: int
+    name: str
+    members: tuple[str, ...]
+    resolution: int = 0
+    parent: int = -1
+    foils: list[dict[str, str]] = field(default_factory=list)
+    answers: list[str] = field(default_factory=list)
+    changed: int = 0
+    ended: bool = False
+    necessary: bool = False
+    p: float = 1.0
+    effect: tuple[float, float, float] = (math.nan, math.nan, math.nan)
+
+
+@dataclass(frozen=True, eq=False)
+class _Run:
+    names: tuple[str, ...]
+    prompts: tuple[Prompt, ...]
+    foils: Foils
+    judge: Callable[[str, str], bool]
+    level: float
+    alpha: float
+    draws: int
+    sampled: bool
+    seed: int
+
+    def tree(self, parts: Any) -> list[_Node]:
+        """Return the hypotheses, each after what it is a part of."""
+        nodes: list[_Node] = []
+        for number, (name, prompt) in enumerate(zip(self.names, self.prompts, strict=True)):
+            tested = self._tested(parts, prompt, name)
+            for part in tested:
+                self.foils.check(prompt, part, name)
+            if parts == "zoom" and len(tested) > 1:
+                _grow(nodes, number, tested, 0, -1)
+            else:
+                nodes += [_Node(number, part, (part,)) for part in tested]
+        return nodes
+
+    def _tested(self, parts: Any, prompt: Prompt, where: str) -> list[str]:
+        if parts is None or parts == "zoom":
+            tested = [name for name in prompt.parts if self.foils.serves(name)]
+            if not tested:
+                known = ", ".join(map(repr, prompt.parts))
+                raise InputError(f"no part of {where} has foils: it has {known}; name foils for one of them")
+            return tested
+        if isinstance(parts, str) or not isinstance(parts, Sequence):
+            raise InputError(f"parts must be 'zoom' or a list of names, got {parts!r}")
+        for part in parts:
+            if part not in prompt.parts:
+                raise InputError(f"{where} has no part {part!r}; it has {', '.join(map(repr, prompt.parts))}")
+        if not parts:
+            raise InputError("parts is empty; name at least one part, or None for all that have foils")
+        return list(parts)
+
+    def most_calls(self, tree: Sequence[_Node]) -> int:
+        """Return the most calls that decisions take."""
+        observed = 1 + (self.draws if self.sampled else 1)
+        return len(self.prompts) * observed + len(tree) * self.draws
+
+    def perform(self, asker: Asker, tree: list[_Node], fixed: list[str] | None, enough: float | None) -> ContextResult:
+        """Ask what has to be asked, and return what follows from it."""
+        stages, notes, sets, spent = Stages(self.draws, self.level), list[Note](), list[ContextSet](), False
+        observed: list[str] = []
+        noise = [(0, 0)] * len(self.prompts)
+        base = [math.nan] * len(self.prompts)
+        try:
+            rendered = [prompt.render() for prompt in self.prompts]
+            observed = asker.answers(rendered, self._seeds(len(rendered), "observed"))
+            noise = self._noise(asker, rendered, observed, notes)
+            for resolution in range(1 + max(node.resolution for node in tree)):
+                layer = [node for node in tree if node.resolution == resolution]
+                open_nodes = [node for node in layer if node.parent < 0 or tree[node.parent].necessary]
+                self._draw(asker, stages, open_nodes, observed)
+                self._decide(stages, layer, noise)
+            if asker.scores:
+                self._score(asker, tree, observed, fixed)
+            if enough is not None:
+                sets, base = self._enough(asker, tree, observed, enough)
+        except BudgetSpent:
+            spent = True
+            if not observed:
+                raise InputError("budget is smaller than the number of prompts; nothing can be said of any") from None
+            for resolution in range(1 + max(node.resolution for node in tree)):
+                self._decide(stages, [node for node in tree if node.resolution == resolution], noise)
+            notes.append(Note("budget-spent", "warning", {"calls": asker.calls}))
+        if self.foils.drop:
+            notes.append(Note("foils-dropped", "warning"))
+        if fixed is not None and not asker.scores:
+            notes.append(Note("answer-not-scored", "info"))
+        return self._result(asker, stages, tree, observed, noise, sets, base, enough, notes, spent, fixed)
+
+    def _seeds(self, count: int, *key: str | int) -> list[int] | None:
+        if not self.sampled:
+            return None
+        return [int(one) for one in stream(self.seed, "answers", *key).integers(2**31, size=count)]
+
+    def _noise(
+        self, asker: Asker, rendered: list[Rendered], observed: list[str], notes: list[Note]
+    ) -> list[tuple[int, int]]:
+        """Return how many of how many fresh answers to each prompt differ from the one observed."""
+        counts = []
+        for i, prompt in enumerate(rendered):
+            if self.sampled:
+                fresh = asker.answers([prompt] * self.draws, self._seeds(self.draws, "again", self.names[i]))
+                counts.append((sum(not self.judge(observed[i], one) for one in fresh), self.draws))
+            else:
+                counts.append((0, 0))
+        if not self.sampled:  # greedy: the same prompt must have the same answer; one of them is asked again
+            again = asker.answers(rendered[:1], [1])
+            if not self.judge(observed[0], again[0]):
+                notes.append(Note("answers-vary", "warning"))
+        return counts
+
+    def _draw(self, asker: Asker, stages: Stages, nodes: list[_Node], observed: list[str]) -> None:
+        for number, look in enumerate(stages.looks):
+            going = [node for node in nodes if not node.ended]
+            requests: list[Rendered] = []
+            seeds: list[int] = []
+            added = []
+            for node in going:
+                count = look - len(node.answers)
+                made = self._foils(node.prompt, node.members, count, node.name, number)
+                added.append(made)
+                requests += [self.prompts[node.prompt].render(one) for one in made]
+                seeds += self._seeds(count, self.names[node.prompt], node.name, number) or [0] * count
+            answers = iter(asker.answers(requests, seeds if self.sampled else None))
+            for node, made in zip(going, added, strict=True):
+                node.foils += made
+                node.answers += [next(answers) for _ in made]
+                node.changed = sum(not self.judge(observed[node.prompt], one) for one in node.answers)
+                node.ended = stages.ends(look, node.changed)
+
+    def _foils(self, i: int, members: Sequence[str], count: int, *key: str | int) -> list[dict[str, str]]:
+        drawn = {
+            name: self.foils.draw(self.prompts[i], name, count, stream(self.seed, self.names[i], *key, name))
+            for name in members
+        }
+        return [{name: drawn[name][k] for name in members} for k in range(count)]
+
+    def _decide(self, stages: Stages, layer: list[_Node], noise: list[tuple[int, int]]) -> None:
+        """Call parts of one resolution decisive: BH over all of them, what was not drawn to its end with p = 1."""
+        p = np.array([self._p(stages, node, noise[node.prompt]) for node in layer])
+        p = np.where(p > self.alpha, 1.0, p)
+        for node, sure in zip(layer, bh(p, self.alpha).tolist() if len(p) else [], strict=True):
+            node.necessary = bool(sure)
+
+    def _p(self, stages: Stages, node: _Node, noise: tuple[int, int]) -> float:
+        if not node.ended:
+            return 1.0
+        outcome = (len(node.answers), node.changed)
+        return above_noise(stages, outcome, *noise, self.level) if self.sampled else stages.p_value(outcome)
+
+    def _score(self, asker: Asker, tree: list[_Node], observed: list[str], fixed: list[str] | None) -> None:
+        """Effects of every part that was drawn, and the paper's p-value of those with all their foils."""
+        for node in tree:
+            if not node.answers:
+                continue
+            prompt = self.prompts[node.prompt]
+            versions = [prompt.render(), *(prompt.render(one) for one in node.foils)]
+            answer = observed[node.prompt] if fixed is None else fixed[node.prompt]
+            scores = asker.log_probabilities(versions, [answer] * len(versions))
+            if len(versions) > 2:
+                node.effect = tuple(float(one[0]) for one in interval(scores[None]))  # type: ignore[assignment]
+            if len(node.answers) < self.draws:
+                continue  # given up early, which foils have decided: p = 1
+            if fixed is None:
+                counts = Counter([observed[node.prompt], *node.answers])  # symmetric in the prompt and its foils
+                candidates = sorted(counts, key=lambda one: (-counts[one], one))[:MOST_ANSWERS]
+                every = np.stack([asker.log_probabilities(versions, [one] * len(versions)) for one in candidates])
+                scores = every[int(np.argmax(logsumexp(every, axis=1)))]
+            near = 1e-6 * max(1.0, float(np.abs(scores).max()))
+            node.p = float((1 + (scores[1:] >= scores[0] - near).sum()) / len(scores))  # ties count against us
+
+    def _enough(
+        self, asker: Asker, tree: list[_Node], observed: list[str], level: float
+    ) -> tuple[list[ContextSet], list[float]]:
+        """Return sets of parts that surely keep the answer while all others are replaced (METHODS 17)."""
+        stages = Stages(max(LEAST_CONFIRMED, self.draws), level)
+        base = []
+        best: dict[int, list[str]] = {}
+        singles = [list(dict.fromkeys(n for node in tree if node.prompt == i for n in node.members))
+                   for i in range(len(self.prompts))]  # fmt: skip
+        open_prompts = []
+        for i, parts in enumerate(singles):
+            stays = self._stay(asker, i, (), parts, BASE_DRAWS, observed, "base")
+            base.append(stays / BASE_DRAWS)
+            if len(parts) > 1 and stays < level * BASE_DRAWS:
+                open_prompts.append(i)
+        confirmed: list[ContextSet] = []
+        grown: dict[int, list[tuple[str, ...]]] = {i: [(part,) for part in singles[i]] for i in open_prompts}
+        ranked: dict[int, list[tuple[str, ...]]] = {}
+        for size in range(1, MOST_MEMBERS + 1):
+            candidates = []
+            for i in open_prompts:
+                scored = []
+                for kept in grown[i]:
+                    stays = self._stay(asker, i, kept, singles[i], SEARCH[0], observed, "screen")
+                    if stays == SEARCH[0]:
+                        stays += self._stay(asker, i, kept, singles[i], SEARCH[1], observed, "search")
+                    scored.append((-stays, self._prior(tree, i, kept), kept))
+                ranked[i] = [kept for _, _, kept in sorted(scored)[:BEAM]]
+                candidates += [(i, kept) for stays, _, kept in sorted(scored)[:BEAM] if -stays == sum(SEARCH)]
+                if size == 1:
+                    grown[i] = [kept for _, _, kept in sorted(scored)]
+            tried = [self._confirm(asker, stages, i, kept, singles[i], observed) for i, kept in candidates]
+            p = np.array([one.p for one in tried])
+            sure = bh(np.where(p > self.alpha, 1.0, p), self.alpha).tolist() if len(p) else []
+            confirmed += [one for one, good in zip(tried, sure, strict=True) if good]
+            done = {one.prompt for one in confirmed}
+            open_prompts = [i for i in open_prompts if i not in done]
+            if size == 1:
+                best = {i: [kept[0] for kept in grown[i][:BEST]] for i in open_prompts}
+            grown = {
+                i: sorted({tuple(sorted({*kept, more})) for kept in ranked[i] for more in best[i] if more not in kept})
+                for i in open_prompts
+            }
+        return confirmed, base
+
+    def _prior(self, tree: list[_Node], i: int, kept: tuple[str, ...]) -> float:
+        """Order sets that stay alike by how often the answer changed without their parts."""
+        shares = {
+            node.members[0]: node.changed / len(node.answers)
+            for node in tree
+            if node.prompt == i and len(node.members) == 1 and node.answers
+        }
+        return -sum(shares.get(name, 0.0) for name in kept)
+
+    def _stay(
+        self, asker: Asker, i: int, kept: Sequence[str], parts: Sequence[str], count: int, observed: list[str], why: str
+    ) -> int:
+        rest = [name for name in parts if name not in kept]
+        made = self._foils(i, rest, count, why, *kept)
+        seeds = self._seeds(count, self.names[i], why, *kept)
+        answers = asker.answers([self.prompts[i].render(one) for one in made], seeds)
+        return sum(self.judge(observed[i], one) for one in answers)
+
+    def _confirm(
+        self, asker: Asker, stages: Stages, i: int, kept: tuple[str, ...], parts: Sequence[str], observed: list[str]
+    ) -> ContextSet:
+        stays = before = 0
+        for look in stages.looks:
+            stays += self._stay(asker, i, kept, parts, look - before, observed, f"confirm {look}")
+            before = look
+            if stages.ends(look, stays):
+                break
+        low, high = stages.interval((before, stays))
+        return ContextSet(i, kept, stays / before, low, high, stages.p_value((before, stays)))
+
+    def _result(
+        self,
+        asker: Asker,
+        stages: Stages,
+        tree: list[_Node],
+        observed: list[str],
+        noise: list[tuple[int, int]],
+        sets: list[ContextSet],
+        base: list[float],
+        enough: float | None,
+        notes: list[Note],
+        spent: bool,
+        fixed: list[str] | None,
+    ) -> ContextResult:
+        p = np.array([node.p for node in tree])
+        q, chosen = np.full(len(tree), np.nan), np.zeros(len(tree), bool)
+        if asker.scores:
+            resolutions = np.array([node.resolution for node in tree])
+            for resolution in np.unique(resolutions):
+                members = resolutions == resolution
+                q[members] = np.maximum(false_discovery_control(p[members]), p[members])
+            chosen = (q <= self.alpha) & (not self.foils.drop)
+        made = []
+        for node, is_chosen, of_node in zip(tree, chosen.tolist(), q.tolist(), strict=True):
+            n, changed = len(node.answers), noise[node.prompt]
+            share, low, high = math.nan, 0.0, 1.0
+            if n:
+                own = changed[0] / changed[1] if self.sampled else 0.0
+                share = node.changed / n - own
+            if node.ended:
+                outcome = (n, node.changed)
+                ends = excess_interval(stages, outcome, *changed) if self.sampled else stages.interval(outcome)
+                low, high = max(-1.0, ends[0]), min(1.0, ends[1])
+            made.append(
+                Part(
+                    prompt=node.prompt,
+                    name=node.name,
+                    members=node.members,
+                    resolution=node.resolution,
+                    draws=n,
+                    flip=share,
+                    flip_low=low,
+                    flip_high=high,
+                    necessary=node.necessary,
+                    p=node.p if asker.scores and n else math.nan,
+                    q=of_node,
+                    chosen=is_chosen,
+                    effect=node.effect,
+                    foils=tuple("\n\n".join(one.values()) for one in node.foils),
+                    answers=tuple(node.answers),
+                    changed=tuple(not self.judge(observed[node.prompt], one) for one in node.answers),
+                    status="tested" if node.ended else "open" if n else "not reached",
+                )
+            )
+        if not spent and not any(node.necessary for node in tree):
+            reach = stages.p_value((self.draws, self.draws))
+            if reach > self.alpha / max(1, len(tree)):
+                notes.append(Note("foils-limit", "limit", {"draws": self.draws, "parts": len(tree)}))
+        return ContextResult(
+            names=self.names,
+            prompts=tuple(dict(prompt.parts) for prompt in self.prompts),
+            questions=tuple(prompt.question for prompt in self.prompts),
+            answers=tuple(observed),
+            noise=tuple(changed / n if n else math.nan for changed, n in noise),
+            parts=tuple(made),
+            sets=tuple(sets),
+            base=tuple(base),
+            enough_level=enough,
+            level=self.level,
+            alpha=self.alpha,
+            draws=self.draws,
+            seed=self.seed,
+            foils=repr(self.foils),
+            scored=asker.scores,
+            given=None if fixed is None else tuple(fixed),
+            calls=asker.calls,
+            tokens=asker.tokens,
+            notes=tuple(notes),
+            model=asker.identity,
+            promised=not self.foils.drop,
+        )
+
+
+def _grow(nodes: list[_Node], number: int, parts: list[str], resolution: int, parent: int) -> None:
+    """Append a group of parts and, below it, its thirds down to single parts."""
+    name = parts[0] if len(parts) == 1 else f"{parts[0]} to {parts[-1]}"
+    nodes.append(_Node(number, name, tuple(parts), resolution, parent))
+    here, size = len(nodes) - 1, len(parts)
+    if size > 1:
+        ends = [round(size * k / BRANCHES) for k in range(BRANCHES + 1)]
+        for start, end in pairwise(ends):
+            if end > start:
+                _grow(nodes, number, parts[start:end], resolution + 1, here)
