@@ -25,7 +25,7 @@ FOLDERS = [  # a folder imports only folders before it; those of one line know n
     ("context", "image", "text"),
     ("multimodal",),
     ("explain", "load"),
-    ("combine",),
+    ("combine", "compat"),
     ("simulate",),
     ("plots",),
     ("report",),
