@@ -13,6 +13,7 @@ from typing import Any, get_type_hints
 
 from benchmarks import (
     adaptive,
+    context,
     curves,
     decisions,
     given,
@@ -50,6 +51,7 @@ STUDIES: dict[str, ModuleType] = {
     "referee": referee,
     "decisions": decisions,
     "given": given,
+    "context": context,
     "adaptive": adaptive,
     "curves": curves,
     "peers": peers,
