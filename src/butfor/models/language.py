@@ -241,8 +241,9 @@ class TransformersModel:
                 continue
             kept = min(_common(trunk, rows[group[0]]), shared)
             if cache is not None and kept < len(trunk):
-                cache = copy.deepcopy(cache)
-                cache.crop(kept)
+                cache = copy.deepcopy(cache) if kept else None
+                if cache is not None:
+                    cache.crop(kept - len(trunk))  # negative: so many are removed
             if shared > kept or cache is None:
                 trunk, past = rows[group[0]][:shared], cache if kept else None
                 cache = self._call([trunk[kept:]], kept, past, 1)[1]
