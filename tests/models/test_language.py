@@ -36,7 +36,7 @@ def naive(model, tokenizer, prompt, n):
             if token == 61:
                 break
             new.append(token)
-    return tokenizer.decode(new)
+    return tokenizer.decode(new, skip_special_tokens=True)
 
 
 def test_greedy_answers_are_those_of_a_naive_loop_in_any_company(parts):
