@@ -7,17 +7,30 @@ from butfor.models.wrap import Wrapped, wrap
 
 if TYPE_CHECKING:
     from butfor.models.huggingface import hugging_face
+    from butfor.models.language import openai, transformers
     from butfor.models.onnx import onnx_model
     from butfor.models.remote import ModelUnreachable, endpoint
     from butfor.models.torch import torch_module
 
-__all__ = ["ModelUnreachable", "Wrapped", "endpoint", "hugging_face", "onnx_model", "torch_module", "wrap"]
+__all__ = [
+    "ModelUnreachable",
+    "Wrapped",
+    "endpoint",
+    "hugging_face",
+    "onnx_model",
+    "openai",
+    "torch_module",
+    "transformers",
+    "wrap",
+]
 FILES = {
     "ModelUnreachable": "remote",
     "endpoint": "remote",
     "hugging_face": "huggingface",
     "onnx_model": "onnx",
+    "openai": "language",
     "torch_module": "torch",
+    "transformers": "language",
 }
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import random
 import re
 import ssl
@@ -18,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Event, Lock, Timer
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from urllib.parse import urlsplit, urlunsplit
 from uuid import uuid4
 from weakref import finalize
@@ -44,6 +45,8 @@ DATATYPES: dict[str, Any] = {
 }
 NAMES = {np.dtype(kind).name: name for name, kind in DATATYPES.items()}
 Inputs = Literal["matrix", "columns"]
+Part = TypeVar("Part")
+Returned = TypeVar("Returned")
 MOST_ROWS = 1_000_000  # of one request, that a server may declare it wants
 
 
@@ -196,6 +199,7 @@ def answer(body: object, agreed: Contract, rows: int, name: str) -> Array:
 
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0  # seconds; doubled in between
+PAUSE_OF_FEW = 0.5  # the first pause where the number of tries is bounded
 LONGEST_WAIT = 3600.0  # seconds that a server may ask for
 FIRST_CONTACT = 5.0  # seconds: an address at which nobody has ever answered is more likely wrong than restarting
 ATTEMPTS_ON_500 = 6  # a model that raises answers 500 for ever, a server in trouble for a moment
@@ -222,13 +226,22 @@ class _Failed(Exception):
 
 
 def answered(
-    send: Callable[[], BoundedAnswer], address: str, patience: float, stop: Event, *, first: bool = False, served: bool
+    send: Callable[[], BoundedAnswer],
+    address: str,
+    patience: float,
+    stop: Event,
+    *,
+    first: bool = False,
+    served: bool,
+    retries: int | None = None,
+    fewer: str = "fewer rows_per_request=",
 ) -> BoundedAnswer:
     """Return the server's answer once it is a good one.
 
     Connection loss, time-outs, 429 and 5xx are tried again, with pauses that double and jitter, for `patience`
     seconds. So is 404 where the model has been `served` before: after a restart a server is up before its models are.
-    An address at which nobody has answered yet (`first`) is given up sooner. `stop` ends the waiting.
+    An address at which nobody has answered yet (`first`) is given up sooner. `stop` ends the waiting. `retries` bounds
+    their number, too, with longer pauses. `fewer` names what may shorten a slow answer.
     """
     httpx = need("httpx", "endpoint")
     start, reached, attempts = monotonic(), not first, 0
@@ -245,19 +258,19 @@ def answered(
                 raise ModelError(f"the certificate of the server at {address} is not trusted: {error}") from error
             name = type(error).__name__
             if isinstance(error, httpx.TimeoutException):
-                why = f"no answer in time ({name}); a longer timeout= or fewer rows_per_request= may help"
+                why = f"no answer in time ({name}); a longer timeout= or {fewer} may help"
             else:
                 why = f"{name}: {error}" if str(error) else name
             raise _Failed(why) from error
         except SlowAnswer as error:
             reached = True
-            raise _Failed(f"{error}; a longer timeout= or fewer rows_per_request= may help") from error
+            raise _Failed(f"{error}; a longer timeout= or {fewer} may help") from error
         reached = True
         if response.is_success:
             return response
         status, text = response.status_code, message(response)
         why = f"the server answered {status}: {text}"
-        if status == 500 and attempts >= ATTEMPTS_ON_500:
+        if status == 500 and attempts >= (ATTEMPTS_ON_500 if retries is None else retries + 1):
             raise ModelError(f"the model at {address} failed {attempts} times over; {why}")
         if not (status >= 500 or status == 429 or "not ready" in text or (status == 404 and served)):
             raise (NotThere if status == 404 else Refused)(f"the model at {address} refused the request; {why}")
@@ -270,11 +283,14 @@ def answered(
         if not isinstance(error, _Failed):
             raise error
         limit = patience if reached else min(patience, FIRST_CONTACT)
-        if (waited := monotonic() - start) >= limit:
+        if (waited := monotonic() - start) >= limit or (retries is not None and attempt > retries):
             times = "once" if attempt == 1 else f"{attempt} times in {waited:.0f} s"
-            todo = "start it again (butfor.models.endpoint waits longer with patience=)"
+            longer = (
+                "butfor.models.endpoint waits longer with patience=" if retries is None else "retries= waits longer"
+            )
+            todo = f"start it again ({longer})"
             raise ModelUnreachable(f"the model at {address} could not be reached, asked {times} ({error}); {todo}")
-        doubled = min(FIRST_PAUSE * 2.0 ** (attempt - 1), LONGEST_PAUSE)
+        doubled = min((FIRST_PAUSE if retries is None else PAUSE_OF_FEW) * 2.0 ** (attempt - 1), LONGEST_PAUSE)
         jittered = doubled * random.SystemRandom().uniform(0.5, 1.5)  # who failed together comes back apart
         return min(max(error.wait, jittered), limit - waited)  # the last try is at the very end
 
@@ -290,6 +306,7 @@ def message(response: BoundedAnswer) -> str:
     try:
         body = response.json()
         body = body.get("error", body.get("detail", body)) if isinstance(body, dict) else body
+        body = body.get("message", body) if isinstance(body, dict) else body
     except ValueError:
         body = response.text
     lines = [line for line in str(body).splitlines() if line.strip()] or ["(nothing said)"]
@@ -323,7 +340,7 @@ class BoundedAnswer:
         return parse_json(self.content)
 
 
-def _read(response: Any, seconds: float, most_bytes: int) -> bytes:
+def _read(response: Any, seconds: float, most_bytes: int, fewer: str) -> bytes:
     """Read the answer to a request that was just sent, within bounds."""
     end = monotonic() + seconds
     good = 200 <= response.status_code < 300
@@ -334,13 +351,25 @@ def _read(response: Any, seconds: float, most_bytes: int) -> bytes:
         if monotonic() > end:
             raise SlowAnswer(f"it took more than {seconds:g} s to answer")
         if good and size > most_bytes:
-            raise ModelError(
-                f"the model's answer has more than {most_bytes / 1e6:g} MB; ask for fewer rows_per_request=, or allow "
-                "more with most_bytes="
-            )
+            allow = ", or allow more with most_bytes=" if "rows" in fewer else ""
+            raise ModelError(f"the model's answer has more than {most_bytes / 1e6:g} MB; ask for {fewer}{allow}")
         if not good and size > MOST_ERROR:
             break
     return b"".join(parts)
+
+
+def masked(content: bytes, secret: str) -> bytes:
+    """Return content without the key, also where JSON writes it with escapes.
+
+    >>> masked(b'{"error": "bad key k\\u0065y-1"}', "key-1")
+    b'{"error": "bad key ***"}'
+    """
+    if not secret:
+        return content
+    if b"\\" in content:
+        with suppress(ValueError):
+            content = json.dumps(parse_json(content), ensure_ascii=False).encode("utf-8", "replace")
+    return content.replace(secret.encode(), b"***")
 
 
 def _unpacked(response: Any) -> Iterator[bytes]:
@@ -473,12 +502,22 @@ class EndpointSettings:
     headers: dict[str, str] = field(repr=False)
     ca_file: str | None
     most_bytes: int
+    key: str | None = None  # the NAME of the environment variable with the key, which itself is stored nowhere
+    retries: int | None = None
+    fewer: str = "fewer rows_per_request="
 
     @property
     def shown(self) -> str:
         """The address without a password that may be in it."""
         parts = urlsplit(self.url)
         return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], query=""))
+
+    def secret(self) -> str:
+        """Return the key that the environment has now, "" where it has none."""
+        value = os.environ.get(self.key, "").strip() if self.key else ""
+        if not value.isascii() or not value.isprintable() or " " in value:
+            raise InputError(f"the variable {self.key} has spaces or unusual characters in it; expected a plain key")
+        return value
 
 
 class Endpoint:
@@ -522,7 +561,7 @@ class Endpoint:
         """Return what the server takes and gives, and its answer to the first rows of the batch."""
         known, declared = Contract(), False  # the protocol does not oblige a server to declare anything
         try:
-            response = self._fetch("GET", "", None, MOST_DECLARED, stop, first=True, served=False)
+            response = self.fetch("GET", "", None, MOST_DECLARED, stop, first=True, served=False)
             with suppress(KeyError, TypeError, ValueError, AttributeError):
                 known, declared = contract(response.json()), True
         except Refused:
@@ -540,23 +579,13 @@ class Endpoint:
 
     def _send_all(self, parts: list[Batch], agreed: Contract, stop: Event) -> list[Array]:
         """Return the answers in the order of the parts, whichever of them comes first."""
-        if len(parts) < 2:
-            return [self._send(part, agreed, stop) for part in parts]
-        pool = ThreadPoolExecutor(min(self.settings.concurrency, len(parts)), "butfor-endpoint")
-        try:
-            futures = [pool.submit(self._send, part, agreed, stop) for part in parts]
-            for future in wait(futures, return_when=FIRST_EXCEPTION).done:
-                future.result()
-            return [future.result() for future in futures]
-        finally:
-            stop.set()  # if one has failed, the others need not go on trying
-            pool.shutdown(wait=False, cancel_futures=True)
+        return in_order(lambda part: self._send(part, agreed, stop), parts, self.settings.concurrency, stop)
 
     def _send(self, part: Batch, agreed: Contract, stop: Event, served: bool = True) -> Array:
         rows, name = len(part), uuid4().hex
         full = padded(part, agreed.fixed_rows or 0)
         body = request(full, agreed, self.settings.inputs, name)
-        response = self._fetch("POST", "/infer", body, self.settings.most_bytes, stop, served=served)
+        response = self.fetch("POST", "/infer", body, self.settings.most_bytes, stop, served=served)
         try:
             content = response.json()
         except ValueError as error:
@@ -564,7 +593,7 @@ class Endpoint:
             raise ModelError(f"the model at {self.settings.shown} answered in no JSON: {shown!r} ({why})") from error
         return answer(content, agreed, len(full), name)[:rows]
 
-    def _fetch(
+    def fetch(
         self,
         method: str,
         end: str,
@@ -582,15 +611,26 @@ class Endpoint:
         def send() -> BoundedAnswer:
             timer = Timer(seconds + 1.0, self.close)  # cuts a connection that only ever sends headers
             timer.daemon = True
-            client = self._open()
+            client, secret = self._open(), self.settings.secret()
+            authorised = {"authorization": f"Bearer {secret}"} if secret else None
             timer.start()
             try:
-                with client.stream(method, url, content=content) as response:
-                    return BoundedAnswer(response.status_code, response.headers, _read(response, seconds, most_bytes))
+                with client.stream(method, url, content=content, headers=authorised) as response:
+                    read = _read(response, seconds, most_bytes, self.settings.fewer)
+                    return BoundedAnswer(response.status_code, response.headers, masked(read, secret))
             finally:
                 timer.cancel()
 
-        return answered(send, self.settings.shown, self.settings.patience, stop, first=first, served=served)
+        return answered(
+            send,
+            self.settings.shown,
+            self.settings.patience,
+            stop,
+            first=first,
+            served=served,
+            retries=self.settings.retries,
+            fewer=self.settings.fewer,
+        )
 
     def _open(self) -> Any:
         with self._opening:
@@ -605,6 +645,21 @@ class Endpoint:
                 )
                 finalize(self, self._client.close)
             return self._client
+
+
+def in_order(call: Callable[[Part], Returned], parts: Sequence[Part], concurrency: int, stop: Event) -> list[Returned]:
+    """Return what a call returns for each part, so many at a time; the first error sets `stop` and is raised."""
+    if len(parts) < 2 or concurrency == 1:
+        return [call(part) for part in parts]
+    pool = ThreadPoolExecutor(min(concurrency, len(parts)), "butfor-endpoint")
+    try:
+        futures = [pool.submit(call, part) for part in parts]
+        for future in wait(futures, return_when=FIRST_EXCEPTION).done:
+            future.result()
+        return [future.result() for future in futures]
+    finally:
+        stop.set()  # if one has failed, the others need not go on trying
+        pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _outputs(declared: Contract, wanted: str | None) -> list[str | None]:
