@@ -107,6 +107,15 @@ def test_leukemia(tmp_path, capsys):
     assert (tmp_path / "r.html").exists()
 
 
+def test_retrieval(tmp_path, capsys):
+    clean, poisoned = run("retrieval", report=str(tmp_path / "r.html"))
+    assert clean.answers == ("vitamin K epoxide reductase",)
+    (name,) = poisoned.table.subset[poisoned.table.necessary]
+    assert "nothing at all" in poisoned.prompts[0][name]
+    assert poisoned.prompts[0][name] in capsys.readouterr().out
+    assert (tmp_path / "r.html").exists()
+
+
 def test_own_sampler(tmp_path, capsys):
     result = run("own_sampler", report=str(tmp_path / "r.html"))
     assert set(result.table[result.chosen].subset) == {"x0"}

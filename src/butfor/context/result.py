@@ -248,7 +248,7 @@ class ContextResult:
             lines.append(f"Noise: {round(100 * own)} % of fresh answers to the same prompt differ; that is subtracted")
         promise = "none: a deleted part is no draw of what might have stood there"
         if self.promised:
-            promise = f"of each kind of finding at most {self.alpha:.0%} is wrong on average, given these foils"
+            promise = f"of each kind of finding at most {100 * self.alpha:g} % is wrong on average, given these foils"
         return [*lines, f"Promise: {promise}"]
 
     def _finest(self, what: str) -> list[Part]:
@@ -278,10 +278,10 @@ class ContextResult:
             text += f"; either of several for {several}" * bool(several)
             return text + f"; no part needed for {anyway}" * bool(anyway)
         if self.base and self.base[0] >= (self.enough_level or 1):
-            return f"no part is needed: the answer stays in {self.base[0]:.0%} with all of them replaced"
+            return f"no part is needed: the answer stays in {round(100 * self.base[0])} % of prompts with all of them replaced"
         sets = sorted(self.sets, key=lambda one: (-one.stay, one.columns))
         if not sets:
-            return f"no set of up to 4 parts keeps the answer in {self.enough_level:.0%} of foils"
+            return f"no set of up to 4 parts keeps the answer in {100 * self.enough_level:g} % of foils"
         stay, low, high = (round(100 * one) for one in (sets[0].stay, sets[0].low, sets[0].high))
         ends = f"{stay} % keep the answer; 95 %: {low} to {high}"
         return " or ".join(listed(one.columns) for one in sets) + f" ({ends})"
