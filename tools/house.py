@@ -87,9 +87,9 @@ def table_run() -> object:
 def public_functions() -> list[tuple[str, Callable[..., object]]]:
     """Return every public function by its full name."""
     import butfor
-    from butfor import image, models, multimodal, plots, simulate, tabular, text
+    from butfor import context, image, models, multimodal, plots, simulate, tabular, text
 
-    spaces = (butfor, image, models, multimodal, plots, simulate, tabular, text)
+    spaces = (butfor, context, image, models, multimodal, plots, simulate, tabular, text)
     named = [(f"{space.__name__}.{name}", getattr(space, name)) for space in spaces for name in space.__all__]
     rules = ("adaptive", "adaptive_strict", "bh", "bonferroni", "by", "e_bh", "holm", "knockoff_plus", "seqstep")
     named += [(f"butfor.selection.{name}", getattr(butfor.selection, name)) for name in rules]

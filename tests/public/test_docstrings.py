@@ -6,12 +6,13 @@ import re
 import pytest
 
 import butfor
-from butfor import image, models, multimodal, plots, simulate, tabular, text
+from butfor import context, image, models, multimodal, plots, simulate, tabular, text
 
 SPACES = {
     "butfor": butfor,
     "butfor.image": image,
     "butfor.models": models,
+    "butfor.context": context,
     "butfor.multimodal": multimodal,
     "butfor.plots": plots,
     "butfor.simulate": simulate,
