@@ -278,10 +278,11 @@ class ContextResult:
             text += f"; either of several for {several}" * bool(several)
             return text + f"; no part needed for {anyway}" * bool(anyway)
         if self.base and self.base[0] >= (self.enough_level or 1):
-            return f"no part is needed: the answer stays in {round(100 * self.base[0])} % of prompts with all of them replaced"
+            share = round(100 * self.base[0])
+            return f"no part is needed: with all of them replaced the answer stays in {share} % of draws"
         sets = sorted(self.sets, key=lambda one: (-one.stay, one.columns))
         if not sets:
-            return f"no set of up to 4 parts keeps the answer in {100 * self.enough_level:g} % of foils"
+            return f"no set of up to 4 parts keeps the answer in {100 * (self.enough_level or 0):g} % of foils"
         stay, low, high = (round(100 * one) for one in (sets[0].stay, sets[0].low, sets[0].high))
         ends = f"{stay} % keep the answer; 95 %: {low} to {high}"
         return " or ".join(listed(one.columns) for one in sets) + f" ({ends})"
