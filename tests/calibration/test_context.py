@@ -78,8 +78,7 @@ def test_p_values_where_nothing_matters(kinds):
     assert kept(given)
     assert np.mean(given) < 0.65  # not mute
     if kinds >= 20:
-        assert np.mean(np.array(fault) <= 0.05) > 1.5 * 0.05
-        assert not kept(fault * 5)  # were there five times as many
+        assert not kept(fault)
 
 
 def test_nothing_is_decisive_where_nothing_matters():
