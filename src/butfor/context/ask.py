@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from hashlib import blake2b
 from pathlib import Path
 from time import monotonic
@@ -68,7 +68,9 @@ class Asker:
         for line in lines[:-1]:  # what follows the last line break was being written when the run was killed
             try:
                 key, value = json.loads(line)
-                self._kept[str(key)] = value
+                if not isinstance(key, str) or not isinstance(value, str | float):
+                    raise TypeError
+                self._kept[key] = value
             except (ValueError, TypeError):
                 raise InputError(f"{self._file} is damaged; delete it, or name another run_dir") from None
         if lines and lines[-1]:
@@ -85,7 +87,12 @@ class Asker:
         def ask(rows: list[int]) -> list[str]:
             batch = [prompts[row] for row in rows]
             more = {"seeds": [given[row] for row in rows]} if sampled else {}
-            made = list(self._answer(batch, **more))
+            given_back = self._answer(batch, **more)
+            if isinstance(given_back, str | bytes) or not isinstance(given_back, Iterable):
+                raise ModelError(
+                    f"the model gave {type(given_back).__name__} to {len(batch)} prompts; expected a list of texts"
+                )
+            made = list(given_back)
             if len(made) != len(batch) or not all(isinstance(one, str) for one in made):
                 kinds = ", ".join(sorted({type(one).__name__ for one in made}))
                 raise ModelError(
@@ -102,8 +109,12 @@ class Asker:
         keys = [self._key("score", prompt, answer) for prompt, answer in zip(prompts, answers, strict=True)]
 
         def ask(rows: list[int]) -> list[float]:
-            made = np.asarray(score([prompts[row] for row in rows], [answers[row] for row in rows]), float)
-            if made.shape != (len(rows),) or np.isnan(made).any():
+            given_back = score([prompts[row] for row in rows], [answers[row] for row in rows])
+            try:
+                made = np.asarray(given_back, float)
+            except (TypeError, ValueError):
+                made = np.full(len(rows), np.nan)
+            if made.shape != (len(rows),) or not (made < np.inf).all():  # minus infinity is a chance of zero
                 raise ModelError(
                     f"the model gave scores of shape {made.shape} for {len(rows)} answers; expected numbers"
                 )

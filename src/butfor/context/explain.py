@@ -44,6 +44,7 @@ SEARCH = (1, 3)  # foils of all other parts by which sets are screened, then ran
 BEAM, BEST, MOST_MEMBERS = 3, 4, 4
 LEAST_CONFIRMED = 45  # of which all may keep the answer but one, for a lower bound of .9
 BASE_DRAWS = 20
+_Set = tuple[int, tuple[str, ...]]  # a prompt, and the parts of it that are kept
 MOST_ANSWERS = 8  # that may be the likeliest over all versions of a prompt
 
 
@@ -293,7 +294,7 @@ class _Run:
                 raise InputError(f"{where} has no part {part!r}; it has {', '.join(map(repr, prompt.parts))}")
         if not parts:
             raise InputError("parts is empty; name at least one part, or None for all that have foils")
-        return list(parts)
+        return list(dict.fromkeys(parts))
 
     def most_calls(self, tree: Sequence[_Node]) -> int:
         """Return the most calls that decisions take."""
@@ -302,7 +303,8 @@ class _Run:
 
     def perform(self, asker: Asker, tree: list[_Node], fixed: list[str] | None, enough: float | None) -> ContextResult:
         """Ask what has to be asked, and return what follows from it."""
-        stages, notes, sets, spent = Stages(self.draws, self.level), list[Note](), list[ContextSet](), False
+        stages, notes, sets = Stages(self.draws, self.level), list[Note](), list[ContextSet]()
+        spent = False
         observed: list[str] = []
         noise = [(0, 0)] * len(self.prompts)
         base = [math.nan] * len(self.prompts)
@@ -312,19 +314,18 @@ class _Run:
             noise = self._noise(asker, rendered, observed, notes)
             for resolution in range(1 + max(node.resolution for node in tree)):
                 layer = [node for node in tree if node.resolution == resolution]
-                open_nodes = [node for node in layer if node.parent < 0 or tree[node.parent].necessary]
-                self._draw(asker, stages, open_nodes, observed)
-                self._decide(stages, layer, noise)
+                self._draw(asker, stages, _opened(tree, layer), observed)
+                self._decide(stages, _opened(tree, layer), noise)
             if asker.scores:
                 self._score(asker, tree, observed, fixed)
             if enough is not None:
-                sets, base = self._enough(asker, tree, observed, enough)
+                self._enough(asker, tree, observed, enough, sets, base)
         except BudgetSpent:
             spent = True
             if not observed:
                 raise InputError("budget is smaller than the number of prompts; nothing can be said of any") from None
             for resolution in range(1 + max(node.resolution for node in tree)):
-                self._decide(stages, [node for node in tree if node.resolution == resolution], noise)
+                self._decide(stages, _opened(tree, [one for one in tree if one.resolution == resolution]), noise)
             notes.append(Note("budget-spent", "warning", {"calls": asker.calls}))
         if self.foils.drop:
             notes.append(Note("foils-dropped", "warning"))
@@ -341,18 +342,14 @@ class _Run:
         self, asker: Asker, rendered: list[Rendered], observed: list[str], notes: list[Note]
     ) -> list[tuple[int, int]]:
         """Return how many of how many fresh answers to each prompt differ from the one observed."""
-        counts = []
-        for i, prompt in enumerate(rendered):
-            if self.sampled:
-                fresh = asker.answers([prompt] * self.draws, self._seeds(self.draws, "again", self.names[i]))
-                counts.append((sum(not self.judge(observed[i], one) for one in fresh), self.draws))
-            else:
-                counts.append((0, 0))
         if not self.sampled:  # greedy: the same prompt must have the same answer; one of them is asked again
             again = asker.answers(rendered[:1], [1])
             if not self.judge(observed[0], again[0]):
                 notes.append(Note("answers-vary", "warning"))
-        return counts
+            return [(0, 0)] * len(rendered)
+        seeds = [one for name in self.names for one in self._seeds(self.draws, "again", name) or []]
+        fresh = iter(asker.answers([prompt for prompt in rendered for _ in range(self.draws)], seeds))
+        return [(sum(not self.judge(one, next(fresh)) for _ in range(self.draws)), self.draws) for one in observed]
 
     def _draw(self, asker: Asker, stages: Stages, nodes: list[_Node], observed: list[str]) -> None:
         for number, look in enumerate(stages.looks):
@@ -381,7 +378,11 @@ class _Run:
         return [{name: drawn[name][k] for name in members} for k in range(count)]
 
     def _decide(self, stages: Stages, layer: list[_Node], noise: list[tuple[int, int]]) -> None:
-        """Call parts of one resolution decisive: BH over all of them, what was not drawn to its end with p = 1."""
+        """Call parts of one resolution decisive: BH over all of them, what was not drawn to its end with p = 1.
+
+        Their foils are drawn after those of what they are parts of, so given these the p-values are exact, and BH is
+        over the parts that were opened.
+        """
         p = np.array([self._p(stages, node, noise[node.prompt]) for node in layer])
         p = np.where(p > self.alpha, 1.0, p)
         for node, sure in zip(layer, bh(p, self.alpha).tolist() if len(p) else [], strict=True):
@@ -399,7 +400,8 @@ class _Run:
             if not node.answers:
                 continue
             prompt = self.prompts[node.prompt]
-            versions = [prompt.render(), *(prompt.render(one) for one in node.foils)]
+            foils = self._apart(node)
+            versions = [prompt.render(), *(prompt.render(one) for one in foils)]
             answer = observed[node.prompt] if fixed is None else fixed[node.prompt]
             scores = asker.log_probabilities(versions, [answer] * len(versions))
             if len(versions) > 2:
@@ -407,57 +409,113 @@ class _Run:
             if len(node.answers) < self.draws:
                 continue  # given up early, which foils have decided: p = 1
             if fixed is None:
-                counts = Counter([observed[node.prompt], *node.answers])  # symmetric in the prompt and its foils
+                seen = dict(zip(map(_frozen, node.foils), node.answers, strict=True))
+                counts = Counter([observed[node.prompt], *(seen[_frozen(one)] for one in foils)])  # symmetric
                 candidates = sorted(counts, key=lambda one: (-counts[one], one))[:MOST_ANSWERS]
                 every = np.stack([asker.log_probabilities(versions, [one] * len(versions)) for one in candidates])
-                scores = every[int(np.argmax(logsumexp(every, axis=1)))]
+                scores = every[int(np.argmax(logsumexp(np.sort(every), axis=1)))]  # sorted: rounding is symmetric
             near = 1e-6 * max(1.0, float(np.abs(scores).max()))
             node.p = float((1 + (scores[1:] >= scores[0] - near).sum()) / len(scores))  # ties count against us
 
+    def _apart(self, node: _Node) -> list[dict[str, str]]:
+        """Return foils that share no text, as the prompt's own parts share none with them.
+
+        Of a small pool the same text is drawn again, of which the prompt's own is never one: of 4 texts and 19 draws
+        the observed one would be above all draws with probability 1/5, not 1/20.
+        """
+        if self.foils.function is not None or self.foils.drop:
+            return node.foils
+        kept, used = [], set[str]()
+        for foil in node.foils:
+            texts = set(foil.values())
+            if len(texts) == len(foil) and not texts & used:
+                kept.append(foil)
+                used |= texts
+        return kept
+
     def _enough(
-        self, asker: Asker, tree: list[_Node], observed: list[str], level: float
-    ) -> tuple[list[ContextSet], list[float]]:
-        """Return sets of parts that surely keep the answer while all others are replaced (METHODS 17)."""
+        self,
+        asker: Asker,
+        tree: list[_Node],
+        observed: list[str],
+        level: float,
+        sets: list[ContextSet],
+        base: list[float],
+    ) -> None:
+        """Append sets of parts that surely keep the answer while all others are replaced (METHODS 17).
+
+        Each step asks for all sets of all prompts at once; `sets` has what was confirmed when the budget ends.
+        """  # fmt: skip
         stages = Stages(max(LEAST_CONFIRMED, self.draws), level)
-        base = []
-        best: dict[int, list[str]] = {}
         singles = [list(dict.fromkeys(n for node in tree if node.prompt == i for n in node.members))
                    for i in range(len(self.prompts))]  # fmt: skip
-        open_prompts = []
-        for i, parts in enumerate(singles):
-            stays = self._stay(asker, i, (), parts, BASE_DRAWS, observed, "base")
-            base.append(stays / BASE_DRAWS)
-            if len(parts) > 1 and stays < level * BASE_DRAWS:
-                open_prompts.append(i)
-        confirmed: list[ContextSet] = []
+
+        def stay(which: list[_Set], count: int, why: str) -> list[int]:
+            return self._stay(asker, which, singles, count, observed, why)
+
+        stays = stay([(i, ()) for i in range(len(singles))], BASE_DRAWS, "base")
+        base[:] = [one / BASE_DRAWS for one in stays]
+        open_prompts = [i for i, one in enumerate(stays) if len(singles[i]) > 1 and one < level * BASE_DRAWS]
         grown: dict[int, list[tuple[str, ...]]] = {i: [(part,) for part in singles[i]] for i in open_prompts}
-        ranked: dict[int, list[tuple[str, ...]]] = {}
+        best: dict[int, list[str]] = {}
         for size in range(1, MOST_MEMBERS + 1):
-            candidates = []
-            for i in open_prompts:
-                scored = []
-                for kept in grown[i]:
-                    stays = self._stay(asker, i, kept, singles[i], SEARCH[0], observed, "screen")
-                    if stays == SEARCH[0]:
-                        stays += self._stay(asker, i, kept, singles[i], SEARCH[1], observed, "search")
-                    scored.append((-stays, self._prior(tree, i, kept), kept))
-                ranked[i] = [kept for _, _, kept in sorted(scored)[:BEAM]]
-                candidates += [(i, kept) for stays, _, kept in sorted(scored)[:BEAM] if -stays == sum(SEARCH)]
-                if size == 1:
-                    grown[i] = [kept for _, _, kept in sorted(scored)]
-            tried = [self._confirm(asker, stages, i, kept, singles[i], observed) for i, kept in candidates]
-            p = np.array([one.p for one in tried])
+            tried: list[_Set] = [(i, kept) for i in open_prompts for kept in grown[i]]
+            kept_by = dict(zip(tried, stay(tried, SEARCH[0], "screen"), strict=True))
+            passed = [one for one in tried if kept_by[one] == SEARCH[0]]
+            for one, more in zip(passed, stay(passed, SEARCH[1], "search"), strict=True):
+                kept_by[one] += more
+            ranked = {
+                i: [
+                    kept for *_, kept in sorted((-kept_by[i, kept], self._prior(tree, i, kept), kept) for kept in sets_)
+                ]
+                for i, sets_ in grown.items()
+            }
+            candidates = [
+                (i, kept) for i in open_prompts for kept in ranked[i][:BEAM] if kept_by[i, kept] == sum(SEARCH)
+            ]
+            confirmed = self._confirm(stages, candidates, stay)
+            p = np.array([one.p for one in confirmed])
             sure = bh(np.where(p > self.alpha, 1.0, p), self.alpha).tolist() if len(p) else []
-            confirmed += [one for one, good in zip(tried, sure, strict=True) if good]
-            done = {one.prompt for one in confirmed}
-            open_prompts = [i for i in open_prompts if i not in done]
+            sets += [one for one, good in zip(confirmed, sure, strict=True) if good]
+            open_prompts = [i for i in open_prompts if i not in {one.prompt for one in sets}]
             if size == 1:
-                best = {i: [kept[0] for kept in grown[i][:BEST]] for i in open_prompts}
+                best = {i: [kept[0] for kept in ranked[i][:BEST]] for i in open_prompts}
             grown = {
-                i: sorted({tuple(sorted({*kept, more})) for kept in ranked[i] for more in best[i] if more not in kept})
+                i: sorted(
+                    {tuple(sorted({*kept, one})) for kept in ranked[i][:BEAM] for one in best[i] if one not in kept}
+                )
                 for i in open_prompts
             }
-        return confirmed, base
+
+    def _confirm(
+        self, stages: Stages, candidates: list[_Set], stay: Callable[[list[_Set], int, str], list[int]]
+    ) -> list[ContextSet]:
+        """Return the candidates with their exact p-values, all of them drawn look by look."""
+        yes, drawn, going, before = dict.fromkeys(candidates, 0), dict.fromkeys(candidates, 0), candidates, 0
+        for look in stages.looks:
+            for one, more in zip(going, stay(going, look - before, f"confirm {look}"), strict=True):
+                yes[one], drawn[one] = yes[one] + more, look
+            going, before = [one for one in going if not stages.ends(look, yes[one])], look
+        made = []
+        for i, kept in candidates:
+            outcome = (drawn[i, kept], yes[i, kept])
+            made.append(
+                ContextSet(i, kept, outcome[1] / outcome[0], *stages.interval(outcome), stages.p_value(outcome))
+            )
+        return made
+
+    def _stay(
+        self, asker: Asker, which: list[_Set], parts: list[list[str]], count: int, observed: list[str], why: str
+    ) -> list[int]:
+        """Return of each set how many of `count` fresh foils of all other parts keep the answer."""
+        requests: list[Rendered] = []
+        seeds: list[int] = []
+        for i, kept in which:
+            rest = [name for name in parts[i] if name not in kept]
+            requests += [self.prompts[i].render(one) for one in self._foils(i, rest, count, why, *kept)]
+            seeds += self._seeds(count, self.names[i], why, *kept) or []
+        answers = iter(asker.answers(requests, seeds if self.sampled else None))
+        return [sum(self.judge(observed[i], next(answers)) for _ in range(count)) for i, _ in which]
 
     def _prior(self, tree: list[_Node], i: int, kept: tuple[str, ...]) -> float:
         """Order sets that stay alike by how often the answer changed without their parts."""
@@ -467,27 +525,6 @@ class _Run:
             if node.prompt == i and len(node.members) == 1 and node.answers
         }
         return -sum(shares.get(name, 0.0) for name in kept)
-
-    def _stay(
-        self, asker: Asker, i: int, kept: Sequence[str], parts: Sequence[str], count: int, observed: list[str], why: str
-    ) -> int:
-        rest = [name for name in parts if name not in kept]
-        made = self._foils(i, rest, count, why, *kept)
-        seeds = self._seeds(count, self.names[i], why, *kept)
-        answers = asker.answers([self.prompts[i].render(one) for one in made], seeds)
-        return sum(self.judge(observed[i], one) for one in answers)
-
-    def _confirm(
-        self, asker: Asker, stages: Stages, i: int, kept: tuple[str, ...], parts: Sequence[str], observed: list[str]
-    ) -> ContextSet:
-        stays = before = 0
-        for look in stages.looks:
-            stays += self._stay(asker, i, kept, parts, look - before, observed, f"confirm {look}")
-            before = look
-            if stages.ends(look, stays):
-                break
-        low, high = stages.interval((before, stays))
-        return ContextSet(i, kept, stays / before, low, high, stages.p_value((before, stays)))
 
     def _result(
         self,
@@ -545,8 +582,9 @@ class _Run:
             )
         if not spent and not any(node.necessary for node in tree):
             reach = stages.p_value((self.draws, self.draws))
-            if reach > self.alpha / max(1, len(tree)):
-                notes.append(Note("foils-limit", "limit", {"draws": self.draws, "parts": len(tree)}))
+            tried = sum(node.parent < 0 for node in tree)  # nothing is decisive, so nothing below was opened
+            if reach > self.alpha / tried:
+                notes.append(Note("foils-limit", "limit", {"draws": self.draws, "parts": tried}))
         return ContextResult(
             names=self.names,
             prompts=tuple(dict(prompt.parts) for prompt in self.prompts),
@@ -570,6 +608,14 @@ class _Run:
             model=asker.identity,
             promised=not self.foils.drop,
         )
+
+
+def _opened(tree: list[_Node], layer: list[_Node]) -> list[_Node]:
+    return [node for node in layer if node.parent < 0 or tree[node.parent].necessary]
+
+
+def _frozen(foil: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple(foil.values())
 
 
 def _grow(nodes: list[_Node], number: int, parts: list[str], resolution: int, parent: int) -> None:

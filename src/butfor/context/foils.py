@@ -56,7 +56,8 @@ class Foils:
         if self.function is None:
             pool = self._pool(prompt, name)
             return [pool[k] for k in rng.integers(len(pool), size=draws)]
-        made = list(self.function(prompt, name, draws, rng))
+        given = self.function(prompt, name, draws, rng)
+        made = list(given) if isinstance(given, Sequence) and not isinstance(given, str) else [given]
         if len(made) != draws or not all(isinstance(one, str) for one in made):
             raise InputError(f"the foils of {name!r} must be {draws} texts, got {len(made)}: {str(made)[:60]}")
         return made

@@ -14,6 +14,7 @@ Rendered = str | Messages
 TEMPLATE = "{parts}\nQuestion: {question}\nAnswer:"
 Template = str | Callable[[Mapping[str, str], str], Rendered]
 FIXED = ("instruction", "system")  # kinds that a common pool of foils does not replace
+_PLACE = re.compile(r"\{question\}|\{parts\}")
 _NUMBER = re.compile(r"[\s_-]*\d+$")
 
 
@@ -33,7 +34,7 @@ class Prompt:
     parts: Mapping[str, str]
     question: str = ""
     template: Template = TEMPLATE
-    pieces: tuple[tuple[str, tuple[str | None, ...]], ...] = ()  # of messages: role, and texts or "\0" + names of parts
+    pieces: tuple[tuple[str, tuple[str, ...]], ...] = ()  # of messages: role, and text, name of a part, text, ...
 
     def __repr__(self) -> str:
         return f"<butfor prompt: {len(self.parts)} parts>"
@@ -43,7 +44,7 @@ class Prompt:
         parts = {**self.parts, **(replaced or {})}
         if self.pieces:
             texts = [
-                (role, "".join(parts[one[1:]] if one.startswith("\0") else one for one in pieces if one is not None))
+                (role, "".join(parts[one] if k % 2 else one for k, one in enumerate(pieces)))
                 for role, pieces in self.pieces
             ]
             if texts[0][0] == "":  # a plain text
@@ -51,7 +52,8 @@ class Prompt:
             return [{"role": role, "content": content} for role, content in texts]
         if callable(self.template):
             return self.template(parts, self.question)
-        return self.template.replace("{question}", self.question).replace("{parts}", "\n".join(parts.values()))
+        there = {"{question}": self.question, "{parts}": "\n".join(parts.values())}
+        return _PLACE.sub(lambda found: there[found[0]], self.template)  # once: a passage may hold "{question}"
 
 
 def prompt(
@@ -99,16 +101,18 @@ def prompt(
         raise InputError("question and template go with parts by name; write them into the text or the messages")
     if isinstance(parts, str):
         return _spanned([("", parts)], {name: (0, *_ints(name, span, 2)) for name, span in (spans or {}).items()})
+    if not isinstance(parts, Sequence):
+        raise InputError(f"a prompt is a mapping, a list of messages or a text, got {type(parts).__name__}")
     messages = [_message(one, number) for number, one in enumerate(parts)]
     if not messages:
         raise InputError("there are no messages; give at least one dict with role and content")
     if spans is None:
         counts: dict[str, int] = {}
         whole: dict[str, tuple[int, ...]] = {}
-        for number, (role, content) in enumerate(messages):
+        for number, (role, content) in enumerate(messages[:-1]):  # the last message is what is answered
             counts[role] = counts.get(role, 0) + 1
-            whole[f"{role} {counts[role]}"] = (number, 0, len(content))
-        whole.popitem()  # the last message is what is answered
+            if content:
+                whole[f"{role} {counts[role]}"] = (number, 0, len(content))
         return _spanned(messages, whole)
     return _spanned(messages, {name: _ints(name, span, 3) for name, span in spans.items()})
 
@@ -122,6 +126,8 @@ def as_prompt(given: Any) -> Prompt:
         if unknown:
             raise InputError(f"a prompt has parts, question and template, got {sorted(unknown)[0]!r}")
         return prompt(given["parts"], question=given.get("question", ""), template=given.get("template"))
+    if isinstance(given, Mapping) and set(given) == {"role", "content"}:
+        raise InputError("a message is no prompt; make one of the messages by butfor.context.prompt(messages)")
     if isinstance(given, Mapping | list):
         return prompt(given)
     raise InputError(f"a prompt is made by butfor.context.prompt, got {type(given).__name__}")
@@ -148,7 +154,7 @@ def _message(given: Any, number: int) -> tuple[str, str]:
 
 
 def _ints(name: str, span: Sequence[int], size: int) -> tuple[int, ...]:
-    numbers = tuple(span)
+    numbers = tuple(span) if isinstance(span, Sequence) else ()
     if len(numbers) != size or not all(isinstance(one, int) and one >= 0 for one in numbers):
         form = "(start, end)" if size == 2 else "(message, start, end)"
         raise InputError(f"span {name!r} is {span!r}, expected {form}")
@@ -161,7 +167,7 @@ def _spanned(messages: Sequence[tuple[str, str]], spans: Mapping[str, tuple[int,
     parts: dict[str, str] = {}
     pieces = []
     for number, (role, content) in enumerate(messages):
-        at, made = 0, list[str | None]()
+        at, made = 0, list[str]()
         inside = sorted((start, end, name) for name, (which, start, end) in spans.items() if which == number)
         for start, end, name in inside:
             if start < at or end > len(content) or start >= end:
@@ -169,7 +175,7 @@ def _spanned(messages: Sequence[tuple[str, str]], spans: Mapping[str, tuple[int,
                     f"span {name!r} ({start}, {end}) is empty, overlaps another or leaves its text of {len(content)} "
                     "characters"
                 )
-            made += [content[at:start], f"\0{name}"]
+            made += [content[at:start], name]
             parts[name], at = content[start:end], end
         pieces.append((role, (*made, content[at:])))
     lost = set(spans) - set(parts)
