@@ -222,7 +222,7 @@ class ContextResult:
         -------
         str
         """
-        lines = [cut(line, WIDTH) for line in self.lines()]
+        lines = [cut(" ".join(line.split()), WIDTH) for line in self.lines()]  # a name may hold line breaks
         if full:
             lines += ["", f"Guarantee: {self.guarantee}", f"Foils: {self.foils}", f"Model: {self.model}"]
             lines += [f"Cost: {self.calls:,} calls, about {self.tokens:,} tokens; seed {self.seed}"]
@@ -300,7 +300,7 @@ class ContextResult:
         Path
         """
         html = self._html("report")
-        return write_whole(Path(path), lambda part: part.write_text(html, encoding="utf-8"))
+        return write_whole(Path(path), lambda part: part.write_text(html, encoding="utf-8", errors="replace"))
 
     def _repr_html_(self) -> str:
         return self._html("fragment")
@@ -361,6 +361,10 @@ def load(path: str | PathLike[str]) -> ContextResult:
             range(len(made.names))
         ):
             raise ValueError("a part of it is of no prompt")
+        if not made.parts or len(made.base) != len(made.names):
+            raise ValueError("it has no parts, or not a base for each prompt")
+        if any(not (len(one.foils) == len(one.answers) == len(one.changed) == one.draws) for one in made.parts):
+            raise ValueError("the foils of a part do not fit its answers")
         for note in made.notes:
             str(note)
     except OSError as error:
