@@ -190,8 +190,13 @@ def cost(
 
     Parameters
     ----------
-    model, prompts, foils, parts, draws, samples
-        As in `butfor.context.explain`.
+    model : callable or object
+    prompts : Prompt, list or mapping
+    foils : list, mapping, callable or "drop"
+    parts : "zoom" or list of str, optional
+    draws : int
+    samples : int
+        All as in `butfor.context.explain`.
 
     Returns
     -------
@@ -553,8 +558,7 @@ class _Run:
             n, changed = len(node.answers), noise[node.prompt]
             share, low, high = math.nan, 0.0, 1.0
             if n:
-                own = changed[0] / changed[1] if self.sampled else 0.0
-                share = node.changed / n - own
+                share = node.changed / n - (changed[0] / changed[1] if self.sampled else 0.0)
             if node.ended:
                 outcome = (n, node.changed)
                 ends = excess_interval(stages, outcome, *changed) if self.sampled else stages.interval(outcome)

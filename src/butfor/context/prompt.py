@@ -53,7 +53,7 @@ class Prompt:
         if callable(self.template):
             return self.template(parts, self.question)
         there = {"{question}": self.question, "{parts}": "\n".join(parts.values())}
-        return _PLACE.sub(lambda found: there[found[0]], self.template)  # once: a passage may hold "{question}"
+        return _PLACE.sub(lambda place: there[place[0]], self.template)  # once: a passage may hold "{question}"
 
 
 def prompt(

@@ -197,7 +197,7 @@ class ContextResult:
 
     @property
     def guarantee(self) -> Guarantee:
-        """What is promised of decisive parts, under which assumption, proven by whom."""
+        """Promise on decisive parts: under which assumption, proven by whom."""
         over = "the parts of all prompts" if max(part.resolution for part in self.parts) == 0 else (
             "the parts of each resolution (not over all resolutions together)")  # fmt: skip
         needs = (
@@ -244,8 +244,8 @@ class ContextResult:
             lines.append(f"Unusual: {_some(named) if count == 1 else _counted(unusual)}")
         lines += [f"Note: {note.line}" for note in self.notes[:3]]
         if any(math.isfinite(one) and one > 0 for one in self.noise):
-            own = sum(one for one in self.noise if math.isfinite(one)) / count
-            lines.append(f"Noise: {round(100 * own)} % of fresh answers to the same prompt differ; that is subtracted")
+            mean = sum(one for one in self.noise if math.isfinite(one)) / count
+            lines.append(f"Noise: {round(100 * mean)} % of fresh answers to the same prompt differ; that is subtracted")
         promise = "none: a deleted part is no draw of what might have stood there"
         if self.promised:
             promise = f"of each kind of finding at most {100 * self.alpha:g} % is wrong on average, given these foils"
