@@ -64,14 +64,7 @@ class ContextSet:
 
 @dataclass(frozen=True)
 class ContextResult:
-    """Decisive parts of each prompt, parts that are enough, and unusual ones. Made by `butfor.context.explain`.
-
-    Attributes
-    ----------
-    table : DataFrame, a row per part of each prompt
-    calls, tokens : what the run cost; answers that were kept in `run_dir` are not counted again
-    guarantee, notes : what is promised, and what a reader should know
-    """
+    """Decisive parts of each prompt, parts that are enough, and unusual ones. Made by `butfor.context.explain`."""
 
     names: tuple[str, ...]
     prompts: tuple[dict[str, str], ...]
