@@ -359,9 +359,9 @@ def _read(response: Any, seconds: float, most_bytes: int, fewer: str) -> bytes:
 
 
 def masked(content: bytes, secret: str) -> bytes:
-    """Return content without the key, also where JSON writes it with escapes.
+    r"""Return content without the key, also where JSON writes it with escapes.
 
-    >>> masked(b'{"error": "bad key k\\u0065y-1"}', "key-1")
+    >>> masked(rb'{"error": "bad key k\u0065y-1"}', "key-1")
     b'{"error": "bad key ***"}'
     """
     if not secret:
